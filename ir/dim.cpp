@@ -1,0 +1,67 @@
+#include "ir/dim.h"
+
+#include <fmt/format.h>
+
+#include "ir/error.h"
+
+namespace tandem::ir {
+
+Dim checked_mul(Dim a, Dim b, const char* what) {
+  int64_t product;
+  if (__builtin_mul_overflow(int64_t{a}, int64_t{b}, &product))
+    fail(Errc::Argument, fmt::format("{}: {} * {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+  return product;
+}
+
+Dim checked_add(Dim a, Dim b, const char* what) {
+  int64_t sum;
+  if (__builtin_add_overflow(int64_t{a}, int64_t{b}, &sum))
+    fail(Errc::Argument, fmt::format("{}: {} + {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+  return sum;
+}
+
+static void check_rank(size_t rank) {
+  if (rank > kMaxRank)
+    fail(Errc::Shape, fmt::format("shape: too many dimensions; expected at most {}, got {}", kMaxRank, rank));
+}
+
+Shape::Shape(std::span<const Dim> dims) : rank_(static_cast<uint8_t>(dims.size())) {
+  check_rank(dims.size());
+  std::copy(dims.begin(), dims.end(), dims_.begin());
+}
+
+Shape Shape::filled(int rank, Dim value) {
+  check_rank(rank);
+  Shape s;
+  s.rank_ = static_cast<uint8_t>(rank);
+  std::fill(s.begin(), s.end(), value);
+  return s;
+}
+
+void Shape::push_back(Dim d) { insert(rank_, d); }
+
+void Shape::insert(int at, Dim d) {
+  check_rank(rank_ + 1u);
+  std::copy_backward(begin() + at, end(), end() + 1);
+  dims_[at] = d;
+  ++rank_;
+}
+
+void Shape::erase(int at) {
+  std::copy(begin() + at + 1, end(), begin() + at);
+  --rank_;
+}
+
+Dim numel(const Shape& sizes) {
+  Dim n = 1;
+  for (Dim d : sizes) n = checked_mul(n, d, "number of elements");
+  return n;
+}
+
+std::string to_string(const Shape& sizes) {
+  std::string s = "[";
+  for (int i = 0; i < sizes.rank(); ++i) s += fmt::format("{}{}", i ? ", " : "", int64_t{sizes[i]});
+  return s + "]";
+}
+
+}  // namespace tandem::ir

@@ -1,0 +1,104 @@
+// Dim: the value of a size, stride, start or length. Today always a constant; code that goes through Dim's arithmetic
+// keeps working when symbols arrive. Products and sums that could overflow go through the checked functions below.
+#ifndef TANDEM_IR_DIM_H
+#define TANDEM_IR_DIM_H
+
+#include <array>
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tandem::ir {
+
+class Dim {
+ public:
+  constexpr Dim() = default;
+  template <std::integral I>
+  constexpr Dim(I value) : value_(static_cast<int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
+  constexpr operator int64_t() const { return value_; }            // NOLINT(google-explicit-constructor)
+
+  constexpr Dim& operator+=(Dim d) { return value_ += d.value_, *this; }
+  constexpr Dim& operator-=(Dim d) { return value_ -= d.value_, *this; }
+  constexpr Dim& operator*=(Dim d) { return value_ *= d.value_, *this; }
+
+ private:
+  int64_t value_ = 0;
+};
+
+// Exact-match overloads, so that `Dim op Dim` and `Dim op integer` are not ambiguous with the built-in operators.
+#define TANDEM_DIM_OPERATOR(op, Result)                                                                        \
+  constexpr Result operator op(Dim a, Dim b) { return int64_t{a} op int64_t{b}; }                              \
+  template <std::integral I>                                                                                   \
+  constexpr Result operator op(Dim a, I b) {                                                                   \
+    return int64_t{a} op static_cast<int64_t>(b);                                                              \
+  }                                                                                                            \
+  template <std::integral I>                                                                                   \
+  constexpr Result operator op(I a, Dim b) {                                                                   \
+    return static_cast<int64_t>(a) op int64_t{b};                                                              \
+  }
+TANDEM_DIM_OPERATOR(+, Dim)
+TANDEM_DIM_OPERATOR(-, Dim)
+TANDEM_DIM_OPERATOR(*, Dim)
+TANDEM_DIM_OPERATOR(/, Dim)
+TANDEM_DIM_OPERATOR(%, Dim)
+TANDEM_DIM_OPERATOR(==, bool)
+TANDEM_DIM_OPERATOR(<=>, std::strong_ordering)
+#undef TANDEM_DIM_OPERATOR
+
+/// Products and sums of sizes and byte counts; throw Error{Argument} "what: ... overflows" instead of wrapping.
+Dim checked_mul(Dim a, Dim b, const char* what);
+Dim checked_add(Dim a, Dim b, const char* what);
+
+inline constexpr int kMaxRank = 8;
+
+/// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an Error{Shape}.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
+  Shape(std::span<const Dim> dims);                                                       // NOLINT
+  Shape(const std::vector<Dim>& dims) : Shape(std::span<const Dim>(dims)) {}              // NOLINT
+  static Shape filled(int rank, Dim value);
+
+  int rank() const { return rank_; }
+  bool empty() const { return rank_ == 0; }
+  size_t size() const { return rank_; }
+  Dim operator[](int i) const { return dims_[i]; }
+  Dim& operator[](int i) { return dims_[i]; }
+  Dim back() const { return dims_[rank_ - 1]; }
+  const Dim* begin() const { return dims_.data(); }
+  const Dim* end() const { return dims_.data() + rank_; }
+  Dim* begin() { return dims_.data(); }
+  Dim* end() { return dims_.data() + rank_; }
+  void push_back(Dim d);
+  void insert(int at, Dim d);
+  void erase(int at);
+
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i)
+      if (a.dims_[i] != b.dims_[i]) return false;
+    return true;
+  }
+
+ private:
+  std::array<Dim, kMaxRank> dims_{};
+  uint8_t rank_ = 0;
+};
+
+/// Strides are counted in elements.
+using Strides = Shape;
+
+/// The number of elements; 1 for rank 0. Checked.
+Dim numel(const Shape& sizes);
+
+/// "[2, 3]".
+std::string to_string(const Shape& sizes);
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_DIM_H
