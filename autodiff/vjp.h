@@ -1,5 +1,6 @@
-// VJP rules: for every op, how gradients of its results become gradients of its operands. One table serves the joint pass and the
-// eager tape; rules are written against Builder, so they can be recorded, run at once, and differentiated again.
+// VJP rules: for every op, how gradients of its results become gradients of its operands. One table
+// serves the joint pass and the eager tape; rules are written against Builder, so they can be
+// recorded, run at once, and differentiated again.
 #ifndef TANDEM_AUTODIFF_VJP_H
 #define TANDEM_AUTODIFF_VJP_H
 
@@ -11,7 +12,8 @@
 
 namespace tandem::autodiff {
 
-/// What a rule sees. Values outside what the rule declares to read (VjpRule::reads) may be looked at for their types only.
+/// What a rule sees. Values outside what the rule declares to read (VjpRule::reads) may be looked
+/// at for their types only.
 struct VjpContext {
   ir::Builder& b;
   ir::Op op;
@@ -30,11 +32,12 @@ struct VjpContext {
   bool needs(int i) const { return needs_grad[i]; }
 };
 
-/// One gradient per operand; empty where it is zero or not needed (symbolic zero: nothing is computed).
+/// One gradient per operand; empty where it is zero or not needed (symbolic zero: nothing is
+/// computed).
 using Gradients = std::vector<std::optional<ir::ValueId>>;
 
-/// Which values a rule reads, given which operands need gradients: bit i of `operands` is operand i, bit 0 of `results` result 0.
-/// This is what the eager tape holds.
+/// Which values a rule reads, given which operands need gradients: bit i of `operands` is operand
+/// i, bit 0 of `results` result 0. This is what the eager tape holds.
 struct Reads {
   uint32_t operands = 0;
   uint32_t results = 0;
@@ -44,8 +47,9 @@ struct VjpRule {
   enum class Kind : uint8_t {
     Differentiable,
     ZeroGradient,       // piecewise constant, or blocks gradients: nothing flows to the operands
-    NotDifferentiable,  // a deliberate gap: asking for the gradient is an Error{Autograd} that names the op
-    Subgraph,           // call, custom_function, hook: handled by joint and tape, which own the subgraphs
+    NotDifferentiable,  // a deliberate gap: asking for the gradient is an Error{Autograd} that
+                        // names the op
+    Subgraph,  // call, custom_function, hook: handled by joint and tape, which own the subgraphs
   };
   Kind kind = Kind::NotDifferentiable;
   Gradients (*apply)(VjpContext&) = nullptr;

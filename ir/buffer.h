@@ -1,4 +1,5 @@
-// A typed strided view of memory: all that the three evaluators (reference, eager, generated) share.
+// A typed strided view of memory: all that the three evaluators (reference, eager, generated)
+// share.
 #ifndef TANDEM_IR_BUFFER_H
 #define TANDEM_IR_BUFFER_H
 
@@ -33,10 +34,16 @@ class Buffer {
   void* data() { return bytes_.data(); }
   const void* data() const { return bytes_.data(); }
   template <class T>
-  T* as() { return reinterpret_cast<T*>(bytes_.data()); }
+  T* as() {
+    return reinterpret_cast<T*>(bytes_.data());
+  }
   template <class T>
-  const T* as() const { return reinterpret_cast<const T*>(bytes_.data()); }
-  BufferView view() { return {bytes_.data(), type_.dtype, type_.sizes, contiguous_strides(type_.sizes)}; }
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes_.data());
+  }
+  BufferView view() {
+    return {bytes_.data(), type_.dtype, type_.sizes, contiguous_strides(type_.sizes)};
+  }
 
   /// Element `i` in row-major order, widened; `set` rounds to the dtype as `convert` does.
   Number at(int64_t i) const;

@@ -8,8 +8,9 @@
 namespace tandem::ir {
 namespace {
 
-constexpr std::string_view kLevels[] = {"traced", "functional", "joint", "core", "forward", "backward"};
-constexpr std::string_view kRoles[] = {"primal", "parameter", "rng",           "tangent", "saved",
+constexpr std::string_view kLevels[] = {"traced", "functional", "joint",
+                                        "core",   "forward",    "backward"};
+constexpr std::string_view kRoles[] = {"primal", "parameter", "rng",      "tangent", "saved",
                                        "result", "mutated",   "gradient", "token"};
 constexpr std::string_view kSources[] = {"output", "input", "view_of_input", "view_of_result"};
 
@@ -20,8 +21,9 @@ std::optional<E> find_name(const std::string_view (&names)[N], std::string_view 
 }
 
 bool same_equation(const Equation& a, const Equation& b) {
-  return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled && a.is_backward == b.is_backward &&
-         a.first_operand == b.first_operand && a.operand_count == b.operand_count && a.first_result == b.first_result &&
+  return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
+         a.is_backward == b.is_backward && a.first_operand == b.first_operand &&
+         a.operand_count == b.operand_count && a.first_result == b.first_result &&
          a.result_count == b.result_count && a.first_attr == b.first_attr;
 }
 
@@ -69,9 +71,10 @@ ValueId Graph::add_input(Input input, const Type& type) {
   return inputs_.back().value;
 }
 
-EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, std::span<const Type> results,
-                         bool in_place) {
-  TANDEM_CHECK(attrs.size() == info(op).attrs.size(), std::string(ir::name(op)) + ": wrong number of attributes");
+EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                         std::span<const Type> results, bool in_place) {
+  TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
+               std::string(ir::name(op)) + ": wrong number of attributes");
   const EquationId id{static_cast<uint32_t>(equations_.size())};
   Equation e;
   e.op = op;
@@ -98,7 +101,8 @@ SubgraphId Graph::add_subgraph(Graph graph) {
 
 LocationId Graph::add_location(const Location& location) {
   // Consecutive equations mostly share a line; a full search would be quadratic.
-  if (locations_.empty() || locations_.back().line != location.line || locations_.back().file != location.file)
+  if (locations_.empty() || locations_.back().line != location.line ||
+      locations_.back().file != location.file)
     locations_.push_back(location);
   return {static_cast<uint32_t>(locations_.size() - 1)};
 }
@@ -109,9 +113,10 @@ bool operator==(const Graph& a, const Graph& b) {
       if (a.hint({v}) != b.hint({v})) return false;
     return true;
   };
-  return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue && a.inputs_ == b.inputs_ &&
-         a.outputs_ == b.outputs_ && a.values_ == b.values_ && a.operands_ == b.operands_ && a.results_ == b.results_ &&
-         a.attrs_ == b.attrs_ && std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
+  return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
+         a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
+         a.operands_ == b.operands_ && a.results_ == b.results_ && a.attrs_ == b.attrs_ &&
+         std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
          a.subgraphs_ == b.subgraphs_;
 }
 

@@ -1,5 +1,6 @@
-// Graph: a value. Equations stand in topological order in flat arrays and name values by u32 ids; there are no pointers between
-// them. Subgraphs are owned and named by attributes. What the epilogue replays on the caller's tensors is part of the graph.
+// Graph: a value. Equations stand in topological order in flat arrays and name values by u32 ids;
+// there are no pointers between them. Subgraphs are owned and named by attributes. What the
+// epilogue replays on the caller's tensors is part of the graph.
 #ifndef TANDEM_IR_GRAPH_H
 #define TANDEM_IR_GRAPH_H
 
@@ -32,7 +33,8 @@ enum class Role : uint8_t {
   Parameter,  // a primal that the caller keeps alive from call to call
   Rng,        // i64 [2]: Philox key and base counter
   Tangent,    // the gradient that arrives for output `target` of the joint graph
-  Saved,      // in a Backward graph: what the Forward graph saved (same order); as an output of Forward: the saved values
+  Saved,      // in a Backward graph: what the Forward graph saved (same order); as an output of
+              // Forward: the saved values
   // outputs
   Result,        // computed for the caller
   MutatedInput,  // the final contents of input `target`
@@ -110,7 +112,8 @@ struct Epilogue {
   std::vector<InputWrite> writes;
   std::vector<ResultSource> results;  // empty on Traced graphs: there the outputs are the results
   std::vector<GradWrite> grads;
-  Dim rng_draws = 0;  // by how much the generator's counter advances, in blocks of four 32-bit words
+  Dim rng_draws =
+      0;  // by how much the generator's counter advances, in blocks of four 32-bit words
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };
 
@@ -121,9 +124,9 @@ struct Location {
 
 struct Equation {
   Op op = Op::alias;
-  bool in_place = false;      // Traced only: writes operand 0 and has no results
-  bool grad_enabled = true;   // the grad mode under which the user wrote it
-  bool is_backward = false;   // Joint and later: belongs to the backward half
+  bool in_place = false;     // Traced only: writes operand 0 and has no results
+  bool grad_enabled = true;  // the grad mode under which the user wrote it
+  bool is_backward = false;  // Joint and later: belongs to the backward half
   LocationId location;
   uint32_t first_operand = 0, operand_count = 0;
   uint32_t first_result = 0, result_count = 0;
@@ -133,7 +136,8 @@ struct Equation {
 class Graph {
  public:
   Graph() = default;
-  Graph(std::string graph_name, Level graph_level) : name(std::move(graph_name)), level(graph_level) {}
+  Graph(std::string graph_name, Level graph_level)
+      : name(std::move(graph_name)), level(graph_level) {}
 
   std::string name = "graph";
   Level level = Level::Traced;
@@ -156,13 +160,19 @@ class Graph {
   std::span<const Equation> equations() const { return equations_; }
   Op op(EquationId e) const { return equations_[e.index].op; }
   std::span<const ValueId> operands(EquationId e) const { return operands(equations_[e.index]); }
-  std::span<const ValueId> operands(const Equation& e) const { return {operands_.data() + e.first_operand, e.operand_count}; }
+  std::span<const ValueId> operands(const Equation& e) const {
+    return {operands_.data() + e.first_operand, e.operand_count};
+  }
   std::span<const ValueId> results(EquationId e) const { return results(equations_[e.index]); }
-  std::span<const ValueId> results(const Equation& e) const { return {results_.data() + e.first_result, e.result_count}; }
+  std::span<const ValueId> results(const Equation& e) const {
+    return {results_.data() + e.first_result, e.result_count};
+  }
   ValueId operand(EquationId e, int i) const { return operands(e)[i]; }
   ValueId result(EquationId e, int i = 0) const { return results(e)[i]; }
   std::span<const AttrValue> attrs(EquationId e) const { return attrs(equations_[e.index]); }
-  std::span<const AttrValue> attrs(const Equation& e) const { return {attrs_.data() + e.first_attr, info(e.op).attrs.size()}; }
+  std::span<const AttrValue> attrs(const Equation& e) const {
+    return {attrs_.data() + e.first_attr, info(e.op).attrs.size()};
+  }
   /// The attribute `name` of `e`; an internal error if the op has none of that name.
   template <class T>
   const T& attr(EquationId e, Attr name) const {
@@ -175,16 +185,18 @@ class Graph {
   EquationId producer(ValueId v) const { return values_[v.index].producer; }
   /// Which graph input `v` is, or -1.
   int input_index(ValueId v) const;
-  /// The hint for printing `v` ("" if none). Unique hints print as they are; the printer numbers the rest.
+  /// The hint for printing `v` ("" if none). Unique hints print as they are; the printer numbers
+  /// the rest.
   const std::string& hint(ValueId v) const;
   void set_hint(ValueId v, std::string hint);
   const Location* location(EquationId e) const;
 
   // --- building (unchecked; builder.h has the checked constructors)
   ValueId add_input(Input input, const Type& type);
-  /// Appends an equation; `operands` must not point into this graph. Returns its id; its results have `results`' types.
-  EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, std::span<const Type> results,
-                    bool in_place = false);
+  /// Appends an equation; `operands` must not point into this graph. Returns its id; its results
+  /// have `results`' types.
+  EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                    std::span<const Type> results, bool in_place = false);
   void add_output(Output output) { outputs_.push_back(std::move(output)); }
   SubgraphId add_subgraph(Graph graph);
   LocationId add_location(const Location& location);

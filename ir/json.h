@@ -1,5 +1,6 @@
-// The JSON form {"schema": "tandem.graph/1", "graphs": [...]}; ir/graph.schema.json describes it. Numbers that JSON lacks are the
-// strings "nan", "inf", "-inf"; floats are the shortest text that reads back exactly.
+// The JSON form {"schema": "tandem.graph/1", "graphs": [...]}; ir/graph.schema.json describes it.
+// Numbers that JSON lacks are the strings "nan", "inf", "-inf"; floats are the shortest text that
+// reads back exactly.
 #ifndef TANDEM_IR_JSON_H
 #define TANDEM_IR_JSON_H
 
@@ -23,8 +24,9 @@ struct JsonLimits {
 std::string to_json(std::span<const Graph> graphs);
 std::string to_json(const Graph& graph);
 
-/// Strict: unknown, missing and duplicate keys, wrong types, forward references and result types that differ from the inferred ones
-/// are refused (Error{Parse} or Error{Graph}); the result passes verify().
+/// Strict: unknown, missing and duplicate keys, wrong types, forward references and result types
+/// that differ from the inferred ones are refused (Error{Parse} or Error{Graph}); the result passes
+/// verify().
 std::vector<Graph> from_json(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace tandem::ir

@@ -47,8 +47,16 @@ std::vector<std::string_view> words(std::string_view text) {
 }
 
 OpInfo parse_row(const Row& row) {
-  OpInfo op{row.name, row.cls, row.level, {}, 0, false, {}, (row.traits & Commutative) != 0,
-            (row.traits & InPlace) != 0, (row.traits & MayFail) != 0};
+  OpInfo op{row.name,
+            row.cls,
+            row.level,
+            {},
+            0,
+            false,
+            {},
+            (row.traits & Commutative) != 0,
+            (row.traits & InPlace) != 0,
+            (row.traits & MayFail) != 0};
   for (std::string_view word : words(row.operands)) {
     const bool optional = word.ends_with('?');
     op.variadic = word.ends_with("...");
@@ -97,8 +105,9 @@ std::optional<Attr> attr_named(std::string_view name) {
 }
 
 std::string_view name(OpClass cls) {
-  static constexpr std::string_view kNames[] = {"pointwise", "reduction", "contraction", "view",   "shape",
-                                                "factory",   "index",     "random",      "control"};
+  static constexpr std::string_view kNames[] = {"pointwise", "reduction", "contraction",
+                                                "view",      "shape",     "factory",
+                                                "index",     "random",    "control"};
   return kNames[static_cast<size_t>(cls)];
 }
 
@@ -107,7 +116,8 @@ bool has_attr(Op op, Attr attr) { return std::ranges::count(info(op).attrs, attr
 int attr_index(Op op, Attr attr) {
   const auto& attrs = info(op).attrs;
   const auto it = std::ranges::find(attrs, attr);
-  TANDEM_CHECK(it != attrs.end(), std::string(name(op)) + " has no attribute " + std::string(name(attr)));
+  TANDEM_CHECK(it != attrs.end(),
+               std::string(name(op)) + " has no attribute " + std::string(name(attr)));
   return static_cast<int>(it - attrs.begin());
 }
 

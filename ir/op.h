@@ -1,4 +1,5 @@
-// Ops: the enum, and what ops.def says of each. Code asks these traits, never "is it one of these ops".
+// Ops: the enum, and what ops.def says of each. Code asks these traits, never "is it one of these
+// ops".
 #ifndef TANDEM_IR_OP_H
 #define TANDEM_IR_OP_H
 
@@ -74,7 +75,8 @@ inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
 inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
 inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
-/// The position of `attr` among the op's attributes; an internal error if the op has no such attribute.
+/// The position of `attr` among the op's attributes; an internal error if the op has no such
+/// attribute.
 int attr_index(Op op, Attr attr);
 bool has_attr(Op op, Attr attr);
 

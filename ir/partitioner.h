@@ -12,7 +12,7 @@ namespace tandem::ir {
 
 /// Why one value is saved.
 struct SavedValue {
-  std::string name;    // as the Core joint graph prints it
+  std::string name;  // as the Core joint graph prints it
   Type type;
   int64_t bytes = 0;   // 0 if it is an input (which lives anyway)
   std::string reason;  // e.g. "contraction: not recomputed", "cheaper to save than to recompute"
@@ -21,8 +21,9 @@ struct SavedValue {
 struct PartitionReport {
   std::string partitioner;
   std::vector<SavedValue> saved;
-  int64_t saved_bytes = 0;         // beyond the graph's inputs
-  int64_t minimal_bytes = 0;       // the byte-minimal cut of the same graph (contractions may not be recomputed)
+  int64_t saved_bytes = 0;  // beyond the graph's inputs
+  int64_t minimal_bytes =
+      0;  // the byte-minimal cut of the same graph (contractions may not be recomputed)
   int64_t recomputed_equations = 0;
   double seconds = 0;
 };

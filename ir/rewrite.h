@@ -12,8 +12,8 @@
 
 namespace tandem::ir {
 
-/// Copies a graph equation by equation. Locations, grad mode, the half (is_backward) and hints are carried over to whatever a
-/// callback emits in place of an equation.
+/// Copies a graph equation by equation. Locations, grad mode, the half (is_backward) and hints are
+/// carried over to whatever a callback emits in place of an equation.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& source);
@@ -48,7 +48,8 @@ class Rewriter {
   std::vector<SubgraphId> subgraphs_;  // source index -> target
 };
 
-/// What a callback returns for one equation: nothing (copy it), or the values that stand for its results.
+/// What a callback returns for one equation: nothing (copy it), or the values that stand for its
+/// results.
 using Replacement = std::optional<std::vector<ValueId>>;
 using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>;
 

@@ -1,5 +1,6 @@
-// Shape rules: from operand types and attributes to the result type. One function per name in ops.def's shape column; each throws
-// Error on operands or attributes that the op does not take. The builder and the verifier both call them.
+// Shape rules: from operand types and attributes to the result type. One function per name in
+// ops.def's shape column; each throws Error on operands or attributes that the op does not take.
+// The builder and the verifier both call them.
 #ifndef TANDEM_IR_SHAPE_RULES_H
 #define TANDEM_IR_SHAPE_RULES_H
 
@@ -22,8 +23,8 @@ struct ShapeContext {
   }
 };
 
-/// The type of the single result of `op`. Ops with subgraphs (call, custom_function) have their results' types from the subgraph and
-/// are checked by the verifier instead.
+/// The type of the single result of `op`. Ops with subgraphs (call, custom_function) have their
+/// results' types from the subgraph and are checked by the verifier instead.
 Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs);
 
 }  // namespace tandem::ir

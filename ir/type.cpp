@@ -44,7 +44,8 @@ int64_t saturate(double v, int64_t lo, int64_t hi) {
 template <class I>
 Number to_integer(const Number& v) {
   if (v.is_float())
-    return saturate(v.to_double(), std::numeric_limits<I>::min(), static_cast<int64_t>(std::numeric_limits<I>::max()));
+    return saturate(v.to_double(), std::numeric_limits<I>::min(),
+                    static_cast<int64_t>(std::numeric_limits<I>::max()));
   return static_cast<int64_t>(static_cast<I>(v.to_int()));
 }
 
@@ -52,16 +53,26 @@ Number to_integer(const Number& v) {
 
 Number rounded_to(DType dtype, const Number& v) {
   switch (dtype) {
-    case DType::F64: return v.to_double();
-    case DType::F32: return v.is_float() ? static_cast<float>(v.to_double()) : static_cast<float>(v.to_int());
-    case DType::BF16: return bf16_to_float(float_to_bf16(static_cast<float>(v.to_double())));
-    case DType::F16: return f16_to_float(float_to_f16(static_cast<float>(v.to_double())));
-    case DType::I64: return to_integer<int64_t>(v);
-    case DType::I32: return to_integer<int32_t>(v);
-    case DType::I16: return to_integer<int16_t>(v);
-    case DType::I8: return to_integer<int8_t>(v);
-    case DType::U8: return to_integer<uint8_t>(v);
-    case DType::Bool: return v.to_bool();
+    case DType::F64:
+      return v.to_double();
+    case DType::F32:
+      return v.is_float() ? static_cast<float>(v.to_double()) : static_cast<float>(v.to_int());
+    case DType::BF16:
+      return bf16_to_float(float_to_bf16(static_cast<float>(v.to_double())));
+    case DType::F16:
+      return f16_to_float(float_to_f16(static_cast<float>(v.to_double())));
+    case DType::I64:
+      return to_integer<int64_t>(v);
+    case DType::I32:
+      return to_integer<int32_t>(v);
+    case DType::I16:
+      return to_integer<int16_t>(v);
+    case DType::I8:
+      return to_integer<int8_t>(v);
+    case DType::U8:
+      return to_integer<uint8_t>(v);
+    case DType::Bool:
+      return v.to_bool();
   }
   return v;
 }

@@ -27,7 +27,8 @@ using EquationId = Id<struct EquationTag>;
 using SubgraphId = Id<struct SubgraphTag>;
 using LocationId = Id<struct LocationTag>;
 
-/// What a value is: a tensor of `dtype` and `sizes`, or a token that orders effects (then dtype and sizes are unused).
+/// What a value is: a tensor of `dtype` and `sizes`, or a token that orders effects (then dtype and
+/// sizes are unused).
 struct Type {
   DType dtype = DType::F32;
   Shape sizes;
@@ -43,26 +44,28 @@ std::string to_string(const Type& type);
 /// Bytes of a contiguous tensor of this type (0 for a token). Checked.
 Dim size_in_bytes(const Type& type);
 
-/// A number as the user wrote it: bool, integer or floating. Equality is exact; NaN equals NaN; 0.0 differs from -0.0.
+/// A number as the user wrote it: bool, integer or floating. Equality is exact; NaN equals NaN; 0.0
+/// differs from -0.0.
 class Number {
  public:
   enum class Kind : uint8_t { Bool, Int, Float };
 
   Number() : Number(int64_t{0}) {}
-  Number(bool v) : kind_(Kind::Bool), int_(v) {}                                              // NOLINT
+  Number(bool v) : kind_(Kind::Bool), int_(v) {}  // NOLINT
   template <std::integral I>
     requires(!std::same_as<I, bool>)
-  Number(I v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}                            // NOLINT
+  Number(I v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}  // NOLINT
   template <std::floating_point F>
-  Number(F v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}                         // NOLINT
-  Number(Dim d) : Number(int64_t{d}) {}                                                       // NOLINT
+  Number(F v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}  // NOLINT
+  Number(Dim d) : Number(int64_t{d}) {}                                // NOLINT
 
   Kind kind() const { return kind_; }
   bool is_float() const { return kind_ == Kind::Float; }
   double to_double() const { return is_float() ? float_ : static_cast<double>(int_); }
   int64_t to_int() const { return is_float() ? static_cast<int64_t>(float_) : int_; }
   bool to_bool() const { return is_float() ? float_ != 0 : int_ != 0; }
-  /// The dtype a number has in promotion when nothing else decides: bool, i64, f32 (the default floating dtype).
+  /// The dtype a number has in promotion when nothing else decides: bool, i64, f32 (the default
+  /// floating dtype).
   DType default_dtype() const;
 
   friend bool operator==(const Number& a, const Number& b);
@@ -73,12 +76,13 @@ class Number {
   double float_ = 0;
 };
 
-/// `value` as it is stored in `dtype`: rounded, wrapped or truncated as `convert` does, then widened again.
+/// `value` as it is stored in `dtype`: rounded, wrapped or truncated as `convert` does, then
+/// widened again.
 Number rounded_to(DType dtype, const Number& value);
 
 /// One attribute's value; which alternative is held follows from the attribute's AttrType.
-using AttrValue =
-    std::variant<bool, int64_t, Dim, std::vector<Dim>, double, Number, DType, std::string, SubgraphId>;
+using AttrValue = std::variant<bool, int64_t, Dim, std::vector<Dim>, double, Number, DType,
+                               std::string, SubgraphId>;
 
 }  // namespace tandem::ir
 

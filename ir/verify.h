@@ -8,11 +8,12 @@
 
 namespace tandem::ir {
 
-/// Throws Error{Graph} that names the equation and prints its surroundings if `graph` breaks a rule of its level.
+/// Throws Error{Graph} that names the equation and prints its surroundings if `graph` breaks a rule
+/// of its level.
 void verify(const Graph& graph);
 
-/// verify(), but what it finds is Tandem's own fault: throws InternalError that names the pass. Called after every pass in tests, in
-/// dev builds and with TANDEM_VERIFY=1.
+/// verify(), but what it finds is Tandem's own fault: throws InternalError that names the pass.
+/// Called after every pass in tests, in dev builds and with TANDEM_VERIFY=1.
 void verify_after(std::string_view pass, const Graph& graph);
 
 /// Whether passes are verified in this process.
