@@ -7,23 +7,25 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["ir", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
 SHOWN = 15
-NOT_A_FUNCTION = re.compile(r"^\s*(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return)\b|=\s*\{?$|\[")
+NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")
+
+ENDS_BEFORE_A_FUNCTION = re.compile(r"^\s*$|^\s*(//|#)|[;{}:>]$")
 
 
 def functions_of(lines):
-    """Yields (lines, first line's number, its text) for each function definition."""
-    start = 0
+    """Yields (lines, first line's number, its text) for each function definition, at most one class deep."""
     for i, line in enumerate(lines):
-        if not line.rstrip().endswith("{") or "(" not in " ".join(lines[max(0, i - 3):i + 1]):
+        if not line.endswith("{"):
             continue
         start = i
-        indent = len(line) - len(line.lstrip())
-        while start > 0 and "(" not in lines[start]:
+        while start > 0 and not ENDS_BEFORE_A_FUNCTION.search(lines[start - 1]):
             start -= 1
-        if NOT_A_FUNCTION.search(lines[start]) or indent > 2:
+        signature = " ".join(text.strip() for text in lines[start:i + 1])
+        indent = lines[start][:len(lines[start]) - len(lines[start].lstrip())]
+        if "(" not in signature or len(indent) > 2 or NOT_A_FUNCTION.match(signature):
             continue
-        end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith(" " * indent + "}")), i)
-        yield end - start + 1, start + 1, lines[start].strip()
+        end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith(indent + "}")), i)
+        yield end - start + 1, start + 1, signature
 
 
 def main():
