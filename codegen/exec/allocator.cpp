@@ -1,5 +1,6 @@
-// Size classes with four steps a power of two. Each class has a central stack of idle blocks, linked through their first
-// bytes; blocks of up to 16 KiB pass through a small stack of their thread first.
+// Size classes with four steps a power of two. Each class has a central stack of idle blocks,
+// linked through their first bytes; blocks of up to 16 KiB pass through a small stack of their
+// thread first.
 #include "codegen/exec/allocator.h"
 
 #include <sys/sysinfo.h>
@@ -21,10 +22,11 @@ namespace {
 constexpr size_t kThreadClassBytes = size_t{16} << 10;  // what a thread keeps of one class
 constexpr int kClasses = 4 * 55;
 
-/// The class of a request of up to SIZE_MAX / 8 bytes. Classes 0 to 3 hold blocks of 64, 128, 192 and 256 bytes; class
-/// 4 + 4 * e + s holds blocks of (5 + s) * 2^(e + 6) bytes.
+/// The class of a request of up to SIZE_MAX / 8 bytes. Classes 0 to 3 hold blocks of 64, 128, 192
+/// and 256 bytes; class 4 + 4 * e + s holds blocks of (5 + s) * 2^(e + 6) bytes.
 int class_of(size_t bytes) {
-  if (bytes <= 4 * kBlockAlignment) return static_cast<int>((std::max<size_t>(bytes, 1) - 1) / kBlockAlignment);
+  if (bytes <= 4 * kBlockAlignment)
+    return static_cast<int>((std::max<size_t>(bytes, 1) - 1) / kBlockAlignment);
   const int e = std::bit_width(bytes - 1) - 9;  // 2^(e + 8) < bytes <= 2^(e + 9)
   return 4 * e + static_cast<int>((bytes - 1) >> (e + 6));
 }
@@ -86,7 +88,8 @@ struct Central {
 };
 
 size_t default_max_idle_bytes() {
-  if (const char* text = std::getenv("TANDEM_CACHE_BYTES"); text && *text) return std::strtoull(text, nullptr, 10);
+  if (const char* text = std::getenv("TANDEM_CACHE_BYTES"); text && *text)
+    return std::strtoull(text, nullptr, 10);
   struct sysinfo info;
   if (sysinfo(&info) != 0) return size_t{1} << 30;
   return static_cast<size_t>(info.totalram) * info.mem_unit / 4;
@@ -152,7 +155,9 @@ thread_local CacheState t_cache_state = CacheState::Unborn;
 struct CacheOwner {
   ThreadCache cache;
   CacheOwner() { t_cache_state = CacheState::Alive; }
-  ~CacheOwner() { t_cache_state = CacheState::Dead; }  // before the cache: what comes later goes to the central stacks
+  ~CacheOwner() {
+    t_cache_state = CacheState::Dead;
+  }  // before the cache: what comes later goes to the central stacks
 };
 
 /// This thread's cache, or null while the thread is ending.

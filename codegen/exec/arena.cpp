@@ -10,7 +10,8 @@
 namespace tandem::exec {
 namespace {
 
-/// A small request takes no larger idle arena than this, so that it leaves the large ones to the calls that need them.
+/// A small request takes no larger idle arena than this, so that it leaves the large ones to the
+/// calls that need them.
 constexpr size_t kSmallArena = size_t{64} << 20;
 
 struct Arena {
@@ -46,7 +47,8 @@ Arena take_fitting(State& s, size_t bytes) {
   size_t best = s.idle.size();
   for (size_t i = 0; i < s.idle.size(); ++i) {
     const size_t size = s.idle[i].bytes;
-    if (size >= bytes && size <= most && (best == s.idle.size() || size < s.idle[best].bytes)) best = i;
+    if (size >= bytes && size <= most && (best == s.idle.size() || size < s.idle[best].bytes))
+      best = i;
   }
   return best == s.idle.size() ? Arena{nullptr, 0} : take(s, best);
 }
@@ -78,7 +80,8 @@ void give_back(Arena a) {
     s.leased_bytes -= a.bytes;
     s.idle.push_back(a);
     s.idle_bytes += a.bytes;
-    while (s.idle.size() > 1 && (s.idle.size() > kMaxIdleArenas || s.idle_bytes > kMaxIdleArenaBytes))
+    while (s.idle.size() > 1 &&
+           (s.idle.size() > kMaxIdleArenas || s.idle_bytes > kMaxIdleArenaBytes))
       excess[count++] = take(s, 0);
   }
   for (size_t i = 0; i < count; ++i) unmap_pages(excess[i].data, excess[i].bytes);

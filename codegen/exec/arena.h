@@ -1,5 +1,6 @@
-// Working memory of running calls. A call borrows an arena from one process-wide pool and gives it back at its end, so
-// that temporaries never touch fresh pages twice. Concurrent calls hold different arenas.
+// Working memory of running calls. A call borrows an arena from one process-wide pool and gives it
+// back at its end, so that temporaries never touch fresh pages twice. Concurrent calls hold
+// different arenas.
 #ifndef TANDEM_CODEGEN_EXEC_ARENA_H
 #define TANDEM_CODEGEN_EXEC_ARENA_H
 
@@ -14,7 +15,8 @@ namespace tandem::exec {
 /// Arenas are aligned to, and sized in multiples of, this many bytes: one huge page.
 inline constexpr size_t kArenaAlignment = kHugePage;
 
-/// At most this many arenas, and this many bytes, are kept idle. The arena given back last is kept whatever its size.
+/// At most this many arenas, and this many bytes, are kept idle. The arena given back last is kept
+/// whatever its size.
 inline constexpr size_t kMaxIdleArenas = 8;
 inline constexpr size_t kMaxIdleArenaBytes = size_t{1} << 30;
 
@@ -43,8 +45,8 @@ class ArenaLease {
   size_t bytes_ = 0;
 };
 
-/// An arena of at least `bytes` bytes, every page of which has been touched; an empty lease for 0 bytes. Throws Error
-/// (out_of_memory).
+/// An arena of at least `bytes` bytes, every page of which has been touched; an empty lease for 0
+/// bytes. Throws Error (out_of_memory).
 ArenaLease borrow_arena(size_t bytes);
 
 struct ArenaStats {

@@ -1,5 +1,6 @@
-// Creation costs 0.1 to 4 ms, so primitives are cached by shape. A primitive keeps a few execution contexts (memory
-// objects, stream, scratchpad), because those may not be shared between threads and are slow to make.
+// Creation costs 0.1 to 4 ms, so primitives are cached by shape. A primitive keeps a few execution
+// contexts (memory objects, stream, scratchpad), because those may not be shared between threads
+// and are slow to make.
 #include "codegen/exec/block_primitive.h"
 
 #include <omp.h>
@@ -102,7 +103,8 @@ class MatmulPrimitive final : public BlockPrimitive {
                                     {DNNL_ARG_WEIGHTS, x.b.get()},
                                     {DNNL_ARG_DST, x.c.get()},
                                     {DNNL_ARG_SCRATCHPAD, x.scratchpad.get()}};
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), x.stream.get(), 4, args), "matmul");
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), x.stream.get(), 4, args),
+                            "matmul");
   }
 
   dnnl::matmul::primitive_desc pd_;
@@ -119,7 +121,8 @@ std::shared_ptr<BlockPrimitive> make_primitive(const Key& key) {
     if (std::strncmp(pd.impl_info_str(), "brg", 3) != 0) return nullptr;
     return std::make_shared<MatmulPrimitive>(pd);
   } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory) ir::fail(ir::Errc::OutOfMemory, "matmul: no memory for a library primitive");
+    if (e.status == dnnl_out_of_memory)
+      ir::fail(ir::Errc::OutOfMemory, "matmul: no memory for a library primitive");
     return nullptr;
   }
 }
@@ -150,9 +153,11 @@ std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& s, int64_t bat
     const std::lock_guard guard(mutex);
     if (const auto found = cache().find(key); found != cache().end()) return found->second;
   }
-  std::shared_ptr<BlockPrimitive> made = make_primitive(key);  // outside the lock: it may take milliseconds
+  std::shared_ptr<BlockPrimitive> made =
+      make_primitive(key);  // outside the lock: it may take milliseconds
   const std::lock_guard guard(mutex);
-  if (cache().size() >= kMostPrimitives) std::erase_if(cache(), [](const auto& e) { return e.second.use_count() <= 1; });
+  if (cache().size() >= kMostPrimitives)
+    std::erase_if(cache(), [](const auto& e) { return e.second.use_count() <= 1; });
   return cache().emplace(key, std::move(made)).first->second;
 }
 

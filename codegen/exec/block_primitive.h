@@ -1,5 +1,5 @@
-// oneDNN matmul primitives for blocks of dense operands, shared in a process-wide cache, and the guard under which every
-// call of the library is made.
+// oneDNN matmul primitives for blocks of dense operands, shared in a process-wide cache, and the
+// guard under which every call of the library is made.
 #ifndef TANDEM_CODEGEN_EXEC_BLOCK_PRIMITIVE_H
 #define TANDEM_CODEGEN_EXEC_BLOCK_PRIMITIVE_H
 
@@ -9,7 +9,8 @@
 
 namespace tandem::exec {
 
-/// While it lives, OpenMP code called from this thread uses one thread; then the thread's own setting is back.
+/// While it lives, OpenMP code called from this thread uses one thread; then the thread's own
+/// setting is back.
 class SingleOmpThread {
  public:
   SingleOmpThread();
@@ -29,7 +30,8 @@ class BlockPrimitive {
   virtual int run(const float* a, const float* b, float* c) const noexcept = 0;
 };
 
-/// The primitive of blocks of `batch` matrices and `m` rows of `spec`, or null where the library has no fast kernel.
+/// The primitive of blocks of `batch` matrices and `m` rows of `spec`, or null where the library
+/// has no fast kernel.
 std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& spec, int64_t batch, int64_t m);
 
 }  // namespace tandem::exec

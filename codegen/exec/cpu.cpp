@@ -21,7 +21,8 @@ struct Leaf {
 
 Leaf cpuid(uint32_t leaf, uint32_t subleaf) {
   Leaf r;
-  __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);  // zeros when the leaf is absent
+  __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx,
+                    &r.edx);  // zeros when the leaf is absent
   return r;
 }
 
@@ -38,9 +39,9 @@ uint64_t saved_states(const Leaf& leaf1) {
 CpuFeatures detect() {
   const Leaf leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), leaf7_1 = cpuid(7, 1);
   const uint64_t states = saved_states(leaf1);
-  const bool os_avx = (states & 0x6) == 0x6;         // xmm, ymm
-  const bool os_avx512 = (states & 0xe6) == 0xe6;    // and opmask, both halves of zmm
-  const bool os_amx = (states & 0x60000) == 0x60000; // tile configuration and data
+  const bool os_avx = (states & 0x6) == 0x6;          // xmm, ymm
+  const bool os_avx512 = (states & 0xe6) == 0xe6;     // and opmask, both halves of zmm
+  const bool os_amx = (states & 0x60000) == 0x60000;  // tile configuration and data
 
   CpuFeatures f;
   f.sse42 = bit(leaf1.ecx, 20) && bit(leaf1.ecx, 23);
@@ -72,7 +73,8 @@ CpuFeatures detect_and_lower() {
 CpuFeatures lower_features(CpuFeatures f, const std::string& isa) {
   if (isa == "avx512") return f;
   if (isa != "avx2" && isa != "sse")
-    ir::fail(ir::Errc::Argument, "TANDEM_ISA: unknown instruction set; expected avx512, avx2 or sse, got " + isa);
+    ir::fail(ir::Errc::Argument,
+             "TANDEM_ISA: unknown instruction set; expected avx512, avx2 or sse, got " + isa);
   f.avx512 = f.avx512_bf16 = f.amx_tile = f.amx_bf16 = false;
   if (isa == "sse") f.avx2 = f.fma = f.f16c = false;
   f.vector_bytes = f.avx2 ? 32 : 16;

@@ -1,5 +1,5 @@
-// What the processor under us can do, read from its CPUID bits (never from its name: a hypervisor may mask that) and
-// from what the operating system saves on a context switch.
+// What the processor under us can do, read from its CPUID bits (never from its name: a hypervisor
+// may mask that) and from what the operating system saves on a context switch.
 #ifndef TANDEM_CODEGEN_EXEC_CPU_H
 #define TANDEM_CODEGEN_EXEC_CPU_H
 
@@ -9,21 +9,21 @@ namespace tandem::exec {
 
 /// The instruction sets that kernels may use.
 struct CpuFeatures {
-  bool sse42 = false;        // with popcnt
-  bool avx2 = false;         // with avx
+  bool sse42 = false;  // with popcnt
+  bool avx2 = false;   // with avx
   bool fma = false;
   bool f16c = false;
-  bool avx512 = false;       // F, BW, DQ and VL together
+  bool avx512 = false;  // F, BW, DQ and VL together
   bool avx512_bf16 = false;
   bool amx_tile = false;
   bool amx_bf16 = false;
-  int vector_bytes = 16;     // the widest vector that kernels use: 64, 32 or 16
+  int vector_bytes = 16;  // the widest vector that kernels use: 64, 32 or 16
 
   bool operator==(const CpuFeatures&) const = default;
 };
 
-/// The features of this machine, lowered by TANDEM_ISA=avx512|avx2|sse when that is set. Read once; throws Error
-/// (argument) on any other value of TANDEM_ISA.
+/// The features of this machine, lowered by TANDEM_ISA=avx512|avx2|sse when that is set. Read once;
+/// throws Error (argument) on any other value of TANDEM_ISA.
 const CpuFeatures& cpu_features();
 
 /// `features` without what `isa` (avx512, avx2 or sse) lacks. It never adds anything.

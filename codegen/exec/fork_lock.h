@@ -1,4 +1,5 @@
-// A mutex that a fork cannot leave locked: it is taken before the fork and released on both sides after it.
+// A mutex that a fork cannot leave locked: it is taken before the fork and released on both sides
+// after it.
 #ifndef TANDEM_CODEGEN_EXEC_FORK_LOCK_H
 #define TANDEM_CODEGEN_EXEC_FORK_LOCK_H
 

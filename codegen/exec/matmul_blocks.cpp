@@ -1,5 +1,6 @@
-// The choice of blocks: the cut with the best mean efficiency over several thread counts under a small cost model.
-// Nothing here may ask how many threads there are or which processor runs: every run must cut alike.
+// The choice of blocks: the cut with the best mean efficiency over several thread counts under a
+// small cost model. Nothing here may ask how many threads there are or which processor runs: every
+// run must cut alike.
 #include "codegen/exec/matmul_blocks.h"
 
 #include <algorithm>
@@ -11,20 +12,21 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// The model in nanoseconds, fitted to a Zen 4 core (118 GFLOP/s) on the products of small MLPs and transformers.
+// The model in nanoseconds, fitted to a Zen 4 core (118 GFLOP/s) on the products of small MLPs and
+// transformers.
 constexpr double kNsPerFlop = 1 / 118.0;
-constexpr double kCallNs = 500;        // a library call
-constexpr double kRegionNs = 500;      // a parallel region
-constexpr double kVectorNs = 0.045;    // an element of the matrix in a product with a vector
-constexpr double kStreamNs = 0.12;     // reading an element from beyond the second-level cache
-constexpr double kCombineNs = 0.3;     // storing and adding one partial sum
+constexpr double kCallNs = 500;      // a library call
+constexpr double kRegionNs = 500;    // a parallel region
+constexpr double kVectorNs = 0.045;  // an element of the matrix in a product with a vector
+constexpr double kStreamNs = 0.12;   // reading an element from beyond the second-level cache
+constexpr double kCombineNs = 0.3;   // storing and adding one partial sum
 constexpr int64_t kCacheElements = int64_t{1} << 18;  // of the second-level cache
-constexpr double kMinThreadNs = 2000;  // work worth waking a thread for
+constexpr double kMinThreadNs = 2000;                 // work worth waking a thread for
 
 /// Costs of one algorithm for one storage order of the operands.
 struct Rates {
-  double efficiency;   // of the inner kernel, as a share of the peak
-  double pack_a;       // ns an element of A in each block
+  double efficiency;  // of the inner kernel, as a share of the peak
+  double pack_a;      // ns an element of A in each block
   double pack_b;
 };
 
@@ -37,12 +39,14 @@ struct Problem {
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
   if (!p.b.transposed) return {0.99, p.a.transposed ? 0.05 : 0.01, 0.01};
-  const bool same_cache_sets = p.b.ld % 512 == 0;  // the columns that packing gathers evict each other
+  const bool same_cache_sets =
+      p.b.ld % 512 == 0;  // the columns that packing gathers evict each other
   const double pack = block.n < 128 ? 0.45 : 0.08;
   return {0.93, 0.02, same_cache_sets ? pack + 0.35 : pack};
 }
 
-/// Columns that `n` columns cost as much as: panels of 48 are the fastest, and short rows fill a vector of 16.
+/// Columns that `n` columns cost as much as: panels of 48 are the fastest, and short rows fill a
+/// vector of 16.
 double effective_columns(const MatmulBlocks& block) {
   if (block.primitive) return static_cast<double>(round_up(block.n, 16));
   constexpr double kRest[] = {0, 22, 34, 48};
@@ -52,11 +56,15 @@ double effective_columns(const MatmulBlocks& block) {
 double block_ns(const Problem& p, const MatmulBlocks& block) {
   const MatmulSpec& s = p.spec;
   const Rates r = rates_of(p, block);
-  const double a = static_cast<double>(block.m) * block.k, b = static_cast<double>(block.n) * block.k;
-  if (s.m == 1 || s.n == 1) return static_cast<double>(block.batch) * std::max(a, b) * kVectorNs + kCallNs;
+  const double a = static_cast<double>(block.m) * block.k,
+               b = static_cast<double>(block.n) * block.k;
+  if (s.m == 1 || s.n == 1)
+    return static_cast<double>(block.batch) * std::max(a, b) * kVectorNs + kCallNs;
   const double stream = (s.m * s.k > kCacheElements ? a : 0) + (s.n * s.k > kCacheElements ? b : 0);
-  const double flops = 2.0 * static_cast<double>(block.m) * effective_columns(block) * static_cast<double>(block.k);
-  const double one = flops * kNsPerFlop / r.efficiency + a * r.pack_a + b * r.pack_b + stream * kStreamNs;
+  const double flops =
+      2.0 * static_cast<double>(block.m) * effective_columns(block) * static_cast<double>(block.k);
+  const double one =
+      flops * kNsPerFlop / r.efficiency + a * r.pack_a + b * r.pack_b + stream * kStreamNs;
   return static_cast<double>(block.batch) * one + kCallNs;
 }
 
@@ -114,12 +122,14 @@ struct Best {
 };
 
 void offer_sgemm(Best& best, const MatmulSpec& s) {
-  constexpr int64_t kShortestSum = 512, kSmallestSplit = 1 << 20;  // a split below these costs more than it gives
-  constexpr int64_t kMostPartials = 1 << 20;                       // elements of scratch
+  constexpr int64_t kShortestSum = 512,
+                    kSmallestSplit = 1 << 20;  // a split below these costs more than it gives
+  constexpr int64_t kMostPartials = 1 << 20;   // elements of scratch
   for (const int64_t cut_m : kCuts) {
     for (const int64_t cut_n : kCuts) {
       const int64_t m = extent(s.m, cut_m, 8), n = extent(s.n, cut_n, 16);
-      if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n) continue;  // another cut gives the same
+      if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
+        continue;  // another cut gives the same
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
         const int64_t k = extent(s.k, cut_k, 64);
         if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;
@@ -132,30 +142,37 @@ void offer_sgemm(Best& best, const MatmulSpec& s) {
 
 bool dense(const MatrixStrides& s, int64_t batch, int64_t rows, int64_t cols) {
   const auto layout = blas_layout(s, rows, cols);
-  return layout && layout->ld == (layout->transposed ? rows : cols) && (batch == 1 || s.batch == rows * cols);
+  return layout && layout->ld == (layout->transposed ? rows : cols) &&
+         (batch == 1 || s.batch == rows * cols);
 }
 
-/// Primitives take dense operands only. They win for small batched products and where B is stored transposed.
+/// Primitives take dense operands only. They win for small batched products and where B is stored
+/// transposed.
 bool primitive_pays(const Problem& p) {
   const MatmulSpec& s = p.spec;
   const bool small = s.batch > 1 && s.m * s.n * s.k <= 128 * 128 * 128;
   if (s.m < 8 || s.n < 8 || s.k < 8 || p.a.transposed || !(p.b.transposed || small)) return false;
-  return dense(s.a, s.batch, s.m, s.k) && dense(s.b, s.batch, s.k, s.n) && dense(s.c, s.batch, s.m, s.n);
+  return dense(s.a, s.batch, s.m, s.k) && dense(s.b, s.batch, s.k, s.n) &&
+         dense(s.c, s.batch, s.m, s.n);
 }
 
 void offer_primitive(Best& best, const MatmulSpec& s) {
   for (const int64_t cut : kCuts) {
     if (const int64_t m = extent(s.m, cut, 8); ceil_div(s.m, m) >= cut)
       best.offer({.batch = 1, .m = m, .n = s.n, .k = s.k, .primitive = true});
-    if (s.batch > 1) best.offer({.batch = ceil_div(s.batch, cut), .m = s.m, .n = s.n, .k = s.k, .primitive = true});
+    if (s.batch > 1)
+      best.offer(
+          {.batch = ceil_div(s.batch, cut), .m = s.m, .n = s.n, .k = s.k, .primitive = true});
   }
 }
 
 }  // namespace
 
 std::optional<BlasLayout> blas_layout(const MatrixStrides& s, int64_t rows, int64_t cols) {
-  if ((cols == 1 || s.col == 1) && (rows == 1 || s.row >= cols)) return BlasLayout{false, rows == 1 ? cols : s.row};
-  if ((rows == 1 || s.row == 1) && (cols == 1 || s.col >= rows)) return BlasLayout{true, cols == 1 ? rows : s.col};
+  if ((cols == 1 || s.col == 1) && (rows == 1 || s.row >= cols))
+    return BlasLayout{false, rows == 1 ? cols : s.row};
+  if ((rows == 1 || s.row == 1) && (cols == 1 || s.col >= rows))
+    return BlasLayout{true, cols == 1 ? rows : s.col};
   return std::nullopt;
 }
 
@@ -167,7 +184,9 @@ MatmulSpec swapped(const MatmulSpec& s) {
 MatmulSpec fold_batch(const MatmulSpec& spec) {
   MatmulSpec s = spec;
   const bool shared_b = s.b.batch == 0 && s.m > 0;
-  if (s.batch == 1 || !shared_b || s.m == 1 || s.a.batch != s.m * s.a.row || s.c.batch != s.m * s.c.row) return s;
+  if (s.batch == 1 || !shared_b || s.m == 1 || s.a.batch != s.m * s.a.row ||
+      s.c.batch != s.m * s.c.row)
+    return s;
   s.m *= s.batch;
   s.batch = 1;
   return s;

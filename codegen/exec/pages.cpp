@@ -20,7 +20,8 @@ void* map_pages(size_t bytes) noexcept {
   const size_t head = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
   if (head > 0) munmap(begin, head);
   if (head < kHugePage) munmap(begin + head + bytes, kHugePage - head);
-  madvise(begin + head, bytes, MADV_HUGEPAGE);  // advice: where there are no huge pages, small ones serve
+  madvise(begin + head, bytes,
+          MADV_HUGEPAGE);  // advice: where there are no huge pages, small ones serve
   return begin + head;
 }
 
@@ -33,8 +34,9 @@ void touch_pages(void* data, size_t bytes) noexcept {
 }
 
 void fail_out_of_memory(const char* who, size_t bytes) {
-  ir::fail(ir::Errc::OutOfMemory,
-           std::string(who) + ": the system has no more memory; could not get " + std::to_string(bytes) + " bytes");
+  ir::fail(ir::Errc::OutOfMemory, std::string(who) +
+                                      ": the system has no more memory; could not get " +
+                                      std::to_string(bytes) + " bytes");
 }
 
 }  // namespace tandem::exec

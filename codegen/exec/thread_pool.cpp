@@ -1,4 +1,5 @@
-// The thread pool: persistent workers, each with its own cache line to wait on, and one shared description of the region.
+// The thread pool: persistent workers, each with its own cache line to wait on, and one shared
+// description of the region.
 #include "codegen/exec/thread_pool.h"
 
 #include <pthread.h>
@@ -67,7 +68,8 @@ int default_threads() {
   return std::min(affinity_size(), kMaxThreads);
 }
 
-/// Units [begin, end) of thread `t` of `threads`: the first `units % threads` ranges are one unit longer.
+/// Units [begin, end) of thread `t` of `threads`: the first `units % threads` ranges are one unit
+/// longer.
 std::pair<int64_t, int64_t> range_of(int64_t units, int threads, int t) {
   const int64_t each = units / threads, longer = units % threads;
   const int64_t begin = each * t + std::min<int64_t>(t, longer);
@@ -79,7 +81,8 @@ struct Region {
   void* context = nullptr;
   int64_t units = 0;
   int threads = 0;
-  unsigned float_mode = 0;  // the caller's rounding and denormal modes, so that every range computes the same
+  unsigned float_mode =
+      0;  // the caller's rounding and denormal modes, so that every range computes the same
   bool stop = false;
 
   void run(int t) const {
@@ -92,9 +95,13 @@ thread_local bool t_in_region = false;
 
 class Pool {
  public:
-  bool try_acquire() { return !busy_.load(std::memory_order_relaxed) && !busy_.exchange(true, std::memory_order_acquire); }
+  bool try_acquire() {
+    return !busy_.load(std::memory_order_relaxed) &&
+           !busy_.exchange(true, std::memory_order_acquire);
+  }
 
-  /// Runs the region on up to `threads` threads; the pool has been acquired, and is released at the end.
+  /// Runs the region on up to `threads` threads; the pool has been acquired, and is released at the
+  /// end.
   void run(RangeFunction fn, void* context, int64_t units, int threads) {
     start_workers(threads - 1);
     threads = std::min(threads, started_ + 1);
@@ -107,7 +114,8 @@ class Pool {
     busy_.store(false, std::memory_order_release);
   }
 
-  /// Ends and joins the workers. A pool that stays busy (exit was called inside a region) is left as it is.
+  /// Ends and joins the workers. A pool that stays busy (exit was called inside a region) is left
+  /// as it is.
   void stop() {
     for (const auto deadline = Clock::now() + std::chrono::milliseconds(100); !try_acquire();) {
       if (Clock::now() > deadline) return;
@@ -150,14 +158,16 @@ class Pool {
     pending_.store(workers, std::memory_order_relaxed);
     for (int i = 0; i < workers; ++i) {
       Worker& w = *workers_[i];
-      if (w.asleep.load(std::memory_order_relaxed) && started_ < cores_ && w.cpu == sched_getcpu()) move_away(w);
+      if (w.asleep.load(std::memory_order_relaxed) && started_ < cores_ && w.cpu == sched_getcpu())
+        move_away(w);
       w.posted.fetch_add(1, std::memory_order_seq_cst);
       w.posted.notify_one();
     }
   }
 
-  /// Keeps a sleeping worker off the caller's processor. Some kernels (seen in virtual machines) wake a thread where it
-  /// last ran even when other processors are idle, and then the two ranges run one after the other.
+  /// Keeps a sleeping worker off the caller's processor. Some kernels (seen in virtual machines)
+  /// wake a thread where it last ran even when other processors are idle, and then the two ranges
+  /// run one after the other.
   static void move_away(Worker& w) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return;
@@ -190,8 +200,9 @@ class Pool {
     self.asleep.store(false, std::memory_order_relaxed);
   }
 
-  /// True when `word` is no longer `old`, false when that did not happen within kSpinMicroseconds. It soon lets other
-  /// threads run between looks: the thread waited for may be queued behind this one on the same processor.
+  /// True when `word` is no longer `old`, false when that did not happen within kSpinMicroseconds.
+  /// It soon lets other threads run between looks: the thread waited for may be queued behind this
+  /// one on the same processor.
   bool spin_until_changed(const std::atomic<uint32_t>& word, uint32_t old) const {
     const bool crowded = started_.load(std::memory_order_relaxed) >= cores_;
     const auto start = Clock::now();
@@ -226,7 +237,8 @@ void forget_pool() {
   t_in_region = false;
 }
 
-/// Joins the workers at exit or when the library is unloaded; regions that start later run on their caller.
+/// Joins the workers at exit or when the library is unloaded; regions that start later run on their
+/// caller.
 struct Closer {
   Closer() { pthread_atfork(nullptr, nullptr, forget_pool); }
   ~Closer() {
@@ -269,7 +281,8 @@ void set_num_threads(int n) {
 
 void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context) noexcept {
   if (units <= 0) return;
-  const int threads = static_cast<int>(std::min<int64_t>(num_threads(), units / std::max<int64_t>(grain, 1)));
+  const int threads =
+      static_cast<int>(std::min<int64_t>(num_threads(), units / std::max<int64_t>(grain, 1)));
   Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
   if (p && p->try_acquire()) {
     p->run(fn, context, units, threads);
@@ -278,7 +291,8 @@ void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context)
   }
 }
 
-void parallel_for(int64_t units, int64_t grain, FunctionRef<void(int64_t, int64_t, int)> fn) noexcept {
+void parallel_for(int64_t units, int64_t grain,
+                  FunctionRef<void(int64_t, int64_t, int)> fn) noexcept {
   const RangeFunction call = [](void* context, int64_t begin, int64_t end, int worker) {
     (*static_cast<FunctionRef<void(int64_t, int64_t, int)>*>(context))(begin, end, worker);
   };
