@@ -2,10 +2,9 @@
 #include "runtime/geometry.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 #include "ir/error.h"
+#include "ir/strides.h"
 
 namespace tandem::runtime {
 namespace {
@@ -126,15 +125,12 @@ constexpr Rule kRules[] = {
 #include "ir/ops.def"
 };
 
-/// Dimensions with more than one element, by falling stride.
-std::array<int, ir::kMaxRank> by_stride(const Shape& sizes, const Strides& strides, int* count) {
-  std::array<int, ir::kMaxRank> order{};
-  *count = 0;
-  for (int d = 0; d < sizes.rank(); ++d)
-    if (sizes[d] != 1) order[(*count)++] = d;
-  std::stable_sort(order.begin(), order.begin() + *count,
-                   [&](int a, int b) { return strides[a] > strides[b]; });
-  return order;
+/// The common case first: it needs no sorting.
+bool has_overlap(const Extent& e) {
+  return !is_contiguous(e.sizes, e.strides) && ir::self_overlaps(e.sizes, e.strides);
+}
+bool is_dense(const Extent& e) {
+  return is_contiguous(e.sizes, e.strides) || ir::is_dense(e.sizes, e.strides);
 }
 
 }  // namespace
@@ -185,35 +181,11 @@ bool is_contiguous(const Shape& sizes, const Strides& strides) {
   return contiguous;
 }
 
-bool is_dense(const Shape& sizes, const Strides& strides) {
-  int count = 0;
-  const auto order = by_stride(sizes, strides, &count);
-  Dim expected = 1;
-  for (int i = count - 1; i >= 0; --i) {
-    if (strides[order[i]] != expected) return false;
-    expected *= sizes[order[i]];
-  }
-  return true;
-}
-
-bool overlaps_itself(const Shape& sizes, const Strides& strides) {
-  if (ir::numel(sizes) == 0) return false;
-  int count = 0;
-  const auto order = by_stride(sizes, strides, &count);
-  Dim reach = 0;  // the farthest element of the inner dimensions
-  for (int i = count - 1; i >= 0; --i) {
-    const int d = order[i];
-    if (strides[d] <= reach) return true;
-    reach += (sizes[d] - 1) * strides[d];
-  }
-  return false;
-}
-
 Strides pointwise_strides(std::span<const Extent> operands, const Shape& result) {
   const Strides* shared = nullptr;
   for (const Extent& e : operands) {
-    if (e.sizes != result || overlaps_itself(e.sizes, e.strides)) continue;  // broadcast
-    if (!is_dense(e.sizes, e.strides)) return ir::contiguous_strides(result);
+    if (e.sizes != result || has_overlap(e)) continue;  // broadcast
+    if (!is_dense(e)) return ir::contiguous_strides(result);
     if (shared != nullptr && *shared != e.strides) return ir::contiguous_strides(result);
     shared = &e.strides;
   }

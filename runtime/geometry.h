@@ -30,12 +30,6 @@ std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, co
 
 /// True if a row-major walk over the elements is a walk over consecutive memory.
 bool is_contiguous(const Shape& sizes, const Strides& strides);
-/// True if the elements fill a block of memory, each once, in some order of the dimensions.
-bool is_dense(const Shape& sizes, const Strides& strides);
-/// True if two positions may be the same element (exact for expanded tensors, conservative for
-/// as_strided).
-bool overlaps_itself(const Shape& sizes, const Strides& strides);
-
 struct Extent {
   const Shape& sizes;
   const Strides& strides;

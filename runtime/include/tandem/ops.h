@@ -4,6 +4,8 @@
 #ifndef TANDEM_OPS_H
 #define TANDEM_OPS_H
 
+#include <tandem/autograd.h>
+#include <tandem/scalar.h>
 #include <tandem/tensor.h>
 
 #include <string_view>

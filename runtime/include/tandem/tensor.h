@@ -42,6 +42,7 @@ struct TensorImpl;
 }
 
 class Tensor;
+class Scalar;
 
 template <class T>
 concept NumberLike = std::is_arithmetic_v<T> || std::same_as<T, Dim> || std::same_as<T, Number>;
@@ -51,6 +52,7 @@ concept NumberLike = std::is_arithmetic_v<T> || std::same_as<T, Dim> || std::sam
 struct Located {
   Located(const Tensor& t, SourceLocation at = SourceLocation::current())  // NOLINT
       : tensor(&t), location(at) {}
+  Located(const Scalar& s, SourceLocation at = SourceLocation::current());  // NOLINT
   template <NumberLike N>
   Located(N v, SourceLocation at = SourceLocation::current())  // NOLINT
       : number(v), location(at) {}
@@ -169,18 +171,6 @@ class TANDEM_API Tensor {
   void for_each_number(const std::function<void(const Number&)>& visit) const;
 
   std::shared_ptr<runtime::TensorImpl> impl_;
-};
-
-/// A number that may change from call to call without recompiling: a handle to a 0-d f64 or i64
-/// tensor that has the lowest priority in promotion (scalar * f32 is f32).
-class TANDEM_API Scalar : public Tensor {
- public:
-  explicit Scalar(const Number& value = 0.0);
-  explicit Scalar(const Tensor& t) : Tensor(t) {}
-  using Tensor::operator=;
-  /// Writes the value that all handles see.
-  void set(const Number& value) const;
-  double value() const { return item<double>(); }
 };
 
 }  // namespace tandem
