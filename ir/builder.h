@@ -127,14 +127,13 @@ class Builder {
   TANDEM_BUILDER_BINARY(logical_or) TANDEM_BUILDER_BINARY(logical_xor)
   TANDEM_BUILDER_BINARY(bitwise_and) TANDEM_BUILDER_BINARY(bitwise_or)
   TANDEM_BUILDER_BINARY(bitwise_xor) TANDEM_BUILDER_BINARY(shift_left)
-  TANDEM_BUILDER_BINARY(shift_right)
+  TANDEM_BUILDER_BINARY(shift_right);
   // clang-format on
 #undef TANDEM_BUILDER_UNARY
 #undef TANDEM_BUILDER_BINARY
-      /// a * b + c, rounded once.
-      V fma(V a, V b, V c) {
-    return pointwise(Op::fma, {a, b, c});
-  }
+
+  /// a * b + c, rounded once.
+  V fma(V a, V b, V c) { return pointwise(Op::fma, {a, b, c}); }
   /// condition: bool, broadcast with the others.
   V where(V condition, V self, V other);
   V where(V condition, V self, const Number& other) {
