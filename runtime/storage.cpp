@@ -22,7 +22,11 @@ std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes,
   return storage;
 }
 
-std::shared_ptr<Storage> Storage::traced() { return std::make_shared<Storage>(); }
+std::shared_ptr<Storage> Storage::traced(bool read_only) {
+  auto storage = std::make_shared<Storage>();
+  storage->read_only_ = read_only;
+  return storage;
+}
 
 Storage::~Storage() {
   if (owned_) exec::release(data_, bytes_);

@@ -26,7 +26,7 @@ class Storage {
   /// Wraps foreign memory; `deleter` runs when the last tensor is gone.
   static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
                                        bool read_only);
-  static std::shared_ptr<Storage> traced();
+  static std::shared_ptr<Storage> traced(bool read_only = false);
   ~Storage();
 
   void* data() const { return data_; }
