@@ -9,20 +9,23 @@ namespace tandem::ir {
 Dim checked_mul(Dim a, Dim b, const char* what) {
   int64_t product;
   if (__builtin_mul_overflow(int64_t{a}, int64_t{b}, &product))
-    fail(Errc::Argument, fmt::format("{}: {} * {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+    fail(Errc::Argument,
+         fmt::format("{}: {} * {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
   return product;
 }
 
 Dim checked_add(Dim a, Dim b, const char* what) {
   int64_t sum;
   if (__builtin_add_overflow(int64_t{a}, int64_t{b}, &sum))
-    fail(Errc::Argument, fmt::format("{}: {} + {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+    fail(Errc::Argument,
+         fmt::format("{}: {} + {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
   return sum;
 }
 
 static void check_rank(size_t rank) {
   if (rank > kMaxRank)
-    fail(Errc::Shape, fmt::format("shape: too many dimensions; expected at most {}, got {}", kMaxRank, rank));
+    fail(Errc::Shape,
+         fmt::format("shape: too many dimensions; expected at most {}, got {}", kMaxRank, rank));
 }
 
 Shape::Shape(std::span<const Dim> dims) : rank_(static_cast<uint8_t>(dims.size())) {

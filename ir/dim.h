@@ -1,5 +1,6 @@
-// Dim: the value of a size, stride, start or length. Today always a constant; code that goes through Dim's arithmetic
-// keeps working when symbols arrive. Products and sums that could overflow go through the checked functions below.
+// Dim: the value of a size, stride, start or length. Today always a constant; code that goes
+// through Dim's arithmetic keeps working when symbols arrive. Products and sums that could overflow
+// go through the checked functions below.
 #ifndef TANDEM_IR_DIM_H
 #define TANDEM_IR_DIM_H
 
@@ -18,8 +19,9 @@ class Dim {
  public:
   constexpr Dim() = default;
   template <std::integral I>
-  constexpr Dim(I value) : value_(static_cast<int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
-  constexpr operator int64_t() const { return value_; }            // NOLINT(google-explicit-constructor)
+  constexpr Dim(I value)
+      : value_(static_cast<int64_t>(value)) {}           // NOLINT(google-explicit-constructor)
+  constexpr operator int64_t() const { return value_; }  // NOLINT(google-explicit-constructor)
 
   constexpr Dim& operator+=(Dim d) { return value_ += d.value_, *this; }
   constexpr Dim& operator-=(Dim d) { return value_ -= d.value_, *this; }
@@ -29,16 +31,17 @@ class Dim {
   int64_t value_ = 0;
 };
 
-// Exact-match overloads, so that `Dim op Dim` and `Dim op integer` are not ambiguous with the built-in operators.
-#define TANDEM_DIM_OPERATOR(op, Result)                                                                        \
-  constexpr Result operator op(Dim a, Dim b) { return int64_t{a} op int64_t{b}; }                              \
-  template <std::integral I>                                                                                   \
-  constexpr Result operator op(Dim a, I b) {                                                                   \
-    return int64_t{a} op static_cast<int64_t>(b);                                                              \
-  }                                                                                                            \
-  template <std::integral I>                                                                                   \
-  constexpr Result operator op(I a, Dim b) {                                                                   \
-    return static_cast<int64_t>(a) op int64_t{b};                                                              \
+// Exact-match overloads, so that `Dim op Dim` and `Dim op integer` are not ambiguous with the
+// built-in operators.
+#define TANDEM_DIM_OPERATOR(op, Result)                                           \
+  constexpr Result operator op(Dim a, Dim b) { return int64_t{a} op int64_t{b}; } \
+  template <std::integral I>                                                      \
+  constexpr Result operator op(Dim a, I b) {                                      \
+    return int64_t{a} op static_cast<int64_t>(b);                                 \
+  }                                                                               \
+  template <std::integral I>                                                      \
+  constexpr Result operator op(I a, Dim b) {                                      \
+    return static_cast<int64_t>(a) op int64_t{b};                                 \
   }
 TANDEM_DIM_OPERATOR(+, Dim)
 TANDEM_DIM_OPERATOR(-, Dim)
@@ -49,19 +52,21 @@ TANDEM_DIM_OPERATOR(==, bool)
 TANDEM_DIM_OPERATOR(<=>, std::strong_ordering)
 #undef TANDEM_DIM_OPERATOR
 
-/// Products and sums of sizes and byte counts; throw Error{Argument} "what: ... overflows" instead of wrapping.
+/// Products and sums of sizes and byte counts; throw Error{Argument} "what: ... overflows" instead
+/// of wrapping.
 Dim checked_mul(Dim a, Dim b, const char* what);
 Dim checked_add(Dim a, Dim b, const char* what);
 
 inline constexpr int kMaxRank = 8;
 
-/// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an Error{Shape}.
+/// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an
+/// Error{Shape}.
 class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
-  Shape(std::span<const Dim> dims);                                                       // NOLINT
-  Shape(const std::vector<Dim>& dims) : Shape(std::span<const Dim>(dims)) {}              // NOLINT
+  Shape(std::span<const Dim> dims);                                           // NOLINT
+  Shape(const std::vector<Dim>& dims) : Shape(std::span<const Dim>(dims)) {}  // NOLINT
   static Shape filled(int rank, Dim value);
 
   int rank() const { return rank_; }

@@ -9,8 +9,9 @@ struct Row {
   bool floating;
 };
 
-constexpr Row kRows[kDTypeCount] = {{"f64", 8, true},  {"f32", 4, true},  {"bf16", 2, true}, {"f16", 2, true}, {"i64", 8, false},
-                                    {"i32", 4, false}, {"i16", 2, false}, {"i8", 1, false},  {"u8", 1, false}, {"bool", 1, false}};
+constexpr Row kRows[kDTypeCount] = {
+    {"f64", 8, true},  {"f32", 4, true},  {"bf16", 2, true}, {"f16", 2, true}, {"i64", 8, false},
+    {"i32", 4, false}, {"i16", 2, false}, {"i8", 1, false},  {"u8", 1, false}, {"bool", 1, false}};
 
 const Row& row(DType d) { return kRows[static_cast<size_t>(d)]; }
 
@@ -30,7 +31,8 @@ std::optional<DType> dtype_named(std::string_view name) {
 DType promote(DType a, DType b) {
   if (a == b) return a;
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
-  if (is_floating(a)) return size_of(a) == size_of(b) ? DType::F32 : (size_of(a) > size_of(b) ? a : b);
+  if (is_floating(a))
+    return size_of(a) == size_of(b) ? DType::F32 : (size_of(a) > size_of(b) ? a : b);
   if (a == DType::Bool) return b;
   if (b == DType::Bool) return a;
   if (size_of(a) == size_of(b)) return DType::I16;  // i8 with u8

@@ -5,9 +5,9 @@
 namespace tandem::ir {
 
 std::string_view name(Errc code) {
-  static constexpr std::string_view kNames[] = {"shape",  "dtype", "argument", "index", "version", "autograd",    "trace",
-                                                "mutation", "parse", "graph",  "file",  "unsupported", "out_of_memory",
-                                                "partition"};
+  static constexpr std::string_view kNames[] = {
+      "shape",    "dtype", "argument", "index", "version",     "autograd",      "trace",
+      "mutation", "parse", "graph",    "file",  "unsupported", "out_of_memory", "partition"};
   return kNames[static_cast<size_t>(code)];
 }
 

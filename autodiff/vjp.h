@@ -1,0 +1,66 @@
+// VJP rules: for every op, how gradients of its results become gradients of its operands. One table
+// serves the joint pass and the eager tape; rules are written against Builder, so they can be
+// recorded, run at once, and differentiated again.
+#ifndef TANDEM_AUTODIFF_VJP_H
+#define TANDEM_AUTODIFF_VJP_H
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace tandem::autodiff {
+
+/// What a rule sees. Values outside what the rule declares to read (VjpRule::reads) may be looked
+/// at for their types only.
+struct VjpContext {
+  ir::Builder& b;
+  ir::Op op;
+  std::span<const ir::ValueId> operands;
+  std::span<const ir::ValueId> results;
+  std::span<const ir::AttrValue> attrs;
+  ir::ValueId grad;                  // the gradient of the (single) result; never undefined
+  std::span<const bool> needs_grad;  // by operand: nothing need be computed where false
+
+  template <class T>
+  const T& attr(ir::Attr name) const {
+    return std::get<T>(attrs[ir::attr_index(op, name)]);
+  }
+  ir::ValueId operand(int i) const { return operands[i]; }
+  ir::ValueId result() const { return results[0]; }
+  bool needs(int i) const { return needs_grad[i]; }
+};
+
+/// One gradient per operand; empty where it is zero or not needed (symbolic zero: nothing is
+/// computed).
+using Gradients = std::vector<std::optional<ir::ValueId>>;
+
+/// Which values a rule reads, given which operands need gradients: bit i of `operands` is operand
+/// i, bit 0 of `results` result 0. This is what the eager tape holds.
+struct Reads {
+  uint32_t operands = 0;
+  uint32_t results = 0;
+};
+
+struct VjpRule {
+  enum class Kind : uint8_t {
+    Differentiable,
+    ZeroGradient,       // piecewise constant, or blocks gradients: nothing flows to the operands
+    NotDifferentiable,  // a deliberate gap: asking for the gradient is an Error{Autograd} that
+                        // names the op
+    Subgraph,  // call, custom_function, hook: handled by joint and tape, which own the subgraphs
+  };
+  Kind kind = Kind::NotDifferentiable;
+  Gradients (*apply)(VjpContext&) = nullptr;
+  Reads (*reads)(std::span<const bool> needs_grad) = nullptr;
+};
+
+const VjpRule& vjp_rule(ir::Op op);
+
+/// Runs op's rule on the context; results are checked against the operands' types.
+Gradients apply_vjp(VjpContext& context);
+
+}  // namespace tandem::autodiff
+
+#endif  // TANDEM_AUTODIFF_VJP_H

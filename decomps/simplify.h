@@ -1,0 +1,24 @@
+// Clean-up passes on Core graphs; all but form_fma preserve every bit of every output.
+#ifndef TANDEM_DECOMPS_SIMPLIFY_H
+#define TANDEM_DECOMPS_SIMPLIFY_H
+
+#include "ir/graph.h"
+
+namespace tandem::decomps {
+
+/// Bit-preserving algebra (x * 1, convert to the same type, view of view, expand of full, ...) to a
+/// fixed point.
+ir::Graph simplify(const ir::Graph& graph);
+
+/// Merges equal equations (same op, operands, attributes). Forward and backward copies merge;
+/// random values never differ by it since they are functions of (rng, offset). Equations with
+/// effects stay.
+ir::Graph eliminate_common_subexpressions(const ir::Graph& graph);
+
+/// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding:
+/// runs once, before the partition.
+ir::Graph form_fma(const ir::Graph& graph);
+
+}  // namespace tandem::decomps
+
+#endif  // TANDEM_DECOMPS_SIMPLIFY_H

@@ -1,0 +1,20 @@
+// Functionalization: a Traced graph (views that alias, equations that write) becomes a Functional
+// one with the same meaning.
+#ifndef TANDEM_FUNCTIONALIZE_FUNCTIONALIZE_H
+#define TANDEM_FUNCTIONALIZE_FUNCTIONALIZE_H
+
+#include "ir/graph.h"
+
+namespace tandem::functionalize {
+
+/// Traced -> Functional. Every write becomes the functional op; the written storage's base is
+/// updated through view inverses and live aliases are regenerated from it on their next use. Final
+/// contents of written inputs become MutatedInput outputs with an epilogue write; results that are
+/// inputs or views of inputs or of other results become epilogue result sources. detach and
+/// equations made without grad mode become stop_gradient. Error{Mutation} for writes that cannot be
+/// expressed (through an expanded view).
+ir::Graph functionalize(const ir::Graph& traced);
+
+}  // namespace tandem::functionalize
+
+#endif  // TANDEM_FUNCTIONALIZE_FUNCTIONALIZE_H

@@ -1,0 +1,33 @@
+// What the partitioner asks of codegen, as an interface that codegen implements and runtime hands
+// over.
+#ifndef TANDEM_IR_COST_H
+#define TANDEM_IR_COST_H
+
+#include <span>
+
+#include "graph.h"
+
+namespace tandem::ir {
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  /// Estimated seconds to compute these equations of `graph` as one group, reading from memory what
+  /// comes from outside.
+  virtual double seconds(const Graph& graph, std::span<const EquationId> equations) const = 0;
+  /// Whether `consumer` can run in the same kernel as `producer`, so that the value between them
+  /// need not go through memory.
+  virtual bool may_fuse(const Graph& graph, EquationId producer, EquationId consumer) const = 0;
+};
+
+/// Sets the `algorithm` attribute of every contraction, from its shape and the graph alone, before
+/// the partition.
+class ContractionPlanner {
+ public:
+  virtual ~ContractionPlanner() = default;
+  virtual Graph plan(const Graph& core) const = 0;
+};
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_COST_H

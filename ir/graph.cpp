@@ -1,0 +1,141 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/error.h"
+
+namespace tandem::ir {
+namespace {
+
+constexpr std::string_view kLevels[] = {"traced", "functional", "joint",
+                                        "core",   "forward",    "backward"};
+constexpr std::string_view kRoles[] = {"primal", "parameter", "rng",      "tangent", "saved",
+                                       "result", "mutated",   "gradient", "token"};
+constexpr std::string_view kSources[] = {"output", "input", "view_of_input", "view_of_result"};
+
+template <class E, size_t N>
+std::optional<E> find_name(const std::string_view (&names)[N], std::string_view name) {
+  const auto* it = std::ranges::find(names, name);
+  return it == std::end(names) ? std::nullopt : std::optional(static_cast<E>(it - names));
+}
+
+bool same_equation(const Equation& a, const Equation& b) {
+  return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
+         a.is_backward == b.is_backward && a.first_operand == b.first_operand &&
+         a.operand_count == b.operand_count && a.first_result == b.first_result &&
+         a.result_count == b.result_count && a.first_attr == b.first_attr;
+}
+
+}  // namespace
+
+std::string_view name(Level level) { return kLevels[static_cast<size_t>(level)]; }
+std::optional<Level> level_named(std::string_view name) { return find_name<Level>(kLevels, name); }
+std::string_view name(Role role) { return kRoles[static_cast<size_t>(role)]; }
+std::optional<Role> role_named(std::string_view name) { return find_name<Role>(kRoles, name); }
+std::string_view name(ResultSource::Kind kind) { return kSources[static_cast<size_t>(kind)]; }
+
+void Graph::set_attr(EquationId e, Attr attr_name, AttrValue value) {
+  AttrValue& slot = attrs_[equations_[e.index].first_attr + attr_index(op(e), attr_name)];
+  TANDEM_CHECK(slot.index() == value.index(), "an attribute keeps its type");
+  slot = std::move(value);
+}
+
+int Graph::input_index(ValueId v) const {
+  if (producer(v).valid()) return -1;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].value == v) return static_cast<int>(i);
+  return -1;
+}
+
+const std::string& Graph::hint(ValueId v) const {
+  static const std::string kNone;
+  return v.index < hints_.size() ? hints_[v.index] : kNone;
+}
+
+void Graph::set_hint(ValueId v, std::string hint) {
+  if (!producer(v).valid() || (hint.empty() && v.index >= hints_.size())) return;
+  if (hints_.size() <= v.index) hints_.resize(v.index + 1);
+  hints_[v.index] = std::move(hint);
+}
+
+const Location* Graph::location(EquationId e) const {
+  const LocationId id = equations_[e.index].location;
+  return id.valid() ? &locations_[id.index] : nullptr;
+}
+
+ValueId Graph::add_input(Input input, const Type& type) {
+  input.value = {static_cast<uint32_t>(values_.size())};
+  values_.push_back({type, {}});
+  inputs_.push_back(std::move(input));
+  return inputs_.back().value;
+}
+
+EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                         std::span<const Type> results, bool in_place) {
+  TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
+               std::string(ir::name(op)) + ": wrong number of attributes");
+  const EquationId id{static_cast<uint32_t>(equations_.size())};
+  Equation e;
+  e.op = op;
+  e.in_place = in_place;
+  e.first_operand = static_cast<uint32_t>(operands_.size());
+  e.operand_count = static_cast<uint32_t>(operands.size());
+  e.first_result = static_cast<uint32_t>(results_.size());
+  e.result_count = static_cast<uint32_t>(results.size());
+  e.first_attr = static_cast<uint32_t>(attrs_.size());
+  operands_.insert(operands_.end(), operands.begin(), operands.end());
+  std::ranges::move(attrs, std::back_inserter(attrs_));
+  for (const Type& type : results) {
+    results_.push_back({static_cast<uint32_t>(values_.size())});
+    values_.push_back({type, id});
+  }
+  equations_.push_back(e);
+  return id;
+}
+
+SubgraphId Graph::add_subgraph(Graph graph) {
+  subgraphs_.push_back(std::move(graph));
+  return {static_cast<uint32_t>(subgraphs_.size() - 1)};
+}
+
+LocationId Graph::add_location(const Location& location) {
+  // Consecutive equations mostly share a line; a full search would be quadratic.
+  if (locations_.empty() || locations_.back().line != location.line ||
+      locations_.back().file != location.file)
+    locations_.push_back(location);
+  return {static_cast<uint32_t>(locations_.size() - 1)};
+}
+
+bool operator==(const Graph& a, const Graph& b) {
+  const auto hints_match = [&] {
+    for (uint32_t v = 0; v < std::max(a.hints_.size(), b.hints_.size()); ++v)
+      if (a.hint({v}) != b.hint({v})) return false;
+    return true;
+  };
+  return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
+         a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
+         a.operands_ == b.operands_ && a.results_ == b.results_ && a.attrs_ == b.attrs_ &&
+         std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
+         a.subgraphs_ == b.subgraphs_;
+}
+
+Strides contiguous_strides(const Shape& sizes) {
+  Strides strides = sizes;
+  Dim step = 1;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    strides[d] = step;
+    step = checked_mul(step, sizes[d] > 1 ? sizes[d] : Dim(1), "strides");
+  }
+  return strides;
+}
+
+std::vector<uint32_t> use_counts(const Graph& graph) {
+  std::vector<uint32_t> counts(graph.num_values());
+  for (const Equation& e : graph.equations())
+    for (ValueId v : graph.operands(e)) ++counts[v.index];
+  for (const Output& o : graph.outputs()) ++counts[o.value.index];
+  return counts;
+}
+
+}  // namespace tandem::ir

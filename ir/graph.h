@@ -1,0 +1,251 @@
+// Graph: a value. Equations stand in topological order in flat arrays and name values by u32 ids;
+// there are no pointers between them. Subgraphs are owned and named by attributes. What the
+// epilogue replays on the caller's tensors is part of the graph.
+#ifndef TANDEM_IR_GRAPH_H
+#define TANDEM_IR_GRAPH_H
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "op.h"
+#include "type.h"
+
+namespace tandem::ir {
+
+/// Which rules a graph obeys; verify.h has the specification of each.
+enum class Level : uint8_t {
+  Traced,      // as the user wrote it: views alias, in-place equations write
+  Functional,  // no writes, no aliasing; the epilogue says what to replay
+  Joint,       // (primals, tangents) -> (outputs, gradients)
+  Core,        // a Joint (or Functional) graph of primitives only
+  Forward,     // primals -> (outputs, saved); primitives only
+  Backward,    // (saved, tangents) -> gradients; primitives only
+};
+std::string_view name(Level level);
+std::optional<Level> level_named(std::string_view name);
+
+/// What a graph input or output is for.
+enum class Role : uint8_t {
+  // inputs
+  Primal,     // an argument or captured tensor
+  Parameter,  // a primal that the caller keeps alive from call to call
+  Rng,        // i64 [2]: Philox key and base counter
+  Tangent,    // the gradient that arrives for output `target` of the joint graph
+  Saved,      // in a Backward graph: what the Forward graph saved (same order); as an output of
+              // Forward: the saved values
+  // outputs
+  Result,        // computed for the caller
+  MutatedInput,  // the final contents of input `target`
+  Gradient,      // the gradient of input `target`
+  // both
+  Token,  // orders effects
+};
+std::string_view name(Role role);
+std::optional<Role> role_named(std::string_view name);
+
+/// An input that is a view of another input's storage.
+struct AliasOf {
+  int input = 0;
+  Dim offset;  // elements from the other input's first element
+  friend bool operator==(const AliasOf&, const AliasOf&) = default;
+};
+
+struct Input {
+  ValueId value;
+  Role role = Role::Primal;
+  std::string name;  // unique among the inputs
+  bool requires_grad = false;
+  Strides strides;  // elements
+  std::optional<AliasOf> alias_of;
+  int target = -1;  // Tangent: the joint graph's output
+  friend bool operator==(const Input&, const Input&) = default;
+};
+
+struct Output {
+  ValueId value;
+  Role role = Role::Result;
+  std::string name;
+  bool requires_grad = false;  // takes part in differentiation
+  Strides strides;             // as eager would lay the tensor out
+  int target = -1;             // MutatedInput, Gradient: the input
+  friend bool operator==(const Output&, const Output&) = default;
+};
+
+/// One step of a view chain: a View op with its attributes.
+struct ViewStep {
+  Op op = Op::alias;
+  std::vector<AttrValue> attrs;
+  friend bool operator==(const ViewStep&, const ViewStep&) = default;
+};
+
+/// Output `output` is written into input `input`.
+struct InputWrite {
+  int output = 0;
+  int input = 0;
+  int version_bumps = 1;  // by how much the program's own writes advance the tensor's version
+  bool no_grad = false;   // the write is invisible to autograd
+  friend bool operator==(const InputWrite&, const InputWrite&) = default;
+};
+
+/// Where the caller's result number k comes from.
+struct ResultSource {
+  enum class Kind : uint8_t { Output, Input, ViewOfInput, ViewOfResult };
+  Kind kind = Kind::Output;
+  int index = 0;                // of the output, input, or earlier result
+  std::vector<ViewStep> chain;  // ViewOf...: applied in order
+  bool requires_grad = false;
+  friend bool operator==(const ResultSource&, const ResultSource&) = default;
+};
+std::string_view name(ResultSource::Kind kind);
+
+/// The `.grad` slot of input `input` after the call: output `output`, or undefined if -1.
+struct GradWrite {
+  int input = 0;
+  int output = -1;
+  friend bool operator==(const GradWrite&, const GradWrite&) = default;
+};
+
+/// What is replayed on the caller's tensors after the compiled code ran.
+struct Epilogue {
+  std::vector<InputWrite> writes;
+  std::vector<ResultSource> results;  // empty on Traced graphs: there the outputs are the results
+  std::vector<GradWrite> grads;
+  Dim rng_draws =
+      0;  // by how much the generator's counter advances, in blocks of four 32-bit words
+  friend bool operator==(const Epilogue&, const Epilogue&) = default;
+};
+
+struct Location {
+  std::string file;
+  uint32_t line = 0;
+};
+
+struct Equation {
+  Op op = Op::alias;
+  bool in_place = false;     // Traced only: writes operand 0 and has no results
+  bool grad_enabled = true;  // the grad mode under which the user wrote it
+  bool is_backward = false;  // Joint and later: belongs to the backward half
+  LocationId location;
+  uint32_t first_operand = 0, operand_count = 0;
+  uint32_t first_result = 0, result_count = 0;
+  uint32_t first_attr = 0;
+};
+
+class Graph {
+ public:
+  Graph() = default;
+  Graph(std::string graph_name, Level graph_level)
+      : name(std::move(graph_name)), level(graph_level) {}
+
+  std::string name = "graph";
+  Level level = Level::Traced;
+  Epilogue epilogue;
+
+  // --- reading
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<Output>& outputs() const { return outputs_; }
+  std::vector<Input>& inputs() { return inputs_; }
+  std::vector<Output>& outputs() { return outputs_; }
+  const std::vector<Graph>& subgraphs() const { return subgraphs_; }
+  const Graph& subgraph(SubgraphId id) const { return subgraphs_[id.index]; }
+  Graph& subgraph(SubgraphId id) { return subgraphs_[id.index]; }
+
+  size_t num_values() const { return values_.size(); }
+  size_t num_equations() const { return equations_.size(); }
+  EquationId equation_id(size_t i) const { return {static_cast<uint32_t>(i)}; }
+  const Equation& equation(EquationId e) const { return equations_[e.index]; }
+  Equation& equation(EquationId e) { return equations_[e.index]; }
+  std::span<const Equation> equations() const { return equations_; }
+  Op op(EquationId e) const { return equations_[e.index].op; }
+  std::span<const ValueId> operands(EquationId e) const { return operands(equations_[e.index]); }
+  std::span<const ValueId> operands(const Equation& e) const {
+    return {operands_.data() + e.first_operand, e.operand_count};
+  }
+  std::span<const ValueId> results(EquationId e) const { return results(equations_[e.index]); }
+  std::span<const ValueId> results(const Equation& e) const {
+    return {results_.data() + e.first_result, e.result_count};
+  }
+  ValueId operand(EquationId e, int i) const { return operands(e)[i]; }
+  ValueId result(EquationId e, int i = 0) const { return results(e)[i]; }
+  std::span<const AttrValue> attrs(EquationId e) const { return attrs(equations_[e.index]); }
+  std::span<const AttrValue> attrs(const Equation& e) const {
+    return {attrs_.data() + e.first_attr, info(e.op).attrs.size()};
+  }
+  /// The attribute `name` of `e`; an internal error if the op has none of that name.
+  template <class T>
+  const T& attr(EquationId e, Attr name) const {
+    return std::get<T>(attrs_[equations_[e.index].first_attr + attr_index(op(e), name)]);
+  }
+  void set_attr(EquationId e, Attr name, AttrValue value);
+
+  const Type& type(ValueId v) const { return values_[v.index].type; }
+  /// The equation that defines `v`, or an invalid id for a graph input.
+  EquationId producer(ValueId v) const { return values_[v.index].producer; }
+  /// Which graph input `v` is, or -1.
+  int input_index(ValueId v) const;
+  /// The hint for printing `v` ("" if none). Unique hints print as they are; the printer numbers
+  /// the rest. An input prints by its name: set_hint does nothing to it.
+  const std::string& hint(ValueId v) const;
+  void set_hint(ValueId v, std::string hint);
+  const Location* location(EquationId e) const;
+
+  // --- building (unchecked; builder.h has the checked constructors)
+  ValueId add_input(Input input, const Type& type);
+  /// Appends an equation; `operands` must not point into this graph. Returns its id; its results
+  /// have `results`' types.
+  EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                    std::span<const Type> results, bool in_place = false);
+  void add_output(Output output) { outputs_.push_back(std::move(output)); }
+  SubgraphId add_subgraph(Graph graph);
+  LocationId add_location(const Location& location);
+  void set_location(EquationId e, LocationId location) { equations_[e.index].location = location; }
+
+  /// Everything but source locations.
+  friend bool operator==(const Graph& a, const Graph& b);
+
+ private:
+  struct Value {
+    Type type;
+    EquationId producer;
+    friend bool operator==(const Value&, const Value&) = default;
+  };
+
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  std::vector<Equation> equations_;
+  std::vector<Value> values_;
+  std::vector<ValueId> operands_, results_;
+  std::vector<AttrValue> attrs_;
+  std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none
+  std::vector<Location> locations_;
+  std::vector<Graph> subgraphs_;
+};
+
+/// A side table with one T per value of a graph.
+template <class T>
+class ValueMap {
+ public:
+  explicit ValueMap(const Graph& graph, T initial = T()) : items_(graph.num_values(), initial) {}
+  explicit ValueMap(size_t size, T initial = T()) : items_(size, initial) {}
+  decltype(auto) operator[](ValueId v) { return items_[v.index]; }
+  decltype(auto) operator[](ValueId v) const { return items_[v.index]; }
+  size_t size() const { return items_.size(); }
+  void grow(size_t size) {
+    if (items_.size() < size) items_.resize(size);
+  }
+
+ private:
+  std::vector<T> items_;
+};
+
+/// Row-major strides of `sizes`, as ATen computes them (a size of 0 counts as 1).
+Strides contiguous_strides(const Shape& sizes);
+
+/// How many equations use each value (outputs count as one use each).
+std::vector<uint32_t> use_counts(const Graph& graph);
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_GRAPH_H

@@ -1,0 +1,85 @@
+// Ops: the enum, and what ops.def says of each. Code asks these traits, never "is it one of these
+// ops".
+#ifndef TANDEM_IR_OP_H
+#define TANDEM_IR_OP_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tandem::ir {
+
+enum class Op : uint16_t {
+#define OP(name, class_, level, operands, attributes, shape, traits) name,
+#include "ops.def"
+};
+
+inline constexpr int kOpCount = 0
+#define OP(name, class_, level, operands, attributes, shape, traits) +1
+#include "ops.def"
+    ;
+
+enum class Attr : uint8_t {
+#define ATTR(name, type) name,
+#include "ops.def"
+};
+
+inline constexpr int kAttrCount = 0
+#define ATTR(name, type) +1
+#include "ops.def"
+    ;
+
+enum class AttrType : uint8_t { Bool, Int, Dim, Dims, Float, Number, Type, Text, Graph };
+
+/// What an op is to the passes.
+enum class OpClass : uint8_t {
+  Pointwise,    // element i of the result depends on element i of the operands
+  Reduction,    // combines elements along dims
+  Contraction,  // matrix products
+  View,         // re-reads operand 0's elements in another arrangement
+  Shape,        // rearranges or joins elements into a new value
+  Factory,      // no operands
+  Index,        // element positions come from data
+  Random,       // a function of an rng value and an offset
+  Control,      // has subgraphs
+};
+
+enum class OpLevel : uint8_t { Primitive, Composite };
+
+struct OpInfo {
+  std::string_view name;
+  OpClass cls;
+  OpLevel level;
+  std::vector<std::string_view> operands;  // names, without "..." and "?"
+  int min_operands;                        // fewer operands than this is malformed
+  bool variadic;                           // the last operand name stands for one or more
+  std::vector<Attr> attrs;                 // in the order in which they are stored and printed
+  bool commutative;
+  bool in_place;  // the writing form `name_` exists
+  bool may_fail;
+};
+
+const OpInfo& info(Op op);
+std::string_view name(Op op);
+std::optional<Op> op_named(std::string_view name);
+
+std::string_view name(Attr attr);
+std::optional<Attr> attr_named(std::string_view name);
+AttrType type_of(Attr attr);
+
+std::string_view name(OpClass cls);
+
+inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
+inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
+inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
+
+/// The position of `attr` among the op's attributes; an internal error if the op has no such
+/// attribute.
+int attr_index(Op op, Attr attr);
+bool has_attr(Op op, Attr attr);
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_OP_H

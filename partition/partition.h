@@ -1,0 +1,26 @@
+// The partitioners that ship with Tandem.
+#ifndef TANDEM_PARTITION_PARTITION_H
+#define TANDEM_PARTITION_PARTITION_H
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/partitioner.h"
+
+namespace tandem::partition {
+
+/// "default", "reference", "save-all", "recompute-all". Error{Argument} lists the known names for
+/// any other.
+std::unique_ptr<ir::Partitioner> make_partitioner(std::string_view name);
+std::vector<std::string_view> partitioner_names();
+
+/// Splits `core` so that exactly `saved` (values of its forward half, none of which depends on a
+/// tangent) pass from forward to backward; everything else that backward needs is recomputed there,
+/// just in time. Error{Partition} names a value that can be neither.
+ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved);
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_PARTITION_H

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Prints lines per folder, and the longest files and functions. Function bodies are found by their indentation, so by clang-format."""
+import collections
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ["ir", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
+SHOWN = 15
+NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")
+
+ENDS_BEFORE_A_FUNCTION = re.compile(r"^\s*$|^\s*(//|#)|[;{}:>]$")
+
+
+def functions_of(lines):
+    """Yields (lines, first line's number, its text) for each function definition, at most one class deep."""
+    for i, line in enumerate(lines):
+        if not line.endswith("{"):
+            continue
+        start = i
+        while start > 0 and not ENDS_BEFORE_A_FUNCTION.search(lines[start - 1]):
+            start -= 1
+        signature = " ".join(text.strip() for text in lines[start:i + 1])
+        indent = lines[start][:len(lines[start]) - len(lines[start].lstrip())]
+        if "(" not in signature or len(indent) > 2 or NOT_A_FUNCTION.match(signature):
+            continue
+        end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith(indent + "}")), i)
+        yield end - start + 1, start + 1, signature
+
+
+def main():
+    lines_of, functions, files = collections.Counter(), [], []
+    for path in (p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".h", ".cpp", ".def")):
+        name = path.relative_to(ROOT).as_posix()
+        lines = path.read_text().splitlines()
+        folder = name.split("/")[0]
+        lines_of[folder] += len(lines)
+        files.append((len(lines), name))
+        functions += [(length, f"{name}:{line}  {text}") for length, line, text in functions_of(lines)]
+    print("lines per folder")
+    for folder in FOLDERS:
+        print(f"{lines_of[folder]:7}  {folder}")
+    print(f"{lines_of.total():7}  in all\n\nlongest files")
+    for length, name in sorted(files, reverse=True)[:SHOWN]:
+        print(f"{length:7}  {name}")
+    lengths = sorted(length for length, _ in functions)
+    if lengths:
+        print(f"\nlongest of {len(lengths)} functions (median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]})")
+    for length, text in sorted(functions, reverse=True)[:SHOWN]:
+        print(f"{length:7}  {text}")
+
+
+main()
