@@ -1,5 +1,6 @@
-// The only file with ORC. One ExecutionSession serves the process; every loaded object is a JITDylib of its own in it,
-// removed (and its pages unmapped) when the Code is destroyed. Linking runs on the calling thread.
+// The only file with ORC. One ExecutionSession serves the process; every loaded object is a
+// JITDylib of its own in it, removed (and its pages unmapped) when the Code is destroyed. Linking
+// runs on the calling thread.
 #include "codegen/jit/jit.h"
 
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
@@ -17,25 +18,27 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// ORC hands the cause of a failed link to a reporter and only "failed to materialize" to the caller. Linking is
-// synchronous, so the cause always arrives on the thread that asked.
+// ORC hands the cause of a failed link to a reporter and only "failed to materialize" to the
+// caller. Linking is synchronous, so the cause always arrives on the thread that asked.
 thread_local std::string reported_cause;
 
 template <typename T>
 T take(llvm::Expected<T> value, const char* what) {
-  TANDEM_CHECK(bool(value), std::string(what) + ": " + llvm::toString(value.takeError()) + reported_cause);
+  TANDEM_CHECK(bool(value),
+               std::string(what) + ": " + llvm::toString(value.takeError()) + reported_cause);
   return std::move(*value);
 }
 
 void take(llvm::Error error, const char* what) {
-  TANDEM_CHECK(!error, std::string(what) + ": " + llvm::toString(std::move(error)) + reported_cause);
+  TANDEM_CHECK(!error,
+               std::string(what) + ": " + llvm::toString(std::move(error)) + reported_cause);
 }
 
 std::unique_ptr<orc::ExecutorProcessControl> this_process() {
   auto memory = take(llvm::jitlink::InProcessMemoryManager::Create(), "jit memory manager");
-  return take(orc::SelfExecutorProcessControl::Create(std::make_shared<orc::SymbolStringPool>(),
-                                                      std::make_unique<orc::InPlaceTaskDispatcher>(),
-                                                      std::move(memory)),
+  return take(orc::SelfExecutorProcessControl::Create(
+                  std::make_shared<orc::SymbolStringPool>(),
+                  std::make_unique<orc::InPlaceTaskDispatcher>(), std::move(memory)),
               "jit process control");
 }
 
@@ -73,7 +76,8 @@ bool Target::has(std::string_view feature) const {
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view item = rest.substr(0, comma);
-    if (item.size() == feature.size() + 1 && item[0] == '+' && item.substr(1) == feature) return true;
+    if (item.size() == feature.size() + 1 && item[0] == '+' && item.substr(1) == feature)
+      return true;
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return false;
@@ -91,10 +95,12 @@ Code Code::load(std::string_view object, std::span<const std::string> entries) {
   Code code;
   code.library_.reset(new Library{session.execution.createBareJITDylib(name)});
   orc::JITDylib& dylib = code.library_->dylib;
-  auto bytes = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), name);
+  auto bytes =
+      llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), name);
   take(session.linker.add(dylib, std::move(bytes)), "jit object");
   for (const std::string& entry : entries) {
-    const auto symbol = take(session.execution.lookup({&dylib}, session.execution.intern(entry)), "jit link");
+    const auto symbol =
+        take(session.execution.lookup({&dylib}, session.execution.intern(entry)), "jit link");
     code.addresses_.push_back(symbol.getAddress().toPtr<void*>());
   }
   return code;

@@ -1,5 +1,6 @@
-// In-process loading of generated machine code (LLVM ORC over JITLink). Object bytes come in, entry addresses go out.
-// No LLVM type is visible here; the half that makes object bytes from an llvm::Module is object.h.
+// In-process loading of generated machine code (LLVM ORC over JITLink). Object bytes come in, entry
+// addresses go out. No LLVM type is visible here; the half that makes object bytes from an
+// llvm::Module is object.h.
 #ifndef TANDEM_CODEGEN_JIT_JIT_H
 #define TANDEM_CODEGEN_JIT_JIT_H
 
@@ -13,7 +14,8 @@ namespace tandem::jit {
 
 /// What generated code may use of a CPU. Equal targets and equal modules give equal object bytes.
 struct Target {
-  std::string features;   // LLVM feature string with every feature spelled out, e.g. "+avx,+avx2,+fma"
+  std::string
+      features;  // LLVM feature string with every feature spelled out, e.g. "+avx,+avx2,+fma"
   int vector_bytes = 16;  // width of the vectors to use: 16, 32 or 64 bytes
 
   /// Whether `features` switches `feature` (a bare name such as "fma") on.
@@ -21,12 +23,13 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-/// Machine code in memory (mapped read and execute, never writable at the same time). The code is unmapped with the object.
-/// Safe to use from any thread; entries must not run when it is destroyed.
+/// Machine code in memory (mapped read and execute, never writable at the same time). The code is
+/// unmapped with the object. Safe to use from any thread; entries must not run when it is
+/// destroyed.
 class Code {
  public:
-  /// Links `object` into memory. `entries` are names of functions in it; a missing one or a reference to any
-  /// symbol outside the object throws InternalError.
+  /// Links `object` into memory. `entries` are names of functions in it; a missing one or a
+  /// reference to any symbol outside the object throws InternalError.
   static Code load(std::string_view object, std::span<const std::string> entries);
 
   Code();

@@ -24,11 +24,14 @@ llvm::Type* with_element(llvm::Type* type, llvm::Type* element) {
 }
 
 llvm::Type* int_type(llvm::Type* real) {
-  return with_element(real, llvm::IntegerType::get(real->getContext(), real->getScalarSizeInBits()));
+  return with_element(real,
+                      llvm::IntegerType::get(real->getContext(), real->getScalarSizeInBits()));
 }
 
 Real like(Real a, llvm::Value* value) { return {a.at, value, a.kind}; }
-Int int_constant(Int a, int64_t b) { return {a.at, llvm::ConstantInt::getSigned(a.value->getType(), b)}; }
+Int int_constant(Int a, int64_t b) {
+  return {a.at, llvm::ConstantInt::getSigned(a.value->getType(), b)};
+}
 
 llvm::Value* call(Lanes& at, ID id, std::initializer_list<llvm::Value*> arguments) {
   return at.ir.CreateIntrinsic((*arguments.begin())->getType(), id, arguments);
@@ -42,10 +45,12 @@ llvm::Value* cast_to(Lanes& at, llvm::Value* value, llvm::Type* element) {
 Real fma_through_f64(Real a, Real b, Real c) {
   auto& ir = a.at->ir;
   const auto up = [&](Real v) { return cast_to(*a.at, v.value, ir.getDoubleTy()); };
-  return like(a, cast_to(*a.at, ir.CreateFAdd(ir.CreateFMul(up(a), up(b)), up(c)), ir.getFloatTy()));
+  return like(a,
+              cast_to(*a.at, ir.CreateFAdd(ir.CreateFMul(up(a), up(b)), up(c)), ir.getFloatTy()));
 }
 
-// Dekker: a * b = high + low exactly (away from overflow), then low joins after the large parts have met.
+// Dekker: a * b = high + low exactly (away from overflow), then low joins after the large parts
+// have met.
 Real fma_by_splitting(Real a, Real b, Real c) {
   const auto upper = [](Real v) { return from_bits(bits(v) & ~int64_t{0x7ffffff}, v); };
   const Real a1 = upper(a), b1 = upper(b), a2 = a - a1, b2 = b - b1;
@@ -58,7 +63,9 @@ Real fma_by_splitting(Real a, Real b, Real c) {
 
 }  // namespace
 
-Real Real::constant(double number) const { return like(*this, llvm::ConstantFP::get(value->getType(), number)); }
+Real Real::constant(double number) const {
+  return like(*this, llvm::ConstantFP::get(value->getType(), number));
+}
 
 Real operator+(Real a, Real b) { return like(a, a.at->ir.CreateFAdd(a.value, b.value)); }
 Real operator-(Real a, Real b) { return like(a, a.at->ir.CreateFSub(a.value, b.value)); }
@@ -97,19 +104,29 @@ Real select(Mask condition, Real a, Real b) {
 }
 
 Int bits(Real a) { return {a.at, a.at->ir.CreateBitCast(a.value, int_type(a.value->getType()))}; }
-Real from_bits(Int a, Real sample) { return like(sample, a.at->ir.CreateBitCast(a.value, sample.value->getType())); }
+Real from_bits(Int a, Real sample) {
+  return like(sample, a.at->ir.CreateBitCast(a.value, sample.value->getType()));
+}
 Int operator+(Int a, Int b) { return {a.at, a.at->ir.CreateAdd(a.value, b.value)}; }
 Int operator-(Int a, Int b) { return {a.at, a.at->ir.CreateSub(a.value, b.value)}; }
 Int operator+(Int a, int64_t b) { return a + int_constant(a, b); }
 Int operator-(Int a, int64_t b) { return a - int_constant(a, b); }
 Int operator-(int64_t a, Int b) { return int_constant(b, a) - b; }
-Int operator*(Int a, int64_t b) { return {a.at, a.at->ir.CreateMul(a.value, int_constant(a, b).value)}; }
-Int operator&(Int a, int64_t b) { return {a.at, a.at->ir.CreateAnd(a.value, int_constant(a, b).value)}; }
-Int operator|(Int a, int64_t b) { return {a.at, a.at->ir.CreateOr(a.value, int_constant(a, b).value)}; }
+Int operator*(Int a, int64_t b) {
+  return {a.at, a.at->ir.CreateMul(a.value, int_constant(a, b).value)};
+}
+Int operator&(Int a, int64_t b) {
+  return {a.at, a.at->ir.CreateAnd(a.value, int_constant(a, b).value)};
+}
+Int operator|(Int a, int64_t b) {
+  return {a.at, a.at->ir.CreateOr(a.value, int_constant(a, b).value)};
+}
 Int operator^(Int a, Int b) { return {a.at, a.at->ir.CreateXor(a.value, b.value)}; }
 Int shl(Int a, int count) { return {a.at, a.at->ir.CreateShl(a.value, count)}; }
 Int lshr(Int a, int count) { return {a.at, a.at->ir.CreateLShr(a.value, count)}; }
-Mask operator==(Int a, int64_t b) { return {a.at, a.at->ir.CreateICmpEQ(a.value, int_constant(a, b).value)}; }
+Mask operator==(Int a, int64_t b) {
+  return {a.at, a.at->ir.CreateICmpEQ(a.value, int_constant(a, b).value)};
+}
 
 Real widen(Real a) { return {a.at, cast_to(*a.at, a.value, a.at->ir.getDoubleTy()), Kind::Wide}; }
 Real narrow(Real a) { return {a.at, cast_to(*a.at, a.value, a.at->ir.getFloatTy()), Kind::F32}; }
@@ -119,9 +136,14 @@ double magic(Real sample) { return sample.pick(0x1.8p23, 0x1.8p52); }
 namespace {
 
 ID scalef_id(bool single, unsigned bytes) {
-  if (bytes == 64) return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
-  if (bytes == 32) return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_256;
-  return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_128 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_128;
+  if (bytes == 64)
+    return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
+                  : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
+  if (bytes == 32)
+    return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                  : llvm::Intrinsic::x86_avx512_mask_scalef_pd_256;
+  return single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_128
+                : llvm::Intrinsic::x86_avx512_mask_scalef_pd_128;
 }
 
 llvm::Value* scalef_register(Lanes& at, llvm::Value* a, llvm::Value* n, bool single) {
@@ -138,9 +160,12 @@ llvm::Value* scalef(Lanes& at, llvm::Value* a, llvm::Value* n, bool single) {
   const unsigned lanes = lane_count(a->getType()), most = single ? 16 : 8;
   if (lanes <= most) return scalef_register(at, a, n, single);
   std::vector<int> low, high, both;
-  for (unsigned i = 0; i < lanes; ++i) (i < lanes / 2 ? low : high).push_back(static_cast<int>(i)), both.push_back(static_cast<int>(i));
+  for (unsigned i = 0; i < lanes; ++i)
+    (i < lanes / 2 ? low : high).push_back(static_cast<int>(i)),
+        both.push_back(static_cast<int>(i));
   const auto half = [&](const std::vector<int>& part) {
-    return scalef(at, at.ir.CreateShuffleVector(a, part), at.ir.CreateShuffleVector(n, part), single);
+    return scalef(at, at.ir.CreateShuffleVector(a, part), at.ir.CreateShuffleVector(n, part),
+                  single);
   };
   llvm::Value* first = half(low);
   return at.ir.CreateShuffleVector(first, half(high), both);
@@ -153,8 +178,8 @@ bool has_scalef(Real a) {
 
 }  // namespace
 
-// With h = (n + 2 bias) / 2 the factors 2^(h - bias) and 2^(n - h + bias) are both normal numbers, and only the second
-// product can round: the same result as the one instruction of AVX-512.
+// With h = (n + 2 bias) / 2 the factors 2^(h - bias) and 2^(n - h + bias) are both normal numbers,
+// and only the second product can round: the same result as the one instruction of AVX-512.
 Real scale(Real a, Real n, Real sum) {
   if (has_scalef(a)) return like(a, scalef(*a.at, a.value, n.value, a.single()));
   const Int i = bits(sum), half = lshr(i, 1);
@@ -164,7 +189,9 @@ Real scale(Real a, Real n, Real sum) {
 }
 
 Real horner(Real x, const Coefficients& coefficients) {
-  const auto c = x.kind == Kind::F32 ? coefficients.f32 : x.kind == Kind::Wide ? coefficients.wide : coefficients.f64;
+  const auto c = x.kind == Kind::F32    ? coefficients.f32
+                 : x.kind == Kind::Wide ? coefficients.wide
+                                        : coefficients.f64;
   TANDEM_CHECK(!c.empty(), "no polynomial for this kind of arithmetic");
   Real sum = x.constant(c.back());
   for (size_t i = c.size() - 1; i-- > 0;) sum = mad(sum, x, x.constant(c[i]));
@@ -173,10 +200,13 @@ Real horner(Real x, const Coefficients& coefficients) {
 
 namespace {
 
-llvm::GlobalVariable* constant_table(llvm::Module& module, std::span<const double> table, const char* name) {
+llvm::GlobalVariable* constant_table(llvm::Module& module, std::span<const double> table,
+                                     const char* name) {
   if (auto* found = module.getGlobalVariable(name, true)) return found;
-  auto* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef<double>(table.data(), table.size()));
-  return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, name);
+  auto* data = llvm::ConstantDataArray::get(module.getContext(),
+                                            llvm::ArrayRef<double>(table.data(), table.size()));
+  return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                  data, name);
 }
 
 }  // namespace
@@ -193,7 +223,8 @@ Real lookup(Int index, std::span<const double> table, const char* name, Real sam
 namespace {
 
 std::string type_suffix(llvm::Type* type) {
-  return (type->isVectorTy() ? ".v" + std::to_string(lane_count(type)) : ".") + (type->getScalarType()->isFloatTy() ? "f32" : "f64");
+  return (type->isVectorTy() ? ".v" + std::to_string(lane_count(type)) : ".") +
+         (type->getScalarType()->isFloatTy() ? "f32" : "f64");
 }
 
 // Made once for each module and type; a kernel with twenty cosines has one copy.
@@ -202,7 +233,8 @@ llvm::Function* slow_function(Real x, const char* name, Real (*slow)(Real)) {
   llvm::Type* type = x.value->getType();
   const std::string full = "tandem." + std::string(name) + type_suffix(type);
   if (llvm::Function* found = module.getFunction(full)) return found;
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, full, module);
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false),
+                                          llvm::Function::InternalLinkage, full, module);
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addFnAttr(llvm::Attribute::Cold);
   function->setDoesNotThrow();

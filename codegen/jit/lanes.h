@@ -1,6 +1,7 @@
-// Small value types over llvm::IRBuilder that let the inline math be written as formulas. A Real, Int or Mask is one IR
-// value: a scalar or a vector of any length. Only operations with one exact result on every CPU are offered, so bits do
-// not depend on the vector width or the instruction set (a CPU without FMA aside).
+// Small value types over llvm::IRBuilder that let the inline math be written as formulas. A Real,
+// Int or Mask is one IR value: a scalar or a vector of any length. Only operations with one exact
+// result on every CPU are offered, so bits do not depend on the vector width or the instruction set
+// (a CPU without FMA aside).
 #ifndef TANDEM_CODEGEN_JIT_LANES_H
 #define TANDEM_CODEGEN_JIT_LANES_H
 
@@ -22,8 +23,8 @@ struct Lanes {
   bool avx512 = false;  // AVX-512 F and VL
 };
 
-/// The arithmetic of a Real. Wide is f64 arithmetic on data that came from f32 and goes back to it, so that
-/// approximations may stop near 2^-30.
+/// The arithmetic of a Real. Wide is f64 arithmetic on data that came from f32 and goes back to it,
+/// so that approximations may stop near 2^-30.
 enum class Kind : uint8_t { F32, Wide, F64 };
 
 struct Mask {
@@ -121,10 +122,12 @@ Mask operator==(Int a, int64_t b);
 Real widen(Real a);
 Real narrow(Real a);
 
-/// 1.5 * 2^23 or 1.5 * 2^52. x + magic rounds |x| < 2^21 (2^50) to an integer n, whose low bits are in the bits of the sum.
+/// 1.5 * 2^23 or 1.5 * 2^52. x + magic rounds |x| < 2^21 (2^50) to an integer n, whose low bits are
+/// in the bits of the sum.
 double magic(Real like);
 
-/// a * 2^n, rounded once, where `n` is integral and sum == n + magic(a) + 2 * bias. Needs -2 * bias < n <= 2 * bias.
+/// a * 2^n, rounded once, where `n` is integral and sum == n + magic(a) + 2 * bias. Needs -2 * bias
+/// < n <= 2 * bias.
 Real scale(Real a, Real n, Real sum);
 
 /// Coefficients of one polynomial for each kind, lowest degree first.
@@ -137,8 +140,9 @@ Real horner(Real x, const Coefficients& coefficients);
 /// table[index] for every lane. The table becomes a constant of the module.
 Real lookup(Int index, std::span<const double> table, const char* name, Real like);
 
-/// `usual` where !rare, else slow(x). The slow form is an out-of-line function of the module, called only if a lane is rare.
-/// Splits the block: the builder must stand at the end of a block without terminator, and stands in another one after.
+/// `usual` where !rare, else slow(x). The slow form is an out-of-line function of the module,
+/// called only if a lane is rare. Splits the block: the builder must stand at the end of a block
+/// without terminator, and stands in another one after.
 Real where_rare(Mask rare, Real x, Real usual, const char* name, Real (*slow)(Real));
 
 }  // namespace tandem::jit

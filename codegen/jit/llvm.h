@@ -1,5 +1,5 @@
-// The LLVM headers that building IR needs, gathered once. Internal to codegen/jit: only its .cpp files and the tests of
-// the inline math include it.
+// The LLVM headers that building IR needs, gathered once. Internal to codegen/jit: only its .cpp
+// files and the tests of the inline math include it.
 #ifndef TANDEM_CODEGEN_JIT_LLVM_H
 #define TANDEM_CODEGEN_JIT_LLVM_H
 

@@ -23,11 +23,15 @@ Real wide(Real x, Real y) {
 }
 
 constexpr MathInfo kInfo[] = {
-    {"exp", 1, 1.1, 1.1},   {"exp2", 1, 1.1, 1.1},  {"expm1", 1, 1.7, 1.7}, {"log", 1, 1.3, 1.3},   {"log2", 1, 1.7, 1.7},
-    {"log10", 1, 1.7, 1.7}, {"log1p", 1, 1.5, 1.5}, {"sin", 1, 2.0, 2.0},   {"cos", 1, 2.0, 2.0},   {"tan", 1, 0.6, 3.5},
-    {"asin", 1, 0.6, 2.5},  {"acos", 1, 0.6, 2.5},  {"atan", 1, 0.6, 2.0},  {"atan2", 2, 0.6, 3.0}, {"sinh", 1, 0.6, 2.5},
-    {"cosh", 1, 0.6, 2.5},  {"tanh", 1, 2.0, 2.5},  {"asinh", 1, 0.6, 3.5}, {"acosh", 1, 0.6, 3.5}, {"atanh", 1, 0.6, 3.5},
-    {"erf", 1, 2.0, 2.5},   {"erfc", 1, 0.8, 4.0},  {"pow", 2, 0.6, 2.0},   {"rsqrt", 1, 1.5, 1.5}, {"sigmoid", 1, 2.0, 2.5},
+    {"exp", 1, 1.1, 1.1},     {"exp2", 1, 1.1, 1.1},  {"expm1", 1, 1.7, 2.0},
+    {"log", 1, 1.3, 1.3},     {"log2", 1, 1.7, 1.7},  {"log10", 1, 1.7, 1.7},
+    {"log1p", 1, 1.5, 1.5},   {"sin", 1, 2.0, 2.5},   {"cos", 1, 2.0, 2.5},
+    {"tan", 1, 0.6, 4.0},     {"asin", 1, 0.6, 2.5},  {"acos", 1, 0.6, 2.5},
+    {"atan", 1, 0.6, 2.0},    {"atan2", 2, 0.6, 3.0}, {"sinh", 1, 0.6, 2.5},
+    {"cosh", 1, 0.6, 2.5},    {"tanh", 1, 2.0, 2.5},  {"asinh", 1, 0.6, 3.5},
+    {"acosh", 1, 0.6, 3.5},   {"atanh", 1, 0.6, 3.5}, {"erf", 1, 1.5, 1.5},
+    {"erfc", 1, 1.0, 4.0},    {"pow", 2, 0.6, 2.0},   {"rsqrt", 1, 1.5, 1.5},
+    {"sigmoid", 1, 2.0, 2.5},
 };
 
 struct Rule {
@@ -36,11 +40,31 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {rules::exp},   {rules::exp2},  {rules::expm1},       {rules::log},         {rules::log2},        {rules::log10},
-    {rules::log1p}, {rules::sin},   {rules::cos},         {rules::tan},         {wide<rules::asin>},  {wide<rules::acos>},
-    {wide<rules::atan>},            {nullptr, wide<rules::atan2>},              {wide<rules::sinh>},  {wide<rules::cosh>},
-    {rules::tanh},  {wide<rules::asinh>},                 {wide<rules::acosh>}, {wide<rules::atanh>}, {rules::erf},
-    {wide<rules::erfc>},            {nullptr, wide<rules::pow>},                {rules::rsqrt},       {rules::sigmoid},
+    {rules::exp},
+    {rules::exp2},
+    {rules::expm1},
+    {rules::log},
+    {rules::log2},
+    {rules::log10},
+    {rules::log1p},
+    {rules::sin},
+    {rules::cos},
+    {rules::tan},
+    {wide<rules::asin>},
+    {wide<rules::acos>},
+    {wide<rules::atan>},
+    {nullptr, wide<rules::atan2>},
+    {wide<rules::sinh>},
+    {wide<rules::cosh>},
+    {rules::tanh},
+    {wide<rules::asinh>},
+    {wide<rules::acosh>},
+    {wide<rules::atanh>},
+    {rules::erf},
+    {wide<rules::erfc>},
+    {nullptr, wide<rules::pow>},
+    {rules::rsqrt},
+    {rules::sigmoid},
 };
 static_assert(std::size(kInfo) == std::size(kRules));
 static_assert(std::size(kInfo) == static_cast<size_t>(MathFn::sigmoid) + 1);
@@ -49,7 +73,8 @@ static_assert(std::size(kInfo) == static_cast<size_t>(MathFn::sigmoid) + 1);
 
 std::span<const MathInfo> math_functions() { return kInfo; }
 
-llvm::Value* emit_math(llvm::IRBuilderBase& ir, const Target& target, MathFn fn, llvm::Value* x, llvm::Value* y) {
+llvm::Value* emit_math(llvm::IRBuilderBase& ir, const Target& target, MathFn fn, llvm::Value* x,
+                       llvm::Value* y) {
   const auto index = static_cast<size_t>(fn);
   TANDEM_CHECK((kInfo[index].arity == 2) == (y != nullptr), "wrong operand count");
   const Kind kind = x->getType()->getScalarType()->isFloatTy() ? Kind::F32 : Kind::F64;

@@ -10,8 +10,9 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // (2 atanh(s) - 2 s - 2/3 s^3) / s^5 in s^2: 2^-66 relative to the logarithm.
-constexpr double kRest[] = {0.39999999999999974, 0.2857142857144568,  0.22222222217398638, 0.18181818887211623,
-                            0.1538455571911995,  0.13336361704609903, 0.11673920098301906, 0.11996491042423581};
+constexpr double kRest[] = {0.39999999999999974, 0.2857142857144568, 0.22222222217398638,
+                            0.18181818887211623, 0.1538455571911995, 0.13336361704609903,
+                            0.11673920098301906, 0.11996491042423581};
 constexpr Coefficients kLogRest{{}, {}, kRest};
 
 // An unevaluated sum of two numbers: about 105 bits.
@@ -40,7 +41,8 @@ Pair quotient(Real a, Pair b) {
   return {q, mad(-q, b.low, fma(-q, b.high, a)) / b.high};
 }
 
-// log(x), x > 0 and finite, within 2^-64 of its size: 2 s + 2/3 s^3 + rest, s = f / (2 + f), leading terms as pairs.
+// log(x), x > 0 and finite, within 2^-64 of its size: 2 s + 2/3 s^3 + rest, s = f / (2 + f),
+// leading terms as pairs.
 Pair precise_log(Real x) {
   const LogParts parts = split_log(x);
   const Real f = parts.f, two_f = f + 2;
@@ -75,7 +77,8 @@ Real magnitude(Real ax, Real y) {
 
 }  // namespace
 
-// C's pow: x^0 = 1^y = (-1)^(+-inf) = 1; a negative finite base needs an integral exponent, an odd one gives the sign.
+// C's pow: x^0 = 1^y = (-1)^(+-inf) = 1; a negative finite base needs an integral exponent, an odd
+// one gives the sign.
 Real pow(Real x, Real y) {
   const Real ax = abs(x), ay = abs(y);
   const Mask integral = is_integer(ay), odd = integral & !is_integer(ay * 0.5);

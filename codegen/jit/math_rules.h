@@ -1,6 +1,7 @@
-// The formulas behind math.h, one function each, grouped in math_exp.cpp, math_log.cpp, math_trig.cpp, math_atan.cpp, math_erf.cpp
-// and math_pow.cpp. Polynomials were fitted by the Remez exchange in 160-bit arithmetic, coefficients rounded one after
-// the other (f32) with the rest refitted. Bounds are those that tests/unit/jit/math_test.cpp measures and asserts.
+// The formulas behind math.h, one function each, grouped in math_exp.cpp, math_log.cpp,
+// math_trig.cpp, math_atan.cpp, math_erf.cpp and math_pow.cpp. Polynomials were fitted by the Remez
+// exchange in 160-bit arithmetic, coefficients rounded one after the other (f32) with the rest
+// refitted. Bounds are those that tests/unit/jit/math_test.cpp measures and asserts.
 #ifndef TANDEM_CODEGEN_JIT_MATH_RULES_H
 #define TANDEM_CODEGEN_JIT_MATH_RULES_H
 
@@ -39,11 +40,17 @@ Real erfc(Real x);
 Real pow(Real x, Real y);
 Real rsqrt(Real x);
 
-/// x == n ln2 + r with |r| <= ln2/2 and n integral; sum == n + magic + 2 bias, as `scale` wants it. |x| < 2000.
+/// x == n ln2 + r with |r| <= ln2/2 and n integral; sum == n + magic + 2 bias, as `scale` wants it.
+/// |x| < 2000.
 struct ExpParts {
   Real r, n, sum;
 };
 ExpParts split_exp(Real x);
+/// x == n ln2 + r for integral n that makes 2^(n - lower) a normal number, which is `power`.
+struct ShortParts {
+  Real r, power;
+};
+ShortParts split_short(Real x, int lower);
 /// e^r for |r| < 0.35: within 0.6 units of the last place.
 Real exp_of_small(Real r);
 /// e^r - 1 for |r| < 0.35.

@@ -1,5 +1,6 @@
-// Sine, cosine, tangent. Usual arguments: Cody and Waite with FMA, the constant in three parts; in f32 modulo pi with one
-// sine polynomial on |r| <= pi/2, in f64 modulo pi/2. Large ones: Payne and Hanek in f64 vector arithmetic, out of line.
+// Sine, cosine, tangent. Usual arguments: Cody and Waite with FMA, the constant in three parts; in
+// f32 modulo pi with one sine polynomial on |r| <= pi/2, in f64 modulo pi/2. Large ones: Payne and
+// Hanek in f64 vector arithmetic, out of line.
 #include <array>
 #include <limits>
 
@@ -15,24 +16,30 @@ constexpr double kSinHalf32[] = {-0.166666597, 0.00833306927, -0.000198097681, 2
 constexpr Coefficients kSinHalf{kSinHalf32, {}, {}};
 
 // The same on |r| <= pi/4: 2^-37 (wide), 2^-57 (f64).
-constexpr double kSinWide[] = {-0.16666666640377423, 0.008333329255994828, -0.00019839296507618976, 2.7179709624044646e-06};
-constexpr double kSin64[] = {-0.1666666666666663,    0.008333333333321893,    -0.00019841269829401118,
-                             2.7557313553568737e-06, -2.5050736796661306e-08, 1.58955759087807e-10};
+constexpr double kSinWide[] = {-0.16666666640377423, 0.008333329255994828, -0.00019839296507618976,
+                               2.7179709624044646e-06};
+constexpr double kSin64[] = {-0.1666666666666663,     0.008333333333321893,
+                             -0.00019841269829401118, 2.7557313553568737e-06,
+                             -2.5050736796661306e-08, 1.58955759087807e-10};
 constexpr Coefficients kSin{{}, kSinWide, kSin64};
 
 // (cos(r) - 1 + r^2/2) / r^4 in r^2 on |r| <= pi/4: 2^-42 (wide), 2^-59 (f64).
-constexpr double kCosWide[] = {0.04166666661872186, -0.0013888883434432077, 2.4799442949735994e-05, -2.720433926279832e-07};
-constexpr double kCos64[] = {0.04166666666666659,    -0.0013888888888872733, 2.4801587288644008e-05,
-                             -2.755731411779853e-07, 2.0875692288875373e-09, -1.1358084408686745e-11};
+constexpr double kCosWide[] = {0.04166666661872186, -0.0013888883434432077, 2.4799442949735994e-05,
+                               -2.720433926279832e-07};
+constexpr double kCos64[] = {0.04166666666666659,    -0.0013888888888872733,
+                             2.4801587288644008e-05, -2.755731411779853e-07,
+                             2.0875692288875373e-09, -1.1358084408686745e-11};
 constexpr Coefficients kCos{{}, kCosWide, kCos64};
 
-// 2/pi = sum of digit[i] 2^(-24 (i - 3)), four leading zeros for the digits that only add multiples of 2 pi.
+// 2/pi = sum of digit[i] 2^(-24 (i - 3)), four leading zeros for the digits that only add multiples
+// of 2 pi.
 constexpr double kTwoOverPi[] = {
-    0,        0,        0,        0,        10680707, 7228996,  1387004,  2578385,  16069853, 12639074, 9804092,  4427841,
-    16666979, 11263675, 12935607, 2387514,  4345298,  14681673, 3074569,  13734428, 16653803, 1880361,  10960616, 8533493,
-    3062596,  8710556,  7349940,  6258241,  3772886,  3769171,  3798172,  8675211,  12450088, 3874808,  9961438,  366607,
-    15675153, 9132554,  7151469,  3571407,  2607881,  12013382, 4155038,  6285869,  7677882,  13102053, 15825725, 473591,
-    9065106,  15363067, 6271263,  9264392,  5636912,  4652155};
+    0,        0,        0,        0,        10680707, 7228996,  1387004, 2578385, 16069853,
+    12639074, 9804092,  4427841,  16666979, 11263675, 12935607, 2387514, 4345298, 14681673,
+    3074569,  13734428, 16653803, 1880361,  10960616, 8533493,  3062596, 8710556, 7349940,
+    6258241,  3772886,  3769171,  3798172,  8675211,  12450088, 3874808, 9961438, 366607,
+    15675153, 9132554,  7151469,  3571407,  2607881,  12013382, 4155038, 6285869, 7677882,
+    13102053, 15825725, 473591,   9065106,  15363067, 6271263,  9264392, 5636912, 4652155};
 
 // x = quadrant pi/2 + r, |r| <= pi/4; the quadrant modulo 4 is in the low two bits.
 struct Quadrant {
@@ -68,8 +75,9 @@ Pieces split_pieces(Real x) {
   return {p, index};
 }
 
-// x 2/pi as digits of 24 bits: the product of the pieces with the eleven digits that matter, modulo 4. Sums of products
-// stay below 2^51, hence exact; digits beyond the eighth are below the last place even where x is nearest to n pi/2.
+// x 2/pi as digits of 24 bits: the product of the pieces with the eleven digits that matter,
+// modulo 4. Sums of products stay below 2^51, hence exact; digits beyond the eighth are below the
+// last place even where x is nearest to n pi/2.
 std::array<Real, 8> product_digits(const Pieces& x) {
   std::array<Real, 8> sum;
   sum.fill(x.p[0] * 0.0);
@@ -98,7 +106,8 @@ Quadrant reduce_large(Real x) {
   return {select(negative, -r, r), bits(select(negative, -q, q) + magic(q))};
 }
 
-// Lanes that are not large, whose result nobody takes, must still look up inside the table; infinity has no sine.
+// Lanes that are not large, whose result nobody takes, must still look up inside the table;
+// infinity has no sine.
 Quadrant reduce_if_large(Real x) {
   const Real a = abs(x);
   Quadrant q = reduce_large(select((a >= 0x1p16) & (a < kInf), x, 0x1p16));
@@ -116,11 +125,16 @@ Real cos_near(Real r) {
   return mad(z * z, horner(z, kCos), mad(z, r.constant(-0.5), r.constant(1)));
 }
 
-Real flip_if_bit(Real value, Int bit_in, int bit) { return from_bits(bits(value) ^ shl(lshr(bit_in, bit), 63), value); }
+Real flip_if_bit(Real value, Int bit_in, int bit) {
+  return from_bits(bits(value) ^ shl(lshr(bit_in, bit), 63), value);
+}
 
-Real sin_of(const Quadrant& q) { return flip_if_bit(select((q.quadrant & 1) == 0, sin_near(q.r), cos_near(q.r)), q.quadrant, 1); }
+Real sin_of(const Quadrant& q) {
+  return flip_if_bit(select((q.quadrant & 1) == 0, sin_near(q.r), cos_near(q.r)), q.quadrant, 1);
+}
 Real cos_of(const Quadrant& q) {
-  return flip_if_bit(select((q.quadrant & 1) == 0, cos_near(q.r), sin_near(q.r)), q.quadrant + 1, 1);
+  return flip_if_bit(select((q.quadrant & 1) == 0, cos_near(q.r), sin_near(q.r)), q.quadrant + 1,
+                     1);
 }
 
 Real tan_of(const Quadrant& q) {
@@ -138,10 +152,11 @@ constexpr double kLimit32 = 1e5, kLimit64 = 0x1p20;
 
 Mask beyond(Real x) { return !(abs(x) < x.pick(kLimit32, kLimit64)); }
 
-// sin(r) for |r| slightly above pi/2, times (-1)^n where n is the low bit of `sum`.
+// sin(r) for |r| up to slightly above pi/2, times (-1)^n where n is the low bit of `sum`. Rounding
+// must not lead above 1.
 Real signed_sine(Real r, Real sum) {
   const Real z = r * r;
-  const Real s = mad(z * r, horner(z, kSinHalf), r);
+  const Real s = at_least(at_most(mad(z * r, horner(z, kSinHalf), r), 1), -1);
   return from_bits(bits(s) ^ shl(bits(sum), 31), s);
 }
 
@@ -167,9 +182,10 @@ Real cos_usual32(Real x) {
 
 }  // namespace
 
+// The select keeps -0.
 Real sin(Real x) {
   const Real usual = x.single() ? sin_usual32(x) : sin_of(reduce(x));
-  return where_rare(beyond(x), x, usual, "sin.large", large<sin_of>);
+  return where_rare(beyond(x), x, select(x == 0, x, usual), "sin.large", large<sin_of>);
 }
 
 Real cos(Real x) {
@@ -179,7 +195,7 @@ Real cos(Real x) {
 
 Real tan(Real x) {
   const Real usual = x.single() ? narrow(tan_of(reduce(widen(x)))) : tan_of(reduce(x));
-  return where_rare(beyond(x), x, usual, "tan.large", large<tan_of>);
+  return where_rare(beyond(x), x, select(x == 0, x, usual), "tan.large", large<tan_of>);
 }
 
 }  // namespace tandem::jit::rules

@@ -1,5 +1,6 @@
-// Target machines (one per thread and target, reused), the pass list and code generation. The pass list is short on
-// purpose: kernels arrive as explicit vector code, so inlining, vectorisers and unrolling have nothing to add.
+// Target machines (one per thread and target, reused), the pass list and code generation. The pass
+// list is short on purpose: kernels arrive as explicit vector code, so inlining, vectorisers and
+// unrolling have nothing to add.
 #include "codegen/jit/object.h"
 
 #include <llvm/Analysis/CGSCCPassManager.h>
@@ -33,7 +34,7 @@ constexpr const char* kBaseCpu = "x86-64";  // SSE2 only: all else comes from th
 
 // Instruction costs and preferences only; never adds an instruction set.
 const char* tuning_cpu(const Target& target) {
-  if (target.has("avx512fp16")) return "sapphirerapids";
+  if (target.has("amx-tile")) return "sapphirerapids";
   if (target.has("avx512f")) return "znver4";
   return target.has("avx2") ? "haswell" : kBaseCpu;
 }
@@ -65,16 +66,17 @@ void check_features(const llvm::TargetMachine& machine, const std::string& featu
   const auto known = machine.getMCSubtargetInfo()->getAllProcessorFeatures();
   for (const llvm::StringRef item : items) {
     const bool found = item.size() > 1 && (item[0] == '+' || item[0] == '-') &&
-                       std::any_of(known.begin(), known.end(), [&](const auto& f) { return item.drop_front() == f.Key; });
+                       std::any_of(known.begin(), known.end(),
+                                   [&](const auto& f) { return item.drop_front() == f.Key; });
     TANDEM_CHECK(found, "unknown CPU feature '" + item.str() + "'");
   }
 }
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   const auto create = [&](const std::string& features) {
-    return std::unique_ptr<llvm::TargetMachine>(x86().createTargetMachine(kTriple, kBaseCpu, features, target_options(),
-                                                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                          llvm::CodeGenOptLevel::Default, true));
+    return std::unique_ptr<llvm::TargetMachine>(
+        x86().createTargetMachine(kTriple, kBaseCpu, features, target_options(), llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
   };
   check_features(*create(""), target.features);
   return create(target.features);
@@ -124,7 +126,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& f : module) {
     if (!f.isDeclaration()) passes.run(f, functions);
@@ -141,7 +144,8 @@ std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFi
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager emission;
-  TANDEM_CHECK(!machine.addPassesToEmitFile(emission, stream, nullptr, type), "LLVM cannot emit this file type");
+  TANDEM_CHECK(!machine.addPassesToEmitFile(emission, stream, nullptr, type),
+               "LLVM cannot emit this file type");
   emission.run(module);
   return std::string(bytes.data(), bytes.size());
 }

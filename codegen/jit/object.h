@@ -12,9 +12,10 @@ class Module;
 
 namespace tandem::jit {
 
-/// Optimises `module` in place and returns its object file; a pure function of module and target. Every function that is
-/// not declared only gets the target's attributes and `nounwind`. Invalid IR or an unknown feature throws InternalError.
-/// Threads may compile at the same time (each module in its own LLVMContext).
+/// Optimises `module` in place and returns its object file; a pure function of module and target.
+/// Every function that is not declared only gets the target's attributes and `nounwind`. Invalid IR
+/// or an unknown feature throws InternalError. Threads may compile at the same time (each module in
+/// its own LLVMContext).
 std::string compile_object(llvm::Module& module, const Target& target);
 
 /// The assembly text of what compile_object would emit (for tests and for reading).
