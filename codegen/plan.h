@@ -27,7 +27,9 @@ struct Launch {
   int64_t units = 0;
   int64_t grain = 1;                // fewest units that are worth a thread
   std::vector<BufferRef> params;    // one per kernel param
-  std::vector<std::string> checks;  // per failing instruction, see Plan::describe_error
+  // What to call each instruction that data can make fail, in code order: those with indirect
+  // indices and integer divisions. The runner appends the failure: "CHECK: index out of range; ...".
+  std::vector<std::string> checks;
 };
 
 /// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row
