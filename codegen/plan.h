@@ -25,10 +25,11 @@ struct BufferRef {
 struct Launch {
   int kernel = 0;
   int64_t units = 0;
-  int64_t grain = 1;                // fewest units that are worth a thread
-  std::vector<BufferRef> params;    // one per kernel param
+  int64_t grain = 1;              // fewest units that are worth a thread
+  std::vector<BufferRef> params;  // one per kernel param
   // What to call each instruction that data can make fail, in code order: those with indirect
-  // indices and integer divisions. The runner appends the failure: "CHECK: index out of range; ...".
+  // indices and integer divisions. The runner appends the failure:
+  // "CHECK: index out of range; ...".
   std::vector<std::string> checks;
 };
 

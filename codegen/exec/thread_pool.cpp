@@ -248,7 +248,7 @@ struct Closer {
 };
 
 Pool* make_pool() {
-  static const Closer closer;
+  static Closer closer;
   auto fresh = std::make_unique<Pool>();
   Pool* expected = nullptr;
   return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
