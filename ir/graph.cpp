@@ -54,7 +54,7 @@ const std::string& Graph::hint(ValueId v) const {
 }
 
 void Graph::set_hint(ValueId v, std::string hint) {
-  if (hint.empty() && v.index >= hints_.size()) return;
+  if (!producer(v).valid() || (hint.empty() && v.index >= hints_.size())) return;
   if (hints_.size() <= v.index) hints_.resize(v.index + 1);
   hints_[v.index] = std::move(hint);
 }

@@ -186,7 +186,7 @@ class Graph {
   /// Which graph input `v` is, or -1.
   int input_index(ValueId v) const;
   /// The hint for printing `v` ("" if none). Unique hints print as they are; the printer numbers
-  /// the rest.
+  /// the rest. An input prints by its name: set_hint does nothing to it.
   const std::string& hint(ValueId v) const;
   void set_hint(ValueId v, std::string hint);
   const Location* location(EquationId e) const;

@@ -12,8 +12,9 @@
 
 namespace tandem::ir {
 
-/// Copies a graph equation by equation. Locations, grad mode, the half (is_backward) and hints are
-/// carried over to whatever a callback emits in place of an equation.
+/// Copies a graph equation by equation; the target starts with the source's name and level.
+/// Subgraphs that no copied equation names are left behind. Locations, grad mode, the half
+/// (is_backward) and hints are carried over to whatever a callback emits in place of an equation.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& source);
@@ -28,6 +29,12 @@ class Rewriter {
   bool has(ValueId source_value) const { return map_[source_value].valid(); }
   void set(ValueId source_value, ValueId target_value) { map_[source_value] = target_value; }
   std::vector<ValueId> operands(EquationId e) const;
+  /// e's attributes, with subgraphs renamed to the target's.
+  std::vector<AttrValue> attrs(EquationId e);
+  /// The target's id for a source subgraph, which is carried over on first use.
+  SubgraphId subgraph(SubgraphId source_subgraph);
+  /// Appends `replacement` to the target and makes it stand for a source subgraph.
+  SubgraphId set_subgraph(SubgraphId source_subgraph, Graph replacement);
 
   /// Copies all inputs, with their names, roles and types.
   void copy_inputs();
@@ -35,6 +42,8 @@ class Rewriter {
   void copy(EquationId e);
   /// Makes new equations carry e's location, grad mode, half.
   void at(EquationId e);
+  /// Makes `values` stand for e's results; they take over its hints unless they have their own.
+  void replace(EquationId e, std::span<const ValueId> values);
   /// Copies all outputs (values mapped) and the epilogue.
   void copy_outputs();
   Graph take() { return std::move(target_); }
@@ -53,10 +62,12 @@ class Rewriter {
 using Replacement = std::optional<std::vector<ValueId>>;
 using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>;
 
-/// Copies `graph` with `rule` applied to every equation of it and (first) of its subgraphs.
+/// Copies `graph` with `rule` applied to every equation of it and (first) of its subgraphs, which
+/// keep their ids.
 Graph rewrite(const Graph& graph, const RewriteRule& rule);
 
-/// `graph` without equations whose results are not used (no effects, not in place). Inputs stay.
+/// `graph` and its subgraphs without equations whose results are not used (no effects, not in
+/// place), and without the subgraphs that only those named. Inputs stay.
 Graph remove_dead_code(const Graph& graph);
 
 }  // namespace tandem::ir
