@@ -15,8 +15,8 @@ namespace tandem::functionalize {
 /// the written tensor's history (a custom_function that passes the gradient on). Calls are inlined.
 ///
 /// Results that share memory: one of them, or where none will do a hidden output, is an Output; the
-/// others are views of it: ViewOfResult, with an empty chain for the same tensor once more, or
-/// Output with a chain where the viewed value is no earlier result.
+/// others are views of it: ViewOfResult, or Output with a chain where what they are views of is no
+/// earlier result. The same tensor twice is the same Output twice.
 ///
 /// Inputs that overlap (alias_of): if the shared memory is written, all are regenerated from the
 /// one without alias_of, which must be contiguous and contain the others.

@@ -104,9 +104,10 @@ class Results {
   ResultSource from_group(const Output& o) {
     Group& group = groups_.at(aliases_.base(o.value).index);
     if (group.output < 0) group.output = add_root(group, o);
-    if (group.result >= 0)
+    const bool is_root = o.value == group.root;
+    if (group.result >= 0 && !is_root)
       return {ResultSource::Kind::ViewOfResult, group.result, chain(group.root, o.value)};
-    if (o.value == group.root) group.result = static_cast<int>(target_.epilogue.results.size());
+    if (is_root) group.result = static_cast<int>(target_.epilogue.results.size());
     return {ResultSource::Kind::Output, group.output, chain(group.root, o.value)};
   }
 
