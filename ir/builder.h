@@ -106,46 +106,44 @@ class Builder {
   TANDEM_BUILDER_UNARY(neg)
   TANDEM_BUILDER_UNARY(abs)
   TANDEM_BUILDER_UNARY(sign)
-  TANDEM_BUILDER_UNARY(floor) TANDEM_BUILDER_UNARY(ceil) TANDEM_BUILDER_UNARY(
-      round) TANDEM_BUILDER_UNARY(trunc) TANDEM_BUILDER_UNARY(exp) TANDEM_BUILDER_UNARY(exp2)
-      TANDEM_BUILDER_UNARY(expm1) TANDEM_BUILDER_UNARY(log) TANDEM_BUILDER_UNARY(
-          log2) TANDEM_BUILDER_UNARY(log10) TANDEM_BUILDER_UNARY(log1p) TANDEM_BUILDER_UNARY(sqrt)
-          TANDEM_BUILDER_UNARY(rsqrt) TANDEM_BUILDER_UNARY(reciprocal) TANDEM_BUILDER_UNARY(
-              sin) TANDEM_BUILDER_UNARY(cos) TANDEM_BUILDER_UNARY(tan) TANDEM_BUILDER_UNARY(asin)
-              TANDEM_BUILDER_UNARY(acos) TANDEM_BUILDER_UNARY(atan) TANDEM_BUILDER_UNARY(
-                  sinh) TANDEM_BUILDER_UNARY(cosh) TANDEM_BUILDER_UNARY(tanh)
-                  TANDEM_BUILDER_UNARY(asinh) TANDEM_BUILDER_UNARY(acosh) TANDEM_BUILDER_UNARY(
-                      atanh) TANDEM_BUILDER_UNARY(erf) TANDEM_BUILDER_UNARY(erfc)
-                      TANDEM_BUILDER_UNARY(sigmoid) TANDEM_BUILDER_UNARY(
-                          logical_not) TANDEM_BUILDER_UNARY(bitwise_not)
-                          TANDEM_BUILDER_UNARY(square) TANDEM_BUILDER_UNARY(
-                              relu) TANDEM_BUILDER_UNARY(isnan) TANDEM_BUILDER_UNARY(clone)
-                              TANDEM_BUILDER_UNARY(stop_gradient) TANDEM_BUILDER_BINARY(
-                                  add) TANDEM_BUILDER_BINARY(sub) TANDEM_BUILDER_BINARY(mul)
-                                  TANDEM_BUILDER_BINARY(div) TANDEM_BUILDER_BINARY(
-                                      floor_divide) TANDEM_BUILDER_BINARY(remainder)
-                                      TANDEM_BUILDER_BINARY(fmod) TANDEM_BUILDER_BINARY(
-                                          pow) TANDEM_BUILDER_BINARY(atan2)
-                                          TANDEM_BUILDER_BINARY(maximum) TANDEM_BUILDER_BINARY(
-                                              minimum) TANDEM_BUILDER_BINARY(eq)
-                                              TANDEM_BUILDER_BINARY(ne) TANDEM_BUILDER_BINARY(
-                                                  lt) TANDEM_BUILDER_BINARY(le)
-                                                  TANDEM_BUILDER_BINARY(gt) TANDEM_BUILDER_BINARY(
-                                                      ge) TANDEM_BUILDER_BINARY(logical_and)
-                                                      TANDEM_BUILDER_BINARY(logical_or)
-                                                          TANDEM_BUILDER_BINARY(logical_xor)
-                                                              TANDEM_BUILDER_BINARY(bitwise_and)
-                                                                  TANDEM_BUILDER_BINARY(bitwise_or)
+  TANDEM_BUILDER_UNARY(floor)
+  TANDEM_BUILDER_UNARY(ceil)
+  TANDEM_BUILDER_UNARY(round)
+  TANDEM_BUILDER_UNARY(trunc) TANDEM_BUILDER_UNARY(exp) TANDEM_BUILDER_UNARY(
+      exp2) TANDEM_BUILDER_UNARY(expm1) TANDEM_BUILDER_UNARY(log) TANDEM_BUILDER_UNARY(log2)
+      TANDEM_BUILDER_UNARY(log10) TANDEM_BUILDER_UNARY(log1p) TANDEM_BUILDER_UNARY(
+          sqrt) TANDEM_BUILDER_UNARY(rsqrt) TANDEM_BUILDER_UNARY(reciprocal)
+          TANDEM_BUILDER_UNARY(sin) TANDEM_BUILDER_UNARY(cos) TANDEM_BUILDER_UNARY(
+              tan) TANDEM_BUILDER_UNARY(asin) TANDEM_BUILDER_UNARY(acos) TANDEM_BUILDER_UNARY(atan)
+              TANDEM_BUILDER_UNARY(sinh) TANDEM_BUILDER_UNARY(cosh) TANDEM_BUILDER_UNARY(
+                  tanh) TANDEM_BUILDER_UNARY(asinh) TANDEM_BUILDER_UNARY(acosh)
+                  TANDEM_BUILDER_UNARY(atanh) TANDEM_BUILDER_UNARY(erf) TANDEM_BUILDER_UNARY(
+                      erfc) TANDEM_BUILDER_UNARY(sigmoid) TANDEM_BUILDER_UNARY(logical_not)
+                      TANDEM_BUILDER_UNARY(bitwise_not) TANDEM_BUILDER_UNARY(
+                          square) TANDEM_BUILDER_UNARY(relu) TANDEM_BUILDER_UNARY(isnan)
+                          TANDEM_BUILDER_UNARY(clone) TANDEM_BUILDER_UNARY(
+                              stop_gradient) TANDEM_BUILDER_BINARY(add) TANDEM_BUILDER_BINARY(sub)
+                              TANDEM_BUILDER_BINARY(mul) TANDEM_BUILDER_BINARY(
+                                  div) TANDEM_BUILDER_BINARY(floor_divide)
+                                  TANDEM_BUILDER_BINARY(remainder) TANDEM_BUILDER_BINARY(
+                                      fmod) TANDEM_BUILDER_BINARY(pow) TANDEM_BUILDER_BINARY(atan2)
+                                      TANDEM_BUILDER_BINARY(maximum) TANDEM_BUILDER_BINARY(minimum)
+                                          TANDEM_BUILDER_BINARY(eq) TANDEM_BUILDER_BINARY(ne)
+                                              TANDEM_BUILDER_BINARY(lt) TANDEM_BUILDER_BINARY(
+                                                  le) TANDEM_BUILDER_BINARY(gt)
+                                                  TANDEM_BUILDER_BINARY(ge) TANDEM_BUILDER_BINARY(
+                                                      logical_and) TANDEM_BUILDER_BINARY(logical_or)
+                                                      TANDEM_BUILDER_BINARY(logical_xor)
+                                                          TANDEM_BUILDER_BINARY(bitwise_and)
+                                                              TANDEM_BUILDER_BINARY(bitwise_or)
+                                                                  TANDEM_BUILDER_BINARY(bitwise_xor)
                                                                       TANDEM_BUILDER_BINARY(
-                                                                          bitwise_xor)
+                                                                          shift_left)
                                                                           TANDEM_BUILDER_BINARY(
-                                                                              shift_left)
-                                                                              TANDEM_BUILDER_BINARY(
-                                                                                  shift_right)
+                                                                              shift_right)
 #undef TANDEM_BUILDER_UNARY
 #undef TANDEM_BUILDER_BINARY
-                                                                                  V
-      fma(V a, V b, V c) {
+                                                                              V fma(V a, V b, V c) {
     return emit(Op::fma, {a, b, c});
   }
   /// condition: bool, broadcast with the others.
