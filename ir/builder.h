@@ -103,49 +103,37 @@ class Builder {
   V op(V a, V b) { return pointwise(Op::op, {a, b}); }                        \
   V op(V a, const Number& b) { return pointwise(Op::op, {a, number(b, a)}); } \
   V op(const Number& a, V b) { return pointwise(Op::op, {number(a, b), b}); }
-  TANDEM_BUILDER_UNARY(neg)
-  TANDEM_BUILDER_UNARY(abs)
-  TANDEM_BUILDER_UNARY(sign)
-  TANDEM_BUILDER_UNARY(floor)
-  TANDEM_BUILDER_UNARY(ceil)
-  TANDEM_BUILDER_UNARY(round)
-  TANDEM_BUILDER_UNARY(trunc) TANDEM_BUILDER_UNARY(exp) TANDEM_BUILDER_UNARY(
-      exp2) TANDEM_BUILDER_UNARY(expm1) TANDEM_BUILDER_UNARY(log) TANDEM_BUILDER_UNARY(log2)
-      TANDEM_BUILDER_UNARY(log10) TANDEM_BUILDER_UNARY(log1p) TANDEM_BUILDER_UNARY(
-          sqrt) TANDEM_BUILDER_UNARY(rsqrt) TANDEM_BUILDER_UNARY(reciprocal)
-          TANDEM_BUILDER_UNARY(sin) TANDEM_BUILDER_UNARY(cos) TANDEM_BUILDER_UNARY(
-              tan) TANDEM_BUILDER_UNARY(asin) TANDEM_BUILDER_UNARY(acos) TANDEM_BUILDER_UNARY(atan)
-              TANDEM_BUILDER_UNARY(sinh) TANDEM_BUILDER_UNARY(cosh) TANDEM_BUILDER_UNARY(
-                  tanh) TANDEM_BUILDER_UNARY(asinh) TANDEM_BUILDER_UNARY(acosh)
-                  TANDEM_BUILDER_UNARY(atanh) TANDEM_BUILDER_UNARY(erf) TANDEM_BUILDER_UNARY(
-                      erfc) TANDEM_BUILDER_UNARY(sigmoid) TANDEM_BUILDER_UNARY(logical_not)
-                      TANDEM_BUILDER_UNARY(bitwise_not) TANDEM_BUILDER_UNARY(
-                          square) TANDEM_BUILDER_UNARY(relu) TANDEM_BUILDER_UNARY(isnan)
-                          TANDEM_BUILDER_UNARY(clone) TANDEM_BUILDER_UNARY(
-                              stop_gradient) TANDEM_BUILDER_BINARY(add) TANDEM_BUILDER_BINARY(sub)
-                              TANDEM_BUILDER_BINARY(mul) TANDEM_BUILDER_BINARY(
-                                  div) TANDEM_BUILDER_BINARY(floor_divide)
-                                  TANDEM_BUILDER_BINARY(remainder) TANDEM_BUILDER_BINARY(
-                                      fmod) TANDEM_BUILDER_BINARY(pow) TANDEM_BUILDER_BINARY(atan2)
-                                      TANDEM_BUILDER_BINARY(maximum) TANDEM_BUILDER_BINARY(minimum)
-                                          TANDEM_BUILDER_BINARY(eq) TANDEM_BUILDER_BINARY(ne)
-                                              TANDEM_BUILDER_BINARY(lt) TANDEM_BUILDER_BINARY(
-                                                  le) TANDEM_BUILDER_BINARY(gt)
-                                                  TANDEM_BUILDER_BINARY(ge) TANDEM_BUILDER_BINARY(
-                                                      logical_and) TANDEM_BUILDER_BINARY(logical_or)
-                                                      TANDEM_BUILDER_BINARY(logical_xor)
-                                                          TANDEM_BUILDER_BINARY(bitwise_and)
-                                                              TANDEM_BUILDER_BINARY(bitwise_or)
-                                                                  TANDEM_BUILDER_BINARY(bitwise_xor)
-                                                                      TANDEM_BUILDER_BINARY(
-                                                                          shift_left)
-                                                                          TANDEM_BUILDER_BINARY(
-                                                                              shift_right)
+  // clang-format off
+  TANDEM_BUILDER_UNARY(neg) TANDEM_BUILDER_UNARY(abs) TANDEM_BUILDER_UNARY(sign)
+  TANDEM_BUILDER_UNARY(floor) TANDEM_BUILDER_UNARY(ceil) TANDEM_BUILDER_UNARY(round)
+  TANDEM_BUILDER_UNARY(trunc) TANDEM_BUILDER_UNARY(exp) TANDEM_BUILDER_UNARY(exp2)
+  TANDEM_BUILDER_UNARY(expm1) TANDEM_BUILDER_UNARY(log) TANDEM_BUILDER_UNARY(log2)
+  TANDEM_BUILDER_UNARY(log10) TANDEM_BUILDER_UNARY(log1p) TANDEM_BUILDER_UNARY(sqrt)
+  TANDEM_BUILDER_UNARY(rsqrt) TANDEM_BUILDER_UNARY(reciprocal) TANDEM_BUILDER_UNARY(sin)
+  TANDEM_BUILDER_UNARY(cos) TANDEM_BUILDER_UNARY(tan) TANDEM_BUILDER_UNARY(asin)
+  TANDEM_BUILDER_UNARY(acos) TANDEM_BUILDER_UNARY(atan) TANDEM_BUILDER_UNARY(sinh)
+  TANDEM_BUILDER_UNARY(cosh) TANDEM_BUILDER_UNARY(tanh) TANDEM_BUILDER_UNARY(asinh)
+  TANDEM_BUILDER_UNARY(acosh) TANDEM_BUILDER_UNARY(atanh) TANDEM_BUILDER_UNARY(erf)
+  TANDEM_BUILDER_UNARY(erfc) TANDEM_BUILDER_UNARY(sigmoid) TANDEM_BUILDER_UNARY(logical_not)
+  TANDEM_BUILDER_UNARY(bitwise_not) TANDEM_BUILDER_UNARY(square) TANDEM_BUILDER_UNARY(relu)
+  TANDEM_BUILDER_UNARY(isnan) TANDEM_BUILDER_UNARY(isinf) TANDEM_BUILDER_UNARY(isfinite)
+  TANDEM_BUILDER_UNARY(clone) TANDEM_BUILDER_UNARY(stop_gradient)
+  TANDEM_BUILDER_BINARY(add) TANDEM_BUILDER_BINARY(sub) TANDEM_BUILDER_BINARY(mul)
+  TANDEM_BUILDER_BINARY(div) TANDEM_BUILDER_BINARY(floor_divide) TANDEM_BUILDER_BINARY(remainder)
+  TANDEM_BUILDER_BINARY(fmod) TANDEM_BUILDER_BINARY(pow) TANDEM_BUILDER_BINARY(atan2)
+  TANDEM_BUILDER_BINARY(maximum) TANDEM_BUILDER_BINARY(minimum) TANDEM_BUILDER_BINARY(eq)
+  TANDEM_BUILDER_BINARY(ne) TANDEM_BUILDER_BINARY(lt) TANDEM_BUILDER_BINARY(le)
+  TANDEM_BUILDER_BINARY(gt) TANDEM_BUILDER_BINARY(ge) TANDEM_BUILDER_BINARY(logical_and)
+  TANDEM_BUILDER_BINARY(logical_or) TANDEM_BUILDER_BINARY(logical_xor)
+  TANDEM_BUILDER_BINARY(bitwise_and) TANDEM_BUILDER_BINARY(bitwise_or)
+  TANDEM_BUILDER_BINARY(bitwise_xor) TANDEM_BUILDER_BINARY(shift_left)
+  TANDEM_BUILDER_BINARY(shift_right);
+  // clang-format on
 #undef TANDEM_BUILDER_UNARY
 #undef TANDEM_BUILDER_BINARY
-                                                                              V fma(V a, V b, V c) {
-    return emit(Op::fma, {a, b, c});
-  }
+
+  /// a * b + c, rounded once.
+  V fma(V a, V b, V c) { return pointwise(Op::fma, {a, b, c}); }
   /// condition: bool, broadcast with the others.
   V where(V condition, V self, V other);
   V where(V condition, V self, const Number& other) {
@@ -232,9 +220,27 @@ class Builder {
 
   /// A dimension in [-rank, rank) as [0, rank); Error{Index} otherwise.
   int wrap_dim(int64_t dim, int rank, std::string_view op) const;
+  /// The same for each of `dims`, in their order; a dimension that appears twice is an Error.
   std::vector<Dim> wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
 
  private:
+  Type infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const;
+  void expand_all(std::span<V> operands, std::string_view op);
+  /// The dtype in which `op` computes on these operands.
+  DType operand_dtype(Op op, std::span<const V> operands) const;
+  /// The operands in that dtype, but for masks and conditions.
+  std::vector<V> converted(Op op, std::span<const V> operands, DType dtype);
+  /// `dims`, or all if there are none, ascending in [0, rank).
+  std::vector<Dim> reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
+  /// `first_attrs` stand between dims and keepdim.
+  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
+           std::vector<AttrValue> first_attrs);
+  V along_dim(Op op, V self, int dim);
+  /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.
+  V as_rows(V x);
+  V rows_as(V rows, const Shape& like);
+  V batched_matmul(V a, V b);
+
   Sink& sink_;
 };
 

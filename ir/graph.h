@@ -99,6 +99,7 @@ struct ResultSource {
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
 };
 std::string_view name(ResultSource::Kind kind);
+std::optional<ResultSource::Kind> result_kind_named(std::string_view name);
 
 /// The `.grad` slot of input `input` after the call: output `output`, or undefined if -1.
 struct GradWrite {

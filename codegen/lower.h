@@ -1,0 +1,28 @@
+// Lowering: a graph of primitives becomes a Plan: fusion into kernels, library calls, memory plan.
+#ifndef TANDEM_CODEGEN_LOWER_H
+#define TANDEM_CODEGEN_LOWER_H
+
+#include <memory>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "ir/cost.h"
+
+namespace tandem::codegen {
+
+struct LowerOptions {
+  /// MutatedInput outputs that may be written straight into their input's memory (by output index).
+  std::vector<int> write_into_input;
+};
+
+/// A Functional-or-later graph of primitives (Core, Forward, Backward) -> Plan. Inputs have the
+/// strides that the graph says; outputs are laid out as the graph says.
+Plan lower(const ir::Graph& graph, const LowerOptions& options = {});
+
+/// The planner's own answers, for the partitioner.
+std::unique_ptr<ir::CostModel> make_cost_model();
+std::unique_ptr<ir::ContractionPlanner> make_contraction_planner();
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_LOWER_H

@@ -1,0 +1,82 @@
+// Plan: what a graph is lowered to. Plain data: kernels, the steps that run them, where buffers
+// lie. codegen/exec runs it with object code from codegen/jit, without knowing graphs or LLVM.
+#ifndef TANDEM_CODEGEN_PLAN_H
+#define TANDEM_CODEGEN_PLAN_H
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/kernel.h"
+
+namespace tandem::codegen {
+
+/// A buffer that a step touches: input or output number `index`, or bytes of the arena.
+struct BufferRef {
+  enum class Kind : uint8_t { Input, Output, Arena };
+  Kind kind = Kind::Arena;
+  int index = 0;            // Input, Output
+  int64_t byte_offset = 0;  // Arena: from its start; Input, Output: from the first element
+  friend bool operator==(const BufferRef&, const BufferRef&) = default;
+};
+
+/// Runs kernel `kernel` over all its units.
+struct Launch {
+  int kernel = 0;
+  int64_t units = 0;
+  int64_t grain = 1;                // fewest units that are worth a thread
+  std::vector<BufferRef> params;    // one per kernel param
+  std::vector<std::string> checks;  // per failing instruction, see Plan::describe_error
+};
+
+/// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row
+/// and column strides one is 1.
+struct Contraction {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  int64_t a_batch = 0, a_row = 0, a_col = 0;
+  int64_t b_batch = 0, b_row = 0, b_col = 0;
+  int64_t c_batch = 0, c_row = 0;  // C's columns are contiguous
+  bool accumulate = false;         // the addend already lies in C
+  BufferRef a, b, c;
+};
+
+using Step = std::variant<Launch, Contraction>;
+
+struct PlanInput {
+  ir::Type type;
+  ir::Strides strides;
+};
+
+struct PlanOutput {
+  ir::Type type;
+  ir::Strides strides;
+  int from_input = -1;  // the output is input `from_input`, untouched (a saved primal): nothing is
+                        // allocated or copied
+  int into_input = -1;  // the plan writes the value into input `into_input`'s memory (a mutation
+                        // that autograd permits)
+};
+
+struct PlanReport {
+  int kernels = 0;  // launches
+  int distinct_kernels = 0;
+  int library_calls = 0;
+  int generated_contractions = 0;  // f64 and integer contractions, as kernels
+  int64_t arena_bytes = 0;
+};
+
+struct Plan {
+  std::string name;
+  std::vector<PlanInput> inputs;
+  std::vector<PlanOutput> outputs;
+  std::vector<Kernel> kernels;  // distinct
+  std::vector<Step> steps;      // in order
+  int64_t arena_bytes = 0;
+  PlanReport report;
+};
+
+std::string print(const Plan& plan);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_PLAN_H

@@ -1,0 +1,80 @@
+// Builder: emission, and the sink that records into a graph.
+#include "ir/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/shape_rules.h"
+
+namespace tandem::ir {
+
+void GraphSink::emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                     bool in_place, std::span<const Type> types, std::span<ValueId> results) {
+  const EquationId e = graph_.append(op, operands, std::move(attrs), types, in_place);
+  Equation& equation = graph_.equation(e);
+  equation.location = location;
+  equation.grad_enabled = grad_enabled;
+  equation.is_backward = is_backward;
+  std::ranges::copy(graph_.results(e), results.begin());
+}
+
+Type Builder::infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const {
+  std::vector<Type> types;
+  types.reserve(operands.size());
+  for (V v : operands) types.push_back(type(v));
+  return infer_type(op, types, attrs);
+}
+
+ValueId Builder::emit(Op op, std::initializer_list<V> operands, std::vector<AttrValue> attrs) {
+  return emit(op, std::span(operands.begin(), operands.size()), std::move(attrs));
+}
+
+ValueId Builder::emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs) {
+  const Type result_type = infer(op, operands, attrs);
+  V result;
+  sink_.emit(op, operands, std::move(attrs), false, {&result_type, 1}, {&result, 1});
+  return result;
+}
+
+void Builder::emit_in_place(Op op, std::span<const V> operands, std::vector<AttrValue> attrs) {
+  if (!info(op).in_place)
+    fail(Errc::Mutation, fmt::format("{}: no writing form; expected an op that has one", name(op)));
+  const Type result_type = infer(op, operands, attrs);
+  if (result_type != type(operands[0]))
+    fail(Errc::Mutation,
+         fmt::format("{}_: the result does not fit what is written; expected {}, got {}", name(op),
+                     to_string(type(operands[0])), to_string(result_type)));
+  sink_.emit(op, operands, std::move(attrs), true, {}, {});
+}
+
+std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands,
+                                        std::vector<AttrValue> attrs, std::span<const Type> types) {
+  TANDEM_CHECK(info(op).cls == OpClass::Control, "only ops with subgraphs have several results");
+  std::vector<V> results(types.size());
+  sink_.emit(op, operands, std::move(attrs), false, types, results);
+  return results;
+}
+
+int Builder::wrap_dim(int64_t dim, int rank, std::string_view op) const {
+  if (dim < -rank || dim >= rank)
+    fail(Errc::Index, fmt::format("{}: dimension out of range; expected {} <= dim < {}, got {}", op,
+                                  -rank, rank, dim));
+  return static_cast<int>(dim < 0 ? dim + rank : dim);
+}
+
+std::vector<Dim> Builder::wrap_dims(std::span<const Dim> dims, int rank,
+                                    std::string_view op) const {
+  std::vector<Dim> wrapped;
+  for (Dim dim : dims) {
+    const int d = wrap_dim(dim, rank, op);
+    if (std::ranges::count(wrapped, Dim(d)))
+      fail(Errc::Argument,
+           fmt::format("{}: dimension {} appears twice; expected each at most once", op, d));
+    wrapped.push_back(d);
+  }
+  return wrapped;
+}
+
+}  // namespace tandem::ir

@@ -1,0 +1,62 @@
+// Dispatch: the one way by which an op on tensors happens. The public functions call a Builder over
+// EagerSink; the sink calls dispatch for each equation, which records it (inside a trace) or runs
+// it (outside), and puts it on the autograd tape.
+#ifndef TANDEM_RUNTIME_DISPATCH_H
+#define TANDEM_RUNTIME_DISPATCH_H
+
+#include <tandem/tensor.h>
+
+#include <deque>
+#include <source_location>
+#include <span>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace tandem::runtime {
+
+/// Runs or records one equation on promoted, broadcast operands. In place: operand 0 is written and
+/// returned. Steps: check that no operand is dead or of another trace; result geometry; record into
+/// the current trace or run the eager kernel (composites: their decomposition, without grad mode);
+/// then, in grad mode and if an operand requires grad, the tape.
+std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands,
+                             std::vector<ir::AttrValue> attrs, bool in_place,
+                             std::span<const ir::Type> types);
+
+/// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
+class EagerSink final : public ir::Sink {
+ public:
+  ir::ValueId add(const Tensor& t);
+  const Tensor& tensor(ir::ValueId v) const { return tensors_[v.index]; }
+  const ir::Type& type(ir::ValueId v) const override { return types_[v.index]; }
+  bool is_weak(ir::ValueId v) const override;
+  bool can_view(ir::ValueId v, const Shape& sizes) const override;
+  void emit(ir::Op op, std::span<const ir::ValueId> operands, std::vector<ir::AttrValue> attrs,
+            bool in_place, std::span<const ir::Type> types,
+            std::span<ir::ValueId> results) override;
+
+ private:
+  std::deque<Tensor> tensors_;
+  std::deque<ir::Type> types_;
+};
+
+/// The user's source line for equations that are dispatched while it lives (the outermost one
+/// counts).
+class LocationScope {
+ public:
+  explicit LocationScope(const std::source_location& location);
+  ~LocationScope();
+
+ private:
+  bool outermost_;
+};
+const std::source_location& current_location();
+
+bool grad_enabled();
+/// Sets grad mode of this thread; returns the old one. (Public RAII: tandem::NoGrad,
+/// tandem::EnableGrad.)
+bool set_grad_enabled(bool enabled);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_DISPATCH_H

@@ -1,0 +1,336 @@
+// compile(fn): the function traced, differentiated and compiled for the arguments it is called
+// with.
+#ifndef TANDEM_COMPILE_H
+#define TANDEM_COMPILE_H
+
+#include <tandem/function_ref.h>
+#include <tandem/inline_vector.h>
+#include <tandem/scalar.h>
+#include <tandem/structure.h>
+#include <tandem/tensor.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace tandem {
+
+namespace ir {
+class Partitioner;
+class Backend;
+}  // namespace ir
+
+/// Every stage of one compiled variant (<tandem/graph.h>).
+struct CompiledGraphs;
+
+struct CompileOptions {
+  std::string name;                   // of the function, in graphs and messages
+  std::string partition = "default";  // "default", "reference", "save-all", "recompute-all"
+  std::shared_ptr<const ir::Partitioner> partitioner;   // overrides `partition`
+  std::shared_ptr<const ir::Backend> backend;           // of both halves; null: the JIT
+  std::shared_ptr<const ir::Backend> backward_backend;  // null: the same as `backend`
+  bool higher_order = true;                             // a backward can itself be differentiated
+  bool contract = true;   // form fused multiply-adds where a product feeds one sum
+  int max_variants = 64;  // least recently used ones are dropped
+};
+
+namespace runtime {
+
+class FunctionCache;
+struct Variant;
+
+/// The leaves of one call's arguments, in order.
+struct Flat {
+  InlineVector<const Tensor*, 64> tensors;
+  InlineVector<uint64_t, 64>
+      tokens;  // numbers, strings and container sizes: what is guarded by value
+
+  void operator()(const Tensor& t, const std::string&) {
+    tokens.push_back(t.defined());
+    if (t.defined()) tensors.push_back(&t);
+  }
+  void operator()(const Scalar& s, const std::string& path) { (*this)(s.tensor(), path); }
+  template <structure::Plain T>
+  void operator()(const T& v, const std::string&) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &v, sizeof(v) < sizeof(bits) ? sizeof(v) : sizeof(bits));
+    tokens.push_back(bits);
+  }
+  void operator()(const std::string& s, const std::string&) {
+    tokens.push_back(s.size());
+    for (char c : s) tokens.push_back(static_cast<unsigned char>(c));
+  }
+  void count(size_t n) { tokens.push_back(n); }
+};
+
+/// One tracing of a function, as the template below sees it.
+class TANDEM_API TraceSession {
+ public:
+  /// The traced stand-in for an argument's tensor (an undefined tensor stays undefined).
+  Tensor input(const Tensor& real, const std::string& name);
+  /// Reports a tensor leaf of the result.
+  void result(const Tensor& traced);
+  /// Reports that leaf number `leaf` of the arguments (a Tensor of a non-const reference) was
+  /// rebound.
+  void rebound(int leaf, const Tensor& traced);
+  void set_prototype(std::shared_ptr<const void> prototype);
+
+  struct Impl;
+  explicit TraceSession(Impl& impl) : impl_(impl) {}
+
+ private:
+  Impl& impl_;
+};
+
+using Tracer = FunctionRef<void(TraceSession&)>;
+
+/// What a call gives back: the result's tensors in leaf order, then the rebound ones.
+struct CallResults {
+  InlineVector<Tensor, 8> tensors;
+  std::shared_ptr<const void> prototype;
+  std::vector<int> rebound;
+};
+
+TANDEM_API std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options);
+TANDEM_API CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer);
+TANDEM_API const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer);
+TANDEM_API bool tracing();
+
+/// Puts stand-ins in place of an argument's tensors.
+struct ReplaceInputs {
+  TraceSession& session;
+  std::vector<Tensor>& stand_ins;
+  void operator()(Tensor& t, const std::string& path) {
+    stand_ins.push_back(t = session.input(t, path));
+  }
+  void operator()(Scalar& s, const std::string& path) {
+    stand_ins.push_back(session.input(s.tensor(), path)), s = Scalar(stand_ins.back());
+  }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
+/// Finds the leaves that fn rebound.
+struct FindRebound {
+  TraceSession& session;
+  const std::vector<Tensor>& stand_ins;
+  int leaf = 0;
+  bool by_reference = false;
+  void check(const Tensor& t) {
+    if (by_reference && !t.is_same(stand_ins[leaf])) session.rebound(leaf, t);
+    ++leaf;
+  }
+  void operator()(const Tensor& t, const std::string&) { check(t); }
+  void operator()(const Scalar& s, const std::string&) { check(s.tensor()); }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
+struct ReportResults {
+  TraceSession& session;
+  void operator()(const Tensor& t, const std::string&) { session.result(t); }
+  void operator()(const Scalar& s, const std::string&) { session.result(s.tensor()); }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
+struct FillResults {
+  const Tensor* next;
+  void operator()(Tensor& t, const std::string&) { t = *next++; }
+  void operator()(Scalar& s, const std::string&) { s = Scalar(*next++); }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
+/// Assigns leaf number `leaf` of the arguments.
+struct Rebind {
+  int leaf;
+  const Tensor& to;
+  void operator()(Tensor& t, const std::string&) {
+    if (leaf-- == 0) t = to;
+  }
+  void operator()(Scalar& s, const std::string&) {
+    if (leaf-- == 0) s = Scalar(to);
+  }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
+template <class T>
+inline constexpr bool is_mutable_reference =
+    std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
+
+}  // namespace runtime
+
+/// A compiled function: a copyable handle (copies share the compiled variants), callable from any
+/// thread.
+template <class Fn, class R, class... Params>
+class Compiled {
+ public:
+  Compiled(Fn fn, const CompileOptions& options)
+      : state_(
+            std::make_shared<State>(State{std::move(fn), runtime::make_function_cache(options)})) {}
+
+  R operator()(Params... params) const {
+    if (runtime::tracing()) return state_->fn(static_cast<Params&&>(params)...);
+    runtime::Flat flat;
+    (structure::for_each_leaf<false>(params, flat), ...);
+    const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
+    runtime::CallResults results = runtime::call(*state_->cache, flat, trace);
+    rebind_arguments(results, params...);
+    return rebuild(results);
+  }
+
+  /// The graphs of the variant for these arguments (compiled now if it was not), valid while the
+  /// handle lives.
+  const CompiledGraphs& graphs(Params... params) const {
+    runtime::Flat flat;
+    (structure::for_each_leaf<false>(params, flat), ...);
+    const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
+    return runtime::graphs(*state_->cache, flat, trace);
+  }
+
+ private:
+  struct State {
+    Fn fn;
+    std::shared_ptr<runtime::FunctionCache> cache;
+  };
+
+  /// Runs fn on copies of the arguments whose tensors are stand-ins, and reports what it returned
+  /// and rebound.
+  void trace_call(runtime::TraceSession& session,
+                  const std::remove_reference_t<Params>&... params) const {
+    std::tuple<std::remove_cvref_t<Params>...> copies{params...};
+    std::vector<Tensor> stand_ins;
+    runtime::ReplaceInputs replace{session, stand_ins};
+    std::apply(
+        [&](auto&... items) {
+          int i = 0;
+          (structure::for_each_leaf<true>(items, replace, argument_name(i++)), ...);
+        },
+        copies);
+    runtime::ReportResults report{session};
+    if constexpr (std::is_void_v<R>) {
+      invoke(copies, std::index_sequence_for<Params...>());
+    } else {
+      auto result = std::make_shared<std::remove_cvref_t<R>>(
+          invoke(copies, std::index_sequence_for<Params...>()));
+      structure::for_each_leaf<false>(std::as_const(*result), report);
+      session.set_prototype(forget_tensors(std::move(result)));
+    }
+    report_rebound(session, stand_ins, copies, std::index_sequence_for<Params...>());
+  }
+
+  static std::string argument_name(int i) {
+    return sizeof...(Params) == 1 ? "x" : "x" + std::to_string(i);
+  }
+
+  template <size_t... I>
+  R invoke(std::tuple<std::remove_cvref_t<Params>...>& copies, std::index_sequence<I...>) const {
+    return state_->fn(static_cast<Params&&>(std::get<I>(copies))...);
+  }
+
+  template <size_t... I>
+  static void report_rebound(runtime::TraceSession& session, const std::vector<Tensor>& stand_ins,
+                             const std::tuple<std::remove_cvref_t<Params>...>& copies,
+                             std::index_sequence<I...>) {
+    runtime::FindRebound find{session, stand_ins};
+    ((find.by_reference = runtime::is_mutable_reference<Params>,
+      structure::for_each_leaf<false>(std::get<I>(copies), find)),
+     ...);
+  }
+
+  /// The result's shape (container sizes, numbers) without the traced tensors in it.
+  template <class T>
+  static std::shared_ptr<const void> forget_tensors(std::shared_ptr<T> result) {
+    if constexpr (!std::is_same_v<T, Tensor>) {
+      struct Clear {
+        void operator()(Tensor& t, const std::string&) { t = Tensor(); }
+        void operator()(Scalar&, const std::string&) {}
+        template <class V>
+        void operator()(const V&, const std::string&) {}
+        void count(size_t) {}
+      } clear;
+      structure::for_each_leaf<false>(*result, clear);
+      return result;
+    }
+    return nullptr;
+  }
+
+  static R rebuild(runtime::CallResults& results) {
+    if constexpr (std::is_void_v<R>) {
+      return;
+    } else if constexpr (std::is_same_v<R, Tensor>) {
+      return std::move(results.tensors[0]);
+    } else {
+      R out = *static_cast<const R*>(results.prototype.get());
+      runtime::FillResults fill{results.tensors.data()};
+      structure::for_each_leaf<false>(out, fill);
+      return out;
+    }
+  }
+
+  static void rebind_arguments(const runtime::CallResults& results,
+                               std::remove_reference_t<Params>&... params) {
+    const size_t first = results.tensors.size() - results.rebound.size();
+    for (size_t i = 0; i < results.rebound.size(); ++i) {
+      runtime::Rebind rebind{results.rebound[i], results.tensors[first + i]};
+      (structure::for_each_leaf<false>(params, rebind), ...);
+    }
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+namespace runtime {
+
+template <class F>
+struct Signature : Signature<decltype(&F::operator())> {};
+template <class C, class R, class... Params>
+struct Signature<R (C::*)(Params...) const> {
+  template <class Fn>
+  using Result = Compiled<Fn, R, Params...>;
+};
+template <class C, class R, class... Params>
+struct Signature<R (C::*)(Params...)> : Signature<R (C::*)(Params...) const> {};
+template <class R, class... Params>
+struct Signature<R (*)(Params...)> {
+  template <class Fn>
+  using Result = Compiled<Fn, R, Params...>;
+};
+template <class R, class... Params>
+struct Signature<R(Params...)> : Signature<R (*)(Params...)> {};
+
+}  // namespace runtime
+
+/// Compiles `fn`, which has one non-template call operator (a lambda, a function object, a
+/// function). Captured state that is not a tensor is frozen when fn is traced: a captured number,
+/// flag or container is read once per variant and its later changes are not seen; captured tensors
+/// are inputs, by object (in-place changes are seen by the next call, rebinding the C++ variable is
+/// not).
+///
+/// The first call with arguments of a new kind (dtypes, sizes, strides, requires_grad, alias
+/// pattern, structure, numbers) traces fn and compiles; later calls run the compiled code. Numbers
+/// that should change without recompiling are Scalars or 0-d tensors. Exceptions of fn pass through
+/// unchanged and leave nothing behind.
+template <class Fn>
+auto compile(Fn fn, const CompileOptions& options = {}) {
+  return typename runtime::Signature<Fn>::template Result<Fn>(std::move(fn), options);
+}
+
+/// The same for a function object with a template call operator: compile<R(Args...)>(fn).
+template <class Function, class Fn>
+  requires std::is_function_v<Function>
+auto compile(Fn fn, const CompileOptions& options = {}) {
+  return typename runtime::Signature<Function>::template Result<Fn>(std::move(fn), options);
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_COMPILE_H

@@ -1,0 +1,146 @@
+// Structures of tensors: what compile() takes as arguments and gives back. Tensors, Scalars,
+// numbers, strings, and tuple, pair, array, vector, optional, map and structs of these. A struct
+// lists its fields once:
+//
+//   struct Net {
+//     td::nn::Linear in{784, 512}, out{512, 10};
+//     TANDEM_FIELDS(Net, in, out)
+//   };
+//
+// The fields' names become the names of graph inputs ("n.in.weight") and of saved parameters.
+#ifndef TANDEM_STRUCTURE_H
+#define TANDEM_STRUCTURE_H
+
+#include <tandem/tensor.h>
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define TANDEM_FIELDS(Type, ...)                               \
+  auto tandem_fields() { return std::tie(__VA_ARGS__); }       \
+  auto tandem_fields() const { return std::tie(__VA_ARGS__); } \
+  static constexpr std::string_view tandem_field_names() { return #__VA_ARGS__; }
+
+namespace tandem {
+
+class Scalar;
+
+namespace structure {
+
+template <class T>
+concept HasFields = requires(T& t) {
+  t.tandem_fields();
+  T::tandem_field_names();
+};
+template <class T>
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+template <class T, template <class...> class Template>
+inline constexpr bool is_instance = false;
+template <class... A, template <class...> class Template>
+inline constexpr bool is_instance<Template<A...>, Template> = true;
+template <class T>
+inline constexpr bool is_array = false;
+template <class T, size_t N>
+inline constexpr bool is_array<std::array<T, N>> = true;
+
+template <class T>
+concept TupleLike = is_instance<T, std::tuple> || is_instance<T, std::pair>;
+template <class T>
+concept Sequence = is_instance<T, std::vector> || is_array<T>;
+
+/// The i-th name in "a, b, c".
+constexpr std::string_view field_name(std::string_view names, size_t i) {
+  while (i-- > 0) names.remove_prefix(names.find(',') + 1);
+  names = names.substr(0, names.find(','));
+  while (names.starts_with(' ')) names.remove_prefix(1);
+  while (names.ends_with(' ')) names.remove_suffix(1);
+  return names;
+}
+
+inline std::string join(const std::string& prefix, std::string_view name) {
+  return prefix.empty() ? std::string(name) : prefix + "." + std::string(name);
+}
+
+template <class T>
+inline constexpr bool unsupported = false;
+
+/// Calls `visit(leaf, path)` for every leaf in order: Tensor, Scalar, numbers, strings. `path` is
+/// built only if `Named`. Containers whose size is part of the structure report it through
+/// visit.count(n).
+template <bool Named, class T, class Visitor>
+void for_each_leaf(T& value, Visitor& visit, const std::string& path = {}) {
+  using V = std::remove_const_t<T>;
+  const auto child = [&](auto& item, auto&& name) {
+    if constexpr (Named)
+      for_each_leaf<true>(item, visit, join(path, name()));
+    else
+      for_each_leaf<false>(item, visit, path);
+  };
+  const auto each_of = [&](auto& items) {
+    size_t i = 0;
+    for (auto& item : items) {
+      child(item, [&] { return std::to_string(i); });
+      ++i;
+    }
+  };
+  if constexpr (std::is_same_v<V, Tensor> || std::is_same_v<V, Scalar> || Plain<V> ||
+                std::is_same_v<V, std::string>) {
+    visit(value, path);
+  } else if constexpr (is_instance<V, std::optional>) {
+    visit.count(value.has_value());
+    if (value) for_each_leaf<Named>(*value, visit, path);
+  } else if constexpr (Sequence<V>) {
+    visit.count(value.size());
+    each_of(value);
+  } else if constexpr (is_instance<V, std::map>) {
+    visit.count(value.size());
+    for (auto& [key, item] : value) {
+      visit(key, path);
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(key)>, std::string>)
+        child(item, [&] { return key; });
+      else
+        child(item, [&] { return std::to_string(key); });
+    }
+  } else if constexpr (TupleLike<V>) {
+    std::apply(
+        [&](auto&... items) {
+          size_t i = 0;
+          (child(items, [&] { return std::to_string(i++); }), ...);
+        },
+        value);
+  } else if constexpr (HasFields<V>) {
+    std::apply(
+        [&](auto&... items) {
+          size_t i = 0;
+          (child(items, [&] { return field_name(V::tandem_field_names(), i++); }), ...);
+        },
+        value.tandem_fields());
+  } else if constexpr (std::is_pointer_v<V>) {
+    static_assert(unsupported<V>,
+                  "compile: a pointer cannot be an argument or result, because what it points to "
+                  "cannot be guarded; pass "
+                  "the value, a Tensor, or a struct with TANDEM_FIELDS");
+  } else {
+    static_assert(unsupported<V>,
+                  "compile: this type cannot be an argument or result, because Tandem cannot see "
+                  "its tensors; give the struct a "
+                  "TANDEM_FIELDS(Type, field, ...) line, and pass owning values instead of spans "
+                  "and string_views");
+  }
+}
+
+}  // namespace structure
+}  // namespace tandem
+
+#endif  // TANDEM_STRUCTURE_H

@@ -1,0 +1,98 @@
+// What a Tensor handle points to: geometry over a shared storage, autograd data, and (inside a
+// trace) the graph value it stands for.
+#ifndef TANDEM_RUNTIME_TENSOR_IMPL_H
+#define TANDEM_RUNTIME_TENSOR_IMPL_H
+
+#include <tandem/tensor.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ir/buffer.h"
+#include "ir/graph.h"
+
+namespace tandem::runtime {
+
+class Trace;
+struct Node;
+
+/// Memory that tensors share. A traced storage has no data: it only gives aliases an identity.
+class Storage {
+ public:
+  /// Allocates from the caching allocator; uninitialised.
+  static std::shared_ptr<Storage> allocate(size_t bytes);
+  /// Wraps foreign memory; `deleter` runs when the last tensor is gone.
+  static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
+                                       bool read_only);
+  static std::shared_ptr<Storage> traced();
+  ~Storage();
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  bool read_only() const { return read_only_; }
+  uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version(uint64_t by = 1) { version_.fetch_add(by, std::memory_order_relaxed); }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  bool read_only_ = false;
+  std::atomic<uint64_t> version_{0};
+  std::function<void(void*)> deleter_;  // empty: owned by the caching allocator
+};
+
+/// A differentiable view remembers its base, so that a write through either is seen by the other's
+/// history.
+struct ViewOf {
+  std::shared_ptr<TensorImpl> base;  // never itself a view
+  std::vector<ir::ViewStep> chain;   // from base to this
+  uint64_t base_generation = 0;      // the base's history that `node` was made from
+};
+
+/// Autograd data of a tensor; absent (null) for tensors that never needed a gradient.
+struct AutogradMeta {
+  bool requires_grad = false;  // of a leaf
+  bool retains_grad = false;
+  Tensor grad;
+  std::shared_ptr<Node> node;         // what computed it; null for leaves
+  int result = 0;                     // which result of node
+  std::shared_ptr<Node> accumulator;  // leaves: the node that adds into grad (kept while in use)
+  std::unique_ptr<ViewOf> view;
+  uint64_t generation = 0;  // advances with every in-place write that changes the history
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+};
+
+struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
+  std::shared_ptr<Storage> storage;
+  DType dtype = DType::F32;
+  Shape sizes;
+  Strides strides;       // elements
+  Dim offset = 0;        // elements
+  bool is_weak = false;  // a Scalar or a wrapped number: lowest priority in promotion
+  std::unique_ptr<AutogradMeta> autograd;
+
+  // Inside a trace: the trace that made it and the value it stands for. A value of a finished trace
+  // is dead.
+  std::weak_ptr<Trace> trace;
+  ir::ValueId value;
+  std::source_location made_at;
+
+  ir::Type type() const { return {dtype, sizes, false}; }
+  bool is_traced() const { return value.valid(); }
+  void* data() const {
+    return static_cast<char*>(storage->data()) +
+           int64_t{offset} * static_cast<int64_t>(ir::size_of(dtype));
+  }
+  ir::BufferView view() const { return {data(), dtype, sizes, strides}; }
+};
+
+/// A new contiguous tensor with its own uninitialised storage.
+Tensor empty_tensor(const Shape& sizes, DType dtype);
+/// A tensor over `like`'s storage with another geometry.
+Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_TENSOR_IMPL_H
