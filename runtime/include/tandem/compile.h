@@ -46,8 +46,11 @@ struct Flat {
   InlineVector<uint64_t, 64>
       tokens;  // numbers, strings and container sizes: what is guarded by value
 
-  void operator()(const Tensor& t, const std::string&) { tensors.push_back(&t); }
-  void operator()(const Scalar& s, const std::string&) { tensors.push_back(&s.tensor()); }
+  void operator()(const Tensor& t, const std::string&) {
+    tokens.push_back(t.defined());
+    if (t.defined()) tensors.push_back(&t);
+  }
+  void operator()(const Scalar& s, const std::string& path) { (*this)(s.tensor(), path); }
   template <structure::Plain T>
   void operator()(const T& v, const std::string&) {
     uint64_t bits = 0;
@@ -64,7 +67,7 @@ struct Flat {
 /// One tracing of a function, as the template below sees it.
 class TANDEM_API TraceSession {
  public:
-  /// The traced stand-in for an argument's tensor.
+  /// The traced stand-in for an argument's tensor (an undefined tensor stays undefined).
   Tensor input(const Tensor& real, const std::string& name);
   /// Reports a tensor leaf of the result.
   void result(const Tensor& traced);

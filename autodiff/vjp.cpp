@@ -1,0 +1,61 @@
+// The table of rules, in the order of ops.def, and its one caller.
+#include "autodiff/vjp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "autodiff/rules.h"
+#include "ir/error.h"
+
+namespace tandem::autodiff {
+namespace {
+
+const VjpRule* const kRules[] = {
+#define OP(name, class_, level, operands, attributes, shape, traits) &vjp_##name,
+#include "ir/ops.def"
+};
+
+void check_gradients(const VjpContext& c, const Gradients& gradients) {
+  TANDEM_CHECK(gradients.size() == c.operands.size(), std::string(ir::name(c.op)));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i])
+      TANDEM_CHECK(c.b.type(*gradients[i]) == c.b.type(c.operands[i]),
+                   fmt::format("{}: the gradient of operand {} is {}, the operand {}",
+                               ir::name(c.op), i, ir::to_string(c.b.type(*gradients[i])),
+                               ir::to_string(c.b.type(c.operands[i]))));
+}
+
+/// needs_grad without the operands of integral dtype.
+std::unique_ptr<bool[]> floating_only(const VjpContext& c) {
+  auto needs = std::make_unique<bool[]>(c.operands.size());
+  for (size_t i = 0; i < c.operands.size(); ++i)
+    needs[i] = c.needs_grad[i] && ir::is_floating(c.b.dtype(c.operands[i]));
+  return needs;
+}
+
+}  // namespace
+
+const VjpRule& vjp_rule(ir::Op op) { return *kRules[static_cast<size_t>(op)]; }
+
+Gradients apply_vjp(VjpContext& context) {
+  const VjpRule& rule = vjp_rule(context.op);
+  if (rule.kind == VjpRule::Kind::NotDifferentiable)
+    ir::fail(ir::Errc::Autograd, fmt::format("{}: not differentiable", ir::name(context.op)));
+  TANDEM_CHECK(rule.kind != VjpRule::Kind::Subgraph,
+               "ops with subgraphs are differentiated by who owns the subgraphs");
+  const auto needs = floating_only(context);
+  VjpContext masked{context.b,
+                    context.op,
+                    context.operands,
+                    context.results,
+                    context.attrs,
+                    context.grad,
+                    {needs.get(), context.operands.size()}};
+  Gradients gradients = rule.apply(masked);
+  check_gradients(masked, gradients);
+  return gradients;
+}
+
+}  // namespace tandem::autodiff

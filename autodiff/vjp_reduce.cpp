@@ -1,0 +1,242 @@
+// Rules of reductions, norms and losses. x [.., n, ..] is reduced over `dims`; g and y have 1 or
+// nothing there.
+#include <algorithm>
+
+#include "autodiff/rules.h"
+
+namespace tandem::autodiff {
+namespace {
+
+using Dims = std::vector<Dim>;
+
+Shape kept_sizes(const Shape& sizes, const Dims& dims) {
+  Shape kept = sizes;
+  for (Dim d : dims) kept[static_cast<int>(d)] = 1;
+  return kept;
+}
+
+/// A reduction's result (or its gradient) with 1 in the reduced dims.
+Term kept(Args a, Term v) {
+  return {&a.b, a.b.reshape(v, kept_sizes(a.sizes(), a.attr<Dims>(Attr::dims)))};
+}
+
+Term spread(Args a, Term v) {
+  return {&a.b, spread(a.b, v, a.sizes(), a.attr<Dims>(Attr::dims), a.attr<bool>(Attr::keepdim))};
+}
+
+int64_t reduced_count(Args a) {
+  Dim n = 1;
+  for (Dim d : a.attr<Dims>(Attr::dims)) n = n * a.sizes()[static_cast<int>(d)];
+  return n;
+}
+
+Term mean_kept(Args a, Term x) { return {&a.b, a.b.mean(x, a.attr<Dims>(Attr::dims), true)}; }
+
+}  // namespace
+
+V spread(Builder& b, V grad, const Shape& sizes, const Dims& dims, bool keepdim) {
+  return b.expand(keepdim ? grad : b.reshape(grad, kept_sizes(sizes, dims)), sizes);
+}
+
+const VjpRule vjp_sum = rule(wrt<kNothing>([](Args a) { return spread(a, a.g); }));
+const VjpRule vjp_mean = rule(wrt<kNothing>([](Args a) {  //
+  return spread(a, a.g / static_cast<double>(reduced_count(a)));
+}));
+
+namespace {
+
+/// Product of the elements before (reversed: after) each one along the last dim of x [m, n]: a scan
+/// in log2(n) steps, right with any number of zeros.
+Term exclusive_product(Term x, bool reversed) {
+  Builder& b = *x.b;
+  const Dim n = b.sizes(x)[1];
+  const auto shifted = [&](Term v, Dim by) {
+    const Dims padding = reversed ? Dims{0, 0, 0, by} : Dims{0, 0, by, 0};
+    const V padded = b.pad(v, padding, 1);
+    return Term{&b, reversed ? b.slice(padded, 1, by, n + by) : b.slice(padded, 1, 0, n)};
+  };
+  Term run = shifted(x, 1);
+  for (Dim step = 1; step < n; step = step * 2) run = run * shifted(run, step);
+  return run;
+}
+
+/// The order of dimensions with `dims` last.
+Dims reduced_last(int rank, const Dims& dims) {
+  Dims order;
+  for (int d = 0; d < rank; ++d)
+    if (std::ranges::find(dims, Dim(d)) == dims.end()) order.push_back(d);
+  order.insert(order.end(), dims.begin(), dims.end());
+  return order;
+}
+
+/// x's [.., n, ..] as [m, n].
+Term as_rows(Args a, const Dims& order) {
+  const Dim n = reduced_count(a);
+  const V x = a.b.permute(a.x(), order);
+  return {&a.b, a.b.reshape(x, {n == 0 ? Dim(0) : a.b.numel(x) / n, n})};
+}
+
+/// [m, n] back in x's sizes.
+Term from_rows(Args a, Term rows, const Dims& order) {
+  Shape permuted;
+  Dims inverse(order.size());
+  for (size_t d = 0; d < order.size(); ++d) {
+    permuted.push_back(a.sizes()[static_cast<int>(order[d])]);
+    inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+  }
+  return {&a.b, a.b.permute(a.b.reshape(rows, permuted), inverse)};
+}
+
+}  // namespace
+
+// g times the product of all other elements
+const VjpRule vjp_prod = rule(wrt<kSelf>([](Args a) {
+  const Dims order = reduced_last(a.sizes().rank(), a.attr<Dims>(Attr::dims));
+  const Term x = as_rows(a, order);
+  const Term others = exclusive_product(x, false) * exclusive_product(x, true);
+  return spread(a, a.g) * from_rows(a, others, order);
+}));
+
+namespace {
+/// g where x equals the extremum, in equal parts among ties.
+Term extremum_gradient(Args a) {
+  Builder& b = a.b;
+  const Term is_extremum = equal(a.x(), kept(a, a.y));
+  const Term mask{&b, b.convert(is_extremum, b.dtype(a.x()))};
+  return mask * (kept(a, a.g) / Term{&b, b.sum(mask, a.attr<Dims>(Attr::dims), true)});
+}
+}  // namespace
+const VjpRule vjp_amax =
+    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a); }));
+const VjpRule vjp_amin =
+    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a); }));
+const VjpRule vjp_argmax = kZeroGradient;
+const VjpRule vjp_argmin = kZeroGradient;
+const VjpRule vjp_any = kZeroGradient;
+const VjpRule vjp_all = kZeroGradient;
+
+namespace {
+/// d var: 2 g (x - mean) / (n - correction)
+Term var_gradient(Args a, Term g) {
+  const double n = static_cast<double>(reduced_count(a)) - a.attr<double>(Attr::correction);
+  return kept(a, g) * (2 / n) * (a.x() - mean_kept(a, a.x()));
+}
+}  // namespace
+const VjpRule vjp_var = rule(wrt<kSelf>([](Args a) { return var_gradient(a, a.g); }));
+// var's with g / (2 y), 0 where y = 0
+const VjpRule vjp_std =
+    rule(wrt < kSelf | kResult > ([](Args a) {  //
+                         return var_gradient(a, zero_where(equal(a.y, 0), a.g / (2 * a.y)));
+                       }));
+const VjpRule vjp_logsumexp = rule(wrt < kSelf | kResult > ([](Args a) {  //
+                                                   return kept(a, a.g) * exp(a.x() - kept(a, a.y));
+                                                 }));
+
+namespace {
+Term sum_along_dim(Args a, Term v) {
+  return {&a.b, a.b.sum(v, {Dim(a.attr<int64_t>(Attr::dim))}, true)};
+}
+}  // namespace
+// g y - y sum(g y)
+const VjpRule vjp_softmax = rule(wrt<kResult>([](Args a) {
+  const Term gy = a.g * a.y;
+  return gy - a.y * sum_along_dim(a, gy);
+}));
+// g - exp(y) sum(g)
+const VjpRule vjp_log_softmax = rule(wrt<kResult>([](Args a) {  //
+  return a.g - exp(a.y) * sum_along_dim(a, a.g);
+}));
+
+namespace {
+
+// layer_norm over the trailing `normalized_dims` dimensions (n elements): y = xhat weight + bias,
+// xhat = (x - mean) rstd. The statistics are written as decomps/ writes them, so that they merge.
+struct Norm {
+  Term xhat, rstd;
+};
+
+Dims trailing_dims(int rank, int64_t count) {
+  Dims dims;
+  for (int64_t d = rank - count; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
+Dims leading_dims(int rank, int64_t trailing) {
+  Dims dims;
+  for (int64_t d = 0; d < rank - trailing; ++d) dims.push_back(d);
+  return dims;
+}
+
+Norm normalized(Args a, const Dims& dims) {
+  const Term mean{&a.b, a.b.mean(a.x(), dims, true)};
+  const Term centred = a.x() - mean;
+  const Term var{&a.b, a.b.mean(centred * centred, dims, true)};
+  const Term rstd = rsqrt(var + a.attr<double>(Attr::eps));
+  return {centred * rstd, rstd};
+}
+
+/// rstd (h - mean(h) - xhat mean(h xhat)), h = g weight
+Term layer_norm_self(Args a, const Norm& norm, const Dims& dims) {
+  const Term h = a.c.operands.size() > 1 ? a.g * a.x(1) : a.g;
+  const Term mean_h{&a.b, a.b.mean(h, dims, true)};
+  const Term mean_hx{&a.b, a.b.mean(h * norm.xhat, dims, true)};
+  return norm.rstd * (h - mean_h - norm.xhat * mean_hx);
+}
+
+V sum_leading(Args a, Term v) {
+  const Dims dims = leading_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
+  return dims.empty() ? v.v : a.b.sum(v, dims);
+}
+
+Gradients layer_norm(VjpContext& c) {
+  const Args a(c);
+  const Dims dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
+  Gradients gradients(c.operands.size());
+  const bool needs_weight = c.operands.size() > 1 && c.needs(1);
+  if (c.needs(0) || needs_weight) {
+    const Norm norm = normalized(a, dims);
+    if (c.needs(0)) gradients[0] = layer_norm_self(a, norm, dims);
+    if (needs_weight) gradients[1] = sum_leading(a, a.g * norm.xhat);
+  }
+  if (c.operands.size() > 2 && c.needs(2)) gradients[2] = sum_leading(a, a.g);
+  return gradients;
+}
+
+Reads layer_norm_reads(std::span<const bool> needs) {
+  const bool weight = needs.size() > 1 && needs[1];
+  return {(needs[0] || weight ? 1u : 0u) | (needs[0] && needs.size() > 1 ? 2u : 0u), 0};
+}
+
+}  // namespace
+const VjpRule vjp_layer_norm{VjpRule::Kind::Differentiable, layer_norm, layer_norm_reads};
+
+namespace {
+
+/// The gradient of each row's loss [n, 1]: 0 for ignored rows.
+Term row_gradient(Args a, Term valid) {
+  Builder& b = a.b;
+  const std::string& reduction = a.attr<std::string>(Attr::reduction);
+  Term g = a.g;
+  if (reduction == "mean") g = g / Term{&b, b.sum(b.convert(valid, b.dtype(a.x())))};
+  const Term rows = where(valid, Term{&b, b.expand(g, b.sizes(valid))}, 0);
+  return {&b, b.unsqueeze(rows, 1)};
+}
+
+/// (softmax(x) - (1 - s) onehot(target) - s / c) times the row's gradient; x [n, c], target [n]
+Term cross_entropy_self(Args a) {
+  Builder& b = a.b;
+  const Dim classes = a.sizes()[1];
+  const double s = a.attr<double>(Attr::label_smoothing);
+  const Term target = a.x(1), valid = !equal(target, a.attr<int64_t>(Attr::ignore_index));
+  const Term column{&b, b.iota(classes, b.dtype(target))};
+  const Term onehot{&b, b.convert(equal(Term{&b, b.unsqueeze(target, 1)}, column), b.dtype(a.x()))};
+  Term difference = Term{&b, b.softmax(a.x(), 1)} - (s == 0 ? onehot : onehot * (1 - s));
+  if (s != 0) difference = difference - s / static_cast<double>(classes);
+  return row_gradient(a, valid) * difference;
+}
+
+}  // namespace
+const VjpRule vjp_cross_entropy =
+    rule(wrt < kSelf | kOther > ([](Args a) { return cross_entropy_self(a); }), NoGradient{});
+
+}  // namespace tandem::autodiff

@@ -1,0 +1,153 @@
+// Rules of views, their inverses and shape ops: each moves the gradient back to where the elements
+// came from. Nothing but types is read.
+#include "autodiff/rules.h"
+#include "ir/strides.h"
+
+namespace tandem::autodiff {
+namespace {
+
+using Dims = std::vector<Dim>;
+
+/// `v` on the fresh storage that as_strided needs.
+V as_strided(Args a, V v) {
+  return a.b.emit(
+      Op::as_strided, {a.b.clone(v)},
+      {a.attr<Dims>(Attr::sizes), a.attr<Dims>(Attr::strides), a.attr<Dim>(Attr::offset)});
+}
+
+/// g placed at [start, ..) of dimension dim, zeros around it, in `sizes`.
+V embed(Builder& b, V g, const Shape& sizes, int dim, Dim start) {
+  Dims padding(2 * static_cast<size_t>(sizes.rank()));
+  padding[2 * dim] = start;
+  padding[2 * dim + 1] = sizes[dim] - start - b.sizes(g)[dim];
+  return b.pad(g, padding, 0);
+}
+
+V as_operand(Args a) { return a.b.reshape(a.g, a.sizes()); }
+
+V zeros(Args a, int operand) { return a.b.zeros_like(a.x(operand)); }
+
+}  // namespace
+
+const VjpRule vjp_view = rule(wrt<kNothing>([](Args a) { return as_operand(a); }));
+const VjpRule vjp_permute = rule(wrt<kNothing>([](Args a) {
+  const auto& order = a.attr<Dims>(Attr::dims);
+  Dims inverse(order.size());
+  for (size_t d = 0; d < order.size(); ++d)
+    inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+  return a.b.permute(a.g, inverse);
+}));
+const VjpRule vjp_expand = rule(wrt<kNothing>([](Args a) { return a.b.sum_to(a.g, a.sizes()); }));
+const VjpRule vjp_slice = rule(wrt<kNothing>([](Args a) {
+  const int dim = static_cast<int>(a.attr<int64_t>(Attr::dim));
+  const Dim start = a.attr<Dim>(Attr::start), step = a.attr<Dim>(Attr::step);
+  return step == 1 ? embed(a.b, a.g, a.sizes(), dim, start)
+                   : a.b.slice_scatter(zeros(a, 0), a.g, dim, start, a.attr<Dim>(Attr::end), step);
+}));
+const VjpRule vjp_diagonal = rule(wrt<kNothing>([](Args a) {
+  return a.b.emit(
+      Op::diagonal_scatter, {zeros(a, 0), a.g},
+      {a.attr<Dim>(Attr::offset), a.attr<int64_t>(Attr::dim0), a.attr<int64_t>(Attr::dim1)});
+}));
+
+namespace {
+
+/// For each element of the strided view, row-major, its position in the storage: [numel].
+V strided_positions(Args a) {
+  Builder& b = a.b;
+  const auto& sizes = a.attr<Dims>(Attr::sizes);
+  const auto& strides = a.attr<Dims>(Attr::strides);
+  V positions = b.full(Shape(sizes), ir::DType::I64, a.attr<Dim>(Attr::offset));
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    Shape along = Shape::filled(static_cast<int>(sizes.size()), 1);
+    along[static_cast<int>(d)] = sizes[d];
+    const V steps = b.iota(sizes[d], ir::DType::I64, 0, strides[d]);
+    positions = b.add(positions, b.reshape(steps, along));
+  }
+  return b.reshape(positions, {ir::numel(Shape(sizes))});
+}
+
+}  // namespace
+// Elements that the view shows several times add up.
+const VjpRule vjp_as_strided = rule(wrt<kNothing>([](Args a) {
+  const auto &sizes = a.attr<Dims>(Attr::sizes), &strides = a.attr<Dims>(Attr::strides);
+  if (!ir::self_overlaps(Shape(sizes), Shape(strides)))
+    return a.b.emit(Op::as_strided_scatter, {zeros(a, 0), a.g},
+                    {sizes, strides, a.attr<Dim>(Attr::offset)});
+  const V flat = a.b.full({ir::numel(a.sizes())}, a.b.dtype(a.g), 0);
+  const V grads = a.b.reshape(a.g, {ir::numel(Shape(sizes))});
+  return a.b.reshape(a.b.index_add(flat, 0, strided_positions(a), grads), a.sizes());
+}));
+const VjpRule vjp_select = rule(wrt<kNothing>([](Args a) {
+  const int dim = static_cast<int>(a.attr<int64_t>(Attr::dim));
+  return embed(a.b, a.b.unsqueeze(a.g, dim), a.sizes(), dim, a.attr<Dim>(Attr::index));
+}));
+const VjpRule vjp_squeeze = rule(wrt<kNothing>([](Args a) { return as_operand(a); }));
+const VjpRule vjp_unsqueeze = rule(wrt<kNothing>([](Args a) { return as_operand(a); }));
+const VjpRule vjp_transpose = rule(wrt<kNothing>([](Args a) {
+  return a.b.transpose(a.g, static_cast<int>(a.attr<int64_t>(Attr::dim0)),
+                       static_cast<int>(a.attr<int64_t>(Attr::dim1)));
+}));
+const VjpRule vjp_alias = rule(wrt<kNothing>([](Args a) { return a.g; }));
+const VjpRule vjp_detach = kZeroGradient;
+
+// --- view inverses: self's gradient without the replaced part, src's from that part
+namespace {
+
+/// The scatter op of the rule on (g, zeros like src).
+V without_replaced(Args a) {
+  return a.b.emit(a.c.op, {a.g, zeros(a, 1)}, {a.c.attrs.begin(), a.c.attrs.end()});
+}
+
+/// The view `op`, which has the scatter's attributes, of g.
+V replaced_part(Args a, Op op) { return a.b.emit(op, {a.g}, {a.c.attrs.begin(), a.c.attrs.end()}); }
+
+}  // namespace
+const VjpRule vjp_slice_scatter =
+    rule(wrt<kNothing>([](Args a) { return without_replaced(a); }),
+         wrt<kNothing>([](Args a) { return replaced_part(a, Op::slice); }));
+const VjpRule vjp_diagonal_scatter =
+    rule(wrt<kNothing>([](Args a) { return without_replaced(a); }),
+         wrt<kNothing>([](Args a) { return replaced_part(a, Op::diagonal); }));
+const VjpRule vjp_as_strided_scatter =
+    rule(wrt<kNothing>([](Args a) { return without_replaced(a); }),
+         wrt<kNothing>([](Args a) { return as_strided(a, a.g); }));
+const VjpRule vjp_select_scatter =
+    rule(wrt<kNothing>([](Args a) { return without_replaced(a); }),
+         wrt<kNothing>([](Args a) { return replaced_part(a, Op::select); }));
+
+// --- shape ops
+namespace {
+
+// Each tensor's part of g.
+Gradients cat(VjpContext& c) {
+  Gradients gradients(c.operands.size());
+  const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
+  Dim start = 0;
+  for (size_t i = 0; i < c.operands.size(); ++i) {
+    const Dim end = start + c.b.sizes(c.operands[i])[dim];
+    if (c.needs_grad[i]) gradients[i] = c.b.slice(c.grad, dim, start, end);
+    start = end;
+  }
+  return gradients;
+}
+
+}  // namespace
+const VjpRule vjp_cat{VjpRule::Kind::Differentiable, cat, read_nothing};
+const VjpRule vjp_pad = rule(wrt<kNothing>([](Args a) {
+  const auto& padding = a.attr<Dims>(Attr::padding);
+  const Shape sizes = a.sizes();
+  V g = a.g;
+  for (int d = 0; d < sizes.rank(); ++d)
+    g = a.b.slice(g, d, padding[2 * d], padding[2 * d] + sizes[d]);
+  return g;
+}));
+const VjpRule vjp_flip = rule(wrt<kNothing>([](Args a) {  //
+  return a.b.flip(a.g, a.attr<Dims>(Attr::dims));
+}));
+
+// --- factories have no operands
+const VjpRule vjp_full = kZeroGradient;
+const VjpRule vjp_iota = kZeroGradient;
+
+}  // namespace tandem::autodiff

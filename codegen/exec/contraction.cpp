@@ -1,0 +1,256 @@
+// Running a cut product. This file and block_primitive.cpp are all that the project knows of oneDNN
+// and OpenMP.
+#include "codegen/exec/contraction.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "codegen/exec/arena.h"
+#include "codegen/exec/block_primitive.h"
+#include "codegen/exec/fork_lock.h"
+#include "codegen/exec/matmul_blocks.h"
+#include "codegen/exec/thread_pool.h"
+#include "ir/error.h"
+
+namespace tandem::exec {
+namespace {
+
+/// One call of run: what the workers share.
+struct Job {
+  const MatmulSpec& spec;
+  const MatmulBlocks& blocks;
+  BlasLayout a_layout, b_layout, c_layout;
+  const float* a;
+  const float* b;
+  float* c;
+  float* partials;  // [grid_k, batch, m, n] when the sum is split
+  const BlockPrimitive* full;
+  const BlockPrimitive* last;
+  std::atomic<int> status{dnnl_success};
+};
+
+/// Where block number `unit` begins, and how large it is.
+struct Block {
+  int64_t batch, i, j, l, count, m, n, k, chunk;
+};
+
+Block block_at(const MatmulSpec& s, const MatmulBlocks& b, int64_t unit) {
+  const int64_t i = unit % b.grid_m * b.m;
+  unit /= b.grid_m;
+  const int64_t j = unit % b.grid_n * b.n;
+  unit /= b.grid_n;
+  const int64_t chunk = unit % b.grid_k, l = chunk * b.k, batch = unit / b.grid_k * b.batch;
+  return {batch,
+          i,
+          j,
+          l,
+          std::min(b.batch, s.batch - batch),
+          std::min(b.m, s.m - i),
+          std::min(b.n, s.n - j),
+          std::min(b.k, s.k - l),
+          chunk};
+}
+
+const float* at(const float* base, const MatrixStrides& s, int64_t batch, int64_t row,
+                int64_t col) {
+  return base + batch * s.batch + row * s.row + col * s.col;
+}
+
+void sgemm_block(Job& job, const Block& x) {
+  const MatmulSpec& s = job.spec;
+  const bool split = job.blocks.grid_k > 1;
+  float* c = split ? job.partials + ((x.chunk * s.batch + x.batch) * s.m + x.i) * s.n + x.j
+                   : const_cast<float*>(at(job.c, s.c, x.batch, x.i, x.j));
+  const dnnl_status_t status = dnnl_sgemm(
+      job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n, x.k, 1.0f,
+      at(job.a, s.a, x.batch, x.i, x.l), job.a_layout.ld, at(job.b, s.b, x.batch, x.l, x.j),
+      job.b_layout.ld, s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
+  if (status != dnnl_success) job.status = status;
+}
+
+void primitive_block(Job& job, const Block& x) {
+  const MatmulSpec& s = job.spec;
+  const bool whole = x.count == job.blocks.batch && x.m == job.blocks.m;
+  const int status = (whole ? job.full : job.last)
+                         ->run(at(job.a, s.a, x.batch, x.i, 0), at(job.b, s.b, x.batch, 0, 0),
+                               const_cast<float*>(at(job.c, s.c, x.batch, x.i, 0)));
+  if (status != dnnl_success) job.status = status;
+}
+
+void run_blocks(Job& job, int64_t begin, int64_t end) {
+  const SingleOmpThread single;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const Block x = block_at(job.spec, job.blocks, unit);
+    job.blocks.primitive ? primitive_block(job, x) : sgemm_block(job, x);
+  }
+}
+
+/// Sums row [n] of `count` partials, `step` elements apart, into the first by a balanced tree.
+void sum_partials(float* row, int64_t n, int64_t count, int64_t step) {
+  for (int64_t width = 1; width < count; width *= 2) {
+    for (int64_t p = 0; p + width < count; p += 2 * width) {
+      float* to = row + p * step;
+      const float* from = to + width * step;
+      for (int64_t j = 0; j < n; ++j) to[j] += from[j];
+    }
+  }
+}
+
+/// Rows [begin, end) of the whole batch: the partial sums, added by the tree, go to C.
+void combine_rows(Job& job, int64_t begin, int64_t end) {
+  const MatmulSpec& s = job.spec;
+  for (int64_t r = begin; r < end; ++r) {
+    float* row = job.partials + r * s.n;
+    sum_partials(row, s.n, job.blocks.grid_k, s.batch * s.m * s.n);
+    float* c = const_cast<float*>(at(job.c, s.c, r / s.m, r % s.m, 0));
+    if (s.accumulate) {
+      for (int64_t j = 0; j < s.n; ++j) c[j] += row[j];
+    } else {
+      std::memcpy(c, row, static_cast<size_t>(s.n) * sizeof(float));
+    }
+  }
+}
+
+void check_status(int status) {
+  if (status == dnnl_success) return;
+  if (status == dnnl_out_of_memory)
+    ir::fail(ir::Errc::OutOfMemory, "matmul: no memory for the packing buffers");
+  TANDEM_CHECK(false, "oneDNN refused a matmul with status " + std::to_string(status));
+}
+
+void clear(const MatmulSpec& s, float* c) {
+  for (int64_t r = 0; r < s.batch * s.m; ++r) {
+    std::fill_n(c + r / s.m * s.c.batch + r % s.m * s.c.row, s.n, 0.0f);
+  }
+}
+
+std::string describe(const MatmulSpec& s) {
+  const auto strides = [](const MatrixStrides& x) {
+    return "(" + std::to_string(x.batch) + ", " + std::to_string(x.row) + ", " +
+           std::to_string(x.col) + ")";
+  };
+  return "[" + std::to_string(s.batch) + ", " + std::to_string(s.m) + ", " + std::to_string(s.k) +
+         "] x [" + std::to_string(s.k) + ", " + std::to_string(s.n) + "] with strides " +
+         strides(s.a) + ", " + strides(s.b) + ", " + strides(s.c);
+}
+
+struct SpecHash {
+  size_t operator()(const MatmulSpec& s) const {
+    uint64_t h = s.accumulate;
+    for (const int64_t v : {s.batch, s.m, s.n, s.k, s.a.batch, s.a.row, s.a.col, s.b.batch, s.b.row,
+                            s.b.col, s.c.batch, s.c.row, s.c.col}) {
+      h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u;
+      h ^= h >> 29;
+    }
+    return h;
+  }
+};
+
+constexpr size_t kMostMatmuls = 1024;
+
+using Cache = std::unordered_map<MatmulSpec, std::shared_ptr<const Matmul>, SpecHash>;
+
+Cache& cache() {
+  static Cache* c = new Cache;
+  return *c;
+}
+
+bool empty(const MatmulSpec& s) { return s.batch == 0 || s.m == 0 || s.n == 0; }
+
+}  // namespace
+
+MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a,
+                        bool transpose_b) {
+  const auto strides = [](int64_t rows, int64_t cols, bool transposed) {
+    return transposed ? MatrixStrides{rows * cols, 1, rows} : MatrixStrides{rows * cols, cols, 1};
+  };
+  return {
+      batch, m, n, k, strides(m, k, transpose_a), strides(k, n, transpose_b), strides(m, n, false),
+      false};
+}
+
+bool matmul_supports(const MatmulSpec& s) {
+  return empty(s) || (blas_layout(s.c, s.m, s.n) &&
+                      (s.k == 0 || (blas_layout(s.a, s.m, s.k) && blas_layout(s.b, s.k, s.n))));
+}
+
+Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
+  if (!matmul_supports(spec)) {
+    ir::fail(ir::Errc::Unsupported,
+             "matmul: no contiguous dimension; expected a row or column stride of 1 in each "
+             "operand, got " +
+                 describe(spec));
+  }
+  if (empty(spec)) return;
+  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
+  spec_ = fold_batch(swapped_ ? swapped(spec) : spec);
+  if (spec.k == 0) return;
+  blocks_ = choose_blocks(spec_, true);
+  if (blocks_.primitive) {
+    full_ = block_primitive(spec_, blocks_.batch, blocks_.m);
+    const int64_t rest = blocks_.batch > 1 ? spec_.batch % blocks_.batch : spec_.m % blocks_.m;
+    if (rest > 0)
+      last_ = blocks_.batch > 1 ? block_primitive(spec_, rest, blocks_.m)
+                                : block_primitive(spec_, 1, rest);
+    if (!full_ || (rest > 0 && !last_)) blocks_ = choose_blocks(spec_, false);
+  }
+}
+
+size_t Matmul::scratch_bytes() const {
+  if (blocks_.grid_k <= 1) return 0;
+  return static_cast<size_t>(blocks_.grid_k * spec_.batch * spec_.m * spec_.n) * sizeof(float);
+}
+
+void Matmul::run(const float* a, const float* b, float* c, void* scratch) const {
+  const MatmulSpec& s = spec_;
+  if (empty(s)) return;
+  if (s.k == 0) {
+    if (!s.accumulate) clear(s, c);
+    return;
+  }
+  if (swapped_) std::swap(a, b);
+  Job job{s,
+          blocks_,
+          *blas_layout(s.a, s.m, s.k),
+          *blas_layout(s.b, s.k, s.n),
+          *blas_layout(s.c, s.m, s.n),
+          a,
+          b,
+          c,
+          static_cast<float*>(scratch),
+          full_.get(),
+          last_.get()};
+  parallel_for(blocks_.units(), blocks_.grain,
+               [&job](int64_t begin, int64_t end, int) { run_blocks(job, begin, end); });
+  check_status(job.status);
+  if (blocks_.grid_k > 1) {
+    const int64_t grain = std::max<int64_t>(1, 8192 / s.n);
+    parallel_for(s.batch * s.m, grain,
+                 [&job](int64_t begin, int64_t end, int) { combine_rows(job, begin, end); });
+  }
+}
+
+void Matmul::run(const float* a, const float* b, float* c) const {
+  const ArenaLease scratch = borrow_arena(scratch_bytes());
+  run(a, b, c, scratch.data());
+}
+
+std::shared_ptr<const Matmul> shared_matmul(const MatmulSpec& spec) {
+  std::mutex& mutex = fork_safe_mutex<Cache>();
+  {
+    const std::lock_guard guard(mutex);
+    if (const auto found = cache().find(spec); found != cache().end()) return found->second;
+  }
+  auto made = std::make_shared<const Matmul>(spec);
+  const std::lock_guard guard(mutex);
+  if (cache().size() >= kMostMatmuls) cache().clear();
+  return cache().emplace(spec, std::move(made)).first->second;
+}
+
+}  // namespace tandem::exec

@@ -1,0 +1,25 @@
+// A mutex that a fork cannot leave locked: it is taken before the fork and released on both sides
+// after it.
+#ifndef TANDEM_CODEGEN_EXEC_FORK_LOCK_H
+#define TANDEM_CODEGEN_EXEC_FORK_LOCK_H
+
+#include <pthread.h>
+
+#include <mutex>
+
+namespace tandem::exec {
+
+/// The mutex of the process-wide structure named by `Tag`. It is never destroyed.
+template <typename Tag>
+std::mutex& fork_safe_mutex() {
+  static std::mutex* mutex = [] {
+    static std::mutex* m = new std::mutex;
+    pthread_atfork([] { m->lock(); }, [] { m->unlock(); }, [] { m->unlock(); });
+    return m;
+  }();
+  return *mutex;
+}
+
+}  // namespace tandem::exec
+
+#endif  // TANDEM_CODEGEN_EXEC_FORK_LOCK_H

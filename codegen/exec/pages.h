@@ -1,0 +1,25 @@
+// Memory straight from the system, in huge pages where it has them.
+#ifndef TANDEM_CODEGEN_EXEC_PAGES_H
+#define TANDEM_CODEGEN_EXEC_PAGES_H
+
+#include <cstddef>
+
+namespace tandem::exec {
+
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
+/// `bytes` (a multiple of kHugePage) aligned to kHugePage and advised for huge pages, or null.
+void* map_pages(size_t bytes) noexcept;
+
+/// Gives back what map_pages(bytes) returned.
+void unmap_pages(void* data, size_t bytes) noexcept;
+
+/// Writes one byte in every page, so that later writes do not fault.
+void touch_pages(void* data, size_t bytes) noexcept;
+
+/// Throws Error (out_of_memory) saying that `who` could not get `bytes` bytes.
+[[noreturn]] void fail_out_of_memory(const char* who, size_t bytes);
+
+}  // namespace tandem::exec
+
+#endif  // TANDEM_CODEGEN_EXEC_PAGES_H

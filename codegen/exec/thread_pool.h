@@ -1,0 +1,45 @@
+// The one thread pool of the process. A parallel region splits units of work statically into
+// contiguous ranges, one a thread. What a unit is must depend on shapes alone; then results do not
+// depend on the number of threads.
+//
+// One region owns the pool at a time. A second caller, or a region started inside another, runs its
+// region on its own thread: the same units, the same bits. Idle workers spin for kSpinMicroseconds
+// and then sleep. After a fork the child starts with no workers and makes its own when it needs
+// them.
+#ifndef TANDEM_CODEGEN_EXEC_THREAD_POOL_H
+#define TANDEM_CODEGEN_EXEC_THREAD_POOL_H
+
+#include <cstdint>
+
+#include "codegen/exec/function_ref.h"
+
+namespace tandem::exec {
+
+inline constexpr int kMaxThreads = 256;
+inline constexpr int kSpinMicroseconds = 50;
+
+/// Threads that a region may use, the caller's included: the last set_num_threads, else
+/// TANDEM_NUM_THREADS, else OMP_NUM_THREADS, else the size of the affinity mask.
+int num_threads();
+
+/// Sets num_threads() for regions that start later. Throws Error (argument) unless 1 <= n <=
+/// kMaxThreads.
+void set_num_threads(int n);
+
+/// Work on units [begin, end); `worker` is below num_threads() at the region's start, and no two
+/// ranges of one region share it. It must not throw: an error is reported through the context.
+using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int worker);
+
+/// Runs `fn` over [0, units), returning when all is done. Each thread gets one contiguous range of
+/// at least `grain` units (so below 2 * grain the caller runs everything itself); `worker` stays
+/// below `most_threads` too. It allocates nothing once workers exist.
+void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
+                  int most_threads = kMaxThreads) noexcept;
+
+/// The same for a callable.
+void parallel_for(int64_t units, int64_t grain,
+                  FunctionRef<void(int64_t, int64_t, int)> fn) noexcept;
+
+}  // namespace tandem::exec
+
+#endif  // TANDEM_CODEGEN_EXEC_THREAD_POOL_H

@@ -1,0 +1,85 @@
+// Composites that reduce: mean, variance, softmax and its relatives, layer norm. x is the operand.
+#include <algorithm>
+#include <limits>
+
+#include "decomps/rules.h"
+
+namespace tandem::decomps::rules {
+namespace {
+
+/// How many elements each result combines.
+double reduced_count(Builder& b, V x, std::span<const Dim> dims) {
+  double n = 1;
+  for (Dim d : dims) n *= static_cast<double>(b.sizes(x)[static_cast<int>(d)]);
+  return n;
+}
+
+/// x - amax(x) along `dim`: at most 0, so that exp does not overflow.
+V centred_at_max(Builder& b, V x, int dim) { return b.sub(x, b.amax(x, {dim}, true)); }
+
+// mean((x - mean(x))^2) with n - correction in place of n
+V variance(Context& c) {
+  Builder& b = c.b;
+  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const V centred = b.sub(c[0], b.mean(c[0], dims, true));
+  const double n = reduced_count(b, c[0], dims) - c.attr<double>(Attr::correction);
+  return b.div(b.sum(b.mul(centred, centred), dims, c.attr<bool>(Attr::keepdim)), std::max(n, 0.0));
+}
+
+}  // namespace
+
+// sum(x) / n
+V mean(Context& c) {
+  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  return c.b.div(c.b.sum(c[0], dims, c.attr<bool>(Attr::keepdim)), reduced_count(c.b, c[0], dims));
+}
+
+V var(Context& c) { return variance(c); }
+V std(Context& c) { return c.b.sqrt(variance(c)); }
+
+// m + log(sum(exp(x - m))) of m = amax(x), or 0 where that is infinite
+V logsumexp(Context& c) {
+  Builder& b = c.b;
+  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const bool keepdim = c.attr<bool>(Attr::keepdim);
+  if (b.numel(c[0]) == 0) return b.log(b.sum(c[0], dims, keepdim));
+  const V max = b.reduce(Op::amax, c[0], dims, true);
+  const V infinite = b.eq(b.abs(max), std::numeric_limits<double>::infinity());
+  const V m = b.where(infinite, 0, max);
+  const V log_sum = b.log(b.sum(b.exp(b.sub(c[0], m)), dims, keepdim));
+  return b.add(log_sum, b.view(m, c.result.sizes));
+}
+
+// e / sum(e) of e = exp(x - amax(x))
+V softmax(Context& c) {
+  Builder& b = c.b;
+  const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
+  if (b.numel(c[0]) == 0) return c[0];
+  const V e = b.exp(centred_at_max(b, c[0], dim));
+  return b.div(e, b.sum(e, {dim}, true));
+}
+
+// y - log(sum(exp(y))) of y = x - amax(x)
+V log_softmax(Context& c) {
+  Builder& b = c.b;
+  const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
+  if (b.numel(c[0]) == 0) return c[0];
+  const V y = centred_at_max(b, c[0], dim);
+  return b.sub(y, b.log(b.sum(b.exp(y), {dim}, true)));
+}
+
+// y rsqrt(mean(y^2) + eps) weight + bias of y = x - mean(x), over the trailing dims
+V layer_norm(Context& c) {
+  Builder& b = c.b;
+  const int rank = b.rank(c[0]), n = static_cast<int>(c.attr<int64_t>(Attr::normalized_dims));
+  std::vector<Dim> dims;
+  for (int d = rank - n; d < rank; ++d) dims.push_back(d);
+  const V y = b.sub(c[0], b.mean(c[0], dims, true));
+  const V variance = b.mean(b.mul(y, y), dims, true);
+  V out = b.mul(y, b.rsqrt(b.add(variance, c.attr<double>(Attr::eps))));
+  if (const auto weight = c.optional(1)) out = b.mul(out, *weight);
+  if (const auto bias = c.optional(2)) out = b.add(out, *bias);
+  return out;
+}
+
+}  // namespace tandem::decomps::rules

@@ -1,0 +1,46 @@
+// The safetensors format: u64 little-endian header length, a JSON header {name: {dtype, shape,
+// data_offsets}}, then the raw data in C order. Strict: no holes, no overlaps, no duplicate names,
+// sizes that agree with shapes.
+#ifndef TANDEM_IR_SAFETENSORS_H
+#define TANDEM_IR_SAFETENSORS_H
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export.h"
+#include "type.h"
+
+namespace tandem::ir {
+
+/// One tensor of a file: its data are bytes [begin, end) after the header.
+struct SafetensorsEntry {
+  std::string name;
+  Type type;
+  size_t begin = 0, end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;  // in the order of their data
+  std::map<std::string, std::string> metadata;
+  size_t data_start = 0;  // bytes from the start of the file
+};
+
+/// Largest header that is read, in bytes, and most tensors in a file.
+inline constexpr size_t kMaxSafetensorsHeader = size_t{16} << 20;
+inline constexpr size_t kMaxSafetensorsEntries = 1'000'000;
+
+/// Reads the header of a whole file's bytes. Error{File} says what is malformed.
+TANDEM_API SafetensorsHeader read_safetensors_header(std::string_view file);
+
+/// The header bytes (length prefix included, padded to 8) for tensors that are written one after
+/// the other in this order.
+TANDEM_API std::string write_safetensors_header(
+    std::span<const SafetensorsEntry> entries,
+    const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_SAFETENSORS_H

@@ -1,0 +1,52 @@
+#include "ir/strides.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem::ir {
+namespace {
+
+bool is_empty(const Shape& sizes) {
+  return std::ranges::any_of(sizes, [](Dim d) { return d == 0; });
+}
+
+}  // namespace
+
+std::vector<Dim> memory_order(const Shape& sizes, const Strides& strides) {
+  std::vector<Dim> order;
+  for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
+  // A dimension of one element has no extent: only the others' strides say anything.
+  const auto stride = [&](Dim d) {
+    return sizes[static_cast<int>(d)] > 1 ? strides[static_cast<int>(d)] : Dim(0);
+  };
+  std::ranges::stable_sort(order, [&](Dim a, Dim b) { return stride(a) > stride(b); });
+  return order;
+}
+
+bool self_overlaps(const Shape& sizes, const Strides& strides) {
+  if (is_empty(sizes)) return false;
+  const std::vector<Dim> order = memory_order(sizes, strides);
+  Dim reach = 0;  // the largest distance within the dimensions seen so far, smallest stride first
+  for (size_t i = order.size(); i-- > 0;) {
+    const int d = static_cast<int>(order[i]);
+    if (sizes[d] == 1) continue;
+    if (strides[d] <= reach) return true;
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  return false;
+}
+
+bool is_dense(const Shape& sizes, const Strides& strides) {
+  if (is_empty(sizes)) return true;
+  const std::vector<Dim> order = memory_order(sizes, strides);
+  Dim expected = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const int d = static_cast<int>(order[i]);
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace tandem::ir

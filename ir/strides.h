@@ -1,0 +1,21 @@
+// Questions about the memory that sizes and strides describe.
+#ifndef TANDEM_IR_STRIDES_H
+#define TANDEM_IR_STRIDES_H
+
+#include "dim.h"
+
+namespace tandem::ir {
+
+/// True if two elements may share memory (exact for what views make; else on the safe side).
+bool self_overlaps(const Shape& sizes, const Strides& strides);
+
+/// True if the elements fill their memory without gaps or overlap: some permutation is contiguous.
+bool is_dense(const Shape& sizes, const Strides& strides);
+
+/// The dimensions from the largest stride to the smallest (stable): for dense strides the order in
+/// which they are contiguous.
+std::vector<Dim> memory_order(const Shape& sizes, const Strides& strides);
+
+}  // namespace tandem::ir
+
+#endif  // TANDEM_IR_STRIDES_H

@@ -1,0 +1,263 @@
+// The cache of one compiled function's variants, and the recording of a new one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ir/error.h"
+#include "ir/text.h"
+#include "runtime/dispatch.h"
+#include "runtime/trace.h"
+#include "runtime/variant.h"
+
+namespace tandem::runtime {
+
+struct TraceSession::Impl {
+  std::shared_ptr<Trace> trace;
+  Recording recording;
+  std::vector<Tensor> results, rebound_to;
+};
+
+class FunctionCache {
+ public:
+  explicit FunctionCache(CompileOptions options) : options_(std::move(options)) {}
+
+  CallResults call(const Flat& arguments, Tracer tracer);
+  std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer);
+
+ private:
+  using Variants = std::vector<std::shared_ptr<const Variant>>;
+
+  std::shared_ptr<const Variants> variants() const {
+    const std::lock_guard lock(list_mutex_);
+    return variants_;
+  }
+  void publish(std::shared_ptr<const Variant> variant);
+  std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
+
+  const CompileOptions options_;
+  mutable std::mutex list_mutex_;
+  std::shared_ptr<const Variants> variants_ =
+      std::make_shared<Variants>();  // most recently compiled first
+  std::recursive_mutex compile_mutex_;
+  int compiled_ = 0;
+  std::atomic<uint64_t> clock_{0};  // counts calls, for dropping the least recently used variant
+};
+
+namespace {
+
+using Tensors = InlineVector<const Tensor*, 96>;
+
+/// The tensors that a variant's guards speak of: the arguments' leaves, then what it captured.
+Tensors guarded_tensors(const Recording& recording, const Flat& arguments) {
+  Tensors tensors;
+  for (const Tensor* t : arguments.tensors) tensors.push_back(t);
+  for (size_t i = recording.argument_count; i < recording.inputs.size(); ++i)
+    if (recording.inputs[i].defined()) tensors.push_back(&recording.inputs[i]);
+  return tensors;
+}
+
+template <class T, size_t N>
+std::span<const T> span_of(const InlineVector<T, N>& v) {
+  return {v.data(), v.size()};
+}
+
+bool serves(const Variant& variant, const Flat& arguments) {
+  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
+}
+
+/// The graph inputs' tensors of a call, in graph order.
+Tensors input_tensors(const Recording& recording, const Flat& arguments) {
+  Tensors inputs;
+  for (const Tensor& t : recording.inputs) inputs.push_back(&t);
+  for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
+    inputs[recording.argument_inputs[leaf]] = arguments.tensors[leaf];
+  return inputs;
+}
+
+bool retrace_enabled() {
+  static const bool enabled = [] {
+    const char* value = std::getenv("TANDEM_RETRACE");
+    return value != nullptr && *value == '1';
+  }();
+  return enabled;
+}
+
+/// Traces the function once: runs it on stand-ins and reads off what it recorded.
+Recording record(const std::string& name, Tracer tracer) {
+  TraceSession::Impl impl;
+  impl.trace = std::make_shared<Trace>(name);
+  TraceSession session(impl);
+  {
+    const TraceScope scope(impl.trace);
+    tracer(session);
+    for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
+    for (const Tensor& t : impl.results)
+      impl.recording.results.push_back(impl.trace->add_output(t));
+  }
+  impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.traced = impl.trace->finish();
+  return std::move(impl.recording);
+}
+
+/// The first line at which two graphs' texts differ.
+std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
+  const std::string a = ir::print(before), b = ir::print(after);
+  const auto [at, other] = std::ranges::mismatch(a, b);
+  const size_t start = a.rfind('\n', static_cast<size_t>(at - a.begin())) + 1;
+  return fmt::format("was `{}`, is `{}`", a.substr(start, a.find('\n', start) - start),
+                     b.substr(start, b.find('\n', start) - start));
+}
+
+void check_retrace(const Variant& variant, const std::string& name, Tracer tracer) {
+  const Recording again = record(name, tracer);
+  if (again.traced == variant.graphs.traced) return;
+  ir::fail(Errc::Trace, fmt::format("{}: tracing again gives another graph, so the function "
+                                    "depends on state that is not guarded (a captured "
+                                    "number or flag that changed?); first difference: {}",
+                                    name, first_difference(variant.graphs.traced, again.traced)));
+}
+
+Guards guards_of(const Recording& recording, const Flat& arguments) {
+  const Tensors tensors = guarded_tensors(recording, arguments);
+  std::vector<std::string> names;
+  for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
+    names.push_back(recording.traced.inputs()[recording.argument_inputs[leaf]].name);
+  for (size_t i = recording.argument_count; i < recording.inputs.size(); ++i)
+    if (recording.inputs[i].defined()) names.push_back(recording.traced.inputs()[i].name);
+  return make_guards(span_of(arguments.tokens), span_of(tensors), names);
+}
+
+CallResults arrange(const Recording& recording, const std::vector<Tensor>& outputs) {
+  CallResults results;
+  for (int output : recording.results)
+    results.tensors.push_back(output < 0 ? Tensor() : outputs[output]);
+  results.prototype = recording.prototype;
+  results.rebound = recording.rebound;
+  return results;
+}
+
+}  // namespace
+
+// --- the list of what is compiled
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<const Variant>> variants;
+};
+
+Registry& registry() {
+  static auto* const all = new Registry;  // lives as long as any thread may compile
+  return *all;
+}
+
+}  // namespace
+
+void register_graphs(const std::shared_ptr<const Variant>& variant) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.variants, [](const auto& v) { return v.expired(); });
+  all.variants.push_back(variant);
+}
+
+// --- what the template sees
+
+Tensor TraceSession::input(const Tensor& real, const std::string& name) {
+  if (!real.defined()) return real;
+  const Tensor stand_in = impl_.trace->add_input(real, name, ir::Role::Primal);
+  impl_.recording.argument_inputs.push_back(impl_.trace->input_index(stand_in));
+  impl_.recording.argument_count = impl_.trace->real_inputs().size();
+  return stand_in;
+}
+
+void TraceSession::result(const Tensor& traced) { impl_.results.push_back(traced); }
+
+void TraceSession::rebound(int leaf, const Tensor& traced) {
+  impl_.recording.rebound.push_back(leaf);
+  impl_.rebound_to.push_back(traced);
+}
+
+void TraceSession::set_prototype(std::shared_ptr<const void> prototype) {
+  impl_.recording.prototype = std::move(prototype);
+}
+
+std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options) {
+  return std::make_shared<FunctionCache>(options);
+}
+
+CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
+  return cache.call(arguments, tracer);
+}
+
+const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
+  return cache.find_or_compile(arguments, tracer)->graphs;
+}
+
+bool tracing() { return Trace::current() != nullptr; }
+
+// --- the cache
+
+std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments,
+                                                              Tracer tracer) {
+  const auto find = [&]() -> std::shared_ptr<const Variant> {
+    const auto list = variants();
+    const auto it =
+        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments); });
+    return it == list->end() ? nullptr : *it;
+  };
+  if (auto found = find()) return found;
+  const std::lock_guard lock(compile_mutex_);
+  if (auto found = find()) return found;  // another thread compiled it meanwhile
+  return compile(arguments, tracer);
+}
+
+std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tracer tracer) {
+  const std::string name = options_.name.empty() ? "fn" : options_.name;
+  Recording recording = record(name, tracer);
+  Guards guards = guards_of(recording, arguments);
+  auto variant = compile_variant(std::move(recording), std::move(guards), options_);
+  if (++compiled_ == 8) {
+    const Tensors tensors = guarded_tensors(variants()->front()->recording, arguments);
+    std::fprintf(
+        stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n", name.c_str(),
+        explain_miss(variants()->front()->guards, span_of(arguments.tokens), span_of(tensors))
+            .c_str());
+  }
+  variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
+  publish(variant);
+  return variant;
+}
+
+void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
+  const std::lock_guard lock(list_mutex_);
+  auto next = std::make_shared<Variants>(*variants_);
+  next->insert(next->begin(), std::move(variant));
+  if (next->size() > static_cast<size_t>(options_.max_variants))
+    next->erase(std::ranges::min_element(
+        *next, {}, [](const auto& v) { return v->last_used.load(std::memory_order_relaxed); }));
+  variants_ = std::move(next);
+}
+
+CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
+  const auto variant = find_or_compile(arguments, tracer);
+  variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, tracer);
+  const Tensors inputs = input_tensors(variant->recording, arguments);
+  return arrange(variant->recording, run_variant(variant, span_of(inputs)));
+}
+
+}  // namespace tandem::runtime
+
+std::vector<const tandem::CompiledGraphs*> tandem::compiled_graphs() {
+  runtime::Registry& all = runtime::registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<const CompiledGraphs*> graphs;
+  for (const auto& weak : all.variants)
+    if (const auto variant = weak.lock()) graphs.push_back(&variant->graphs);
+  return graphs;
+}

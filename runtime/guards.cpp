@@ -1,0 +1,155 @@
+#include "runtime/guards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/error.h"
+#include "runtime/dispatch.h"
+
+namespace tandem::runtime {
+namespace {
+
+/// Finds, for each tensor in turn, the first earlier one over the same storage. Open addressing
+/// over storage addresses, on the stack for as many tensors as most calls have.
+class StorageIndex {
+ public:
+  explicit StorageIndex(size_t tensors) {
+    while (capacity_ < 2 * tensors) capacity_ *= 2;
+    if (capacity_ > inline_.size()) heap_.assign(capacity_, {});
+  }
+
+  /// The first earlier tensor with this storage, or -1 after adding number `i`.
+  int find_or_add(const Storage* storage, int i) {
+    Slot* slots = heap_.empty() ? inline_.data() : heap_.data();
+    size_t at = (reinterpret_cast<uintptr_t>(storage) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+    for (;; ++at) {
+      Slot& slot = slots[at & (capacity_ - 1)];
+      if (slot.storage == storage) return slot.first;
+      if (slot.storage == nullptr) return slot = {storage, i}, -1;
+    }
+  }
+
+ private:
+  struct Slot {
+    const Storage* storage = nullptr;
+    int first = -1;
+  };
+  size_t capacity_ = 64;
+  std::array<Slot, 256> inline_{};
+  std::vector<Slot> heap_;
+};
+
+bool same_strides(const Shape& sizes, const Strides& a, const Strides& b) {
+  for (int d = 0; d < sizes.rank(); ++d)
+    if (sizes[d] > 1 && a[d] != b[d]) return false;
+  return true;
+}
+
+Dim offset_between(const TensorImpl& tensor, const TensorImpl& first) {
+  const auto bytes = [](const TensorImpl& t) {
+    return t.offset * static_cast<int64_t>(ir::size_of(t.dtype));
+  };
+  return (bytes(tensor) - bytes(first)) / static_cast<int64_t>(ir::size_of(tensor.dtype));
+}
+
+/// The parts of a guard that concern one tensor alone.
+bool matches_alone(const TensorGuard& guard, const TensorImpl& t, bool requires_grad) {
+  return t.dtype == guard.dtype && t.sizes == guard.sizes &&
+         same_strides(t.sizes, t.strides, guard.strides) && requires_grad == guard.requires_grad &&
+         t.is_weak == guard.is_weak;
+}
+
+bool matches_aliasing(const TensorGuard& guard, int first, std::span<const Tensor* const> tensors,
+                      size_t i) {
+  if (first != guard.shares_storage) return false;
+  if (first < 0) return true;
+  const TensorImpl& t = *tensors[i]->impl();
+  if (offset_between(t, *tensors[first]->impl()) != guard.offset) return false;
+  return guard.same_as < 0 || tensors[i]->is_same(*tensors[guard.same_as]);
+}
+
+std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
+  if (t.dtype() != g.dtype)
+    return fmt::format("expected dtype {}, got {}", ir::name(g.dtype), ir::name(t.dtype()));
+  if (t.sizes() != g.sizes)
+    return fmt::format("expected sizes {}, got {}", ir::to_string(g.sizes),
+                       ir::to_string(t.sizes()));
+  if (!same_strides(g.sizes, t.strides(), g.strides))
+    return fmt::format("expected strides {}, got {}", ir::to_string(g.strides),
+                       ir::to_string(t.strides()));
+  if (t.requires_grad() != g.requires_grad)
+    return fmt::format("expected requires_grad {}, got {}", g.requires_grad, t.requires_grad());
+  return "expected another kind of number (a Scalar or a tensor)";
+}
+
+}  // namespace
+
+Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors,
+                   std::span<const std::string> names) {
+  Guards guards;
+  guards.tokens.assign(tokens.begin(), tokens.end());
+  guards.grad_mode = grad_enabled();
+  StorageIndex index(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorImpl& t = *tensors[i]->impl();
+    TensorGuard g;
+    g.name = names[i];
+    g.dtype = t.dtype;
+    g.sizes = t.sizes;
+    g.strides = t.strides;
+    g.requires_grad = tensors[i]->requires_grad();
+    g.is_weak = t.is_weak;
+    g.shares_storage = index.find_or_add(t.storage.get(), static_cast<int>(i));
+    if (g.shares_storage >= 0) {
+      g.offset = offset_between(t, *tensors[g.shares_storage]->impl());
+      const auto same = std::ranges::find_if(
+          tensors.first(i), [&](const Tensor* other) { return other->is_same(*tensors[i]); });
+      if (same != tensors.begin() + static_cast<ptrdiff_t>(i))
+        g.same_as = static_cast<int>(same - tensors.begin());
+    }
+    guards.tensors.push_back(std::move(g));
+  }
+  return guards;
+}
+
+bool matches(const Guards& guards, std::span<const uint64_t> tokens,
+             std::span<const Tensor* const> tensors) {
+  if (guards.grad_mode != grad_enabled() || tensors.size() != guards.tensors.size() ||
+      !std::ranges::equal(tokens, guards.tokens))
+    return false;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i]->defined() ||
+        !matches_alone(guards.tensors[i], *tensors[i]->impl(), tensors[i]->requires_grad()))
+      return false;
+  if (!guards.check_aliasing) return true;
+  StorageIndex index(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int first = index.find_or_add(tensors[i]->impl()->storage.get(), static_cast<int>(i));
+    if (!matches_aliasing(guards.tensors[i], first, tensors, i)) return false;
+  }
+  return true;
+}
+
+std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
+                         std::span<const Tensor* const> tensors) {
+  if (guards.grad_mode != grad_enabled())
+    return fmt::format("grad mode: expected {}, got {}", guards.grad_mode, grad_enabled());
+  if (tensors.size() != guards.tensors.size())
+    return fmt::format("structure: expected {} tensors, got {}", guards.tensors.size(),
+                       tensors.size());
+  if (!std::ranges::equal(tokens, guards.tokens))
+    return "a number, string or container size among the arguments changed";
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorGuard& g = guards.tensors[i];
+    if (!tensors[i]->defined()) return g.name + ": expected a defined tensor";
+    if (!matches_alone(g, *tensors[i]->impl(), tensors[i]->requires_grad()))
+      return g.name + ": " + explain_tensor(g, *tensors[i]);
+  }
+  return matches(guards, tokens, tensors)
+             ? ""
+             : "alias pattern: the tensors share storage in another way";
+}
+
+}  // namespace tandem::runtime

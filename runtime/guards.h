@@ -1,0 +1,49 @@
+// Guards: what must hold for a compiled variant to serve a call. A miss says which guard failed,
+// with expected and actual.
+#ifndef TANDEM_RUNTIME_GUARDS_H
+#define TANDEM_RUNTIME_GUARDS_H
+
+#include <tandem/compile.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/tensor_impl.h"
+
+namespace tandem::runtime {
+
+/// What one tensor must look like.
+struct TensorGuard {
+  std::string name;  // of the graph input, for messages
+  DType dtype = DType::F32;
+  Shape sizes;
+  Strides strides;  // only those of dims larger than 1 count
+  bool requires_grad = false;
+  bool is_weak = false;
+  int same_as = -1;         // the earlier tensor that is the same object
+  int shares_storage = -1;  // the first earlier tensor over the same storage
+  Dim offset = 0;           // elements from that tensor's first element; 0 if none
+};
+
+struct Guards {
+  std::vector<uint64_t> tokens;      // numbers, strings, container sizes of the arguments
+  std::vector<TensorGuard> tensors;  // the arguments' tensors, then the captured ones
+  bool grad_mode = true;
+  bool check_aliasing = true;  // the compiled code depends on which tensors share storage
+};
+
+/// The guards that these tensors (arguments, then captures) satisfy.
+Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors,
+                   std::span<const std::string> names);
+
+/// True if the call satisfies the guards.
+bool matches(const Guards& guards, std::span<const uint64_t> tokens,
+             std::span<const Tensor* const> tensors);
+
+/// The first guard that fails, e.g. "x.b: expected sizes [5, 3], got [7, 3]"; empty if none does.
+std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
+                         std::span<const Tensor* const> tensors);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_GUARDS_H

@@ -1,0 +1,47 @@
+// For who reads or steers: the graphs of a compiled function, their text and JSON, and the
+// interfaces for partitioners and backends.
+#ifndef TANDEM_GRAPH_H
+#define TANDEM_GRAPH_H
+
+#include <tandem/ir/backend.h>
+#include <tandem/ir/builder.h>
+#include <tandem/ir/graph.h>
+#include <tandem/ir/json.h>
+#include <tandem/ir/partitioner.h>
+#include <tandem/ir/text.h>
+#include <tandem/tandem.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+using ir::Backend;
+using ir::Executable;
+using ir::ExecutableReport;
+using ir::Graph;
+using ir::Partition;
+using ir::Partitioner;
+using ir::PartitionReport;
+
+/// What the pipeline made of one trace, stage by stage, and how long each took.
+struct CompiledGraphs {
+  Graph traced;
+  Graph functional;
+  Graph joint;  // without differentiable inputs: the functional graph
+  Graph core;   // joint, of primitives only
+  Graph forward;
+  Graph backward;  // without equations if nothing is differentiated
+  PartitionReport partition;
+  int64_t eager_saved_bytes = 0;  // what the eager tape would hold, beyond the inputs
+  std::vector<std::pair<std::string, double>> stage_seconds;
+  ExecutableReport forward_report, backward_report;
+};
+
+/// Reports of all variants of all compiled functions that live in this process, most recent last.
+TANDEM_API std::vector<const CompiledGraphs*> compiled_graphs();
+
+}  // namespace tandem
+
+#endif  // TANDEM_GRAPH_H

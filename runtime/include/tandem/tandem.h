@@ -1,0 +1,15 @@
+// Tandem: tensors, automatic differentiation, compile(). Include <tandem/graph.h> to read or steer
+// the compiler.
+#ifndef TANDEM_TANDEM_H
+#define TANDEM_TANDEM_H
+
+#include <tandem/compile.h>
+#include <tandem/io.h>
+#include <tandem/nn.h>
+#include <tandem/ops.h>
+#include <tandem/optim.h>
+#include <tandem/scalar.h>
+#include <tandem/structure.h>
+#include <tandem/tensor.h>
+
+#endif  // TANDEM_TANDEM_H

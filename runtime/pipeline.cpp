@@ -1,0 +1,100 @@
+// The pipeline as one list of stages. Each is timed and, where verification is on, verified.
+#include "runtime/pipeline.h"
+
+#include <chrono>
+
+#include "autodiff/joint.h"
+#include "codegen/lower.h"
+#include "decomps/decompose.h"
+#include "decomps/simplify.h"
+#include "functionalize/functionalize.h"
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+#include "partition/partition.h"
+
+namespace tandem::runtime {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+/// Runs one stage: time it, verify what it made.
+template <class Stage>
+ir::Graph run(CompiledGraphs& graphs, const char* name, Stage stage) {
+  const auto start = std::chrono::steady_clock::now();
+  ir::Graph graph = stage();
+  graphs.stage_seconds.emplace_back(name,
+                                    Seconds(std::chrono::steady_clock::now() - start).count());
+  if (ir::verification_enabled()) ir::verify_after(name, graph);
+  return graph;
+}
+
+bool has_tangents(const ir::Graph& graph) {
+  for (const ir::Input& input : graph.inputs())
+    if (input.role == ir::Role::Tangent) return true;
+  return false;
+}
+
+ir::Graph relabelled(ir::Graph graph, ir::Level level) {
+  graph.level = level;
+  return graph;
+}
+
+/// Everything that may change a bit of a result, or that cut and recomputation must agree on,
+/// happens here, before the partition.
+void make_core(CompiledGraphs& g, const PipelineOptions& options) {
+  g.core = run(g, "decompose", [&] { return decomps::decompose(g.joint); });
+  g.core = run(g, "simplify", [&] { return decomps::simplify(g.core); });
+  g.core = run(g, "cse", [&] { return decomps::eliminate_common_subexpressions(g.core); });
+  g.core = run(g, "dead code", [&] { return ir::remove_dead_code(g.core); });
+  if (options.contract) g.core = run(g, "fma", [&] { return decomps::form_fma(g.core); });
+  g.core = run(g, "reduction orders", [&] { return decomps::set_reduction_orders(g.core); });
+  g.core =
+      run(g, "contractions", [&] { return codegen::make_contraction_planner()->plan(g.core); });
+}
+
+void split(CompiledGraphs& g, const PipelineOptions& options) {
+  if (!has_tangents(g.core)) {
+    g.forward = relabelled(g.core, ir::Level::Forward);
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  ir::Partition cut = options.partitioner->partition(g.core);
+  g.eager_saved_bytes =
+      partition::make_partitioner("save-all")->partition(g.core).report.saved_bytes;
+  g.stage_seconds.emplace_back("partition",
+                               Seconds(std::chrono::steady_clock::now() - start).count());
+  g.forward = std::move(cut.forward);
+  g.backward = std::move(cut.backward);
+  g.partition = std::move(cut.report);
+  if (!ir::verification_enabled()) return;
+  ir::verify_after("partition", g.forward);
+  ir::verify_after("partition", g.backward);
+}
+
+void run_from_functional(CompiledGraphs& g, const PipelineOptions& options) {
+  g.joint = run(g, "joint", [&] { return autodiff::joint(g.functional); });
+  // Below this line: no mutation, no aliasing, primitives only.
+  make_core(g, options);
+  // Below this line: only rewrites that preserve every bit.
+  split(g, options);
+}
+
+}  // namespace
+
+CompiledGraphs run_pipeline(ir::Graph traced, const PipelineOptions& options) {
+  CompiledGraphs g;
+  g.traced = std::move(traced);
+  if (ir::verification_enabled()) ir::verify_after("trace", g.traced);
+  g.functional = run(g, "functionalize", [&] { return functionalize::functionalize(g.traced); });
+  run_from_functional(g, options);
+  return g;
+}
+
+CompiledGraphs run_pipeline_from_functional(ir::Graph functional, const PipelineOptions& options) {
+  CompiledGraphs g;
+  g.functional = std::move(functional);
+  run_from_functional(g, options);
+  return g;
+}
+
+}  // namespace tandem::runtime

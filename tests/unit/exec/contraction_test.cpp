@@ -1,0 +1,289 @@
+#include "codegen/exec/contraction.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "codegen/exec/block_primitive.h"
+#include "codegen/exec/matmul_blocks.h"
+#include "codegen/exec/thread_pool.h"
+#include "ir/error.h"
+
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
+
+namespace tandem::exec {
+namespace {
+
+/// Elements from the first to the last that the strides reach.
+int64_t span(const MatrixStrides& s, int64_t batch, int64_t rows, int64_t cols) {
+  if (batch == 0 || rows == 0 || cols == 0) return 0;
+  return (batch - 1) * s.batch + (rows - 1) * s.row + (cols - 1) * s.col + 1;
+}
+
+std::vector<float> random_floats(int64_t count, int seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(count);
+  for (float& x : v) x = normal(random);
+  return v;
+}
+
+struct Operands {
+  std::vector<float> a, b, c;
+  explicit Operands(const MatmulSpec& s)
+      : a(random_floats(span(s.a, s.batch, s.m, s.k), 1)),
+        b(random_floats(span(s.b, s.batch, s.k, s.n), 2)),
+        c(random_floats(span(s.c, s.batch, s.m, s.n), 3)) {}
+};
+
+/// C after the product, by a loop in double.
+std::vector<float> reference(const MatmulSpec& s, const Operands& x) {
+  std::vector<float> c = x.c;
+  for (int64_t p = 0; p < s.batch; ++p) {
+    for (int64_t i = 0; i < s.m; ++i) {
+      for (int64_t j = 0; j < s.n; ++j) {
+        float& out = c[p * s.c.batch + i * s.c.row + j * s.c.col];
+        double sum = s.accumulate ? out : 0.0;
+        for (int64_t l = 0; l < s.k; ++l) {
+          sum += double{x.a[p * s.a.batch + i * s.a.row + l * s.a.col]} *
+                 double{x.b[p * s.b.batch + l * s.b.row + j * s.b.col]};
+        }
+        out = static_cast<float>(sum);
+      }
+    }
+  }
+  return c;
+}
+
+std::vector<float> run(const MatmulSpec& s, const Operands& x) {
+  std::vector<float> c = x.c;
+  Matmul(s).run(x.a.data(), x.b.data(), c.data());
+  return c;
+}
+
+/// Compares with the reference, and the bits for several thread counts with each other.
+void check(const MatmulSpec& s) {
+  SCOPED_TRACE(testing::Message() << s.batch << " x " << s.m << " x " << s.n << " x " << s.k
+                                  << " accumulate " << s.accumulate);
+  const Operands x(s);
+  const std::vector<float> expected = reference(s, x);
+  const int before = num_threads();
+  set_num_threads(1);
+  const std::vector<float> first = run(s, x);
+  const double tolerance = 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 1e-6;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(first[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i;
+  }
+  for (const int threads : {2, 3, 5}) {
+    set_num_threads(threads);
+    const std::vector<float> other = run(s, x);
+    ASSERT_EQ(std::memcmp(first.data(), other.data(), first.size() * sizeof(float)), 0)
+        << threads << " threads";
+  }
+  set_num_threads(before);
+}
+
+TEST(Matmul, EveryTransposeAtOddSizes) {
+  const int64_t sizes[][3] = {{1, 1, 1},      {1, 7, 5},      {9, 1, 33},   {3, 5, 1},
+                              {17, 31, 13},   {65, 33, 7},    {64, 64, 64}, {129, 65, 97},
+                              {128, 10, 512}, {130, 257, 300}};
+  for (const auto& [m, n, k] : sizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) check(dense_matmul(1, m, n, k, ta, tb));
+    }
+  }
+}
+
+TEST(Matmul, Accumulates) {
+  for (const bool tb : {false, true}) {
+    for (const int64_t m : {5, 64, 300}) {
+      MatmulSpec s = dense_matmul(1, m, 100, 70, false, tb);
+      s.accumulate = true;
+      check(s);
+    }
+  }
+}
+
+TEST(Matmul, Batches) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      check(dense_matmul(7, 64, 64, 32, ta, tb));
+      check(dense_matmul(48, 16, 9, 20, ta, tb));
+      MatmulSpec s = dense_matmul(5, 33, 40, 24, ta, tb);
+      s.accumulate = true;
+      check(s);
+    }
+  }
+}
+
+TEST(Matmul, StridedOperands) {
+  MatmulSpec s = dense_matmul(6, 20, 24, 32, false, true);
+  s.a = {32, 3 * 6 * 32, 1};  // heads side by side in one buffer
+  s.b = {32, 1, 3 * 6 * 32};
+  s.c = {24, 6 * 24, 1};
+  check(s);
+  s.c = {1000, 1, 21};  // columns of C contiguous
+  check(s);
+  s.accumulate = true;
+  check(s);
+}
+
+TEST(Matmul, SharedOperands) {
+  MatmulSpec s = dense_matmul(6, 20, 24, 32, false, true);
+  s.b.batch = 0;  // folds into one product
+  EXPECT_EQ(fold_batch(s).batch, 1);
+  check(s);
+  s = dense_matmul(6, 20, 24, 32);
+  s.a.batch = 0;
+  check(s);
+}
+
+TEST(Matmul, LongSums) {
+  const MatmulSpec s = dense_matmul(1, 40, 48, 30'000, true, false);
+  EXPECT_GT(Matmul(s).blocks().grid_k, 1);
+  EXPECT_GT(Matmul(s).scratch_bytes(), 0u);
+  check(s);
+  MatmulSpec accumulate = s;
+  accumulate.accumulate = true;
+  check(accumulate);
+}
+
+TEST(Matmul, EmptySizes) {
+  for (const auto& [batch, m, n, k] :
+       {std::array<int64_t, 4>{0, 2, 3, 4}, {1, 0, 3, 4}, {1, 2, 0, 4}}) {
+    Matmul(dense_matmul(batch, m, n, k)).run(nullptr, nullptr, nullptr);
+  }
+  MatmulSpec s = dense_matmul(2, 3, 4, 0);
+  check(s);
+  s.accumulate = true;
+  check(s);
+  s.c = {100, 1, 5};
+  s.accumulate = false;
+  check(s);
+}
+
+TEST(Matmul, OverwritesNaN) {
+  for (const MatmulSpec& s : {dense_matmul(1, 30, 40, 50), dense_matmul(4, 32, 32, 32, false, true),
+                              dense_matmul(1, 40, 48, 30'000, true, false)}) {
+    Operands x(s);
+    x.c.assign(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+    for (const float v : run(s, x)) ASSERT_FALSE(std::isnan(v));
+  }
+}
+
+TEST(Matmul, PropagatesNaNAndInfinity) {
+  const MatmulSpec s = dense_matmul(1, 20, 24, 28);
+  Operands x(s);
+  x.a[3 * 28 + 5] = std::numeric_limits<float>::quiet_NaN();
+  x.b[6 * 24 + 7] = std::numeric_limits<float>::infinity();
+  const std::vector<float> c = run(s, x);
+  for (int64_t j = 0; j < 24; ++j) EXPECT_TRUE(std::isnan(c[3 * 24 + j]));
+  for (int64_t i = 0; i < 20; ++i) EXPECT_FALSE(std::isfinite(c[i * 24 + 7]));
+}
+
+TEST(Matmul, AlignmentDoesNotChangeBits) {
+  for (const MatmulSpec& s :
+       {dense_matmul(1, 128, 100, 70, false, true), dense_matmul(1, 100, 96, 300, true, false),
+        dense_matmul(6, 64, 64, 32, false, true)}) {
+    const Operands x(s);
+    const std::vector<float> expected = run(s, x);
+    std::vector<float> a(x.a.size() + 1), b(x.b.size() + 3), c(x.c.size() + 5);
+    std::copy(x.a.begin(), x.a.end(), a.begin() + 1);
+    std::copy(x.b.begin(), x.b.end(), b.begin() + 3);
+    Matmul(s).run(a.data() + 1, b.data() + 3, c.data() + 5);
+    EXPECT_EQ(std::memcmp(c.data() + 5, expected.data(), expected.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(Matmul, SmallBatchesUsePrimitives) {
+  const Matmul attention(dense_matmul(48, 64, 64, 32, false, true));
+  const bool has_kernel =
+      block_primitive(dense_matmul(48, 64, 64, 32, false, true), 3, 64) != nullptr;
+  EXPECT_EQ(attention.blocks().primitive, has_kernel);
+}
+
+TEST(Matmul, RefusesOperandsWithoutAUnitStride) {
+  MatmulSpec s = dense_matmul(1, 8, 8, 8);
+  s.a = {0, 20, 2};
+  EXPECT_FALSE(matmul_supports(s));
+  EXPECT_THROW(Matmul{s}, ir::Error);
+  s.a = {0, 0, 1};  // rows that overlap
+  EXPECT_FALSE(matmul_supports(s));
+}
+
+TEST(Matmul, SharedMatmulIsCreatedOnce) {
+  const MatmulSpec s = dense_matmul(2, 20, 30, 40);
+  EXPECT_EQ(shared_matmul(s), shared_matmul(s));
+  EXPECT_NE(shared_matmul(s), shared_matmul(dense_matmul(2, 20, 30, 41)));
+}
+
+TEST(Matmul, ConcurrentCallersGetTheSameBits) {
+  const MatmulSpec s = dense_matmul(12, 64, 64, 32, false, true);
+  const Operands x(s);
+  const std::vector<float> expected = run(s, x);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        std::vector<float> c(x.c.size());
+        shared_matmul(s)->run(x.a.data(), x.b.data(), c.data());
+        ASSERT_EQ(c, expected);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(Matmul, KeepsTheCallersOpenMpSetting) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(7);
+  const MatmulSpec s = dense_matmul(1, 64, 64, 64, false, true);
+  run(s, Operands(s));
+  EXPECT_EQ(omp_get_max_threads(), 7);
+  omp_set_num_threads(before);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(Matmul, WorksInAForkedChild) {
+  set_num_threads(2);
+  const MatmulSpec s = dense_matmul(1, 256, 256, 128, false, true);
+  const Operands x(s);
+  const std::vector<float> expected = run(s, x);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(run(s, x) == expected ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+TEST(MatmulBlocks, CoverTheProduct) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 200; ++round) {
+    const auto size = [&] { return static_cast<int64_t>(1 + random() % (round % 2 ? 50 : 3000)); };
+    const MatmulSpec s =
+        dense_matmul(1 + random() % 9, size(), size(), size(), random() % 2, random() % 2);
+    const MatmulBlocks b = choose_blocks(s, true);
+    EXPECT_GE(b.batch * b.grid_batch, s.batch);
+    EXPECT_GE(b.m * b.grid_m, s.m);
+    EXPECT_GE(b.n * b.grid_n, s.n);
+    EXPECT_GE(b.k * b.grid_k, s.k);
+    EXPECT_LT(b.m * (b.grid_m - 1), s.m);
+    EXPECT_GE(b.grain, 1);
+    EXPECT_TRUE(!b.primitive || b.grid_n * b.grid_k == 1);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::exec
