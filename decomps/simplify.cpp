@@ -245,13 +245,12 @@ Result permute_of_permute(const Candidate& c) {
 Result slice_of_slice(const Candidate& c) {
   const int64_t dim = c.attr<int64_t>(Attr::dim);
   if (!c.is(c[0], Op::slice) || c.attr_behind<int64_t>(c[0], Attr::dim) != dim) return std::nullopt;
+  const Dim first = c.attr_behind<Dim>(c[0], Attr::start);
   const Dim step = c.attr_behind<Dim>(c[0], Attr::step);
-  const Dim start = c.attr_behind<Dim>(c[0], Attr::start) + c.attr<Dim>(Attr::start) * step;
   const Dim end =
-      std::min<int64_t>(c.attr_behind<Dim>(c[0], Attr::end),
-                        c.attr_behind<Dim>(c[0], Attr::start) + c.attr<Dim>(Attr::end) * step);
-  return c.b.emit(Op::slice, {c.behind(c[0])},
-                  {dim, std::min<int64_t>(start, end), end, step * c.attr<Dim>(Attr::step)});
+      std::min(c.attr_behind<Dim>(c[0], Attr::end), Dim(first + c.attr<Dim>(Attr::end) * step));
+  const Dim start = std::min(Dim(first + c.attr<Dim>(Attr::start) * step), end);
+  return c.b.emit(Op::slice, {c.behind(c[0])}, {dim, start, end, step * c.attr<Dim>(Attr::step)});
 }
 
 // cat(x) = x
