@@ -201,8 +201,9 @@ Result view_of_all(const Candidate& c) {
 
 // A view of a constant is a constant.
 Result view_of_full(const Candidate& c) {
-  const auto value = c.constant(c[0]);
-  return value ? Result(c.b.full(c.type.sizes, c.type.dtype, *value)) : std::nullopt;
+  if (!c.is(c[0], Op::full)) return std::nullopt;
+  const Number value = c.attr_behind<Number>(c[0], Attr::value);
+  return c.b.full(c.type.sizes, c.type.dtype, value);
 }
 
 // view(view x) = view x; expand(expand x) = expand x

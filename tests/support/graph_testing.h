@@ -19,7 +19,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-namespace tandem::testing {
+namespace tandem::graph_testing {
 
 using Values = std::vector<ir::ValueId>;
 using Buffers = std::vector<ir::Buffer>;
@@ -136,6 +136,6 @@ inline int64_t count(const ir::Graph& graph, ir::Op op) {
   return std::ranges::count(graph.equations(), op, &ir::Equation::op);
 }
 
-}  // namespace tandem::testing
+}  // namespace tandem::graph_testing
 
 #endif  // TANDEM_TESTS_SUPPORT_GRAPH_TESTING_H

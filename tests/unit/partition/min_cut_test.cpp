@@ -36,10 +36,10 @@ TEST(MinCut, FindsAnInfinitePath) {
 }
 
 TEST(Network, ShowsTheChainOfAnImpossibleRequest) {
-  ir::Graph graph = testing::make_graph(
+  ir::Graph graph = graph_testing::make_graph(
       {{ir::DType::F32, {2}}, {ir::DType::F32, {2}}},
-      [](ir::Builder& b, const testing::Values& v) {
-        return testing::Values{b.exp(v[0]), b.mul(b.exp(v[0]), v[1])};
+      [](ir::Builder& b, const graph_testing::Values& v) {
+        return graph_testing::Values{b.exp(v[0]), b.mul(b.exp(v[0]), v[1])};
       },
       ir::Level::Core);
   graph.inputs()[1].role = ir::Role::Tangent;

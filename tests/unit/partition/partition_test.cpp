@@ -15,6 +15,7 @@
 namespace tandem {
 namespace {
 
+using graph_testing::Values;
 using ir::Builder;
 using ir::Dim;
 using ir::DType;
@@ -25,7 +26,6 @@ using ir::Role;
 using ir::Shape;
 using ir::Type;
 using ir::ValueId;
-using testing::Values;
 
 Type f32(Shape sizes) { return {DType::F32, sizes}; }
 
@@ -35,8 +35,8 @@ Graph core_joint(const Graph& functional) {
   return decomps::set_reduction_orders(decomps::form_fma(g));
 }
 
-Graph core_joint(const std::vector<Type>& types, const testing::Body& body, int rng = -1) {
-  return core_joint(testing::make_graph(types, body, ir::Level::Functional, rng));
+Graph core_joint(const std::vector<Type>& types, const graph_testing::Body& body, int rng = -1) {
+  return core_joint(graph_testing::make_graph(types, body, ir::Level::Functional, rng));
 }
 
 Graph cosines() {
@@ -88,17 +88,18 @@ Graph views() {
 std::vector<Graph> all_graphs() { return {cosines(), mlp(), attention(), dropout(), views()}; }
 
 /// (outputs, gradients) of a partition run as two graphs, in the joint graph's order.
-testing::Buffers run_halves(const Graph& core, const Partition& p, const testing::Buffers& inputs) {
-  testing::Buffers primals, tangents;
+graph_testing::Buffers run_halves(const Graph& core, const Partition& p,
+                                  const graph_testing::Buffers& inputs) {
+  graph_testing::Buffers primals, tangents;
   for (size_t i = 0; i < inputs.size(); ++i)
     (partition::is_tangent(core.inputs()[i]) ? tangents : primals).push_back(inputs[i]);
-  testing::Buffers all = testing::run(p.forward, primals), backward_inputs;
+  graph_testing::Buffers all = graph_testing::run(p.forward, primals), backward_inputs;
   const auto is_saved = [](const ir::Output& o) { return o.role == Role::Saved; };
   const auto saved = std::ranges::count_if(p.forward.outputs(), is_saved);
   backward_inputs.assign(all.end() - saved, all.end());
   all.resize(all.size() - static_cast<size_t>(saved));
   backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
-  const testing::Buffers gradients = testing::run(p.backward, backward_inputs);
+  const graph_testing::Buffers gradients = graph_testing::run(p.backward, backward_inputs);
   all.insert(all.end(), gradients.begin(), gradients.end());
   return all;
 }
@@ -106,9 +107,10 @@ testing::Buffers run_halves(const Graph& core, const Partition& p, const testing
 void expect_joint_bits(const Graph& core, const Partition& p, const std::string& what) {
   ir::verify(p.forward);
   ir::verify(p.backward);
-  const testing::Buffers inputs = testing::random_inputs(core, 1);
-  testing::expect_same_bits(run_halves(core, p, inputs), testing::run(core, inputs),
-                            what + ir::print(core) + ir::print(p.forward) + ir::print(p.backward));
+  const graph_testing::Buffers inputs = graph_testing::random_inputs(core, 1);
+  graph_testing::expect_same_bits(
+      run_halves(core, p, inputs), graph_testing::run(core, inputs),
+      what + ir::print(core) + ir::print(p.forward) + ir::print(p.backward));
 }
 
 Partition by(std::string_view name, const Graph& core) {
@@ -175,8 +177,9 @@ TEST(Partition, DropoutSavesNoMask) { EXPECT_EQ(by("default", dropout()).report.
 
 TEST(Partition, ContractionsAreNotRecomputed) {
   const Partition p = by("default", mlp());
-  const int64_t in_joint = testing::count(mlp(), Op::mm);
-  EXPECT_EQ(testing::count(p.forward, Op::mm) + testing::count(p.backward, Op::mm), in_joint);
+  const int64_t in_joint = graph_testing::count(mlp(), Op::mm);
+  EXPECT_EQ(graph_testing::count(p.forward, Op::mm) + graph_testing::count(p.backward, Op::mm),
+            in_joint);
 }
 
 TEST(Partition, RecomputesJustInTime) {
@@ -206,7 +209,7 @@ TEST(Partition, GradientsMayBeTangentsOrForwardValues) {
 }
 
 TEST(Partition, WithoutTangentsForwardIsTheWholeGraph) {
-  Graph graph = testing::make_graph(
+  Graph graph = graph_testing::make_graph(
       {f32({3})}, [](Builder& b, const Values& v) { return Values{b.exp(v[0])}; }, ir::Level::Core);
   for (std::string_view name : partition::partitioner_names()) {
     const Partition p = by(name, graph);
