@@ -6,8 +6,8 @@
 
 #include <concepts>
 #include <memory>
-#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "graph.h"
@@ -48,6 +48,15 @@ T* elements(const Tensor& t) {
 template <class F>
 decltype(auto) by_category(DType dtype, F f) {
   return is_floating(dtype) ? f(double()) : f(int64_t());
+}
+
+/// `value` in category T.
+template <class T>
+T number_as(const Number& value) {
+  if constexpr (std::same_as<T, double>)
+    return value.to_double();
+  else
+    return value.to_int();
 }
 
 Tensor zeros(const Type& type);

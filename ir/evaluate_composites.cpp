@@ -1,5 +1,7 @@
 // Evaluation rules of pointwise composites: activations and the like, by their definition.
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ir/evaluate_elements.h"
 
@@ -80,7 +82,7 @@ Tensor celu(const Context& c) {
 }
 
 Tensor gelu(const Context& c) {
-  const double root_half = std::sqrt(0.5), root = std::sqrt(8 / std::acos(-1.0)) / 2;
+  const double root_half = std::sqrt(0.5), root = std::sqrt(2 / std::numbers::pi);
   if (c.attr<std::string>(Attr::approximate) == "tanh")
     return map_floats(
         c, [=](double x) { return 0.5 * x * (1 + std::tanh(root * (x + 0.044715 * x * x * x))); });

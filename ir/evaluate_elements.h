@@ -71,15 +71,6 @@ double minimum_of(double a, double b);
 inline int64_t maximum_of(int64_t a, int64_t b) { return a > b ? a : b; }
 inline int64_t minimum_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/// `value` in category T.
-template <class T>
-T number_as(const Number& value) {
-  if constexpr (std::same_as<T, double>)
-    return value.to_double();
-  else
-    return value.to_int();
-}
-
 }  // namespace tandem::ir::evaluate
 
 #endif  // TANDEM_IR_EVALUATE_ELEMENTS_H
