@@ -430,8 +430,9 @@ Type Verifier::type_of_source(const ResultSource& source, std::span<const Type> 
                           : source.index >= 0 && source.index < static_cast<int>(results.size());
   if (!exists)
     ir::fail(Errc::Graph, fmt::format("{} {} does not exist", name(source.kind), source.index));
-  if (view == source.chain.empty())
-    ir::fail(Errc::Graph, view ? "a view without a chain" : "a chain without a view");
+  if (view && source.chain.empty()) ir::fail(Errc::Graph, "a view without a chain");
+  if (source.kind == Kind::Input && !source.chain.empty())
+    ir::fail(Errc::Graph, "a chain without a view");
   Type type = source.kind == Kind::Output ? type_of_output(source.index)
               : of_input                  ? type_of_input(source.index)
                                           : results[source.index];

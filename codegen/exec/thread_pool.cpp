@@ -248,7 +248,7 @@ struct Closer {
 };
 
 Pool* make_pool() {
-  static const Closer closer;
+  static Closer closer;
   auto fresh = std::make_unique<Pool>();
   Pool* expected = nullptr;
   return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
@@ -279,10 +279,11 @@ void set_num_threads(int n) {
   g_threads.store(n, std::memory_order_relaxed);
 }
 
-void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context) noexcept {
+void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
+                  int most_threads) noexcept {
   if (units <= 0) return;
-  const int threads =
-      static_cast<int>(std::min<int64_t>(num_threads(), units / std::max<int64_t>(grain, 1)));
+  const int threads = static_cast<int>(std::min<int64_t>(std::min(num_threads(), most_threads),
+                                                         units / std::max<int64_t>(grain, 1)));
   Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
   if (p && p->try_acquire()) {
     p->run(fn, context, units, threads);

@@ -19,19 +19,37 @@ namespace {
 namespace orc = llvm::orc;
 
 // ORC hands the cause of a failed link to a reporter and only "failed to materialize" to the
-// caller. Linking is synchronous, so the cause always arrives on the thread that asked.
-thread_local std::string reported_cause;
+// caller. Linking is synchronous, so the cause arrives on the thread that asked, while its Listener
+// lives.
+class Listener {
+ public:
+  Listener() { current_ = this; }
+  ~Listener() { current_ = nullptr; }
+  Listener(const Listener&) = delete;
+
+  static void report(llvm::Error error) {
+    const std::string message = llvm::toString(std::move(error));
+    if (current_) current_->causes_ += "; " + message;
+  }
+  static std::string causes() { return current_ ? current_->causes_ : ""; }
+
+ private:
+  static thread_local Listener* current_;
+  std::string causes_;
+};
+
+thread_local Listener* Listener::current_ = nullptr;
 
 template <typename T>
 T take(llvm::Expected<T> value, const char* what) {
   TANDEM_CHECK(bool(value),
-               std::string(what) + ": " + llvm::toString(value.takeError()) + reported_cause);
+               std::string(what) + ": " + llvm::toString(value.takeError()) + Listener::causes());
   return std::move(*value);
 }
 
 void take(llvm::Error error, const char* what) {
   TANDEM_CHECK(!error,
-               std::string(what) + ": " + llvm::toString(std::move(error)) + reported_cause);
+               std::string(what) + ": " + llvm::toString(std::move(error)) + Listener::causes());
 }
 
 std::unique_ptr<orc::ExecutorProcessControl> this_process() {
@@ -48,10 +66,7 @@ struct Session {
   orc::ObjectLinkingLayer linker{execution};
   std::atomic<uint64_t> loaded = 0;
 
-  Session() {
-    execution.setErrorReporter(
-        [](llvm::Error error) { reported_cause += "; " + llvm::toString(std::move(error)); });
-  }
+  Session() { execution.setErrorReporter(Listener::report); }
 
   // Never destroyed: a Code may live in a static object that is destroyed later.
   static Session& get() {
@@ -65,10 +80,7 @@ struct Session {
 struct Code::Library {
   orc::JITDylib& dylib;
 
-  ~Library() {
-    reported_cause.clear();
-    llvm::consumeError(Session::get().execution.removeJITDylib(dylib));
-  }
+  ~Library() { llvm::consumeError(Session::get().execution.removeJITDylib(dylib)); }
 };
 
 bool Target::has(std::string_view feature) const {
@@ -90,7 +102,7 @@ Code::~Code() = default;
 
 Code Code::load(std::string_view object, std::span<const std::string> entries) {
   Session& session = Session::get();
-  reported_cause.clear();
+  const Listener listener;
   const std::string name = "code." + std::to_string(session.loaded++);
   Code code;
   code.library_.reset(new Library{session.execution.createBareJITDylib(name)});
