@@ -1,5 +1,6 @@
 // Runs a kernel one element at a time. Slow and obvious: the oracle for the emitter.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
