@@ -9,8 +9,17 @@ namespace tandem::autodiff {
 /// Functional -> Joint. Adds a Tangent input for every output that requires grad (Result and
 /// MutatedInput), in output order, and a Gradient output for every input with requires_grad that is
 /// reached (an input that no tangent reaches has none). Equations of the backward half carry
-/// is_backward. The epilogue is kept. A graph without differentiable outputs or inputs comes back
-/// unchanged but for its level.
+/// is_backward. The epilogue is kept; calls are inlined. A graph without differentiable outputs or
+/// inputs comes back unchanged but for its level.
+///
+/// Ops with subgraphs of their own gradient:
+/// - custom_function {forward, backward}: one result per output of `forward`, which are the results
+///   (role Result) followed by what backward reads (role Saved; no gradient flows through those).
+///   `backward` maps (every Saved value in that order, a Tangent per result; a missing one is
+///   zeros) to Gradients, each with the number of its operand as target; an operand without one has
+///   zero.
+/// - hook {backward}: `backward` maps the gradient (its one input) to the gradient (its one
+/// output). Both stand in the joint graph as they were, so that it can be differentiated again.
 ir::Graph joint(const ir::Graph& functional);
 
 }  // namespace tandem::autodiff

@@ -1,6 +1,6 @@
-// Activations: pointwise composites of one tensor and numbers. x is the operand.
-#include <cmath>
-#include <limits>
+// Activations: pointwise composites of one tensor and numbers. x is the operand. Subexpressions
+// that gradients share are written as in autodiff/, so that they merge.
+#include <numbers>
 
 #include "decomps/rules.h"
 
@@ -18,47 +18,47 @@ V leaky_relu(Context& c) {
   return b.where(b.gt(c[0], 0), c[0], b.mul(c[0], c.attr<double>(Attr::alpha)));
 }
 
-// x < 0 ? alpha expm1(x) : x
+// x > 0 ? x : alpha expm1(x)
 V elu(Context& c) {
   Builder& b = c.b;
-  return b.where(b.lt(c[0], 0), b.mul(b.expm1(c[0]), c.attr<double>(Attr::alpha)), c[0]);
+  return b.where(b.gt(c[0], 0), c[0], b.mul(b.expm1(c[0]), c.attr<double>(Attr::alpha)));
 }
 
-// x < 0 ? alpha scale expm1(x) : scale x
+// x > 0 ? scale x : alpha scale expm1(x)
 V selu(Context& c) {
   constexpr double kAlpha = 1.6732632423543772848170429916717;
   constexpr double kScale = 1.0507009873554804934193349852946;
   Builder& b = c.b;
-  return b.where(b.lt(c[0], 0), b.mul(b.expm1(c[0]), kAlpha * kScale), b.mul(c[0], kScale));
+  return b.where(b.gt(c[0], 0), b.mul(c[0], kScale), b.mul(b.expm1(c[0]), kAlpha * kScale));
 }
 
-// x < 0 ? alpha expm1(x / alpha) : x
+// x > 0 ? x : alpha expm1(x / alpha)
 V celu(Context& c) {
   const double alpha = c.attr<double>(Attr::alpha);
   Builder& b = c.b;
-  return b.where(b.lt(c[0], 0), b.mul(b.expm1(b.mul(c[0], 1 / alpha)), alpha), c[0]);
+  return b.where(b.gt(c[0], 0), c[0], b.mul(b.expm1(b.div(c[0], alpha)), alpha));
 }
 
 // x sigmoid(x)
 V silu(Context& c) { return c.b.mul(c[0], c.b.sigmoid(c[0])); }
 
-// x tanh(log1p(exp(x)))
+// x tanh(softplus(x))
 V mish(Context& c) {
   Builder& b = c.b;
-  return b.mul(c[0], b.tanh(b.log1p(b.exp(c[0]))));
+  return b.mul(c[0], b.tanh(b.emit(Op::softplus, {c[0]}, {1.0, 20.0})));
 }
 
 namespace {
 
 // x (1 + erf(x / sqrt 2)) / 2
 V gelu_exact(Builder& b, V x) {
-  const V cdf = b.mul(b.add(b.erf(b.mul(x, M_SQRT1_2)), 1), 0.5);
+  const V cdf = b.mul(b.add(b.erf(b.mul(x, 1 / std::numbers::sqrt2)), 1), 0.5);
   return b.mul(x, cdf);
 }
 
 // x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 V gelu_tanh(Builder& b, V x) {
-  constexpr double kBeta = M_SQRT2 * M_2_SQRTPI * 0.5;
+  constexpr double kBeta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const V cube = b.mul(b.mul(x, x), x);
   const V t = b.tanh(b.mul(b.add(x, b.mul(cube, 0.044715)), kBeta));
   return b.mul(x, b.mul(b.add(t, 1), 0.5));

@@ -48,7 +48,7 @@ V cross_entropy(Context& c) {
   if (reduction == "none") return loss;
   const V total = b.sum(loss);
   if (reduction == "sum") return total;
-  return b.div(total, b.convert(b.sum(b.logical_not(ignored)), b.dtype(x)));
+  return b.div(total, b.sum(b.convert(b.logical_not(ignored), b.dtype(x))));
 }
 
 }  // namespace tandem::decomps::rules

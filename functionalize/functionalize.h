@@ -11,8 +11,17 @@ namespace tandem::functionalize {
 /// updated through view inverses and live aliases are regenerated from it on their next use. Final
 /// contents of written inputs become MutatedInput outputs with an epilogue write; results that are
 /// inputs or views of inputs or of other results become epilogue result sources. detach and
-/// equations made without grad mode become stop_gradient. Error{Mutation} for writes that cannot be
-/// expressed (through an expanded view).
+/// equations made without grad mode become stop_gradient; a write that autograd does not see keeps
+/// the written tensor's history (a custom_function that passes the gradient on). Calls are inlined.
+///
+/// Results that share memory: one of them, or where none will do a hidden output, is an Output; the
+/// others are views of it: ViewOfResult, or Output with a chain where what they are views of is no
+/// earlier result. The same tensor twice is the same Output twice.
+///
+/// Inputs that overlap (alias_of): if the shared memory is written, all are regenerated from the
+/// one without alias_of, which must be contiguous and contain the others.
+///
+/// Error{Mutation} for writes that cannot be expressed (through an expanded view).
 ir::Graph functionalize(const ir::Graph& traced);
 
 }  // namespace tandem::functionalize

@@ -20,6 +20,12 @@ std::optional<E> find_name(const std::string_view (&names)[N], std::string_view 
   return it == std::end(names) ? std::nullopt : std::optional(static_cast<E>(it - names));
 }
 
+/// Floats are equal if their bits are, or if both are NaN.
+bool same_attr(const AttrValue& a, const AttrValue& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  return x && y ? Number(*x) == Number(*y) : a == b;
+}
+
 bool same_equation(const Equation& a, const Equation& b) {
   return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
          a.is_backward == b.is_backward && a.first_operand == b.first_operand &&
@@ -34,6 +40,9 @@ std::optional<Level> level_named(std::string_view name) { return find_name<Level
 std::string_view name(Role role) { return kRoles[static_cast<size_t>(role)]; }
 std::optional<Role> role_named(std::string_view name) { return find_name<Role>(kRoles, name); }
 std::string_view name(ResultSource::Kind kind) { return kSources[static_cast<size_t>(kind)]; }
+std::optional<ResultSource::Kind> result_kind_named(std::string_view name) {
+  return find_name<ResultSource::Kind>(kSources, name);
+}
 
 void Graph::set_attr(EquationId e, Attr attr_name, AttrValue value) {
   AttrValue& slot = attrs_[equations_[e.index].first_attr + attr_index(op(e), attr_name)];
@@ -115,7 +124,8 @@ bool operator==(const Graph& a, const Graph& b) {
   };
   return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
          a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
-         a.operands_ == b.operands_ && a.results_ == b.results_ && a.attrs_ == b.attrs_ &&
+         a.operands_ == b.operands_ && a.results_ == b.results_ &&
+         std::ranges::equal(a.attrs_, b.attrs_, same_attr) &&
          std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
          a.subgraphs_ == b.subgraphs_;
 }

@@ -93,12 +93,15 @@ struct InputWrite {
 struct ResultSource {
   enum class Kind : uint8_t { Output, Input, ViewOfInput, ViewOfResult };
   Kind kind = Kind::Output;
-  int index = 0;                // of the output, input, or earlier result
-  std::vector<ViewStep> chain;  // ViewOf...: applied in order
+  int index = 0;  // of the output, input, or earlier result
+  // Applied in order: ViewOf...; also Output, which then holds the memory that several results
+  // (none of which shows all of it) are views of. Two results that are one output are one tensor.
+  std::vector<ViewStep> chain;
   bool requires_grad = false;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
 };
 std::string_view name(ResultSource::Kind kind);
+std::optional<ResultSource::Kind> result_kind_named(std::string_view name);
 
 /// The `.grad` slot of input `input` after the call: output `output`, or undefined if -1.
 struct GradWrite {

@@ -128,7 +128,7 @@ void Central::put(void* data, int c) {
 }
 
 Central& central() {
-  static Central* const c = new Central;
+  static Central* c = new Central;
   return *c;
 }
 

@@ -28,7 +28,7 @@ struct State {
 };
 
 State& state() {
-  static State* const s = new State;
+  static State* s = new State;
   return *s;
 }
 

@@ -3,8 +3,6 @@
 // and are slow to make.
 #include "codegen/exec/block_primitive.h"
 
-#include <omp.h>
-
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,6 +13,10 @@
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/matmul_blocks.h"
 #include "ir/error.h"
+
+// Of OpenMP's runtime; its header is not on every compiler's path.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
 
 namespace tandem::exec {
 namespace {
@@ -29,7 +31,7 @@ struct Key {
 };
 
 dnnl::engine& cpu_engine() {
-  static dnnl::engine* const engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }
 
@@ -132,7 +134,7 @@ constexpr size_t kMostPrimitives = 512;
 using Cache = std::map<Key, std::shared_ptr<BlockPrimitive>>;
 
 Cache& cache() {
-  static Cache* const c = new Cache;
+  static Cache* c = new Cache;
   return *c;
 }
 

@@ -157,7 +157,7 @@ constexpr size_t kMostMatmuls = 1024;
 using Cache = std::unordered_map<MatmulSpec, std::shared_ptr<const Matmul>, SpecHash>;
 
 Cache& cache() {
-  static Cache* const c = new Cache;
+  static Cache* c = new Cache;
   return *c;
 }
 

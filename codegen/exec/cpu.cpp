@@ -82,7 +82,7 @@ CpuFeatures lower_features(CpuFeatures f, const std::string& isa) {
 }
 
 const CpuFeatures& cpu_features() {
-  static const CpuFeatures features = detect_and_lower();
+  static CpuFeatures features = detect_and_lower();
   return features;
 }
 

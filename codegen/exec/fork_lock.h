@@ -12,7 +12,7 @@ namespace tandem::exec {
 /// The mutex of the process-wide structure named by `Tag`. It is never destroyed.
 template <typename Tag>
 std::mutex& fork_safe_mutex() {
-  static std::mutex* const mutex = [] {
+  static std::mutex* mutex = [] {
     static std::mutex* m = new std::mutex;
     pthread_atfork([] { m->lock(); }, [] { m->unlock(); }, [] { m->unlock(); });
     return m;

@@ -45,11 +45,13 @@ Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   return {0.93, 0.02, same_cache_sets ? pack + 0.35 : pack};
 }
 
+// What the columns left over from panels of 48 cost, by vectors of 16.
+constexpr double kRest[] = {0, 22, 34, 48};
+
 /// Columns that `n` columns cost as much as: panels of 48 are the fastest, and short rows fill a
 /// vector of 16.
 double effective_columns(const MatmulBlocks& block) {
   if (block.primitive) return static_cast<double>(round_up(block.n, 16));
-  constexpr double kRest[] = {0, 22, 34, 48};
   return static_cast<double>(block.n / 48 * 48) + kRest[ceil_div(block.n % 48, 16)];
 }
 
@@ -79,12 +81,14 @@ double total_ns(const Problem& p, const MatmulBlocks& block, double one, int thr
   return ns;
 }
 
-/// The mean share of the peak over thread counts; small machines weigh more.
+struct Machine {
+  int threads;
+  double weight;
+};
+constexpr Machine kMachines[] = {{1, 3}, {2, 4}, {4, 3}, {8, 1.5}, {16, 1}};
+
+/// The mean share of the peak over machines; small ones weigh more.
 double score(const Problem& p, const MatmulBlocks& block) {
-  constexpr struct {
-    int threads;
-    double weight;
-  } kMachines[] = {{1, 3}, {2, 4}, {4, 3}, {8, 1.5}, {16, 1}};
   const double one = block_ns(p, block);
   double sum = 0;
   for (const auto& [threads, weight] : kMachines) {
@@ -93,6 +97,12 @@ double score(const Problem& p, const MatmulBlocks& block) {
   }
   return sum;
 }
+
+// A sum over k is not split into chunks shorter than this, nor for products smaller than this a
+// chunk (multiplications), nor where the partial sums would need more scratch than this (elements).
+constexpr int64_t kShortestSum = 512;
+constexpr int64_t kSmallestSplit = int64_t{1} << 20;
+constexpr int64_t kMostPartials = int64_t{1} << 20;
 
 constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
@@ -122,9 +132,6 @@ struct Best {
 };
 
 void offer_sgemm(Best& best, const MatmulSpec& s) {
-  constexpr int64_t kShortestSum = 512,
-                    kSmallestSplit = 1 << 20;  // a split below these costs more than it gives
-  constexpr int64_t kMostPartials = 1 << 20;   // elements of scratch
   for (const int64_t cut_m : kCuts) {
     for (const int64_t cut_n : kCuts) {
       const int64_t m = extent(s.m, cut_m, 8), n = extent(s.n, cut_n, 16);

@@ -10,6 +10,8 @@
 
 namespace tandem::exec {
 
+static constexpr size_t kPage = 4096;
+
 void* map_pages(size_t bytes) noexcept {
   const size_t reserved = bytes + kHugePage;  // room to align, cut off again below
   if (bytes == 0 || reserved < bytes) return nullptr;
@@ -28,7 +30,6 @@ void* map_pages(size_t bytes) noexcept {
 void unmap_pages(void* data, size_t bytes) noexcept { munmap(data, bytes); }
 
 void touch_pages(void* data, size_t bytes) noexcept {
-  constexpr size_t kPage = 4096;
   auto* p = static_cast<volatile uint8_t*>(data);
   for (size_t i = 0; i < bytes; i += kPage) p[i] = 0;
 }

@@ -229,11 +229,12 @@ class Pool {
 // Constant-initialised and never destroyed, so they can be used at any point of the process's life.
 std::atomic<int> g_threads{0};
 std::atomic<Pool*> g_pool{nullptr};
+std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
 std::atomic<bool> g_closed{false};
 
 /// In the child of a fork the workers do not exist: the old pool is abandoned, not destroyed.
 void forget_pool() {
-  g_pool.store(nullptr, std::memory_order_relaxed);
+  g_abandoned = g_pool.exchange(nullptr);
   t_in_region = false;
 }
 
@@ -243,12 +244,12 @@ struct Closer {
   Closer() { pthread_atfork(nullptr, nullptr, forget_pool); }
   ~Closer() {
     g_closed.store(true);
-    if (Pool* pool = g_pool.exchange(nullptr)) pool->stop();
+    if (Pool* pool = g_pool.load()) pool->stop();
   }
 };
 
 Pool* make_pool() {
-  static const Closer closer;
+  static Closer closer;
   auto fresh = std::make_unique<Pool>();
   Pool* expected = nullptr;
   return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
@@ -279,10 +280,11 @@ void set_num_threads(int n) {
   g_threads.store(n, std::memory_order_relaxed);
 }
 
-void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context) noexcept {
+void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
+                  int most_threads) noexcept {
   if (units <= 0) return;
-  const int threads =
-      static_cast<int>(std::min<int64_t>(num_threads(), units / std::max<int64_t>(grain, 1)));
+  const int threads = static_cast<int>(std::min<int64_t>(std::min(num_threads(), most_threads),
+                                                         units / std::max<int64_t>(grain, 1)));
   Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
   if (p && p->try_acquire()) {
     p->run(fn, context, units, threads);

@@ -31,9 +31,10 @@ void set_num_threads(int n);
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int worker);
 
 /// Runs `fn` over [0, units), returning when all is done. Each thread gets one contiguous range of
-/// at least `grain` units (so below 2 * grain the caller runs everything itself). It allocates
-/// nothing once workers exist.
-void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context) noexcept;
+/// at least `grain` units (so below 2 * grain the caller runs everything itself); `worker` stays
+/// below `most_threads` too. It allocates nothing once workers exist.
+void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
+                  int most_threads = kMaxThreads) noexcept;
 
 /// The same for a callable.
 void parallel_for(int64_t units, int64_t grain,

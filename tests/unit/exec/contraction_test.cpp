@@ -1,7 +1,6 @@
 #include "codegen/exec/contraction.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,9 @@
 #include "codegen/exec/matmul_blocks.h"
 #include "codegen/exec/thread_pool.h"
 #include "ir/error.h"
+
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
 
 namespace tandem::exec {
 namespace {

@@ -170,6 +170,8 @@ TEST(ThreadPool, AForkedChildMakesItsOwnWorkers) {
   EXPECT_TRUE(works());
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // the child's leak check would miss what only the parent's
+                                    // threads refer to
 TEST(ThreadPool, AForkedChildMayRunExitHandlers) {
   const Threads set(3);
   count_units(30, 1);
@@ -182,6 +184,7 @@ TEST(ThreadPool, AForkedChildMayRunExitHandlers) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
 }
+#endif
 #endif
 
 }  // namespace

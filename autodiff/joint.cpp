@@ -1,0 +1,198 @@
+// Reverse-mode differentiation of a graph: a copy of the forward equations, then one sweep over
+// them from last to first.
+#include "autodiff/joint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "autodiff/vjp.h"
+#include "ir/error.h"
+#include "ir/inline.h"
+#include "ir/rewrite.h"
+#include "ir/strides.h"
+
+namespace tandem::autodiff {
+namespace {
+
+using ir::EquationId;
+using ir::Graph;
+using ir::Role;
+using ir::ValueId;
+
+/// Eager's layout of a gradient: like the tensor's where that has neither gaps nor overlap.
+ir::Strides gradient_strides(const ir::Shape& sizes, const ir::Strides& strides) {
+  const bool like = strides.rank() == sizes.rank() && ir::is_dense(sizes, strides);
+  return like ? strides : ir::contiguous_strides(sizes);
+}
+
+/// Which values a gradient can flow through on its way to an input that requires grad.
+ir::ValueMap<bool> find_active(const Graph& graph) {
+  ir::ValueMap<bool> active(graph);
+  const auto can = [&](ValueId v) {
+    return !graph.type(v).is_token && ir::is_floating(graph.type(v).dtype);
+  };
+  for (const ir::Input& input : graph.inputs())
+    active[input.value] = input.requires_grad && can(input.value);
+  for (const ir::Equation& e : graph.equations()) {
+    if (vjp_rule(e.op).kind == VjpRule::Kind::ZeroGradient) continue;
+    const auto is_active = [&](ValueId v) { return bool{active[v]}; };
+    if (std::ranges::none_of(graph.operands(e), is_active)) continue;
+    for (ValueId v : graph.results(e)) active[v] = can(v);
+  }
+  return active;
+}
+
+bool takes_tangent(const ir::Output& output) {
+  return output.requires_grad && (output.role == Role::Result || output.role == Role::MutatedInput);
+}
+
+/// `name`, or with a number after it if an input is called so already.
+std::string unused_name(const Graph& graph, const std::string& name) {
+  const auto taken = [&](const std::string& s) {
+    return std::ranges::any_of(graph.inputs(), [&](const ir::Input& i) { return i.name == s; });
+  };
+  if (!taken(name)) return name;
+  for (int n = 1;; ++n)
+    if (std::string numbered = fmt::format("{}_{}", name, n); !taken(numbered)) return numbered;
+}
+
+class Differentiator {
+ public:
+  explicit Differentiator(const Graph& source)
+      : source_(source), rewriter_(source), active_(find_active(source)), cotangents_(source) {}
+
+  Graph run() {
+    rewriter_.target().level = ir::Level::Joint;
+    rewriter_.copy_inputs();
+    const auto tangents = add_tangents();
+    for (size_t i = 0; i < source_.num_equations(); ++i) rewriter_.copy(source_.equation_id(i));
+    rewriter_.sink().is_backward = true;
+    for (const auto& [output, tangent] : tangents) accumulate(output, tangent);
+    for (size_t i = source_.num_equations(); i-- > 0;) differentiate(source_.equation_id(i));
+    rewriter_.copy_outputs();
+    add_gradients();
+    return ir::remove_dead_code(rewriter_.take());
+  }
+
+ private:
+  using Tangents = std::vector<std::pair<ValueId, ValueId>>;  // source's output, target's input
+
+  Tangents add_tangents() {
+    Tangents tangents;
+    for (size_t i = 0; i < source_.outputs().size(); ++i) {
+      const ir::Output& output = source_.outputs()[i];
+      if (!takes_tangent(output)) continue;
+      const ir::Type type = source_.type(output.value);
+      ir::Input input;
+      input.role = Role::Tangent;
+      input.name = unused_name(rewriter_.target(), "d_" + output.name);
+      input.strides = gradient_strides(type.sizes, output.strides);
+      input.target = static_cast<int>(i);
+      tangents.emplace_back(output.value, rewriter_.target().add_input(std::move(input), type));
+    }
+    return tangents;
+  }
+
+  /// Adds `gradient` to what has arrived at `v`, in the order of the sweep.
+  void accumulate(ValueId v, ValueId gradient) {
+    if (!active_[v]) return;
+    ValueId& sum = cotangents_[v];
+    sum = sum.valid() ? rewriter_.builder().add(sum, gradient) : gradient;
+  }
+
+  void differentiate(EquationId e) {
+    const auto arrived = [&](ValueId v) { return cotangents_[v].valid(); };
+    if (std::ranges::none_of(source_.results(e), arrived)) return;
+    rewriter_.at(e);
+    rewriter_.sink().is_backward = true;
+    rewriter_.sink().grad_enabled = true;
+    const bool own_gradient = vjp_rule(source_.op(e)).kind == VjpRule::Kind::Subgraph;
+    own_gradient ? apply_backward_of(e) : apply_rule_of(e);
+  }
+
+  void apply_rule_of(EquationId e) {
+    const std::vector<ValueId> operands = rewriter_.operands(e);
+    const ValueId result = rewriter_[source_.result(e)];
+    // vector<bool> has no span.
+    const auto needs = std::make_unique<bool[]>(operands.size());
+    for (size_t i = 0; i < operands.size(); ++i) needs[i] = active_[source_.operands(e)[i]];
+    VjpContext context{rewriter_.builder(),
+                       source_.op(e),
+                       operands,
+                       {&result, 1},
+                       source_.attrs(e),
+                       cotangents_[source_.result(e)],
+                       {needs.get(), operands.size()}};
+    const Gradients gradients = apply_vjp(context);
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (gradients[i]) accumulate(source_.operands(e)[i], *gradients[i]);
+  }
+
+  void apply_backward_of(EquationId e) {
+    const Graph& backward = source_.subgraph(source_.attr<ir::SubgraphId>(e, ir::Attr::backward));
+    const bool is_hook = source_.op(e) == ir::Op::hook;
+    const std::vector<ValueId> arguments =
+        is_hook ? std::vector{cotangents_[source_.result(e)]} : backward_arguments(e, backward);
+    const auto gradients = ir::inline_graph(rewriter_.target(), backward, arguments, true);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const int operand = is_hook ? 0 : backward.outputs()[i].target;
+      accumulate(source_.operands(e)[operand], gradients[i]);
+    }
+  }
+
+  /// custom_function: the saved results, then a gradient for each of the others.
+  std::vector<ValueId> backward_arguments(EquationId e, const Graph& backward) {
+    const Graph& forward = source_.subgraph(source_.attr<ir::SubgraphId>(e, ir::Attr::forward));
+    const auto is_saved = [](const ir::Output& o) { return o.role == Role::Saved; };
+    int next_saved = static_cast<int>(std::ranges::find_if(forward.outputs(), is_saved) -
+                                      forward.outputs().begin());
+    std::vector<ValueId> arguments;
+    for (const ir::Input& input : backward.inputs())
+      arguments.push_back(input.role == Role::Saved ? rewriter_[source_.result(e, next_saved++)]
+                                                    : cotangent(source_.result(e, input.target)));
+    return arguments;
+  }
+
+  ValueId cotangent(ValueId v) {
+    const ValueId sum = cotangents_[v];
+    return sum.valid() ? sum : rewriter_.builder().zeros_like(rewriter_[v]);
+  }
+
+  void add_gradients() {
+    for (size_t i = 0; i < source_.inputs().size(); ++i) {
+      const ir::Input& input = source_.inputs()[i];
+      if (!cotangents_[input.value].valid()) continue;
+      ir::Output output;
+      output.value = cotangents_[input.value];
+      output.role = Role::Gradient;
+      output.name = "d_" + input.name;
+      output.strides = gradient_strides(source_.type(input.value).sizes, input.strides);
+      output.target = static_cast<int>(i);
+      rewriter_.target().add_output(std::move(output));
+    }
+  }
+
+  const Graph& source_;
+  ir::Rewriter rewriter_;
+  const ir::ValueMap<bool> active_;
+  ir::ValueMap<ValueId> cotangents_;  // the target's value; invalid: zero
+};
+
+bool is_differentiable(const Graph& graph) {
+  return std::ranges::any_of(graph.inputs(), &ir::Input::requires_grad) &&
+         std::ranges::any_of(graph.outputs(), takes_tangent);
+}
+
+}  // namespace
+
+Graph joint(const Graph& functional) {
+  TANDEM_CHECK(functional.level == ir::Level::Functional, "joint takes a functional graph");
+  if (is_differentiable(functional)) return Differentiator(ir::inline_calls(functional)).run();
+  Graph unchanged = functional;
+  unchanged.level = ir::Level::Joint;
+  return unchanged;
+}
+
+}  // namespace tandem::autodiff

@@ -1,0 +1,228 @@
+#include "bench/workloads.h"
+
+#include <cmath>
+#include <memory>
+
+namespace bench {
+namespace {
+
+namespace td = tandem;
+using td::Tensor;
+using Parameters = std::map<std::string, Tensor>;
+
+/// The tensors named p.*, requiring gradients, without the prefix.
+Parameters trained(const Data& data) {
+  Parameters p;
+  for (const auto& [name, tensor] : data)
+    if (name.starts_with("p.")) p.emplace(name.substr(2), tensor.requires_grad_());
+  return p;
+}
+
+std::vector<Tensor> values(const Parameters& p) {
+  std::vector<Tensor> out;
+  for (const auto& [name, tensor] : p) out.push_back(tensor);
+  return out;
+}
+
+double mean_abs(const Tensor& t) {
+  const td::NoGrad no_grad;
+  return td::mean(td::abs(t)).item();
+}
+
+/// Forward and backward of `fn(parameters, data)`; a tensor result is weighted by the tangent "g".
+template <class Fn>
+Workload gradients_of(Fn fn, const Data& data) {
+  struct State {
+    Parameters p;
+    Tensor out, tangent;
+  };
+  auto state = std::make_shared<State>();
+  state->p = trained(data);
+  if (data.contains("g")) state->tangent = data.at("g");
+  auto compiled = td::compile(fn, {.name = "forward"});
+  Workload w;
+  w.step = [state, compiled, data] {
+    for (const auto& [name, p] : state->p) p.set_grad({});
+    state->out = compiled(state->p, data);
+    state->out.backward(state->tangent);
+  };
+  w.check = [state] {
+    const td::NoGrad no_grad;
+    std::vector<double> numbers{state->tangent.defined()
+                                    ? td::mean(state->out * state->tangent).item()
+                                    : state->out.item()};
+    for (const auto& [name, p] : state->p) numbers.push_back(mean_abs(p.grad()));
+    return numbers;
+  };
+  return w;
+}
+
+/// A training step of `loss(parameters, data)` with an optimizer.
+template <class Loss, class MakeOptimizer>
+Workload training_of(Loss loss, const Data& data, MakeOptimizer make_optimizer) {
+  struct State {
+    Parameters p;
+    Tensor loss;
+  };
+  auto state = std::make_shared<State>();
+  state->p = trained(data);
+  auto optimizer = make_optimizer(values(state->p));
+  auto compiled = td::compile(loss, {.name = "loss"});
+  Workload w;
+  w.step = [state, compiled, optimizer, data] {
+    optimizer->zero_grad();
+    state->loss = compiled(state->p, data);
+    state->loss.backward();
+    optimizer->step();
+  };
+  w.check = [state] { return std::vector<double>{state->loss.item()}; };
+  return w;
+}
+
+std::shared_ptr<td::optim::Optimizer> make_sgd(std::vector<Tensor> p) {
+  return std::make_shared<td::optim::SGD>(std::move(p),
+                                          td::optim::SgdOptions{.lr = 0.01, .momentum = 0.9});
+}
+
+std::shared_ptr<td::optim::Optimizer> make_adamw(std::vector<Tensor> p) {
+  return std::make_shared<td::optim::AdamW>(
+      std::move(p),
+      td::optim::AdamWOptions{
+          .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01});
+}
+
+// --- the workloads
+
+Workload tiny(const Data& data) {
+  return gradients_of(
+      [](const Parameters& p, const Data&) {
+        Tensor x = p.at("x");
+        for (int i = 0; i < 5; ++i) x = td::tanh(x * p.at("w"));
+        return td::sum(x);
+      },
+      data);
+}
+
+Workload cos_chain(const Data& data) {
+  return gradients_of(
+      [](const Parameters& p, const Data&) {
+        Tensor x = p.at("x");
+        for (int i = 0; i < 10; ++i) x = td::cos(x);
+        return td::sum(x);
+      },
+      data);
+}
+
+Workload gelu_ln(const Data& data) {
+  return gradients_of(
+      [](const Parameters& p, const Data&) {
+        const Tensor h = td::gelu(p.at("x") + p.at("b"), "tanh") + p.at("r");
+        return td::layer_norm(h, {1024}, p.at("w"), p.at("c"), 1e-5);
+      },
+      data);
+}
+
+Workload softmax(const Data& data) {
+  return gradients_of(
+      [](const Parameters& p, const Data&) { return td::softmax(p.at("x") * 0.125, -1); }, data);
+}
+
+Workload xent(const Data& data) {
+  return gradients_of(
+      [](const Parameters& p, const Data& d) { return td::cross_entropy(p.at("x"), d.at("t")); },
+      data);
+}
+
+Workload mlp(const Data& data) {
+  return training_of(
+      [](const Parameters& p, const Data& d) {
+        Tensor x = d.at("x");
+        for (int i = 0; i < 3; ++i) {
+          x = td::matmul(x, p.at("w" + std::to_string(i))) + p.at("b" + std::to_string(i));
+          if (i < 2) x = td::relu(x);
+        }
+        return td::cross_entropy(x, d.at("t"));
+      },
+      data, make_sgd);
+}
+
+struct GptShape {
+  int64_t layers, heads;
+};
+
+Tensor linear(const Parameters& p, const Tensor& x, const std::string& name) {
+  return td::matmul(x, p.at(name + ".w")) + p.at(name + ".b");
+}
+
+Tensor norm(const Parameters& p, const Tensor& x, const std::string& name) {
+  return td::layer_norm(x, {x.size(-1)}, p.at(name + ".w"), p.at(name + ".b"), 1e-5);
+}
+
+Tensor attention(const Parameters& p, const Tensor& x, const std::string& block, int64_t heads) {
+  const td::Dim batch = x.size(0), time = x.size(1), channels = x.size(2);
+  const auto split = td::split(linear(p, x, block + ".qkv"), channels, 2);
+  const auto head = [&](const Tensor& t) {
+    return t.view({batch, time, heads, channels / heads}).transpose(1, 2);
+  };
+  const Tensor y =
+      td::scaled_dot_product_attention(head(split[0]), head(split[1]), head(split[2]), {}, true);
+  return linear(p, y.transpose(1, 2).reshape({batch, time, channels}), block + ".proj");
+}
+
+Tensor gpt_loss(const Parameters& p, const Data& d, GptShape shape) {
+  Tensor x = td::embedding(p.at("wte"), d.at("tokens")) + p.at("wpe");
+  for (int64_t i = 0; i < shape.layers; ++i) {
+    const std::string block = "h" + std::to_string(i);
+    x = x + attention(p, norm(p, x, block + ".ln1"), block, shape.heads);
+    x = x + linear(p, td::gelu(linear(p, norm(p, x, block + ".ln2"), block + ".fc"), "tanh"),
+                   block + ".fc2");
+  }
+  const Tensor logits = td::matmul(norm(p, x, "lnf"), p.at("wte").t());
+  return td::cross_entropy(logits.view({-1, logits.size(-1)}), d.at("targets").view({-1}));
+}
+
+Workload gpt(const Data& data, GptShape shape) {
+  return training_of([shape](const Parameters& p, const Data& d) { return gpt_loss(p, d, shape); },
+                     data, make_adamw);
+}
+
+Workload adamw(const Data& data) {
+  struct State {
+    Parameters p;
+    std::shared_ptr<td::optim::Optimizer> optimizer;
+  };
+  auto state = std::make_shared<State>();
+  state->p = trained(data);
+  for (const auto& [name, p] : state->p) p.set_grad(data.at("g." + name));
+  state->optimizer = make_adamw(values(state->p));
+  return {[state] { state->optimizer->step(); },
+          [state] { return std::vector<double>{mean_abs(state->p.at("w0"))}; }};
+}
+
+struct Row {
+  const char* name;
+  Workload (*make)(const Data&);
+};
+
+constexpr Row kWorkloads[] = {
+    {"tiny", tiny},
+    {"cos_chain", cos_chain},
+    {"gelu_ln", gelu_ln},
+    {"softmax", softmax},
+    {"xent", xent},
+    {"adamw", adamw},
+    {"mlp_small", mlp},
+    {"mlp_large", mlp},
+    {"nanogpt", [](const Data& d) { return gpt(d, {4, 4}); }},
+    {"gpt2", [](const Data& d) { return gpt(d, {12, 12}); }},
+};
+
+}  // namespace
+
+Workload build(const std::string& name, Data& data) {
+  for (const Row& row : kWorkloads)
+    if (row.name == name) return row.make(data);
+  throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);
+}
+
+}  // namespace bench

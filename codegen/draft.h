@@ -1,0 +1,29 @@
+// Drafts of steps: kernels and calls whose buffers are still values of the program.
+#ifndef TANDEM_CODEGEN_DRAFT_H
+#define TANDEM_CODEGEN_DRAFT_H
+
+#include <variant>
+#include <vector>
+
+#include "codegen/plan.h"
+
+namespace tandem::codegen {
+
+struct LaunchDraft {
+  Kernel kernel;
+  std::vector<int> values;  // of the program, one per kernel param
+  int64_t grain = 1;
+  std::vector<std::string> checks;  // as Launch::checks
+};
+
+struct ContractionDraft {
+  Contraction call;  // BufferRefs hold element offsets until the memory plan
+  int a = -1, b = -1, c = -1;
+  int64_t a_offset = 0, b_offset = 0;
+};
+
+using StepDraft = std::variant<LaunchDraft, ContractionDraft>;
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_DRAFT_H

@@ -1,0 +1,248 @@
+// What can be decided before a call is decided in the constructor; a call resolves pointers and
+// runs.
+#include "codegen/exec/plan_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "codegen/exec/arena.h"
+#include "codegen/exec/thread_pool.h"
+#include "ir/error.h"
+
+namespace tandem::exec {
+
+using codegen::BufferRef;
+using codegen::Contraction;
+using codegen::Instr;
+using codegen::Kernel;
+using codegen::KernelError;
+using codegen::Launch;
+
+namespace {
+
+constexpr size_t kLine = 128;  // scratch of two threads shares no pair of cache lines
+constexpr size_t kStackBytes = size_t{4} << 10;  // calls that need no more borrow no arena
+
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+MatmulSpec spec_of(const Contraction& c) {
+  return {c.batch,
+          c.m,
+          c.n,
+          c.k,
+          {c.a_batch, c.a_row, c.a_col},
+          {c.b_batch, c.b_row, c.b_col},
+          {c.c_batch, c.c_row, 1},
+          c.accumulate};
+}
+
+/// Throws what `error` of a launch means to the caller.
+[[noreturn]] void fail_launch(const Kernel& kernel, const Launch& launch,
+                              const KernelError& error) {
+  const auto check =
+      std::ranges::find(launch.checks, error.instruction, &codegen::Check::instruction);
+  const std::string& where = check != launch.checks.end() ? check->what : kernel.name;
+  if (error.extent <= 0) ir::fail(ir::Errc::Argument, where + ": integer division by zero");
+  ir::fail(ir::Errc::Index, where + ": index out of range; expected 0 <= index < " +
+                                std::to_string(error.extent) + ", got " +
+                                std::to_string(error.value));
+}
+
+/// One launch: what its workers share.
+struct Region {
+  codegen::KernelFunction function;
+  void* const* params;
+  uint8_t* scratch;
+  size_t scratch_bytes;  // for each worker
+  std::mutex mutex{};    // of what follows
+  int failed_worker = kMaxThreads;
+  KernelError error{};
+
+  /// Of several failures the one of the first units is kept, so it does not depend on the threads.
+  void record(int worker, const KernelError& e) {
+    const std::lock_guard guard(mutex);
+    if (worker < failed_worker) failed_worker = worker, error = e;
+  }
+
+  static void run_range(void* context, int64_t begin, int64_t end, int worker) {
+    auto& r = *static_cast<Region*>(context);
+    KernelError e;
+    if (r.function(r.params, begin, end, r.scratch + static_cast<size_t>(worker) * r.scratch_bytes,
+                   &e) != 0)
+      r.record(worker, e);
+  }
+};
+
+}  // namespace
+
+/// Where the memory of one run lies.
+struct PlanRunner::Call {
+  void* const* inputs;
+  void* const* outputs;
+  uint8_t* arena;
+  uint8_t* scratch;
+  void** params;
+  int threads;
+
+  void* address(const BufferRef& ref) const {
+    if (ref.kind == BufferRef::Kind::Arena) return arena + ref.byte_offset;
+    void* const base = ref.kind == BufferRef::Kind::Input ? inputs[ref.index] : outputs[ref.index];
+    return static_cast<uint8_t*>(base) + ref.byte_offset;
+  }
+};
+
+PlanRunner::PlanRunner(codegen::Plan plan, PlanCode code)
+    : plan_(std::move(plan)), code_(std::move(code)) {
+  TANDEM_CHECK(code_.kernels.empty() || code_.kernels.size() == plan_.kernels.size(),
+               "plan " + plan_.name + ": one function per kernel");
+  for (const codegen::Step& step : plan_.steps) std::visit([this](const auto& s) { add(s); }, step);
+}
+
+BufferRef PlanRunner::resolve(const BufferRef& ref) const {
+  const auto index = static_cast<size_t>(ref.index);
+  switch (ref.kind) {
+    case BufferRef::Kind::Arena:
+      TANDEM_CHECK(ref.byte_offset >= 0 && ref.byte_offset <= plan_.arena_bytes,
+                   "plan " + plan_.name + ": arena offset");
+      return ref;
+    case BufferRef::Kind::Input:
+      TANDEM_CHECK(index < plan_.inputs.size(), "plan " + plan_.name + ": input number");
+      return ref;
+    case BufferRef::Kind::Output:
+      break;
+  }
+  TANDEM_CHECK(index < plan_.outputs.size(), "plan " + plan_.name + ": output number");
+  const codegen::PlanOutput& out = plan_.outputs[index];
+  TANDEM_CHECK(out.from_input < 0,
+               "plan " + plan_.name + ": a step touches an output that is an input");
+  return out.into_input < 0 ? ref
+                            : resolve({BufferRef::Kind::Input, out.into_input, ref.byte_offset});
+}
+
+void PlanRunner::add(const Launch& launch) {
+  const auto k = static_cast<size_t>(launch.kernel);
+  TANDEM_CHECK(k < plan_.kernels.size(), "plan " + plan_.name + ": kernel number");
+  const Kernel& kernel = plan_.kernels[k];
+  TANDEM_CHECK(launch.params.size() == kernel.params.size(),
+               "plan " + plan_.name + ": params of " + kernel.name);
+  steps_.push_back(
+      {code_.kernels.empty() ? nullptr : code_.kernels[k], &launch, nullptr, buffers_.size()});
+  for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
+  most_params_ = std::max(most_params_, launch.params.size());
+  kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
+}
+
+void PlanRunner::add(const Contraction& c) {
+  steps_.push_back({nullptr, nullptr, shared_matmul(spec_of(c)), buffers_.size()});
+  for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
+  matmul_scratch_ = std::max(matmul_scratch_, steps_.back().matmul->scratch_bytes());
+}
+
+void PlanRunner::launch(const Call& call, const Step& step) const {
+  const Launch& l = *step.launch;
+  for (size_t i = 0; i < l.params.size(); ++i)
+    call.params[i] = call.address(buffers_[step.first_buffer + i]);
+
+  const Kernel& kernel = plan_.kernels[static_cast<size_t>(l.kernel)];
+  if (!step.function) {
+    KernelError error;
+    if (interpret(kernel, call.params, 0, l.units, &error) != 0) fail_launch(kernel, l, error);
+    return;
+  }
+  Region region{.function = step.function,
+                .params = call.params,
+                .scratch = call.scratch,
+                .scratch_bytes = kernel_scratch_};
+  parallel_for(l.units, l.grain, Region::run_range, &region, call.threads);
+  if (region.failed_worker < kMaxThreads) fail_launch(kernel, l, region.error);
+}
+
+void PlanRunner::execute(const Call& call, const Step& step) const {
+  if (step.launch) return launch(call, step);
+  const BufferRef* refs = &buffers_[step.first_buffer];
+  step.matmul->run(static_cast<const float*>(call.address(refs[0])),
+                   static_cast<const float*>(call.address(refs[1])),
+                   static_cast<float*>(call.address(refs[2])), call.scratch);
+}
+
+void PlanRunner::run(void* const* inputs, void* const* outputs) const {
+  const int threads = num_threads();
+  const size_t arena_bytes = round_up(static_cast<size_t>(plan_.arena_bytes), kLine);
+  const size_t scratch_bytes =
+      std::max(round_up(matmul_scratch_, kLine), kernel_scratch_ * static_cast<size_t>(threads));
+  const size_t bytes = arena_bytes + scratch_bytes + most_params_ * sizeof(void*);
+
+  alignas(kLine) std::array<uint8_t, kStackBytes> stack;
+  const ArenaLease lease = bytes <= kStackBytes ? ArenaLease() : borrow_arena(bytes);
+  uint8_t* const memory = lease.data() ? lease.data() : stack.data();
+  const Call call{inputs,
+                  outputs,
+                  memory,
+                  memory + arena_bytes,
+                  reinterpret_cast<void**>(memory + arena_bytes + scratch_bytes),
+                  threads};
+  for (const Step& step : steps_) execute(call, step);
+}
+
+namespace {
+
+class PlanExecutable final : public ir::Executable {
+ public:
+  PlanExecutable(codegen::Plan plan, PlanCode code, CompileSeconds seconds)
+      : runner_(std::move(plan), std::move(code)), seconds_(seconds) {}
+
+  void run(std::span<const ir::BufferView> inputs,
+           std::span<const ir::BufferView> outputs) const override {
+    const codegen::Plan& plan = runner_.plan();
+    TANDEM_CHECK(inputs.size() == plan.inputs.size() && outputs.size() == plan.outputs.size(),
+                 "plan " + plan.name + ": number of buffers");
+    Pointers in(inputs), out(outputs);
+    runner_.run(in.data(), out.data());
+  }
+
+  int output_from_input(int output) const override {
+    return runner_.plan().outputs[static_cast<size_t>(output)].from_input;
+  }
+
+  ir::ExecutableReport report() const override {
+    const codegen::PlanReport& r = runner_.plan().report;
+    return {.kernels = r.kernels,
+            .distinct_kernels = r.distinct_kernels,
+            .library_calls = r.library_calls,
+            .generated_contractions = r.generated_contractions,
+            .arena_bytes = r.arena_bytes,
+            .lower_seconds = seconds_.lower,
+            .codegen_seconds = seconds_.codegen};
+  }
+
+ private:
+  /// The data pointers of some views, on the stack when they are few.
+  class Pointers {
+   public:
+    explicit Pointers(std::span<const ir::BufferView> views) {
+      if (views.size() > few_.size()) many_.resize(views.size());
+      std::transform(views.begin(), views.end(), data(),
+                     [](const ir::BufferView& v) { return v.data; });
+    }
+    void** data() { return many_.empty() ? few_.data() : many_.data(); }
+
+   private:
+    std::array<void*, 64> few_;
+    std::vector<void*> many_;
+  };
+
+  PlanRunner runner_;
+  CompileSeconds seconds_;
+};
+
+}  // namespace
+
+std::unique_ptr<ir::Executable> make_executable(codegen::Plan plan, PlanCode code,
+                                                CompileSeconds seconds) {
+  return std::make_unique<PlanExecutable>(std::move(plan), std::move(code), seconds);
+}
+
+}  // namespace tandem::exec

@@ -1,0 +1,73 @@
+// Runs a Plan: borrows an arena, launches its kernels on the pool, calls the library.
+#ifndef TANDEM_CODEGEN_EXEC_PLAN_RUNNER_H
+#define TANDEM_CODEGEN_EXEC_PLAN_RUNNER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codegen/exec/contraction.h"
+#include "codegen/plan.h"
+#include "ir/backend.h"
+
+namespace tandem::exec {
+
+/// The machine code of a plan's kernels.
+struct PlanCode {
+  std::vector<codegen::KernelFunction> kernels;  // one per Plan::kernels; a null one (or none at
+                                                 // all) runs in the kernel interpreter
+  std::shared_ptr<const void> owner;             // keeps the code mapped
+};
+
+class PlanRunner {
+ public:
+  /// Checks the plan's references (InternalError) and creates what its library calls need.
+  PlanRunner(codegen::Plan plan, PlanCode code);
+  PlanRunner(const PlanRunner&) = delete;  // steps_ points into plan_
+  PlanRunner& operator=(const PlanRunner&) = delete;
+
+  /// Runs the plan. `inputs` and `outputs` point to first elements, in the plan's order; those of
+  /// outputs with from_input or into_input are not read. Any number of threads may call at once.
+  /// Throws Error when an index is out of range or an integer is divided by zero (of several, the
+  /// one of the first unit), or when memory runs out.
+  void run(void* const* inputs, void* const* outputs) const;
+
+  const codegen::Plan& plan() const { return plan_; }
+
+ private:
+  struct Step {
+    codegen::KernelFunction function = nullptr;
+    const codegen::Launch* launch = nullptr;  // null for a library call
+    std::shared_ptr<const Matmul> matmul;
+    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B and C
+  };
+  struct Call;
+
+  codegen::BufferRef resolve(const codegen::BufferRef& ref) const;
+  void add(const codegen::Launch& launch);
+  void add(const codegen::Contraction& contraction);
+  void execute(const Call& call, const Step& step) const;
+  void launch(const Call& call, const Step& step) const;
+
+  codegen::Plan plan_;
+  PlanCode code_;
+  std::vector<Step> steps_;
+  std::vector<codegen::BufferRef> buffers_;  // of all steps
+  size_t most_params_ = 0;
+  size_t matmul_scratch_ = 0;  // bytes, the largest
+  size_t kernel_scratch_ = 0;  // bytes, the largest, for each thread
+};
+
+/// The plan as an executable for the runtime. `seconds` are the times of lowering and of code
+/// generation.
+struct CompileSeconds {
+  double lower = 0;
+  double codegen = 0;
+};
+std::unique_ptr<ir::Executable> make_executable(codegen::Plan plan, PlanCode code,
+                                                CompileSeconds seconds = {});
+
+}  // namespace tandem::exec
+
+#endif  // TANDEM_CODEGEN_EXEC_PLAN_RUNNER_H

@@ -1,0 +1,163 @@
+// Target machines (one per thread and target, reused), the pass list and code generation. The pass
+// list is short on purpose: kernels arrive as explicit vector code, so inlining, vectorisers and
+// unrolling have nothing to add.
+#include "codegen/jit/object.h"
+
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "codegen/jit/llvm.h"
+#include "ir/error.h"
+
+namespace tandem::jit {
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+constexpr const char* kBaseCpu = "x86-64";  // SSE2 only: all else comes from the feature string
+
+// Instruction costs and preferences only; never adds an instruction set.
+const char* tuning_cpu(const Target& target) {
+  if (target.has("amx-tile")) return "sapphirerapids";
+  if (target.has("avx512f")) return "znver4";
+  return target.has("avx2") ? "haswell" : kBaseCpu;
+}
+
+const llvm::Target& x86() {
+  static const llvm::Target* found = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    std::string error;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
+    TANDEM_CHECK(target, error);
+    return target;
+  }();
+  return *found;
+}
+
+llvm::TargetOptions target_options() {
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return options;
+}
+
+// LLVM only warns on stderr about a feature that it does not know.
+void check_features(const llvm::TargetMachine& machine, const std::string& features) {
+  llvm::SmallVector<llvm::StringRef> items;
+  llvm::StringRef(features).split(items, ',', -1, false);
+  const auto known = machine.getMCSubtargetInfo()->getAllProcessorFeatures();
+  for (const llvm::StringRef item : items) {
+    const bool found = item.size() > 1 && (item[0] == '+' || item[0] == '-') &&
+                       std::any_of(known.begin(), known.end(),
+                                   [&](const auto& f) { return item.drop_front() == f.Key; });
+    TANDEM_CHECK(found, "unknown CPU feature '" + item.str() + "'");
+  }
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
+  const auto create = [&](const std::string& features) {
+    return std::unique_ptr<llvm::TargetMachine>(
+        x86().createTargetMachine(kTriple, kBaseCpu, features, target_options(), llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+  };
+  check_features(*create(""), target.features);
+  return create(target.features);
+}
+
+// A target machine is not thread-safe and costs 0.2 ms to make: each thread keeps its last one.
+llvm::TargetMachine& machine_for(const Target& target) {
+  thread_local std::string features;
+  thread_local std::unique_ptr<llvm::TargetMachine> machine;
+  if (!machine || features != target.features) {
+    machine = make_machine(target);
+    features = target.features;
+  }
+  return *machine;
+}
+
+void set_attributes(llvm::Module& module, const Target& target) {
+  const std::string bits = std::to_string(8 * target.vector_bytes);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.setDoesNotThrow();
+    f.addFnAttr("target-cpu", kBaseCpu);
+    f.addFnAttr("tune-cpu", tuning_cpu(target));
+    f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", bits);
+    f.addFnAttr("min-legal-vector-width", bits);
+  }
+}
+
+void verify(const llvm::Module& module) {
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  TANDEM_CHECK(!llvm::verifyModule(module, &stream), "invalid LLVM IR: " + message);
+}
+
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  for (llvm::Function& f : module) {
+    if (!f.isDeclaration()) passes.run(f, functions);
+  }
+}
+
+std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFileType type) {
+  llvm::TargetMachine& machine = machine_for(target);
+  module.setTargetTriple(kTriple);
+  module.setDataLayout(machine.createDataLayout());
+  set_attributes(module, target);
+  verify(module);
+  run_passes(module, machine);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emission;
+  TANDEM_CHECK(!machine.addPassesToEmitFile(emission, stream, nullptr, type),
+               "LLVM cannot emit this file type");
+  emission.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+std::string compile_object(llvm::Module& module, const Target& target) {
+  return generate(module, target, llvm::CodeGenFileType::ObjectFile);
+}
+
+std::string compile_assembly(llvm::Module& module, const Target& target) {
+  return generate(module, target, llvm::CodeGenFileType::AssemblyFile);
+}
+
+}  // namespace tandem::jit

@@ -1,0 +1,134 @@
+#include "functionalize/aliases.h"
+
+#include <fmt/format.h>
+
+#include "ir/error.h"
+
+namespace tandem::functionalize {
+
+using ir::EquationId;
+using ir::ValueId;
+
+Aliases::Aliases(ir::Rewriter& rewriter, History& history)
+    : rewriter_(rewriter), history_(history), aliases_(rewriter.source()) {}
+
+const Aliases::Alias& Aliases::alias(ValueId traced) const {
+  const Alias& a = aliases_[traced];
+  TANDEM_CHECK(a.storage != kNoStorage, "a value was used before it was traced");
+  return a;
+}
+
+Aliases::Alias& Aliases::alias(ValueId traced) {
+  return const_cast<Alias&>(std::as_const(*this).alias(traced));
+}
+
+void Aliases::add_base(ValueId traced, ValueId value) {
+  Alias& a = aliases_[traced];
+  a.storage = static_cast<uint32_t>(storages_.size());
+  a.current = value;
+  storages_.emplace_back().base = traced;
+}
+
+void Aliases::add_view(ValueId traced, EquationId e) {
+  const ir::Graph& graph = rewriter_.source();
+  const bool detached = graph.op(e) == ir::Op::detach || !graph.equation(e).grad_enabled;
+  add_view(traced, graph.operand(e, 0), {graph.op(e), graph.attrs(e)}, e, detached);
+}
+
+void Aliases::add_input_view(ValueId traced, ValueId parent, std::vector<ir::AttrValue> attrs) {
+  input_views_.push_back(std::move(attrs));
+  add_view(traced, parent, {ir::Op::as_strided, input_views_.back()}, {}, false);
+}
+
+void Aliases::add_view(ValueId traced, ValueId parent, const View& view, EquationId e,
+                       bool detached) {
+  const ir::Graph& graph = rewriter_.source();
+  const Alias& from = alias(parent);
+  Alias& a = aliases_[traced];
+  a.storage = from.storage;
+  a.parent = parent;
+  a.view = view;
+  a.equation = e;
+  a.depth = from.depth + 1;
+  a.detached = detached;
+  a.hidden = from.hidden || detached;
+  a.repeats = from.repeats || repeats_elements(view, graph.type(parent), graph.type(traced));
+}
+
+bool Aliases::is_current(const Alias& a) const {
+  return a.current.valid() && a.generation == storages_[a.storage].generation;
+}
+
+void Aliases::set_current(Alias& a, ValueId value) {
+  a.current = value;
+  a.generation = storages_[a.storage].generation;
+}
+
+void Aliases::at(EquationId e) {
+  if (e.valid()) rewriter_.at(e);
+}
+
+ValueId Aliases::read(ValueId traced) {
+  Storage& storage = storages_[alias(traced).storage];
+  if (storage.newest.valid() && storage.newest != traced) fold(storage);
+  return regenerate(traced);
+}
+
+/// Replays the views from the nearest alias that is up to date.
+ValueId Aliases::regenerate(ValueId traced) {
+  std::vector<ValueId> stale;
+  for (ValueId v = traced; !is_current(alias(v)); v = alias(v).parent) stale.push_back(v);
+  for (size_t i = stale.size(); i-- > 0;) {
+    Alias& a = alias(stale[i]);
+    at(a.equation);
+    const ValueId shown = replay(rewriter_.builder(), a.view, alias(a.parent).current);
+    set_current(a, a.detached ? history_.detached(shown) : shown);
+  }
+  return alias(traced).current;
+}
+
+void Aliases::write(ValueId traced, ValueId value, EquationId e) {
+  const ir::Graph& graph = rewriter_.source();
+  Alias& a = alias(traced);
+  Storage& storage = storages_[a.storage];
+  if (a.repeats)
+    ir::fail(ir::Errc::Mutation,
+             fmt::format("{}_: cannot write through an expanded view; expected each element at a "
+                         "memory location of its own (clone it first), got {}",
+                         ir::name(graph.op(e)), ir::to_string(graph.type(traced))));
+  if (storage.newest.valid() && storage.newest != traced) fold(storage);
+  set_current(a, value);
+  storage.newest = traced;
+  storage.last_write = e;
+  ++storage.writes.count;
+  storage.writes.hidden &= a.hidden || !graph.equation(e).grad_enabled;
+}
+
+/// Carries the newest write up to the base; all aliases off that path become stale.
+void Aliases::fold(Storage& storage) {
+  const uint32_t next = storage.generation + 1;
+  ValueId v = storage.newest;
+  ValueId value = alias(v).current;
+  at(storage.last_write);
+  for (; alias(v).parent.valid(); v = alias(v).parent) {
+    const ValueId above = folded_into_parent(alias(v), value);
+    alias(v).current = value;
+    alias(v).generation = next;
+    value = above;
+  }
+  alias(v).current = value;
+  alias(v).generation = next;
+  storage.generation = next;
+  storage.newest = {};
+}
+
+ValueId Aliases::folded_into_parent(const Alias& child, ValueId value) {
+  const bool needs_old = keeps_rest(child.view.op) || child.detached;
+  const ValueId old = needs_old ? regenerate(child.parent) : ValueId();
+  const ir::Shape sizes = rewriter_.source().type(child.parent).sizes;
+  at(storages_[child.storage].last_write);
+  const ValueId above = invert(rewriter_.builder(), child.view, sizes, old, value);
+  return child.detached ? history_.hidden_write(old, above) : above;
+}
+
+}  // namespace tandem::functionalize

@@ -1,0 +1,95 @@
+// Which values of a Traced graph share memory, and what each of them holds at this point of the
+// program. A write is kept at the alias it went through until another alias of the same storage is
+// read; then it is folded into the storage's base by view inverses, and that alias replays its
+// views.
+#ifndef TANDEM_FUNCTIONALIZE_ALIASES_H
+#define TANDEM_FUNCTIONALIZE_ALIASES_H
+
+#include <deque>
+#include <vector>
+
+#include "functionalize/history.h"
+#include "functionalize/view_inverse.h"
+#include "ir/rewrite.h"
+
+namespace tandem::functionalize {
+
+class Aliases {
+ public:
+  Aliases(ir::Rewriter& rewriter, History& history);
+
+  /// `traced` has memory of its own, which holds `value`.
+  void add_base(ir::ValueId traced, ir::ValueId value);
+  /// `traced` is the result of the view equation `e`.
+  void add_view(ir::ValueId traced, ir::EquationId e);
+  /// `traced` is an input that is `view` of another input's storage.
+  void add_input_view(ir::ValueId traced, ir::ValueId parent,
+                      std::vector<ir::AttrValue> as_strided);
+
+  /// The target's value for what `traced` holds now. May emit equations, and so move
+  /// Rewriter::at.
+  ir::ValueId read(ir::ValueId traced);
+  /// `traced` holds `value` from now on; equation `e` wrote it.
+  void write(ir::ValueId traced, ir::ValueId value, ir::EquationId e);
+
+  // --- what the epilogue needs
+  struct Writes {
+    int count = 0;
+    bool hidden = true;  // all were invisible to autograd: under no_grad or through detach
+  };
+  ir::ValueId base(ir::ValueId traced) const { return storages_[alias(traced).storage].base; }
+  const Writes& writes(ir::ValueId traced) const { return storages_[alias(traced).storage].writes; }
+  /// What `traced` is directly a view of; invalid for a base.
+  ir::ValueId parent(ir::ValueId traced) const { return alias(traced).parent; }
+  /// How many views lie between `traced` and its base.
+  int depth(ir::ValueId traced) const { return alias(traced).depth; }
+  /// Whether a view on the way from the base shows an element several times.
+  bool repeats(ir::ValueId traced) const { return alias(traced).repeats; }
+  /// The view that leads from parent(traced) to `traced`.
+  const View& view(ir::ValueId traced) const { return alias(traced).view; }
+
+ private:
+  static constexpr uint32_t kNoStorage = ~uint32_t{0};
+
+  struct Alias {
+    uint32_t storage = kNoStorage;
+    uint32_t generation = 0;  // of the storage, when `current` was true
+    ir::ValueId current;      // in the target; invalid until first read
+    ir::ValueId parent;
+    View view;
+    ir::EquationId equation;  // that made the view
+    int depth = 0;
+    bool detached = false;  // the view cuts the history: detach, or made under no_grad
+    bool hidden = false;    // this or a view before it is detached
+    bool repeats = false;
+  };
+
+  struct Storage {
+    ir::ValueId base;
+    ir::ValueId newest;         // the alias with a write that base does not have yet
+    ir::EquationId last_write;  // by which equation
+    uint32_t generation = 0;
+    Writes writes;
+  };
+
+  const Alias& alias(ir::ValueId traced) const;
+  Alias& alias(ir::ValueId traced);
+  void add_view(ir::ValueId traced, ir::ValueId parent, const View& view, ir::EquationId e,
+                bool detached);
+  bool is_current(const Alias& a) const;
+  void set_current(Alias& a, ir::ValueId value);
+  ir::ValueId regenerate(ir::ValueId traced);
+  void fold(Storage& storage);
+  ir::ValueId folded_into_parent(const Alias& child, ir::ValueId value);
+  void at(ir::EquationId e);
+
+  ir::Rewriter& rewriter_;
+  History& history_;
+  ir::ValueMap<Alias> aliases_;  // by traced value
+  std::vector<Storage> storages_;
+  std::deque<std::vector<ir::AttrValue>> input_views_;  // deque: views refer to its elements
+};
+
+}  // namespace tandem::functionalize
+
+#endif  // TANDEM_FUNCTIONALIZE_ALIASES_H

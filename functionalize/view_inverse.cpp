@@ -1,0 +1,92 @@
+#include "functionalize/view_inverse.h"
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/strides.h"
+
+namespace tandem::functionalize {
+namespace {
+
+using ir::Attr;
+using ir::AttrValue;
+using ir::Dim;
+using ir::Op;
+using ir::ValueId;
+using Dims = std::vector<Dim>;
+
+struct InverseContext {
+  ir::Builder& b;
+  std::span<const AttrValue> attrs;
+  const ir::Shape& sizes;  // the parent's
+  ValueId parent, value;
+
+  ValueId scatter(Op op) const { return b.emit(op, {parent, value}, {attrs.begin(), attrs.end()}); }
+};
+using Inverse = ValueId (*)(const InverseContext&);
+
+// One inverse per View op, named inverse_OP.
+ValueId inverse_view(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+ValueId inverse_squeeze(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+// Reached only where nothing is repeated: dimensions of one element were added.
+ValueId inverse_expand(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+ValueId inverse_alias(const InverseContext& c) { return c.value; }
+ValueId inverse_detach(const InverseContext& c) { return c.value; }
+ValueId inverse_permute(const InverseContext& c) {
+  const auto& order = std::get<Dims>(c.attrs[0]);
+  Dims inverse(order.size());
+  for (size_t d = 0; d < order.size(); ++d)
+    inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+  return c.b.permute(c.value, inverse);
+}
+ValueId inverse_transpose(const InverseContext& c) {
+  return c.b.transpose(c.value, static_cast<int>(std::get<int64_t>(c.attrs[0])),
+                       static_cast<int>(std::get<int64_t>(c.attrs[1])));
+}
+ValueId inverse_slice(const InverseContext& c) { return c.scatter(Op::slice_scatter); }
+ValueId inverse_select(const InverseContext& c) { return c.scatter(Op::select_scatter); }
+ValueId inverse_diagonal(const InverseContext& c) { return c.scatter(Op::diagonal_scatter); }
+ValueId inverse_as_strided(const InverseContext& c) { return c.scatter(Op::as_strided_scatter); }
+
+// A View op without an inverse does not compile.
+#define ROW_View(name) inverse_##name
+#define ROW_Pointwise(name) nullptr
+#define ROW_Reduction(name) nullptr
+#define ROW_Contraction(name) nullptr
+#define ROW_Shape(name) nullptr
+#define ROW_Factory(name) nullptr
+#define ROW_Index(name) nullptr
+#define ROW_Random(name) nullptr
+#define ROW_Control(name) nullptr
+constexpr Inverse kInverses[] = {
+#define OP(name, class_, level, operands, attributes, shape, traits) ROW_##class_(name),
+#include "ir/ops.def"
+};
+
+}  // namespace
+
+ValueId replay(ir::Builder& b, const View& view, ValueId parent) {
+  const bool identity = view.op == Op::alias || view.op == Op::detach;
+  return identity ? parent : b.emit(view.op, {parent}, {view.attrs.begin(), view.attrs.end()});
+}
+
+bool keeps_rest(Op view) {
+  return view == Op::slice || view == Op::select || view == Op::diagonal || view == Op::as_strided;
+}
+
+ValueId invert(ir::Builder& b, const View& view, const ir::Shape& sizes, ValueId parent,
+               ValueId value) {
+  const Inverse inverse = kInverses[static_cast<size_t>(view.op)];
+  TANDEM_CHECK(inverse, std::string(ir::name(view.op)) + " is not a view");
+  return inverse({b, view.attrs, sizes, parent, value});
+}
+
+bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result) {
+  if (view.op == Op::as_strided)
+    return ir::self_overlaps(ir::Shape(std::get<Dims>(view.attrs[0])),
+                             ir::Shape(std::get<Dims>(view.attrs[1])));
+  return ir::numel(result.sizes) > ir::numel(parent.sizes);
+}
+
+}  // namespace tandem::functionalize

@@ -1,0 +1,35 @@
+// Views as functions, and their inverses: from a new value of what a view shows to a new value of
+// what it is a view of.
+#ifndef TANDEM_FUNCTIONALIZE_VIEW_INVERSE_H
+#define TANDEM_FUNCTIONALIZE_VIEW_INVERSE_H
+
+#include <span>
+
+#include "ir/builder.h"
+
+namespace tandem::functionalize {
+
+/// What one View op does to its operand. `attrs` belong to the Traced graph (or to the tracker).
+struct View {
+  ir::Op op = ir::Op::alias;
+  std::span<const ir::AttrValue> attrs;
+};
+
+/// What `view` shows of `parent`.
+ir::ValueId replay(ir::Builder& b, const View& view, ir::ValueId parent);
+
+/// Whether part of the parent lies outside the view, so that the inverse needs the parent's old
+/// value.
+bool keeps_rest(ir::Op view);
+
+/// `parent` with what `view` shows of it replaced by `value`. Where keeps_rest is false, only
+/// `sizes`, the parent's, are used and `parent` may be invalid.
+ir::ValueId invert(ir::Builder& b, const View& view, const ir::Shape& sizes, ir::ValueId parent,
+                   ir::ValueId value);
+
+/// Whether several elements of the view may be one element of the parent: it cannot be written.
+bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result);
+
+}  // namespace tandem::functionalize
+
+#endif  // TANDEM_FUNCTIONALIZE_VIEW_INVERSE_H

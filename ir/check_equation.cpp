@@ -1,0 +1,99 @@
+#include "ir/check_equation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/shape_rules.h"
+
+namespace tandem::ir {
+namespace {
+
+void check_arity(Op op, size_t count) {
+  const OpInfo& row = info(op);
+  const size_t least = static_cast<size_t>(row.min_operands), most = row.operands.size();
+  if (count >= least && (row.variadic || count <= most)) return;
+  const std::string expected = row.variadic    ? fmt::format("at least {}", least)
+                               : least == most ? fmt::format("{}", least)
+                                               : fmt::format("{} to {}", least, most);
+  fail(Errc::Graph,
+       fmt::format("{}: wrong number of operands; expected {}, got {}", row.name, expected, count));
+}
+
+/// AttrValue's alternatives stand in AttrType's order.
+void check_attrs(Op op, std::span<const AttrValue> attrs) {
+  const OpInfo& row = info(op);
+  if (attrs.size() != row.attrs.size())
+    fail(Errc::Graph, fmt::format("{}: wrong number of attributes; expected {}, got {}", row.name,
+                                  row.attrs.size(), attrs.size()));
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (attrs[i].index() != static_cast<size_t>(type_of(row.attrs[i])))
+      fail(Errc::Graph,
+           fmt::format("{}: attribute {} has the wrong type", row.name, name(row.attrs[i])));
+}
+
+/// A summation order is unset, or [lanes, block].
+void check_order(Op op, std::span<const AttrValue> attrs) {
+  if (!has_attr(op, Attr::order)) return;
+  const auto& order = std::get<std::vector<Dim>>(attrs[attr_index(op, Attr::order)]);
+  const bool set = order.size() == 2 && order[0] > 0 && order[1] > 0;
+  if (!order.empty() && !set)
+    fail(Errc::Graph,
+         fmt::format("{}: malformed order; expected [] or positive [lanes, block]", name(op)));
+}
+
+void check_result(Op op, const Type& got, const Type& expected, const char* what) {
+  if (got == expected) return;
+  fail(Errc::Graph, fmt::format("{}: wrong type of {}; expected {}, got {}", name(op), what,
+                                to_string(expected), to_string(got)));
+}
+
+void check_in_place(Op op, size_t results) {
+  if (!info(op).in_place) fail(Errc::Graph, fmt::format("{}: has no in-place form", name(op)));
+  if (results > 0)
+    fail(Errc::Graph, fmt::format("{}_: an in-place equation has no results", name(op)));
+}
+
+/// call and custom_function take their types from subgraphs; hook is an identity.
+void check_control(Op op, std::span<const Type> operands, std::span<const Type> results) {
+  if (info(op).variadic) return;
+  if (results.size() != 1) fail(Errc::Graph, fmt::format("{}: expected one result", name(op)));
+  check_result(op, results[0], operands[0], "the result");
+}
+
+}  // namespace
+
+void check_type(const Type& type) {
+  for (Dim size : type.sizes)
+    if (size < 0) fail(Errc::Graph, fmt::format("negative size in {}", to_string(type)));
+  size_in_bytes(type);
+  contiguous_strides(type.sizes);
+}
+
+void check_equation(Op op, bool in_place, std::span<const Type> operands,
+                    std::span<const AttrValue> attrs, std::span<const Type> results) {
+  check_arity(op, operands.size());
+  check_attrs(op, attrs);
+  check_order(op, attrs);
+  std::ranges::for_each(results, check_type);
+  if (in_place) check_in_place(op, results.size());
+  if (info(op).cls == OpClass::Control) return check_control(op, operands, results);
+  if (std::ranges::any_of(operands, &Type::is_token))
+    fail(Errc::Graph, fmt::format("{}: takes no token", name(op)));
+  const Type inferred = infer_type(op, operands, attrs);
+  if (in_place) return check_result(op, operands[0], inferred, "the written operand");
+  if (results.size() != 1)
+    fail(Errc::Graph,
+         fmt::format("{}: wrong number of results; expected 1, got {}", name(op), results.size()));
+  check_result(op, results[0], inferred, "the result");
+}
+
+Type check_view_step(Op op, const Type& operand, std::span<const AttrValue> attrs) {
+  if (!is_view(op))
+    fail(Errc::Graph, fmt::format("{}: not a view; a chain is made of views", name(op)));
+  check_attrs(op, attrs);
+  return infer_type(op, {&operand, 1}, attrs);
+}
+
+}  // namespace tandem::ir

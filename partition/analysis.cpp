@@ -1,0 +1,117 @@
+#include "partition/analysis.h"
+
+#include <algorithm>
+
+namespace tandem::partition {
+
+using ir::Equation;
+using ir::EquationId;
+using ir::Graph;
+using ir::ValueId;
+
+namespace {
+
+/// `v` stands among `operands` before position `end`.
+bool occurs_before(std::span<const ValueId> operands, size_t end, ValueId v) {
+  return std::ranges::find(operands.first(end), v) !=
+         operands.begin() + static_cast<ptrdiff_t>(end);
+}
+
+template <class F>
+void for_each_use(const Graph& graph, F use) {
+  for (size_t i = 0; i < graph.num_equations(); ++i) {
+    const auto operands = graph.operands(graph.equation_id(i));
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (!occurs_before(operands, k, operands[k])) use(operands[k], graph.equation_id(i));
+  }
+}
+
+/// Marks everything that marked values are computed from.
+void mark_ancestors(const Graph& graph, ir::ValueMap<bool>& marked) {
+  for (size_t i = graph.num_equations(); i-- > 0;) {
+    const EquationId e = graph.equation_id(i);
+    const auto is_marked = [&](ValueId v) { return bool{marked[v]}; };
+    if (!std::ranges::any_of(graph.results(e), is_marked)) continue;
+    for (ValueId v : graph.operands(e)) marked[v] = true;
+  }
+}
+
+/// Marks everything that is computed from marked values.
+void mark_descendants(const Graph& graph, ir::ValueMap<bool>& marked) {
+  for (const Equation& e : graph.equations()) {
+    const auto is_marked = [&](ValueId v) { return bool{marked[v]}; };
+    if (!std::ranges::any_of(graph.operands(e), is_marked)) continue;
+    for (ValueId v : graph.results(e)) marked[v] = true;
+  }
+}
+
+/// Gradients that the program itself writes to `.grad` belong to forward; so does everything if no
+/// tangent arrives.
+std::vector<bool> outputs_of_backward(const Graph& core) {
+  std::vector<bool> out(core.outputs().size());
+  if (std::ranges::none_of(core.inputs(), is_tangent)) return out;
+  for (size_t i = 0; i < out.size(); ++i) out[i] = core.outputs()[i].role == ir::Role::Gradient;
+  for (const ir::GradWrite& write : core.epilogue.grads)
+    if (write.output >= 0) out[static_cast<size_t>(write.output)] = false;
+  return out;
+}
+
+}  // namespace
+
+Users::Users(const Graph& graph) : first_(graph.num_values() + 1) {
+  for_each_use(graph, [&](ValueId v, EquationId) { ++first_[v.index + 1]; });
+  for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+  users_.resize(first_.back());
+  std::vector<uint32_t> next = first_;
+  for_each_use(graph, [&](ValueId v, EquationId e) { users_[next[v.index]++] = e; });
+}
+
+Analysis::Analysis(const Graph& core)
+    : graph(core),
+      users(core),
+      input(core, -1),
+      of_backward(outputs_of_backward(core)),
+      forward(core),
+      needs_tangent(core),
+      backward(core),
+      gradient(core) {
+  for (size_t i = 0; i < core.inputs().size(); ++i) {
+    input[core.inputs()[i].value] = static_cast<int>(i);
+    if (is_tangent(core.inputs()[i])) needs_tangent[core.inputs()[i].value] = true;
+  }
+  for (size_t i = 0; i < core.outputs().size(); ++i)
+    (of_backward[i] ? gradient : forward)[core.outputs()[i].value] = true;
+  backward = gradient;
+  mark_ancestors(core, forward);
+  mark_ancestors(core, backward);
+  mark_descendants(core, needs_tangent);
+}
+
+bool Analysis::has_effects(EquationId e) const {
+  const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
+  return std::ranges::any_of(graph.operands(e), is_token) ||
+         std::ranges::any_of(graph.results(e), is_token);
+}
+
+int64_t Analysis::saved_bytes(ValueId v) const {
+  return is_primal(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
+}
+
+bool Analysis::is_free_view(ValueId v) const {
+  if (!is(v, ir::OpClass::View)) return false;
+  const ValueId shown = graph.operand(producer(v), 0);
+  return size_in_bytes(graph.type(v)) >= size_in_bytes(graph.type(shown));
+}
+
+ValueId Analysis::base(ValueId v) const {
+  while (is_free_view(v)) v = graph.operand(producer(v), 0);
+  return v;
+}
+
+std::vector<ValueId> Analysis::all_values() const {
+  std::vector<ValueId> values;
+  for (uint32_t i = 0; i < graph.num_values(); ++i) values.push_back({i});
+  return values;
+}
+
+}  // namespace tandem::partition

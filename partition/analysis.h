@@ -1,0 +1,62 @@
+// What the partitioners know of a Core joint graph: which values the forward half needs, which
+// depend on a tangent, which backward needs, and who uses what.
+#ifndef TANDEM_PARTITION_ANALYSIS_H
+#define TANDEM_PARTITION_ANALYSIS_H
+
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tandem::partition {
+
+/// The equations that use each value, in order, each once.
+class Users {
+ public:
+  explicit Users(const ir::Graph& graph);
+  std::span<const ir::EquationId> operator[](ir::ValueId v) const {
+    return {users_.data() + first_[v.index], users_.data() + first_[v.index + 1]};
+  }
+
+ private:
+  std::vector<uint32_t> first_;
+  std::vector<ir::EquationId> users_;
+};
+
+struct Analysis {
+  explicit Analysis(const ir::Graph& core);
+
+  const ir::Graph& graph;
+  Users users;
+  ir::ValueMap<int> input;           // the index of a graph input, or -1
+  std::vector<bool> of_backward;     // by output: a gradient that backward returns
+  ir::ValueMap<bool> forward;        // some other output needs it
+  ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
+  ir::ValueMap<bool> backward;       // some gradient needs it
+  ir::ValueMap<bool> gradient;       // is an output of backward
+
+  ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
+  /// A graph input that is no tangent: it lives anyway, so saving it costs no memory.
+  bool is_primal(ir::ValueId v) const { return input[v] >= 0 && !needs_tangent[v]; }
+  ir::OpClass cls(ir::EquationId e) const { return ir::info(graph.op(e)).cls; }
+  /// Defined by an op of class `cls`.
+  bool is(ir::ValueId v, ir::OpClass cls) const {
+    return producer(v).valid() && this->cls(producer(v)) == cls;
+  }
+  /// Takes or returns a token: must run once, where it stands.
+  bool has_effects(ir::EquationId e) const;
+  /// Bytes of memory for `v`: 0 for inputs.
+  int64_t saved_bytes(ir::ValueId v) const;
+  /// The value whose storage a chain of views of at least its own size shows: saving `v` is saving
+  /// that.
+  ir::ValueId base(ir::ValueId v) const;
+  /// A view that is no smaller than what it shows: saved only as its base.
+  bool is_free_view(ir::ValueId v) const;
+  std::vector<ir::ValueId> all_values() const;
+};
+
+inline bool is_tangent(const ir::Input& input) { return input.role == ir::Role::Tangent; }
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_ANALYSIS_H

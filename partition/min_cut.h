@@ -1,0 +1,40 @@
+// Minimum cut of a flow network given as plain arrays; the only user of Boost.Graph.
+#ifndef TANDEM_PARTITION_MIN_CUT_H
+#define TANDEM_PARTITION_MIN_CUT_H
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace tandem::partition {
+
+/// A capacity that no cut can pay.
+inline constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
+
+struct FlowEdge {
+  int from = 0, to = 0;
+  int64_t capacity = 0;
+};
+
+/// Nodes are [0, nodes). The sum of the finite capacities must fit into int64.
+struct FlowNetwork {
+  int nodes = 0, source = 0, sink = 0;
+  std::vector<FlowEdge> edges;
+};
+
+struct Cut {
+  /// The nodes that can still reach the sink when a maximum flow runs: of all minimum cuts, the one
+  /// nearest the sink. It is unique, whatever algorithm finds the flow.
+  std::vector<bool> sink_side;
+  int64_t value = 0;
+};
+
+Cut min_cut(const FlowNetwork& network);
+
+/// The nodes of a path from source to sink along infinite edges, or nothing: then a finite cut
+/// exists.
+std::vector<int> infinite_path(const FlowNetwork& network);
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_MIN_CUT_H

@@ -1,0 +1,267 @@
+// Splitting a joint graph at a given set of saved values. Each half is a copy of the equations that
+// it needs; backward emits what it recomputes just before the first use.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/error.h"
+#include "ir/rewrite.h"
+#include "partition/network.h"
+#include "partition/partition.h"
+
+namespace tandem::partition {
+namespace {
+
+using ir::EquationId;
+using ir::Graph;
+using ir::Input;
+using ir::Output;
+using ir::Role;
+using ir::ValueId;
+
+/// Where inputs and outputs of the joint graph went in a half; -1: not there.
+using Positions = std::vector<int>;
+
+std::vector<ValueId> in_graph_order(std::span<const ValueId> values) {
+  std::vector<ValueId> out(values.begin(), values.end());
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
+void require_computable_in_forward(const Analysis& a, std::span<const ValueId> saved) {
+  for (ValueId v : saved)
+    if (a.needs_tangent[v])
+      ir::fail(ir::Errc::Partition,
+               fmt::format("split: saved value {} depends on a tangent; expected a value that "
+                           "forward can compute",
+                           value_name(a.graph, v)));
+}
+
+/// Names that are unique within one half, from the joint graph's.
+class Names {
+ public:
+  std::string unique(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+    return name;
+  }
+
+ private:
+  std::unordered_set<std::string> taken_;
+};
+
+ir::Strides strides_of(const Analysis& a, ValueId v) {
+  return a.is_primal(v) ? a.graph.inputs()[static_cast<size_t>(a.input[v])].strides
+                        : ir::contiguous_strides(a.graph.type(v).sizes);
+}
+
+/// Copies equations from the joint graph into one half.
+class Half {
+ public:
+  Half(const Analysis& analysis, std::string_view suffix, ir::Level level)
+      : a_(analysis), rewriter_(analysis.graph), done_(analysis.graph.num_equations()) {
+    target().name = fmt::format("{}_{}", a_.graph.name, suffix);
+    target().level = level;
+  }
+
+  Graph& target() { return rewriter_.target(); }
+
+  void add_input(Input input, ValueId v) {
+    input.name = names_.unique(input.name);
+    rewriter_.set(v, target().add_input(std::move(input), a_.graph.type(v)));
+  }
+
+  void add_output(Output output) {
+    output.value = rewriter_[output.value];
+    output.name = names_.unique(output.name);
+    target().add_output(std::move(output));
+  }
+
+  /// Emits what `v` is computed from and is not there yet, in the joint graph's order.
+  void compute(ValueId v) {
+    std::vector<EquationId> missing;
+    require(v, missing);
+    for (size_t i = 0; i < missing.size(); ++i)
+      for (ValueId operand : a_.graph.operands(missing[i])) require(operand, missing);
+    std::ranges::sort(missing);
+    for (EquationId e : missing) copy(e);
+  }
+
+  Graph take() { return ir::remove_dead_code(rewriter_.take()); }
+
+ private:
+  void require(ValueId v, std::vector<EquationId>& missing) {
+    if (rewriter_.has(v)) return;
+    const EquationId e = a_.producer(v);
+    if (!e.valid())
+      ir::fail(ir::Errc::Partition,
+               fmt::format("split: backward needs input {}, which is not saved; expected it or "
+                           "what is computed from it among the saved values",
+                           value_name(a_.graph, v)));
+    if (done_[e.index]) return;
+    done_[e.index] = true;
+    missing.push_back(e);
+  }
+
+  // A saved value of an equation with several results keeps the half's own copy.
+  void copy(EquationId e) {
+    const auto results = a_.graph.results(e);
+    std::vector<ValueId> before;
+    for (ValueId v : results) before.push_back(rewriter_.has(v) ? rewriter_[v] : ValueId{});
+    rewriter_.copy(e);
+    mark_half();
+    for (size_t i = 0; i < results.size(); ++i)
+      if (before[i].valid()) rewriter_.set(results[i], before[i]);
+  }
+
+  // Forward has no backward half: what it computes for backward is its own.
+  void mark_half() {
+    if (target().level != ir::Level::Forward) return;
+    target().equation(target().equation_id(target().num_equations() - 1)).is_backward = false;
+  }
+
+  const Analysis& a_;
+  ir::Rewriter rewriter_;
+  std::vector<bool> done_;
+  Names names_;
+};
+
+int moved(const Positions& positions, int index) {
+  if (index < 0) return index;
+  const int position = positions[static_cast<size_t>(index)];
+  TANDEM_CHECK(position >= 0, "forward's epilogue refers to a gradient or a tangent");
+  return position;
+}
+
+ir::Epilogue moved(ir::Epilogue epilogue, const Positions& inputs, const Positions& outputs) {
+  using Kind = ir::ResultSource::Kind;
+  for (auto& write : epilogue.writes) {
+    write.input = moved(inputs, write.input);
+    write.output = moved(outputs, write.output);
+  }
+  for (auto& result : epilogue.results) {
+    if (result.kind == Kind::Output) result.index = moved(outputs, result.index);
+    if (result.kind == Kind::Input || result.kind == Kind::ViewOfInput)
+      result.index = moved(inputs, result.index);
+  }
+  for (auto& grad : epilogue.grads) {
+    grad.input = moved(inputs, grad.input);
+    grad.output = moved(outputs, grad.output);
+  }
+  return epilogue;
+}
+
+/// Where forward's inputs (all but the tangents) and outputs stand.
+Positions forward_inputs(const Graph& core) {
+  Positions positions;
+  int next = 0;
+  for (const Input& input : core.inputs()) positions.push_back(is_tangent(input) ? -1 : next++);
+  return positions;
+}
+
+Positions forward_outputs(const Analysis& a) {
+  Positions positions;
+  int next = 0;
+  for (bool of_backward : a.of_backward) positions.push_back(of_backward ? -1 : next++);
+  return positions;
+}
+
+/// The joint graph's outputs that one half returns.
+std::vector<Output> outputs_of(const Analysis& a, bool backward) {
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < a.of_backward.size(); ++i)
+    if (a.of_backward[i] == backward) outputs.push_back(a.graph.outputs()[i]);
+  return outputs;
+}
+
+Output saved_output(const Analysis& a, ValueId v) {
+  return {v, Role::Saved, value_name(a.graph, v), false, strides_of(a, v), -1};
+}
+
+Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
+  const Graph& core = a.graph;
+  const Positions inputs = forward_inputs(core), outputs = forward_outputs(a);
+  Half half(a, "forward", ir::Level::Forward);
+  for (Input input : core.inputs()) {
+    if (is_tangent(input)) continue;
+    if (input.alias_of) input.alias_of->input = moved(inputs, input.alias_of->input);
+    half.add_input(input, input.value);
+  }
+  const std::vector<Output> results = outputs_of(a, false);
+  for (const Output& output : results) half.compute(output.value);
+  for (ValueId v : saved) half.compute(v);
+  for (Output output : results) {
+    output.target = moved(inputs, output.target);
+    half.add_output(std::move(output));
+  }
+  for (ValueId v : saved) half.add_output(saved_output(a, v));
+  half.target().epilogue = moved(core.epilogue, inputs, outputs);
+  return half.take();
+}
+
+// The equations that depend on a tangent keep their order; before each stands what it recomputes.
+Graph make_backward(const Analysis& a, std::span<const ValueId> saved) {
+  const Graph& core = a.graph;
+  const Positions outputs = forward_outputs(a);
+  Half half(a, "backward", ir::Level::Backward);
+  for (ValueId v : saved)
+    half.add_input({v, Role::Saved, value_name(core, v), false, strides_of(a, v), {}, -1}, v);
+  for (Input input : core.inputs()) {
+    if (!is_tangent(input)) continue;
+    input.target = moved(outputs, input.target);
+    half.add_input(input, input.value);
+  }
+  for (size_t i = 0; i < core.num_equations(); ++i) {
+    const ValueId result = core.result(core.equation_id(i));
+    if (a.needs_tangent[result] && a.backward[result]) half.compute(result);
+  }
+  for (Output output : outputs_of(a, true)) {
+    half.compute(output.value);
+    half.add_output(std::move(output));
+  }
+  return half.take();
+}
+
+// The contract: of joint (p, t) -> (o, g), forward is p -> (o, saved), backward (saved, t) -> g.
+
+template <class Items, class Keep>
+std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep) {
+  std::vector<ir::Type> types;
+  for (const auto& item : items)
+    if (keep(item)) types.push_back(graph.type(item.value));
+  return types;
+}
+
+void check_contract(const Analysis& a, const Graph& forward, const Graph& backward) {
+  const Graph& core = a.graph;
+  const auto all = [](const auto&) { return true; };
+  const auto saved = [](const auto& item) { return item.role == Role::Saved; };
+  const auto not_saved = [](const auto& item) { return item.role != Role::Saved; };
+  const auto primal = [](const Input& input) { return !is_tangent(input); };
+  TANDEM_CHECK(types_of(forward, forward.inputs(), all) == types_of(core, core.inputs(), primal));
+  TANDEM_CHECK(types_of(forward, forward.outputs(), not_saved) ==
+               types_of(core, outputs_of(a, false), all));
+  TANDEM_CHECK(types_of(forward, forward.outputs(), saved) ==
+               types_of(backward, backward.inputs(), saved));
+  TANDEM_CHECK(types_of(backward, backward.inputs(), not_saved) ==
+               types_of(core, core.inputs(), is_tangent));
+  TANDEM_CHECK(types_of(backward, backward.outputs(), all) ==
+               types_of(core, outputs_of(a, true), all));
+}
+
+}  // namespace
+
+ir::Partition split(const Graph& core, std::span<const ValueId> saved_values) {
+  const Analysis analysis(core);
+  const std::vector<ValueId> saved = in_graph_order(saved_values);
+  require_computable_in_forward(analysis, saved);
+  ir::Partition partition;
+  partition.forward = make_forward(analysis, saved);
+  partition.backward = make_backward(analysis, saved);
+  check_contract(analysis, partition.forward, partition.backward);
+  return partition;
+}
+
+}  // namespace tandem::partition

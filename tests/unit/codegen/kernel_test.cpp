@@ -1,0 +1,172 @@
+// Kernels written by hand: verifier, printer, hash, and the kernel interpreter.
+#include "codegen/kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+using ir::DType;
+using ir::Op;
+using Kind = Instr::Kind;
+
+/// Appends instructions to a kernel.
+struct Writer {
+  Kernel k;
+  int push(Instr i) { return k.code.push_back(std::move(i)), static_cast<int>(k.code.size()) - 1; }
+  int loop(Loop::Kind kind, int64_t extent, int clamp_loop = -1, int64_t total = 0) {
+    k.loops.push_back({kind, extent, clamp_loop, total});
+    return static_cast<int>(k.loops.size()) - 1;
+  }
+  void begin(int l) { push({.kind = Kind::LoopBegin, .loop = l}); }
+  void end(int l) { push({.kind = Kind::LoopEnd, .loop = l}); }
+  int load(int param, Affine a, bool local = false) {
+    const DType t = local ? k.locals[param].dtype : k.params[param].dtype;
+    return push({.kind = Kind::Load, .dtype = t, .access = {local, param, std::move(a), {}}});
+  }
+  void store(int param, Affine a, int value, bool local = false) {
+    const DType t = local ? k.locals[param].dtype : k.params[param].dtype;
+    push({.kind = Kind::Store,
+          .dtype = t,
+          .args = {value},
+          .access = {local, param, std::move(a), {}}});
+  }
+  int compute(Op op, std::vector<int> args, DType t = DType::F32) {
+    return push({.kind = Kind::Compute, .dtype = t, .op = op, .args = std::move(args)});
+  }
+};
+
+constexpr Param kRead{DType::F32, Param::Use::Read};
+constexpr Param kWrite{DType::F32, Param::Use::Write};
+
+/// y = softmax(x) over rows of 5, two rows a unit, 3 rows.
+Kernel softmax() {
+  Writer w;
+  w.k.name = "softmax";
+  w.k.params = {kRead, kWrite};
+  w.k.locals = {{DType::F32, 5}};
+  const int unit = w.loop(Loop::Kind::Unit, 2);
+  const int row = w.loop(Loop::Kind::Serial, 2, unit, 3);
+  const int a = w.loop(Loop::Kind::Vector, 5), b = w.loop(Loop::Kind::Vector, 5),
+            c = w.loop(Loop::Kind::Vector, 5);
+  w.k.accumulators = {{Combine::Max, DType::F32, a, 4, 0}, {Combine::Sum, DType::F32, b, 4, 0}};
+  const auto at = [&](int v) { return Affine{0, {{unit, 10}, {row, 5}, {v, 1}}}; };
+  w.begin(row);
+  w.begin(a);
+  const int x = w.load(0, at(a));
+  w.push({.kind = Kind::Accumulate, .accumulator = 0, .args = {x}});
+  w.end(a);
+  const int max = w.push({.kind = Kind::Reduced, .accumulator = 0});
+  w.begin(b);
+  const int e = w.compute(Op::exp, {w.compute(Op::sub, {w.load(0, at(b)), max})});
+  w.store(0, {0, {{b, 1}}}, e, true);
+  w.push({.kind = Kind::Accumulate, .accumulator = 1, .args = {e}});
+  w.end(b);
+  const int sum = w.push({.kind = Kind::Reduced, .accumulator = 1});
+  w.begin(c);
+  w.store(1, at(c), w.compute(Op::div, {w.load(0, {0, {{c, 1}}}, true), sum}));
+  w.end(c);
+  w.end(row);
+  return w.k;
+}
+
+TEST(Kernel, SoftmaxRuns) {
+  const Kernel k = softmax();
+  verify(k);
+  std::vector<float> x(15), y(15);
+  for (int i = 0; i < 15; ++i) x[i] = std::sin(static_cast<float>(i));
+  void* params[] = {x.data(), y.data()};
+  KernelError error;
+  ASSERT_EQ(interpret(k, params, 0, k.units(), &error), 0);
+  for (int r = 0; r < 3; ++r) {
+    double sum = 0;
+    for (int c = 0; c < 5; ++c) sum += std::exp(x[5 * r + c]);
+    for (int c = 0; c < 5; ++c) EXPECT_NEAR(y[5 * r + c], std::exp(x[5 * r + c]) / sum, 1e-6);
+  }
+}
+
+TEST(Kernel, UnitsAndScratch) {
+  EXPECT_EQ(softmax().units(), 2);
+  EXPECT_EQ(scratch_bytes(softmax()), 64u);
+}
+
+TEST(Kernel, EqualityIgnoresNames) {
+  Kernel a = softmax(), b = softmax();
+  b.name = "other";
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(hash(a), hash(b));
+  b.code[4].dtype = DType::F64;
+  EXPECT_FALSE(a == b);
+  EXPECT_NE(hash(a), hash(b));
+}
+
+TEST(Kernel, Prints) {
+  const std::string text = print(softmax());
+  EXPECT_NE(text.find("kernel softmax(p0 read f32, p1 write f32)"), std::string::npos) << text;
+  EXPECT_NE(text.find("serial i1 < 2 and < 3 - 2 * i0 {"), std::string::npos) << text;
+  EXPECT_NE(text.find("load p0[10 * i0 + 5 * i1 + i2]"), std::string::npos) << text;
+}
+
+TEST(Kernel, VerifierRefuses) {
+  Kernel open = softmax();
+  open.code.pop_back();
+  EXPECT_THROW(verify(open), ir::InternalError);
+  Kernel undefined = softmax();
+  undefined.code.back().kind = Kind::Compute;
+  undefined.code.back().args = {2};  // a value of a loop that is closed
+  EXPECT_THROW(verify(undefined), ir::InternalError);
+  Kernel read_only = softmax();
+  read_only.params[1].use = Param::Use::Read;
+  EXPECT_THROW(verify(read_only), ir::InternalError);
+}
+
+TEST(Kernel, IndexOutOfRangeStops) {
+  Writer w;
+  w.k.params = {kRead, {DType::I64, Param::Use::Read}, kWrite};
+  const int v = w.loop(Loop::Kind::Vector, 3);
+  w.begin(v);
+  const int index = w.load(1, {0, {{v, 1}}});
+  const int x =
+      w.push({.kind = Kind::Load, .dtype = DType::F32, .access = {false, 0, {}, {{index, 1, 4}}}});
+  w.store(2, {0, {{v, 1}}}, x);
+  w.end(v);
+  verify(w.k);
+  float table[] = {1, 2, 3, 4}, out[3] = {};
+  int64_t indices[] = {3, 4, 0};
+  void* params[] = {table, indices, out};
+  KernelError error;
+  EXPECT_EQ(interpret(w.k, params, 0, 1, &error), 1);
+  EXPECT_EQ(error.instruction, x);
+  EXPECT_EQ(error.value, 4);
+  EXPECT_EQ(error.extent, 4);
+}
+
+TEST(Kernel, DotOverSerialLoop) {
+  Writer w;
+  w.k.params = {{DType::I64, Param::Use::Read},
+                {DType::I64, Param::Use::Read},
+                {DType::I64, Param::Use::Write}};
+  const int v = w.loop(Loop::Kind::Vector, 2), s = w.loop(Loop::Kind::Serial, 3);
+  w.k.accumulators = {{Combine::Dot, DType::I64, s, 1, 0}};
+  w.begin(v);
+  w.begin(s);
+  const int a = w.load(0, {0, {{s, 1}}}), b = w.load(1, {0, {{v, 1}, {s, 2}}});
+  w.push({.kind = Kind::Accumulate, .accumulator = 0, .args = {a, b}});
+  w.end(s);
+  w.store(2, {0, {{v, 1}}}, w.push({.kind = Kind::Reduced, .dtype = DType::I64, .accumulator = 0}));
+  w.end(v);
+  verify(w.k);
+  int64_t x[] = {1, 2, 3}, m[] = {1, 2, 3, 4, 5, 6}, y[2] = {};
+  void* params[] = {x, m, y};
+  KernelError error;
+  ASSERT_EQ(interpret(w.k, params, 0, 1, &error), 0);
+  EXPECT_EQ(y[0], 22);
+  EXPECT_EQ(y[1], 28);
+}
+
+}  // namespace
+}  // namespace tandem::codegen
