@@ -25,8 +25,7 @@ struct Cluster {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& p)
-      : p_(p), parent_(p.nodes.size()), readers_(p.values.size()) {
+  explicit Fuser(const Program& p) : p_(p), parent_(p.nodes.size()), readers_(p.values.size()) {
     clusters_.reserve(p.nodes.size());
   }
 
@@ -226,8 +225,7 @@ class Fuser {
       out.push_back({at(c).nodes, at(c).domain});
       resolve(at(c).after, c);
       for (int down : at(c).after)
-        if (--waiting[static_cast<size_t>(down)] == 0)
-          ready.push({at(down).nodes.back(), down});
+        if (--waiting[static_cast<size_t>(down)] == 0) ready.push({at(down).nodes.back(), down});
     }
     return out;
   }
