@@ -35,17 +35,14 @@ class KernelWriter {
   void store(int value, Affine index, int stored);
   /// The same at a position that comes from data; `check`: what one out of range is reported as.
   int load_at(int value, Affine index, Access::Indirect at, const std::string& check);
-  void store_at(int value, Affine index, Access::Indirect at, int stored,
-                const std::string& check);
+  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check);
   int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);
   /// first + index * increment in the dtype of the Iota value.
   int iota(const Value& value, Affine index);
 
-  ir::DType dtype(int value) const {
-    return program_.values[static_cast<size_t>(value)].dtype;
-  }
+  ir::DType dtype(int value) const { return program_.values[static_cast<size_t>(value)].dtype; }
   const Program& program() const { return program_; }
 
   /// The finished draft.

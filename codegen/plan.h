@@ -27,8 +27,8 @@ struct Launch {
   int64_t units = 0;
   int64_t grain = 1;                // fewest units that are worth a thread
   std::vector<BufferRef> params;    // one per kernel param
-  std::vector<std::string> checks;  // what the instructions that can fail are, in code order: the op
-                                    // and the user's source line if known
+  std::vector<std::string> checks;  // what the instructions that can fail are, in code order: the
+                                    // op and the user's source line if known
 };
 
 /// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row

@@ -1,5 +1,5 @@
-// Runs a Plan without generated code: kernels by their interpreter, contractions by plain loops. The
-// oracle that lowering is tested with. Header only, so that any test can use it.
+// Runs a Plan without generated code: kernels by their interpreter, contractions by plain loops.
+// The oracle that lowering is tested with. Header only, so that any test can use it.
 #ifndef TANDEM_TESTS_SUPPORT_PLAN_INTERPRETER_H
 #define TANDEM_TESTS_SUPPORT_PLAN_INTERPRETER_H
 
@@ -84,10 +84,9 @@ class PlanInterpreter {
  private:
   void* address(const codegen::BufferRef& r) {
     using Kind = codegen::BufferRef::Kind;
-    auto* base = r.kind == Kind::Arena ? static_cast<void*>(arena_.data())
-                 : r.kind == Kind::Input
-                     ? inputs_[static_cast<size_t>(r.index)].first()
-                     : outputs_[static_cast<size_t>(r.index)].first();
+    auto* base = r.kind == Kind::Arena   ? static_cast<void*>(arena_.data())
+                 : r.kind == Kind::Input ? inputs_[static_cast<size_t>(r.index)].first()
+                                         : outputs_[static_cast<size_t>(r.index)].first();
     return static_cast<std::byte*>(base) + r.byte_offset;
   }
 

@@ -55,8 +55,7 @@ class TestGraph {
       if (!ir::has_attr(graph_.op(e), ir::Attr::order)) continue;
       const auto run = ir::reduction_run(graph_.type(graph_.operand(e, 0)).sizes,
                                          graph_.attr<std::vector<ir::Dim>>(e, ir::Attr::dims));
-      graph_.set_attr(e, ir::Attr::order,
-                      std::vector<ir::Dim>{run.inner == 1 ? lanes : 1, block});
+      graph_.set_attr(e, ir::Attr::order, std::vector<ir::Dim>{run.inner == 1 ? lanes : 1, block});
     }
     return graph_;
   }
