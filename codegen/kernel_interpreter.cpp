@@ -1,5 +1,7 @@
 // Runs a kernel one element at a time. Slow and obvious: the oracle for the emitter.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
