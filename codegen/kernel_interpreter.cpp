@@ -1,6 +1,5 @@
 // Runs a kernel one element at a time. Slow and obvious: the oracle for the emitter.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -75,11 +74,16 @@ Cell highest(DType dtype) {
 
 Entry identity(const Accumulator& acc) {
   switch (acc.combine) {
-    case Combine::Prod: return {{1, 1}};
-    case Combine::All: return {{0, 1}};
-    case Combine::Max: return {lowest(acc.dtype)};
-    case Combine::Min: return {highest(acc.dtype)};
-    default: return {};
+    case Combine::Prod:
+      return {{1, 1}};
+    case Combine::All:
+      return {{0, 1}};
+    case Combine::Max:
+      return {lowest(acc.dtype)};
+    case Combine::Min:
+      return {highest(acc.dtype)};
+    default:
+      return {};
   }
 }
 
@@ -252,21 +256,26 @@ class Interpreter {
         value = ir::is_floating(i.dtype) ? Cell{n.to_double(), 0} : Cell{0, n.to_int()};
         return true;
       }
-      case Kind::Index: return value = {0, at(i.affine)}, true;
+      case Kind::Index:
+        return value = {0, at(i.affine)}, true;
       case Kind::Load:
         if (!address(at_code, base, index)) return false;
         return value = load(base, index, i.dtype), true;
       case Kind::Store:
         if (!address(at_code, base, index)) return false;
         return store(base, index, i.dtype, arg(i, 0)), true;
-      case Kind::Compute: return compute_step(at_code);
+      case Kind::Compute:
+        return compute_step(at_code);
       case Kind::RandomBits:
         value = {0, random_word(i.dtype, arg(i, 0), arg(i, 1), i.number.to_int(), at(i.affine))};
         return true;
-      case Kind::Accumulate: return accumulate(i), true;
-      case Kind::Reduced: return value = reduced(i), true;
+      case Kind::Accumulate:
+        return accumulate(i), true;
+      case Kind::Reduced:
+        return value = reduced(i), true;
       case Kind::LoopBegin:
-      case Kind::LoopEnd: return true;
+      case Kind::LoopEnd:
+        return true;
     }
     return true;
   }

@@ -42,6 +42,7 @@ class FunctionCache {
       std::make_shared<Variants>();  // most recently compiled first
   std::recursive_mutex compile_mutex_;
   int compiled_ = 0;
+  std::atomic<uint64_t> clock_{0};  // counts calls, for dropping the least recently used variant
 };
 
 namespace {
@@ -140,6 +141,29 @@ CallResults arrange(const Recording& recording, const std::vector<Tensor>& outpu
 
 }  // namespace
 
+// --- the list of what is compiled
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<const Variant>> variants;
+};
+
+Registry& registry() {
+  static auto* const all = new Registry;  // lives as long as any thread may compile
+  return *all;
+}
+
+}  // namespace
+
+void register_graphs(const std::shared_ptr<const Variant>& variant) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.variants, [](const auto& v) { return v.expired(); });
+  all.variants.push_back(variant);
+}
+
 // --- what the template sees
 
 Tensor TraceSession::input(const Tensor& real, const std::string& name) {
@@ -203,6 +227,7 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
         explain_miss(variants()->front()->guards, span_of(arguments.tokens), span_of(tensors))
             .c_str());
   }
+  variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
   publish(variant);
   return variant;
 }
@@ -211,15 +236,28 @@ void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
   const std::lock_guard lock(list_mutex_);
   auto next = std::make_shared<Variants>(*variants_);
   next->insert(next->begin(), std::move(variant));
-  if (next->size() > static_cast<size_t>(options_.max_variants)) next->pop_back();
+  if (next->size() > static_cast<size_t>(options_.max_variants))
+    next->erase(std::ranges::min_element(
+        *next, {}, [](const auto& v) { return v->last_used.load(std::memory_order_relaxed); }));
   variants_ = std::move(next);
 }
 
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   const auto variant = find_or_compile(arguments, tracer);
+  variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
   if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, tracer);
   const Tensors inputs = input_tensors(variant->recording, arguments);
   return arrange(variant->recording, run_variant(variant, span_of(inputs)));
 }
 
 }  // namespace tandem::runtime
+
+std::vector<const tandem::CompiledGraphs*> tandem::compiled_graphs() {
+  runtime::Registry& all = runtime::registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<const CompiledGraphs*> graphs;
+  for (const auto& weak : all.variants)
+    if (const auto variant = weak.lock()) graphs.push_back(&variant->graphs);
+  return graphs;
+}

@@ -19,13 +19,15 @@ std::vector<const ir::Input*> inputs_with(const ir::Graph& graph, ir::Role role)
 
 std::vector<Edge> edges_of(const ir::Graph& backward, std::span<const Tensor* const> inputs) {
   std::vector<Edge> edges;
-  for (const ir::Output& gradient : backward.outputs()) edges.push_back(gradient_edge(*inputs[static_cast<size_t>(gradient.target)]));
+  for (const ir::Output& gradient : backward.outputs())
+    edges.push_back(gradient_edge(*inputs[static_cast<size_t>(gradient.target)]));
   return edges;
 }
 
 }  // namespace
 
-CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant, std::span<const Tensor* const> inputs)
+CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
+                           std::span<const Tensor* const> inputs)
     : Node(edges_of(variant->graphs.backward, inputs),
            static_cast<int>(inputs_with(variant->graphs.backward, ir::Role::Tangent).size())),
       variant_(std::move(variant)) {}
@@ -53,7 +55,8 @@ void CompiledNode::release() {
 
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads) {
   if (released_)
-    ir::fail(Errc::Autograd, fmt::format("backward: the saved values of {} are freed already; expected retain_graph for a second backward",
+    ir::fail(Errc::Autograd, fmt::format("backward: the saved values of {} are freed already; "
+                                         "expected retain_graph for a second backward",
                                          name()));
   std::vector<Tensor> tangents = tangents_of(std::move(grads));
   return grad_enabled() ? differentiable_backward(std::move(tangents)) : run_backward(tangents);
@@ -65,8 +68,9 @@ std::vector<Tensor> CompiledNode::tangents_of(std::vector<Tensor> grads) const {
     const ir::Type& type = variant_->graphs.backward.type(expected[i]->value);
     if (!grads[i].defined()) grads[i] = zeros(type.sizes, type.dtype);
     if (grads[i].sizes() != type.sizes || grads[i].dtype() != type.dtype)
-      ir::fail(Errc::Shape, fmt::format("backward: gradient of {}: expected {}, got {}", name(), ir::to_string(type),
-                                        ir::to_string(grads[i].impl()->type())));
+      ir::fail(Errc::Shape,
+               fmt::format("backward: gradient of {}: expected {}, got {}", name(),
+                           ir::to_string(type), ir::to_string(grads[i].impl()->type())));
   }
   return grads;
 }
@@ -90,12 +94,14 @@ std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangen
 
 std::vector<Tensor> CompiledNode::differentiable_backward(std::vector<Tensor> tangents) {
   if (!variant_->options.higher_order)
-    ir::fail(Errc::Autograd, fmt::format("backward: {} was compiled with higher_order = false; expected higher_order = true for a gradient "
+    ir::fail(Errc::Autograd, fmt::format("backward: {} was compiled with higher_order = false; "
+                                         "expected higher_order = true for a gradient "
                                          "that is itself differentiated",
                                          name()));
   const auto backward = variant_->backward_function();
   std::vector<Tensor> arguments;
-  for (const SavedTensor& primal : primals_) arguments.push_back(primal.defined() ? primal.unpack(*this, nullptr) : rng_);
+  for (const SavedTensor& primal : primals_)
+    arguments.push_back(primal.defined() ? primal.unpack(*this, nullptr) : rng_);
   std::ranges::move(tangents, std::back_inserter(arguments));
   std::vector<const Tensor*> inputs;
   for (const Tensor& t : arguments) inputs.push_back(&t);

@@ -1,4 +1,5 @@
-// The tape node of one call of a compiled function: what it saved, and how its compiled backward runs.
+// The tape node of one call of a compiled function: what it saved, and how its compiled backward
+// runs.
 #ifndef TANDEM_RUNTIME_COMPILED_NODE_H
 #define TANDEM_RUNTIME_COMPILED_NODE_H
 
@@ -13,7 +14,8 @@ namespace tandem::runtime {
 
 class CompiledNode final : public Node {
  public:
-  /// `inputs` are the graph's input tensors, before the epilogue writes any. One result per tangent, one edge per gradient.
+  /// `inputs` are the graph's input tensors, before the epilogue writes any. One result per
+  /// tangent, one edge per gradient.
   CompiledNode(std::shared_ptr<const Variant> variant, std::span<const Tensor* const> inputs);
 
   /// Keeps a value that the backward reads (in the order of the Saved inputs).
@@ -21,7 +23,8 @@ class CompiledNode final : public Node {
   /// Keeps the inputs' handles, for a backward that is itself differentiated.
   void save_primals(std::span<const Tensor* const> inputs, const Tensor& rng);
 
-  /// The node's result number for an output of the forward graph, or -1 if no gradient can arrive there.
+  /// The node's result number for an output of the forward graph, or -1 if no gradient can arrive
+  /// there.
   int result_of_output(int output) const;
 
   std::string name() const override;

@@ -12,7 +12,8 @@ bool has_layout(const Tensor& t, const Strides& strides) {
   return true;
 }
 
-std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph, std::span<const Tensor* const> inputs) {
+std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph,
+                                   std::span<const Tensor* const> inputs) {
   TANDEM_CHECK(inputs.size() == graph.inputs().size(), "one tensor per graph input");
   InlineVector<ir::BufferView, 32> input_views, output_views;
   for (const Tensor* t : inputs) input_views.push_back(t->impl()->view());
@@ -20,13 +21,16 @@ std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::G
   results.reserve(graph.outputs().size());
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     const ir::Output& output = graph.outputs()[k];
-    const int same = executable.output_from_input(static_cast<int>(k)), into = executable.output_into_input(static_cast<int>(k));
+    const int same = executable.output_from_input(static_cast<int>(k)),
+              into = executable.output_into_input(static_cast<int>(k));
     const int input = same >= 0 ? same : into;
     const ir::Type& type = graph.type(output.value);
-    results.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)] : empty_tensor(type.sizes, output.strides, type.dtype));
+    results.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)]
+                                 : empty_tensor(type.sizes, output.strides, type.dtype));
     output_views.push_back(results.back().impl()->view());
   }
-  executable.run({input_views.data(), input_views.size()}, {output_views.data(), output_views.size()});
+  executable.run({input_views.data(), input_views.size()},
+                 {output_views.data(), output_views.size()});
   return results;
 }
 

@@ -6,6 +6,7 @@
 #include <tandem/compile.h>
 #include <tandem/graph.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -36,20 +37,30 @@ struct Halves {
 };
 
 struct Variant {
-  Recording recording;
+  Recording recording;  // its graph has moved to `graphs`
   Guards guards;
-  CompiledGraphs graphs;
+  mutable CompiledGraphs graphs;  // the backward's report is filled in when it is compiled
   CompileOptions options;
   mutable Halves halves;
-  mutable std::shared_ptr<FunctionCache>
-      higher_order;  // the backward as a compiled function of (primals, tangents)
+  mutable std::atomic<uint64_t> last_used{0};
 
   const ir::Executable& backward() const;
+  /// The backward as a compiled function of (primals, tangents), for gradients of gradients.
+  std::shared_ptr<const Variant> backward_function() const;
+
+  mutable std::mutex higher_order_mutex;
+  mutable std::shared_ptr<const Variant> higher_order;
 };
 
 /// Runs the pipeline and compiles the forward half.
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
                                          const CompileOptions& options);
+
+/// The gradients of a Joint graph as a Functional graph of (primals, tangents).
+ir::Graph backward_as_function(const ir::Graph& joint);
+
+/// Makes the variant's graphs known to compiled_graphs() while it lives.
+void register_graphs(const std::shared_ptr<const Variant>& variant);
 
 /// Runs the forward half on the graph inputs' tensors, puts it on the tape, replays the epilogue;
 /// returns the traced outputs.

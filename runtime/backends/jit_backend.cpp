@@ -1,0 +1,48 @@
+// The JIT as a backend: lower to a plan, compile its kernels, hand both to the plan runner.
+#include <chrono>
+
+#include "codegen/exec/plan_runner.h"
+#include "codegen/jit/compile.h"
+#include "codegen/lower.h"
+#include "runtime/backends/backends.h"
+
+namespace tandem::runtime {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Writes that autograd cannot see, or that it need not see since the input takes no part, may go
+/// straight to the input's memory.
+std::vector<int> direct_writes(const ir::Graph& graph) {
+  std::vector<int> outputs;
+  for (const ir::InputWrite& write : graph.epilogue.writes)
+    if (write.no_grad || !graph.outputs()[static_cast<size_t>(write.output)].requires_grad)
+      outputs.push_back(write.output);
+  return outputs;
+}
+
+class JitBackend final : public ir::Backend {
+ public:
+  std::string name() const override { return "jit"; }
+  std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
+    const auto start = std::chrono::steady_clock::now();
+    codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph)});
+    const double lower_seconds = seconds_since(start);
+    const auto middle = std::chrono::steady_clock::now();
+    jit::CompiledKernels kernels = jit::compile_kernels(plan.kernels, jit::host_target());
+    return exec::make_executable(std::move(plan),
+                                 {std::move(kernels.functions), std::move(kernels.owner)},
+                                 {lower_seconds, seconds_since(middle)});
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const ir::Backend> jit_backend() {
+  static const auto backend = std::make_shared<const JitBackend>();
+  return backend;
+}
+
+}  // namespace tandem::runtime
