@@ -93,9 +93,9 @@ struct InputWrite {
 struct ResultSource {
   enum class Kind : uint8_t { Output, Input, ViewOfInput, ViewOfResult };
   Kind kind = Kind::Output;
-  int index = 0;                // of the output, input, or earlier result
-  // Applied in order: ViewOf...; also Output, which then holds the memory that several results (none
-  // of which shows all of it) are views of. Two results that are one output are one tensor.
+  int index = 0;  // of the output, input, or earlier result
+  // Applied in order: ViewOf...; also Output, which then holds the memory that several results
+  // (none of which shows all of it) are views of. Two results that are one output are one tensor.
   std::vector<ViewStep> chain;
   bool requires_grad = false;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
@@ -230,8 +230,9 @@ class Graph {
 template <class T>
 class ValueMap {
  public:
-  explicit ValueMap(const Graph& graph, T initial = T()) : items_(graph.num_values(), initial) {}
-  explicit ValueMap(size_t size, T initial = T()) : items_(size, initial) {}
+  explicit ValueMap(const Graph& graph, const T& initial = T())
+      : items_(graph.num_values(), initial) {}
+  explicit ValueMap(size_t size, const T& initial = T()) : items_(size, initial) {}
   decltype(auto) operator[](ValueId v) { return items_[v.index]; }
   decltype(auto) operator[](ValueId v) const { return items_[v.index]; }
   size_t size() const { return items_.size(); }
