@@ -208,6 +208,20 @@ TEST(Partition, GradientsMayBeTangentsOrForwardValues) {
         expect_joint_bits(forward_value, by(name, forward_value), "forward value"));
 }
 
+TEST(Partition, AnInputThatForwardOverwritesIsSavedByValue) {
+  Graph f = graph_testing::make_graph(
+      {f32({3})}, [](Builder& b, const Values& v) { return Values{b.sin(v[0]), b.neg(v[0])}; });
+  f.outputs()[1].role = Role::MutatedInput;
+  f.outputs()[1].target = 0;
+  f.epilogue.results.pop_back();
+  f.epilogue.writes.push_back({1, 0, 1, false});
+  const Graph core = core_joint(f);
+  const Partition p = by("recompute-all", core);
+  EXPECT_EQ(p.report.saved_bytes, 3 * 4);
+  EXPECT_EQ(graph_testing::count(p.forward, Op::clone), 1) << ir::print(p.forward);
+  expect_joint_bits(core, p, "overwritten");
+}
+
 TEST(Partition, WithoutTangentsForwardIsTheWholeGraph) {
   Graph graph = graph_testing::make_graph(
       {f32({3})}, [](Builder& b, const Values& v) { return Values{b.exp(v[0])}; }, ir::Level::Core);
