@@ -35,7 +35,8 @@ class Executable {
   /// For output i: the input that it is, untouched (then run() does not write it and its BufferView
   /// may be empty), or -1.
   virtual int output_from_input(int output) const = 0;
-  /// For output i: the input whose memory run() writes it into (a mutation that the epilogue then need not replay), or -1.
+  /// For output i: the input whose memory run() writes it into (a mutation that the epilogue then
+  /// need not replay), or -1.
   virtual int output_into_input(int /*output*/) const { return -1; }
   virtual ExecutableReport report() const = 0;
 };

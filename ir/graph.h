@@ -93,9 +93,9 @@ struct InputWrite {
 struct ResultSource {
   enum class Kind : uint8_t { Output, Input, ViewOfInput, ViewOfResult };
   Kind kind = Kind::Output;
-  int index = 0;                // of the output, input, or earlier result
-  // Applied in order: ViewOf...; also Output, which then holds the memory that several results (none
-  // of which shows all of it) are views of. Two results that are one output are one tensor.
+  int index = 0;  // of the output, input, or earlier result
+  // Applied in order: ViewOf...; also Output, which then holds the memory that several results
+  // (none of which shows all of it) are views of. Two results that are one output are one tensor.
   std::vector<ViewStep> chain;
   bool requires_grad = false;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
