@@ -68,13 +68,15 @@ Term score_gradient(Args a, Term p, Term g) {
 Gradients attention(VjpContext& c) {
   const Args a(c);
   Gradients gradients(c.operands.size());
+  const bool needs_mask = c.operands.size() > 3 && c.needs(3);
+  const bool needs_scores = c.needs(0) || c.needs(1) || needs_mask;
+  if (!needs_scores && !c.needs(2)) return gradients;
   const Term g = batched(a, a.g), p = attention_probabilities(a);
   const auto give = [&](int i, Term v) {
     if (c.needs(i)) gradients[i] = a.b.reshape(v, a.sizes(i));
   };
   if (c.needs(2)) give(2, bmm(bt(p), g));
-  const bool needs_mask = c.operands.size() > 3 && c.needs(3);
-  if (!c.needs(0) && !c.needs(1) && !needs_mask) return gradients;
+  if (!needs_scores) return gradients;
   const Term ds = score_gradient(a, p, g);
   if (needs_mask) give(3, ds);
   const Term scaled = ds * a.attr<double>(Attr::scale);
