@@ -10,7 +10,7 @@ Term mm(Term p, Term q) { return {p.b, p.b->mm(p, q)}; }
 Term bmm(Term p, Term q) { return {p.b, p.b->bmm(p, q)}; }
 Term t(Term p) { return {p.b, p.b->transpose(p, 0, 1)}; }
 /// [b, m, n] -> [b, n, m]
-Term bt(Term p) { return {p.b, p.b->transpose(p, 1, 2)}; }
+Term bt(Term p) { return {p.b, p.b->permute(p, {Dim(0), Dim(2), Dim(1)})}; }
 
 }  // namespace
 
@@ -41,8 +41,8 @@ Term batched(Args a, Term v) {
 Term causal(Term scores) {
   Builder& b = *scores.b;
   const Shape sizes = b.sizes(scores);
-  const Term row{&b, b.unsqueeze(b.iota(sizes[1], ir::DType::I64), 1)};
-  const Term column{&b, b.iota(sizes[2], ir::DType::I64)};
+  const Term row{&b, b.view(b.iota(sizes[1], ir::DType::I64), {sizes[1], 1})};
+  const Term column{&b, b.view(b.iota(sizes[2], ir::DType::I64), {1, sizes[2]})};
   return where(row >= column, scores, -std::numeric_limits<double>::infinity());
 }
 
