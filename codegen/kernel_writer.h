@@ -41,7 +41,9 @@ class KernelWriter {
   /// Says what a failure at the last instruction is reported as.
   void check(const std::string& what);
 
-  ir::DType dtype(int value) const { return program_.values[static_cast<size_t>(value)].dtype; }
+  ir::DType dtype(int value) const {
+    return program_.values[static_cast<size_t>(value)].dtype;
+  }
   const Program& program() const { return program_; }
 
   /// The finished draft.

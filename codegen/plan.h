@@ -33,9 +33,9 @@ struct Check {
 struct Launch {
   int kernel = 0;
   int64_t units = 0;
-  int64_t grain = 1;              // fewest units that are worth a thread
-  std::vector<BufferRef> params;  // one per kernel param
-  std::vector<Check> checks;      // of the instructions that can fail, ascending
+  int64_t grain = 1;                // fewest units that are worth a thread
+  std::vector<BufferRef> params;    // one per kernel param
+  std::vector<Check> checks;        // of the instructions that can fail, ascending
 };
 
 /// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row
