@@ -16,15 +16,18 @@ struct InterpretOptions {
   /// Compute every floating value in f64, whatever its dtype says (inputs are widened; nothing is
   /// rounded in between).
   bool in_f64 = false;
-  /// Called with each equation's result before it is used; tests perturb roundings through it.
+  /// Called with each equation's result before it is used (for an in-place equation: before it is
+  /// written); tests perturb roundings through it. Not called for views and ops with subgraphs,
+  /// whose results are others' elements. The buffer is f64 for floating results if `in_f64`.
   std::function<void(const Graph&, EquationId, Buffer&)> after_equation;
 };
 
 /// Runs a graph of any level: composites by their definition, in-place equations and views with
-/// aliasing (Traced), subgraphs by recursion. Inputs that are aliases of others (alias_of) get
-/// their buffer from the other's. Returns the outputs in order. At the Traced level `inputs` are
-/// updated in place by the program's writes; at the others the epilogue's writes are applied to
-/// them if `apply_epilogue` below is used.
+/// aliasing (Traced), subgraphs by recursion. Returns the outputs in order, as f64 where they are
+/// floating if `in_f64`. At the Traced level `inputs` are updated in place by the program's writes.
+/// Inputs are laid out by their strides; an input with alias_of lies in the other's storage and
+/// takes its elements from there (its own buffer may be a default Buffer, or supplies what lies
+/// outside the other). With `in_f64` a floating input may be an f64 buffer whatever its dtype.
 std::vector<Buffer> interpret(const Graph& graph, std::span<Buffer> inputs,
                               const InterpretOptions& options = {});
 

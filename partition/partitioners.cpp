@@ -25,9 +25,17 @@ using Choices = std::vector<Choice>;
 
 // --- the choices
 
+/// `values` with views as their bases, each once, in graph order.
+std::vector<ValueId> bases_of(const Analysis& a, std::vector<ValueId> values) {
+  for (ValueId& v : values) v = a.base(v);
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+  return values;
+}
+
 Choices cut(const Analysis& a, const Policy& policy) {
   Choices choices;
-  for (ValueId v : cheapest_saved_set(a, policy)) {
+  for (ValueId v : bases_of(a, cheapest_saved_set(a, policy))) {
     const char* ban = a.is_primal(v) || !a.forward[v] ? nullptr : policy.ban(v);
     choices.push_back({v, a.is_primal(v) ? "input: lives anyway"
                           : ban          ? ban
@@ -56,11 +64,9 @@ Choices choose_everything(const Analysis& a) {
   std::vector<ValueId> values;
   for (ValueId v : a.all_values())
     if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
-      values.push_back(a.base(v));
-  std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
+      values.push_back(v);
   Choices choices;
-  for (ValueId v : values) choices.push_back({v, "read by backward"});
+  for (ValueId v : bases_of(a, values)) choices.push_back({v, "read by backward"});
   return choices;
 }
 

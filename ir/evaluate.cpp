@@ -1,0 +1,96 @@
+// The table of evaluation rules by op, and what they share.
+#include "ir/evaluate.h"
+
+#include "ir/error.h"
+#include "ir/half.h"
+
+namespace tandem::ir::evaluate {
+namespace {
+
+using Rule = Tensor (*)(const Context&);
+constexpr Rule kRules[] = {
+#define OP(name, class_, level, operands, attributes, shape, traits) name,
+#include "ir/ops.def"
+};
+
+template <class Stored>
+void wrap(std::vector<int64_t>& values) {
+  for (int64_t& v : values) v = static_cast<Stored>(v);
+}
+
+template <class F>
+void round_with(std::vector<double>& values, F rounded) {
+  for (double& v : values) v = rounded(static_cast<float>(v));
+}
+
+}  // namespace
+
+Tensor evaluate(const Context& c) { return kRules[static_cast<size_t>(c.op)](c); }
+
+Tensor zeros(const Type& type) {
+  Tensor t{type, std::make_shared<Storage>(), nullptr};
+  const auto count = static_cast<size_t>(t.numel());
+  if (is_floating(type.dtype))
+    t.storage->floats.resize(count);
+  else
+    t.storage->ints.resize(count);
+  return t;
+}
+
+Tensor copied(const Tensor& t) {
+  Tensor copy = zeros(t.type);
+  by_category(t.dtype(), [&]<class T>(T) {
+    const T* from = elements<T>(t);
+    T* to = elements<T>(copy);
+    for (int64_t i = 0, n = t.numel(); i < n; ++i) to[i] = from[t.position(i)];
+  });
+  return copy;
+}
+
+Tensor gathered(const Tensor& t) { return t.positions ? copied(t) : t; }
+
+void write(const Tensor& target, const Tensor& values) {
+  by_category(target.dtype(), [&]<class T>(T) {
+    const T* from = elements<T>(values);
+    T* to = elements<T>(target);
+    for (int64_t i = 0, n = target.numel(); i < n; ++i) to[target.position(i)] = from[i];
+  });
+}
+
+Positions strided_positions(const Shape& sizes, const Strides& strides, int64_t offset) {
+  Positions positions(static_cast<size_t>(int64_t{numel(sizes)}));
+  for_each_index(sizes, [&](const Shape& index, int64_t i) {
+    positions[i] = offset + position_of(index, strides);
+  });
+  return positions;
+}
+
+void round_elements(const Tensor& t, bool in_f64) {
+  switch (t.dtype()) {
+    case DType::F64:
+    case DType::I64:
+      return;
+    case DType::F32:
+      return in_f64 ? void() : round_with(t.storage->floats, [](float v) { return v; });
+    case DType::BF16:
+      return in_f64 ? void() : round_with(t.storage->floats, [](float v) {
+        return bf16_to_float(float_to_bf16(v));
+      });
+    case DType::F16:
+      return in_f64 ? void() : round_with(t.storage->floats, [](float v) {
+        return f16_to_float(float_to_f16(v));
+      });
+    case DType::I32:
+      return wrap<int32_t>(t.storage->ints);
+    case DType::I16:
+      return wrap<int16_t>(t.storage->ints);
+    case DType::I8:
+      return wrap<int8_t>(t.storage->ints);
+    case DType::U8:
+      return wrap<uint8_t>(t.storage->ints);
+    case DType::Bool:
+      return wrap<bool>(t.storage->ints);
+  }
+}
+
+}  // namespace tandem::ir::evaluate

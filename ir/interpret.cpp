@@ -1,0 +1,277 @@
+// The interpreter's walk over a graph: values, writes through aliases, subgraphs, inputs that share
+// storage, and the epilogue.
+#include "ir/interpret.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/evaluate.h"
+#include "ir/shape_rules.h"
+
+namespace tandem::ir {
+namespace {
+
+using evaluate::Positions;
+using evaluate::Tensor;
+
+/// Reads row-major elements into `t`, which may be a view.
+void load(const Tensor& t, const Buffer& buffer) {
+  evaluate::by_category(t.dtype(), [&]<class T>(T) {
+    for (int64_t i = 0; i < buffer.numel(); ++i)
+      evaluate::elements<T>(t)[t.position(i)] = evaluate::number_as<T>(buffer.at(i));
+  });
+}
+
+/// Writes t's elements in row-major order.
+void store(const Tensor& t, Buffer& buffer) {
+  evaluate::by_category(t.dtype(), [&]<class T>(T) {
+    for (int64_t i = 0; i < buffer.numel(); ++i)
+      buffer.set(i, evaluate::elements<T>(t)[t.position(i)]);
+  });
+}
+
+Buffer to_buffer(const Tensor& t, bool in_f64) {
+  Type type = t.type;
+  if (in_f64 && is_floating(type.dtype)) type.dtype = DType::F64;
+  Buffer buffer(type);
+  store(t, buffer);
+  return buffer;
+}
+
+// --- equations
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const InterpretOptions& options)
+      : graph_(graph), options_(options), values_(graph), uses_(use_counts(graph)) {}
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) values_[graph_.inputs()[i].value] = inputs[i];
+    for (size_t i = 0; i < graph_.num_equations(); ++i) {
+      const EquationId e = graph_.equation_id(i);
+      step(e);
+      release(e);
+    }
+    std::vector<Tensor> outputs;
+    for (const Output& output : graph_.outputs()) outputs.push_back(values_[output.value]);
+    return outputs;
+  }
+
+ private:
+  void step(EquationId e) {
+    const Op op = graph_.op(e);
+    if (has_attr(op, Attr::body)) return step_subgraph(e, Attr::body);
+    if (has_attr(op, Attr::forward)) return step_subgraph(e, Attr::forward);
+    const bool aliases = is_view(op) || info(op).cls == OpClass::Control;
+    const bool in_place = graph_.equation(e).in_place;
+    std::vector<Tensor> operands;
+    for (ValueId v : graph_.operands(e))
+      operands.push_back(aliases ? values_[v] : evaluate::gathered(values_[v]));
+    const Type type = in_place ? operands[0].type : graph_.type(graph_.result(e));
+    Tensor result = evaluate::evaluate({op, operands, graph_.attrs(e), type, options_.in_f64});
+    if (!aliases) {
+      evaluate::round_elements(result, options_.in_f64);
+      observe(e, result);
+    }
+    if (in_place)
+      evaluate::write(values_[graph_.operand(e, 0)], result);
+    else
+      values_[graph_.result(e)] = std::move(result);
+  }
+
+  void step_subgraph(EquationId e, Attr body) {
+    std::vector<Tensor> operands;
+    for (ValueId v : graph_.operands(e)) operands.push_back(values_[v]);
+    const Graph& subgraph = graph_.subgraph(graph_.attr<SubgraphId>(e, body));
+    const std::vector<Tensor> outputs = Interpreter(subgraph, options_).run(operands);
+    const auto results = graph_.results(e);
+    for (size_t i = 0; i < results.size(); ++i) values_[results[i]] = outputs[i];
+  }
+
+  void observe(EquationId e, const Tensor& result) {
+    if (!options_.after_equation) return;
+    Buffer buffer = to_buffer(result, options_.in_f64);
+    options_.after_equation(graph_, e, buffer);
+    load(result, buffer);
+  }
+
+  /// Forgets values that nothing uses any more.
+  void release(EquationId e) {
+    for (ValueId v : graph_.operands(e))
+      if (--uses_[v.index] == 0) values_[v] = {};
+    for (ValueId v : graph_.results(e))
+      if (uses_[v.index] == 0) values_[v] = {};
+  }
+
+  const Graph& graph_;
+  const InterpretOptions& options_;
+  ValueMap<Tensor> values_;
+  std::vector<uint32_t> uses_;
+};
+
+// --- inputs
+
+void check_inputs(const Graph& graph, std::span<const Buffer> buffers, bool in_f64) {
+  if (buffers.size() != graph.inputs().size())
+    fail(Errc::Argument, fmt::format("interpret: wrong number of inputs; expected {}, got {}",
+                                     graph.inputs().size(), buffers.size()));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Input& input = graph.inputs()[i];
+    const Type &expected = graph.type(input.value), &got = buffers[i].type();
+    const bool widened = in_f64 && is_floating(expected.dtype) && got.dtype == DType::F64;
+    const bool left_out = input.alias_of && buffers[i].numel() == 0;
+    if (left_out || expected.is_token) continue;
+    if (got.sizes != expected.sizes || (got.dtype != expected.dtype && !widened))
+      fail(Errc::Argument,
+           fmt::format("interpret: input {} has the wrong type; expected {}, got {}", input.name,
+                       to_string(expected), to_string(got)));
+  }
+}
+
+/// Inputs as tensors that share storage where the graph says so.
+class Inputs {
+ public:
+  Inputs(const Graph& graph, std::span<const Buffer> buffers, bool in_f64) : graph_(graph) {
+    check_inputs(graph, buffers, in_f64);
+    tensors_.resize(buffers.size());
+    std::vector<std::vector<Member>> groups(buffers.size());
+    for (int i = 0; i < count(); ++i) {
+      auto [root, positions] = located(i);
+      groups[root].push_back({i, std::move(positions)});
+    }
+    for (int root = 0; root < count(); ++root) place(groups[root], type(root).dtype);
+    // An alias's own elements count where its root does not reach.
+    for (int i = count(); i-- > 0;)
+      if (graph.inputs()[i].alias_of) load(tensors_[i], buffers[i]);
+    for (int i = 0; i < count(); ++i)
+      if (!graph.inputs()[i].alias_of) load(tensors_[i], buffers[i]);
+  }
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+  /// Copies the current elements back.
+  void update(std::span<Buffer> buffers) const {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const bool left_out = buffers[i].numel() == 0 && tensors_[i].numel() > 0;
+      if (left_out) buffers[i] = Buffer(tensors_[i].type);
+      store(tensors_[i], buffers[i]);
+    }
+  }
+
+ private:
+  struct Member {
+    int input;
+    Positions positions;  // from the root's first element
+  };
+
+  int count() const { return static_cast<int>(tensors_.size()); }
+  const Type& type(int i) const { return graph_.type(graph_.inputs()[i].value); }
+
+  /// The input in whose storage input `i` lies, and where.
+  std::pair<int, Positions> located(int i) const {
+    int root = i;
+    Dim offset = 0;
+    while (const auto& alias = graph_.inputs()[root].alias_of) {
+      offset += alias->offset;
+      root = alias->input;
+    }
+    const Shape& sizes = type(i).sizes;
+    const Strides& strides = graph_.inputs()[i].strides;
+    const bool has_strides = strides.rank() == sizes.rank();
+    return {root, evaluate::strided_positions(
+                      sizes, has_strides ? strides : contiguous_strides(sizes), offset)};
+  }
+
+  /// Gives a root and its aliases one storage that holds them all.
+  void place(std::vector<Member>& members, DType dtype) {
+    int64_t low = 0, high = -1;
+    for (const Member& member : members)
+      for (int64_t p : member.positions) low = std::min(low, p), high = std::max(high, p);
+    const auto storage = evaluate::zeros({dtype, {high + 1 - low}}).storage;
+    for (auto& [i, positions] : members) {
+      bool in_order = true;
+      for (size_t k = 0; k < positions.size(); ++k) {
+        positions[k] -= low;
+        in_order = in_order && positions[k] == static_cast<int64_t>(k);
+      }
+      tensors_[i] = {type(i), storage, nullptr};
+      if (!in_order)
+        tensors_[i].positions = std::make_shared<const Positions>(std::move(positions));
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<Tensor> tensors_;
+};
+
+// --- epilogue
+
+Tensor apply_chain(Tensor t, std::span<const ViewStep> chain, bool in_f64) {
+  for (const ViewStep& step : chain) {
+    const Type type = infer_type(step.op, {&t.type, 1}, step.attrs);
+    t = evaluate::evaluate({step.op, {&t, 1}, step.attrs, type, in_f64});
+  }
+  return t;
+}
+
+std::vector<Tensor> results_of(const Graph& graph, const std::vector<Tensor>& inputs,
+                               const std::vector<Tensor>& outputs, bool in_f64) {
+  if (graph.level == Level::Traced) return outputs;
+  std::vector<Tensor> results;
+  for (const ResultSource& source : graph.epilogue.results) {
+    using Kind = ResultSource::Kind;
+    const auto& from = source.kind == Kind::Output         ? outputs
+                       : source.kind == Kind::ViewOfResult ? results
+                                                           : inputs;
+    results.push_back(apply_chain(from[source.index], source.chain, in_f64));
+  }
+  return results;
+}
+
+std::vector<Buffer> to_buffers(std::span<const Tensor> tensors, bool in_f64) {
+  std::vector<Buffer> buffers;
+  for (const Tensor& t : tensors) buffers.push_back(to_buffer(t, in_f64));
+  return buffers;
+}
+
+}  // namespace
+
+std::vector<Buffer> interpret(const Graph& graph, std::span<Buffer> inputs,
+                              const InterpretOptions& options) {
+  const Inputs loaded(graph, inputs, options.in_f64);
+  const auto outputs = Interpreter(graph, options).run(loaded.tensors());
+  std::vector<Buffer> buffers = to_buffers(outputs, options.in_f64);
+  if (graph.level == Level::Traced) loaded.update(inputs);
+  return buffers;
+}
+
+std::vector<Buffer> interpret_with_epilogue(const Graph& graph, std::span<Buffer> inputs,
+                                            const InterpretOptions& options) {
+  const Inputs loaded(graph, inputs, options.in_f64);
+  std::vector<Tensor> outputs = Interpreter(graph, options).run(loaded.tensors());
+  if (graph.level != Level::Traced)  // outputs are values: the writes below do not change them
+    for (Tensor& output : outputs) output = evaluate::copied(output);
+  for (const InputWrite& w : graph.epilogue.writes)
+    evaluate::write(loaded.tensors()[w.input], outputs[w.output]);
+  const auto results = results_of(graph, loaded.tensors(), outputs, options.in_f64);
+  std::vector<Buffer> buffers = to_buffers(results, options.in_f64);
+  loaded.update(inputs);
+  return buffers;
+}
+
+namespace evaluate {
+
+Tensor hook(const Context& c) { return c.operand(0); }
+
+// The interpreter itself runs ops with subgraphs; they have no rule of their own.
+static Tensor no_rule(const Context& c) {
+  TANDEM_CHECK(false, std::string(name(c.op)) + " is run through its subgraph");
+  return {};
+}
+Tensor call(const Context& c) { return no_rule(c); }
+Tensor custom_function(const Context& c) { return no_rule(c); }
+
+}  // namespace evaluate
+}  // namespace tandem::ir
