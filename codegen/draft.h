@@ -13,7 +13,7 @@ struct LaunchDraft {
   Kernel kernel;
   std::vector<int> values;  // of the program, one per kernel param
   int64_t grain = 1;
-  std::vector<Check> checks;
+  std::vector<std::string> checks;  // as Launch::checks
 };
 
 struct ContractionDraft {

@@ -38,7 +38,8 @@ int KernelWriter::constant(const ir::Number& number, DType dtype) {
   return push({.kind = Kind::Constant, .dtype = dtype, .number = number});
 }
 
-int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype) {
+int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype, const std::string& check) {
+  if (!ir::is_floating(dtype) && ir::info(op).may_fail) draft_.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }
 
@@ -66,16 +67,28 @@ int KernelWriter::param(int value, Param::Use use) {
   return at->second;
 }
 
-int KernelWriter::load(int value, Affine index, Access::Indirect indirect) {
+int KernelWriter::load(int value, Affine index) {
   Access a{false, param(value, Param::Use::Read), std::move(index), {}};
-  if (indirect.value >= 0) a.indirect.push_back(indirect);
   return push({.kind = Kind::Load, .dtype = dtype(value), .access = std::move(a)});
 }
 
-void KernelWriter::store(int value, Affine index, int stored, Access::Indirect indirect) {
+void KernelWriter::store(int value, Affine index, int stored) {
   Access a{false, param(value, Param::Use::Write), std::move(index), {}};
-  if (indirect.value >= 0) a.indirect.push_back(indirect);
   push({.kind = Kind::Store, .dtype = dtype(value), .args = {stored}, .access = std::move(a)});
+}
+
+int KernelWriter::load_at(int value, Affine index, Access::Indirect at, const std::string& check) {
+  const int i = load(value, std::move(index));
+  draft_.kernel.code.back().access.indirect = {at};
+  draft_.checks.push_back(check);
+  return i;
+}
+
+void KernelWriter::store_at(int value, Affine index, Access::Indirect at, int stored,
+                            const std::string& check) {
+  store(value, std::move(index), stored);
+  draft_.kernel.code.back().access.indirect = {at};
+  draft_.checks.push_back(check);
 }
 
 int KernelWriter::random_bits(DType dtype, int key, int base, int64_t offset, Affine index) {
@@ -111,11 +124,6 @@ int KernelWriter::iota(const Value& value, Affine index) {
   const int sum =
       compute(ir::Op::add, {constant(value.first.to_double(), DType::F64), scaled}, DType::F64);
   return value.dtype == DType::F64 ? sum : compute(ir::Op::convert, {sum}, value.dtype);
-}
-
-void KernelWriter::check(const std::string& what) {
-  if (what.empty()) return;
-  draft_.checks.push_back({static_cast<int64_t>(draft_.kernel.code.size()) - 1, what});
 }
 
 LaunchDraft KernelWriter::take(std::string name, int64_t grain) {

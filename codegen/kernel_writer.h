@@ -27,19 +27,20 @@ class KernelWriter {
   int accumulator(const Accumulator& a);
 
   int constant(const ir::Number& number, ir::DType dtype);
-  int compute(ir::Op op, std::vector<int> args, ir::DType dtype);
+  /// `check`: what a division by zero is reported as, where the op can fail.
+  int compute(ir::Op op, std::vector<int> args, ir::DType dtype, const std::string& check = {});
   int load_local(int local, Affine index);
   void store_local(int local, Affine index, int value);
-  /// Loads from program value `value`; with an i64 index if `indirect.value` >= 0.
-  int load(int value, Affine index, Access::Indirect indirect = {-1, 0, 0});
-  void store(int value, Affine index, int stored, Access::Indirect indirect = {-1, 0, 0});
+  int load(int value, Affine index);
+  void store(int value, Affine index, int stored);
+  /// The same at a position that comes from data; `check`: what one out of range is reported as.
+  int load_at(int value, Affine index, Access::Indirect at, const std::string& check);
+  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check);
   int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);
   /// first + index * increment in the dtype of the Iota value.
   int iota(const Value& value, Affine index);
-  /// Says what a failure at the last instruction is reported as.
-  void check(const std::string& what);
 
   ir::DType dtype(int value) const {
     return program_.values[static_cast<size_t>(value)].dtype;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "buffer.h"
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -24,7 +25,7 @@ struct ExecutableReport {
   double codegen_seconds = 0;  // machine code
 };
 
-class Executable {
+class TANDEM_API Executable {
  public:
   virtual ~Executable() = default;
   /// Runs on caller-provided memory: `inputs` and `outputs` in the graph's order. Any number of
@@ -35,12 +36,13 @@ class Executable {
   /// For output i: the input that it is, untouched (then run() does not write it and its BufferView
   /// may be empty), or -1.
   virtual int output_from_input(int output) const = 0;
-  /// For output i: the input whose memory run() writes it into (a mutation that the epilogue then need not replay), or -1.
+  /// For output i: the input whose memory run() writes it into (a mutation that the epilogue then
+  /// need not replay), or -1.
   virtual int output_into_input(int /*output*/) const { return -1; }
   virtual ExecutableReport report() const = 0;
 };
 
-class Backend {
+class TANDEM_API Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;

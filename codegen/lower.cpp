@@ -1,0 +1,111 @@
+// Lowering from end to end: nodes, groups, kernels and calls, memory.
+#include "codegen/lower.h"
+
+#include "codegen/build_kernel.h"
+#include "codegen/contraction.h"
+#include "codegen/fuse.h"
+#include "codegen/memory_plan.h"
+#include "codegen/program.h"
+#include "ir/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+/// By value: whether some group reads what another one writes, or it is an output.
+std::vector<bool> stored_values(const Program& p, const std::vector<Group>& groups) {
+  std::vector<int> group_of(p.nodes.size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (int n : groups[g].nodes) group_of[static_cast<size_t>(n)] = static_cast<int>(g);
+  std::vector<bool> stored(p.values.size());
+  for (size_t v = 0; v < p.values.size(); ++v) stored[v] = p.values[v].output >= 0;
+  const auto read = [&](int root, size_t by) {
+    for (int w : p.values[static_cast<size_t>(root)].writers)
+      if (group_of[static_cast<size_t>(w)] != group_of[by])
+        stored[static_cast<size_t>(root)] = true;
+  };
+  for (size_t n = 0; n < p.nodes.size(); ++n) {
+    for (const View& v : p.nodes[n].operands) read(v.root, n);
+    if (p.nodes[n].table.root >= 0) read(p.nodes[n].table.root, n);
+  }
+  return stored;
+}
+
+ContractionDraft library_draft(const Node& n) {
+  const View &a = n.operands[0], &b = n.operands[1];
+  return {library_call(n), a.root, b.root, n.dest.root, a.offset, b.offset};
+}
+
+/// The steps of one group.
+void draft(const Program& p, const Group& group, const std::vector<bool>& stored,
+           std::vector<StepDraft>& out) {
+  const Node& first = p.nodes[static_cast<size_t>(group.nodes[0])];
+  switch (first.kind) {
+    case Node::Kind::Matmul:
+      out.emplace_back(library_draft(first));
+      return;
+    case Node::Kind::ScatterAdd:
+      out.emplace_back(scatter_kernel(p, first));
+      return;
+    case Node::Kind::TiledMatmul:
+      for (LaunchDraft& l : tiled_matmul(p, first)) out.emplace_back(std::move(l));
+      return;
+    default:
+      out.emplace_back(build_kernel(p, group, stored));
+  }
+}
+
+void describe(const ir::Graph& graph, const Program& p, Plan& plan) {
+  plan.name = graph.name;
+  for (const ir::Input& in : graph.inputs())
+    plan.inputs.push_back({graph.type(in.value), in.strides});
+  for (size_t o = 0; o < graph.outputs().size(); ++o) {
+    const ir::Output& out = graph.outputs()[o];
+    plan.outputs.push_back({.type = graph.type(out.value),
+                            .strides = out.strides,
+                            .from_input = p.outputs[o].from_input});
+  }
+}
+
+/// By output: the input in whose memory it may be computed, or -1. An input that shares memory with
+/// another is never overwritten.
+std::vector<int> write_targets(const ir::Graph& graph, const LowerOptions& options) {
+  std::vector<bool> shared(graph.inputs().size());
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const auto& alias = graph.inputs()[i].alias_of;
+    if (alias) shared[i] = shared[static_cast<size_t>(alias->input)] = true;
+  }
+  std::vector<int> targets(graph.outputs().size(), -1);
+  for (int o : options.write_into_input) {
+    const int target = graph.outputs()[static_cast<size_t>(o)].target;
+    if (target >= 0 && !shared[static_cast<size_t>(target)])
+      targets[static_cast<size_t>(o)] = target;
+  }
+  return targets;
+}
+
+void report(const Program& p, Plan& plan) {
+  for (const Step& s : plan.steps)
+    (std::holds_alternative<Launch>(s) ? plan.report.kernels : plan.report.library_calls) += 1;
+  for (const Node& n : p.nodes)
+    plan.report.generated_contractions += n.kind == Node::Kind::TiledMatmul;
+  plan.report.distinct_kernels = static_cast<int>(plan.kernels.size());
+  plan.report.arena_bytes = plan.arena_bytes;
+}
+
+}  // namespace
+
+Plan lower(const ir::Graph& graph, const LowerOptions& options) {
+  const Program program = make_program(graph);
+  const std::vector<Group> groups = fuse(program);
+  const std::vector<bool> stored = stored_values(program, groups);
+  std::vector<StepDraft> drafts;
+  for (const Group& g : groups) draft(program, g, stored, drafts);
+  Plan plan;
+  describe(graph, program, plan);
+  plan_memory(program, std::move(drafts), write_targets(graph, options), plan);
+  report(program, plan);
+  for (const Kernel& k : plan.kernels) verify(k);
+  return plan;
+}
+
+}  // namespace tandem::codegen

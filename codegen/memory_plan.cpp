@@ -1,0 +1,233 @@
+#include "codegen/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Free ranges of an arena that grows as needed.
+class Ranges {
+ public:
+  /// The smallest free range that fits, else the end of the arena.
+  int64_t take(int64_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) return grow(bytes);
+    const auto [size, offset] = *best;
+    erase(free_.find(offset));
+    if (size > bytes) insert(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void give(int64_t offset, int64_t bytes) {
+    auto next = free_.lower_bound(offset);
+    if (next != free_.end() && next->first == offset + bytes) {
+      bytes += next->second;
+      next = erase(next);
+    }
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        erase(before);
+      }
+    }
+    insert(offset, bytes);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  using Iterator = std::map<int64_t, int64_t>::iterator;
+
+  /// Extends the arena; a free range at its end is used up first.
+  int64_t grow(int64_t bytes) {
+    int64_t offset = end_;
+    if (!free_.empty()) {
+      const auto last = std::prev(free_.end());
+      if (last->first + last->second == end_) {
+        offset = last->first;
+        erase(last);
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+
+  void insert(int64_t offset, int64_t bytes) {
+    free_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  Iterator erase(Iterator r) {
+    by_size_.erase({r->second, r->first});
+    return free_.erase(r);
+  }
+
+  std::map<int64_t, int64_t> free_;                // offset -> size
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // size, offset
+  int64_t end_ = 0;
+};
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const Program& p, std::vector<StepDraft> drafts, Plan& plan)
+      : p_(p),
+        drafts_(std::move(drafts)),
+        plan_(plan),
+        first_(p.values.size(), -1),
+        last_(p.values.size(), -1),
+        offset_(p.values.size(), -1),
+        input_(p.values.size(), -1) {}
+
+  void run(const std::vector<int>& targets) {
+    lifetimes();
+    for (size_t o = 0; o < targets.size(); ++o)
+      if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o]);
+    for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
+    plan_.arena_bytes = ranges_.end();
+    for (StepDraft& d : drafts_) finish(d);
+  }
+
+ private:
+  static size_t at(int i) { return static_cast<size_t>(i); }
+
+  static std::vector<int> touched(const StepDraft& d) {
+    if (const auto* launch = std::get_if<LaunchDraft>(&d)) return launch->values;
+    const auto& c = std::get<ContractionDraft>(d);
+    return {c.a, c.b, c.c};
+  }
+
+  void lifetimes() {
+    for (int s = 0; s < static_cast<int>(drafts_.size()); ++s) {
+      for (int v : touched(drafts_[at(s)])) {
+        if (first_[at(v)] < 0) first_[at(v)] = s;
+        last_[at(v)] = s;
+      }
+      if (const auto* l = std::get_if<LaunchDraft>(&drafts_[at(s)]); l && !l->checks.empty())
+        last_failing_ = s;
+    }
+  }
+
+  int64_t bytes(int v) const {
+    const Value& value = p_.values[at(v)];
+    return aligned(value.numel * static_cast<int64_t>(ir::size_of(value.dtype)));
+  }
+
+  bool in_arena(int v) const {
+    const Value& value = p_.values[at(v)];
+    return value.kind == Value::Kind::Computed && value.output < 0;
+  }
+
+  /// Computes output `o` in the memory of input `i` if the input's old contents are not needed
+  /// later, not by another tensor, and if nothing can fail any more.
+  void try_input(int o, int i) {
+    const int v = p_.outputs[at(o)].value;
+    if (v < 0 || p_.values[at(v)].output != o || first_[at(v)] < 0) return;
+    const PlanInput& in = plan_.inputs[at(i)];
+    const PlanOutput& out = plan_.outputs[at(o)];
+    if (in.type != out.type || in.strides != out.strides) return;
+    for (const ProgramOutput& other : p_.outputs)
+      if (other.from_input == i) return;
+    const int start = first_[at(v)];
+    if (start <= last_failing_) return;
+    int read = -1;
+    for (int u = 0; u < static_cast<int>(p_.values.size()); ++u)
+      if (p_.values[at(u)].kind == Value::Kind::Input && p_.values[at(u)].index == i) read = u;
+    if (last_[at(read)] > start || input_[at(read)] == i) return;
+    if (last_[at(read)] == start) {
+      auto* launch = std::get_if<LaunchDraft>(&drafts_[at(start)]);
+      if (launch == nullptr || !merge_in_place(*launch, read, v)) return;
+    }
+    input_[at(v)] = i;
+    plan_.outputs[at(o)].into_input = i;
+  }
+
+  void place_step(int s) {
+    const std::vector<int> values = touched(drafts_[at(s)]);
+    for (int v : values)
+      if (in_arena(v) && first_[at(v)] == s && offset_[at(v)] < 0) place(v, s, values);
+    for (int v : values)
+      if (in_arena(v) && last_[at(v)] == s && !handed_on(v)) ranges_.give(offset_[at(v)], bytes(v));
+  }
+
+  bool handed_on(int v) const { return handed_on_.contains(v); }
+
+  void place(int v, int s, const std::vector<int>& values) {
+    auto* launch = std::get_if<LaunchDraft>(&drafts_[at(s)]);
+    for (int dying : values) {
+      if (launch == nullptr) break;
+      if (!in_arena(dying) || last_[at(dying)] != s || first_[at(dying)] == s) continue;
+      if (bytes(dying) != bytes(v) || handed_on(dying)) continue;
+      if (!merge_in_place(*launch, dying, v)) continue;
+      offset_[at(v)] = offset_[at(dying)];
+      handed_on_.insert(dying);
+      return;
+    }
+    offset_[at(v)] = ranges_.take(bytes(v));
+  }
+
+  BufferRef ref(int v, int64_t element = 0) const {
+    const Value& value = p_.values[at(v)];
+    const int64_t byte = element * static_cast<int64_t>(ir::size_of(value.dtype));
+    if (value.kind == Value::Kind::Input) return {BufferRef::Kind::Input, value.index, byte};
+    if (input_[at(v)] >= 0) return {BufferRef::Kind::Input, input_[at(v)], byte};
+    if (value.output >= 0) return {BufferRef::Kind::Output, value.output, byte};
+    return {BufferRef::Kind::Arena, 0, offset_[at(v)] + byte};
+  }
+
+  void finish(StepDraft& d) {
+    if (auto* c = std::get_if<ContractionDraft>(&d)) {
+      Contraction call = c->call;
+      call.a = ref(c->a, c->a_offset);
+      call.b = ref(c->b, c->b_offset);
+      call.c = ref(c->c);
+      plan_.steps.emplace_back(call);
+      return;
+    }
+    auto& l = std::get<LaunchDraft>(d);
+    Launch launch{.units = l.kernel.units(), .grain = l.grain, .checks = std::move(l.checks)};
+    for (int v : l.values) launch.params.push_back(ref(v));
+    launch.kernel = intern(std::move(l.kernel));
+    plan_.steps.emplace_back(std::move(launch));
+  }
+
+  /// The number of a kernel equal to `k`.
+  int intern(Kernel k) {
+    auto& same_hash = known_[hash(k)];
+    for (int i : same_hash)
+      if (plan_.kernels[at(i)] == k) return i;
+    same_hash.push_back(static_cast<int>(plan_.kernels.size()));
+    plan_.kernels.push_back(std::move(k));
+    return same_hash.back();
+  }
+
+  const Program& p_;
+  std::vector<StepDraft> drafts_;
+  Plan& plan_;
+  std::vector<int> first_, last_;      // by value: the steps that touch it
+  std::vector<int64_t> offset_;        // by value: in the arena
+  std::vector<int> input_;             // by value: the input whose memory it is computed in
+  std::unordered_set<int> handed_on_;  // dead values whose memory another took
+  std::unordered_map<uint64_t, std::vector<int>> known_;
+  Ranges ranges_;
+  int last_failing_ = -1;
+};
+
+}  // namespace
+
+void plan_memory(const Program& program, std::vector<StepDraft> drafts,
+                 const std::vector<int>& targets, Plan& plan) {
+  MemoryPlanner(program, std::move(drafts), plan).run(targets);
+}
+
+}  // namespace tandem::codegen

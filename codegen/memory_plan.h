@@ -1,0 +1,27 @@
+// Where values lie: offsets in one arena from their lifetimes, outputs in their own buffers, and
+// what may be computed in place.
+#ifndef TANDEM_CODEGEN_MEMORY_PLAN_H
+#define TANDEM_CODEGEN_MEMORY_PLAN_H
+
+#include <vector>
+
+#include "codegen/draft.h"
+#include "codegen/program.h"
+
+namespace tandem::codegen {
+
+/// Gives every value of the drafts a place: fills plan.steps, plan.kernels (equal ones once),
+/// plan.arena_bytes and the outputs' into_input, which is honoured for the outputs in
+/// `write_into_input` where nothing reads the input's old contents later. Expects plan.inputs and
+/// plan.outputs with the graph's types and strides. `targets`: by output, the input that it is the
+/// new contents of, or -1.
+void plan_memory(const Program& program, std::vector<StepDraft> drafts,
+                 const std::vector<int>& targets, Plan& plan);
+
+/// Whether a launch may give params `read` and `written` the same memory: each element is read for
+/// the last time before, and where, it is written. If so they become one parameter.
+bool merge_in_place(LaunchDraft& launch, int read_value, int written_value);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_MEMORY_PLAN_H
