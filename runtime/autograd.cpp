@@ -146,6 +146,10 @@ void register_hook(const Tensor& t, Node::Hook hook) {
   if (!requires_grad(t))
     ir::fail(Errc::Autograd,
              "register_hook: the tensor does not require grad; expected one that does");
+  if (t.impl()->is_traced())
+    ir::fail(Errc::Unsupported,
+             "register_hook: not inside a trace; expected a custom function, whose backward is "
+             "traced");
   AutogradMeta& meta = *t.impl()->autograd;
   if (meta.node) {
     meta.node->hooks.push_back({meta.result, std::move(hook)});

@@ -177,6 +177,32 @@ TEST(Trace, EagerAndInterpretedRandomsAgree) {
   }
 }
 
+struct Triple : Function<Triple> {
+  static Tensor forward(FunctionContext& context, const Tensor& x) {
+    const Tensor factor = x * 0 + 3;
+    context.save_for_backward({x, factor});
+    return x * factor;
+  }
+  static std::vector<Tensor> backward(FunctionContext& context, const std::vector<Tensor>& grads) {
+    return {grads[0] * context.saved()[1]};
+  }
+};
+
+TEST(Trace, CustomFunctionsAreOneEquation) {
+  const Tensor x = ones({2}).requires_grad_();
+  const ir::Graph g = trace(x, [](const Tensor& t) { return Triple::apply(t * 2); });
+  ASSERT_EQ(count(g, ir::Op::custom_function), 1);
+  EXPECT_EQ(g.subgraphs().size(), 2u);
+  EXPECT_TRUE(g.outputs()[0].requires_grad);
+  const ir::Graph walked = trace(x, [](const Tensor& t) {
+    Triple::apply(t).sum().backward();
+    return t.grad() * 1;
+  });
+  std::vector<ir::Buffer> in;
+  in.emplace_back(ir::Type{f32, {2}});
+  EXPECT_EQ(ir::interpret(walked, in)[0].at(1).to_double(), 3);
+}
+
 TEST(Trace, ScalarsStayWeak) {
   const Scalar lr(0.5);
   std::vector<Tensor> inputs;
