@@ -185,13 +185,11 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
   if (!grad_enabled()) return;
   const AutogradMeta* meta = meta_of(self);
   if (meta == nullptr) return;
-  if (meta->view == nullptr) {
-    if (requires_grad(self) && is_leaf(self))
-      refuse_write(op, Errc::Autograd,
-                   "a leaf that requires grad is written in place; expected a tensor that is not a "
-                   "leaf, or NoGrad");
-    return;
-  }
+  if (requires_grad(self) && is_leaf(self))
+    refuse_write(op, Errc::Autograd,
+                 "a leaf that requires grad is written in place; expected a tensor that is not a "
+                 "leaf, or NoGrad");
+  if (meta->view == nullptr) return;
   const Tensor base(meta->view->base);
   if (requires_grad(base) && is_leaf(base))
     refuse_write(op, Errc::Autograd,

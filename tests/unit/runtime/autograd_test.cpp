@@ -186,6 +186,8 @@ TEST(Autograd, RefusedWrites) {
   }
   EXPECT_EQ(values(x), Values({3, 3}));
   EXPECT_TRUE(x.is_leaf());
+  const Tensor leaf_view = zeros({2}, f64)[0].requires_grad_();
+  message_of([&] { leaf_view.add_(1); }, Errc::Autograd);
   const Tensor y = x * 1;
   const Tensor frozen = [&] {
     const NoGrad no_grad;
