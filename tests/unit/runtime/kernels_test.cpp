@@ -1,0 +1,185 @@
+// Eager kernels against the reference interpreter: every listed op, several dtypes and layouts.
+#include <gtest/gtest.h>
+#include <tandem/ops.h>
+
+#include <cmath>
+#include <functional>
+
+#include "ir/interpret.h"
+#include "runtime/tensor_impl.h"
+#include "runtime/trace.h"
+
+namespace tandem {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Program = std::function<Tensor(const Tensors&)>;
+
+ir::Graph traced(const Program& program, const Tensors& inputs) {
+  const auto trace = std::make_shared<runtime::Trace>("f");
+  {
+    const runtime::TraceScope scope(trace);
+    Tensors stand_ins;
+    for (const Tensor& t : inputs) stand_ins.push_back(trace->add_input(t, "x", ir::Role::Primal));
+    trace->add_output(program(stand_ins));
+  }
+  return trace->finish();
+}
+
+/// Runs the program on eager kernels and in the interpreter.
+void compare(const std::string& name, const Program& program, const Tensors& inputs,
+             double tolerance) {
+  SCOPED_TRACE(name);
+  const ir::Graph graph = traced(program, inputs);
+  std::vector<ir::Buffer> buffers;
+  for (const Tensor& t : inputs) buffers.push_back(ir::copy_of(t.impl()->view()));
+  const Tensor eager = program(inputs);
+  const ir::Buffer expected = ir::interpret(graph, buffers)[0];
+  ASSERT_EQ(eager.impl()->type(), expected.type());
+  EXPECT_EQ(eager.strides(), graph.outputs()[0].strides);
+  const ir::Buffer got = ir::copy_of(eager.impl()->view());
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const double a = got.at(i).to_double(), b = expected.at(i).to_double();
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (a == b) continue;
+    EXPECT_NEAR(a, b, tolerance * (1 + std::abs(b))) << "element " << i;
+  }
+}
+
+double tolerance_of(DType dtype) {
+  return dtype == f64 ? 1e-12 : dtype == f32 ? 1e-5 : dtype == f16 ? 4e-3 : 2e-2;
+}
+
+/// [3, 5] values of mixed signs and sizes, some special; the transposed layout for odd seeds.
+Tensor sample(DType dtype, uint64_t seed) {
+  manual_seed(seed);
+  Tensor x = (seed % 2 == 1 ? rand({5, 3}, f64).t() : rand({3, 5}, f64)) * 4.0 - 2.0;
+  if (ir::is_floating(dtype)) {
+    x[0][0] = INFINITY;
+    x[0][1] = NAN;
+    x[0][2] = -0.0;
+  }
+  return dtype == boolean ? x > 0 : x.to(dtype);
+}
+
+bool takes(const std::string& op, DType dtype) {
+  const bool floating = ir::is_floating(dtype);
+  if (op.starts_with("bitwise") || op.starts_with("shift")) return !floating;
+  if (dtype == boolean) return op.starts_with("logical") || op == "eq" || op == "add";
+  return true;
+}
+
+TEST(Kernels, Unary) {
+  for (DType dtype : {f64, f32, bf16, f16, i64, u8, boolean})
+    for (uint64_t seed : {2, 3}) {
+      const Tensor x = sample(dtype, seed);
+#define X(op)                                                                                     \
+  if (takes(#op, dtype))                                                                          \
+    compare(                                                                                      \
+        #op " " + std::string(ir::name(dtype)), [](const Tensors& in) { return op(in[0]); }, {x}, \
+        tolerance_of(dtype));
+      TANDEM_UNARY_IN_PLACE_OPS(X)
+      TANDEM_UNARY_OPS(X)
+#undef X
+    }
+}
+
+TEST(Kernels, Binary) {
+  for (DType dtype : {f64, f32, bf16, i64, i32, u8, boolean}) {
+    const Tensor x = sample(dtype, 4), y = sample(dtype, 5);
+    const Tensor divisor = ir::is_floating(dtype) || dtype == boolean ? y : y * y + 1;
+#define X(op)                                   \
+  if (takes(#op, dtype))                        \
+    compare(                                    \
+        #op " " + std::string(ir::name(dtype)), \
+        [](const Tensors& in) { return op(in[0], in[1]); }, {x, divisor}, tolerance_of(dtype));
+    TANDEM_BINARY_IN_PLACE_OPS(X)
+    TANDEM_BINARY_OPS(X)
+#undef X
+  }
+}
+
+TEST(Kernels, ReductionsAndContractions) {
+  const std::pair<const char*, Program> programs[] = {
+      {"sum", [](const Tensors& in) { return in[0].sum({0, 2}); }},
+      {"sum rows", [](const Tensors& in) { return in[0].sum(-1, true); }},
+      {"prod", [](const Tensors& in) { return in[0].prod(1); }},
+      {"amax", [](const Tensors& in) { return in[0].amax(0); }},
+      {"amin", [](const Tensors& in) { return in[0].amin({1, 2}); }},
+      {"argmax", [](const Tensors& in) { return in[0].argmax(1); }},
+      {"argmin", [](const Tensors& in) { return in[0].argmin(); }},
+      {"mean", [](const Tensors& in) { return in[0].mean(); }},
+      {"var", [](const Tensors& in) { return in[0].var({0, 1}, 0); }},
+      {"std", [](const Tensors& in) { return in[0].std(2); }},
+      {"logsumexp", [](const Tensors& in) { return in[0].logsumexp(1); }},
+      {"softmax", [](const Tensors& in) { return softmax(in[0], 1); }},
+      {"log_softmax", [](const Tensors& in) { return log_softmax(in[0], -1); }},
+      {"layer_norm", [](const Tensors& in) { return layer_norm(in[0], in[0].sizes()); }},
+      {"any", [](const Tensors& in) { return (in[0] > 1.5).any(0); }},
+      {"all", [](const Tensors& in) { return (in[0] > -1.5).all({0, 1}); }},
+      {"bmm", [](const Tensors& in) { return in[0].matmul(in[0].transpose(1, 2)); }},
+      {"matmul", [](const Tensors& in) { return in[0].matmul(in[0][0].t()); }},
+      {"linear",
+       [](const Tensors& in) {
+         return linear(
+             in[0], in[0][1],
+             in[0][0][0].sum() + in[0].sum({1, 2}).slice(0, 0, 1).expand({in[0].size(1)}));
+       }},
+      {"attention",
+       [](const Tensors& in) {
+         return scaled_dot_product_attention(in[0], in[0], in[0], {}, true);
+       }},
+      {"cross_entropy",
+       [](const Tensors& in) {
+         return cross_entropy(in[0][0], full({in[0].size(1)}, 2, i64), "none", -100, 0.1);
+       }},
+  };
+  for (DType dtype : {f64, f32, bf16})
+    for (const auto& [name, program] : programs) {
+      manual_seed(9);
+      const Tensor x = (randn({3, 4, 5}, f64)).to(dtype);
+      compare(name, program, {x}, 10 * tolerance_of(dtype));
+      compare(std::string(name) + " transposed", program, {x.transpose(0, 2)},
+              10 * tolerance_of(dtype));
+    }
+}
+
+TEST(Kernels, ShapesAndIndices) {
+  const Tensor index = tensor({2, 0, 2}), columns = tensor({{0, 4}, {1, 1}, {3, 2}});
+  const std::pair<const char*, Program> programs[] = {
+      {"slice_scatter",
+       [](const Tensors& in) {
+         return slice_scatter(in[0], in[0].slice(1, 0, 2) * 0 + 7, 1, 1, 5, 2);
+       }},
+      {"select_scatter",
+       [](const Tensors& in) { return select_scatter(in[0], in[0][1] + 1, 0, 2); }},
+      {"cat", [](const Tensors& in) { return cat({in[0], in[0].flip(1)}, 0); }},
+      {"stack", [](const Tensors& in) { return stack({in[0], in[0] * 2}, 1); }},
+      {"pad", [](const Tensors& in) { return pad(in[0], {1, -2, 0, 3}, 5); }},
+      {"flip", [](const Tensors& in) { return flip(in[0], {0, 1}); }},
+      {"index_select", [](const Tensors& in) { return in[0].index_select(0, in[1]); }},
+      {"gather", [](const Tensors& in) { return in[0].gather(1, in[2]); }},
+      {"index_add", [](const Tensors& in) { return index_add(in[0], 0, in[1], in[0] * 2); }},
+      {"scatter_add", [](const Tensors& in) { return scatter_add(in[0], 1, in[2], in[0]); }},
+      {"tril", [](const Tensors& in) { return in[0].tril(1); }},
+      {"where", [](const Tensors& in) { return where(in[0] > 1, in[0], 3); }},
+      {"masked_fill", [](const Tensors& in) { return in[0].masked_fill(in[0] > 1, 3); }},
+      {"write",
+       [](const Tensors& in) {
+         const Tensor x = in[0] * 1;
+         x.t().slice(0, 1, 4, 2).select(1, 1).copy_(5);
+         x.diagonal().add_(x[1].slice(0, 0, 3));
+         return x;
+       }},
+  };
+  for (DType dtype : {f64, f32, f16, i64, i8})
+    for (const auto& [name, program] : programs) {
+      const Tensor x = arange(15, dtype).view({3, 5});
+      compare(name, program, {x, index, columns}, 0);
+      compare(std::string(name) + " transposed", program,
+              {arange(15, dtype).view({5, 3}).t(), index, columns}, 0);
+    }
+}
+
+}  // namespace
+}  // namespace tandem
