@@ -106,14 +106,10 @@ bool is_nan(T x) {
     return false;
 }
 
+// 0 for NaN, as in ATen.
 template <class T>
 T sign_of(T x) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
-  else if constexpr (std::is_same_v<T, bool>)
-    return x;
-  else
-    return static_cast<T>((x > 0) - (x < 0));
+  return static_cast<T>((x > T(0)) - (x < T(0)));
 }
 
 template <class T>

@@ -20,8 +20,8 @@ void binary(const Args& a, F f) {
 
 template <class T>
 bool in_range(T count) {
-  return static_cast<int64_t>(count) >= 0 &&
-         static_cast<int64_t>(count) < static_cast<int64_t>(sizeof(T) * CHAR_BIT);
+  constexpr auto kBits = std::is_same_v<T, bool> ? 1 : static_cast<int64_t>(sizeof(T) * CHAR_BIT);
+  return static_cast<int64_t>(count) >= 0 && static_cast<int64_t>(count) < kBits;
 }
 
 }  // namespace
