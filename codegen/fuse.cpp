@@ -9,10 +9,10 @@
 namespace tandem::codegen {
 namespace {
 
-constexpr size_t kMaxNodes = 128;     // of a group
-constexpr size_t kMaxOperands = 400;  // looked at for one merge
-constexpr size_t kMaxVisits = 256;    // groups looked at to prove that a merge makes no cycle
-constexpr size_t kMaxReaders = 4;     // groups remembered per value, for siblings
+constexpr size_t kMaxNodes = 128;       // of a group
+constexpr size_t kMaxOperands = 400;    // looked at for one merge
+constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merge makes no cycle
+constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
 constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
 
 /// A group under construction. Edges point to groups as they were; find() says what became of them.

@@ -71,12 +71,11 @@ class Maker {
   }
 
   View filled(const Number& number, DType dtype, const Shape& sizes) {
-    const int64_t bits = number.is_float() ? std::bit_cast<int64_t>(number.to_double())
-                                           : number.to_int();
-    const auto [at, fresh] =
-        fills_.try_emplace(std::tuple(dtype, number.kind(), bits), static_cast<int>(p_.values.size()));
-    if (fresh)
-      add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
+    const int64_t bits =
+        number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
+    const auto [at, fresh] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
+                                                static_cast<int>(p_.values.size()));
+    if (fresh) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
     return {at->second, 0, sizes, Shape::filled(sizes.rank(), 0)};
   }
 
