@@ -8,6 +8,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # Fused multiply-adds are formed by a graph rewrite, never by a compiler.
 # -Wrestrict: g++ 12 reports correct uses of std::string (GCC bug 105651).
+# -Wmissing-field-initializers: designated initializers leave fields out on purpose.
 add_compile_options(-Wall -Wextra -Wno-restrict -Wno-missing-field-initializers -ffp-contract=off)
 
 option(TANDEM_DEV "Verify the graph after every pass" OFF)

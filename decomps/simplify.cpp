@@ -201,8 +201,9 @@ Result view_of_all(const Candidate& c) {
 
 // A view of a constant is a constant.
 Result view_of_full(const Candidate& c) {
-  const auto value = c.constant(c[0]);
-  return value ? Result(c.b.full(c.type.sizes, c.type.dtype, *value)) : std::nullopt;
+  if (!c.is(c[0], Op::full)) return std::nullopt;
+  const Number value = c.attr_behind<Number>(c[0], Attr::value);
+  return c.b.full(c.type.sizes, c.type.dtype, value);
 }
 
 // view(view x) = view x; expand(expand x) = expand x
@@ -245,13 +246,12 @@ Result permute_of_permute(const Candidate& c) {
 Result slice_of_slice(const Candidate& c) {
   const int64_t dim = c.attr<int64_t>(Attr::dim);
   if (!c.is(c[0], Op::slice) || c.attr_behind<int64_t>(c[0], Attr::dim) != dim) return std::nullopt;
+  const Dim first = c.attr_behind<Dim>(c[0], Attr::start);
   const Dim step = c.attr_behind<Dim>(c[0], Attr::step);
-  const Dim start = c.attr_behind<Dim>(c[0], Attr::start) + c.attr<Dim>(Attr::start) * step;
   const Dim end =
-      std::min<int64_t>(c.attr_behind<Dim>(c[0], Attr::end),
-                        c.attr_behind<Dim>(c[0], Attr::start) + c.attr<Dim>(Attr::end) * step);
-  return c.b.emit(Op::slice, {c.behind(c[0])},
-                  {dim, std::min<int64_t>(start, end), end, step * c.attr<Dim>(Attr::step)});
+      std::min(c.attr_behind<Dim>(c[0], Attr::end), Dim(first + c.attr<Dim>(Attr::end) * step));
+  const Dim start = std::min(Dim(first + c.attr<Dim>(Attr::start) * step), end);
+  return c.b.emit(Op::slice, {c.behind(c[0])}, {dim, start, end, step * c.attr<Dim>(Attr::step)});
 }
 
 // cat(x) = x

@@ -29,6 +29,10 @@ std::string to_json(const Graph& graph);
 /// verify().
 std::vector<Graph> from_json(std::string_view text, const JsonLimits& limits = {});
 
+/// The JSON Schema (draft 2020-12) of the form, made from ops.def; ir/graph.schema.json is this
+/// text.
+std::string json_schema();
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_JSON_H

@@ -185,13 +185,17 @@ class Printer {
     add("\n");
   }
 
+  /// Outside joint graphs a gradient's target is an input of another graph, which has no name here.
+  std::string target_name(const Output& output) const {
+    const bool by_name = output.role == Role::MutatedInput || graph_.level == Level::Joint ||
+                         graph_.level == Level::Core;
+    return by_name ? input_name(output.target) : fmt::format("input {}", output.target);
+  }
+
   void output(const Output& output) {
     start_line();
     add("out {}: {}", names_.of(output.value), name(output.role));
-    // A Backward graph's gradients are of the joint graph's inputs, which have no name here.
-    if (output.target != -1)
-      add(" of {}", graph_.level == Level::Backward ? fmt::format("input {}", output.target)
-                                                    : input_name(output.target));
+    if (output.target != -1) add(" of {}", target_name(output));
     if (!output.name.empty()) add(" name={}", spell_name(output.name));
     if (output.requires_grad) add(" requires_grad");
     strides(output.strides, graph_.type(output.value));

@@ -165,7 +165,7 @@ void Verifier::check_subgraphs() const {
   }
 }
 
-/// Every input is a value of its own, in order; every output is a value.
+/// Every input is a value of its own, in order; all other values are results; outputs are values.
 void Verifier::check_ports() const {
   ValueId last;
   for (const Input& input : g_.inputs()) {
@@ -175,6 +175,10 @@ void Verifier::check_ports() const {
     if (last.valid() && input.value <= last) fail("input {} is out of order", input.name);
     last = input.value;
   }
+  size_t results = 0;
+  for (const Equation& e : g_.equations()) results += e.result_count;
+  if (g_.inputs().size() + results != g_.num_values())
+    fail("a value is neither an input nor a result");
   for (size_t i = 0; i < g_.outputs().size(); ++i)
     if (g_.outputs()[i].value.index >= g_.num_values()) fail("output {} is not a value", i);
 }

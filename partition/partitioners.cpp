@@ -25,13 +25,25 @@ using Choices = std::vector<Choice>;
 
 // --- the choices
 
+/// `values` with views as their bases, each once, in graph order.
+std::vector<ValueId> bases_of(const Analysis& a, std::vector<ValueId> values) {
+  for (ValueId& v : values) v = a.base(v);
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+  return values;
+}
+
+const char* reason_of_input(const Analysis& a, ValueId v) {
+  return a.overwritten[v] ? "input that forward overwrites: a copy" : "input: lives anyway";
+}
+
 Choices cut(const Analysis& a, const Policy& policy) {
   Choices choices;
-  for (ValueId v : cheapest_saved_set(a, policy)) {
+  for (ValueId v : bases_of(a, cheapest_saved_set(a, policy))) {
     const char* ban = a.is_primal(v) || !a.forward[v] ? nullptr : policy.ban(v);
-    choices.push_back({v, a.is_primal(v) ? "input: lives anyway"
-                          : ban          ? ban
-                                         : "cheaper to save than what it is computed from"});
+    choices.push_back({v, ban              ? ban
+                          : a.is_primal(v) ? reason_of_input(a, v)
+                                           : "cheaper to save than what it is computed from"});
   }
   return choices;
 }
@@ -56,18 +68,16 @@ Choices choose_everything(const Analysis& a) {
   std::vector<ValueId> values;
   for (ValueId v : a.all_values())
     if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
-      values.push_back(a.base(v));
-  std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
+      values.push_back(v);
   Choices choices;
-  for (ValueId v : values) choices.push_back({v, "read by backward"});
+  for (ValueId v : bases_of(a, values)) choices.push_back({v, "read by backward"});
   return choices;
 }
 
 Choices choose_inputs(const Analysis& a) {
   Choices choices;
   for (ValueId v : a.all_values())
-    if (a.backward[v] && a.is_primal(v)) choices.push_back({v, "input: lives anyway"});
+    if (a.backward[v] && a.is_primal(v)) choices.push_back({v, reason_of_input(a, v)});
   return choices;
 }
 

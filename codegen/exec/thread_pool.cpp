@@ -229,11 +229,12 @@ class Pool {
 // Constant-initialised and never destroyed, so they can be used at any point of the process's life.
 std::atomic<int> g_threads{0};
 std::atomic<Pool*> g_pool{nullptr};
+std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
 std::atomic<bool> g_closed{false};
 
 /// In the child of a fork the workers do not exist: the old pool is abandoned, not destroyed.
 void forget_pool() {
-  g_pool.store(nullptr, std::memory_order_relaxed);
+  g_abandoned = g_pool.exchange(nullptr);
   t_in_region = false;
 }
 
@@ -243,7 +244,7 @@ struct Closer {
   Closer() { pthread_atfork(nullptr, nullptr, forget_pool); }
   ~Closer() {
     g_closed.store(true);
-    if (Pool* pool = g_pool.exchange(nullptr)) pool->stop();
+    if (Pool* pool = g_pool.load()) pool->stop();
   }
 };
 

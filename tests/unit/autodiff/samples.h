@@ -1,24 +1,194 @@
-// One or more equations of every differentiable op, on small operands away from kinks.
+// One or more equations of every differentiable op, on small f64 operands away from kinks.
 #ifndef TANDEM_TESTS_UNIT_AUTODIFF_SAMPLES_H
 #define TANDEM_TESTS_UNIT_AUTODIFF_SAMPLES_H
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "ir/buffer.h"
 #include "ir/graph.h"
+#include "tests/support/program.h"
 
 namespace tandem::test {
 
 struct Sample {
   ir::Op op;
-  std::vector<ir::Buffer> operands;  // f64 where floating
+  std::vector<ir::Buffer> operands;
   std::vector<ir::AttrValue> attrs;
-  bool twice = true;         // whether second derivatives are checked
-  std::string name() const;  // the op's, for messages
+  bool twice = true;  // whether second derivatives are checked
 };
 
-std::vector<Sample> samples();
+using ir::Buffer;
+using ir::Dim;
+using ir::DType;
+using ir::Number;
+using ir::Op;
+using ir::Shape;
+using Dims = std::vector<Dim>;
+
+/// Random values with magnitudes in [low, high] and, unless `positive`, both signs.
+inline Buffer random(const Shape& sizes, uint64_t seed, double low, double high, bool positive) {
+  Numbers numbers(seed);
+  Buffer buffer(ir::Type{DType::F64, sizes});
+  for (int64_t i = 0; i < buffer.numel(); ++i) {
+    const double sign = !positive && numbers.uniform(-1, 1) < 0 ? -1 : 1;
+    buffer.set(i, sign * numbers.uniform(low, high));
+  }
+  return buffer;
+}
+inline Buffer floats(const Shape& sizes, uint64_t seed = 1) {
+  return random(sizes, seed, 0.2, 0.9, false);
+}
+inline Buffer positive(const Shape& sizes, uint64_t seed = 1, double low = 0.2, double high = 0.9) {
+  return random(sizes, seed, low, high, true);
+}
+inline Buffer indices(const Shape& sizes, const std::vector<double>& values) {
+  return filled({DType::I64, sizes}, values);
+}
+inline Buffer mask(const Shape& sizes) {
+  Buffer buffer(ir::Type{DType::Bool, sizes});
+  for (int64_t i = 0; i < buffer.numel(); ++i) buffer.set(i, i % 3 != 1);
+  return buffer;
+}
+inline Buffer rng() { return filled({DType::I64, {2}}, {7, 11}); }
+
+inline void add_pointwise(std::vector<Sample>& all) {
+  const Shape s{2, 3};
+  for (Op op :
+       {Op::neg,     Op::abs,        Op::exp,      Op::exp2,        Op::expm1,     Op::sin,
+        Op::cos,     Op::tan,        Op::asin,     Op::acos,        Op::atan,      Op::sinh,
+        Op::cosh,    Op::tanh,       Op::asinh,    Op::atanh,       Op::erf,       Op::erfc,
+        Op::sigmoid, Op::reciprocal, Op::clone,    Op::relu,        Op::relu6,     Op::selu,
+        Op::silu,    Op::mish,       Op::softsign, Op::hardsigmoid, Op::hardswish, Op::log_sigmoid,
+        Op::square,  Op::frac})
+    all.push_back({op, {floats(s)}, {}});
+  for (Op op : {Op::log, Op::log2, Op::log10, Op::log1p, Op::sqrt, Op::rsqrt, Op::logit})
+    all.push_back({op, {positive(s)}, {}});
+  all.push_back({Op::acosh, {positive(s, 1, 1.3, 2.0)}, {}});
+  all.push_back({Op::relu6, {positive(s, 1, 6.5, 7.0)}, {}});
+  for (Op op : {Op::hardsigmoid, Op::hardswish}) all.push_back({op, {positive(s, 1, 3.5, 4)}, {}});
+  for (Op op : {Op::leaky_relu, Op::elu, Op::celu}) all.push_back({op, {floats(s)}, {0.3}});
+  for (const char* approximate : {"none", "tanh"})
+    all.push_back({Op::gelu, {floats(s)}, {std::string(approximate)}});
+  all.push_back({Op::softplus, {floats(s)}, {2.0, 20.0}});
+  all.push_back({Op::softplus, {positive(s)}, {2.0, 0.1}});
+  for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::atan2, Op::maximum, Op::minimum, Op::hypot,
+                Op::copysign, Op::logaddexp, Op::clamp_min, Op::clamp_max, Op::remainder, Op::fmod})
+    all.push_back({op, {floats(s, 1), floats(s, 2)}, {}});
+  for (Op op : {Op::pow, Op::xlogy})
+    all.push_back({op, {positive(s, 1), positive(s, 2, 1.2, 3.1)}, {}});
+  all.push_back({Op::fma, {floats(s, 1), floats(s, 2), floats(s, 3)}, {}});
+  all.push_back({Op::lerp, {floats(s, 1), floats(s, 2), floats(s, 3)}, {}});
+  for (Op op : {Op::addcmul, Op::addcdiv})
+    all.push_back({op, {floats(s, 1), floats(s, 2), floats(s, 3)}, {Number(1.5)}});
+  all.push_back({Op::hardtanh,
+                 {floats({2, 4}), filled({DType::F64, {2, 4}}, {-.5, -.4, -.3, .1, 0, -1, .95, 1}),
+                  filled({DType::F64, {2, 4}}, {.5, .4, .3, .15, .1, 1, 2, -1})},
+                 {}});
+  all.push_back({Op::where, {mask(s), floats(s, 1), floats(s, 2)}, {}});
+  all.push_back({Op::masked_fill, {floats(s, 1), mask(s), floats(s, 2)}, {}});
+  all.push_back({Op::convert, {floats(s)}, {DType::F64}});
+  all.push_back({Op::copy, {floats(s, 1), floats(s, 2)}, {}});
+  for (Op op : {Op::tril, Op::triu}) all.push_back({op, {floats({2, 3, 4})}, {Dim(1)}});
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  all.push_back({Op::nan_to_num, {floats(s, 1), floats(s, 2), floats(s, 3), floats(s, 4)}, {}});
+  Buffer odd = filled({DType::F64, s}, {nan, inf, -inf, 0.5, 1, 2});
+  all.push_back({Op::nan_to_num, {odd, floats(s, 2), floats(s, 3), floats(s, 4)}, {}});
+}
+
+inline void add_reductions(std::vector<Sample>& all) {
+  const Shape s{2, 3, 4};
+  for (const Dims& dims : {Dims{1}, Dims{0, 2}})
+    for (bool keepdim : {false, true}) {
+      for (Op op : {Op::sum, Op::prod, Op::amax, Op::amin})
+        all.push_back({op, {floats(s)}, {dims, keepdim, Dims{}}});
+      for (Op op : {Op::mean, Op::logsumexp}) all.push_back({op, {floats(s)}, {dims, keepdim}});
+      for (Op op : {Op::var, Op::std}) all.push_back({op, {floats(s)}, {dims, 1.0, keepdim}});
+    }
+  for (Op op : {Op::softmax, Op::log_softmax}) all.push_back({op, {floats(s)}, {int64_t{1}}});
+  // One zero, and two: prod's gradient cannot divide.
+  all.push_back(
+      {Op::prod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {Dims{1}, false, Dims{}}});
+  const std::vector<ir::AttrValue> norm{int64_t{2}, 1e-5};
+  all.push_back({Op::layer_norm, {floats(s)}, norm});
+  all.push_back({Op::layer_norm, {floats(s), floats({3, 4}, 2)}, norm});
+  all.push_back({Op::layer_norm, {floats(s), floats({3, 4}, 2), floats({3, 4}, 3)}, norm});
+  for (const char* reduction : {"none", "mean", "sum"})
+    for (double smoothing : {0.0, 0.1})
+      all.push_back({Op::cross_entropy,
+                     {floats({4, 3}), indices({4}, {2, 0, -100, 1})},
+                     {int64_t{-100}, smoothing, std::string(reduction)}});
+}
+
+inline void add_contractions(std::vector<Sample>& all) {
+  all.push_back({Op::mm, {floats({2, 3}, 1), floats({3, 4}, 2)}, {std::string()}});
+  all.push_back({Op::bmm, {floats({2, 2, 3}, 1), floats({2, 3, 4}, 2)}, {std::string()}});
+  all.push_back(
+      {Op::addmm, {floats({2, 4}, 1), floats({2, 3}, 2), floats({3, 4}, 3)}, {std::string()}});
+  const std::vector<Buffer> qkv{floats({2, 1, 3, 2}, 1), floats({2, 1, 4, 2}, 2),
+                                floats({2, 1, 4, 3}, 3)};
+  for (bool causal : {false, true})
+    all.push_back({Op::scaled_dot_product_attention, qkv, {0.7, causal}});
+  for (const Buffer& m : {mask({2, 1, 3, 4}), floats({2, 1, 3, 4}, 4)}) {
+    std::vector<Buffer> operands = qkv;
+    operands.push_back(m);
+    all.push_back({Op::scaled_dot_product_attention, operands, {0.7, false}});
+  }
+}
+
+inline void add_shapes(std::vector<Sample>& all) {
+  const Shape s{2, 3, 4};
+  const int64_t d0 = 0, d1 = 1, d2 = 2;
+  all.push_back({Op::view, {floats(s)}, {Dims{6, 4}}});
+  all.push_back({Op::permute, {floats(s)}, {Dims{2, 0, 1}}});
+  all.push_back({Op::expand, {floats({3, 1})}, {Dims{2, 3, 4}}});
+  for (Dim step : {1, 2}) all.push_back({Op::slice, {floats(s)}, {d2, Dim(1), Dim(4), step}});
+  all.push_back({Op::diagonal, {floats(s)}, {Dim(1), d1, d2}});
+  all.push_back({Op::as_strided, {floats(s)}, {Dims{3, 2}, Dims{2, 7}, Dim(1)}});
+  all.push_back({Op::as_strided, {floats(s)}, {Dims{3, 4}, Dims{1, 2}, Dim(2)}});  // overlaps
+  all.push_back({Op::select, {floats(s)}, {d1, Dim(2)}});
+  all.push_back({Op::squeeze, {floats({2, 1, 3})}, {Dims{1}}});
+  all.push_back({Op::unsqueeze, {floats(s)}, {d1}});
+  all.push_back({Op::transpose, {floats(s)}, {d0, d2}});
+  all.push_back({Op::alias, {floats(s)}, {}});
+  for (Dim step : {1, 2})
+    all.push_back({Op::slice_scatter,
+                   {floats(s, 1), floats({2, 3, step == 1 ? 3 : 2}, 2)},
+                   {d2, Dim(1), Dim(4), step}});
+  all.push_back({Op::diagonal_scatter, {floats(s, 1), floats({2, 3}, 2)}, {Dim(1), d1, d2}});
+  all.push_back({Op::as_strided_scatter,
+                 {floats(s, 1), floats({3, 2}, 2)},
+                 {Dims{3, 2}, Dims{2, 7}, Dim(1)}});
+  all.push_back({Op::select_scatter, {floats(s, 1), floats({2, 4}, 2)}, {d1, Dim(2)}});
+  all.push_back({Op::cat, {floats({2, 3}, 1), floats({2, 1}, 2), floats({2, 2}, 3)}, {d1}});
+  all.push_back({Op::pad, {floats({2, 3})}, {Dims{1, 0, 2, 1}, Number(0.5)}});
+  all.push_back({Op::flip, {floats(s)}, {Dims{0, 2}}});
+}
+
+inline void add_indexing(std::vector<Sample>& all) {
+  const int64_t d0 = 0, d1 = 1;
+  const Buffer list = indices({4}, {2, 0, 2, 1}), table = indices({2, 4}, {2, 0, 2, 1, 0, 0, 1, 2});
+  all.push_back({Op::index_select, {floats({2, 3}), list}, {d1}});
+  all.push_back({Op::gather, {floats({2, 3}), table}, {d1}});
+  all.push_back({Op::index_add, {floats({2, 3}, 1), list, floats({2, 4}, 2)}, {d1}});
+  all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({2, 4}, 2)}, {d1}});
+  all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({3, 5}, 2)}, {d1}});
+  all.push_back({Op::gather, {floats({3, 3}), indices({1, 2}, {2, 1})}, {d0}});
+  all.push_back({Op::embedding, {floats({3, 2}), table}, {}});
+  all.push_back({Op::dropout, {floats({3, 4}), rng()}, {0.4, Dim(2)}});
+}
+
+inline std::vector<Sample> samples() {
+  std::vector<Sample> all;
+  add_pointwise(all);
+  add_reductions(all);
+  add_contractions(all);
+  add_shapes(all);
+  add_indexing(all);
+  return all;
+}
 
 }  // namespace tandem::test
 

@@ -1,0 +1,174 @@
+// Whole programs through compile(): eager and compiled must agree on everything a caller can see.
+#include <gtest/gtest.h>
+
+#include "tests/support/check_compiled.h"
+
+namespace tandem::testing {
+namespace {
+
+/// Leaves that require grad, of these sizes.
+std::function<Tensors()> leaves(std::vector<Shape> sizes, DType dtype = f32) {
+  return [=] {
+    Tensors t;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      t.push_back(noise(sizes[i], i + 1, dtype).requires_grad_());
+    return t;
+  };
+}
+
+std::function<Tensors()> constants(std::vector<Shape> sizes, DType dtype = f32) {
+  return [=] {
+    Tensors t;
+    for (size_t i = 0; i < sizes.size(); ++i) t.push_back(noise(sizes[i], i + 1, dtype));
+    return t;
+  };
+}
+
+const CheckOptions kAllPartitions{
+    .partitions = {"default", "reference", "save-all", "recompute-all"}};
+
+TEST(Programs, CosChain) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        Tensor x = in[0];
+        for (int i = 0; i < 10; ++i) x = cos(x);
+        return {sum(x)};
+      },
+      leaves({{1000}}), kAllPartitions);
+}
+
+TEST(Programs, Tiny) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        Tensor x = in[0];
+        for (int i = 0; i < 5; ++i) x = tanh(x * in[1]);
+        return {sum(x)};
+      },
+      leaves({{16}, {16}}), kAllPartitions);
+}
+
+TEST(Programs, Broadcasting) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {exp(in[0] * in[1] + in[2]) / (in[0] * in[0] + 1.5)};
+      },
+      leaves({{5, 7}, {7}, {5, 1}}), kAllPartitions);
+}
+
+TEST(Programs, Mlp) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor h = relu(matmul(in[0], in[1]) + in[2]);
+        const Tensor logits = matmul(h, in[3]) + in[4];
+        return {cross_entropy(logits, arange(17).remainder(5)), h};
+      },
+      leaves({{17, 12}, {12, 9}, {9}, {9, 5}, {5}}), kAllPartitions);
+}
+
+TEST(Programs, SoftmaxAndLayerNorm) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor h = layer_norm(gelu(in[0], "tanh"), {33}, in[1], in[2], 1e-5);
+        return {softmax(h * 0.125, -1), log_softmax(h, 0)};
+      },
+      leaves({{6, 33}, {33}, {33}}), kAllPartitions);
+}
+
+TEST(Programs, Attention) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {scaled_dot_product_attention(in[0], in[1], in[2], {}, true)};
+      },
+      leaves({{2, 3, 8, 4}, {2, 3, 8, 4}, {2, 3, 8, 4}}), kAllPartitions);
+}
+
+TEST(Programs, EmbeddingAccumulatesRepeatedRows) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {embedding(in[0], tensor({3, 1, 3, 0}, i64)) * 2.0};
+      },
+      leaves({{5, 6}}), kAllPartitions);
+}
+
+TEST(Programs, WriteThroughAView) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor y = zeros({3, 3});
+        y.select(1, 1).add_(in[0]);
+        return {y};
+      },
+      leaves({{3}}), kAllPartitions);
+}
+
+TEST(Programs, InputMutation) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        in[0].view({-1}).add_(1.0);
+        return {in[0] * 2.0};
+      },
+      constants({{2, 3}}));
+}
+
+TEST(Programs, MutatedInputIsReturned) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        in[0].mul_(in[1]);
+        return {in[0], in[0].t()};
+      },
+      constants({{2, 3}, {2, 3}}));
+}
+
+TEST(Programs, NonLeafMutationCarriesGradient) {
+  const auto inputs = [] {
+    const Tensor x = noise({4}, 1).requires_grad_();
+    return Tensors{x, x * 3.0};
+  };
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        in[1].mul_(in[0]);
+        return {in[1] + 1.0};
+      },
+      inputs);
+}
+
+TEST(Programs, ViewsOfInputs) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {in[0].transpose(0, 1), in[0].slice(0, 1, 3), in[0]};
+      },
+      leaves({{4, 5}}));
+}
+
+TEST(Programs, ReductionsInF64) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {sum(in[0], {0}),     mean(in[0], {1, 2}),   var(in[0], {2}),
+                amax(in[0], {0, 1}), logsumexp(in[0], {1}), prod(in[0], {2})};
+      },
+      leaves({{4, 5, 6}}, f64), kAllPartitions);
+}
+
+TEST(Programs, MatmulInF64) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors { return {matmul(in[0], in[1]), matmul(in[2], in[1].t())}; },
+      leaves({{2, 7, 5}, {5, 9}, {3, 9}}, f64), kAllPartitions);
+}
+
+TEST(Programs, EmptyTensors) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {exp(in[0]) + 1.0, sum(in[0]), matmul(in[0], in[1])};
+      },
+      leaves({{0, 4}, {4, 3}}), kAllPartitions);
+}
+
+TEST(Programs, CatPadFlip) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        return {cat({in[0], in[1] * 2.0}, 1), flip(in[0], {0}), stack({in[0], in[0] + 1.0}, 0)};
+      },
+      leaves({{3, 4}, {3, 2}}), kAllPartitions);
+}
+
+}  // namespace
+}  // namespace tandem::testing

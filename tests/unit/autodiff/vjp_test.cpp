@@ -1,0 +1,168 @@
+// Every rule against central differences, and against what it declares to read.
+#include "autodiff/vjp.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "autodiff/joint.h"
+#include "ir/error.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "samples.h"
+#include "tests/support/gradcheck.h"
+
+namespace tandem::autodiff {
+namespace {
+
+using ir::Graph;
+using ir::Level;
+using ir::ValueId;
+using test::Program;
+using test::Sample;
+
+/// One equation, differentiable in every floating operand.
+Graph graph_of(const Sample& sample) {
+  Program p(Level::Functional, std::string(ir::name(sample.op)));
+  std::vector<ValueId> operands;
+  for (const ir::Buffer& operand : sample.operands)
+    operands.push_back(p.input("x" + std::to_string(operands.size()), operand.type(),
+                               ir::is_floating(operand.dtype())));
+  p.output(p.b.emit(sample.op, operands, sample.attrs), true);
+  return p.graph;
+}
+
+TEST(Vjp, EveryDifferentiableOpHasASample) {
+  std::set<ir::Op> sampled;
+  for (const Sample& sample : test::samples()) sampled.insert(sample.op);
+  for (int i = 0; i < ir::kOpCount; ++i) {
+    const ir::Op op = static_cast<ir::Op>(i);
+    EXPECT_EQ(vjp_rule(op).kind == VjpRule::Kind::Differentiable, sampled.contains(op))
+        << ir::name(op);
+  }
+}
+
+TEST(Vjp, GradientsAgreeWithDifferences) {
+  for (const Sample& sample : test::samples()) {
+    const Graph functional = graph_of(sample), differentiated = joint(functional);
+    ir::verify(differentiated);
+    EXPECT_EQ(test::compare_gradients(functional, differentiated, sample.operands), "")
+        << ir::print(differentiated);
+  }
+}
+
+TEST(Vjp, SecondDerivativesAgreeWithDifferences) {
+  for (const Sample& sample : test::samples()) {
+    if (!sample.twice) continue;
+    const Graph first = joint(graph_of(sample));
+    const Graph gradient = test::as_functional(first), second = joint(gradient);
+    ir::verify(second);
+    std::vector<ir::Buffer> inputs = sample.operands;
+    for (ir::Buffer& tangent : test::random_tangents(first)) inputs.push_back(tangent);
+    EXPECT_EQ(test::compare_gradients(gradient, second, inputs, 1e-5), "") << ir::print(second);
+  }
+}
+
+/// Runs the rule alone, on a graph whose inputs are the operands, the result and its gradient.
+struct Recorded {
+  Program p{Level::Functional};
+  std::vector<ValueId> operands;
+  ValueId result, grad;
+  Gradients gradients;
+
+  Recorded(const Sample& sample, std::span<const bool> needs) {
+    const Graph forward = graph_of(sample);
+    for (const ir::Input& input : forward.inputs())
+      operands.push_back(p.input(input.name, forward.type(input.value)));
+    const ir::Type type = forward.type(forward.outputs()[0].value);
+    result = p.input("result", type);
+    grad = p.input("grad", type);
+    VjpContext context{p.b, sample.op, operands, {&result, 1}, forward.attrs({0}), grad, needs};
+    gradients = apply_vjp(context);
+  }
+
+  bool reads(ValueId v) const {
+    const auto equations = p.graph.equations();
+    return std::ranges::any_of(equations,
+                               [&](const ir::Equation& e) {
+                                 return std::ranges::count(p.graph.operands(e), v) > 0;
+                               }) ||
+           std::ranges::count(gradients, std::optional(v)) > 0;
+  }
+};
+
+/// Declared reads are exactly the values that appear in what the rule emits.
+void check_reads(const Sample& sample, std::span<const bool> needs) {
+  const Reads declared = vjp_rule(sample.op).reads(needs);
+  const Recorded recorded(sample, needs);
+  for (size_t i = 0; i < recorded.operands.size(); ++i)
+    EXPECT_EQ(declared.operands >> i & 1, recorded.reads(recorded.operands[i]))
+        << ir::name(sample.op) << " operand " << i << "\n"
+        << ir::print(recorded.p.graph);
+  EXPECT_EQ(declared.results & 1, recorded.reads(recorded.result)) << ir::name(sample.op);
+  for (size_t i = 0; i < needs.size(); ++i)
+    EXPECT_TRUE(needs[i] || !recorded.gradients[i]) << ir::name(sample.op) << " operand " << i;
+}
+
+TEST(Vjp, RulesReadWhatTheyDeclare) {
+  for (const Sample& sample : test::samples()) {
+    const size_t n = sample.operands.size();
+    for (unsigned subset = 0; subset < 1u << n; ++subset) {
+      const auto needs = std::make_unique<bool[]>(n);
+      bool possible = true;
+      for (size_t i = 0; i < n; ++i) {
+        needs[i] = subset >> i & 1;
+        possible &= !needs[i] || ir::is_floating(sample.operands[i].dtype());
+      }
+      if (possible) check_reads(sample, {needs.get(), n});
+    }
+  }
+}
+
+TEST(Vjp, IntegerOperandsGetNoGradient) {
+  Program p(Level::Functional);
+  const ValueId x = p.input("x", {ir::DType::F32, {3}}), i = p.input("i", {ir::DType::I64, {3}});
+  const ValueId y = p.b.convert(i, ir::DType::F32);
+  const bool needs[] = {true};
+  const ir::AttrValue attrs[] = {ir::DType::F32};
+  VjpContext context{p.b, ir::Op::convert, {&i, 1}, {&y, 1}, attrs, x, needs};
+  EXPECT_FALSE(apply_vjp(context)[0]);
+}
+
+/// The gradient of one equation at one point, for values where differences do not help.
+std::vector<double> gradient_at(ir::Op op, std::vector<ir::Buffer> operands,
+                                std::vector<ir::AttrValue> attrs, int operand = 0) {
+  const Graph differentiated = joint(graph_of({op, operands, std::move(attrs)}));
+  ir::Buffer ones(differentiated.type(differentiated.inputs().back().value));
+  for (int64_t i = 0; i < ones.numel(); ++i) ones.set(i, 1.0);
+  operands.push_back(ones);
+  return test::values(test::run_in_f64(differentiated, operands)[1 + operand]);
+}
+
+ir::Buffer vector(const std::vector<double>& values) {
+  return test::filled({ir::DType::F64, {static_cast<int64_t>(values.size())}}, values);
+}
+using Values = std::vector<double>;
+
+TEST(Vjp, TiesAndKinksAreAtens) {
+  using ir::Op;
+  EXPECT_EQ(gradient_at(Op::maximum, {vector({1, 2}), vector({1, 3})}, {}), (Values{.5, 0}));
+  EXPECT_EQ(gradient_at(Op::minimum, {vector({1, 2}), vector({1, 3})}, {}, 1), (Values{.5, 0}));
+  EXPECT_EQ(gradient_at(Op::clamp_min, {vector({1, 2}), vector({1, 3})}, {}), (Values{1, 0}));
+  EXPECT_EQ(gradient_at(Op::clamp_max, {vector({1, 2}), vector({1, 1})}, {}), (Values{1, 0}));
+  EXPECT_EQ(gradient_at(Op::abs, {vector({0, -2})}, {}), (Values{0, -1}));
+  EXPECT_EQ(gradient_at(Op::relu, {vector({0, 2, -1})}, {}), (Values{0, 1, 0}));
+  EXPECT_EQ(gradient_at(Op::pow, {vector({0, 0, 3}), vector({0, 2, 0})}, {}), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_at(Op::pow, {vector({0, 0}), vector({2, 0})}, {}, 1), (Values{0, 0}));
+  const std::vector<ir::AttrValue> over_0{std::vector<ir::Dim>{0}, false, std::vector<ir::Dim>{}};
+  EXPECT_EQ(gradient_at(Op::amax, {vector({4, 1, 4, 4, 4})}, over_0),
+            (Values{.25, 0, .25, .25, .25}));
+  EXPECT_EQ(gradient_at(Op::prod, {vector({0, 3, 0})}, over_0), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_at(Op::prod, {vector({0, 3, 2})}, over_0), (Values{6, 0, 0}));
+  EXPECT_EQ(gradient_at(Op::std, {vector({2, 2})}, {std::vector<ir::Dim>{0}, 1.0, false}),
+            (Values{0, 0}));
+}
+
+}  // namespace
+}  // namespace tandem::autodiff

@@ -1,0 +1,262 @@
+// Every decomposition against the interpreter's definition of the composite, in f64.
+#include "decomps/decompose.h"
+
+#include "decomps/rules.h"
+#include "ir/reduction_order.h"
+#include "ir/rewrite.h"
+#include "tests/support/graph_testing.h"
+
+namespace tandem {
+namespace {
+
+using graph_testing::Values;
+using ir::AttrValue;
+using ir::Builder;
+using ir::Dim;
+using ir::DType;
+using ir::Graph;
+using ir::Number;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+
+struct Case {
+  Op op;
+  std::vector<Type> operands;
+  std::vector<AttrValue> attrs;
+  int rng = -1;
+  double tolerance = 1e-12;
+};
+
+Type f32(Shape sizes) { return {DType::F32, sizes}; }
+Type i64(Shape sizes) { return {DType::I64, sizes}; }
+Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
+std::vector<Dim> dims(std::initializer_list<Dim> list) { return list; }
+const std::string kNone = "none", kMean = "mean", kSum = "sum", kTanh = "tanh";
+
+std::vector<Case> pointwise_cases() {
+  const Type x = f32({4, 33});
+  std::vector<Case> cases;
+  for (Op op : {Op::relu, Op::relu6, Op::selu, Op::silu, Op::mish, Op::softsign, Op::hardsigmoid,
+                Op::hardswish, Op::log_sigmoid, Op::logit, Op::square, Op::frac, Op::isnan,
+                Op::isinf, Op::isfinite})
+    cases.push_back({op, {x}, {}});
+  for (Op op : {Op::clamp_min, Op::clamp_max, Op::hypot, Op::copysign, Op::logaddexp, Op::xlogy})
+    cases.push_back({op, {x, x}, {}});
+  for (double alpha : {0.01, 1.0, 2.5})
+    for (Op op : {Op::leaky_relu, Op::elu, Op::celu}) cases.push_back({op, {x}, {alpha}});
+  cases.push_back({Op::gelu, {x}, {kNone}});
+  cases.push_back({Op::gelu, {x}, {kTanh}});
+  cases.push_back({Op::softplus, {x}, {1.0, 20.0}});
+  cases.push_back({Op::softplus, {x}, {2.0, 3.0}});
+  cases.push_back({Op::hardtanh, {x, x, x}, {}});
+  cases.push_back({Op::lerp, {x, x, x}, {}});
+  cases.push_back({Op::addcmul, {x, x, x}, {Number(0.5)}});
+  cases.push_back({Op::addcdiv, {x, x, x}, {Number(2)}});
+  cases.push_back({Op::nan_to_num, {x, x, x, x}, {}});
+  cases.push_back({Op::masked_fill, {x, boolean({4, 33}), x}, {}});
+  for (int64_t offset : {-2, 0, 1, 40}) {
+    cases.push_back({Op::tril, {f32({2, 5, 7})}, {Dim(offset)}});
+    cases.push_back({Op::triu, {f32({2, 5, 7})}, {Dim(offset)}});
+  }
+  cases.push_back({Op::relu, {i64({5})}, {}});
+  cases.push_back({Op::isnan, {i64({5})}, {}});
+  cases.push_back({Op::isfinite, {i64({5})}, {}});
+  cases.push_back({Op::addcmul, {i64({5}), i64({5}), i64({5})}, {Number(3)}});
+  cases.push_back({Op::nan_to_num, {i64({5}), i64({5}), i64({5}), i64({5})}, {}});
+  return cases;
+}
+
+std::vector<Case> reduction_cases() {
+  const Type x = f32({3, 4, 5});
+  std::vector<Case> cases;
+  for (bool keepdim : {false, true})
+    for (const auto& over : {dims({2}), dims({0}), dims({0, 2}), dims({1, 2}), dims({0, 1, 2})}) {
+      cases.push_back({Op::mean, {x}, {over, keepdim}});
+      cases.push_back({Op::logsumexp, {x}, {over, keepdim}});
+      cases.push_back({Op::var, {x}, {over, 1.0, keepdim}});
+      cases.push_back({Op::std, {x}, {over, 0.0, keepdim}});
+      cases.push_back({Op::sum, {x}, {over, keepdim, dims({})}});
+      cases.push_back({Op::amax, {x}, {over, keepdim, dims({})}});
+    }
+  cases.push_back({Op::var, {f32({1, 3})}, {dims({0}), 1.0, false}});
+  cases.push_back({Op::mean, {f32({0, 3})}, {dims({0}), false}});
+  cases.push_back({Op::logsumexp, {f32({0, 3})}, {dims({0}), false}});
+  for (int64_t dim : {0, 1, 2}) {
+    cases.push_back({Op::softmax, {x}, {dim}});
+    cases.push_back({Op::log_softmax, {x}, {dim}});
+  }
+  cases.push_back({Op::softmax, {f32({3, 0})}, {int64_t{1}}});
+  cases.push_back({Op::layer_norm, {x}, {int64_t{1}, 1e-5}});
+  cases.push_back({Op::layer_norm, {x, f32({4, 5})}, {int64_t{2}, 1e-5}});
+  cases.push_back({Op::layer_norm, {x, f32({5}), f32({5})}, {int64_t{1}, 1e-5}});
+  for (const std::string& reduction : {kNone, kMean, kSum})
+    for (double smoothing : {0.0, 0.1})
+      for (int64_t ignored : {-100, 2})
+        cases.push_back(
+            {Op::cross_entropy, {f32({6, 4}), i64({6})}, {ignored, smoothing, reduction}});
+  return cases;
+}
+
+std::vector<Case> other_cases() {
+  const Type x = f32({3, 4, 5});
+  const Type q = f32({2, 3, 4, 5}), k = f32({2, 3, 6, 5}), v = f32({2, 3, 6, 7});
+  return {
+      {Op::scaled_dot_product_attention, {q, k, v}, {0.4, false}},
+      {Op::scaled_dot_product_attention, {q, k, v}, {0.4, true}},
+      {Op::scaled_dot_product_attention, {q, k, v, f32({2, 3, 4, 6})}, {0.4, false}},
+      {Op::scaled_dot_product_attention, {q, k, v, boolean({2, 3, 4, 6})}, {0.4, false}},
+      {Op::scaled_dot_product_attention, {f32({4, 5}), f32({6, 5}), f32({6, 7})}, {1.0, true}},
+      {Op::embedding, {f32({4, 5}), i64({2, 3})}, {}},
+      {Op::select, {x}, {int64_t{1}, Dim(2)}},
+      {Op::squeeze, {f32({1, 3, 1})}, {dims({0})}},
+      {Op::unsqueeze, {x}, {int64_t{1}}},
+      {Op::transpose, {x}, {int64_t{0}, int64_t{2}}},
+      {Op::alias, {x}, {}},
+      {Op::detach, {x}, {}},
+      {Op::select_scatter, {x, f32({3, 5})}, {int64_t{1}, Dim(2)}},
+      {Op::copy, {x, x}, {}},
+      {Op::fill, {x}, {Number(2.5)}},
+  };
+}
+
+Graph graph_of(const Case& c) {
+  return graph_testing::make_graph(
+      c.operands,
+      [&](Builder& b, const Values& x) { return Values{b.emit(c.op, std::span(x), c.attrs)}; },
+      ir::Level::Functional, c.rng);
+}
+
+void check(const Case& c) {
+  const Graph graph = graph_of(c), core = decomps::decompose(graph);
+  const std::string what = ir::print(graph) + ir::print(core);
+  ir::verify(core);
+  for (const ir::Equation& e : core.equations()) ASSERT_FALSE(ir::is_composite(e.op)) << what;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    graph_testing::Buffers inputs = graph_testing::random_inputs(graph, seed);
+    if (seed >= 2) graph_testing::sprinkle_special_values(inputs, seed);
+    graph_testing::expect_close(graph_testing::run(core, inputs, true),
+                                graph_testing::run(graph, inputs, true), c.tolerance, what);
+  }
+}
+
+TEST(Decompose, Pointwise) {
+  for (const Case& c : pointwise_cases()) ASSERT_NO_FATAL_FAILURE(check(c));
+}
+
+TEST(Decompose, Reductions) {
+  for (const Case& c : reduction_cases()) ASSERT_NO_FATAL_FAILURE(check(c));
+}
+
+TEST(Decompose, ContractionsIndexAndViews) {
+  for (const Case& c : other_cases()) ASSERT_NO_FATAL_FAILURE(check(c));
+}
+
+TEST(Decompose, RandomValuesHaveTheSameBits) {
+  for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16})
+    for (const Case& c : {Case{Op::rand, {i64({2})}, {dims({5, 101}), dtype, Dim(7)}, 0},
+                          Case{Op::randn, {i64({2})}, {dims({5, 101}), dtype, Dim(7)}, 0},
+                          Case{Op::dropout, {{dtype, {5, 101}}, i64({2})}, {0.7, Dim(3)}, 1}}) {
+      const Graph graph = graph_of(c), core = decomps::decompose(graph);
+      const graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 1);
+      graph_testing::expect_same_bits(graph_testing::run(core, inputs),
+                                      graph_testing::run(graph, inputs), ir::print(core));
+    }
+}
+
+TEST(Decompose, EveryCompositeHasARuleAndNoPrimitive) {
+  for (int i = 0; i < ir::kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    EXPECT_EQ(decomps::rule_of(op) != nullptr, ir::is_composite(op)) << ir::name(op);
+  }
+}
+
+TEST(Decompose, ReductionsOfACoreGraphRunOverNeighbours) {
+  const Graph core = decomps::decompose(
+      graph_of({Op::sum, {f32({2, 3, 4, 5})}, {dims({0, 2, 3}), false, dims({})}}));
+  std::vector<std::vector<Dim>> runs;
+  for (size_t i = 0; i < core.num_equations(); ++i)
+    if (core.op(core.equation_id(i)) == Op::sum)
+      runs.push_back(core.attr<std::vector<Dim>>(core.equation_id(i), ir::Attr::dims));
+  EXPECT_EQ(runs, (std::vector{dims({2, 3}), dims({0})}));
+}
+
+TEST(Decompose, LowPrecisionArithmeticIsF32BetweenConverts) {
+  const Type x{DType::BF16, {5}};
+  const Graph core =
+      decomps::decompose(graph_testing::make_graph({x, x}, [](Builder& b, const Values& v) {
+        return Values{b.add(b.mul(v[0], v[1]), v[0]), b.softmax(v[0], 0)};
+      }));
+  ir::verify(core);
+  for (const ir::Equation& e : core.equations()) {
+    const bool is_low = core.type(core.results(e)[0]).dtype == DType::BF16;
+    EXPECT_TRUE(!is_low || e.op == Op::convert) << ir::print(core);
+  }
+}
+
+TEST(Decompose, SmallConstantPowersAreProducts) {
+  const Graph graph = graph_testing::make_graph({f32({40})}, [](Builder& b, const Values& v) {
+    return Values{b.pow(v[0], 1), b.pow(v[0], 2), b.pow(v[0], 3), b.pow(v[0], -1), b.pow(v[0], -2)};
+  });
+  const Graph core = decomps::decompose(graph);
+  EXPECT_EQ(graph_testing::count(core, Op::pow), 0);
+  graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 3);
+  graph_testing::sprinkle_special_values(inputs, 3);
+  graph_testing::expect_close(graph_testing::run(core, inputs, true),
+                              graph_testing::run(graph, inputs, true), 1e-12, ir::print(core));
+}
+
+TEST(Decompose, CallsAreInlined) {
+  Graph body = graph_testing::make_graph(
+      {f32({3})}, [](Builder& b, const Values& v) { return Values{b.relu(v[0])}; });
+  body.epilogue = {};
+  Graph graph = graph_testing::make_graph({f32({3})}, [&](Builder&, const Values& v) { return v; });
+  const auto id = graph.add_subgraph(body);
+  const Type type = f32({3});
+  const Values operands = {graph.inputs()[0].value};
+  const auto e = graph.append(Op::call, operands, {id}, {&type, 1});
+  graph.outputs()[0].value = graph.result(e);
+  const Graph core = decomps::decompose(graph);
+  EXPECT_EQ(graph_testing::count(core, Op::call), 0);
+  EXPECT_EQ(graph_testing::count(core, Op::maximum), 1);
+}
+
+TEST(Decompose, IsLinearInDepth) {
+  constexpr int kDepth = 200'000;
+  const Graph graph = graph_testing::make_graph({f32({2})}, [](Builder& b, const Values& v) {
+    ir::ValueId x = v[0];
+    for (int i = 0; i < kDepth; ++i) x = b.relu(x);
+    return Values{x};
+  });
+  EXPECT_EQ(graph_testing::count(decomps::decompose(graph), Op::maximum), kDepth);
+}
+
+TEST(ReductionOrders, FollowTheShape) {
+  const Graph graph = graph_testing::make_graph(
+      {f32({4, 1000}), f32({100'000}), f32({10'000, 8}), f32({3, 5})},
+      [](Builder& b, const Values& v) {
+        return Values{b.sum(v[0], {1}), b.sum(v[1], {0}), b.sum(v[2], {0}), b.sum(v[3], {1})};
+      },
+      ir::Level::Core);
+  const Graph ordered = decomps::set_reduction_orders(graph);
+  std::vector<std::vector<Dim>> orders;
+  for (size_t i = 0; i < ordered.num_equations(); ++i)
+    orders.push_back(ordered.attr<std::vector<Dim>>(ordered.equation_id(i), ir::Attr::order));
+  EXPECT_EQ(orders,
+            (std::vector{dims({64, 16384}), dims({64, 16384}), dims({1, 256}), dims({4, 16384})}));
+}
+
+TEST(ReductionOrders, AddLanesThenBlocks) {
+  // Two lanes, blocks of four: ((0 + 2) + (1 + 3)) + (4 + 5), as text.
+  const auto load = [](int64_t i) { return std::to_string(i); };
+  const auto combine = [](const std::string& a, const std::string& b) {
+    return a.empty() ? b : b.empty() ? a : "(" + a + "+" + b + ")";
+  };
+  EXPECT_EQ(ir::reduce_in_order<std::string>({2, 4}, 6, "", load, combine),
+            "(((0+2)+(1+3))+(4+5))");
+  EXPECT_EQ(ir::reduce_in_order<std::string>({1, 2}, 5, "", load, combine), "(((0+1)+(2+3))+4)");
+  EXPECT_EQ(ir::reduce_in_order<std::string>({4, 4}, 0, "", load, combine), "");
+}
+
+}  // namespace
+}  // namespace tandem

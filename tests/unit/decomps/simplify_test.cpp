@@ -1,0 +1,217 @@
+// The clean-up passes: what they remove, and that no bit of any output changes.
+#include "decomps/simplify.h"
+
+#include "decomps/decompose.h"
+#include "ir/rewrite.h"
+#include "tests/support/graph_testing.h"
+
+namespace tandem {
+namespace {
+
+using graph_testing::Values;
+using ir::Builder;
+using ir::Dim;
+using ir::DType;
+using ir::Graph;
+using ir::Number;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+using ir::ValueId;
+
+Type f32(Shape sizes) { return {DType::F32, sizes}; }
+
+Graph core_graph(const std::vector<Type>& types, const graph_testing::Body& body) {
+  return graph_testing::make_graph(types, body, ir::Level::Core);
+}
+
+void expect_same_outputs(const Graph& before, const Graph& after) {
+  ir::verify(after);
+  const std::string what = ir::print(before) + ir::print(after);
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    graph_testing::Buffers inputs = graph_testing::random_inputs(before, seed);
+    if (seed >= 2) graph_testing::sprinkle_special_values(inputs, seed);
+    graph_testing::expect_same_bits(graph_testing::run(after, inputs),
+                                    graph_testing::run(before, inputs), what);
+  }
+}
+
+/// How many equations are left of `body` on x [2, 3], of unchanged meaning.
+size_t left_of(const std::function<ValueId(Builder&, ValueId)>& body, Type type = f32({2, 3})) {
+  const Graph before =
+      core_graph({type}, [&](Builder& b, const Values& x) { return Values{body(b, x[0])}; });
+  const Graph after = decomps::simplify(before);
+  expect_same_outputs(before, after);
+  return after.num_equations();
+}
+
+TEST(Simplify, ArithmeticIdentities) {
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.mul(x, 1); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.mul(1, x); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.div(x, 1); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.sub(x, 0); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.add(x, -0.0); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.neg(b.neg(x)); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.abs(b.neg(b.abs(x))); }), 1u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.maximum(x, x); }), 0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.mul(x, -1); }), 1u);
+  const Type i64{DType::I64, {4}};
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.add(x, 0); }, i64), 0u);
+}
+
+TEST(Simplify, KeepsWhatWouldChangeASignOfZero) {
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.add(x, 0.0); }), 2u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.sub(x, -0.0); }), 2u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.mul(x, 0); }), 2u);
+}
+
+TEST(Simplify, DivisionByAPowerOfTwoMultiplies) {
+  const Graph before = core_graph({f32({4, 9})}, [](Builder& b, const Values& x) {
+    return Values{b.div(x[0], 8), b.div(x[0], 6)};
+  });
+  const Graph after = decomps::simplify(before);
+  expect_same_outputs(before, after);
+  EXPECT_EQ(graph_testing::count(after, Op::mul), 1);
+  EXPECT_EQ(graph_testing::count(after, Op::div), 1);
+}
+
+TEST(Simplify, Constants) {
+  const auto scalar = [](Builder& b, ValueId x) {
+    const ValueId two = b.full({}, DType::F32, 2), third = b.full({}, DType::F32, 1.0 / 3);
+    return b.mul(
+        x, b.sqrt(b.add(b.mul(two, third), b.convert(b.full({}, DType::I64, 7), DType::F32))));
+  };
+  EXPECT_EQ(left_of(scalar), 2u);  // full, mul
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.where(b.lt(b.full({}, DType::F32, 1), b.full({}, DType::F32, 2)), x,
+                             b.exp(x));
+            }),
+            0u);
+}
+
+TEST(Simplify, Selection) {
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.where(b.gt(x, 0), x, x); }), 0u);
+  const auto nested = [](Builder& b, ValueId x) {
+    const ValueId positive = b.gt(x, 0);
+    return b.where(positive, b.where(positive, x, b.exp(x)), b.neg(x));
+  };
+  EXPECT_EQ(left_of(nested), 4u);  // full, gt, neg, where
+  const auto inverted = [](Builder& b, ValueId x) {
+    return b.where(b.logical_not(b.gt(x, 0)), x, b.neg(x));
+  };
+  EXPECT_EQ(left_of(inverted), 4u);
+}
+
+TEST(Simplify, Conversions) {
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.convert(b.convert(x, DType::F64), DType::F32);
+            }),
+            0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.convert(b.convert(x, DType::BF16), DType::F32);
+            }),
+            2u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.convert(b.convert(b.convert(x, DType::BF16), DType::F32), DType::F16);
+            }),
+            2u);
+}
+
+TEST(Simplify, Views) {
+  EXPECT_EQ(
+      left_of([](Builder& b, ValueId x) { return b.view(b.view(b.view(x, {6}), {3, 2}), {2, 3}); }),
+      0u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.permute(b.permute(x, {1, 0}), {1, 0}); }),
+            0u);
+  EXPECT_EQ(
+      left_of([](Builder& b, ValueId x) { return b.permute(b.view(x, {2, 1, 3}), {1, 0, 2}); }),
+      1u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.expand(b.expand(b.view(x, {1, 2, 3}), {4, 2, 3}), {5, 4, 2, 3});
+            }),
+            1u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) {
+              return b.slice(b.slice(b.view(x, {6}), 0, 1, 6, 2), 0, 1, 3, 1);
+            }),
+            2u);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.slice(x, 1, 0, 3); }), 0u);
+}
+
+TEST(Simplify, ReductionsOfOneElement) {
+  const Graph before = core_graph({f32({4, 1})}, [](Builder& b, const Values& x) {
+    return Values{b.sum(x[0], {1}), b.amax(x[0], {1}, true)};
+  });
+  const Graph after = decomps::simplify(before);
+  expect_same_outputs(before, after);
+  EXPECT_EQ(graph_testing::count(after, Op::sum) + graph_testing::count(after, Op::amax), 0);
+}
+
+TEST(Simplify, IdentitiesStayUntilDifferentiated) {
+  const Graph graph = graph_testing::make_graph(
+      {f32({3})}, [](Builder& b, const Values& x) { return Values{b.stop_gradient(x[0])}; });
+  EXPECT_EQ(graph_testing::count(decomps::simplify(graph), Op::stop_gradient), 1);
+  EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.clone(b.stop_gradient(x)); }), 0u);
+}
+
+TEST(CommonSubexpressions, MergeAcrossHalves) {
+  Graph graph = core_graph({f32({3}), f32({3})}, [](Builder& b, const Values& x) {
+    return Values{b.exp(b.mul(x[0], x[1])), b.exp(b.mul(x[1], x[0])), b.sub(x[0], x[1]),
+                  b.sub(x[1], x[0])};
+  });
+  graph.equation(graph.equation_id(0)).is_backward = true;
+  const Graph merged = decomps::eliminate_common_subexpressions(graph);
+  expect_same_outputs(graph, merged);
+  EXPECT_EQ(graph_testing::count(merged, Op::mul), 1);
+  EXPECT_EQ(graph_testing::count(merged, Op::exp), 1);
+  EXPECT_EQ(graph_testing::count(merged, Op::sub), 2);
+  EXPECT_FALSE(merged.equation(merged.equation_id(0)).is_backward);
+  EXPECT_EQ(decomps::eliminate_common_subexpressions(merged), merged);
+}
+
+TEST(CommonSubexpressions, AttributesTellApart) {
+  const Graph graph = core_graph({f32({3, 3})}, [](Builder& b, const Values& x) {
+    return Values{b.sum(x[0], {0}), b.sum(x[0], {1}), b.sum(x[0], {0}),
+                  b.full({2}, DType::F32, 0.0), b.full({2}, DType::F32, -0.0)};
+  });
+  const Graph merged = decomps::eliminate_common_subexpressions(graph);
+  EXPECT_EQ(merged.num_equations(), 4u);
+  expect_same_outputs(graph, merged);
+}
+
+TEST(Fma, TakesProductsOfOneUse) {
+  const Graph graph = core_graph({f32({8}), f32({8}), f32({8})}, [](Builder& b, const Values& x) {
+    const ValueId shared = b.mul(x[0], x[2]);
+    return Values{b.add(b.mul(x[0], x[1]), x[2]), b.sub(b.mul(x[1], x[2]), x[0]),
+                  b.sub(x[0], b.mul(x[1], x[1])), b.add(shared, x[1]), shared};
+  });
+  const Graph fused = decomps::form_fma(graph);
+  ir::verify(fused);
+  EXPECT_EQ(graph_testing::count(fused, Op::fma), 3);
+  EXPECT_EQ(graph_testing::count(fused, Op::mul), 1);
+  const graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 1);
+  graph_testing::expect_close(graph_testing::run(fused, inputs, true),
+                              graph_testing::run(graph, inputs, true), 1e-12, ir::print(fused));
+}
+
+TEST(Passes, KeepEveryBitOfAModel) {
+  const Type x = f32({4, 6}), w = f32({6, 6}), scale = f32({6});
+  const Graph graph =
+      graph_testing::make_graph({x, w, scale, scale}, [](Builder& b, const Values& v) {
+        const ValueId h = b.layer_norm(v[0], v[2], v[3], 1, 1e-5);
+        const ValueId g = b.emit(Op::gelu, {b.mm(h, v[1])}, {std::string("none")});
+        const ValueId p = b.softmax(b.add(g, v[0]), 1);
+        return Values{b.sum(p), b.mean(b.logsumexp(g, std::vector<Dim>{1}, true)), p};
+      });
+  const Graph core = decomps::decompose(graph), simple = decomps::simplify(core);
+  const Graph merged = decomps::eliminate_common_subexpressions(simple);
+  const Graph ordered = decomps::set_reduction_orders(merged);
+  EXPECT_LT(simple.num_equations(), core.num_equations());
+  EXPECT_LT(merged.num_equations(), simple.num_equations());
+  expect_same_outputs(core, simple);
+  expect_same_outputs(core, merged);
+  ir::verify(ordered);
+  EXPECT_EQ(decomps::simplify(simple), simple);
+}
+
+}  // namespace
+}  // namespace tandem
