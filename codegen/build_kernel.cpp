@@ -96,7 +96,8 @@ class Emitter {
       if (size == 1) continue;
       const auto kind = innermost ? Loop::Kind::Vector : Loop::Kind::Serial;
       const bool chunked = innermost && s_.chunk_loop >= 0;
-      const int l = chunked ? w_.loop(kind, s_.col_chunk, s_.chunk_loop, size) : w_.loop(kind, size);
+      const int l =
+          chunked ? w_.loop(kind, s_.col_chunk, s_.chunk_loop, size) : w_.loop(kind, size);
       s_.loops[d] = {{l, 1}};
       if (chunked) s_.loops[d] = {{s_.chunk_loop, s_.col_chunk}, {l, 1}};
       out.open.push_back(l);
@@ -189,7 +190,8 @@ class Emitter {
         const View linear = whole(-1, n.domain);
         return w_.random_bits(n.dtype, args[0], args[1], n.random_offset, index(linear, row));
       }
-      default: break;
+      default:
+        break;
     }
     if (n.op == Op::clone) return args[0];
     return w_.compute(n.op, std::move(args), n.dtype, n.check);
@@ -265,8 +267,7 @@ class Emitter {
         const bool blocks = d + 1 == n_dim;
         strides[d] = strides[d + 1] * (blocks ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
       }
-      w_.store(n.dest.root, affine(0, strides, loops),
-               w_.load_local(locals_[i], local_index()));
+      w_.store(n.dest.root, affine(0, strides, loops), w_.load_local(locals_[i], local_index()));
     });
   }
 
@@ -286,8 +287,8 @@ class Emitter {
     std::vector<DimLoops> loops = s_.loops;
     loops.back() = {{s_.block_loop, 1}};
     for (size_t d = s_.dims.count() - 1; d-- > 0;)
-      strides[d] = strides[d + 1] *
-                   (d + 2 == s_.dims.count() ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
+      strides[d] =
+          strides[d + 1] * (d + 2 == s_.dims.count() ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
     w_.store(n.dest.root, affine(0, strides, loops), values_[i]);
   }
 

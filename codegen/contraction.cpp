@@ -69,9 +69,10 @@ class TiledKernel {
   Affine at(const View& v, Uses uses, int64_t r) const {
     const Strides3 s = strides_of(v);
     const bool both = uses.rows && uses.cols;
-    std::vector<int64_t> strides = {s.batch, uses.rows ? s.row * tile_ : 0,
-                                    uses.cols ? s.col : 0,
-                                    both ? 0 : uses.rows ? s.col : s.row};
+    std::vector<int64_t> strides = {s.batch, uses.rows ? s.row * tile_ : 0, uses.cols ? s.col : 0,
+                                    both        ? 0
+                                    : uses.rows ? s.col
+                                                : s.row};
     const DimLoops columns = {{chunk_, width_}, {vector_, 1}};
     const int64_t offset = v.offset + (uses.rows ? s.row * (first_ + r) : 0);
     return affine(offset, strides, {{{batch_, 1}}, {{rows_, 1}}, columns, {{serial_, 1}}});
@@ -85,9 +86,9 @@ class TiledKernel {
   void finish(int sum, int64_t r) {
     int value = w_.reduced(sum, sum_);
     if (n_.operands.size() > 2)
-      value = w_.compute(
-          ir::Op::add, {widened(n_.operands[2].root, at(n_.operands[2], {true, true}, r)), value},
-          sum_);
+      value = w_.compute(ir::Op::add,
+                         {widened(n_.operands[2].root, at(n_.operands[2], {true, true}, r)), value},
+                         sum_);
     if (sum_ != n_.dtype) value = w_.compute(ir::Op::convert, {value}, n_.dtype);
     w_.store(n_.dest.root, at(n_.dest, {true, true}, r), value);
   }

@@ -7,11 +7,11 @@
 
 namespace tandem::codegen {
 
-inline constexpr double kLoadCost = 0.06;      // from the nearest caches
-inline constexpr double kIndirectCost = 0.5;   // at a position that comes from data
-inline constexpr double kMemoryCost = 0.14;    // 4 bytes streamed from memory
-inline constexpr double kUnitCost = 6000;      // what a unit of work should cost
-inline constexpr double kThreadCost = 2000;    // what pays for waking a thread
+inline constexpr double kLoadCost = 0.06;     // from the nearest caches
+inline constexpr double kIndirectCost = 0.5;  // at a position that comes from data
+inline constexpr double kMemoryCost = 0.14;   // 4 bytes streamed from memory
+inline constexpr double kUnitCost = 6000;     // what a unit of work should cost
+inline constexpr double kThreadCost = 2000;   // what pays for waking a thread
 
 /// The arithmetic of `op`.
 double op_cost(ir::Op op);

@@ -90,9 +90,7 @@ bool is_row_value(const Node& producer, const Domain& d) {
 
 }  // namespace
 
-bool is_row_node(const Node& node, const Domain& d) {
-  return node.total() != d.total;
-}
+bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.total; }
 
 bool is_fusible(const Node& node) {
   return node.kind != Node::Kind::Matmul && node.kind != Node::Kind::TiledMatmul &&

@@ -25,8 +25,7 @@ struct Cluster {
 
 class Fuser {
  public:
-  explicit Fuser(const Program& p)
-      : p_(p), parent_(p.nodes.size()), readers_(p.values.size()) {
+  explicit Fuser(const Program& p) : p_(p), parent_(p.nodes.size()), readers_(p.values.size()) {
     clusters_.reserve(p.nodes.size());
   }
 
@@ -95,19 +94,28 @@ class Fuser {
     for (int c : candidates) merge_if_legal(find(c), find(n));
   }
 
+  /// With groups that read the same value, or another value of the same group.
   void fuse_with_siblings(int n) {
+    for (int source : std::vector<int>(at(find(n)).before)) {
+      resolve(at(find(source)).after, find(source));
+      const std::vector<int>& after = at(find(source)).after;
+      const size_t known = std::min(after.size(), kMaxReaders);
+      for (int sibling : std::vector<int>(after.end() - static_cast<ptrdiff_t>(known), after.end()))
+        fuse_with_sibling(find(sibling), find(n));
+    }
     for_each_read(node(n), [&](const View& v) {
       auto& readers = readers_[static_cast<size_t>(v.root)];
       resolve(readers, -1);
-      for (int r : std::vector<int>(readers)) {
-        const int self = find(n);
-        if (find(r) != self && at(find(r)).domain.total == at(self).domain.total)
-          merge_if_legal(find(r), self);
-      }
+      for (int r : std::vector<int>(readers)) fuse_with_sibling(find(r), find(n));
       resolve(readers, -1);
       readers.push_back(find(n));
       if (readers.size() > kMaxReaders) readers.erase(readers.begin());
     });
+  }
+
+  void fuse_with_sibling(int sibling, int self) {
+    if (sibling != self && at(sibling).domain.total == at(self).domain.total)
+      merge_if_legal(sibling, self);
   }
 
   // --- legality
@@ -226,8 +234,7 @@ class Fuser {
       out.push_back({at(c).nodes, at(c).domain});
       resolve(at(c).after, c);
       for (int down : at(c).after)
-        if (--waiting[static_cast<size_t>(down)] == 0)
-          ready.push({at(down).nodes.back(), down});
+        if (--waiting[static_cast<size_t>(down)] == 0) ready.push({at(down).nodes.back(), down});
     }
     return out;
   }

@@ -11,7 +11,8 @@
 namespace tandem::codegen {
 
 /// The iteration space that the nodes of a group share: `total` elements, as rows of `cols` where
-/// something in the group depends on rows. A node of total / cols elements computes one value a row.
+/// something in the group depends on rows. A node of total / cols elements computes one value a
+/// row.
 struct Domain {
   int64_t total = 1;
   int64_t cols = 0;                // 0: undetermined

@@ -38,8 +38,7 @@ int KernelWriter::constant(const ir::Number& number, DType dtype) {
   return push({.kind = Kind::Constant, .dtype = dtype, .number = number});
 }
 
-int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype,
-                          const std::string& check) {
+int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype, const std::string& check) {
   if (!ir::is_floating(dtype) && ir::info(op).may_fail) draft_.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }

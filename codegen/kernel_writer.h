@@ -35,8 +35,7 @@ class KernelWriter {
   void store(int value, Affine index, int stored);
   /// The same at a position that comes from data; `check`: what one out of range is reported as.
   int load_at(int value, Affine index, Access::Indirect at, const std::string& check);
-  void store_at(int value, Affine index, Access::Indirect at, int stored,
-                const std::string& check);
+  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check);
   int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);

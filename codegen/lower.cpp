@@ -20,7 +20,8 @@ std::vector<bool> stored_values(const Program& p, const std::vector<Group>& grou
   for (size_t v = 0; v < p.values.size(); ++v) stored[v] = p.values[v].output >= 0;
   const auto read = [&](int root, size_t by) {
     for (int w : p.values[static_cast<size_t>(root)].writers)
-      if (group_of[static_cast<size_t>(w)] != group_of[by]) stored[static_cast<size_t>(root)] = true;
+      if (group_of[static_cast<size_t>(w)] != group_of[by])
+        stored[static_cast<size_t>(root)] = true;
   };
   for (size_t n = 0; n < p.nodes.size(); ++n) {
     for (const View& v : p.nodes[n].operands) read(v.root, n);
@@ -39,12 +40,17 @@ void draft(const Program& p, const Group& group, const std::vector<bool>& stored
            std::vector<StepDraft>& out) {
   const Node& first = p.nodes[static_cast<size_t>(group.nodes[0])];
   switch (first.kind) {
-    case Node::Kind::Matmul: out.emplace_back(library_draft(first)); return;
-    case Node::Kind::ScatterAdd: out.emplace_back(scatter_kernel(p, first)); return;
+    case Node::Kind::Matmul:
+      out.emplace_back(library_draft(first));
+      return;
+    case Node::Kind::ScatterAdd:
+      out.emplace_back(scatter_kernel(p, first));
+      return;
     case Node::Kind::TiledMatmul:
       for (LaunchDraft& l : tiled_matmul(p, first)) out.emplace_back(std::move(l));
       return;
-    default: out.emplace_back(build_kernel(p, group, stored));
+    default:
+      out.emplace_back(build_kernel(p, group, stored));
   }
 }
 
@@ -54,8 +60,9 @@ void describe(const ir::Graph& graph, const Program& p, Plan& plan) {
     plan.inputs.push_back({graph.type(in.value), in.strides});
   for (size_t o = 0; o < graph.outputs().size(); ++o) {
     const ir::Output& out = graph.outputs()[o];
-    plan.outputs.push_back(
-        {.type = graph.type(out.value), .strides = out.strides, .from_input = p.outputs[o].from_input});
+    plan.outputs.push_back({.type = graph.type(out.value),
+                            .strides = out.strides,
+                            .from_input = p.outputs[o].from_input});
   }
 }
 
@@ -70,7 +77,8 @@ std::vector<int> write_targets(const ir::Graph& graph, const LowerOptions& optio
   std::vector<int> targets(graph.outputs().size(), -1);
   for (int o : options.write_into_input) {
     const int target = graph.outputs()[static_cast<size_t>(o)].target;
-    if (target >= 0 && !shared[static_cast<size_t>(target)]) targets[static_cast<size_t>(o)] = target;
+    if (target >= 0 && !shared[static_cast<size_t>(target)])
+      targets[static_cast<size_t>(o)] = target;
   }
   return targets;
 }

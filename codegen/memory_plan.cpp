@@ -73,7 +73,7 @@ class Ranges {
     return free_.erase(r);
   }
 
-  std::map<int64_t, int64_t> free_;  // offset -> size
+  std::map<int64_t, int64_t> free_;                // offset -> size
   std::set<std::pair<int64_t, int64_t>> by_size_;  // size, offset
   int64_t end_ = 0;
 };
@@ -214,9 +214,9 @@ class MemoryPlanner {
   const Program& p_;
   std::vector<StepDraft> drafts_;
   Plan& plan_;
-  std::vector<int> first_, last_;   // by value: the steps that touch it
-  std::vector<int64_t> offset_;     // by value: in the arena
-  std::vector<int> input_;          // by value: the input whose memory it is computed in
+  std::vector<int> first_, last_;      // by value: the steps that touch it
+  std::vector<int64_t> offset_;        // by value: in the arena
+  std::vector<int> input_;             // by value: the input whose memory it is computed in
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
   std::unordered_map<uint64_t, std::vector<int>> known_;
   Ranges ranges_;

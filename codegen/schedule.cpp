@@ -8,8 +8,8 @@
 namespace tandem::codegen {
 namespace {
 
-constexpr int64_t kMinChunk = 64;           // columns: a few vectors
-constexpr int64_t kMaxLocalChunk = 4096;    // columns that a unit accumulates at once
+constexpr int64_t kMinChunk = 64;         // columns: a few vectors
+constexpr int64_t kMaxLocalChunk = 4096;  // columns that a unit accumulates at once
 constexpr int64_t kWantedUnits = 16;
 constexpr int64_t kMinElements = 512, kMaxElements = 65536;  // of a unit
 

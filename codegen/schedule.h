@@ -24,11 +24,11 @@ std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first,
 
 struct Schedule {
   Dims dims;
-  std::vector<DimLoops> loops;     // per dim; of column dims only what all passes share
-  std::vector<int> rows;           // loops to open, outermost first
-  int64_t col_chunk = 0;           // columns of a unit
-  int chunk_loop = -1;             // unit loop over chunks of columns, or -1
-  int block_loop = -1;             // unit loop over a partial reduction's blocks, or -1
+  std::vector<DimLoops> loops;  // per dim; of column dims only what all passes share
+  std::vector<int> rows;        // loops to open, outermost first
+  int64_t col_chunk = 0;        // columns of a unit
+  int chunk_loop = -1;          // unit loop over chunks of columns, or -1
+  int block_loop = -1;          // unit loop over a partial reduction's blocks, or -1
   int64_t units = 1;
 };
 

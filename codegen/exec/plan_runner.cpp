@@ -39,12 +39,18 @@ MatmulSpec spec_of(const Contraction& c) {
           c.accumulate};
 }
 
+/// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
+bool can_fail(const Instr& i) {
+  if (!i.access.indirect.empty()) return true;
+  return i.kind == Instr::Kind::Compute && !ir::is_floating(i.dtype) && ir::info(i.op).may_fail;
+}
+
 /// Throws what `error` of a launch means to the caller.
 [[noreturn]] void fail_launch(const Kernel& kernel, const Launch& launch,
                               const KernelError& error) {
-  const auto check =
-      std::ranges::find(launch.checks, error.instruction, &codegen::Check::instruction);
-  const std::string& where = check != launch.checks.end() ? check->what : kernel.name;
+  const auto at = kernel.code.begin() + error.instruction;
+  const auto number = static_cast<size_t>(std::count_if(kernel.code.begin(), at, can_fail));
+  const std::string where = number < launch.checks.size() ? launch.checks[number] : kernel.name;
   if (error.extent <= 0) ir::fail(ir::Errc::Argument, where + ": integer division by zero");
   ir::fail(ir::Errc::Index, where + ": index out of range; expected 0 <= index < " +
                                 std::to_string(error.extent) + ", got " +

@@ -1,0 +1,135 @@
+// Runs a Plan without generated code: kernels by their interpreter, contractions by plain loops.
+// The oracle that lowering is tested with. Header only, so that any test can use it.
+#ifndef TANDEM_TESTS_SUPPORT_PLAN_INTERPRETER_H
+#define TANDEM_TESTS_SUPPORT_PLAN_INTERPRETER_H
+
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "ir/buffer.h"
+#include "ir/error.h"
+
+namespace tandem::test {
+
+/// Memory of a strided tensor, from its first element.
+class StridedMemory {
+ public:
+  StridedMemory() = default;
+  StridedMemory(const ir::Type& type, const ir::Strides& strides) : type_(type), strides_(strides) {
+    int64_t low = 0, high = 0;
+    for (int d = 0; d < type.rank(); ++d) {
+      const int64_t reach = (int64_t{type.sizes[d]} - 1) * int64_t{strides[d]};
+      (reach < 0 ? low : high) += reach;
+    }
+    const auto size = static_cast<int64_t>(ir::size_of(type.dtype));
+    bytes_.assign(static_cast<size_t>((high - low + 1) * size), std::byte{0xCD});
+    first_ = -low * size;
+  }
+  void* first() { return bytes_.data() + first_; }
+  ir::BufferView view() { return {first(), type_.dtype, type_.sizes, strides_}; }
+  void fill(const ir::Buffer& from) {
+    for (int64_t i = 0; i < from.numel(); ++i)
+      ir::store_element(static_cast<std::byte*>(first()) + byte_offset(i), type_.dtype, from.at(i));
+  }
+
+ private:
+  /// Of element i in row-major order.
+  int64_t byte_offset(int64_t i) const {
+    int64_t offset = 0;
+    for (int d = type_.rank(); d-- > 0;) {
+      offset += i % int64_t{type_.sizes[d]} * int64_t{strides_[d]};
+      i /= int64_t{type_.sizes[d]};
+    }
+    return offset * static_cast<int64_t>(ir::size_of(type_.dtype));
+  }
+
+  ir::Type type_;
+  ir::Strides strides_;
+  std::vector<std::byte> bytes_;
+  int64_t first_ = 0;
+};
+
+struct PlanRun {
+  std::vector<ir::Buffer> outputs;  // contiguous
+  std::vector<ir::Buffer> inputs;   // after the run
+};
+
+class PlanInterpreter {
+ public:
+  explicit PlanInterpreter(const codegen::Plan& plan) : plan_(plan) {}
+
+  /// Throws ir::Error{Index} with the launch's description if an index is out of range.
+  PlanRun run(std::span<const ir::Buffer> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs_.emplace_back(plan_.inputs[i].type, plan_.inputs[i].strides);
+      inputs_.back().fill(inputs[i]);
+    }
+    for (const auto& o : plan_.outputs) outputs_.emplace_back(o.type, o.strides);
+    arena_.assign(static_cast<size_t>(plan_.arena_bytes) + 64, std::byte{0xCD});
+    for (const codegen::Step& s : plan_.steps) step(s);
+    PlanRun result;
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      const auto& out = plan_.outputs[o];
+      const int input = std::max(out.from_input, out.into_input);
+      StridedMemory& memory = input >= 0 ? inputs_[static_cast<size_t>(input)] : outputs_[o];
+      result.outputs.push_back(ir::copy_of(memory.view()));
+    }
+    for (StridedMemory& m : inputs_) result.inputs.push_back(ir::copy_of(m.view()));
+    return result;
+  }
+
+ private:
+  void* address(const codegen::BufferRef& r) {
+    using Kind = codegen::BufferRef::Kind;
+    auto* base = r.kind == Kind::Arena   ? static_cast<void*>(arena_.data())
+                 : r.kind == Kind::Input ? inputs_[static_cast<size_t>(r.index)].first()
+                                         : outputs_[static_cast<size_t>(r.index)].first();
+    return static_cast<std::byte*>(base) + r.byte_offset;
+  }
+
+  void step(const codegen::Step& s) {
+    if (const auto* launch = std::get_if<codegen::Launch>(&s))
+      run_launch(*launch);
+    else
+      run_contraction(std::get<codegen::Contraction>(s));
+  }
+
+  void run_launch(const codegen::Launch& launch) {
+    const codegen::Kernel& kernel = plan_.kernels[static_cast<size_t>(launch.kernel)];
+    std::vector<void*> params;
+    for (const auto& p : launch.params) params.push_back(address(p));
+    codegen::KernelError error;
+    // backwards, two halves: units are independent
+    const int64_t half = launch.units / 2;
+    if (codegen::interpret(kernel, params.data(), half, launch.units, &error) != 0 ||
+        codegen::interpret(kernel, params.data(), 0, half, &error) != 0)
+      ir::fail(ir::Errc::Index, launch.checks.empty() ? "no check" : launch.checks[0]);
+  }
+
+  void run_contraction(const codegen::Contraction& c) {
+    const auto* a = static_cast<const float*>(address(c.a));
+    const auto* b = static_cast<const float*>(address(c.b));
+    auto* out = static_cast<float*>(address(c.c));
+    for (int64_t batch = 0; batch < c.batch; ++batch)
+      for (int64_t i = 0; i < c.m; ++i)
+        for (int64_t j = 0; j < c.n; ++j) {
+          float& x = out[batch * c.c_batch + i * c.c_row + j];
+          double sum = c.accumulate ? x : 0.0;
+          for (int64_t k = 0; k < c.k; ++k)
+            sum += static_cast<double>(a[batch * c.a_batch + i * c.a_row + k * c.a_col]) *
+                   b[batch * c.b_batch + k * c.b_row + j * c.b_col];
+          x = static_cast<float>(sum);
+        }
+  }
+
+  const codegen::Plan& plan_;
+  std::vector<StridedMemory> inputs_, outputs_;
+  std::vector<std::byte> arena_;
+};
+
+}  // namespace tandem::test
+
+#endif  // TANDEM_TESTS_SUPPORT_PLAN_INTERPRETER_H

@@ -1,0 +1,56 @@
+// What the partitioner is told.
+#include "check_lowering.h"
+
+namespace tandem::codegen {
+namespace {
+
+TEST(CostModel, FusesWhatLoweringFuses) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({64, 32}), w = t.input({32, 8});
+  const V e = b.exp(x), rows = b.sum(e, {1}, true), y = b.mul(e, b.expand(rows, {64, 32}));
+  const V cols = b.sum(y, {0}), z = b.mm(y, w);
+  t.output(b.neg(cols));
+  t.output(b.neg(z));
+  const ir::Graph& g = t.finish();
+  const auto model = make_cost_model();
+  const auto of = [&](V v) { return g.producer(v); };
+  EXPECT_TRUE(model->may_fuse(g, of(e), of(rows)));
+  EXPECT_TRUE(model->may_fuse(g, of(e), of(y)));
+  EXPECT_TRUE(model->may_fuse(g, of(rows), of(y)));
+  EXPECT_FALSE(model->may_fuse(g, of(y), of(z)));
+  EXPECT_FALSE(model->may_fuse(g, of(cols), g.producer(g.outputs()[0].value)));
+  EXPECT_FALSE(model->may_fuse(g, of(z), g.producer(g.outputs()[1].value)));
+}
+
+TEST(CostModel, PricesWorkAndTraffic) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({1000, 1000});
+  const V n = b.neg(x), e = b.exp(x), p = b.mm(x, x);
+  t.output(b.add(b.add(n, e), p));
+  const ir::Graph& g = t.finish();
+  const auto model = make_cost_model();
+  const auto seconds = [&](std::vector<V> values) {
+    std::vector<ir::EquationId> equations;
+    for (V v : values) equations.push_back(g.producer(v));
+    return model->seconds(g, equations);
+  };
+  EXPECT_LT(seconds({n}), seconds({e}));
+  EXPECT_LT(seconds({e}), seconds({p}));
+  EXPECT_LT(seconds({n, e}), seconds({n}) + seconds({e}));  // x is read once
+}
+
+TEST(ContractionPlanner, SetsAlgorithms) {
+  TestGraph t;
+  const V x = t.input({4, 4}), y = t.input({4, 4}, DType::F64);
+  const V a = t.b.mm(x, x), c = t.b.mm(y, y);
+  t.output(a);
+  t.output(c);
+  const ir::Graph g = make_contraction_planner()->plan(t.finish());
+  EXPECT_EQ(g.attr<std::string>(g.producer(a), ir::Attr::algorithm), "onednn");
+  EXPECT_EQ(g.attr<std::string>(g.producer(c), ir::Attr::algorithm), "tiled");
+}
+
+}  // namespace
+}  // namespace tandem::codegen

@@ -1,0 +1,416 @@
+// Lowering of small graphs: results against the reference interpreter, and how many kernels come
+// out.
+#include "check_lowering.h"
+
+namespace tandem::codegen {
+namespace {
+
+using ir::Dim;
+
+TEST(Lower, PointwiseChainIsOneKernel) {
+  TestGraph t;
+  const V x = t.input({7, 5}), y = t.input({7, 5});
+  V v = t.b.add(x, y);
+  for (int i = 0; i < 10; ++i) v = t.b.cos(v);
+  t.output(t.b.mul(v, x));
+  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+}
+
+TEST(Lower, TenCosineBackwardIsOneKernel) {
+  TestGraph t;
+  const V x = t.input({1000}), g = t.input({1000});
+  std::vector<V> values = {x};
+  for (int i = 0; i < 10; ++i) values.push_back(t.b.cos(values.back()));
+  V d = g;
+  for (int i = 10; i-- > 0;) d = t.b.mul(d, t.b.neg(t.b.sin(values[static_cast<size_t>(i)])));
+  t.output(d);
+  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+}
+
+TEST(Lower, BroadcastsAndPermutedInputs) {
+  TestGraph t;
+  const V x = t.input({4, 6, 5}, DType::F32, ir::Strides{5, 20, 1});
+  const V row = t.input({5}), col = t.input({6, 1}), s = t.input({});
+  V v = t.b.mul(t.b.add(t.b.add(x, row), col), s);
+  t.output(v);
+  t.output(t.b.permute(v, {2, 0, 1}));
+  t.output(v, ir::Strides{5, 20, 1});
+  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+}
+
+V softmax(Builder& b, V x, int dim) {
+  const V e = b.exp(b.sub(x, b.amax(x, {dim}, true)));
+  return b.div(e, b.sum(e, {dim}, true));
+}
+
+V softmax_backward(Builder& b, V y, V g, int dim) {
+  const V s = b.sum(b.mul(y, g), {dim}, true);
+  return b.mul(y, b.sub(g, s));
+}
+
+TEST(Lower, SoftmaxIsOneKernel) {
+  for (const Shape& sizes : {Shape{6, 33}, Shape{2, 3, 4, 7}, Shape{1, 5}, Shape{300, 17}}) {
+    TestGraph t;
+    t.output(softmax(t.b, t.input(sizes), sizes.rank() - 1));
+    EXPECT_EQ(check_lowering(t.finish(4, 1024)).plan.report.kernels, 1);
+  }
+}
+
+TEST(Lower, SoftmaxBackwardIsOneKernel) {
+  TestGraph t;
+  const V y = t.input({6, 33}), g = t.input({6, 33});
+  t.output(softmax_backward(t.b, y, g, 1));
+  EXPECT_EQ(check_lowering(t.finish(4, 1024)).plan.report.kernels, 1);
+}
+
+TEST(Lower, SoftmaxOverAMiddleDim) {
+  TestGraph t;
+  t.output(softmax(t.b, t.input({3, 20, 5}), 1));
+  check_lowering(t.finish(4, 8));
+}
+
+struct Norm {
+  V y, centred, rstd;
+};
+Norm layer_norm(Builder& b, V x, V w, V bias) {
+  const int last = b.rank(x) - 1;
+  const V n = b.full({}, DType::F32, static_cast<double>(int64_t{b.sizes(x)[last]}));
+  const V mean = b.div(b.sum(x, {last}, true), n);
+  const V centred = b.sub(x, mean);
+  const V var = b.div(b.sum(b.mul(centred, centred), {last}, true), n);
+  const V rstd = b.rsqrt(b.add(var, 1e-5));
+  return {b.add(b.mul(b.mul(centred, rstd), w), bias), centred, rstd};
+}
+
+TEST(Lower, LayerNormIsOneKernel) {
+  for (const Shape& sizes : {Shape{6, 33}, Shape{2, 40, 48}}) {
+    TestGraph t;
+    const V x = t.input(sizes), w = t.input({sizes.back()}), bias = t.input({sizes.back()});
+    const Norm n = layer_norm(t.b, x, w, bias);
+    t.output(n.y);
+    t.output(n.rstd);
+    EXPECT_EQ(check_lowering(t.finish(4, 1024)).plan.report.kernels, 1);
+  }
+}
+
+TEST(Lower, LayerNormBackward) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({70, 33}), w = t.input({33}), g = t.input({70, 33});
+  const Norm n = layer_norm(b, x, w, w);
+  const V normal = b.mul(n.centred, n.rstd);
+  const V gw = b.mul(g, w);
+  const V count = b.full({}, DType::F32, 33.0);
+  const V m1 = b.div(b.sum(gw, {1}, true), count);
+  const V m2 = b.div(b.sum(b.mul(gw, normal), {1}, true), count);
+  t.output(b.mul(b.sub(b.sub(gw, m1), b.mul(normal, m2)), n.rstd));
+  t.output(b.sum(b.mul(g, normal), {0}));
+  t.output(b.sum(g, {0}));
+  // one sweep with partial column sums, and their combination
+  EXPECT_EQ(check_lowering(t.finish(4, 64)).plan.report.kernels, 2);
+}
+
+TEST(Lower, CrossEntropy) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({9, 21}), target = t.input({9}, DType::I64);
+  const V max = b.amax(x, {1}, true);
+  const V lse = b.log(b.sum(b.exp(b.sub(x, max)), {1}, true));
+  const V logit = b.gather(x, 1, b.view(target, {9, 1}));
+  const V loss = b.view(b.sub(lse, b.sub(logit, max)), {9});
+  t.output(b.div(b.sum(loss), b.full({}, DType::F32, 9.0)));
+  // rows to losses; losses to their mean
+  EXPECT_EQ(check_lowering(t.finish(4, 64)).plan.report.kernels, 2);
+}
+
+TEST(Lower, CrossEntropyBackward) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({9, 21}), target = t.input({9}, DType::I64);
+  const V p = softmax(b, x, 1);
+  const V classes = b.iota(21, DType::I64);
+  const V hit = b.eq(b.view(target, {9, 1}), classes);
+  t.output(b.mul(b.sub(p, b.convert(hit, DType::F32)), 1.0 / 9));
+  EXPECT_EQ(check_lowering(t.finish(4, 64)).plan.report.kernels, 1);
+}
+
+TEST(Lower, ColumnSums) {
+  for (int64_t rows : {5, 16, 40, 700, 2000}) {
+    TestGraph t;
+    const V x = t.input({rows, 11}), y = t.input({rows, 11});
+    const V g = t.b.mul(x, y);
+    t.output(g);
+    t.output(t.b.sum(g, {0}));
+    t.output(t.b.amax(g, {0}));
+    check_lowering(t.finish());
+  }
+}
+
+TEST(Lower, ColumnReductionsOfManyColumnsAndMiddleDims) {
+  TestGraph t;
+  const V x = t.input({3, 50, 200}), wide = t.input({20, 5000});
+  t.output(t.b.sum(x, {1}));
+  t.output(t.b.sum(x, {0, 1}));
+  t.output(t.b.sum(wide, {0}));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, FullReductions) {
+  for (int64_t n : {1, 3, 16, 17, 100, 5000}) {
+    TestGraph t;
+    const V x = t.input({n, 3});
+    const V s = t.b.sum(t.b.mul(x, x));
+    t.output(t.b.sqrt(s));
+    t.output(t.b.reduce(Op::prod, x, {}));
+    t.output(t.b.amax(x, {0, 1}));
+    check_lowering(t.finish(4, 64), {}, {}, 2e-5);
+  }
+}
+
+TEST(Lower, ManyRunsOfSeveralBlocks) {
+  TestGraph t;
+  const V x = t.input({40, 100});
+  t.output(t.b.sub(x, t.b.sum(x, {1}, true)));
+  EXPECT_EQ(check_lowering(t.finish(4, 16)).plan.report.kernels, 1);
+}
+
+TEST(Lower, ReductionsOfEveryKind) {
+  TestGraph t;
+  const V x = t.input({6, 10}), k = t.input({6, 10}, DType::I32);
+  const V m = t.b.gt(x, 0.0);
+  for (int dim : {0, 1}) {
+    const std::vector<Dim> dims = {dim};
+    for (Op op : {Op::sum, Op::prod, Op::amax, Op::amin, Op::argmax, Op::argmin}) {
+      t.output(t.b.reduce(op, x, dims));
+      t.output(t.b.reduce(op, k, dims, true));
+    }
+    t.output(t.b.reduce(Op::any, m, dims));
+    t.output(t.b.reduce(Op::all, m, dims));
+    t.output(t.b.reduce(Op::sum, m, dims));
+  }
+  check_lowering(t.finish());
+}
+
+TEST(Lower, ViewsOfEveryKind) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({4, 6, 8});
+  const V y = b.sin(x);
+  for (const V v : {x, y}) {
+    t.output(b.cos(b.permute(v, {2, 0, 1})));
+    t.output(b.neg(b.slice(v, 1, Dim(1), Dim(6), 2)));
+    t.output(b.neg(b.diagonal(v, 1, 1, 2)));
+    t.output(b.neg(b.diagonal(v, -2, 2, 0)));
+    t.output(b.neg(b.view(v, {3, 8, 8})));
+    t.output(b.neg(b.view(b.permute(v, {1, 0, 2}), {6, 32})));
+    t.output(b.neg(b.flip(v, std::vector<Dim>{0, 2})));
+    t.output(b.neg(b.as_strided(v, {5, 3}, {7, 2}, 3)));
+    t.output(b.slice(v, 0, Dim(1), Dim(2)));
+    t.output(b.expand(b.slice(v, 0, Dim(1), Dim(2)), {3, 6, 8}));
+  }
+  check_lowering(t.finish());
+}
+
+TEST(Lower, MergedHeads) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({2, 3, 4, 5});  // [b, h, t, d]
+  const V w = t.input({15, 6});
+  const V merged = b.view(b.permute(x, {0, 2, 1, 3}), {8, 15});
+  t.output(b.mm(merged, w));
+  t.output(b.mul(merged, t.input({8, 15})));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, ShapeOps) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({3, 4}), y = t.input({2, 4});
+  const std::vector<V> parts = {b.exp(x), y, x};
+  t.output(b.cat(parts, 0));
+  t.output(b.pad(x, std::vector<Dim>{1, 2, 0, 3}, 7.0));
+  t.output(b.slice_scatter(x, y, 0, 1, 3, 1));
+  t.output(b.neg(b.slice_scatter(b.neg(x), b.slice(b.exp(x), 1, Dim(0), Dim(2)), 1, 0, 4, 2)));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, Scatters) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({4, 5}), d = t.input({4}), p = t.input({2, 3});
+  t.output(b.emit(Op::diagonal_scatter, {x, d}, {Dim(1), int64_t{0}, int64_t{1}}));
+  t.output(b.emit(Op::as_strided_scatter, {x, p},
+                  {std::vector<Dim>{2, 3}, std::vector<Dim>{7, 2}, Dim(1)}));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, Embedding) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V table = t.input({5, 70}), index = t.input({6}, DType::I64), g = t.input({6, 70});
+  const V rows = b.index_select(table, 0, index);
+  t.output(b.mul(rows, g));
+  t.output(b.index_add(b.full({5, 70}, DType::F32, 0.0), 0, index, g));
+  t.output(b.index_select(table, 1, index));
+  t.output(b.index_add(b.full({70}, DType::F32, 0.0), 0, index,
+                       b.view(b.slice(g, 1, Dim(0), Dim(1)), {6})));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, GatherAndScatterAdd) {
+  for (int dim : {0, 1}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({4, 5}), index = t.input({3, 4}, DType::I64), src = t.input({3, 4});
+    t.output(b.exp(b.gather(x, dim, index)));
+    t.output(b.scatter_add(x, dim, index, b.neg(src)));
+    check_lowering(t.finish());
+  }
+}
+
+TEST(Lower, IndexOutOfRangeIsAnError) {
+  TestGraph t;
+  const V x = t.input({4, 5}), index = t.input({2}, DType::I64);
+  t.output(t.b.index_select(x, 0, index));
+  const Plan plan = lower(t.finish());
+  std::vector<ir::Buffer> inputs = {sample({DType::F32, {4, 5}}, 0), ir::Buffer({DType::I64, {2}})};
+  inputs[1].set(1, 4);
+  EXPECT_THROW(test::PlanInterpreter(plan).run(inputs), ir::Error);
+}
+
+TEST(Lower, Contractions) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({5, 7}), w = t.input({4, 7}), bias = t.input({4});
+  const V y = b.addmm(b.expand(bias, {5, 4}), x, b.permute(w, {1, 0}));
+  t.output(y);
+  t.output(b.mm(b.permute(y, {1, 0}), x));
+  const V batch = t.input({3, 5, 7});
+  t.output(b.bmm(batch, b.permute(batch, {0, 2, 1})));
+  t.output(
+      b.mm(b.slice(x, 1, Dim(0), Dim(7), 2), b.slice(b.permute(w, {1, 0}), 0, Dim(0), Dim(7), 2)));
+  const Checked c = check_lowering(t.finish());
+  EXPECT_EQ(c.plan.report.library_calls, 4);
+}
+
+TEST(Lower, GeneratedContractions) {
+  for (DType dtype : {DType::F64, DType::I64, DType::I32}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({7, 5}, dtype), w = t.input({70, 5}, dtype), c = t.input({70}, dtype);
+    const V y = b.addmm(b.expand(c, {7, 70}), x, b.permute(w, {1, 0}));
+    t.output(y);
+    t.output(b.mm(b.permute(x, {1, 0}), y));
+    const V batch = t.input({3, 4, 6}, dtype);
+    t.output(b.bmm(batch, b.permute(batch, {0, 2, 1})));
+    EXPECT_EQ(check_lowering(t.finish()).plan.report.generated_contractions, 3);
+  }
+}
+
+TEST(Lower, EmptyTensors) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({0, 4}), y = t.input({3, 0}), w = t.input({4, 2});
+  t.output(b.exp(x));
+  t.output(b.sum(x, {0}));
+  t.output(b.sum(y, {1}));
+  t.output(b.mm(x, w));
+  t.output(b.mm(y, x));
+  t.output(b.addmm(t.input({3, 4}), y, x));
+  t.output(b.cat(std::vector<V>{x, b.permute(w, {1, 0})}, 0));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, Scalars) {
+  TestGraph t;
+  const V x = t.input({}), y = t.input({1, 1});
+  t.output(t.b.exp(t.b.mul(x, y)));
+  t.output(t.b.sum(x));
+  t.output(t.b.full({2, 2}, DType::I64, 3));
+  t.output(t.b.iota(5, DType::F32, 0.5, 0.25));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, OutputsThatAreInputsOrEachOther) {
+  TestGraph t;
+  const V x = t.input({3, 4}), y = t.b.exp(x);
+  t.output(x);
+  t.output(y);
+  t.output(y);
+  t.output(t.b.permute(x, {1, 0}));
+  t.output(t.b.permute(y, {1, 0}), ir::Strides{1, 4});
+  const Checked c = check_lowering(t.finish());
+  EXPECT_EQ(c.plan.outputs[0].from_input, 0);
+  EXPECT_EQ(c.plan.outputs[1].from_input, -1);
+  EXPECT_EQ(c.plan.arena_bytes, 0);
+}
+
+TEST(Lower, WritesIntoInputs) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V p = t.input({100}), g = t.input({100}), m = t.input({100});
+  const V m2 = b.add(b.mul(m, 0.9), g);
+  t.output(m2, {}, 2);
+  t.output(b.sub(p, b.mul(m2, 0.1)), {}, 0);
+  const Checked c = check_lowering(t.finish(), {}, {.write_into_input = {0, 1}});
+  EXPECT_EQ(c.plan.report.kernels, 1);
+  EXPECT_EQ(c.plan.outputs[0].into_input, 2);
+  EXPECT_EQ(c.plan.outputs[1].into_input, 0);
+}
+
+TEST(Lower, AnInputReadLaterIsNotOverwritten) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V p = t.input({6, 6});
+  t.output(b.mul(p, 2.0), {}, 0);
+  t.output(b.mm(p, p));
+  t.output(b.flip(p, std::vector<Dim>{0}));
+  const Checked c = check_lowering(t.finish(), {}, {.write_into_input = {0}});
+  if (c.plan.outputs[0].into_input == 0)
+    expect_close(c.run.inputs[0], c.run.outputs[0], 0, "written input");
+}
+
+TEST(Lower, TinyGraphsAreOneKernel) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({16}), y = t.input({16});
+  const V loss = b.sum(b.mul(b.sin(x), y));
+  const V scale = b.exp(loss);
+  t.output(loss);
+  t.output(b.mul(x, scale));
+  EXPECT_EQ(check_lowering(t.finish(16, 64)).plan.report.kernels, 1);
+}
+
+TEST(Lower, RandomBits) {
+  TestGraph t;
+  const V rng = t.input({2}, DType::I64);
+  for (DType dtype : {DType::I32, DType::I64})
+    t.output(t.b.emit(Op::random_bits, {rng}, {std::vector<Dim>{5, 7}, dtype, Dim(3)}));
+  check_lowering(t.finish());
+}
+
+TEST(Lower, EqualLayersShareTheirKernels) {
+  TestGraph t;
+  Builder& b = t.b;
+  V x = t.input({8, 8});
+  const V w = t.input({8, 8});
+  for (int i = 0; i < 6; ++i) x = b.mm(b.sigmoid(x), w);
+  t.output(x);
+  const Plan plan = check_lowering(t.finish(), {}, {}, 1e-4).plan;
+  EXPECT_EQ(plan.report.kernels, 6);
+  EXPECT_EQ(plan.report.distinct_kernels, 2);  // the first reads the input, the others run in place
+  EXPECT_LE(plan.arena_bytes, 2 * 256);
+}
+
+TEST(Lower, LongChainsTakeLinearTime) {
+  TestGraph t;
+  const V x = t.input({64}), y = t.input({64});
+  V v = x;
+  for (int i = 0; i < 20000; ++i) v = i % 2 == 0 ? t.b.add(v, y) : t.b.mul(v, y);
+  t.output(v);
+  const Plan plan = lower(t.finish());
+  EXPECT_LT(plan.report.kernels, 400);
+}
+
+}  // namespace
+}  // namespace tandem::codegen
