@@ -21,21 +21,14 @@ struct BufferRef {
   friend bool operator==(const BufferRef&, const BufferRef&) = default;
 };
 
-/// What a failing instruction of a kernel is reported as: "<what>: index V is out of range [0, E)",
-/// or, where KernelError::extent is 0, "<what>: integer division by zero".
-struct Check {
-  int64_t instruction = 0;  // KernelError::instruction
-  std::string what;         // the op, and the user's source line if known
-  friend bool operator==(const Check&, const Check&) = default;
-};
-
 /// Runs kernel `kernel` over all its units.
 struct Launch {
   int kernel = 0;
   int64_t units = 0;
   int64_t grain = 1;                // fewest units that are worth a thread
   std::vector<BufferRef> params;    // one per kernel param
-  std::vector<Check> checks;        // of the instructions that can fail, ascending
+  std::vector<std::string> checks;  // what the instructions that can fail are, in code order: the
+                                    // op and the user's source line if known
 };
 
 /// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row
