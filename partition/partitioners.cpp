@@ -63,14 +63,20 @@ bool is_read_in_backward(const Analysis& a, ValueId v) {
          });
 }
 
-// What the backward half reads of the forward half, views as their bases: an eager tape's set.
-Choices choose_everything(const Analysis& a) {
+/// What the backward half reads of the forward half.
+std::vector<ValueId> read_by_backward(const Analysis& a) {
   std::vector<ValueId> values;
   for (ValueId v : a.all_values())
     if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
       values.push_back(v);
+  return values;
+}
+
+// Views as their bases; constants are written again.
+Choices choose_everything(const Analysis& a) {
   Choices choices;
-  for (ValueId v : bases_of(a, values)) choices.push_back({v, "read by backward"});
+  for (ValueId v : bases_of(a, read_by_backward(a)))
+    if (!a.is(v, ir::OpClass::Factory)) choices.push_back({v, "read by backward"});
   return choices;
 }
 
@@ -162,6 +168,19 @@ class NamedPartitioner final : public ir::Partitioner {
 };
 
 }  // namespace
+
+int64_t tape_bytes(const Graph& joint) {
+  const Analysis a(joint);
+  std::vector<bool> held(joint.num_values());
+  int64_t bytes = 0;
+  for (ValueId v : read_by_backward(a)) {
+    while (a.is(v, ir::OpClass::View)) v = joint.operand(a.producer(v), 0);
+    if (held[v.index]) continue;
+    held[v.index] = true;
+    if (!a.is(v, ir::OpClass::Factory)) bytes += a.saved_bytes(v);
+  }
+  return bytes;
+}
 
 std::vector<std::string_view> partitioner_names() {
   std::vector<std::string_view> names;

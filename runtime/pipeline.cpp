@@ -59,8 +59,7 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
   }
   const auto start = std::chrono::steady_clock::now();
   ir::Partition cut = options.partitioner->partition(g.core);
-  g.eager_saved_bytes =
-      partition::make_partitioner("save-all")->partition(g.core).report.saved_bytes;
+  g.eager_saved_bytes = partition::tape_bytes(g.joint);
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
   g.forward = std::move(cut.forward);

@@ -130,6 +130,21 @@ TEST(Partition, NeverSavesMoreThanTheTape) {
   }
 }
 
+TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
+  const auto bytes = [](const graph_testing::Body& body) {
+    return partition::tape_bytes(
+        autodiff::joint(graph_testing::make_graph({f32({8, 4})}, body, ir::Level::Functional)));
+  };
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{b.sin(b.cos(v[0]))}; }), 128);
+  // gelu reads its operand alone; a slice holds the storage of its base; views count once.
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{gelu(b, b.neg(v[0]))}; }), 128);
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) {
+              const ValueId x = b.neg(v[0]);
+              return Values{b.sin(b.slice(x, 0, 0, 2)), b.sin(b.t(x))};
+            }),
+            128);
+}
+
 TEST(Partition, EverySavedValueHasAReason) {
   const auto report = by("default", mlp()).report;
   ASSERT_FALSE(report.saved.empty());
