@@ -10,7 +10,7 @@ Term mm(Term p, Term q) { return {p.b, p.b->mm(p, q)}; }
 Term bmm(Term p, Term q) { return {p.b, p.b->bmm(p, q)}; }
 Term t(Term p) { return {p.b, p.b->transpose(p, 0, 1)}; }
 /// [b, m, n] -> [b, n, m]
-Term bt(Term p) { return {p.b, p.b->transpose(p, 1, 2)}; }
+Term bt(Term p) { return {p.b, p.b->permute(p, {Dim(0), Dim(2), Dim(1)})}; }
 
 }  // namespace
 
@@ -41,8 +41,8 @@ Term batched(Args a, Term v) {
 Term causal(Term scores) {
   Builder& b = *scores.b;
   const Shape sizes = b.sizes(scores);
-  const Term row{&b, b.unsqueeze(b.iota(sizes[1], ir::DType::I64), 1)};
-  const Term column{&b, b.iota(sizes[2], ir::DType::I64)};
+  const Term row{&b, b.view(b.iota(sizes[1], ir::DType::I64), {sizes[1], 1})};
+  const Term column{&b, b.view(b.iota(sizes[2], ir::DType::I64), {1, sizes[2]})};
   return where(row >= column, scores, -std::numeric_limits<double>::infinity());
 }
 
@@ -68,13 +68,15 @@ Term score_gradient(Args a, Term p, Term g) {
 Gradients attention(VjpContext& c) {
   const Args a(c);
   Gradients gradients(c.operands.size());
+  const bool needs_mask = c.operands.size() > 3 && c.needs(3);
+  const bool needs_scores = c.needs(0) || c.needs(1) || needs_mask;
+  if (!needs_scores && !c.needs(2)) return gradients;
   const Term g = batched(a, a.g), p = attention_probabilities(a);
   const auto give = [&](int i, Term v) {
     if (c.needs(i)) gradients[i] = a.b.reshape(v, a.sizes(i));
   };
   if (c.needs(2)) give(2, bmm(bt(p), g));
-  const bool needs_mask = c.operands.size() > 3 && c.needs(3);
-  if (!c.needs(0) && !c.needs(1) && !needs_mask) return gradients;
+  if (!needs_scores) return gradients;
   const Term ds = score_gradient(a, p, g);
   if (needs_mask) give(3, ds);
   const Term scaled = ds * a.attr<double>(Attr::scale);

@@ -133,7 +133,7 @@ const VjpRule vjp_masked_fill =
     rule(wrt<kOther>([](Args a) { return where(a.x(1), 0, a.g); }), NoGradient{},  //
          wrt<kOther>([](Args a) { return where(a.x(1), a.g, 0); }));
 const VjpRule vjp_copy = rule(NoGradient{}, wrt<kNothing>([](Args a) { return a.g; }));
-const VjpRule vjp_fill = rule(NoGradient{}, wrt<kNothing>([](Args a) { return a.g; }));
+const VjpRule vjp_fill = kZeroGradient;  // the result does not depend on self
 
 const VjpRule vjp_tril = rule(
     wrt<kNothing>([](Args a) { return a.b.emit(Op::tril, {a.g}, {a.attr<Dim>(Attr::offset)}); }));

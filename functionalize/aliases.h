@@ -22,6 +22,9 @@ class Aliases {
   void add_base(ir::ValueId traced, ir::ValueId value);
   /// `traced` is the result of the view equation `e`.
   void add_view(ir::ValueId traced, ir::EquationId e);
+  /// `traced` is the result of the hook equation `e` (`attrs`: as in the target): the same tensor,
+  /// whose gradient is mapped until the next write gives it another history.
+  void add_hook(ir::ValueId traced, ir::EquationId e, std::vector<ir::AttrValue> attrs);
   /// `traced` is an input that is `view` of another input's storage.
   void add_input_view(ir::ValueId traced, ir::ValueId parent,
                       std::vector<ir::AttrValue> as_strided);

@@ -45,6 +45,7 @@ std::vector<bool> written_roots(const Graph& graph) {
     if (!e.operand_count) continue;
     const int memory = root[graph.operands(e)[0]];
     if (ir::is_view(e.op)) root[graph.results(e)[0]] = memory;
+    if (e.op == Op::hook) root[graph.results(e)[0]] = memory;
     if (e.in_place && memory >= 0) written[memory] = true;
   }
   return written;
@@ -101,10 +102,17 @@ class Functionalizer {
     const ir::Equation& equation = source_.equation(e);
     if (ir::is_view(equation.op))
       aliases_.add_view(source_.result(e), e);
+    else if (equation.op == Op::hook)
+      add_hook(e);
     else if (equation.in_place)
       write(e);
     else
       compute(e);
+  }
+
+  void add_hook(EquationId e) {
+    functionalize_subgraphs(e);
+    aliases_.add_hook(source_.result(e), e, rewriter_.attrs(e));
   }
 
   void read_operands(EquationId e) {
@@ -137,10 +145,18 @@ class Functionalizer {
   /// copy_ and fill_ do not read what they overwrite.
   ValueId new_value(EquationId e) {
     const Op op = source_.op(e);
-    if (op == Op::copy || op == Op::fill) return aliases_.read(source_.operand(e, 1));
+    if (op == Op::copy) return aliases_.read(source_.operand(e, 1));
+    if (op == Op::fill) return filled(e);
     read_operands(e);
     rewriter_.at(e);
     return rewriter_.builder().emit(op, rewriter_.operands(e), rewriter_.attrs(e));
+  }
+
+  ValueId filled(EquationId e) {
+    rewriter_.at(e);
+    const ir::Type type = source_.type(source_.operand(e, 0));
+    return rewriter_.builder().full(type.sizes, type.dtype,
+                                    source_.attr<ir::Number>(e, ir::Attr::value));
   }
 
   // --- subgraphs

@@ -60,8 +60,8 @@ void refresh_view(TensorImpl& impl) {
   if (meta->view->base_generation == base.generation) return;
   meta->view->base_generation = base.generation;
   if (base.node == nullptr) return;
-  const Edge edge = replay_history({base.node, base.result}, meta->view->base->type(),
-                                   meta->view->chain);
+  const Edge edge =
+      replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
   meta->node = edge.node;
   meta->result = edge.result;
 }
@@ -161,8 +161,7 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 // so that a write by it cuts what flowed before.
 bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
   if (!grad_enabled() || !ir::is_floating(result)) return false;
-  if (ir::is_view(op) &&
-      autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
+  if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
     return false;
   for (const Tensor& t : operands)
     if (requires_grad(t)) return true;
@@ -224,12 +223,15 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
   ++meta.generation;
   if (meta.view) {
     const Tensor base(meta.view->base);
-    const auto rebased = make_node<RebaseNode>(
-        std::vector<Edge>{gradient_edge(base), {node, result}}, meta.view->chain);
-    set_node(*base.impl(), rebased, 0);
+    const Edge before = gradient_edge(base);
+    if (node || before.node)
+      set_node(*base.impl(),
+               make_node<RebaseNode>(std::vector<Edge>{before, {node, result}}, meta.view->chain),
+               0);
+    autograd_meta(*base.impl());
     meta.view->base_generation = ++base.impl()->autograd->generation;
   }
-  set_node(*self.impl(), node, result);
+  if (node || meta.node) set_node(*self.impl(), node, result);
 }
 
 std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,

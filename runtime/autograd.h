@@ -18,7 +18,8 @@
 
 namespace tandem::runtime {
 
-/// Where a gradient flows to: a node, and which of its results it is the gradient of. Null: nowhere.
+/// Where a gradient flows to: a node, and which of its results it is the gradient of. Null:
+/// nowhere.
 struct Edge {
   std::shared_ptr<Node> node;
   int result = 0;
@@ -81,8 +82,9 @@ class SavedTensor {
   static SavedTensor of_result(const Tensor& result, int result_number);
 
   bool defined() const { return tensor_.defined(); }
-  /// `owner`: the node that saved it (a result gets it back as its history).
-  Tensor unpack(const std::shared_ptr<Node>& owner) const;
+  /// `owner`: the node that saved it; `self`: the same, for a saved result, which gets its history
+  /// back.
+  Tensor unpack(const Node& owner, const std::shared_ptr<Node>& self) const;
   void reset() { tensor_ = Tensor(); }
 
  private:

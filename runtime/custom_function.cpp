@@ -44,7 +44,7 @@ struct CustomNode final : Node {
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (released_) fail_released(*this);
     for (const SavedTensor& t : saved_)
-      context_->saved_.push_back(t.defined() ? t.unpack(shared_from_this()) : Tensor());
+      context_->saved_.push_back(t.defined() ? t.unpack(*this, shared_from_this()) : Tensor());
     std::vector<Tensor> out = backward_(*context_, grads);
     context_->saved_.clear();
     check(out);
@@ -64,10 +64,10 @@ struct CustomNode final : Node {
                                            name_, edges.size(), out.size()));
     for (size_t i = 0; i < out.size(); ++i)
       if (out[i].defined() && edges[i].node && out[i].impl()->type() != operand_types_[i])
-        ir::fail(Errc::Shape,
-                 fmt::format("{}: gradient {} does not fit its input; expected {}, got {}", name_, i,
-                             ir::to_string(operand_types_[i]),
-                             ir::to_string(out[i].impl()->type())));
+        ir::fail(
+            Errc::Shape,
+            fmt::format("{}: gradient {} does not fit its input; expected {}, got {}", name_, i,
+                        ir::to_string(operand_types_[i]), ir::to_string(out[i].impl()->type())));
   }
 
   const char* name_;
@@ -104,9 +104,9 @@ void FunctionCall::finish(std::vector<Tensor>& outputs) {
     wanted = wanted || edges.back().node != nullptr;
   }
   if (!wanted) return;
-  auto node = runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
-                                                      std::move(edges),
-                                                      static_cast<int>(outputs.size()));
+  auto node =
+      runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
+                                              std::move(edges), static_cast<int>(outputs.size()));
   node->save(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !ir::is_floating(outputs[i].dtype())) continue;

@@ -62,8 +62,8 @@ Tensor run_decomposition(ir::Op op, std::span<const Tensor> operands,
 
 /// `t` itself if it has these strides and memory of its own, else a copy.
 Tensor laid_out(const Tensor& t, const Strides& strides, std::span<const Tensor> operands) {
-  bool own = t.strides() == strides || (is_contiguous(t.sizes(), t.strides()) &&
-                                        is_contiguous(t.sizes(), strides));
+  bool own = t.strides() == strides ||
+             (is_contiguous(t.sizes(), t.strides()) && is_contiguous(t.sizes(), strides));
   for (const Tensor& operand : operands) own = own && !t.shares_storage(operand);
   if (own) return t;
   const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
@@ -161,8 +161,7 @@ std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given,
 // --- EagerSink
 
 ir::ValueId EagerSink::add(const Tensor& t) {
-  if (!t.defined())
-    ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
+  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   slots_.push_back({t, t.impl()->type()});
   return {static_cast<uint32_t>(slots_.size() - 1)};
 }

@@ -24,8 +24,8 @@ std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands,
                              std::span<const ir::Type> types);
 
 /// The same without the tape and outside traces: what dispatch does when it runs.
-Tensor run_eager(ir::Op op, std::span<const Tensor> operands,
-                 std::span<const ir::AttrValue> attrs, bool in_place, const ir::Type& type);
+Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
+                 bool in_place, const ir::Type& type);
 
 /// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
 class EagerSink final : public ir::Sink {

@@ -103,8 +103,7 @@ class Engine {
     }
   }
 
-  static void store_retained(const Node::RetainedGrad& retained,
-                             const std::vector<Tensor>& grads) {
+  static void store_retained(const Node::RetainedGrad& retained, const std::vector<Tensor>& grads) {
     const auto impl = retained.tensor.lock();
     const Tensor& grad = grads[static_cast<size_t>(retained.result)];
     if (!impl || !grad.defined()) return;
@@ -200,9 +199,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   using namespace runtime;
   const LocationScope location(at);
   if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size())
-    ir::fail(Errc::Argument,
-             fmt::format("grad: expected one gradient per output, {}, got {}", outputs.size(),
-                         options.grad_outputs.size()));
+    ir::fail(Errc::Argument, fmt::format("grad: expected one gradient per output, {}, got {}",
+                                         outputs.size(), options.grad_outputs.size()));
   std::vector<Capture> captures;
   std::vector<Edge> kept;  // accumulators live as long as somebody holds them
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -10,28 +10,24 @@ namespace tandem::runtime {
 namespace {
 
 std::mutex g_mutex;
-RngState g_state{static_cast<int64_t>(0x853c49e6748fea9bull), 0};
+int64_t g_key = static_cast<int64_t>(0x853c49e6748fea9bull), g_counter = 0;
 
 }  // namespace
 
 void seed_generator(uint64_t seed) {
   const std::lock_guard lock(g_mutex);
-  g_state = {static_cast<int64_t>(seed), 0};
+  g_key = static_cast<int64_t>(seed);
+  g_counter = 0;
 }
 
-RngState take_blocks(int64_t blocks) {
+Tensor take_rng(Dim blocks) {
+  const Tensor state = empty_tensor({2}, DType::I64);
+  auto* words = static_cast<int64_t*>(state.impl()->data());
   const std::lock_guard lock(g_mutex);
-  const RngState before = g_state;
-  g_state.counter += blocks;
-  return before;
-}
-
-Tensor rng_tensor(const RngState& state) {
-  const Tensor t = empty_tensor({2}, DType::I64);
-  auto* words = static_cast<int64_t*>(t.impl()->data());
-  words[0] = state.key;
-  words[1] = state.counter;
-  return t;
+  words[0] = g_key;
+  words[1] = g_counter;
+  g_counter += int64_t{blocks};
+  return state;
 }
 
 Draw draw(const Shape& sizes, DType dtype) {
@@ -40,7 +36,7 @@ Draw draw(const Shape& sizes, DType dtype) {
     const Tensor rng = trace->rng();
     return {rng, trace->take_draws(blocks)};
   }
-  return {rng_tensor(take_blocks(blocks)), 0};
+  return {take_rng(blocks), 0};
 }
 
 }  // namespace tandem::runtime

@@ -8,17 +8,11 @@
 
 namespace tandem::runtime {
 
-/// Key and counter as of a moment: what a graph's rng input holds.
-struct RngState {
-  int64_t key = 0, counter = 0;
-};
-
 /// Starts again from `seed`.
 void seed_generator(uint64_t seed);
-/// The state before the next `blocks` (of four 32-bit words each), which are taken. Thread safe.
-RngState take_blocks(int64_t blocks);
-/// The state as an i64 [2] tensor.
-Tensor rng_tensor(const RngState& state);
+/// The state (i64 [2]: key, counter) before the next `blocks` of four 32-bit words, which are
+/// taken. Thread safe.
+Tensor take_rng(Dim blocks);
 
 /// What a random equation takes in this thread now: inside a trace its rng input and the next
 /// offset, else the generator's state (advanced) and 0. `dtype` says how wide its words are

@@ -144,8 +144,7 @@ ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides
 
 // Groups of neighbouring dims that are contiguous among themselves are cut into the wanted sizes,
 // from the last dimension on; a wanted size that would span two groups needs a copy.
-std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides,
-                                  const Shape& wanted) {
+std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted) {
   if (ir::numel(sizes) == 0) return ir::contiguous_strides(wanted);
   Strides result = Strides::filled(wanted.rank(), 1);
   int w = wanted.rank() - 1;
@@ -153,8 +152,7 @@ std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides,
   int64_t unit = sizes.empty() ? 1 : int64_t{strides.back()};
   for (int d = sizes.rank() - 1; d >= 0; --d) {
     group *= int64_t{sizes[d]};
-    const bool ends =
-        d == 0 || (sizes[d - 1] != 1 && strides[d - 1] != Dim(group) * Dim(unit));
+    const bool ends = d == 0 || (sizes[d - 1] != 1 && strides[d - 1] != Dim(group) * Dim(unit));
     if (!ends) continue;
     while (w >= 0 && (taken < group || wanted[w] == 1)) {
       result[w] = taken * unit;

@@ -83,17 +83,17 @@ SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
   return saved;
 }
 
-Tensor SavedTensor::unpack(const std::shared_ptr<Node>& owner) const {
+Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self) const {
   const uint64_t version = tensor_.impl()->storage->version();
   if (version != version_)
     ir::fail(Errc::Version,
              fmt::format("one of the tensors needed for backward was changed in place: {}; "
                          "expected version {}, got {} (saved by {}{})",
-                         ir::to_string(tensor_.impl()->type()), version_, version, owner->name(),
-                         place(owner->made_at)));
+                         ir::to_string(tensor_.impl()->type()), version_, version, owner.name(),
+                         place(owner.made_at)));
   if (result_ < 0) return tensor_;
   const SavedTensor copy = of_result(tensor_, result_);
-  set_history(copy.tensor_, owner, result_);
+  set_history(copy.tensor_, self, result_);
   return copy.tensor_;
 }
 
@@ -134,11 +134,11 @@ void OpNode::save_result(const Tensor& result) {
 std::string OpNode::name() const { return std::string(ir::name(op_)); }
 
 std::vector<ir::ValueId> OpNode::add_operands(EagerSink& sink) const {
-  const auto self = std::const_pointer_cast<Node>(shared_from_this());
   std::vector<ir::ValueId> ids;
   for (size_t i = 0; i < operand_types_.size(); ++i) {
     const bool saved = i < operands_.size() && operands_[i].defined();
-    ids.push_back(saved ? sink.add(operands_[i].unpack(self)) : sink.add_type(operand_types_[i]));
+    ids.push_back(saved ? sink.add(operands_[i].unpack(*this, nullptr))
+                        : sink.add_type(operand_types_[i]));
   }
   return ids;
 }
@@ -150,7 +150,7 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
   EagerSink sink;
   ir::Builder builder(sink);
   const std::vector<ir::ValueId> operands = add_operands(sink);
-  const ir::ValueId result = result_.defined() ? sink.add(result_.unpack(shared_from_this()))
+  const ir::ValueId result = result_.defined() ? sink.add(result_.unpack(*this, shared_from_this()))
                                                : sink.add_type(result_type_);
   autodiff::VjpContext context{builder,
                                op_,

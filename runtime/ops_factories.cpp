@@ -84,8 +84,8 @@ Tensor arange(const Number& start, const Number& end, const Number& step,
                                          "expected one that does, got start {}, end {} and step {}",
                                          start.to_double(), end.to_double(), step.to_double()));
   Call c(at);
-  return c.out(c.b.iota(static_cast<int64_t>(length), dtype.value_or(is_float ? f32 : i64), start,
-                        step));
+  return c.out(
+      c.b.iota(static_cast<int64_t>(length), dtype.value_or(is_float ? f32 : i64), start, step));
 }
 
 Tensor eye(Dim n, std::optional<Dim> m, DType dtype, SourceLocation at) {

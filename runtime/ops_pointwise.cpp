@@ -87,29 +87,27 @@ Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const
 
 }  // namespace
 
-#define X(op)                                                                             \
-  Tensor op(const Tensor& self, SourceLocation at) { return unary(Op::op, self, at); }    \
+#define X(op)                                                                          \
+  Tensor op(const Tensor& self, SourceLocation at) { return unary(Op::op, self, at); } \
   Tensor Tensor::op(SourceLocation at) const { return unary(Op::op, *this, at); }
 TANDEM_UNARY_IN_PLACE_OPS(X)
 TANDEM_UNARY_OPS(X)
 #undef X
-#define X(op)                                                                             \
-  const Tensor& Tensor::op##_(SourceLocation at) const {                                  \
-    return unary_in_place(Op::op, *this, at);                                             \
-  }
+#define X(op) \
+  const Tensor& Tensor::op##_(SourceLocation at) const { return unary_in_place(Op::op, *this, at); }
 TANDEM_UNARY_IN_PLACE_OPS(X)
 #undef X
-#define X(op)                                                                             \
-  Tensor op(const Located& a, const Located& b) { return binary(Op::op, a, b); }          \
-  Tensor Tensor::op(const Located& other) const {                                         \
-    return binary(Op::op, Located(*this, other.location), other);                         \
+#define X(op)                                                                    \
+  Tensor op(const Located& a, const Located& b) { return binary(Op::op, a, b); } \
+  Tensor Tensor::op(const Located& other) const {                                \
+    return binary(Op::op, Located(*this, other.location), other);                \
   }
 TANDEM_BINARY_IN_PLACE_OPS(X)
 TANDEM_BINARY_OPS(X)
 #undef X
-#define X(op)                                                                             \
-  const Tensor& Tensor::op##_(const Located& other) const {                               \
-    return binary_in_place(Op::op, *this, other);                                         \
+#define X(op)                                               \
+  const Tensor& Tensor::op##_(const Located& other) const { \
+    return binary_in_place(Op::op, *this, other);           \
   }
 TANDEM_BINARY_IN_PLACE_OPS(X)
 #undef X
@@ -265,8 +263,8 @@ const Tensor& Tensor::zero_(SourceLocation at) const { return fill_(Located(0, a
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) const {
   Call c(value.location);
   const V v = c.in(*this), m = c.in(mask);
-  const V number = value.tensor != nullptr ? c.in(*value.tensor)
-                                           : c.b.full({}, dtype(), value.number);
+  const V number =
+      value.tensor != nullptr ? c.in(*value.tensor) : c.b.full({}, dtype(), value.number);
   c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
   return *this;
 }

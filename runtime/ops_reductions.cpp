@@ -54,12 +54,12 @@ V reduced_loss(Call& c, V loss, std::string_view reduction, std::string_view op)
 
 // --- reductions
 
-#define TANDEM_REDUCTION(op)                                                              \
-  Tensor op(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) {   \
-    return reduce(Op::op, self, dims, keepdim, at);                                       \
-  }                                                                                       \
-  Tensor Tensor::op(const DimList& dims, bool keepdim, SourceLocation at) const {         \
-    return reduce(Op::op, *this, dims, keepdim, at);                                      \
+#define TANDEM_REDUCTION(op)                                                            \
+  Tensor op(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) { \
+    return reduce(Op::op, self, dims, keepdim, at);                                     \
+  }                                                                                     \
+  Tensor Tensor::op(const DimList& dims, bool keepdim, SourceLocation at) const {       \
+    return reduce(Op::op, *this, dims, keepdim, at);                                    \
   }
 TANDEM_REDUCTION(sum)
 TANDEM_REDUCTION(prod)
@@ -136,8 +136,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, std::string_vie
                      int64_t ignore_index, double label_smoothing, SourceLocation at) {
   Call c(at);
   const V v = c.in(logits);
-  return c.out(c.b.cross_entropy(v, c.in(target), ignore_index, label_smoothing,
-                                 std::string(reduction)));
+  return c.out(
+      c.b.cross_entropy(v, c.in(target), ignore_index, label_smoothing, std::string(reduction)));
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::string_view reduction,
@@ -201,8 +201,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
   return c.out(c.b.linear(v, w, c.maybe(bias)));
 }
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const Tensor& mask, bool is_causal,
-                                    std::optional<double> scale, SourceLocation at) {
+                                    const Tensor& mask, bool is_causal, std::optional<double> scale,
+                                    SourceLocation at) {
   Call c(at);
   const V q = c.in(query), k = c.in(key), v = c.in(value);
   return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(mask), scale, is_causal));

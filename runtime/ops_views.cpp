@@ -77,9 +77,8 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim, SourceLoc
       self, at, [&](Call& c, V v) { return c.b.flatten(v, as_int(start_dim), as_int(end_dim)); });
 }
 Tensor diagonal(const Tensor& self, Dim offset, int64_t dim0, int64_t dim1, SourceLocation at) {
-  return make_view(self, at, [&](Call& c, V v) {
-    return c.b.diagonal(v, offset, as_int(dim0), as_int(dim1));
-  });
+  return make_view(
+      self, at, [&](Call& c, V v) { return c.b.diagonal(v, offset, as_int(dim0), as_int(dim1)); });
 }
 Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides, Dim offset,
                   SourceLocation at) {
@@ -221,7 +220,7 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation at) const {
 }
 Tensor Tensor::t(SourceLocation at) const {
   if (dim() > 2)
-    ir::fail(Errc::Shape, "t: expected at most 2 dimensions, got " + to_string(sizes()));
+    ir::fail(Errc::Shape, "t: expected at most 2 dimensions, got " + ir::to_string(sizes()));
   return dim() < 2 ? alias(at) : tandem::transpose(*this, 0, 1, at);
 }
 Tensor Tensor::expand(const Shape& sizes, SourceLocation at) const {

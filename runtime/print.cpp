@@ -21,9 +21,9 @@ struct Style {
   size_t width = 0;
 
   std::string text(const Number& v) const {
-    if (!floating) return v.kind() == Number::Kind::Bool
-                              ? (v.to_bool() ? "true" : "false")
-                              : fmt::format("{}", v.to_int());
+    if (!floating)
+      return v.kind() == Number::Kind::Bool ? (v.to_bool() ? "true" : "false")
+                                            : fmt::format("{}", v.to_int());
     const double x = v.to_double();
     if (std::isnan(x)) return "nan";
     if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
@@ -69,8 +69,9 @@ class Printer {
   template <class Visit>
   void each_shown(int dim, int64_t offset, Visit visit) const {
     if (dim == view_.sizes.rank()) return visit(at(offset));
-    each(dim, [&](int64_t i) { each_shown(dim + 1, offset + i * view_.strides[dim], visit); },
-         [] {});
+    each(
+        dim, [&](int64_t i) { each_shown(dim + 1, offset + i * view_.strides[dim], visit); },
+        [] {});
   }
 
   void choose_style() {
@@ -81,9 +82,9 @@ class Printer {
       if (x != std::trunc(x)) style_.whole = false;
       if (x != 0) largest = std::max(largest, x), smallest = std::min(smallest, x);
     });
-    style_.scientific =
-        largest > 0 && (largest / smallest > 1000 || largest > 1e8 || smallest < 1e-4) &&
-        (!style_.whole || largest > 1e8);
+    style_.scientific = largest > 0 &&
+                        (largest / smallest > 1000 || largest > 1e8 || smallest < 1e-4) &&
+                        (!style_.whole || largest > 1e8);
     each_shown(0, 0, [&](const Number& v) {
       style_.width = std::max(style_.width, style_.text(v).size());
     });

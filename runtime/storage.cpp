@@ -12,8 +12,8 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
   return storage;
 }
 
-std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes,
-                                       std::function<void(void*)> deleter, bool read_only) {
+std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
+                                       bool read_only) {
   auto storage = std::make_shared<Storage>();
   storage->data_ = data;
   storage->bytes_ = bytes;

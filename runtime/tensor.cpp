@@ -72,7 +72,7 @@ Number Tensor::item_number(SourceLocation at) const {
   const TensorImpl& impl = get(*this, "item");
   if (numel() != 1)
     ir::fail(Errc::Shape, fmt::format("item: expected one element, got {} ({}:{})",
-                                      to_string(impl.sizes), at.file_name(), at.line()));
+                                      ir::to_string(impl.sizes), at.file_name(), at.line()));
   const Tensor constant = runtime::constant_value(*this);
   if (constant.defined()) return constant.item_number(at);
   runtime::require_real(*this, "item");

@@ -58,9 +58,9 @@ struct AutogradMeta {
   bool requires_grad = false;  // of a leaf
   bool retains_grad = false;
   Tensor grad;
-  std::shared_ptr<Node> node;         // what computed it; null for leaves
-  int result = 0;                     // which result of node
-  std::weak_ptr<Node> accumulator;    // leaves: the node that adds into grad, while in use
+  std::shared_ptr<Node> node;       // what computed it; null for leaves
+  int result = 0;                   // which result of node
+  std::weak_ptr<Node> accumulator;  // leaves: the node that adds into grad, while in use
   std::unique_ptr<ViewOf> view;
   uint64_t generation = 0;  // advances with every in-place write that changes the history
   std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node

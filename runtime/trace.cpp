@@ -98,8 +98,7 @@ std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* fi
 }
 
 Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
-  if (const auto it = stand_ins_.find(real.impl().get()); it != stand_ins_.end())
-    return it->second;
+  if (const auto it = stand_ins_.find(real.impl().get()); it != stand_ins_.end()) return it->second;
   ir::Input input;
   input.role = role;
   input.name = unique_name(std::move(name));
@@ -110,8 +109,8 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   const ir::ValueId value = graph_.add_input(std::move(input), real.impl()->type());
   auto storage = first >= 0 ? input_stand_ins_[static_cast<size_t>(first)].impl()->storage
                             : Storage::traced(real.impl()->storage->read_only());
-  Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(),
-                                  real.storage_offset(), std::move(storage));
+  Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
+                                  std::move(storage));
   stand_in.impl()->is_weak = real.impl()->is_weak;
   if (real.requires_grad() || real.grad().defined()) {
     AutogradMeta& meta = autograd_meta(*stand_in.impl());
@@ -126,14 +125,13 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
 }
 
 Tensor Trace::capture(const Tensor& outside) {
-  return add_input(outside, fmt::format("captured_{}", real_inputs_.size()),
-                   outside.requires_grad() && outside.is_leaf() ? ir::Role::Parameter
-                                                                : ir::Role::Primal);
+  return add_input(
+      outside, fmt::format("captured_{}", real_inputs_.size()),
+      outside.requires_grad() && outside.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
 }
 
 Tensor Trace::resolve(const Tensor& t) {
-  if (!t.defined())
-    ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
+  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   const TensorImpl& impl = *t.impl();
   if (!impl.is_traced()) return capture(t);
   const auto trace = impl.trace.lock();

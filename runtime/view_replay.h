@@ -13,8 +13,7 @@ namespace tandem::runtime {
 ir::ValueId read_view(ir::Builder& b, ir::ValueId base, std::span<const ir::ViewStep> chain);
 
 /// `base` with zeros where the chain of views shows it.
-ir::ValueId zero_viewed_part(ir::Builder& b, ir::ValueId base,
-                             std::span<const ir::ViewStep> chain);
+ir::ValueId zero_viewed_part(ir::Builder& b, ir::ValueId base, std::span<const ir::ViewStep> chain);
 
 }  // namespace tandem::runtime
 

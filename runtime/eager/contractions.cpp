@@ -19,8 +19,7 @@ struct Matrices {
   int64_t columns() const { return view.sizes.back(); }
   exec::MatrixStrides strides() const {
     const int last = view.strides.rank() - 1;
-    return {last == 2 ? int64_t{view.strides[0]} : 0, view.strides[last - 1],
-            view.strides[last]};
+    return {last == 2 ? int64_t{view.strides[0]} : 0, view.strides[last - 1], view.strides[last]};
   }
 };
 
@@ -39,8 +38,7 @@ exec::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const BufferV
 }
 
 /// f32 matrices; operands whose strides the library does not take are copied.
-void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c,
-                  bool accumulate) {
+void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c, bool accumulate) {
   exec::MatmulSpec spec = spec_of(a, b, c, accumulate);
   std::optional<Packed> packed_a, packed_b;
   if (!exec::matmul_supports(spec)) {
@@ -51,8 +49,7 @@ void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c,
   const auto data = [](const std::optional<Packed>& packed, const BufferView& view) {
     return static_cast<const float*>(packed ? packed->view().data : view.data);
   };
-  exec::shared_matmul(spec)->run(data(packed_a, a), data(packed_b, b),
-                                 static_cast<float*>(c.data));
+  exec::shared_matmul(spec)->run(data(packed_a, a), data(packed_b, b), static_cast<float*>(c.data));
 }
 
 /// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
@@ -65,8 +62,8 @@ void multiply_rows(const T* a, const T* b, T* c, int64_t n, int64_t k, int64_t r
       const auto factor = static_cast<W>(a[i * k + p]);
 #pragma GCC ivdep
       for (int64_t j = 0; j < n; ++j)
-        c[i * n + j] = static_cast<T>(static_cast<W>(c[i * n + j]) +
-                                      factor * static_cast<W>(b[p * n + j]));
+        c[i * n + j] =
+            static_cast<T>(static_cast<W>(c[i * n + j]) + factor * static_cast<W>(b[p * n + j]));
     }
 }
 

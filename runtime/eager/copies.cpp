@@ -28,8 +28,7 @@ To convert_one(From v) {
 void copy_converted(const BufferView& from, const BufferView& to) {
   with_type<All>(from.dtype, [&]<class From>(Tag<From>) {
     with_type<All>(to.dtype, [&]<class To>(Tag<To>) {
-      map<To, From>(to, from,
-                    [](Compute<From> v) { return convert_one<Compute<To>>(v); });
+      map<To, From>(to, from, [](Compute<From> v) { return convert_one<Compute<To>>(v); });
     });
   });
 }

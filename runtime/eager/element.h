@@ -30,16 +30,22 @@ using Compute = std::conditional_t<is_half<T>, float, T>;
 
 template <class T>
 inline Compute<T> load(T v) {
-  if constexpr (std::is_same_v<T, Bf16>) return ir::bf16_to_float(v.bits);
-  else if constexpr (std::is_same_v<T, F16>) return ir::f16_to_float(v.bits);
-  else return v;
+  if constexpr (std::is_same_v<T, Bf16>)
+    return ir::bf16_to_float(v.bits);
+  else if constexpr (std::is_same_v<T, F16>)
+    return ir::f16_to_float(v.bits);
+  else
+    return v;
 }
 
 template <class T>
 inline T store(Compute<T> v) {
-  if constexpr (std::is_same_v<T, Bf16>) return {ir::float_to_bf16(v)};
-  else if constexpr (std::is_same_v<T, F16>) return {ir::float_to_f16(v)};
-  else return v;
+  if constexpr (std::is_same_v<T, Bf16>)
+    return {ir::float_to_bf16(v)};
+  else if constexpr (std::is_same_v<T, F16>)
+    return {ir::float_to_f16(v)};
+  else
+    return v;
 }
 
 template <class T>
@@ -93,10 +99,14 @@ void with_type(DType dtype, Visit visit) {
 template <class Visit>
 void with_size(DType dtype, Visit visit) {
   switch (ir::size_of(dtype)) {
-    case 1: return visit(Tag<uint8_t>{});
-    case 2: return visit(Tag<uint16_t>{});
-    case 4: return visit(Tag<uint32_t>{});
-    default: return visit(Tag<uint64_t>{});
+    case 1:
+      return visit(Tag<uint8_t>{});
+    case 2:
+      return visit(Tag<uint16_t>{});
+    case 4:
+      return visit(Tag<uint32_t>{});
+    default:
+      return visit(Tag<uint64_t>{});
   }
 }
 

@@ -44,12 +44,11 @@ void index_select(const Args& a) {
   const int64_t elements =
       ir::numel(a.out.sizes) / std::max<int64_t>(static_cast<int64_t>(index.size()), 1);
   const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
-  exec::parallel_for(static_cast<int64_t>(index.size()), grain,
-                     [&](int64_t begin, int64_t end, int) {
-                       for (int64_t i = begin; i < end; ++i)
-                         copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]),
-                                       row(a.out, dim, i));
-                     });
+  exec::parallel_for(
+      static_cast<int64_t>(index.size()), grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i)
+          copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]), row(a.out, dim, i));
+      });
 }
 
 void gather(const Args& a) {
@@ -89,8 +88,8 @@ void scatter_add(const Args& a) {
     Odometer at(a.in[1].sizes);
     for (const int64_t i : index) {
       T& target = out[offset_with(at, a.out.strides, dim, i)];
-      target = store<T>(
-          static_cast<Compute<T>>(load(target) + load(from[at.offset(a.in[2].strides)])));
+      target =
+          store<T>(static_cast<Compute<T>>(load(target) + load(from[at.offset(a.in[2].strides)])));
       at.next();
     }
   });

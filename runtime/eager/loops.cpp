@@ -47,11 +47,11 @@ Nest make_nest(std::span<const BufferView* const> views) {
   for (int k = count - 1; k >= 0; --k) {  // innermost first, turned around below
     std::array<int64_t, kMaxOperands> strides{};
     for (int i = 0; i < nest.count; ++i)
-      strides[i] = int64_t{views[i]->strides[order[k]]} *
-                   static_cast<int64_t>(ir::size_of(views[i]->dtype));
+      strides[i] =
+          int64_t{views[i]->strides[order[k]]} * static_cast<int64_t>(ir::size_of(views[i]->dtype));
     const int64_t size = views[0]->sizes[order[k]];
-    if (nest.rank > 0 && continues(nest, nest.strides[nest.rank - 1], nest.sizes[nest.rank - 1],
-                                   strides)) {
+    if (nest.rank > 0 &&
+        continues(nest, nest.strides[nest.rank - 1], nest.sizes[nest.rank - 1], strides)) {
       nest.sizes[nest.rank - 1] *= size;
       continue;
     }

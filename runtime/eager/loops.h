@@ -40,8 +40,7 @@ void map(const BufferView& out, const BufferView& x, F f) {
       for (int64_t i = 0; i < n; ++i) o[i] = store<R>(f(load(v[i])));
       return;
     }
-    for (int64_t i = 0; i < n; ++i)
-      at<R>(p[0], i, s[0]) = store<R>(f(load(at<T>(p[1], i, s[1]))));
+    for (int64_t i = 0; i < n; ++i) at<R>(p[0], i, s[0]) = store<R>(f(load(at<T>(p[1], i, s[1]))));
   });
 }
 
@@ -64,8 +63,7 @@ void map(const BufferView& out, const BufferView& x, const BufferView& y, F f) {
       for (int64_t i = 0; i < n; ++i) o[i] = store<R>(f(load(v[i]), right));
     } else {
       for (int64_t i = 0; i < n; ++i)
-        at<R>(p[0], i, s[0]) =
-            store<R>(f(load(at<T>(p[1], i, s[1])), load(at<T>(p[2], i, s[2]))));
+        at<R>(p[0], i, s[0]) = store<R>(f(load(at<T>(p[1], i, s[1])), load(at<T>(p[2], i, s[2]))));
     }
   });
 }

@@ -77,8 +77,10 @@ T remainder_of(T x, T y) {
 
 template <class T>
 T fmod_of(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
-  else return std::is_signed_v<T> && y == T(-1) ? T(0) : static_cast<T>(x % y);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmod(x, y);
+  else
+    return std::is_signed_v<T> && y == T(-1) ? T(0) : static_cast<T>(x % y);
 }
 
 template <class T>
@@ -86,7 +88,8 @@ T pow_of(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::pow(x, y);
   } else {  // a negative exponent is 1 / x^-y, truncated
-    if (y < 0) return x == 1 ? 1 : x == static_cast<T>(-1) ? (y % 2 != 0 ? static_cast<T>(-1) : 1) : 0;
+    if (y < 0)
+      return x == 1 ? 1 : x == static_cast<T>(-1) ? (y % 2 != 0 ? static_cast<T>(-1) : 1) : 0;
     auto base = wide(x);
     auto result = wide(T(1));
     for (auto e = wide(y); e != 0; e >>= 1, base *= base)
@@ -97,40 +100,55 @@ T pow_of(T x, T y) {
 
 template <class T>
 bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x;
+  else
+    return false;
 }
 
 template <class T>
 T sign_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
-  else if constexpr (std::is_same_v<T, bool>) return x;
-  else return static_cast<T>((x > 0) - (x < 0));
+  if constexpr (std::is_floating_point_v<T>)
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
+  else if constexpr (std::is_same_v<T, bool>)
+    return x;
+  else
+    return static_cast<T>((x > 0) - (x < 0));
 }
 
 template <class T>
 T abs_of(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::abs(x);
-  else if constexpr (std::is_signed_v<T>) return x < 0 ? static_cast<T>(-wide(x)) : x;
-  else return x;
+  if constexpr (std::is_floating_point_v<T>)
+    return std::abs(x);
+  else if constexpr (std::is_signed_v<T>)
+    return x < 0 ? static_cast<T>(-wide(x)) : x;
+  else
+    return x;
 }
 
 }  // namespace
 
 // Sums of bool are or, products and.
-void add(const Args& a) { binary<All>(a, [](auto x, auto y) { return wide(x) + wide(y); }); }
-void sub(const Args& a) { binary<Numbers>(a, [](auto x, auto y) { return wide(x) - wide(y); }); }
-void mul(const Args& a) { binary<All>(a, [](auto x, auto y) { return wide(x) * wide(y); }); }
-void div(const Args& a) { binary<Floats>(a, [](auto x, auto y) { return x / y; }); }
+void add(const Args& a) {
+  binary<All>(a, [](auto x, auto y) { return wide(x) + wide(y); });
+}
+void sub(const Args& a) {
+  binary<Numbers>(a, [](auto x, auto y) { return wide(x) - wide(y); });
+}
+void mul(const Args& a) {
+  binary<All>(a, [](auto x, auto y) { return wide(x) * wide(y); });
+}
+void div(const Args& a) {
+  binary<Floats>(a, [](auto x, auto y) { return x / y; });
+}
 
 void fma(const Args& a) {
   const BufferView* views[] = {&a.out, &a.in[0], &a.in[1], &a.in[2]};
   with_type<Floats>(a.out.dtype, [&]<class T>(Tag<T>) {
     for_each_row(views, [&](char* const* p, const int64_t* s, int64_t n) {
       for (int64_t i = 0; i < n; ++i)
-        at<T>(p[0], i, s[0]) =
-            store<T>(std::fma(load(at<T>(p[1], i, s[1])), load(at<T>(p[2], i, s[2])),
-                              load(at<T>(p[3], i, s[3]))));
+        at<T>(p[0], i, s[0]) = store<T>(std::fma(
+            load(at<T>(p[1], i, s[1])), load(at<T>(p[2], i, s[2])), load(at<T>(p[3], i, s[3]))));
     });
   });
 }
@@ -147,20 +165,38 @@ void fmod(const Args& a) {
   require_no_zero(a);
   binary<Numbers>(a, [](auto x, auto y) { return fmod_of(x, y); });
 }
-void pow(const Args& a) { binary<Numbers>(a, [](auto x, auto y) { return pow_of(x, y); }); }
-void atan2(const Args& a) { binary<Floats>(a, [](auto x, auto y) { return std::atan2(x, y); }); }
+void pow(const Args& a) {
+  binary<Numbers>(a, [](auto x, auto y) { return pow_of(x, y); });
+}
+void atan2(const Args& a) {
+  binary<Floats>(a, [](auto x, auto y) { return std::atan2(x, y); });
+}
 void maximum(const Args& a) {
   binary<All>(a, [](auto x, auto y) { return is_nan(x) || x > y ? x : y; });
 }
 void minimum(const Args& a) {
   binary<All>(a, [](auto x, auto y) { return is_nan(x) || x < y ? x : y; });
 }
-void neg(const Args& a) { unary<Numbers>(a, [](auto x) { return -wide(x); }); }
-void abs(const Args& a) { unary<All>(a, [](auto x) { return abs_of(x); }); }
-void sign(const Args& a) { unary<All>(a, [](auto x) { return sign_of(x); }); }
-void floor(const Args& a) { unary<Floats>(a, [](auto x) { return std::floor(x); }); }
-void ceil(const Args& a) { unary<Floats>(a, [](auto x) { return std::ceil(x); }); }
-void round(const Args& a) { unary<Floats>(a, [](auto x) { return std::nearbyint(x); }); }
-void trunc(const Args& a) { unary<Floats>(a, [](auto x) { return std::trunc(x); }); }
+void neg(const Args& a) {
+  unary<Numbers>(a, [](auto x) { return -wide(x); });
+}
+void abs(const Args& a) {
+  unary<All>(a, [](auto x) { return abs_of(x); });
+}
+void sign(const Args& a) {
+  unary<All>(a, [](auto x) { return sign_of(x); });
+}
+void floor(const Args& a) {
+  unary<Floats>(a, [](auto x) { return std::floor(x); });
+}
+void ceil(const Args& a) {
+  unary<Floats>(a, [](auto x) { return std::ceil(x); });
+}
+void round(const Args& a) {
+  unary<Floats>(a, [](auto x) { return std::nearbyint(x); });
+}
+void trunc(const Args& a) {
+  unary<Floats>(a, [](auto x) { return std::trunc(x); });
+}
 
 }  // namespace tandem::runtime::eager::kernels

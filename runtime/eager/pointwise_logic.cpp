@@ -8,8 +8,7 @@ namespace {
 
 template <class F>
 void compare(const Args& a, F f) {
-  with_type<All>(a.in[0].dtype,
-                 [&]<class T>(Tag<T>) { map<bool, T>(a.out, a.in[0], a.in[1], f); });
+  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) { map<bool, T>(a.out, a.in[0], a.in[1], f); });
 }
 
 template <class Set, class F>
@@ -20,46 +19,74 @@ void binary(const Args& a, F f) {
 }
 
 template <class T>
-constexpr int kBits = static_cast<int>(sizeof(T) * CHAR_BIT);
+bool in_range(T count) {
+  return static_cast<int64_t>(count) >= 0 &&
+         static_cast<int64_t>(count) < static_cast<int64_t>(sizeof(T) * CHAR_BIT);
+}
 
 }  // namespace
 
-void eq(const Args& a) { compare(a, [](auto x, auto y) { return x == y; }); }
-void ne(const Args& a) { compare(a, [](auto x, auto y) { return x != y; }); }
-void lt(const Args& a) { compare(a, [](auto x, auto y) { return x < y; }); }
-void le(const Args& a) { compare(a, [](auto x, auto y) { return x <= y; }); }
-void gt(const Args& a) { compare(a, [](auto x, auto y) { return x > y; }); }
-void ge(const Args& a) { compare(a, [](auto x, auto y) { return x >= y; }); }
+void eq(const Args& a) {
+  compare(a, [](auto x, auto y) { return x == y; });
+}
+void ne(const Args& a) {
+  compare(a, [](auto x, auto y) { return x != y; });
+}
+void lt(const Args& a) {
+  compare(a, [](auto x, auto y) { return x < y; });
+}
+void le(const Args& a) {
+  compare(a, [](auto x, auto y) { return x <= y; });
+}
+void gt(const Args& a) {
+  compare(a, [](auto x, auto y) { return x > y; });
+}
+void ge(const Args& a) {
+  compare(a, [](auto x, auto y) { return x >= y; });
+}
 
-void logical_and(const Args& a) { binary<Bools>(a, [](bool x, bool y) { return x && y; }); }
-void logical_or(const Args& a) { binary<Bools>(a, [](bool x, bool y) { return x || y; }); }
-void logical_xor(const Args& a) { binary<Bools>(a, [](bool x, bool y) { return x != y; }); }
+void logical_and(const Args& a) {
+  binary<Bools>(a, [](bool x, bool y) { return x && y; });
+}
+void logical_or(const Args& a) {
+  binary<Bools>(a, [](bool x, bool y) { return x || y; });
+}
+void logical_xor(const Args& a) {
+  binary<Bools>(a, [](bool x, bool y) { return x != y; });
+}
 void logical_not(const Args& a) {
   map<bool, bool>(a.out, a.in[0], [](bool x) { return !x; });
 }
 
-void bitwise_and(const Args& a) { binary<Integral>(a, [](auto x, auto y) { return x & y; }); }
-void bitwise_or(const Args& a) { binary<Integral>(a, [](auto x, auto y) { return x | y; }); }
-void bitwise_xor(const Args& a) { binary<Integral>(a, [](auto x, auto y) { return x ^ y; }); }
+void bitwise_and(const Args& a) {
+  binary<Integral>(a, [](auto x, auto y) { return x & y; });
+}
+void bitwise_or(const Args& a) {
+  binary<Integral>(a, [](auto x, auto y) { return x | y; });
+}
+void bitwise_xor(const Args& a) {
+  binary<Integral>(a, [](auto x, auto y) { return x ^ y; });
+}
 void bitwise_not(const Args& a) {
   with_type<Integral>(a.out.dtype, [&]<class T>(Tag<T>) {
     map<T, T>(a.out, a.in[0], [](T x) {
-      if constexpr (std::is_same_v<T, bool>) return !x;
-      else return static_cast<T>(~x);
+      if constexpr (std::is_same_v<T, bool>)
+        return !x;
+      else
+        return static_cast<T>(~x);
     });
   });
 }
 
 void shift_left(const Args& a) {
   binary<Integral>(a, []<class T>(T x, T y) -> T {
-    if (y < 0 || static_cast<int64_t>(y) >= kBits<T>) return T{};
-    return static_cast<T>(static_cast<uint64_t>(x) << y);
+    return in_range(y) ? static_cast<T>(static_cast<uint64_t>(x) << y) : T{};
   });
 }
 void shift_right(const Args& a) {
   binary<Integral>(a, []<class T>(T x, T y) -> T {
-    if (y < 0 || static_cast<int64_t>(y) >= kBits<T>) return x < 0 ? static_cast<T>(-1) : T{};
-    return static_cast<T>(x >> y);
+    if (in_range(y)) return static_cast<T>(x >> y);
+    return static_cast<int64_t>(x) < 0 ? static_cast<T>(-1) : T{};
   });
 }
 

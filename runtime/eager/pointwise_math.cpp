@@ -8,8 +8,7 @@ namespace {
 
 template <class F>
 void unary(const Args& a, F f) {
-  with_type<Floats>(a.out.dtype,
-                    [&]<class T>(Tag<T>) { map<T, T>(a.out, a.in[0], f); });
+  with_type<Floats>(a.out.dtype, [&]<class T>(Tag<T>) { map<T, T>(a.out, a.in[0], f); });
 }
 
 template <class T>
@@ -19,8 +18,10 @@ T sigmoid_of(T x) {
 
 }  // namespace
 
-#define TANDEM_MATH(name) \
-  void name(const Args& a) { unary(a, [](auto x) { return std::name(x); }); }
+#define TANDEM_MATH(name)                          \
+  void name(const Args& a) {                       \
+    unary(a, [](auto x) { return std::name(x); }); \
+  }
 TANDEM_MATH(exp)
 TANDEM_MATH(exp2)
 TANDEM_MATH(expm1)
@@ -44,8 +45,14 @@ TANDEM_MATH(atanh)
 TANDEM_MATH(erf)
 TANDEM_MATH(erfc)
 #undef TANDEM_MATH
-void rsqrt(const Args& a) { unary(a, [](auto x) { return 1 / std::sqrt(x); }); }
-void reciprocal(const Args& a) { unary(a, [](auto x) { return 1 / x; }); }
-void sigmoid(const Args& a) { unary(a, [](auto x) { return sigmoid_of(x); }); }
+void rsqrt(const Args& a) {
+  unary(a, [](auto x) { return 1 / std::sqrt(x); });
+}
+void reciprocal(const Args& a) {
+  unary(a, [](auto x) { return 1 / x; });
+}
+void sigmoid(const Args& a) {
+  unary(a, [](auto x) { return sigmoid_of(x); });
+}
 
 }  // namespace tandem::runtime::eager::kernels

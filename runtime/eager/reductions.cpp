@@ -122,16 +122,16 @@ Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
   for (int64_t r = 0; r < runs; ++r) {
     const T* from = x + reduced.offset(r * run);
     for (int64_t i = 0; i < run; i += kBlock)
-      tree.push({reduce_run(from + i * stride, std::min(kBlock, run - i), stride, identity,
-                            combine)});
+      tree.push(
+          {reduce_run(from + i * stride, std::min(kBlock, run - i), stride, identity, combine)});
   }
   return tree.finish()[0];
 }
 
 /// Up to kTile neighbouring results: `columns` kept elements, `stride` apart.
 template <class T, class Acc, class Combine>
-std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride,
-                                   const Dims& reduced, Acc identity, Combine combine) {
+std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, const Dims& reduced,
+                                   Acc identity, Combine combine) {
   Tree<Acc, kTile, Combine> tree(identity, combine);
   const int64_t count = reduced.count();
   for (int64_t start = 0; start < count; start += kBlock / 4) {
@@ -167,12 +167,13 @@ void reduce(const Args& a, Acc identity, Combine combine) {
   auto* out = static_cast<R*>(a.out.data);
   const int64_t results = ir::numel(a.out.sizes), count = split.reduced.count();
   const auto finish = [](Acc v) {
-    if constexpr (is_half<R>) return store<R>(v);
-    else return static_cast<R>(v);
+    if constexpr (is_half<R>)
+      return store<R>(v);
+    else
+      return static_cast<R>(v);
   };
-  const bool columns = split.kept.rank > 0 &&
-                       (split.reduced.rank == 0 ||
-                        split.kept.innermost() < split.reduced.innermost());
+  const bool columns = split.kept.rank > 0 && (split.reduced.rank == 0 ||
+                                               split.kept.innermost() < split.reduced.innermost());
   if (!columns)
     return for_units(results, count, [&](int64_t i) {
       out[i] = finish(reduce_row(x + split.kept.offset(i), split.reduced, identity, combine));
@@ -216,13 +217,17 @@ void accumulate(const Args& a, int identity, F combine) {
 
 template <class T>
 constexpr T lowest() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_floating_point_v<T>)
+    return -std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
 }
 template <class T>
 constexpr T highest() {
-  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::max();
+  if constexpr (std::is_floating_point_v<T>)
+    return std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::max();
 }
 
 /// The position of the first best element along one dimension; NaN is better than anything.

@@ -7,7 +7,8 @@ namespace tandem::runtime::eager::kernels {
 namespace {
 
 BufferView moved(BufferView view, int64_t offset) {
-  view.data = static_cast<char*>(view.data) + offset * static_cast<int64_t>(ir::size_of(view.dtype));
+  view.data =
+      static_cast<char*>(view.data) + offset * static_cast<int64_t>(ir::size_of(view.dtype));
   return view;
 }
 

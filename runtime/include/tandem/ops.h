@@ -90,9 +90,8 @@ TANDEM_API Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tenso
 /// self + value * tensor1 / tensor2.
 TANDEM_API Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
                           const Located& value = 1);
-TANDEM_API Tensor nan_to_num(const Tensor& self, double nan = 0,
-                             std::optional<double> posinf = {}, std::optional<double> neginf = {},
-                             TANDEM_AT);
+TANDEM_API Tensor nan_to_num(const Tensor& self, double nan = 0, std::optional<double> posinf = {},
+                             std::optional<double> neginf = {}, TANDEM_AT);
 TANDEM_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value);
 TANDEM_API Tensor tril(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
 TANDEM_API Tensor triu(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
@@ -165,8 +164,7 @@ TANDEM_API Tensor bmm(const Tensor& self, const Tensor& mat2, TANDEM_AT);
 /// self + mat1 @ mat2; self broadcasts.
 TANDEM_API Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, TANDEM_AT);
 /// x @ weight^T + bias; weight [out, in], bias [out] or undefined.
-TANDEM_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                         TANDEM_AT);
+TANDEM_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, TANDEM_AT);
 /// query [..., t, d], key [..., s, d], value [..., s, e]; mask bool (true: attend) or added to the
 /// scores, or undefined; scale is 1 / sqrt(d) if left out.
 TANDEM_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
@@ -207,8 +205,8 @@ TANDEM_API Tensor cat(std::initializer_list<Tensor> tensors, int64_t dim = 0, TA
 TANDEM_API Tensor stack(std::span<const Tensor> tensors, int64_t dim = 0, TANDEM_AT);
 TANDEM_API Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim = 0, TANDEM_AT);
 /// `padding` as in PyTorch: [before, after] of the last dimension, then of the one before it, ...
-TANDEM_API Tensor pad(const Tensor& self, const std::vector<Dim>& padding,
-                      const Number& value = 0, TANDEM_AT);
+TANDEM_API Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value = 0,
+                      TANDEM_AT);
 TANDEM_API Tensor flip(const Tensor& self, const DimList& dims, TANDEM_AT);
 TANDEM_API Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
                                 std::optional<Dim> start = {}, std::optional<Dim> end = {},
@@ -219,8 +217,8 @@ TANDEM_API Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t 
 // --- index
 TANDEM_API Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, TANDEM_AT);
 TANDEM_API Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, TANDEM_AT);
-TANDEM_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index,
-                            const Tensor& src, TANDEM_AT);
+TANDEM_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                            TANDEM_AT);
 TANDEM_API Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index,
                               const Tensor& src, TANDEM_AT);
 /// Rows of weight [n, d] at indices [...]: [..., d].

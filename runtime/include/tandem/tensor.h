@@ -81,9 +81,9 @@ struct LocatedIndex {
 struct DimList {
   DimList() = default;
   DimList(std::initializer_list<Dim> list) : dims(list) {}
-  DimList(const std::vector<Dim>& list) : dims(list) {}                    // NOLINT
-  DimList(const Shape& list) : dims(list) {}                               // NOLINT
-  DimList(Dim dim) : dims({dim}) {}                                        // NOLINT
+  DimList(const std::vector<Dim>& list) : dims(list) {}  // NOLINT
+  DimList(const Shape& list) : dims(list) {}             // NOLINT
+  DimList(Dim dim) : dims({dim}) {}                      // NOLINT
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT

@@ -90,7 +90,7 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::where, {mask(s), floats(s, 1), floats(s, 2)}, {}});
   all.push_back({Op::masked_fill, {floats(s, 1), mask(s), floats(s, 2)}, {}});
   all.push_back({Op::convert, {floats(s)}, {DType::F64}});
-  for (Op op : {Op::copy, Op::fill}) all.push_back({op, {floats(s, 1), floats(s, 2)}, {}});
+  all.push_back({Op::copy, {floats(s, 1), floats(s, 2)}, {}});
   for (Op op : {Op::tril, Op::triu}) all.push_back({op, {floats({2, 3, 4})}, {Dim(1)}});
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   all.push_back({Op::nan_to_num, {floats(s, 1), floats(s, 2), floats(s, 3), floats(s, 4)}, {}});

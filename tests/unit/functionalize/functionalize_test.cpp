@@ -40,7 +40,7 @@ struct Traced : test::Program {
     b.pointwise_in_place(Op::mul, {self, b.number(factor, self)});
   }
   void copy_(ValueId self, ValueId src) { b.pointwise_in_place(Op::copy, {self, src}); }
-  void fill_(ValueId self, double v) { b.pointwise_in_place(Op::fill, {self, b.number(v, self)}); }
+  void fill_(ValueId self, double v) { b.pointwise_in_place(Op::fill, {self}, {ir::Number(v)}); }
   ValueId detach(ValueId v) { return b.emit(Op::detach, {v}); }
   ValueId alias(ValueId v) { return b.emit(Op::alias, {v}); }
 };
@@ -430,6 +430,25 @@ TEST(Functionalize, WrittenInputsTakeTangentsUnlessHidden) {
     EXPECT_EQ(graph.epilogue.writes[0].no_grad, hidden);
     EXPECT_EQ(count(graph, Op::custom_function), hidden ? 1 : 0);
   }
+}
+
+TEST(Functionalize, AHookedTensorIsTheSameTensor) {
+  test::Program twice(Level::Traced, "twice");
+  const ValueId g = twice.input("g", kMatrix);
+  twice.output(twice.b.mul(g, 2.0));
+  Traced p;
+  const ValueId x = p.in("x", kMatrix, true), y = p.b.clone(x);
+  const ir::SubgraphId backward = p.graph.add_subgraph(twice.graph);
+  const ValueId hooked_x = p.b.emit(Op::hook, {x}, {backward});
+  const ValueId hooked_y = p.b.emit(Op::hook, {y}, {backward});
+  p.mul_(hooked_x, 2);
+  p.mul_(p.b.select(hooked_y, 0, 1), 3);
+  p.mul_(y, 2);
+  p.output(hooked_y, true);
+  p.output(hooked_x, true);
+  const Graph graph = checked(p);
+  EXPECT_EQ(count(graph, Op::hook), 2);
+  EXPECT_EQ(graph.epilogue.results[1].kind, Kind::ViewOfInput);
 }
 
 TEST(Functionalize, ImpureCallsAreInlined) {
