@@ -145,6 +145,23 @@ TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
             128);
 }
 
+TEST(Partition, ALimitLiftsBansOneKindAtATime) {
+  const Graph core = mlp();
+  const auto all = by("default", core).report;
+  const auto within = [&](int64_t bytes) {
+    return partition::make_partitioner("default")->partition_within(core, bytes);
+  };
+  EXPECT_EQ(within(all.saved_bytes).report.saved_bytes, all.saved_bytes);
+  int64_t recomputed = all.recomputed_equations;
+  for (int64_t limit : {all.saved_bytes - 1, all.minimal_bytes, int64_t{0}}) {
+    const Partition p = within(limit);
+    EXPECT_LE(p.report.saved_bytes, limit);
+    EXPECT_GE(p.report.recomputed_equations, recomputed);
+    recomputed = p.report.recomputed_equations;
+    expect_joint_bits(core, p, "limit " + std::to_string(limit));
+  }
+}
+
 TEST(Partition, EverySavedValueHasAReason) {
   const auto report = by("default", mlp()).report;
   ASSERT_FALSE(report.saved.empty());
