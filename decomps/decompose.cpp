@@ -3,7 +3,7 @@
 // only the nesting of composites and of subgraphs recurses, never the depth of a graph.
 #include "decomps/decompose.h"
 
-#include <array>
+#include <optional>
 
 #include "decomps/rules.h"
 #include "ir/error.h"
@@ -61,8 +61,10 @@ std::vector<std::vector<Dim>> runs_of(std::span<const Dim> dims) {
 
 class DecomposingSink final : public ir::Sink {
  public:
-  explicit DecomposingSink(Graph& graph) : graph_(graph), primitives(graph), builder_(*this) {}
+  explicit DecomposingSink(Graph& graph) : graph_(graph), primitives_(graph), builder_(*this) {}
 
+  /// Where primitives go; carries location, grad mode and half.
+  ir::GraphSink& primitives() { return primitives_; }
   const Type& type(ValueId v) const override { return graph_.type(v); }
 
   void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, bool in_place,
@@ -74,8 +76,10 @@ class DecomposingSink final : public ir::Sink {
       results[0] = apply(rule, op, operands, attrs, types[0]);
     else if (ir::has_attr(op, ir::Attr::order) && runs_of(dims_of(op, attrs)).size() > 1)
       results[0] = reduce_run_by_run(op, operands[0], dims_of(op, attrs), types[0].sizes);
+    else if (const auto product = op == Op::pow ? power_as_product(operands) : std::nullopt)
+      results[0] = *product;
     else
-      primitives.emit(op, operands, std::move(attrs), false, types, results);
+      primitives_.emit(op, operands, std::move(attrs), false, types, results);
   }
 
  private:
@@ -121,12 +125,32 @@ class DecomposingSink final : public ir::Sink {
     return builder_.view(v, sizes);
   }
 
+  /// The number that a constant operand holds.
+  std::optional<double> constant(ValueId v) const {
+    const auto forwards = [&](EquationId e) {
+      return graph_.op(e) == Op::expand || graph_.op(e) == Op::convert;
+    };
+    EquationId e = graph_.producer(v);
+    while (e.valid() && forwards(e)) e = graph_.producer(graph_.operand(e, 0));
+    if (!e.valid() || graph_.op(e) != Op::full) return std::nullopt;
+    return graph_.attr<ir::Number>(e, ir::Attr::value).to_double();
+  }
+
+  // As ATen: x^1 = x, x^2 = x x, x^3 = x x x, x^-1 = 1 / x, x^-2 = 1 / (x x)
+  std::optional<ValueId> power_as_product(std::span<const ValueId> operands) {
+    const ValueId x = operands[0];
+    const auto exponent = constant(operands[1]);
+    const bool floating = ir::is_floating(type(x).dtype);
+    if (exponent == 1) return x;
+    if (exponent == 2) return builder_.mul(x, x);
+    if (exponent == 3) return builder_.mul(builder_.mul(x, x), x);
+    if (exponent == -1 && floating) return builder_.reciprocal(x);
+    if (exponent == -2 && floating) return builder_.reciprocal(builder_.mul(x, x));
+    return std::nullopt;
+  }
+
   Graph& graph_;
-
- public:
-  ir::GraphSink primitives;
-
- private:
+  ir::GraphSink primitives_;
   Builder builder_;
 };
 
@@ -174,9 +198,9 @@ class Inliner {
   std::vector<ValueId> emit_plain(const Graph& source, EquationId e,
                                   std::span<const ValueId> operands, bool backward) {
     const ir::Location* location = source.location(e);
-    sink_.primitives.location = location ? target_.add_location(*location) : ir::LocationId{};
-    sink_.primitives.grad_enabled = source.equation(e).grad_enabled;
-    sink_.primitives.is_backward = backward;
+    sink_.primitives().location = location ? target_.add_location(*location) : ir::LocationId{};
+    sink_.primitives().grad_enabled = source.equation(e).grad_enabled;
+    sink_.primitives().is_backward = backward;
     std::vector<Type> types;
     for (ValueId v : source.results(e)) types.push_back(source.type(v));
     std::vector<ValueId> results(types.size());

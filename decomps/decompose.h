@@ -8,7 +8,9 @@
 namespace tandem::decomps {
 
 /// Joint or Functional -> Core: every composite is replaced by its decomposition until only
-/// primitives stand, and calls are inlined.
+/// primitives stand; call and custom_function are inlined; arithmetic in bf16 and f16 becomes f32
+/// between converts; a reduction over dims that are no neighbours becomes a chain; a power with a
+/// small constant exponent becomes products.
 ir::Graph decompose(const ir::Graph& graph);
 
 /// Sets the summation order [lanes, block] of every reduction from its sizes alone.

@@ -105,48 +105,32 @@ std::optional<Number> fold(Op op, std::span<const Number> values, DType operand,
 
 namespace {
 
-/// Binary digits that a dtype holds exactly, and whether it has a sign and a fraction.
-struct Digits {
-  int bits;
-  bool is_signed;
-  bool floating;
+/// What a dtype holds: integers of so many binary digits (floating: of its significand), negative
+/// ones too, fractions, exponents of so many bits.
+struct Range {
+  int digits;
+  bool negative, fractions;
   int exponent_bits;
 };
 
-Digits digits_of(DType dtype) {
-  switch (dtype) {
-    case DType::F64:
-      return {53, true, true, 11};
-    case DType::F32:
-      return {24, true, true, 8};
-    case DType::BF16:
-      return {8, true, true, 8};
-    case DType::F16:
-      return {11, true, true, 5};
-    case DType::I64:
-      return {63, true, false, 0};
-    case DType::I32:
-      return {31, true, false, 0};
-    case DType::I16:
-      return {15, true, false, 0};
-    case DType::I8:
-      return {7, true, false, 0};
-    case DType::U8:
-      return {8, false, false, 0};
-    case DType::Bool:
-      return {1, false, false, 0};
-  }
-  return {};
-}
+constexpr Range kRanges[ir::kDTypeCount] = {
+    /* F64 */ {53, true, true, 11},  /* F32 */ {24, true, true, 8},
+    /* BF16 */ {8, true, true, 8},
+    /* F16 */ {11, true, true, 5},   /* I64 */ {63, true, false, 0},
+    /* I32 */ {31, true, false, 0},
+    /* I16 */ {15, true, false, 0},  /* I8 */ {7, true, false, 0},
+    /* U8 */ {8, false, false, 0},
+    /* Bool */ {1, false, false, 0},
+};
 
 }  // namespace
 
 bool holds_exactly(DType to, DType from) {
   if (to == from) return true;
-  const Digits a = digits_of(from), b = digits_of(to);
-  if (to == DType::Bool || (a.floating && !b.floating) || (a.is_signed && !b.is_signed))
+  const Range &a = kRanges[static_cast<size_t>(from)], &b = kRanges[static_cast<size_t>(to)];
+  if (to == DType::Bool || (a.fractions && !b.fractions) || (a.negative && !b.negative))
     return false;
-  return a.bits <= b.bits && a.exponent_bits <= (b.floating ? b.exponent_bits : 0);
+  return a.digits <= b.digits && a.exponent_bits <= b.exponent_bits;
 }
 
 }  // namespace tandem::decomps

@@ -24,14 +24,15 @@ enum class Promotion : uint8_t {
   Chosen,  // operand 0 is a condition, the rest to their result type
 };
 
+constexpr std::pair<std::string_view, Promotion> kPromotionByRule[] = {
+    {"same", Promotion::Common},          {"same_number", Promotion::Common},
+    {"same_integral", Promotion::Common}, {"compare", Promotion::Common},
+    {"same_float", Promotion::Float},     {"whole", Promotion::Whole},
+    {"same_bool", Promotion::Bool},       {"copy", Promotion::First},
+    {"masked_fill", Promotion::Masked},   {"where", Promotion::Chosen}};
+
 constexpr Promotion promotion_of(std::string_view shape_rule) {
-  constexpr std::pair<std::string_view, Promotion> kByRule[] = {
-      {"same", Promotion::Common},          {"same_number", Promotion::Common},
-      {"same_integral", Promotion::Common}, {"compare", Promotion::Common},
-      {"same_float", Promotion::Float},     {"whole", Promotion::Whole},
-      {"same_bool", Promotion::Bool},       {"copy", Promotion::First},
-      {"masked_fill", Promotion::Masked},   {"where", Promotion::Chosen}};
-  for (const auto& [rule, promotion] : kByRule)
+  for (const auto& [rule, promotion] : kPromotionByRule)
     if (rule == shape_rule) return promotion;
   return Promotion::None;
 }
@@ -139,12 +140,12 @@ DType Builder::operand_dtype(Op op, std::span<const V> operands) const {
 std::vector<V> Builder::converted(Op op, std::span<const V> operands, DType dtype) {
   std::vector<V> out(operands.begin(), operands.end());
   const Promotion rule = promotion(op);
-  const size_t kept = rule == Promotion::Chosen   ? 0
+  const size_t mask = rule == Promotion::Chosen   ? 0
                       : rule == Promotion::Masked ? 1
-                                                  : operands.size();  // a mask is no number
+                                                  : operands.size();  // none
   if (rule == Promotion::None) return out;
   for (size_t i = 0; i < out.size(); ++i)
-    if (i != kept) out[i] = convert(out[i], dtype);
+    if (i != mask) out[i] = convert(out[i], dtype);
   return out;
 }
 

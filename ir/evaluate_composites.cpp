@@ -71,8 +71,8 @@ Tensor elu(const Context& c) {
 }
 
 Tensor selu(const Context& c) {
-  constexpr double kAlpha = 1.6732632423543772848170429916717;
-  constexpr double kScale = 1.0507009873554804934193349852946;
+  static constexpr double kAlpha = 1.6732632423543772848170429916717;
+  static constexpr double kScale = 1.0507009873554804934193349852946;
   return map_floats(c, [](double x) { return kScale * (x > 0 ? x : kAlpha * std::expm1(x)); });
 }
 

@@ -230,8 +230,9 @@ class Graph {
 template <class T>
 class ValueMap {
  public:
-  explicit ValueMap(const Graph& graph, T initial = T()) : items_(graph.num_values(), initial) {}
-  explicit ValueMap(size_t size, T initial = T()) : items_(size, initial) {}
+  explicit ValueMap(const Graph& graph, const T& initial = T())
+      : items_(graph.num_values(), initial) {}
+  explicit ValueMap(size_t size, const T& initial = T()) : items_(size, initial) {}
   decltype(auto) operator[](ValueId v) { return items_[v.index]; }
   decltype(auto) operator[](ValueId v) const { return items_[v.index]; }
   size_t size() const { return items_.size(); }

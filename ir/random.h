@@ -106,19 +106,19 @@ inline constexpr double kFarTail16[2][8] = {
 
 /// The formula for normals of f64 (53 digits), or of f32 and, rounded from f32, of bf16 and f16.
 inline NormalFormula normal_formula(DType dtype) {
-  using namespace normal_coefficients;
+  namespace of = normal_coefficients;
   if (dtype == DType::F64)
     return {53,
-            kShifts53,
-            kLogSeries,
-            {kCentre16[0], kCentre16[1]},
-            {kTail16[0], kTail16[1]},
-            {kFarTail16[0], kFarTail16[1]}};
+            of::kShifts53,
+            of::kLogSeries,
+            {of::kCentre16[0], of::kCentre16[1]},
+            {of::kTail16[0], of::kTail16[1]},
+            {of::kFarTail16[0], of::kFarTail16[1]}};
   return {24,
-          kShifts24,
-          std::span(kLogSeries).first(6),
-          {kCentre7[0], kCentre7[1]},
-          {kTail7Numerator, kTail7Denominator},
+          of::kShifts24,
+          std::span(of::kLogSeries).first(6),
+          {of::kCentre7[0], of::kCentre7[1]},
+          {of::kTail7Numerator, of::kTail7Denominator},
           {}};
 }
 

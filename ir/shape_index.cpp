@@ -97,7 +97,7 @@ Type index_add(const ShapeContext& c) {
 }
 
 Type scatter_add(const ShapeContext& c) {
-  constexpr std::string_view kExpected =
+  static constexpr std::string_view kExpected =
       "index of self's rank, at most src's sizes, and at most self's but in dim";
   require_index_tensor(c, kExpected);
   require_src_dtype(c);

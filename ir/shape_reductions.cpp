@@ -135,7 +135,7 @@ Type mm(const ShapeContext& c) {
 Type bmm(const ShapeContext& c) {
   require_numbers(c);
   const Shape &a = c.operands[0].sizes, &b = c.operands[1].sizes;
-  constexpr std::string_view kExpected = "self [b, n, k] and mat2 [b, k, m]";
+  static constexpr std::string_view kExpected = "self [b, n, k] and mat2 [b, k, m]";
   require_product(c, a, b, 3, kExpected);
   if (a[0] != b[0]) reject(c, Errc::Shape, "batch sizes differ", kExpected, all_sizes(c));
   return {c.operands[0].dtype, {a[0], a[1], b[2]}};
@@ -144,7 +144,7 @@ Type bmm(const ShapeContext& c) {
 Type addmm(const ShapeContext& c) {
   require_numbers(c);
   const Shape &self = c.operands[0].sizes, &a = c.operands[1].sizes, &b = c.operands[2].sizes;
-  constexpr std::string_view kExpected = "self [n, m], mat1 [n, k] and mat2 [k, m]";
+  static constexpr std::string_view kExpected = "self [n, m], mat1 [n, k] and mat2 [k, m]";
   require_product(c, a, b, 2, kExpected);
   if (self != Shape{a[0], b[1]})
     reject(c, Errc::Shape, "self does not fit the product", kExpected, all_sizes(c));
@@ -154,7 +154,7 @@ Type addmm(const ShapeContext& c) {
 Type attention(const ShapeContext& c) {
   require_floating(c);
   require_same_dtype({c.op, c.operands.first(3), c.attrs});
-  constexpr std::string_view kExpected =
+  static constexpr std::string_view kExpected =
       "query [..., t, d], key [..., s, d], value [..., s, e] and mask [..., t, s]";
   const auto refuse = [&] { reject(c, Errc::Shape, "sizes do not fit", kExpected, all_sizes(c)); };
   const Shape &q = c.operands[0].sizes, &k = c.operands[1].sizes, &v = c.operands[2].sizes;

@@ -45,6 +45,20 @@ void mark_descendants(const Graph& graph, ir::ValueMap<bool>& marked) {
   }
 }
 
+/// The input whose storage input `i` shows.
+size_t storage_of(const Graph& core, size_t i) {
+  while (core.inputs()[i].alias_of) i = static_cast<size_t>(core.inputs()[i].alias_of->input);
+  return i;
+}
+
+void mark_overwritten_inputs(const Graph& core, ir::ValueMap<bool>& overwritten) {
+  std::vector<bool> written(core.inputs().size());
+  for (const ir::InputWrite& write : core.epilogue.writes)
+    written[storage_of(core, static_cast<size_t>(write.input))] = true;
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[storage_of(core, i)]) overwritten[core.inputs()[i].value] = true;
+}
+
 /// Gradients that the program itself writes to `.grad` belong to forward; so does everything if no
 /// tangent arrives.
 std::vector<bool> outputs_of_backward(const Graph& core) {
@@ -71,6 +85,7 @@ Analysis::Analysis(const Graph& core)
       users(core),
       input(core, -1),
       of_backward(outputs_of_backward(core)),
+      overwritten(core),
       forward(core),
       needs_tangent(core),
       backward(core),
@@ -81,6 +96,7 @@ Analysis::Analysis(const Graph& core)
   }
   for (size_t i = 0; i < core.outputs().size(); ++i)
     (of_backward[i] ? gradient : forward)[core.outputs()[i].value] = true;
+  mark_overwritten_inputs(core, overwritten);
   backward = gradient;
   mark_ancestors(core, forward);
   mark_ancestors(core, backward);
@@ -94,7 +110,7 @@ bool Analysis::has_effects(EquationId e) const {
 }
 
 int64_t Analysis::saved_bytes(ValueId v) const {
-  return is_primal(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
+  return is_free_to_save(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
 }
 
 bool Analysis::is_free_view(ValueId v) const {

@@ -30,13 +30,14 @@ struct Analysis {
   Users users;
   ir::ValueMap<int> input;           // the index of a graph input, or -1
   std::vector<bool> of_backward;     // by output: a gradient that backward returns
+  ir::ValueMap<bool> overwritten;    // an input that forward's epilogue writes, or an alias of one
   ir::ValueMap<bool> forward;        // some other output needs it
   ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
   ir::ValueMap<bool> backward;       // some gradient needs it
   ir::ValueMap<bool> gradient;       // is an output of backward
 
   ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
-  /// A graph input that is no tangent: it lives anyway, so saving it costs no memory.
+  /// A graph input that is no tangent.
   bool is_primal(ir::ValueId v) const { return input[v] >= 0 && !needs_tangent[v]; }
   ir::OpClass cls(ir::EquationId e) const { return ir::info(graph.op(e)).cls; }
   /// Defined by an op of class `cls`.
@@ -45,7 +46,9 @@ struct Analysis {
   }
   /// Takes or returns a token: must run once, where it stands.
   bool has_effects(ir::EquationId e) const;
-  /// Bytes of memory for `v`: 0 for inputs.
+  /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
+  bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }
+  /// Bytes of memory that saving `v` takes.
   int64_t saved_bytes(ir::ValueId v) const;
   /// The value whose storage a chain of views of at least its own size shows: saving `v` is saving
   /// that.

@@ -33,13 +33,17 @@ std::vector<ValueId> bases_of(const Analysis& a, std::vector<ValueId> values) {
   return values;
 }
 
+const char* reason_of_input(const Analysis& a, ValueId v) {
+  return a.overwritten[v] ? "input that forward overwrites: a copy" : "input: lives anyway";
+}
+
 Choices cut(const Analysis& a, const Policy& policy) {
   Choices choices;
   for (ValueId v : bases_of(a, cheapest_saved_set(a, policy))) {
     const char* ban = a.is_primal(v) || !a.forward[v] ? nullptr : policy.ban(v);
-    choices.push_back({v, a.is_primal(v) ? "input: lives anyway"
-                          : ban          ? ban
-                                         : "cheaper to save than what it is computed from"});
+    choices.push_back({v, ban              ? ban
+                          : a.is_primal(v) ? reason_of_input(a, v)
+                                           : "cheaper to save than what it is computed from"});
   }
   return choices;
 }
@@ -73,7 +77,7 @@ Choices choose_everything(const Analysis& a) {
 Choices choose_inputs(const Analysis& a) {
   Choices choices;
   for (ValueId v : a.all_values())
-    if (a.backward[v] && a.is_primal(v)) choices.push_back({v, "input: lives anyway"});
+    if (a.backward[v] && a.is_primal(v)) choices.push_back({v, reason_of_input(a, v)});
   return choices;
 }
 

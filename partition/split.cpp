@@ -52,9 +52,10 @@ class Names {
   std::unordered_set<std::string> taken_;
 };
 
+/// An input that is saved as itself keeps its layout.
 ir::Strides strides_of(const Analysis& a, ValueId v) {
-  return a.is_primal(v) ? a.graph.inputs()[static_cast<size_t>(a.input[v])].strides
-                        : ir::contiguous_strides(a.graph.type(v).sizes);
+  return a.is_free_to_save(v) ? a.graph.inputs()[static_cast<size_t>(a.input[v])].strides
+                              : ir::contiguous_strides(a.graph.type(v).sizes);
 }
 
 /// Copies equations from the joint graph into one half.
@@ -73,10 +74,13 @@ class Half {
     rewriter_.set(v, target().add_input(std::move(input), a_.graph.type(v)));
   }
 
-  void add_output(Output output) {
-    output.value = rewriter_[output.value];
-    output.name = names_.unique(output.name);
-    target().add_output(std::move(output));
+  void add_output(const Output& output) { add_output(output, rewriter_[output.value]); }
+
+  /// Saves `v`; an input that the epilogue writes is copied before.
+  void save(ValueId v) {
+    const Output output{v, Role::Saved, value_name(a_.graph, v), false, strides_of(a_, v), -1};
+    const bool copied = a_.is_primal(v) && !a_.is_free_to_save(v);
+    add_output(output, copied ? rewriter_.builder().clone(rewriter_[v]) : rewriter_[v]);
   }
 
   /// Emits what `v` is computed from and is not there yet, in the joint graph's order.
@@ -92,6 +96,12 @@ class Half {
   Graph take() { return ir::remove_dead_code(rewriter_.take()); }
 
  private:
+  void add_output(Output output, ValueId value) {
+    output.value = value;
+    output.name = names_.unique(output.name);
+    target().add_output(std::move(output));
+  }
+
   void require(ValueId v, std::vector<EquationId>& missing) {
     if (rewriter_.has(v)) return;
     const EquationId e = a_.producer(v);
@@ -176,10 +186,6 @@ std::vector<Output> outputs_of(const Analysis& a, bool backward) {
   return outputs;
 }
 
-Output saved_output(const Analysis& a, ValueId v) {
-  return {v, Role::Saved, value_name(a.graph, v), false, strides_of(a, v), -1};
-}
-
 Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
   const Graph& core = a.graph;
   const Positions inputs = forward_inputs(core), outputs = forward_outputs(a);
@@ -196,7 +202,7 @@ Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
     output.target = moved(inputs, output.target);
     half.add_output(std::move(output));
   }
-  for (ValueId v : saved) half.add_output(saved_output(a, v));
+  for (ValueId v : saved) half.save(v);
   half.target().epilogue = moved(core.epilogue, inputs, outputs);
   return half.take();
 }

@@ -23,12 +23,18 @@ std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands,
                              std::vector<ir::AttrValue> attrs, bool in_place,
                              std::span<const ir::Type> types);
 
+/// The same without the tape and outside traces: what dispatch does when it runs.
+Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
+                 bool in_place, const ir::Type& type);
+
 /// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
 class EagerSink final : public ir::Sink {
  public:
   ir::ValueId add(const Tensor& t);
-  const Tensor& tensor(ir::ValueId v) const { return tensors_[v.index]; }
-  const ir::Type& type(ir::ValueId v) const override { return types_[v.index]; }
+  /// A value of which only the type is known; no equation may use it.
+  ir::ValueId add_type(const ir::Type& type);
+  const Tensor& tensor(ir::ValueId v) const { return slots_[v.index].tensor; }
+  const ir::Type& type(ir::ValueId v) const override { return slots_[v.index].type; }
   bool is_weak(ir::ValueId v) const override;
   bool can_view(ir::ValueId v, const Shape& sizes) const override;
   void emit(ir::Op op, std::span<const ir::ValueId> operands, std::vector<ir::AttrValue> attrs,
@@ -36,8 +42,11 @@ class EagerSink final : public ir::Sink {
             std::span<ir::ValueId> results) override;
 
  private:
-  std::deque<Tensor> tensors_;
-  std::deque<ir::Type> types_;
+  struct Slot {
+    Tensor tensor;
+    ir::Type type;
+  };
+  std::deque<Slot> slots_;  // references to types stay valid
 };
 
 /// The user's source line for equations that are dispatched while it lives (the outermost one
@@ -46,6 +55,8 @@ class LocationScope {
  public:
   explicit LocationScope(const std::source_location& location);
   ~LocationScope();
+  LocationScope(const LocationScope&) = delete;
+  LocationScope& operator=(const LocationScope&) = delete;
 
  private:
   bool outermost_;
@@ -56,6 +67,20 @@ bool grad_enabled();
 /// Sets grad mode of this thread; returns the old one. (Public RAII: tandem::NoGrad,
 /// tandem::EnableGrad.)
 bool set_grad_enabled(bool enabled);
+
+/// Below the tape while it lives: operations run at once, leave no history and make views without a
+/// memory of their base. For the inside of kernels.
+class BelowTape {
+ public:
+  BelowTape();
+  ~BelowTape();
+  BelowTape(const BelowTape&) = delete;
+  BelowTape& operator=(const BelowTape&) = delete;
+  static bool active();
+
+ private:
+  bool previous_;
+};
 
 }  // namespace tandem::runtime
 

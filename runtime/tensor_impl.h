@@ -26,7 +26,7 @@ class Storage {
   /// Wraps foreign memory; `deleter` runs when the last tensor is gone.
   static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
                                        bool read_only);
-  static std::shared_ptr<Storage> traced();
+  static std::shared_ptr<Storage> traced(bool read_only = false);
   ~Storage();
 
   void* data() const { return data_; }
@@ -39,8 +39,9 @@ class Storage {
   void* data_ = nullptr;
   size_t bytes_ = 0;
   bool read_only_ = false;
+  bool owned_ = false;  // from the caching allocator
   std::atomic<uint64_t> version_{0};
-  std::function<void(void*)> deleter_;  // empty: owned by the caching allocator
+  std::function<void(void*)> deleter_;  // of foreign memory; may be empty
 };
 
 /// A differentiable view remembers its base, so that a write through either is seen by the other's
@@ -49,6 +50,7 @@ struct ViewOf {
   std::shared_ptr<TensorImpl> base;  // never itself a view
   std::vector<ir::ViewStep> chain;   // from base to this
   uint64_t base_generation = 0;      // the base's history that `node` was made from
+  bool made_without_grad = false;    // such a view may not be written in grad mode
 };
 
 /// Autograd data of a tensor; absent (null) for tensors that never needed a gradient.
@@ -56,12 +58,14 @@ struct AutogradMeta {
   bool requires_grad = false;  // of a leaf
   bool retains_grad = false;
   Tensor grad;
-  std::shared_ptr<Node> node;         // what computed it; null for leaves
-  int result = 0;                     // which result of node
-  std::shared_ptr<Node> accumulator;  // leaves: the node that adds into grad (kept while in use)
+  std::shared_ptr<Node> node;       // what computed it; null for leaves
+  int result = 0;                   // which result of node
+  std::weak_ptr<Node> accumulator;  // leaves: the node that adds into grad, while in use
   std::unique_ptr<ViewOf> view;
   uint64_t generation = 0;  // advances with every in-place write that changes the history
-  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node
+  bool outside_history = false;  // a traced stand-in for a tensor computed outside the trace
+  bool grad_is_outside = false;  // a traced stand-in whose grad was not asked for yet
 };
 
 struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
@@ -78,6 +82,10 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
   std::weak_ptr<Trace> trace;
   ir::ValueId value;
   std::source_location made_at;
+  // The value, if it follows from constants alone (a real tensor), as of storage version
+  // constant_version.
+  Tensor constant;
+  uint64_t constant_version = 0;
 
   ir::Type type() const { return {dtype, sizes, false}; }
   bool is_traced() const { return value.valid(); }
@@ -90,6 +98,8 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
 
 /// A new contiguous tensor with its own uninitialised storage.
 Tensor empty_tensor(const Shape& sizes, DType dtype);
+/// The same with other strides, which must be those of a permutation of a contiguous tensor.
+Tensor empty_tensor(const Shape& sizes, const Strides& strides, DType dtype);
 /// A tensor over `like`'s storage with another geometry.
 Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset);
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,41 +26,74 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Makes `real` an input; returns the traced tensor that stands for it. The same tensor twice is
   /// the same input; a tensor that shares storage with an earlier input becomes an alias_of input.
   Tensor add_input(const Tensor& real, std::string name, ir::Role role);
-  /// The traced stand-in for a real tensor that fn reached through a capture (added as an input on
-  /// first use).
-  Tensor capture(const Tensor& real);
+  /// The traced stand-in for a tensor that fn reached through a capture (added as an input on first
+  /// use): a real one, or one of the trace that encloses this one.
+  Tensor capture(const Tensor& outside);
+  /// `t` itself if it belongs to this trace, else its stand-in; Error{Trace} if it is of a finished
+  /// trace or of another thread's.
+  Tensor resolve(const Tensor& t);
+  /// Which graph input a stand-in is, or -1 for any other tensor.
+  int input_index(const Tensor& stand_in) const;
+  /// The stand-in of an input: the traced tensor that fn saw (its grad slot is the epilogue's).
+  const Tensor& stand_in(int input) const { return input_stand_ins_[static_cast<size_t>(input)]; }
+
   /// Appends an equation; results are traced tensors with the given geometry. View results share
-  /// operand 0's storage.
+  /// operand 0's storage. In place: returns operand 0.
   std::vector<Tensor> record(ir::Op op, std::span<const Tensor> operands,
                              std::vector<ir::AttrValue> attrs, bool in_place,
                              std::span<const ir::Type> types);
-  /// The rng input (added on first use) and the offset for `draws` blocks of four 32-bit words.
+  /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
   Tensor rng();
   Dim take_draws(Dim blocks);
 
+  /// Makes `t` an output of the graph; returns its number, or -1 if it is undefined.
+  int add_output(const Tensor& t, ir::Role role = ir::Role::Result, int target = -1);
+  /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
+  ir::Graph finish();
+
   ir::Graph& graph() { return graph_; }
-  /// The real tensors behind the graph's inputs, in input order: arguments first, then captures.
+  /// The real tensors behind the graph's inputs, in input order (undefined for the rng input).
   const std::vector<Tensor>& real_inputs() const { return real_inputs_; }
 
  private:
   friend class TraceScope;
+  Tensor make_input(const Tensor& like, ir::Input input, const ir::Type& type);
+  std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
+  Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
+                       std::shared_ptr<Storage> storage);
+  std::string unique_name(std::string name) const;
+  void append_grad_writes();
+
   ir::Graph graph_;
-  std::vector<Tensor> real_inputs_;
+  std::vector<Tensor> real_inputs_, input_stand_ins_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
-  ir::ValueId rng_value_;
+  Trace* enclosing_ = nullptr;
+  Tensor rng_;
   Dim draws_ = 0;
+  bool recording_ = false;
 };
 
-/// Makes `trace` this thread's current one while it lives (traces nest: a compiled function called
-/// in a trace is traced through).
+/// Makes `trace` this thread's current one while it lives (traces nest: the halves of a custom
+/// function are traces of their own).
 class TraceScope {
  public:
   explicit TraceScope(std::shared_ptr<Trace> trace);
   ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
 
  private:
-  std::shared_ptr<Trace> previous_;
+  std::shared_ptr<Trace> trace_;
+  Trace* previous_;
 };
+
+/// The real tensor that a traced one is known to equal, since it follows from constants alone; or
+/// undefined.
+Tensor constant_value(const Tensor& traced);
+
+/// Throws Error{Trace} that says where `t` was made and what to do, if it is traced or a trace is
+/// on (what fn reads of a real tensor would be frozen into the trace).
+void require_real(const Tensor& t, std::string_view what);
 
 }  // namespace tandem::runtime
 

@@ -147,6 +147,14 @@ struct FillResults {
   void count(size_t) {}
 };
 
+struct ClearTensors {
+  void operator()(Tensor& t, const std::string&) { t = Tensor(); }
+  void operator()(Scalar&, const std::string&) {}
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
 /// Assigns leaf number `leaf` of the arguments.
 struct Rebind {
   int leaf;
@@ -250,13 +258,7 @@ class Compiled {
   template <class T>
   static std::shared_ptr<const void> forget_tensors(std::shared_ptr<T> result) {
     if constexpr (!std::is_same_v<T, Tensor>) {
-      struct Clear {
-        void operator()(Tensor& t, const std::string&) { t = Tensor(); }
-        void operator()(Scalar&, const std::string&) {}
-        template <class V>
-        void operator()(const V&, const std::string&) {}
-        void count(size_t) {}
-      } clear;
+      runtime::ClearTensors clear;
       structure::for_each_leaf<false>(*result, clear);
       return result;
     }

@@ -63,18 +63,21 @@ struct LayerNorm {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+/// Gathers the defined tensors of a structure.
+struct CollectTensors {
+  NamedTensors found;
+  void operator()(const Tensor& t, const std::string& path) {
+    if (t.defined()) found.emplace_back(path, t);
+  }
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t) {}
+};
+
 /// Every defined tensor field of a module with its path.
 template <class Module>
 NamedTensors named_tensors(const Module& module) {
-  struct Collect {
-    NamedTensors found;
-    void operator()(const Tensor& t, const std::string& path) {
-      if (t.defined()) found.emplace_back(path, t);
-    }
-    template <class T>
-    void operator()(const T&, const std::string&) {}
-    void count(size_t) {}
-  } collect;
+  CollectTensors collect;
   structure::for_each_leaf<true>(module, collect);
   return std::move(collect.found);
 }

@@ -3,6 +3,7 @@
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
+#include <tandem/autograd.h>
 #include <tandem/compile.h>
 #include <tandem/io.h>
 #include <tandem/nn.h>

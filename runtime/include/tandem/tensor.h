@@ -1,6 +1,7 @@
 // Tensor: a handle to a strided view over shared storage, with autograd. Copying a Tensor copies
-// the handle; `t = v` rebinds it; functions whose name ends in `_` write the tensor's elements.
-// Operations are const: they do not change the handle.
+// the handle; `t = v` rebinds it; functions whose name ends in `_` write the tensor's elements, and
+// so do assignments to what an expression returns: `x[i] = v`, `x.slice(...) = v`. Operations are
+// const: they do not change the handle.
 #ifndef TANDEM_TENSOR_H
 #define TANDEM_TENSOR_H
 
@@ -9,6 +10,7 @@
 #include <tandem/ir/error.h>
 #include <tandem/ir/export.h>
 #include <tandem/ir/type.h>
+#include <tandem/op_lists.h>
 
 #include <functional>
 #include <initializer_list>
@@ -17,6 +19,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -28,6 +31,7 @@ using ir::Error;
 using ir::Number;
 using ir::Shape;
 using ir::Strides;
+using SourceLocation = std::source_location;
 
 inline constexpr DType f64 = DType::F64, f32 = DType::F32, bf16 = DType::BF16, f16 = DType::F16,
                        i64 = DType::I64, i32 = DType::I32, i16 = DType::I16, i8 = DType::I8,
@@ -37,11 +41,68 @@ namespace runtime {
 struct TensorImpl;
 }
 
+class Tensor;
+class Scalar;
+
+template <class T>
+concept NumberLike = std::is_arithmetic_v<T> || std::same_as<T, Dim> || std::same_as<T, Number>;
+
+/// An operand, a tensor or a number, with the place where the user wrote it: operators take this,
+/// so that errors and graphs can name the line. Lives as long as the call.
+struct Located {
+  Located(const Tensor& t, SourceLocation at = SourceLocation::current())  // NOLINT
+      : tensor(&t), location(at) {}
+  Located(const Scalar& s, SourceLocation at = SourceLocation::current());  // NOLINT
+  template <NumberLike N>
+  Located(N v, SourceLocation at = SourceLocation::current())  // NOLINT
+      : number(v), location(at) {}
+
+  const Tensor* tensor = nullptr;  // null: `number`
+  Number number;
+  SourceLocation location;
+};
+
+/// What stands in `x[...]`: a position along dim 0, or an integer tensor of positions.
+struct LocatedIndex {
+  template <std::integral I>
+  LocatedIndex(I i, SourceLocation at = SourceLocation::current())  // NOLINT
+      : index(i), location(at) {}
+  LocatedIndex(Dim i, SourceLocation at = SourceLocation::current())  // NOLINT
+      : index(i), location(at) {}
+  LocatedIndex(const Tensor& t, SourceLocation at = SourceLocation::current())  // NOLINT
+      : tensor(&t), location(at) {}
+
+  const Tensor* tensor = nullptr;  // null: `index`
+  Dim index = 0;
+  SourceLocation location;
+};
+
+/// Dimensions to work on: one, several in braces, or none (which mostly means all).
+struct DimList {
+  DimList() = default;
+  DimList(std::initializer_list<Dim> list) : dims(list) {}
+  DimList(const std::vector<Dim>& list) : dims(list) {}  // NOLINT
+  DimList(const Shape& list) : dims(list) {}             // NOLINT
+  DimList(Dim dim) : dims({dim}) {}                      // NOLINT
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT
+
+  Shape dims;
+};
+
 class TANDEM_API Tensor {
  public:
   /// An undefined tensor: no operation but assignment and defined() takes it.
   Tensor() = default;
   explicit Tensor(std::shared_ptr<runtime::TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// Assignment to a temporary, such as a slice, writes its elements.
+  const Tensor& operator=(const Located& value) &&;  // NOLINT: writes, does not rebind
 
   bool defined() const { return impl_ != nullptr; }
   DType dtype() const;
@@ -57,17 +118,20 @@ class TANDEM_API Tensor {
 
   /// The elements of a contiguous or strided tensor; T must match the dtype (bool for Bool,
   /// uint16_t for bf16 and f16). Error{Trace} inside a trace. The pointer does not keep the storage
-  /// alive; writing through it is not seen by autograd (bump by `mark_written`).
+  /// alive; writing through it is not seen by autograd (say so by `mark_written`).
   template <class T>
   T* data() const {
-    return static_cast<T*>(data_checked(sizeof(T)));
+    return static_cast<T*>(data_checked(sizeof(T), std::is_floating_point_v<T>));
   }
+  /// Advances the version: the elements were written through data().
+  void mark_written() const;
   /// The single element of a one-element tensor.
   template <class T = double>
-  T item() const {
-    return static_cast<T>(item_number().to_double());
+  T item(SourceLocation at = SourceLocation::current()) const {
+    const Number v = item_number(at);
+    return v.is_float() ? static_cast<T>(v.to_double()) : static_cast<T>(v.to_int());
   }
-  Number item_number() const;
+  Number item_number(SourceLocation at = SourceLocation::current()) const;
   /// All elements, row-major, converted to T.
   template <class T>
   std::vector<T> to_vector() const {
@@ -77,6 +141,7 @@ class TANDEM_API Tensor {
     });
     return out;
   }
+  /// As PyTorch prints it: long dimensions are shortened beyond 1000 elements.
   std::string to_string() const;
 
   // --- autograd
@@ -85,12 +150,13 @@ class TANDEM_API Tensor {
   bool is_leaf() const;
   Tensor grad() const;  // undefined if there is none
   void set_grad(const Tensor& grad) const;
+  /// Keeps grad() also if this is not a leaf.
   void retain_grad() const;
   /// Accumulates gradients of this tensor into the leaves' grad(). `gradient` may be left out for
-  /// one element.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false,
-                bool create_graph = false) const;
-  Tensor detach() const;
+  /// one element. The graph is freed unless `retain_graph` (or `create_graph`, which also records
+  /// the computation of the gradients).
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false,
+                SourceLocation at = SourceLocation::current()) const;
   uint64_t version() const;
   /// Calls hook(gradient) when the gradient of this tensor is computed; a defined result replaces
   /// it.
@@ -101,19 +167,10 @@ class TANDEM_API Tensor {
 #include <tandem/tensor_methods.inc>
 
  private:
-  void* data_checked(size_t element_bytes) const;
+  void* data_checked(size_t element_bytes, bool floating) const;
   void for_each_number(const std::function<void(const Number&)>& visit) const;
 
   std::shared_ptr<runtime::TensorImpl> impl_;
-};
-
-/// An operand with the place where the user wrote it: operators take this, so that errors and
-/// graphs can name the line.
-struct Located {
-  Located(const Tensor& t, std::source_location l = std::source_location::current())
-      : tensor(t), location(l) {}  // NOLINT
-  const Tensor& tensor;
-  std::source_location location;
 };
 
 }  // namespace tandem

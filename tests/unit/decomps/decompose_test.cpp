@@ -194,6 +194,18 @@ TEST(Decompose, LowPrecisionArithmeticIsF32BetweenConverts) {
   }
 }
 
+TEST(Decompose, SmallConstantPowersAreProducts) {
+  const Graph graph = graph_testing::make_graph({f32({40})}, [](Builder& b, const Values& v) {
+    return Values{b.pow(v[0], 1), b.pow(v[0], 2), b.pow(v[0], 3), b.pow(v[0], -1), b.pow(v[0], -2)};
+  });
+  const Graph core = decomps::decompose(graph);
+  EXPECT_EQ(graph_testing::count(core, Op::pow), 0);
+  graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 3);
+  graph_testing::sprinkle_special_values(inputs, 3);
+  graph_testing::expect_close(graph_testing::run(core, inputs, true),
+                              graph_testing::run(graph, inputs, true), 1e-12, ir::print(core));
+}
+
 TEST(Decompose, CallsAreInlined) {
   Graph body = graph_testing::make_graph(
       {f32({3})}, [](Builder& b, const Values& v) { return Values{b.relu(v[0])}; });

@@ -210,6 +210,24 @@ TEST_F(InterpretTest, ClampsAndFills) {
   expect(b.emit(Op::tril, {b.view(x, {2, 2})}, {Dim(-1)}), {0, 0, 3, 0});
 }
 
+TEST_F(InterpretTest, OtherComposites) {
+  const ValueId x = f32({1, -2, kNan}), y = f32({3, 0, 1});
+  const ValueId half = b.full({3}, DType::F32, 0.5), zero = b.full({3}, DType::F32, 0);
+  expect(b.pointwise(Op::lerp, {x, y, half}), {2, -1, kNan});
+  expect(b.pointwise(Op::addcmul, {x, y, y}, {Number(2)}), {19, -2, kNan});
+  expect(b.pointwise(Op::addcmul, {i64({1}), i64({2}), i64({3})}, {Number(-1)}), {-5});
+  expect(b.pointwise(Op::addcdiv, {x, y, y}, {Number(2.0)}), {3, kNan, kNan});
+  expect(b.pointwise(Op::xlogy, {zero, f32({0, kInf, kNan})}), {0, 0, kNan});
+  expect(b.pointwise(Op::logaddexp, {f32({kInf, -kInf, 0}), f32({kInf, -kInf, -kInf})}),
+         {kInf, -kInf, 0});
+  expect(b.pointwise(Op::copysign, {f32({1, -2, 3}), f32({-0.0, 1, -1})}), {-1, 2, -3});
+  expect(b.pointwise(Op::nan_to_num, {f32({kNan, kInf, -kInf}), half, y, zero}), {0.5, 0, 0});
+  expect(b.pointwise(Op::frac, {f32({1.25, -1.25, 3})}), {0.25, -0.25, 0});
+  expect(b.pointwise(Op::hypot, {f32({3, 0, kInf}), f32({4, 0, kNan})}), {5, 0, kInf});
+  expect(b.pointwise(Op::relu6, {i64({-1, 3, 9})}), {0, 3, 6});
+  expect(b.isfinite(x), {1, 1, 0});
+}
+
 // --- reductions and contractions
 
 TEST_F(InterpretTest, Reductions) {

@@ -5,12 +5,9 @@
 #include <random>
 
 #include "autodiff/joint.h"
-#include "decomps/decompose.h"
-#include "decomps/simplify.h"
 #include "ir/error.h"
-#include "ir/rewrite.h"
-#include "partition/analysis.h"
 #include "tests/support/graph_testing.h"
+#include "tests/unit/partition/halves.h"
 
 namespace tandem {
 namespace {
@@ -26,17 +23,14 @@ using ir::Role;
 using ir::Shape;
 using ir::Type;
 using ir::ValueId;
+using partition_testing::expect_joint_bits;
+using partition_testing::to_core;
 
 Type f32(Shape sizes) { return {DType::F32, sizes}; }
 
-Graph core_joint(const Graph& functional) {
-  Graph g = decomps::simplify(decomps::decompose(autodiff::joint(functional)));
-  g = ir::remove_dead_code(decomps::eliminate_common_subexpressions(g));
-  return decomps::set_reduction_orders(decomps::form_fma(g));
-}
-
 Graph core_joint(const std::vector<Type>& types, const graph_testing::Body& body, int rng = -1) {
-  return core_joint(graph_testing::make_graph(types, body, ir::Level::Functional, rng));
+  return to_core(
+      autodiff::joint(graph_testing::make_graph(types, body, ir::Level::Functional, rng)));
 }
 
 Graph cosines() {
@@ -87,32 +81,6 @@ Graph views() {
 
 std::vector<Graph> all_graphs() { return {cosines(), mlp(), attention(), dropout(), views()}; }
 
-/// (outputs, gradients) of a partition run as two graphs, in the joint graph's order.
-graph_testing::Buffers run_halves(const Graph& core, const Partition& p,
-                                  const graph_testing::Buffers& inputs) {
-  graph_testing::Buffers primals, tangents;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    (partition::is_tangent(core.inputs()[i]) ? tangents : primals).push_back(inputs[i]);
-  graph_testing::Buffers all = graph_testing::run(p.forward, primals), backward_inputs;
-  const auto is_saved = [](const ir::Output& o) { return o.role == Role::Saved; };
-  const auto saved = std::ranges::count_if(p.forward.outputs(), is_saved);
-  backward_inputs.assign(all.end() - saved, all.end());
-  all.resize(all.size() - static_cast<size_t>(saved));
-  backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
-  const graph_testing::Buffers gradients = graph_testing::run(p.backward, backward_inputs);
-  all.insert(all.end(), gradients.begin(), gradients.end());
-  return all;
-}
-
-void expect_joint_bits(const Graph& core, const Partition& p, const std::string& what) {
-  ir::verify(p.forward);
-  ir::verify(p.backward);
-  const graph_testing::Buffers inputs = graph_testing::random_inputs(core, 1);
-  graph_testing::expect_same_bits(
-      run_halves(core, p, inputs), graph_testing::run(core, inputs),
-      what + ir::print(core) + ir::print(p.forward) + ir::print(p.backward));
-}
-
 Partition by(std::string_view name, const Graph& core) {
   return partition::make_partitioner(name)->partition(core);
 }
@@ -146,16 +114,11 @@ TEST(Partition, EveryPartitionerGivesTheJointGraphsBits) {
 
 TEST(Partition, EveryCutGivesTheJointGraphsBits) {
   std::mt19937 gen(7);
-  for (const Graph& core : all_graphs()) {
-    const partition::Analysis a(core);
-    for (int round = 0; round < 20; ++round) {
-      Values saved;
-      for (ValueId v : a.all_values())
-        if (!a.needs_tangent[v] && a.backward[v] && (a.is_primal(v) || gen() % 4 == 0))
-          saved.push_back(v);
-      ASSERT_NO_FATAL_FAILURE(expect_joint_bits(core, partition::split(core, saved), "random cut"));
-    }
-  }
+  for (const Graph& core : all_graphs())
+    for (int round = 0; round < 20; ++round)
+      ASSERT_NO_FATAL_FAILURE(expect_joint_bits(
+          core, partition::split(core, partition_testing::random_saved_set(core, gen)),
+          "random cut"));
 }
 
 TEST(Partition, NeverSavesMoreThanTheTape) {
@@ -206,6 +169,20 @@ TEST(Partition, GradientsMayBeTangentsOrForwardValues) {
   for (std::string_view name : partition::partitioner_names())
     ASSERT_NO_FATAL_FAILURE(
         expect_joint_bits(forward_value, by(name, forward_value), "forward value"));
+}
+
+TEST(Partition, AnInputThatForwardOverwritesIsSavedByValue) {
+  Graph f = graph_testing::make_graph(
+      {f32({3})}, [](Builder& b, const Values& v) { return Values{b.sin(v[0]), b.neg(v[0])}; });
+  f.outputs()[1].role = Role::MutatedInput;
+  f.outputs()[1].target = 0;
+  f.epilogue.results.pop_back();
+  f.epilogue.writes.push_back({1, 0, 1, false});
+  const Graph core = to_core(autodiff::joint(f));
+  const Partition p = by("recompute-all", core);
+  EXPECT_EQ(p.report.saved_bytes, 3 * 4);
+  EXPECT_EQ(graph_testing::count(p.forward, Op::clone), 1) << ir::print(p.forward);
+  expect_joint_bits(core, p, "overwritten");
 }
 
 TEST(Partition, WithoutTangentsForwardIsTheWholeGraph) {

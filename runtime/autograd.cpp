@@ -1,0 +1,260 @@
+// What tensors know of their history: leaves and accumulators, views that follow their base, writes
+// that move the base's history.
+#include "runtime/autograd.h"
+
+#include <fmt/format.h>
+
+#include "autodiff/vjp.h"
+#include "ir/error.h"
+#include "ir/shape_rules.h"
+#include "ir/strides.h"
+#include "runtime/dispatch.h"
+#include "runtime/geometry.h"
+#include "runtime/nodes.h"
+#include "runtime/trace.h"
+
+namespace tandem::runtime {
+namespace {
+
+/// Guards what several threads may make lazily on a tensor they share: accumulators and the history
+/// of views.
+std::mutex& lazy_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+const AutogradMeta* meta_of(const Tensor& t) {
+  return t.defined() ? t.impl()->autograd.get() : nullptr;
+}
+
+Edge accumulator_edge(const Tensor& leaf) {
+  AutogradMeta& meta = *leaf.impl()->autograd;
+  const std::lock_guard lock(lazy_mutex());
+  std::shared_ptr<Node> node = meta.accumulator.lock();
+  if (!node) {
+    node = make_node<AccumulateGrad>(leaf);
+    for (const auto& hook : meta.hooks) node->hooks.push_back({0, hook});
+    meta.accumulator = node;
+  }
+  return {node, 0};
+}
+
+/// The history of `chain` applied to what `edge` is the history of; `type` is the base's.
+Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& chain) {
+  for (const ir::ViewStep& step : chain) {
+    const ir::Type result = ir::infer_type(step.op, {&type, 1}, step.attrs);
+    edge = {make_node<OpNode>(step.op, std::vector<Edge>{edge}, std::vector<ir::Type>{type},
+                              step.attrs, result),
+            0};
+    type = result;
+  }
+  return edge;
+}
+
+/// Brings a view's history up to date with its base's.
+void refresh_view(TensorImpl& impl) {
+  AutogradMeta* meta = impl.autograd.get();
+  if (meta == nullptr || meta->view == nullptr || meta->view->base->autograd == nullptr) return;
+  const AutogradMeta& base = *meta->view->base->autograd;
+  const std::lock_guard lock(lazy_mutex());
+  if (meta->view->base_generation == base.generation) return;
+  meta->view->base_generation = base.generation;
+  if (base.node == nullptr) return;
+  const Edge edge =
+      replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
+  meta->node = edge.node;
+  meta->result = edge.result;
+}
+
+void move_retained_grad(TensorImpl& impl) {
+  AutogradMeta& meta = *impl.autograd;
+  if (meta.retains_grad && meta.node)
+    meta.node->retained.push_back({meta.result, impl.weak_from_this()});
+}
+
+void set_node(TensorImpl& impl, const std::shared_ptr<Node>& node, int result) {
+  AutogradMeta& meta = autograd_meta(impl);
+  meta.node = node;
+  meta.result = result;
+  meta.requires_grad = false;
+  move_retained_grad(impl);
+}
+
+[[noreturn]] void refuse_write(ir::Op op, Errc code, std::string_view why) {
+  ir::fail(code, fmt::format("{}_: {}", ir::name(op), why));
+}
+
+}  // namespace
+
+AutogradMeta& autograd_meta(TensorImpl& impl) {
+  if (impl.autograd == nullptr) impl.autograd = std::make_unique<AutogradMeta>();
+  return *impl.autograd;
+}
+
+bool requires_grad(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr) return false;
+  if (meta->view) refresh_view(*t.impl());
+  return meta->requires_grad || meta->node != nullptr;
+}
+
+bool is_leaf(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr) return true;
+  if (meta->view) refresh_view(*t.impl());
+  return meta->node == nullptr && !meta->outside_history;
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (!requires_grad(t)) return {};
+  const AutogradMeta& meta = *t.impl()->autograd;
+  return meta.node ? Edge{meta.node, meta.result} : accumulator_edge(t);
+}
+
+void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result) {
+  set_node(*t.impl(), node, result);
+}
+
+Tensor load_grad(TensorImpl& impl) {
+  AutogradMeta& meta = *impl.autograd;
+  if (!meta.grad_is_outside) return meta.grad;
+  const auto trace = impl.trace.lock();
+  TANDEM_CHECK(trace != nullptr, "the grad slot of a stand-in outlived its trace");
+  const int input = trace->graph().input_index(impl.value);
+  meta.grad = trace->capture(trace->real_inputs()[static_cast<size_t>(input)].grad());
+  meta.grad_is_outside = false;
+  return meta.grad;
+}
+
+std::string history_name(const Tensor& t) {
+  if (!requires_grad(t)) return "";
+  const AutogradMeta& meta = *t.impl()->autograd;
+  return meta.node ? meta.node->name() : "";
+}
+
+void retain_grad(const Tensor& t) {
+  if (!requires_grad(t))
+    ir::fail(Errc::Autograd,
+             "retain_grad: the tensor does not require grad; expected one that does");
+  AutogradMeta& meta = *t.impl()->autograd;
+  if (meta.node == nullptr || meta.retains_grad) return;
+  meta.retains_grad = true;
+  move_retained_grad(*t.impl());
+}
+
+void register_hook(const Tensor& t, Node::Hook hook) {
+  if (!requires_grad(t))
+    ir::fail(Errc::Autograd,
+             "register_hook: the tensor does not require grad; expected one that does");
+  AutogradMeta& meta = *t.impl()->autograd;
+  if (meta.node) {
+    meta.node->hooks.push_back({meta.result, std::move(hook)});
+    return;
+  }
+  if (const auto accumulator = meta.accumulator.lock()) accumulator->hooks.push_back({0, hook});
+  meta.hooks.push_back(std::move(hook));
+}
+
+// --- around an op
+
+// A ZeroGradient view (detach) leaves the history behind; another op keeps its place on the tape,
+// so that a write by it cuts what flowed before.
+bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
+  if (!grad_enabled() || !ir::is_floating(result)) return false;
+  if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
+    return false;
+  for (const Tensor& t : operands)
+    if (requires_grad(t)) return true;
+  return false;
+}
+
+void check_writable(std::span<const Tensor> operands, ir::Op op) {
+  const Tensor& self = operands[0];
+  const TensorImpl& impl = *self.impl();
+  if (impl.storage->read_only())
+    refuse_write(op, Errc::Mutation, "the tensor's memory is read-only; expected writable memory");
+  if (!is_contiguous(impl.sizes, impl.strides) && ir::self_overlaps(impl.sizes, impl.strides))
+    refuse_write(op, Errc::Mutation,
+                 fmt::format("elements share memory, so that a write is not well defined; expected "
+                             "a tensor without overlap, got strides {} of {} (clone it first)",
+                             to_string(impl.strides), to_string(impl.sizes)));
+  if (!grad_enabled()) return;
+  const AutogradMeta* meta = meta_of(self);
+  if (meta == nullptr) return;
+  if (meta->view == nullptr) {
+    if (requires_grad(self) && is_leaf(self))
+      refuse_write(op, Errc::Autograd,
+                   "a leaf that requires grad is written in place; expected a tensor that is not a "
+                   "leaf, or NoGrad");
+    return;
+  }
+  const Tensor base(meta->view->base);
+  if (requires_grad(base) && is_leaf(base))
+    refuse_write(op, Errc::Autograd,
+                 "a view of a leaf that requires grad is written in place; expected a view of a "
+                 "tensor that is not a leaf, or NoGrad");
+  if (meta->view->made_without_grad && tape_wants(op, operands, impl.dtype))
+    refuse_write(op, Errc::Autograd,
+                 "a view made under NoGrad is written in grad mode; expected a view made in grad "
+                 "mode");
+}
+
+void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
+                   std::span<const ir::AttrValue> attrs) {
+  if (autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient) return;
+  auto view = std::make_unique<ViewOf>();
+  view->made_without_grad = !grad_enabled();
+  view->base = operand.impl();
+  if (const AutogradMeta* from = meta_of(operand); from != nullptr && from->view) {
+    view->base = from->view->base;
+    view->chain = from->view->chain;
+    view->made_without_grad |= from->view->made_without_grad;
+  }
+  view->chain.push_back({op, {attrs.begin(), attrs.end()}});
+  const AutogradMeta* base = view->base->autograd.get();
+  view->base_generation = base != nullptr ? base->generation : 0;
+  autograd_meta(*result.impl()).view = std::move(view);
+}
+
+// A write through a view is a write of the base: what reads the base from now on gets its gradient
+// through a node that gives the written part to the op and the rest to the base's old history.
+void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, int result) {
+  AutogradMeta& meta = autograd_meta(*self.impl());
+  ++meta.generation;
+  if (meta.view) {
+    const Tensor base(meta.view->base);
+    const Edge before = gradient_edge(base);
+    if (node || before.node)
+      set_node(*base.impl(),
+               make_node<RebaseNode>(std::vector<Edge>{before, {node, result}}, meta.view->chain),
+               0);
+    autograd_meta(*base.impl());
+    meta.view->base_generation = ++base.impl()->autograd->generation;
+  }
+  if (node || meta.node) set_node(*self.impl(), node, result);
+}
+
+std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
+                                   std::span<const ir::AttrValue> attrs, bool in_place,
+                                   const ir::Type& result) {
+  std::vector<Edge> edges;
+  std::vector<ir::Type> types;
+  for (const Tensor& t : operands) {
+    edges.push_back(ir::is_floating(t.dtype()) ? gradient_edge(t) : Edge());
+    types.push_back(t.impl()->type());
+  }
+  auto node = make_node<OpNode>(op, std::move(edges), std::move(types),
+                                std::vector<ir::AttrValue>(attrs.begin(), attrs.end()), result);
+  node->save_operands(operands, in_place);
+  return node;
+}
+
+void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place) {
+  static_cast<OpNode&>(*node).save_result(result);
+  if (in_place)
+    set_written_history(result, node, 0);
+  else
+    set_history(result, node);
+}
+
+}  // namespace tandem::runtime

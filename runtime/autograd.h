@@ -1,0 +1,137 @@
+// The tape: nodes that say how gradients of results become gradients of operands, and the engine
+// that walks them. Eager operations and compiled functions put nodes on it; inside a trace it stays
+// on, and walking it records the rules' equations.
+#ifndef TANDEM_RUNTIME_AUTOGRAD_H
+#define TANDEM_RUNTIME_AUTOGRAD_H
+
+#include <tandem/autograd.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/tensor_impl.h"
+
+namespace tandem::runtime {
+
+/// Where a gradient flows to: a node, and which of its results it is the gradient of. Null:
+/// nowhere.
+struct Edge {
+  std::shared_ptr<Node> node;
+  int result = 0;
+};
+
+/// One differentiable step. Derive from it, implement apply, and attach it by set_history. Make
+/// nodes by make_node only: it frees long chains without recursion.
+struct Node : std::enable_shared_from_this<Node> {
+  using Hook = std::function<Tensor(const Tensor&)>;
+
+  explicit Node(std::vector<Edge> next_edges, int result_count = 1);
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  virtual std::string name() const = 0;
+  /// Gradients of the operands (one per edge; undefined where zero or not needed) from gradients of
+  /// the results (undefined where zero). In grad mode if the graph of the gradients is wanted.
+  virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
+  /// Frees what apply needs; a later apply is an Error.
+  virtual void release() = 0;
+  /// Whether operand i's gradient is wanted.
+  bool needs(size_t i) const { return edges[i].node != nullptr; }
+
+  struct ResultHook {
+    int result;
+    Hook call;
+  };
+  struct RetainedGrad {
+    int result;
+    std::weak_ptr<TensorImpl> tensor;
+  };
+
+  std::vector<Edge> edges;
+  int results;
+  uint64_t sequence;  // later nodes have larger ones: descending order is a topological order
+  std::vector<ResultHook> hooks;
+  std::vector<RetainedGrad> retained;
+  std::source_location made_at;
+};
+
+namespace detail {
+/// Deletes now, or after the deletion that is under way in this thread.
+void delete_node(Node* node);
+}  // namespace detail
+
+template <class T, class... A>
+std::shared_ptr<T> make_node(A&&... arguments) {
+  return std::shared_ptr<T>(new T(std::forward<A>(arguments)...),
+                            [](T* node) { detail::delete_node(node); });
+}
+
+/// A tensor kept for backward. Unpacking is an Error{Version} if it was changed in place since. A
+/// result of the node itself is kept without its history, which would be a cycle.
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  explicit SavedTensor(const Tensor& operand);
+  /// For result number `result` of `owner`.
+  static SavedTensor of_result(const Tensor& result, int result_number);
+
+  bool defined() const { return tensor_.defined(); }
+  /// `owner`: the node that saved it; `self`: the same, for a saved result, which gets its history
+  /// back.
+  Tensor unpack(const Node& owner, const std::shared_ptr<Node>& self) const;
+  void reset() { tensor_ = Tensor(); }
+
+ private:
+  Tensor tensor_;
+  uint64_t version_ = 0;
+  int result_ = -1;
+};
+
+// --- what tensors know
+AutogradMeta& autograd_meta(TensorImpl& impl);  // made if there is none
+bool requires_grad(const Tensor& t);
+bool is_leaf(const Tensor& t);
+/// The edge to give to a node that uses `t`: its history, its gradient accumulator, or none.
+Edge gradient_edge(const Tensor& t);
+/// Makes result number `result` of `node` the history of `t` (a new tensor, or one written in
+/// place that is no view).
+void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result = 0);
+/// The grad slot; a traced stand-in's is read from the real tensor on first use.
+Tensor load_grad(TensorImpl& impl);
+std::string history_name(const Tensor& t);  // "" for leaves
+void retain_grad(const Tensor& t);
+void register_hook(const Tensor& t, Node::Hook hook);
+
+// --- what dispatch does for an op on the tape
+/// True if the op must be put on the tape: grad mode is on, an operand requires grad, and the
+/// result's dtype can carry it.
+bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result);
+/// Before the op: everything it must keep of its operands (in place: operand 0 as it was).
+std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
+                                   std::span<const ir::AttrValue> attrs, bool in_place,
+                                   const ir::Type& result);
+/// After it: saves results, attaches the history.
+void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place);
+/// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
+/// mode, ...
+void check_writable(std::span<const Tensor> operands, ir::Op op);
+/// Remembers that `result` is a view of `operand` by one step.
+void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
+                   std::span<const ir::AttrValue> attrs);
+/// After a write that compiled code made to `self`: the history is `node`'s result (null: only the
+/// generation advances).
+void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, int result);
+
+// --- the engine
+void backward(const Tensor& output, const Tensor& gradient, bool retain_graph, bool create_graph,
+              const std::source_location& at);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_AUTOGRAD_H

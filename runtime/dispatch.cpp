@@ -1,0 +1,216 @@
+// The steps of one operation: who may take part, history, run or record.
+#include "runtime/dispatch.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "decomps/rules.h"
+#include "ir/error.h"
+#include "ir/strides.h"
+#include "runtime/autograd.h"
+#include "runtime/eager/kernels.h"
+#include "runtime/geometry.h"
+#include "runtime/tensor_impl.h"
+#include "runtime/trace.h"
+
+namespace tandem::runtime {
+namespace {
+
+thread_local bool t_grad_enabled = true;
+thread_local bool t_below_tape = false;
+thread_local bool t_has_location = false;
+thread_local std::source_location t_location;
+
+std::vector<Extent> extents_of(std::span<const Tensor> operands) {
+  std::vector<Extent> extents;
+  extents.reserve(operands.size());
+  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
+  return extents;
+}
+
+Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
+                const ir::Type& type) {
+  const TensorImpl& from = *operand.impl();
+  const ViewGeometry g = view_geometry(op, from.sizes, from.strides, attrs, type.sizes);
+  return view_tensor(operand, type.sizes, g.strides, from.offset + g.offset);
+}
+
+/// Low-precision arithmetic is f32 arithmetic, rounded once.
+bool computes_wider(ir::Op op, DType dtype) {
+  const ir::OpClass cls = ir::info(op).cls;
+  return (cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction) &&
+         ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+}
+
+/// A composite without a kernel of its own: its decomposition, which may use others.
+Tensor run_decomposition(ir::Op op, std::span<const Tensor> operands,
+                         std::span<const ir::AttrValue> attrs, const ir::Type& type) {
+  const decomps::Rule rule = decomps::rule_of(op);
+  TANDEM_CHECK(rule != nullptr, "no kernel and no decomposition");
+  EagerSink sink;
+  ir::Builder builder(sink);
+  std::vector<ir::ValueId> ids;
+  for (const Tensor& t : operands) ids.push_back(sink.add(t));
+  ir::Type wide = type;
+  if (computes_wider(op, type.dtype)) wide.dtype = DType::F32;
+  for (ir::ValueId& v : ids)
+    if (computes_wider(op, builder.dtype(v))) v = builder.convert(v, DType::F32);
+  decomps::Context context{builder, op, ids, attrs, wide};
+  return sink.tensor(builder.convert(rule(context), type.dtype));
+}
+
+/// `t` itself if it has these strides and memory of its own, else a copy.
+Tensor laid_out(const Tensor& t, const Strides& strides, std::span<const Tensor> operands) {
+  bool own = t.strides() == strides ||
+             (is_contiguous(t.sizes(), t.strides()) && is_contiguous(t.sizes(), strides));
+  for (const Tensor& operand : operands) own = own && !t.shares_storage(operand);
+  if (own) return t;
+  const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
+  eager::copy_elements(t.impl()->view(), copy.impl()->view());
+  return copy;
+}
+
+bool same_place(const Tensor& a, const Tensor& b) {
+  return a.storage_offset() == b.storage_offset() && a.strides() == b.strides() &&
+         a.sizes() == b.sizes() && a.dtype() == b.dtype();
+}
+
+/// The operands of a write, with those that overlap what is written (in another arrangement)
+/// copied.
+std::vector<Tensor> without_overlap(std::span<const Tensor> operands) {
+  std::vector<Tensor> safe(operands.begin(), operands.end());
+  for (Tensor& t : std::span(safe).subspan(1)) {
+    if (!t.shares_storage(operands[0]) || same_place(t, operands[0])) continue;
+    const Tensor copy = empty_tensor(t.sizes(), t.dtype());
+    eager::copy_elements(t.impl()->view(), copy.impl()->view());
+    t = copy;
+  }
+  return safe;
+}
+
+void run_in_place(ir::Op op, std::span<const Tensor> operands,
+                  std::span<const ir::AttrValue> attrs) {
+  const TensorImpl& self = *operands[0].impl();
+  if (eager::has_kernel(op)) {
+    const std::vector<Tensor> safe = without_overlap(operands);
+    eager::run(op, safe, attrs, self.view());
+  } else {
+    const Tensor value = run_decomposition(op, operands, attrs, self.type());
+    eager::copy_elements(value.impl()->view(), self.view());
+  }
+  self.storage->bump_version();
+}
+
+}  // namespace
+
+Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
+                 bool in_place, const ir::Type& type) {
+  const BelowTape below;
+  if (in_place) return run_in_place(op, operands, attrs), operands[0];
+  if (ir::is_view(op)) return run_view(op, operands[0], attrs, type);
+  const Strides strides = result_strides(op, extents_of(operands), type.sizes);
+  if (!eager::has_kernel(op))
+    return laid_out(run_decomposition(op, operands, attrs, type), strides, operands);
+  const Tensor out = empty_tensor(type.sizes, strides, type.dtype);
+  eager::run(op, operands, attrs, out.impl()->view());
+  return out;
+}
+
+namespace {
+
+ir::Type type_of_result(std::span<const Tensor> operands, bool in_place,
+                        std::span<const ir::Type> types) {
+  return in_place ? operands[0].impl()->type() : types[0];
+}
+
+Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
+                     const std::vector<ir::AttrValue>& attrs, bool in_place,
+                     std::span<const ir::Type> types) {
+  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types)[0];
+  return run_eager(op, operands, attrs, in_place, type_of_result(operands, in_place, types));
+}
+
+}  // namespace
+
+std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given,
+                             std::vector<ir::AttrValue> attrs, bool in_place,
+                             std::span<const ir::Type> types) {
+  if (BelowTape::active())
+    return {run_eager(op, given, attrs, in_place, type_of_result(given, in_place, types))};
+  Trace* trace = Trace::current();
+  std::vector<Tensor> resolved;
+  for (const Tensor& t : given) {
+    if (trace != nullptr)
+      resolved.push_back(trace->resolve(t));
+    else
+      require_real(t, ir::name(op));
+  }
+  const std::span<const Tensor> operands = trace != nullptr ? resolved : given;
+  if (in_place) check_writable(operands, op);
+  std::shared_ptr<Node> node;
+  const ir::Type type = type_of_result(operands, in_place, types);
+  if (tape_wants(op, operands, type.dtype))
+    node = prepare_node(op, operands, attrs, in_place, type);
+  Tensor result = run_or_record(trace, op, operands, attrs, in_place, types);
+  if (ir::is_view(op)) remember_view(operands[0], result, op, attrs);
+  if (node) finish_node(node, result, in_place);
+  return {std::move(result)};
+}
+
+// --- EagerSink
+
+ir::ValueId EagerSink::add(const Tensor& t) {
+  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
+  slots_.push_back({t, t.impl()->type()});
+  return {static_cast<uint32_t>(slots_.size() - 1)};
+}
+
+ir::ValueId EagerSink::add_type(const ir::Type& type) {
+  slots_.push_back({Tensor(), type});
+  return {static_cast<uint32_t>(slots_.size() - 1)};
+}
+
+bool EagerSink::is_weak(ir::ValueId v) const {
+  const Tensor& t = tensor(v);
+  return t.defined() && t.impl()->is_weak;
+}
+
+bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
+  const TensorImpl& impl = *tensor(v).impl();
+  return strides_as(impl.sizes, impl.strides, sizes).has_value();
+}
+
+void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands,
+                     std::vector<ir::AttrValue> attrs, bool in_place,
+                     std::span<const ir::Type> types, std::span<ir::ValueId> results) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(operands.size());
+  for (ir::ValueId v : operands) {
+    TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
+    tensors.push_back(tensor(v));
+  }
+  const std::vector<Tensor> out = dispatch(op, tensors, std::move(attrs), in_place, types);
+  for (size_t i = 0; i < results.size(); ++i) results[i] = add(out[i]);
+}
+
+// --- the state of this thread
+
+LocationScope::LocationScope(const std::source_location& location) : outermost_(!t_has_location) {
+  if (!outermost_) return;
+  t_has_location = true;
+  t_location = location;
+}
+LocationScope::~LocationScope() {
+  if (outermost_) t_has_location = false;
+}
+const std::source_location& current_location() { return t_location; }
+
+bool grad_enabled() { return t_grad_enabled; }
+bool set_grad_enabled(bool enabled) { return std::exchange(t_grad_enabled, enabled); }
+
+BelowTape::BelowTape() : previous_(std::exchange(t_below_tape, true)) {}
+BelowTape::~BelowTape() { t_below_tape = previous_; }
+bool BelowTape::active() { return t_below_tape; }
+
+}  // namespace tandem::runtime

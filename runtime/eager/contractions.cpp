@@ -1,0 +1,120 @@
+// Matrix products: f32 (and halves, widened) through the library calls of codegen/exec, the other
+// dtypes by plain blocked loops.
+#include <algorithm>
+#include <optional>
+
+#include "codegen/exec/contraction.h"
+#include "codegen/exec/thread_pool.h"
+#include "runtime/eager/kernels.h"
+#include "runtime/eager/loops.h"
+
+namespace tandem::runtime::eager::kernels {
+namespace {
+
+/// A batch of matrices [b, m, n]; [m, n] is a batch of one.
+struct Matrices {
+  const BufferView& view;
+  int64_t batch() const { return view.sizes.rank() == 3 ? int64_t{view.sizes[0]} : 1; }
+  int64_t rows() const { return view.sizes[view.sizes.rank() - 2]; }
+  int64_t columns() const { return view.sizes.back(); }
+  exec::MatrixStrides strides() const {
+    const int last = view.strides.rank() - 1;
+    return {last == 2 ? int64_t{view.strides[0]} : 0, view.strides[last - 1], view.strides[last]};
+  }
+};
+
+exec::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const BufferView& c,
+                         bool accumulate) {
+  exec::MatmulSpec spec;
+  spec.batch = Matrices{a}.batch();
+  spec.m = Matrices{a}.rows();
+  spec.k = Matrices{a}.columns();
+  spec.n = Matrices{b}.columns();
+  spec.a = Matrices{a}.strides();
+  spec.b = Matrices{b}.strides();
+  spec.c = Matrices{c}.strides();
+  spec.accumulate = accumulate;
+  return spec;
+}
+
+/// f32 matrices; operands whose strides the library does not take are copied.
+void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c, bool accumulate) {
+  exec::MatmulSpec spec = spec_of(a, b, c, accumulate);
+  std::optional<Packed> packed_a, packed_b;
+  if (!exec::matmul_supports(spec)) {
+    packed_a.emplace(a);
+    packed_b.emplace(b);
+    spec = spec_of(packed_a->view(), packed_b->view(), c, accumulate);
+  }
+  const auto data = [](const std::optional<Packed>& packed, const BufferView& view) {
+    return static_cast<const float*>(packed ? packed->view().data : view.data);
+  };
+  exec::shared_matmul(spec)->run(data(packed_a, a), data(packed_b, b), static_cast<float*>(c.data));
+}
+
+/// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
+template <class T>
+void multiply_rows(const T* a, const T* b, T* c, int64_t n, int64_t k, int64_t rows) {
+  using U = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, Tag<T>>;
+  using W = typename U::type;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t p = 0; p < k; ++p) {
+      const auto factor = static_cast<W>(a[i * k + p]);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j)
+        c[i * n + j] =
+            static_cast<T>(static_cast<W>(c[i * n + j]) + factor * static_cast<W>(b[p * n + j]));
+    }
+}
+
+/// Dense matrices of any other dtype, added into C.
+void multiply_dense(const BufferView& a, const BufferView& b, const BufferView& c) {
+  const int64_t m = Matrices{a}.rows(), k = Matrices{a}.columns(), n = Matrices{b}.columns();
+  const int64_t rows = Matrices{a}.batch() * m;
+  with_type<Numbers>(c.dtype, [&]<class T>(Tag<T>) {
+    if constexpr (!is_half<T>) {
+      const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(n * k, 1), 1);
+      exec::parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t row = begin; row < end; ++row)
+          multiply_rows(static_cast<const T*>(a.data) + row * k,
+                        static_cast<const T*>(b.data) + row / m * k * n,
+                        static_cast<T*>(c.data) + row * n, n, k, 1);
+      });
+    }
+  });
+}
+
+void set_zero(const BufferView& c) {
+  uint64_t zero = 0;
+  copy_elements({&zero, c.dtype, c.sizes, Strides::filled(c.sizes.rank(), 0)}, c);
+}
+
+/// C = A B, or C += A B.
+void multiply(const BufferView& a, const BufferView& b, const BufferView& c, bool accumulate) {
+  if (ir::numel(c.sizes) == 0) return;
+  if (Matrices{a}.columns() == 0) return accumulate ? void() : set_zero(c);
+  if (c.dtype == DType::F32) return multiply_f32(a, b, c, accumulate);
+  if (ir::is_floating(c.dtype) && ir::size_of(c.dtype) == 2) {
+    const Packed wide_a(a.sizes, DType::F32), wide_b(b.sizes, DType::F32),
+        wide_c(c.sizes, DType::F32);
+    copy_elements(a, wide_a.view());
+    copy_elements(b, wide_b.view());
+    if (accumulate) copy_elements(c, wide_c.view());
+    multiply_f32(wide_a.view(), wide_b.view(), wide_c.view(), accumulate);
+    return copy_elements(wide_c.view(), c);
+  }
+  if (!accumulate) set_zero(c);
+  const Packed dense_a(a), dense_b(b);
+  multiply_dense(dense_a.view(), dense_b.view(), c);
+}
+
+}  // namespace
+
+void mm(const Args& a) { multiply(a.in[0], a.in[1], a.out, false); }
+void bmm(const Args& a) { multiply(a.in[0], a.in[1], a.out, false); }
+void addmm(const Args& a) {
+  copy_elements(a.in[0], a.out);
+  multiply(a.in[1], a.in[2], a.out, true);
+}
+
+}  // namespace tandem::runtime::eager::kernels

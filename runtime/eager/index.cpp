@@ -1,0 +1,98 @@
+// Index ops: positions come from data, and are all checked before anything is written.
+#include <vector>
+
+#include "codegen/exec/thread_pool.h"
+#include "runtime/eager/kernels.h"
+#include "runtime/eager/loops.h"
+
+namespace tandem::runtime::eager::kernels {
+namespace {
+
+/// The positions in row-major order; Error{Index} if one is outside [0, size).
+std::vector<int64_t> positions(const Args& a, const BufferView& index, int64_t size) {
+  std::vector<int64_t> out(static_cast<size_t>(int64_t{ir::numel(index.sizes)}));
+  const BufferView target{out.data(), DType::I64, index.sizes, ir::contiguous_strides(index.sizes)};
+  copy_elements(index, target);
+  for (int64_t i : out)
+    if (i < 0 || i >= size)
+      ir::fail(ir::Errc::Index, std::string(ir::name(a.op)) +
+                                    ": index out of range; expected 0 <= index < " +
+                                    std::to_string(size) + ", got " + std::to_string(i));
+  return out;
+}
+
+/// A view with dimension `dim` fixed at `at`.
+BufferView row(const BufferView& view, int dim, int64_t at) {
+  BufferView out = view;
+  out.data = static_cast<char*>(view.data) +
+             at * int64_t{view.strides[dim]} * static_cast<int64_t>(ir::size_of(view.dtype));
+  out.sizes.erase(dim);
+  out.strides.erase(dim);
+  return out;
+}
+
+/// The offset of an odometer's position with `index` in place of its coordinate `dim`.
+int64_t offset_with(const Odometer& at, const Strides& strides, int dim, int64_t index) {
+  return at.offset(strides) + (index - int64_t{at.index()[dim]}) * int64_t{strides[dim]};
+}
+
+}  // namespace
+
+void index_select(const Args& a) {
+  const int dim = a.dim();
+  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  const int64_t elements =
+      ir::numel(a.out.sizes) / std::max<int64_t>(static_cast<int64_t>(index.size()), 1);
+  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
+  exec::parallel_for(
+      static_cast<int64_t>(index.size()), grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i)
+          copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]), row(a.out, dim, i));
+      });
+}
+
+void gather(const Args& a) {
+  const int dim = a.dim();
+  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  with_size(a.out.dtype, [&]<class T>(Tag<T>) {
+    const auto* from = static_cast<const T*>(a.in[0].data);
+    auto* out = static_cast<T*>(a.out.data);
+    Odometer at(a.out.sizes);
+    for (const int64_t i : index) {
+      out[at.offset(a.out.strides)] = from[offset_with(at, a.in[0].strides, dim, i)];
+      at.next();
+    }
+  });
+}
+
+void index_add(const Args& a) {
+  const int dim = a.dim();
+  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  copy_elements(a.in[0], a.out);
+  with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
+    for (size_t i = 0; i < index.size(); ++i) {
+      const BufferView target = row(a.out, dim, index[i]);
+      map<T, T>(target, target, row(a.in[2], dim, static_cast<int64_t>(i)),
+                [](Compute<T> x, Compute<T> y) { return static_cast<Compute<T>>(x + y); });
+    }
+  });
+}
+
+void scatter_add(const Args& a) {
+  const int dim = a.dim();
+  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  copy_elements(a.in[0], a.out);
+  with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
+    const auto* from = static_cast<const T*>(a.in[2].data);
+    auto* out = static_cast<T*>(a.out.data);
+    Odometer at(a.in[1].sizes);
+    for (const int64_t i : index) {
+      T& target = out[offset_with(at, a.out.strides, dim, i)];
+      target =
+          store<T>(static_cast<Compute<T>>(load(target) + load(from[at.offset(a.in[2].strides)])));
+      at.next();
+    }
+  });
+}
+
+}  // namespace tandem::runtime::eager::kernels

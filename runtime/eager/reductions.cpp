@@ -1,0 +1,290 @@
+// Reductions: rows (the reduced elements lie close together) by lanes, columns (the kept elements
+// do) by tiles of columns; both in blocks whose partial results are combined as a tree, which keeps
+// rounding errors small.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "codegen/exec/thread_pool.h"
+#include "runtime/eager/loops.h"
+
+namespace tandem::runtime::eager::kernels {
+namespace {
+
+/// Dimensions of one kind (kept or reduced), outermost first, neighbours merged; in elements.
+struct Dims {
+  int rank = 0;
+  std::array<int64_t, ir::kMaxRank> sizes{}, strides{};
+
+  void add(int64_t size, int64_t stride) {
+    if (size == 1) return;
+    if (rank > 0 && strides[rank - 1] == size * stride) {
+      sizes[rank - 1] *= size;
+      strides[rank - 1] = stride;
+      return;
+    }
+    sizes[rank] = size;
+    strides[rank++] = stride;
+  }
+  int64_t count() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= sizes[d];
+    return n;
+  }
+  int64_t offset(int64_t index) const {
+    int64_t offset = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      offset += index % sizes[d] * strides[d];
+      index /= sizes[d];
+    }
+    return offset;
+  }
+  int64_t innermost() const { return rank > 0 ? strides[rank - 1] : 0; }
+};
+
+struct Split {
+  Dims kept, reduced;
+};
+
+Split split_dims(const Args& a) {
+  Split split;
+  const BufferView& x = a.in[0];
+  const auto& dims = a.dims(ir::Attr::dims);
+  for (int d = 0; d < x.sizes.rank(); ++d) {
+    const bool is_reduced = std::find(dims.begin(), dims.end(), Dim(d)) != dims.end();
+    (is_reduced ? split.reduced : split.kept).add(x.sizes[d], x.strides[d]);
+  }
+  return split;
+}
+
+/// Partial results of equal blocks, combined by pairs as they come: W results side by side.
+template <class Acc, int W, class Combine>
+class Tree {
+ public:
+  Tree(Acc identity, Combine combine) : identity_(identity), combine_(combine) {}
+
+  void push(const std::array<Acc, W>& partial) {
+    std::array<Acc, W> sum = partial;
+    int level = 0;
+    for (; (blocks_ >> level & 1) != 0; ++level) merge(levels_[level], sum);
+    levels_[level] = sum;
+    ++blocks_;
+  }
+  std::array<Acc, W> finish() {
+    std::array<Acc, W> sum;
+    sum.fill(identity_);
+    for (int level = 0; level < kLevels; ++level)
+      if ((blocks_ >> level & 1) != 0) merge(levels_[level], sum);
+    return sum;
+  }
+
+ private:
+  static constexpr int kLevels = 48;
+  /// into = left combined with into.
+  void merge(const std::array<Acc, W>& left, std::array<Acc, W>& into) {
+    for (int j = 0; j < W; ++j) into[j] = combine_(left[j], into[j]);
+  }
+  Acc identity_;
+  Combine combine_;
+  std::array<std::array<Acc, W>, kLevels> levels_;
+  uint64_t blocks_ = 0;
+};
+
+constexpr int kLanes = 16;
+constexpr int64_t kBlock = 512;
+constexpr int kTile = 32;
+
+template <class T, class Acc, class Combine>
+Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine combine) {
+  std::array<Acc, kLanes> lanes;
+  lanes.fill(identity);
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + kLanes <= n; i += kLanes)
+      for (int j = 0; j < kLanes; ++j)
+        lanes[j] = combine(lanes[j], static_cast<Acc>(load(x[i + j])));
+  }
+  for (; i < n; ++i)
+    lanes[i % kLanes] = combine(lanes[i % kLanes], static_cast<Acc>(load(x[i * stride])));
+  for (int width = kLanes / 2; width >= 1; width /= 2)
+    for (int j = 0; j < width; ++j) lanes[j] = combine(lanes[j], lanes[j + width]);
+  return lanes[0];
+}
+
+/// One result: all reduced elements from `x` on.
+template <class T, class Acc, class Combine>
+Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
+  Tree<Acc, 1, Combine> tree(identity, combine);
+  const int64_t run = reduced.rank > 0 ? reduced.sizes[reduced.rank - 1] : 1;
+  const int64_t stride = reduced.innermost(), runs = run == 0 ? 0 : reduced.count() / run;
+  for (int64_t r = 0; r < runs; ++r) {
+    const T* from = x + reduced.offset(r * run);
+    for (int64_t i = 0; i < run; i += kBlock)
+      tree.push(
+          {reduce_run(from + i * stride, std::min(kBlock, run - i), stride, identity, combine)});
+  }
+  return tree.finish()[0];
+}
+
+/// Up to kTile neighbouring results: `columns` kept elements, `stride` apart.
+template <class T, class Acc, class Combine>
+std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, const Dims& reduced,
+                                   Acc identity, Combine combine) {
+  Tree<Acc, kTile, Combine> tree(identity, combine);
+  const int64_t count = reduced.count();
+  for (int64_t start = 0; start < count; start += kBlock / 4) {
+    std::array<Acc, kTile> sum;
+    sum.fill(identity);
+    for (int64_t i = start; i < std::min(count, start + kBlock / 4); ++i) {
+      const T* row = x + reduced.offset(i);
+      if (stride == 1 && columns == kTile) {
+        for (int j = 0; j < kTile; ++j) sum[j] = combine(sum[j], static_cast<Acc>(load(row[j])));
+      } else {
+        for (int64_t j = 0; j < columns; ++j)
+          sum[j] = combine(sum[j], static_cast<Acc>(load(row[j * stride])));
+      }
+    }
+    tree.push(sum);
+  }
+  return tree.finish();
+}
+
+/// Runs fn over [0, units) of `elements` each, in parallel if that is much.
+template <class F>
+void for_units(int64_t units, int64_t elements, F fn) {
+  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
+  exec::parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  });
+}
+
+template <class R, class T, class Acc, class Combine>
+void reduce(const Args& a, Acc identity, Combine combine) {
+  const Split split = split_dims(a);
+  const auto* x = static_cast<const T*>(a.in[0].data);
+  auto* out = static_cast<R*>(a.out.data);
+  const int64_t results = ir::numel(a.out.sizes), count = split.reduced.count();
+  const auto finish = [](Acc v) {
+    if constexpr (is_half<R>)
+      return store<R>(v);
+    else
+      return static_cast<R>(v);
+  };
+  const bool columns = split.kept.rank > 0 && (split.reduced.rank == 0 ||
+                                               split.kept.innermost() < split.reduced.innermost());
+  if (!columns)
+    return for_units(results, count, [&](int64_t i) {
+      out[i] = finish(reduce_row(x + split.kept.offset(i), split.reduced, identity, combine));
+    });
+  const int64_t width = split.kept.sizes[split.kept.rank - 1];
+  const int64_t tiles = (width + kTile - 1) / kTile;
+  for_units(results / std::max<int64_t>(width, 1) * tiles, count * kTile, [&](int64_t unit) {
+    const int64_t start = unit % tiles * kTile, first = unit / tiles * width + start;
+    const int64_t n = std::min<int64_t>(kTile, width - start);
+    const auto sums = reduce_tile(x + split.kept.offset(first), n, split.kept.innermost(),
+                                  split.reduced, identity, combine);
+    for (int64_t j = 0; j < n; ++j) out[first + j] = finish(sums[j]);
+  });
+}
+
+template <class T>
+T add_of(T x, T y) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+  else
+    return x + y;
+}
+template <class T>
+T mul_of(T x, T y) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  else
+    return x * y;
+}
+
+/// Sums and products: floats in their own precision (halves in f32), the rest in i64.
+template <class F>
+void accumulate(const Args& a, int identity, F combine) {
+  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
+    if constexpr (std::is_integral_v<T>)
+      reduce<int64_t, T>(a, int64_t{identity}, combine);
+    else
+      reduce<T, T>(a, static_cast<Compute<T>>(identity), combine);
+  });
+}
+
+template <class T>
+constexpr T lowest() {
+  if constexpr (std::is_floating_point_v<T>)
+    return -std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
+}
+template <class T>
+constexpr T highest() {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::max();
+}
+
+/// The position of the first best element along one dimension; NaN is better than anything.
+template <class F>
+void position(const Args& a, F better) {
+  const BufferView& x = a.in[0];
+  const int dim = static_cast<int>(a.dims(ir::Attr::dims)[0]);
+  const int64_t n = x.sizes[dim], stride = x.strides[dim];
+  Dims kept;
+  for (int d = 0; d < x.sizes.rank(); ++d)
+    if (d != dim) kept.add(x.sizes[d], x.strides[d]);
+  auto* out = static_cast<int64_t*>(a.out.data);
+  with_type<All>(x.dtype, [&]<class T>(Tag<T>) {
+    for_units(ir::numel(a.out.sizes), n, [&](int64_t i) {
+      const T* from = static_cast<const T*>(x.data) + kept.offset(i);
+      int64_t best = 0;
+      auto best_value = load(from[0]);
+      for (int64_t j = 1; j < n && best_value == best_value; ++j) {
+        const auto v = load(from[j * stride]);
+        if (!(better(v, best_value) || v != v)) continue;
+        best = j;
+        best_value = v;
+      }
+      out[i] = best;
+    });
+  });
+}
+
+}  // namespace
+
+void sum(const Args& a) {
+  accumulate(a, 0, [](auto x, auto y) { return add_of(x, y); });
+}
+void prod(const Args& a) {
+  accumulate(a, 1, [](auto x, auto y) { return mul_of(x, y); });
+}
+void amax(const Args& a) {
+  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
+    reduce<T, T>(a, lowest<Compute<T>>(), [](auto x, auto y) { return x > y || x != x ? x : y; });
+  });
+}
+void amin(const Args& a) {
+  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
+    reduce<T, T>(a, highest<Compute<T>>(), [](auto x, auto y) { return x < y || x != x ? x : y; });
+  });
+}
+void any(const Args& a) {
+  reduce<bool, bool>(a, false, [](bool x, bool y) { return x || y; });
+}
+void all(const Args& a) {
+  reduce<bool, bool>(a, true, [](bool x, bool y) { return x && y; });
+}
+void argmax(const Args& a) {
+  position(a, [](auto x, auto y) { return x > y; });
+}
+void argmin(const Args& a) {
+  position(a, [](auto x, auto y) { return x < y; });
+}
+
+}  // namespace tandem::runtime::eager::kernels

@@ -1,0 +1,198 @@
+// Strides of views and of results. One function per view op, in a table.
+#include "runtime/geometry.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/strides.h"
+
+namespace tandem::runtime {
+namespace {
+
+struct ViewContext {
+  ir::Op op;
+  const Shape& sizes;
+  const Strides& strides;
+  std::span<const ir::AttrValue> attrs;
+  const Shape& result;
+
+  template <class T>
+  const T& attr(ir::Attr name) const {
+    return std::get<T>(attrs[ir::attr_index(op, name)]);
+  }
+  int dim(ir::Attr name = ir::Attr::dim) const { return static_cast<int>(attr<int64_t>(name)); }
+  const std::vector<Dim>& dims(ir::Attr name) const { return attr<std::vector<Dim>>(name); }
+};
+
+ViewGeometry view(const ViewContext& c) {
+  if (auto strides = strides_as(c.sizes, c.strides, c.result)) return {*strides, 0};
+  ir::fail(ir::Errc::Shape, "view: the strides need a copy; expected sizes that " +
+                                to_string(c.sizes) + " with strides " + to_string(c.strides) +
+                                " can be seen as, got " + to_string(c.result) +
+                                " (use reshape, which copies)");
+}
+
+ViewGeometry permute(const ViewContext& c) {
+  Strides strides;
+  for (Dim d : c.dims(ir::Attr::dims)) strides.push_back(c.strides[static_cast<int>(d)]);
+  return {strides, 0};
+}
+
+ViewGeometry expand(const ViewContext& c) {
+  Strides strides = Strides::filled(c.result.rank(), 0);
+  const int added = c.result.rank() - c.sizes.rank();
+  for (int d = 0; d < c.sizes.rank(); ++d)
+    if (c.sizes[d] == c.result[d + added]) strides[d + added] = c.strides[d];
+  return {strides, 0};
+}
+
+ViewGeometry slice(const ViewContext& c) {
+  const int d = c.dim();
+  Strides strides = c.strides;
+  const Dim offset = c.attr<Dim>(ir::Attr::start) * strides[d];
+  strides[d] = ir::checked_mul(strides[d], c.attr<Dim>(ir::Attr::step), "slice: stride");
+  return {strides, c.result[d] == 0 ? Dim(0) : offset};
+}
+
+ViewGeometry diagonal(const ViewContext& c) {
+  const int d0 = c.dim(ir::Attr::dim0), d1 = c.dim(ir::Attr::dim1);
+  const Dim number = c.attr<Dim>(ir::Attr::offset);
+  Strides strides = c.strides;
+  const Dim step = strides[d0] + strides[d1];
+  const Dim offset = number >= 0 ? number * strides[d1] : Dim(0) - number * strides[d0];
+  strides.erase(std::max(d0, d1));
+  strides.erase(std::min(d0, d1));
+  strides.push_back(step);
+  return {strides, c.result.back() == 0 ? Dim(0) : offset};
+}
+
+ViewGeometry as_strided(const ViewContext& c) {
+  if (!is_contiguous(c.sizes, c.strides))
+    ir::fail(ir::Errc::Argument,
+             "as_strided: operand is not contiguous; expected a contiguous tensor, got strides " +
+                 to_string(c.strides) + " of " + to_string(c.sizes));
+  return {Strides(c.dims(ir::Attr::strides)), c.attr<Dim>(ir::Attr::offset)};
+}
+
+ViewGeometry select(const ViewContext& c) {
+  const int d = c.dim();
+  Strides strides = c.strides;
+  const Dim offset = c.attr<Dim>(ir::Attr::index) * strides[d];
+  strides.erase(d);
+  return {strides, offset};
+}
+
+ViewGeometry squeeze(const ViewContext& c) {
+  Strides strides = c.strides;
+  const auto& dims = c.dims(ir::Attr::dims);
+  for (size_t i = dims.size(); i-- > 0;) {
+    const int d = static_cast<int>(dims[i]);
+    if (c.sizes[d] == 1) strides.erase(d);
+  }
+  return {strides, 0};
+}
+
+ViewGeometry unsqueeze(const ViewContext& c) {
+  const int d = c.dim();
+  Strides strides = c.strides;
+  strides.insert(d, d < c.sizes.rank() ? c.sizes[d] * c.strides[d] : Dim(1));
+  return {strides, 0};
+}
+
+ViewGeometry transpose(const ViewContext& c) {
+  Strides strides = c.strides;
+  std::swap(strides[c.dim(ir::Attr::dim0)], strides[c.dim(ir::Attr::dim1)]);
+  return {strides, 0};
+}
+
+ViewGeometry alias(const ViewContext& c) { return {c.strides, 0}; }
+ViewGeometry detach(const ViewContext& c) { return alias(c); }
+
+using Rule = ViewGeometry (*)(const ViewContext&);
+
+// A view op without a rule does not compile.
+#define RULE_View(name) &name
+#define RULE_Pointwise(name) nullptr
+#define RULE_Reduction(name) nullptr
+#define RULE_Contraction(name) nullptr
+#define RULE_Shape(name) nullptr
+#define RULE_Factory(name) nullptr
+#define RULE_Index(name) nullptr
+#define RULE_Random(name) nullptr
+#define RULE_Control(name) nullptr
+constexpr Rule kRules[] = {
+#define OP(name, class_, level, operands, attributes, shape, traits) RULE_##class_(name),
+#include "ir/ops.def"
+};
+
+/// The common case first: it needs no sorting.
+bool has_overlap(const Extent& e) {
+  return !is_contiguous(e.sizes, e.strides) && ir::self_overlaps(e.sizes, e.strides);
+}
+bool is_dense(const Extent& e) {
+  return is_contiguous(e.sizes, e.strides) || ir::is_dense(e.sizes, e.strides);
+}
+
+}  // namespace
+
+ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides,
+                           std::span<const ir::AttrValue> attrs, const Shape& result) {
+  const Rule rule = kRules[static_cast<size_t>(op)];
+  TANDEM_CHECK(rule != nullptr, "not a view");
+  return rule({op, sizes, strides, attrs, result});
+}
+
+// Groups of neighbouring dims that are contiguous among themselves are cut into the wanted sizes,
+// from the last dimension on; a wanted size that would span two groups needs a copy.
+std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted) {
+  if (ir::numel(sizes) == 0) return ir::contiguous_strides(wanted);
+  Strides result = Strides::filled(wanted.rank(), 1);
+  int w = wanted.rank() - 1;
+  int64_t group = 1, taken = 1;
+  int64_t unit = sizes.empty() ? 1 : int64_t{strides.back()};
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    group *= int64_t{sizes[d]};
+    const bool ends = d == 0 || (sizes[d - 1] != 1 && strides[d - 1] != Dim(group) * Dim(unit));
+    if (!ends) continue;
+    while (w >= 0 && (taken < group || wanted[w] == 1)) {
+      result[w] = taken * unit;
+      taken *= int64_t{wanted[w--]};
+    }
+    if (taken != group) return std::nullopt;
+    if (d > 0) {
+      unit = strides[d - 1];
+      group = taken = 1;
+    }
+  }
+  for (; w >= 0; --w) result[w] = taken * unit;
+  return result;
+}
+
+bool is_contiguous(const Shape& sizes, const Strides& strides) {
+  Dim expected = 1;
+  bool contiguous = true;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    if (sizes[d] == 0) return true;
+    contiguous = contiguous && (sizes[d] == 1 || strides[d] == expected);
+    expected *= sizes[d];
+  }
+  return contiguous;
+}
+
+Strides pointwise_strides(std::span<const Extent> operands, const Shape& result) {
+  const Strides* shared = nullptr;
+  for (const Extent& e : operands) {
+    if (e.sizes != result || has_overlap(e)) continue;  // broadcast
+    if (!is_dense(e)) return ir::contiguous_strides(result);
+    if (shared != nullptr && *shared != e.strides) return ir::contiguous_strides(result);
+    shared = &e.strides;
+  }
+  return shared != nullptr ? *shared : ir::contiguous_strides(result);
+}
+
+Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape& result) {
+  if (!ir::is_pointwise(op) || op == ir::Op::clone) return ir::contiguous_strides(result);
+  return pointwise_strides(operands, result);
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,46 @@
+// Sizes and strides: where the result of an op lies, eager or traced, and what overlaps what.
+#ifndef TANDEM_RUNTIME_GEOMETRY_H
+#define TANDEM_RUNTIME_GEOMETRY_H
+
+#include <optional>
+#include <span>
+
+#include "ir/graph.h"
+
+namespace tandem::runtime {
+
+using ir::Dim;
+using ir::Shape;
+using ir::Strides;
+
+/// Strides and first element (relative to operand 0's first) of a view.
+struct ViewGeometry {
+  Strides strides;
+  Dim offset = 0;
+};
+
+/// The geometry of `op`'s result, with sizes `result`, over an operand of `sizes` and `strides`.
+/// Error{Shape} if a `view` would need a copy, Error{Argument} for as_strided of a tensor that is
+/// not contiguous.
+ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides,
+                           std::span<const ir::AttrValue> attrs, const Shape& result);
+
+/// The strides of a tensor of `sizes` and `strides` seen as `wanted` sizes, if that needs no copy.
+std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted);
+
+/// True if a row-major walk over the elements is a walk over consecutive memory.
+bool is_contiguous(const Shape& sizes, const Strides& strides);
+struct Extent {
+  const Shape& sizes;
+  const Strides& strides;
+};
+/// Strides of a pointwise result, as ATen lays it out: those of the operands of full size if they
+/// all share one dense layout, else contiguous.
+Strides pointwise_strides(std::span<const Extent> operands, const Shape& result);
+
+/// Strides of the result of an op that is not a view.
+Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape& result);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_GEOMETRY_H

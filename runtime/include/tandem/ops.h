@@ -1,0 +1,265 @@
+// The operations as free functions, named and defined as in ATen. Outside a trace they run at once,
+// inside they are recorded; the same ones are methods of Tensor. Operands promote and broadcast.
+// Dimensions may be negative. The trailing parameter is the place of the call: leave it out.
+#ifndef TANDEM_OPS_H
+#define TANDEM_OPS_H
+
+#include <tandem/autograd.h>
+#include <tandem/scalar.h>
+#include <tandem/tensor.h>
+
+#include <string_view>
+
+namespace tandem {
+
+#define TANDEM_AT SourceLocation at = SourceLocation::current()
+
+// --- factories
+TANDEM_API Tensor empty(const Shape& sizes, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor full(const Shape& sizes, const Number& value, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor zeros(const Shape& sizes, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor ones(const Shape& sizes, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor empty_like(const Tensor& like, TANDEM_AT);
+TANDEM_API Tensor full_like(const Tensor& like, const Number& value, TANDEM_AT);
+TANDEM_API Tensor zeros_like(const Tensor& like, TANDEM_AT);
+TANDEM_API Tensor ones_like(const Tensor& like, TANDEM_AT);
+/// [0, end), i64 unless a number is floating (then f32) or `dtype` is given.
+TANDEM_API Tensor arange(const Number& end, std::optional<DType> dtype = {}, TANDEM_AT);
+TANDEM_API Tensor arange(const Number& start, const Number& end, const Number& step = 1,
+                         std::optional<DType> dtype = {}, TANDEM_AT);
+/// The identity matrix [n, n] or [n, m].
+TANDEM_API Tensor eye(Dim n, std::optional<Dim> m = {}, DType dtype = f32, TANDEM_AT);
+/// A 0-d tensor.
+TANDEM_API Tensor tensor(const Number& value, std::optional<DType> dtype = {});
+/// One dimension of numbers: f32 if one is floating, else i64, or bool.
+TANDEM_API Tensor tensor(std::initializer_list<Number> values, std::optional<DType> dtype = {});
+TANDEM_API Tensor tensor(std::initializer_list<std::initializer_list<Number>> rows,
+                         std::optional<DType> dtype = {});
+/// A copy of row-major `values`, stored as `dtype`.
+TANDEM_API Tensor from_numbers(std::span<const Number> values, const Shape& sizes, DType dtype);
+/// A copy of row-major elements of type T.
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& sizes);
+template <class T>
+Tensor from_data(const std::vector<T>& values, const Shape& sizes) {
+  return from_data(std::span<const T>(values), sizes);
+}
+/// A tensor over foreign memory, which `deleter` frees when the last tensor is gone. `strides` in
+/// elements. Writing a read-only one is an Error{Mutation}.
+TANDEM_API Tensor from_blob(void* data, const Shape& sizes, const Strides& strides, DType dtype,
+                            std::function<void(void*)> deleter = {}, bool read_only = false);
+
+// --- random; the same seed gives the same bits, eager or compiled
+TANDEM_API void manual_seed(uint64_t seed);
+TANDEM_API Tensor rand(const Shape& sizes, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor randn(const Shape& sizes, DType dtype = f32, TANDEM_AT);
+TANDEM_API Tensor rand_like(const Tensor& like, TANDEM_AT);
+TANDEM_API Tensor randn_like(const Tensor& like, TANDEM_AT);
+/// Integers in [low, high).
+TANDEM_API Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype = i64,
+                          TANDEM_AT);
+/// Zeros elements with probability p and scales the others by 1 / (1 - p); the identity outside
+/// training.
+TANDEM_API Tensor dropout(const Tensor& self, double p = 0.5, bool training = true, TANDEM_AT);
+
+// --- pointwise
+#define X(op) TANDEM_API Tensor op(const Tensor& self, TANDEM_AT);
+TANDEM_UNARY_IN_PLACE_OPS(X)
+TANDEM_UNARY_OPS(X)
+#undef X
+#define X(op) TANDEM_API Tensor op(const Located& self, const Located& other);
+TANDEM_BINARY_IN_PLACE_OPS(X)
+TANDEM_BINARY_OPS(X)
+#undef X
+TANDEM_API Tensor leaky_relu(const Tensor& self, double negative_slope = 0.01, TANDEM_AT);
+TANDEM_API Tensor elu(const Tensor& self, double alpha = 1, TANDEM_AT);
+TANDEM_API Tensor celu(const Tensor& self, double alpha = 1, TANDEM_AT);
+TANDEM_API Tensor gelu(const Tensor& self, std::string_view approximate = "none", TANDEM_AT);
+TANDEM_API Tensor softplus(const Tensor& self, double beta = 1, double threshold = 20, TANDEM_AT);
+TANDEM_API Tensor hardtanh(const Tensor& self, const Number& min = -1, const Number& max = 1,
+                           TANDEM_AT);
+TANDEM_API Tensor clamp(const Tensor& self, std::optional<Number> min,
+                        std::optional<Number> max = {}, TANDEM_AT);
+TANDEM_API Tensor clamp_min(const Located& self, const Located& min);
+TANDEM_API Tensor clamp_max(const Located& self, const Located& max);
+TANDEM_API Tensor where(const Tensor& condition, const Located& self, const Located& other);
+TANDEM_API Tensor lerp(const Tensor& self, const Tensor& end, const Located& weight);
+/// self + value * tensor1 * tensor2.
+TANDEM_API Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                          const Located& value = 1);
+/// self + value * tensor1 / tensor2.
+TANDEM_API Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                          const Located& value = 1);
+TANDEM_API Tensor nan_to_num(const Tensor& self, double nan = 0, std::optional<double> posinf = {},
+                             std::optional<double> neginf = {}, TANDEM_AT);
+TANDEM_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value);
+TANDEM_API Tensor tril(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
+TANDEM_API Tensor triu(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
+TANDEM_API Tensor to(const Tensor& self, DType dtype, TANDEM_AT);
+/// A contiguous copy.
+TANDEM_API Tensor clone(const Tensor& self, TANDEM_AT);
+
+// --- reductions; no dims means all
+TANDEM_API Tensor sum(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                      TANDEM_AT);
+TANDEM_API Tensor prod(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                       TANDEM_AT);
+TANDEM_API Tensor mean(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                       TANDEM_AT);
+TANDEM_API Tensor amax(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                       TANDEM_AT);
+TANDEM_API Tensor amin(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                       TANDEM_AT);
+TANDEM_API Tensor any(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                      TANDEM_AT);
+TANDEM_API Tensor all(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                      TANDEM_AT);
+TANDEM_API Tensor var(const Tensor& self, const DimList& dims = {}, double correction = 1,
+                      bool keepdim = false, TANDEM_AT);
+TANDEM_API Tensor std(const Tensor& self, const DimList& dims = {}, double correction = 1,
+                      bool keepdim = false, TANDEM_AT);
+TANDEM_API Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim = false,
+                            TANDEM_AT);
+/// The square root of the sum of squares of all elements, 0-d.
+TANDEM_API Tensor norm(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor softmax(const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, TANDEM_AT);
+/// Over all elements, 0-d.
+TANDEM_API Tensor max(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor min(const Tensor& self, TANDEM_AT);
+/// (values, positions) along one dimension.
+TANDEM_API std::pair<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim = false,
+                                         TANDEM_AT);
+TANDEM_API std::pair<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool keepdim = false,
+                                         TANDEM_AT);
+/// Without a dimension: the position among all elements in row-major order.
+TANDEM_API Tensor argmax(const Tensor& self, std::optional<int64_t> dim = {}, bool keepdim = false,
+                         TANDEM_AT);
+TANDEM_API Tensor argmin(const Tensor& self, std::optional<int64_t> dim = {}, bool keepdim = false,
+                         TANDEM_AT);
+/// Over the trailing dimensions `normalized_shape`; weight and bias, if defined, have these sizes.
+TANDEM_API Tensor layer_norm(const Tensor& self, const Shape& normalized_shape,
+                             const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5,
+                             TANDEM_AT);
+
+// --- losses; reduction: "none", "mean" or "sum"
+/// logits [n, c] and labels [n] (i64), or [c] and a 0-d label.
+TANDEM_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                                std::string_view reduction = "mean", int64_t ignore_index = -100,
+                                double label_smoothing = 0, TANDEM_AT);
+/// log-probabilities [n, c] and labels [n] (i64).
+TANDEM_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
+                           std::string_view reduction = "mean", TANDEM_AT);
+TANDEM_API Tensor mse_loss(const Tensor& input, const Tensor& target,
+                           std::string_view reduction = "mean", TANDEM_AT);
+TANDEM_API Tensor l1_loss(const Tensor& input, const Tensor& target,
+                          std::string_view reduction = "mean", TANDEM_AT);
+TANDEM_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                                   std::string_view reduction = "mean", TANDEM_AT);
+
+// --- contractions
+TANDEM_API Tensor matmul(const Tensor& self, const Tensor& other, TANDEM_AT);
+TANDEM_API Tensor mm(const Tensor& self, const Tensor& mat2, TANDEM_AT);
+TANDEM_API Tensor bmm(const Tensor& self, const Tensor& mat2, TANDEM_AT);
+/// self + mat1 @ mat2; self broadcasts.
+TANDEM_API Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, TANDEM_AT);
+/// x @ weight^T + bias; weight [out, in], bias [out] or undefined.
+TANDEM_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, TANDEM_AT);
+/// query [..., t, d], key [..., s, d], value [..., s, e]; mask bool (true: attend) or added to the
+/// scores, or undefined; scale is 1 / sqrt(d) if left out.
+TANDEM_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
+                                               const Tensor& value, const Tensor& mask = {},
+                                               bool is_causal = false,
+                                               std::optional<double> scale = {}, TANDEM_AT);
+
+// --- views: the result shares storage with `self`
+/// One size may be -1. Error{Shape} if the strides do not allow it; reshape then copies.
+TANDEM_API Tensor view(const Tensor& self, const Shape& sizes, TANDEM_AT);
+TANDEM_API Tensor reshape(const Tensor& self, const Shape& sizes, TANDEM_AT);
+TANDEM_API Tensor permute(const Tensor& self, const Shape& dims, TANDEM_AT);
+TANDEM_API Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1, TANDEM_AT);
+/// -1 keeps a size.
+TANDEM_API Tensor expand(const Tensor& self, const Shape& sizes, TANDEM_AT);
+/// Python's self[..., start:end:step, ...] along dim.
+TANDEM_API Tensor slice(const Tensor& self, int64_t dim, std::optional<Dim> start = {},
+                        std::optional<Dim> end = {}, Dim step = 1, TANDEM_AT);
+TANDEM_API Tensor select(const Tensor& self, int64_t dim, Dim index, TANDEM_AT);
+/// Without those of `dims` (or of all dimensions) whose size is 1.
+TANDEM_API Tensor squeeze(const Tensor& self, const DimList& dims = {}, TANDEM_AT);
+TANDEM_API Tensor unsqueeze(const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API Tensor flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1,
+                          TANDEM_AT);
+TANDEM_API Tensor diagonal(const Tensor& self, Dim offset = 0, int64_t dim0 = 0, int64_t dim1 = 1,
+                           TANDEM_AT);
+/// Any strided view within the elements of a contiguous tensor.
+TANDEM_API Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
+                             Dim offset = 0, TANDEM_AT);
+/// `chunks` parts (the last ones shorter or missing).
+TANDEM_API std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim = 0, TANDEM_AT);
+/// Parts of `size` (the last one shorter).
+TANDEM_API std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim = 0, TANDEM_AT);
+
+// --- shapes
+TANDEM_API Tensor cat(std::span<const Tensor> tensors, int64_t dim = 0, TANDEM_AT);
+TANDEM_API Tensor cat(std::initializer_list<Tensor> tensors, int64_t dim = 0, TANDEM_AT);
+TANDEM_API Tensor stack(std::span<const Tensor> tensors, int64_t dim = 0, TANDEM_AT);
+TANDEM_API Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim = 0, TANDEM_AT);
+/// `padding` as in PyTorch: [before, after] of the last dimension, then of the one before it, ...
+TANDEM_API Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value = 0,
+                      TANDEM_AT);
+TANDEM_API Tensor flip(const Tensor& self, const DimList& dims, TANDEM_AT);
+TANDEM_API Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
+                                std::optional<Dim> start = {}, std::optional<Dim> end = {},
+                                Dim step = 1, TANDEM_AT);
+TANDEM_API Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, Dim index,
+                                 TANDEM_AT);
+
+// --- index
+TANDEM_API Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, TANDEM_AT);
+TANDEM_API Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, TANDEM_AT);
+TANDEM_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                            TANDEM_AT);
+TANDEM_API Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& src, TANDEM_AT);
+/// Rows of weight [n, d] at indices [...]: [..., d].
+TANDEM_API Tensor embedding(const Tensor& weight, const Tensor& indices, TANDEM_AT);
+/// [..., classes] of i64: 1 at the label.
+TANDEM_API Tensor one_hot(const Tensor& labels, Dim classes, TANDEM_AT);
+
+// --- operators
+inline Tensor operator+(const Located& a, const Located& b) { return add(a, b); }
+inline Tensor operator-(const Located& a, const Located& b) { return sub(a, b); }
+inline Tensor operator*(const Located& a, const Located& b) { return mul(a, b); }
+inline Tensor operator/(const Located& a, const Located& b) { return div(a, b); }
+inline Tensor operator%(const Located& a, const Located& b) { return remainder(a, b); }
+inline Tensor operator==(const Located& a, const Located& b) { return eq(a, b); }
+inline Tensor operator!=(const Located& a, const Located& b) { return ne(a, b); }
+inline Tensor operator<(const Located& a, const Located& b) { return lt(a, b); }
+inline Tensor operator<=(const Located& a, const Located& b) { return le(a, b); }
+inline Tensor operator>(const Located& a, const Located& b) { return gt(a, b); }
+inline Tensor operator>=(const Located& a, const Located& b) { return ge(a, b); }
+inline Tensor operator&(const Located& a, const Located& b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Located& a, const Located& b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Located& a, const Located& b) { return bitwise_xor(a, b); }
+TANDEM_API Tensor operator-(const Located& a);
+TANDEM_API Tensor operator~(const Located& a);
+
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& sizes) {
+  constexpr DType dtype = [] {
+    if constexpr (std::same_as<T, double>) return f64;
+    if constexpr (std::same_as<T, float>) return f32;
+    if constexpr (std::same_as<T, bool>) return boolean;
+    if constexpr (std::same_as<T, uint8_t>) return u8;
+    static_assert(std::is_arithmetic_v<T> && !std::same_as<T, long double>);
+    return sizeof(T) == 8 ? i64 : sizeof(T) == 4 ? i32 : sizeof(T) == 2 ? i16 : i8;
+  }();
+  const std::vector<Number> numbers(values.begin(), values.end());
+  return from_numbers(numbers, sizes, dtype);
+}
+
+#undef TANDEM_AT
+
+}  // namespace tandem
+
+#endif  // TANDEM_OPS_H

@@ -1,0 +1,224 @@
+// Nodes: how each kind turns gradients of results into gradients of operands.
+#include "runtime/nodes.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "ir/error.h"
+#include "ir/strides.h"
+#include "runtime/call.h"
+#include "runtime/dispatch.h"
+#include "runtime/trace.h"
+#include "runtime/view_replay.h"
+
+namespace tandem::runtime {
+namespace {
+
+/// Accumulators count below this, so that they run last.
+constexpr uint64_t kFirstOpSequence = uint64_t{1} << 63;
+std::atomic<uint64_t> g_next_sequence{1};
+
+std::string place(const std::source_location& at) {
+  return at.line() == 0 ? "" : fmt::format(" at {}:{}", at.file_name(), at.line());
+}
+
+}  // namespace
+
+namespace detail {
+
+// Deleting a node drops the nodes it leads to; they queue up behind the outermost deletion, so that
+// a chain of any length needs no stack.
+void delete_node(Node* node) {
+  thread_local std::vector<Node*>* queue = nullptr;
+  if (queue != nullptr) return queue->push_back(node);
+  std::vector<Node*> pending{node};
+  queue = &pending;
+  while (!pending.empty()) {
+    Node* next = pending.back();
+    pending.pop_back();
+    delete next;
+  }
+  queue = nullptr;
+}
+
+}  // namespace detail
+
+Node::Node(std::vector<Edge> next_edges, int result_count)
+    : edges(std::move(next_edges)),
+      results(result_count),
+      sequence(kFirstOpSequence + g_next_sequence.fetch_add(1, std::memory_order_relaxed)),
+      made_at(current_location()) {}
+
+Node::~Node() = default;
+
+void fail_released(const Node& node) {
+  ir::fail(Errc::Autograd,
+           fmt::format("backward: the graph was freed by an earlier backward (at {}{}); expected "
+                       "retain_graph in the earlier one",
+                       node.name(), place(node.made_at)));
+}
+
+// --- saved tensors
+
+SavedTensor::SavedTensor(const Tensor& operand)
+    : tensor_(operand), version_(operand.impl()->storage->version()) {}
+
+SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
+  SavedTensor saved;
+  const TensorImpl& from = *result.impl();
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = from.storage;
+  impl->dtype = from.dtype;
+  impl->sizes = from.sizes;
+  impl->strides = from.strides;
+  impl->offset = from.offset;
+  impl->is_weak = from.is_weak;
+  impl->trace = from.trace;
+  impl->value = from.value;
+  impl->made_at = from.made_at;
+  saved.tensor_ = Tensor(std::move(impl));
+  saved.version_ = from.storage->version();
+  saved.result_ = result_number;
+  return saved;
+}
+
+Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self) const {
+  const uint64_t version = tensor_.impl()->storage->version();
+  if (version != version_)
+    ir::fail(Errc::Version,
+             fmt::format("one of the tensors needed for backward was changed in place: {}; "
+                         "expected version {}, got {} (saved by {}{})",
+                         ir::to_string(tensor_.impl()->type()), version_, version, owner.name(),
+                         place(owner.made_at)));
+  if (result_ < 0) return tensor_;
+  const SavedTensor copy = of_result(tensor_, result_);
+  set_history(copy.tensor_, self, result_);
+  return copy.tensor_;
+}
+
+// --- OpNode
+
+OpNode::OpNode(ir::Op op, std::vector<Edge> next, std::vector<ir::Type> operand_types,
+               std::vector<ir::AttrValue> attrs, const ir::Type& result_type)
+    : Node(std::move(next)),
+      op_(op),
+      operand_types_(std::move(operand_types)),
+      attrs_(std::move(attrs)),
+      result_type_(result_type),
+      needs_(std::make_unique<bool[]>(edges.size())) {
+  for (size_t i = 0; i < edges.size(); ++i) needs_[i] = needs(i);
+  const autodiff::VjpRule& rule = autodiff::vjp_rule(op);
+  if (rule.kind == autodiff::VjpRule::Kind::Differentiable)
+    reads_ = rule.reads({needs_.get(), edges.size()});
+  if (rule.kind == autodiff::VjpRule::Kind::ZeroGradient) edges.assign(edges.size(), {});
+}
+
+void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
+  operands_.resize(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if ((reads_.operands >> i & 1) == 0) continue;
+    if (in_place && operands[i].shares_storage(operands[0])) {
+      const GradMode no_grad(false);
+      operands_[i] = SavedTensor(clone_tensor(operands[i]));
+    } else {
+      operands_[i] = SavedTensor(operands[i]);
+    }
+  }
+}
+
+void OpNode::save_result(const Tensor& result) {
+  if ((reads_.results & 1) != 0) result_ = SavedTensor::of_result(result, 0);
+}
+
+std::string OpNode::name() const { return std::string(ir::name(op_)); }
+
+std::vector<ir::ValueId> OpNode::add_operands(EagerSink& sink) const {
+  std::vector<ir::ValueId> ids;
+  for (size_t i = 0; i < operand_types_.size(); ++i) {
+    const bool saved = i < operands_.size() && operands_[i].defined();
+    ids.push_back(saved ? sink.add(operands_[i].unpack(*this, nullptr))
+                        : sink.add_type(operand_types_[i]));
+  }
+  return ids;
+}
+
+std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
+  std::vector<Tensor> out(edges.size());
+  if (!grads[0].defined()) return out;
+  if (released_) fail_released(*this);
+  EagerSink sink;
+  ir::Builder builder(sink);
+  const std::vector<ir::ValueId> operands = add_operands(sink);
+  const ir::ValueId result = result_.defined() ? sink.add(result_.unpack(*this, shared_from_this()))
+                                               : sink.add_type(result_type_);
+  autodiff::VjpContext context{builder,
+                               op_,
+                               operands,
+                               {&result, 1},
+                               attrs_,
+                               sink.add(grads[0]),
+                               {needs_.get(), edges.size()}};
+  const autodiff::Gradients gradients = autodiff::apply_vjp(context);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (gradients[i]) out[i] = sink.tensor(*gradients[i]);
+  return out;
+}
+
+void OpNode::release() {
+  bool kept = result_.defined();
+  for (SavedTensor& t : operands_) kept = kept || t.defined(), t.reset();
+  result_.reset();
+  released_ = released_ || kept;
+}
+
+// --- RebaseNode
+
+std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads) {
+  if (!grads[0].defined()) return {{}, {}};
+  EagerSink sink;
+  ir::Builder builder(sink);
+  const ir::ValueId grad = sink.add(grads[0]);
+  std::vector<Tensor> out(2);
+  if (needs(0)) out[0] = sink.tensor(zero_viewed_part(builder, grad, chain));
+  if (needs(1)) out[1] = sink.tensor(read_view(builder, grad, chain));
+  return out;
+}
+
+// --- AccumulateGrad
+
+AccumulateGrad::AccumulateGrad(const Tensor& t) : Node({}), leaf(t) {
+  sequence -= kFirstOpSequence;
+}
+
+namespace {
+
+/// True if nobody else holds this tensor or its memory, which is dense.
+bool is_ours_alone(const Tensor& t) {
+  return t.impl().use_count() == 1 && t.impl()->storage.use_count() == 1 && t.is_contiguous() &&
+         !(t.impl()->autograd && t.impl()->autograd->view);
+}
+
+}  // namespace
+
+std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
+  Tensor grad = std::move(grads[0]);
+  grads.clear();
+  if (!grad.defined()) return {};
+  const std::lock_guard lock(mutex);
+  AutogradMeta& meta = *leaf.impl()->autograd;
+  if (meta.outside_history)
+    ir::fail(Errc::Trace,
+             "backward: inside a trace it reaches a tensor that was computed outside; expected "
+             "leaves and what the function computes");
+  const Tensor before = load_grad(*leaf.impl());
+  if (!before.defined())
+    meta.grad = grad_enabled() || is_ours_alone(grad) ? grad : clone_tensor(grad);
+  else if (grad_enabled())
+    meta.grad = add_tensors(before, grad);
+  else
+    add_into(before, grad);
+  return {};
+}
+
+}  // namespace tandem::runtime

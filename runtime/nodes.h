@@ -1,0 +1,71 @@
+// The tape's own nodes.
+#ifndef TANDEM_RUNTIME_NODES_H
+#define TANDEM_RUNTIME_NODES_H
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autodiff/vjp.h"
+#include "runtime/autograd.h"
+
+namespace tandem::runtime {
+
+/// One op: its VJP rule, and the operands and result that the rule reads.
+struct OpNode final : Node {
+  OpNode(ir::Op op, std::vector<Edge> edges, std::vector<ir::Type> operand_types,
+         std::vector<ir::AttrValue> attrs, const ir::Type& result_type);
+
+  /// Keeps what the rule reads. In place, operand 0 is about to be overwritten: a copy is kept.
+  void save_operands(std::span<const Tensor> operands, bool in_place);
+  void save_result(const Tensor& result);
+
+  std::string name() const override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  void release() override;
+
+ private:
+  std::vector<ir::ValueId> add_operands(class EagerSink& sink) const;
+
+  ir::Op op_;
+  std::vector<ir::Type> operand_types_;
+  std::vector<ir::AttrValue> attrs_;
+  ir::Type result_type_;
+  autodiff::Reads reads_;
+  std::unique_ptr<bool[]> needs_;
+  std::vector<SavedTensor> operands_;  // undefined where not read
+  SavedTensor result_;
+  bool released_ = false;
+};
+
+/// The history of a base that was written through a view: edge 0 is the base's old history (which
+/// gets no gradient for the written part), edge 1 what computed the written part.
+struct RebaseNode final : Node {
+  RebaseNode(std::vector<Edge> edges, std::vector<ir::ViewStep> view_chain)
+      : Node(std::move(edges)), chain(std::move(view_chain)) {}
+  std::string name() const override { return "write through a view"; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  void release() override {}
+
+  std::vector<ir::ViewStep> chain;
+};
+
+/// The end of the tape at a leaf: adds into its grad. Runs after all other nodes.
+struct AccumulateGrad final : Node {
+  explicit AccumulateGrad(const Tensor& leaf);
+  std::string name() const override { return "accumulate grad"; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  void release() override {}
+
+  Tensor leaf;
+  std::mutex mutex;
+};
+
+/// The error of a node that is asked a second time for what it has freed.
+[[noreturn]] void fail_released(const Node& node);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_NODES_H

@@ -1,0 +1,328 @@
+// Pointwise operations: free functions, methods, in-place forms. Most follow from the lists.
+#include <fmt/format.h>
+#include <tandem/ops.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/error.h"
+#include "runtime/call.h"
+
+namespace tandem {
+namespace {
+
+using ir::Op;
+using runtime::Call;
+using runtime::V;
+
+const SourceLocation& place_of(const Located& a, const Located& b) {
+  return a.tensor != nullptr ? a.location : b.location;
+}
+
+Tensor unary(Op op, const Tensor& self, const SourceLocation& at,
+             std::vector<ir::AttrValue> attrs = {}) {
+  Call c(at);
+  return c.out(c.b.pointwise(op, {c.in(self)}, std::move(attrs)));
+}
+
+const Tensor& unary_in_place(Op op, const Tensor& self, const SourceLocation& at,
+                             std::vector<ir::AttrValue> attrs = {}) {
+  Call c(at);
+  c.b.pointwise_in_place(op, {c.in(self)}, std::move(attrs));
+  return self;
+}
+
+/// The values of two operands, of which at least one is a tensor.
+struct Pair {
+  V a, b;
+};
+Pair operands(Call& c, Op op, const Located& a, const Located& b) {
+  if (a.tensor == nullptr && b.tensor == nullptr)
+    ir::fail(Errc::Argument,
+             fmt::format("{}: two numbers; expected at least one tensor", ir::name(op)));
+  if (a.tensor != nullptr) {
+    const V left = c.in(*a.tensor);
+    return {left, c.in(b, left)};
+  }
+  const V right = c.in(*b.tensor);
+  return {c.in(a, right), right};
+}
+
+Tensor binary(Op op, const Located& a, const Located& b) {
+  Call c(place_of(a, b));
+  const Pair p = operands(c, op, a, b);
+  return c.out(c.b.pointwise(op, {p.a, p.b}));
+}
+
+const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
+  Call c(other.location);
+  const V v = c.in(self);
+  c.b.pointwise_in_place(op, {v, c.in(other, v)});
+  return self;
+}
+
+Tensor ternary(Op op, const Tensor& x, const Tensor& y, const Located& z) {
+  Call c(z.location);
+  const V v = c.in(x);
+  return c.out(c.b.pointwise(op, {v, c.in(y), c.in(z, v)}));
+}
+
+/// self + value * f(tensor1, tensor2): the multiplied forms of addcmul and addcdiv.
+Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const Located& value,
+              bool in_place) {
+  Call c(value.location);
+  const V v = c.in(self);
+  V first = c.in(x);
+  Number factor = 1;
+  if (value.tensor != nullptr)
+    first = c.b.mul(first, c.in(*value.tensor));
+  else
+    factor = value.number;
+  if (in_place) {
+    c.b.pointwise_in_place(op, {v, first, c.in(y)}, {factor});
+    return self;
+  }
+  return c.out(c.b.pointwise(op, {v, first, c.in(y)}, {factor}));
+}
+
+}  // namespace
+
+#define X(op)                                                                          \
+  Tensor op(const Tensor& self, SourceLocation at) { return unary(Op::op, self, at); } \
+  Tensor Tensor::op(SourceLocation at) const { return unary(Op::op, *this, at); }
+TANDEM_UNARY_IN_PLACE_OPS(X)
+TANDEM_UNARY_OPS(X)
+#undef X
+#define X(op) \
+  const Tensor& Tensor::op##_(SourceLocation at) const { return unary_in_place(Op::op, *this, at); }
+TANDEM_UNARY_IN_PLACE_OPS(X)
+#undef X
+#define X(op)                                                                    \
+  Tensor op(const Located& a, const Located& b) { return binary(Op::op, a, b); } \
+  Tensor Tensor::op(const Located& other) const {                                \
+    return binary(Op::op, Located(*this, other.location), other);                \
+  }
+TANDEM_BINARY_IN_PLACE_OPS(X)
+TANDEM_BINARY_OPS(X)
+#undef X
+#define X(op)                                               \
+  const Tensor& Tensor::op##_(const Located& other) const { \
+    return binary_in_place(Op::op, *this, other);           \
+  }
+TANDEM_BINARY_IN_PLACE_OPS(X)
+#undef X
+
+Tensor operator-(const Located& a) {
+  TANDEM_CHECK(a.tensor != nullptr, "numbers have a minus of their own");
+  return neg(*a.tensor, a.location);
+}
+Tensor operator~(const Located& a) {
+  TANDEM_CHECK(a.tensor != nullptr, "numbers have a complement of their own");
+  return bitwise_not(*a.tensor, a.location);
+}
+
+// --- with parameters
+
+Tensor leaky_relu(const Tensor& self, double negative_slope, SourceLocation at) {
+  return unary(Op::leaky_relu, self, at, {negative_slope});
+}
+Tensor elu(const Tensor& self, double alpha, SourceLocation at) {
+  return unary(Op::elu, self, at, {alpha});
+}
+Tensor celu(const Tensor& self, double alpha, SourceLocation at) {
+  return unary(Op::celu, self, at, {alpha});
+}
+Tensor gelu(const Tensor& self, std::string_view approximate, SourceLocation at) {
+  if (approximate != "none" && approximate != "tanh")
+    ir::fail(Errc::Argument, fmt::format("gelu: unknown approximation; expected \"none\" or "
+                                         "\"tanh\", got \"{}\"",
+                                         approximate));
+  return unary(Op::gelu, self, at, {std::string(approximate)});
+}
+Tensor softplus(const Tensor& self, double beta, double threshold, SourceLocation at) {
+  return unary(Op::softplus, self, at, {beta, threshold});
+}
+
+Tensor hardtanh(const Tensor& self, const Number& min, const Number& max, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.pointwise(Op::hardtanh, {v, c.b.number(min, v), c.b.number(max, v)}));
+}
+
+Tensor clamp(const Tensor& self, std::optional<Number> min, std::optional<Number> max,
+             SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.clamp(c.in(self), min, max));
+}
+Tensor clamp_min(const Located& self, const Located& min) {
+  return binary(Op::clamp_min, self, min);
+}
+Tensor clamp_max(const Located& self, const Located& max) {
+  return binary(Op::clamp_max, self, max);
+}
+
+Tensor where(const Tensor& condition, const Located& self, const Located& other) {
+  if (self.tensor == nullptr && other.tensor == nullptr) {  // as ATen: two numbers are one dtype
+    const bool is_float = self.number.is_float() || other.number.is_float();
+    const DType dtype = is_float ? f32 : self.number.default_dtype();
+    Call c(self.location);
+    return c.out(c.b.where(c.in(condition), c.b.full({}, dtype, self.number),
+                           c.b.full({}, dtype, other.number)));
+  }
+  Call c(self.location);
+  const V mask = c.in(condition);
+  const Pair p = operands(c, Op::where, self, other);
+  return c.out(c.b.where(mask, p.a, p.b));
+}
+
+Tensor lerp(const Tensor& self, const Tensor& end, const Located& weight) {
+  return ternary(Op::lerp, self, end, weight);
+}
+Tensor addcmul(const Tensor& self, const Tensor& x, const Tensor& y, const Located& value) {
+  return scaled(Op::addcmul, self, x, y, value, false);
+}
+Tensor addcdiv(const Tensor& self, const Tensor& x, const Tensor& y, const Located& value) {
+  return scaled(Op::addcdiv, self, x, y, value, false);
+}
+
+Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  const double largest = self.dtype() == f64    ? std::numeric_limits<double>::max()
+                         : self.dtype() == f16  ? 65504
+                         : self.dtype() == bf16 ? 3.38953138925153547590470800371487866880e38
+                                                : std::numeric_limits<float>::max();
+  const auto number = [&](double x) { return c.b.number(x, v); };
+  return c.out(c.b.pointwise(Op::nan_to_num, {v, number(nan), number(posinf.value_or(largest)),
+                                              number(neginf.value_or(-largest))}));
+}
+
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value) {
+  Call c(value.location);
+  const V v = c.in(self), m = c.in(mask);
+  if (value.tensor == nullptr) return c.out(c.b.masked_fill(v, m, value.number));
+  return c.out(c.b.pointwise(Op::masked_fill, {v, m, c.in(*value.tensor)}));
+}
+
+Tensor tril(const Tensor& self, Dim diagonal, SourceLocation at) {
+  return unary(Op::tril, self, at, {diagonal});
+}
+Tensor triu(const Tensor& self, Dim diagonal, SourceLocation at) {
+  return unary(Op::triu, self, at, {diagonal});
+}
+Tensor to(const Tensor& self, DType dtype, SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.convert(c.in(self), dtype));
+}
+Tensor clone(const Tensor& self, SourceLocation at) { return unary(Op::clone, self, at); }
+
+// --- as methods
+
+Tensor Tensor::to(DType dtype, SourceLocation at) const { return tandem::to(*this, dtype, at); }
+Tensor Tensor::clone(SourceLocation at) const { return tandem::clone(*this, at); }
+Tensor Tensor::contiguous(SourceLocation at) const {
+  return is_contiguous() ? *this : tandem::clone(*this, at);
+}
+Tensor Tensor::clamp(std::optional<Number> min, std::optional<Number> max,
+                     SourceLocation at) const {
+  return tandem::clamp(*this, min, max, at);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Located& value) const {
+  return tandem::masked_fill(*this, mask, value);
+}
+Tensor Tensor::where(const Tensor& condition, const Located& other) const {
+  return tandem::where(condition, Located(*this, other.location), other);
+}
+Tensor Tensor::lerp(const Tensor& end, const Located& weight) const {
+  return tandem::lerp(*this, end, weight);
+}
+Tensor Tensor::tril(Dim diagonal, SourceLocation at) const {
+  return tandem::tril(*this, diagonal, at);
+}
+Tensor Tensor::triu(Dim diagonal, SourceLocation at) const {
+  return tandem::triu(*this, diagonal, at);
+}
+
+// --- writing
+
+const Tensor& Tensor::copy_(const Located& src) const {
+  return binary_in_place(Op::copy, *this, src);
+}
+const Tensor& Tensor::fill_(const Located& value) const {
+  Call c(value.location);
+  const V v = c.in(*this);
+  const V number = value.tensor != nullptr ? c.b.convert(c.in(*value.tensor), dtype())
+                                           : c.b.full({}, dtype(), value.number);
+  const V both[] = {v, c.b.expand(number, sizes())};
+  c.b.emit_in_place(Op::fill, both);
+  return *this;
+}
+const Tensor& Tensor::zero_(SourceLocation at) const { return fill_(Located(0, at)); }
+
+const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) const {
+  Call c(value.location);
+  const V v = c.in(*this), m = c.in(mask);
+  const V number =
+      value.tensor != nullptr ? c.in(*value.tensor) : c.b.full({}, dtype(), value.number);
+  c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
+  return *this;
+}
+const Tensor& Tensor::lerp_(const Tensor& end, const Located& weight) const {
+  Call c(weight.location);
+  const V v = c.in(*this);
+  c.b.pointwise_in_place(Op::lerp, {v, c.in(end), c.in(weight, v)});
+  return *this;
+}
+const Tensor& Tensor::addcmul_(const Tensor& x, const Tensor& y, const Located& value) const {
+  scaled(Op::addcmul, *this, x, y, value, true);
+  return *this;
+}
+const Tensor& Tensor::addcdiv_(const Tensor& x, const Tensor& y, const Located& value) const {
+  scaled(Op::addcdiv, *this, x, y, value, true);
+  return *this;
+}
+const Tensor& Tensor::clamp_(std::optional<Number> min, std::optional<Number> max,
+                             SourceLocation at) const {
+  if (!min && !max)
+    ir::fail(Errc::Argument, "clamp_: no bound; expected min, max or both, got neither");
+  if (min) clamp_min_(Located(*min, at));
+  if (max) clamp_max_(Located(*max, at));
+  return *this;
+}
+const Tensor& Tensor::clamp_min_(const Located& min) const {
+  return binary_in_place(Op::clamp_min, *this, min);
+}
+const Tensor& Tensor::clamp_max_(const Located& max) const {
+  return binary_in_place(Op::clamp_max, *this, max);
+}
+const Tensor& Tensor::tril_(Dim diagonal, SourceLocation at) const {
+  return unary_in_place(Op::tril, *this, at, {diagonal});
+}
+const Tensor& Tensor::triu_(Dim diagonal, SourceLocation at) const {
+  return unary_in_place(Op::triu, *this, at, {diagonal});
+}
+
+const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); }
+
+namespace runtime {
+
+Tensor clone_tensor(const Tensor& t) {
+  Call c(current_location());
+  return c.out(c.b.clone(c.in(t)));
+}
+Tensor add_tensors(const Tensor& a, const Tensor& b) {
+  Call c(current_location());
+  return c.out(c.b.add(c.in(a), c.in(b)));
+}
+void add_into(const Tensor& self, const Tensor& other) {
+  Call c(current_location());
+  c.b.pointwise_in_place(ir::Op::add, {c.in(self), c.in(other)});
+}
+Tensor full_tensor(const Shape& sizes, DType dtype, const Number& value) {
+  Call c(current_location());
+  return c.out(c.b.full(sizes, dtype, value));
+}
+
+}  // namespace runtime
+}  // namespace tandem

@@ -1,0 +1,253 @@
+// Reductions, normalisations, losses and contractions: free functions and methods.
+#include <fmt/format.h>
+#include <tandem/ops.h>
+
+#include "ir/error.h"
+#include "runtime/call.h"
+
+namespace tandem {
+namespace {
+
+using ir::Op;
+using runtime::Call;
+using runtime::V;
+
+std::span<const Dim> span_of(const DimList& list) { return {list.dims.begin(), list.dims.size()}; }
+
+Tensor reduce(Op op, const Tensor& self, const DimList& dims, bool keepdim,
+              const SourceLocation& at) {
+  Call c(at);
+  return c.out(c.b.reduce(op, c.in(self), span_of(dims), keepdim));
+}
+
+/// The position of the extremum along `dim`, or among all elements.
+V position(Call& c, Op op, V self, std::optional<int64_t> dim, bool keepdim) {
+  const Dim dims[] = {dim.value_or(0)};
+  return c.b.reduce(op, self, dim ? std::span<const Dim>(dims) : std::span<const Dim>(), keepdim);
+}
+
+std::pair<Tensor, Tensor> extremum(Op arg_op, const Tensor& self, int64_t dim, bool keepdim,
+                                   const SourceLocation& at) {
+  Call c(at);
+  const V v = c.in(self);
+  if (self.dim() == 0) {
+    c.b.wrap_dim(dim, 1, "max");
+    return {self, c.out(c.b.full({}, i64, 0))};
+  }
+  const V where = position(c, arg_op, v, dim, true);
+  const V values = c.b.gather(v, static_cast<int>(dim), where);
+  if (keepdim) return {c.out(values), c.out(where)};
+  const Dim dims[] = {dim};
+  return {c.out(c.b.squeeze(values, dims)), c.out(c.b.squeeze(where, dims))};
+}
+
+V reduced_loss(Call& c, V loss, std::string_view reduction, std::string_view op) {
+  if (reduction == "none") return loss;
+  if (reduction == "mean") return c.b.mean(loss);
+  if (reduction == "sum") return c.b.sum(loss);
+  ir::fail(Errc::Argument, fmt::format("{}: unknown reduction; expected \"none\", \"mean\" or "
+                                       "\"sum\", got \"{}\"",
+                                       op, reduction));
+}
+
+}  // namespace
+
+// --- reductions
+
+#define TANDEM_REDUCTION(op)                                                            \
+  Tensor op(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) { \
+    return reduce(Op::op, self, dims, keepdim, at);                                     \
+  }                                                                                     \
+  Tensor Tensor::op(const DimList& dims, bool keepdim, SourceLocation at) const {       \
+    return reduce(Op::op, *this, dims, keepdim, at);                                    \
+  }
+TANDEM_REDUCTION(sum)
+TANDEM_REDUCTION(prod)
+TANDEM_REDUCTION(amax)
+TANDEM_REDUCTION(amin)
+TANDEM_REDUCTION(any)
+TANDEM_REDUCTION(all)
+TANDEM_REDUCTION(mean)
+#undef TANDEM_REDUCTION
+
+Tensor var(const Tensor& self, const DimList& dims, double correction, bool keepdim,
+           SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.var(c.in(self), span_of(dims), correction, keepdim));
+}
+Tensor std(const Tensor& self, const DimList& dims, double correction, bool keepdim,
+           SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.var(c.in(self), span_of(dims), correction, keepdim, true));
+}
+Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.logsumexp(c.in(self), span_of(dims), keepdim));
+}
+Tensor norm(const Tensor& self, SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.sqrt(c.b.sum(c.b.square(c.in(self)))));
+}
+Tensor softmax(const Tensor& self, int64_t dim, SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.softmax(c.in(self), static_cast<int>(dim)));
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, SourceLocation at) {
+  Call c(at);
+  return c.out(c.b.log_softmax(c.in(self), static_cast<int>(dim)));
+}
+
+Tensor max(const Tensor& self, SourceLocation at) { return amax(self, {}, false, at); }
+Tensor min(const Tensor& self, SourceLocation at) { return amin(self, {}, false, at); }
+std::pair<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
+  return extremum(Op::argmax, self, dim, keepdim, at);
+}
+std::pair<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
+  return extremum(Op::argmin, self, dim, keepdim, at);
+}
+Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
+  Call c(at);
+  return c.out(position(c, Op::argmax, c.in(self), dim, keepdim));
+}
+Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
+  Call c(at);
+  return c.out(position(c, Op::argmin, c.in(self), dim, keepdim));
+}
+
+Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps, SourceLocation at) {
+  const Shape& sizes = self.sizes();
+  const int trailing = normalized_shape.rank();
+  bool fits = trailing >= 1 && trailing <= sizes.rank();
+  for (int d = 0; fits && d < trailing; ++d)
+    fits = normalized_shape[d] == sizes[sizes.rank() - trailing + d];
+  if (!fits)
+    ir::fail(Errc::Shape, fmt::format("layer_norm: the normalized shape does not fit; expected the "
+                                      "last sizes of {}, got {}",
+                                      to_string(sizes), to_string(normalized_shape)));
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.layer_norm(v, c.maybe(weight), c.maybe(bias), trailing, eps));
+}
+
+// --- losses
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, std::string_view reduction,
+                     int64_t ignore_index, double label_smoothing, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(logits);
+  return c.out(
+      c.b.cross_entropy(v, c.in(target), ignore_index, label_smoothing, std::string(reduction)));
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::string_view reduction,
+                SourceLocation at) {
+  Call c(at);
+  const V v = c.in(log_probabilities), rows = c.b.unsqueeze(c.in(target), 1);
+  const Dim dims[] = {1};
+  const V picked = c.b.squeeze(c.b.gather(v, 1, rows), dims);
+  return c.out(reduced_loss(c, c.b.neg(picked), reduction, "nll_loss"));
+}
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+                SourceLocation at) {
+  Call c(at);
+  const V v = c.in(input);
+  return c.out(reduced_loss(c, c.b.square(c.b.sub(v, c.in(target))), reduction, "mse_loss"));
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+               SourceLocation at) {
+  Call c(at);
+  const V v = c.in(input);
+  return c.out(reduced_loss(c, c.b.abs(c.b.sub(v, c.in(target))), reduction, "l1_loss"));
+}
+
+// max(x, 0) - x y + log(1 + exp(-|x|)), which overflows nowhere.
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                        std::string_view reduction, SourceLocation at) {
+  Call c(at);
+  const V x = c.in(logits), y = c.in(target);
+  const V log_term = c.b.log1p(c.b.exp(c.b.neg(c.b.abs(x))));
+  const V loss = c.b.add(c.b.sub(c.b.relu(x), c.b.mul(x, y)), log_term);
+  return c.out(reduced_loss(c, loss, reduction, "binary_cross_entropy_with_logits"));
+}
+
+// --- contractions
+
+Tensor matmul(const Tensor& self, const Tensor& other, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.matmul(v, c.in(other)));
+}
+Tensor mm(const Tensor& self, const Tensor& mat2, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.mm(v, c.in(mat2)));
+}
+Tensor bmm(const Tensor& self, const Tensor& mat2, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.bmm(v, c.in(mat2)));
+}
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self), a = c.in(mat1);
+  return c.out(c.b.addmm(v, a, c.in(mat2)));
+}
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(x), w = c.in(weight);
+  return c.out(c.b.linear(v, w, c.maybe(bias)));
+}
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& mask, bool is_causal, std::optional<double> scale,
+                                    SourceLocation at) {
+  Call c(at);
+  const V q = c.in(query), k = c.in(key), v = c.in(value);
+  return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(mask), scale, is_causal));
+}
+
+// --- as methods
+
+Tensor Tensor::var(const DimList& dims, double correction, bool keepdim, SourceLocation at) const {
+  return tandem::var(*this, dims, correction, keepdim, at);
+}
+Tensor Tensor::std(const DimList& dims, double correction, bool keepdim, SourceLocation at) const {
+  return tandem::std(*this, dims, correction, keepdim, at);
+}
+Tensor Tensor::logsumexp(const DimList& dims, bool keepdim, SourceLocation at) const {
+  return tandem::logsumexp(*this, dims, keepdim, at);
+}
+Tensor Tensor::norm(SourceLocation at) const { return tandem::norm(*this, at); }
+Tensor Tensor::softmax(int64_t dim, SourceLocation at) const {
+  return tandem::softmax(*this, dim, at);
+}
+Tensor Tensor::log_softmax(int64_t dim, SourceLocation at) const {
+  return tandem::log_softmax(*this, dim, at);
+}
+Tensor Tensor::max(SourceLocation at) const { return tandem::max(*this, at); }
+Tensor Tensor::min(SourceLocation at) const { return tandem::min(*this, at); }
+std::pair<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim, SourceLocation at) const {
+  return tandem::max(*this, dim, keepdim, at);
+}
+std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim, SourceLocation at) const {
+  return tandem::min(*this, dim, keepdim, at);
+}
+Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim, SourceLocation at) const {
+  return tandem::argmax(*this, dim, keepdim, at);
+}
+Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim, SourceLocation at) const {
+  return tandem::argmin(*this, dim, keepdim, at);
+}
+Tensor Tensor::matmul(const Tensor& other, SourceLocation at) const {
+  return tandem::matmul(*this, other, at);
+}
+Tensor Tensor::mm(const Tensor& other, SourceLocation at) const {
+  return tandem::mm(*this, other, at);
+}
+Tensor Tensor::bmm(const Tensor& other, SourceLocation at) const {
+  return tandem::bmm(*this, other, at);
+}
+
+}  // namespace tandem

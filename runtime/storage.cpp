@@ -1,0 +1,60 @@
+// Memory of tensors: from the caching allocator, or foreign.
+#include "codegen/exec/allocator.h"
+#include "runtime/tensor_impl.h"
+
+namespace tandem::runtime {
+
+std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
+  auto storage = std::make_shared<Storage>();
+  storage->data_ = exec::allocate(bytes);
+  storage->bytes_ = bytes;
+  storage->owned_ = true;
+  return storage;
+}
+
+std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
+                                       bool read_only) {
+  auto storage = std::make_shared<Storage>();
+  storage->data_ = data;
+  storage->bytes_ = bytes;
+  storage->deleter_ = std::move(deleter);
+  storage->read_only_ = read_only;
+  return storage;
+}
+
+std::shared_ptr<Storage> Storage::traced(bool read_only) {
+  auto storage = std::make_shared<Storage>();
+  storage->read_only_ = read_only;
+  return storage;
+}
+
+Storage::~Storage() {
+  if (owned_) exec::release(data_, bytes_);
+  if (deleter_) deleter_(data_);
+}
+
+Tensor empty_tensor(const Shape& sizes, DType dtype) {
+  return empty_tensor(sizes, ir::contiguous_strides(sizes), dtype);
+}
+
+Tensor empty_tensor(const Shape& sizes, const Strides& strides, DType dtype) {
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = Storage::allocate(static_cast<size_t>(
+      int64_t{ir::checked_mul(ir::numel(sizes), ir::size_of(dtype), "tensor size in bytes")}));
+  impl->dtype = dtype;
+  impl->sizes = sizes;
+  impl->strides = strides;
+  return Tensor(std::move(impl));
+}
+
+Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset) {
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = like.impl()->storage;
+  impl->dtype = like.dtype();
+  impl->sizes = sizes;
+  impl->strides = strides;
+  impl->offset = offset;
+  return Tensor(std::move(impl));
+}
+
+}  // namespace tandem::runtime

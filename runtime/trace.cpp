@@ -1,0 +1,275 @@
+// Recording: stand-ins for real tensors, equations, and the end of a trace.
+#include "runtime/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "runtime/autograd.h"
+#include "runtime/dispatch.h"
+#include "runtime/geometry.h"
+
+namespace tandem::runtime {
+namespace {
+
+thread_local Trace* t_current = nullptr;
+
+/// Values with more elements are not followed as constants.
+constexpr int64_t kLargestConstant = 16;
+
+std::vector<Extent> extents_of(std::span<const Tensor> operands) {
+  std::vector<Extent> extents;
+  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
+  return extents;
+}
+
+std::string place(const std::source_location& at) {
+  return at.line() == 0 ? "an unknown place" : fmt::format("{}:{}", at.file_name(), at.line());
+}
+
+/// Runs the equation on the operands' constant values, if all have one.
+Tensor constant_result(ir::Op op, std::span<const Tensor> operands,
+                       std::span<const ir::AttrValue> attrs, const ir::Type& type) {
+  const ir::OpClass cls = ir::info(op).cls;
+  if (cls == ir::OpClass::Control || cls == ir::OpClass::Random || type.is_token ||
+      int64_t{ir::numel(type.sizes)} > kLargestConstant)
+    return {};
+  std::vector<Tensor> values;
+  for (const Tensor& t : operands) {
+    values.push_back(constant_value(t));
+    if (!values.back().defined()) return {};
+  }
+  return run_eager(op, values, attrs, false, type);
+}
+
+}  // namespace
+
+Trace::Trace(std::string name) : graph_(std::move(name), ir::Level::Traced) {}
+
+Trace* Trace::current() { return t_current; }
+
+TraceScope::TraceScope(std::shared_ptr<Trace> trace)
+    : trace_(std::move(trace)), previous_(t_current) {
+  trace_->enclosing_ = previous_;
+  trace_->recording_ = true;
+  t_current = trace_.get();
+}
+
+TraceScope::~TraceScope() {
+  trace_->recording_ = false;
+  t_current = previous_;
+}
+
+// --- inputs
+
+Tensor Trace::traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides,
+                            Dim offset, std::shared_ptr<Storage> storage) {
+  auto impl = std::make_shared<TensorImpl>();
+  impl->storage = std::move(storage);
+  impl->dtype = type.dtype;
+  impl->sizes = type.sizes;
+  impl->strides = strides;
+  impl->offset = offset;
+  impl->trace = weak_from_this();
+  impl->value = value;
+  impl->made_at = current_location();
+  return Tensor(std::move(impl));
+}
+
+std::string Trace::unique_name(std::string name) const {
+  const auto taken = [&](const std::string& candidate) {
+    return std::ranges::any_of(graph_.inputs(),
+                               [&](const ir::Input& input) { return input.name == candidate; });
+  };
+  if (!taken(name)) return name;
+  for (int i = 1;; ++i)
+    if (std::string candidate = fmt::format("{}_{}", name, i); !taken(candidate)) return candidate;
+}
+
+std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* first) const {
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    const Tensor& earlier = real_inputs_[i];
+    if (!earlier.defined() || !earlier.shares_storage(real)) continue;
+    *first = static_cast<int>(i);
+    return ir::AliasOf{*first, real.storage_offset() - earlier.storage_offset()};
+  }
+  return std::nullopt;
+}
+
+Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
+  if (const auto it = stand_ins_.find(real.impl().get()); it != stand_ins_.end()) return it->second;
+  ir::Input input;
+  input.role = role;
+  input.name = unique_name(std::move(name));
+  input.requires_grad = real.requires_grad();
+  input.strides = real.strides();
+  int first = -1;
+  input.alias_of = alias_among_inputs(real, &first);
+  const ir::ValueId value = graph_.add_input(std::move(input), real.impl()->type());
+  auto storage = first >= 0 ? input_stand_ins_[static_cast<size_t>(first)].impl()->storage
+                            : Storage::traced(real.impl()->storage->read_only());
+  Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
+                                  std::move(storage));
+  stand_in.impl()->is_weak = real.impl()->is_weak;
+  if (real.requires_grad() || real.grad().defined()) {
+    AutogradMeta& meta = autograd_meta(*stand_in.impl());
+    meta.requires_grad = real.requires_grad();
+    meta.outside_history = real.requires_grad() && !real.is_leaf();
+    meta.grad_is_outside = real.grad().defined();
+  }
+  stand_ins_.emplace(real.impl().get(), stand_in);
+  real_inputs_.push_back(real);
+  input_stand_ins_.push_back(stand_in);
+  return stand_in;
+}
+
+Tensor Trace::capture(const Tensor& outside) {
+  return add_input(
+      outside, fmt::format("captured_{}", real_inputs_.size()),
+      outside.requires_grad() && outside.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
+}
+
+Tensor Trace::resolve(const Tensor& t) {
+  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
+  const TensorImpl& impl = *t.impl();
+  if (!impl.is_traced()) return capture(t);
+  const auto trace = impl.trace.lock();
+  if (trace.get() == this) return t;
+  for (const Trace* outer = enclosing_; outer != nullptr; outer = outer->enclosing_)
+    if (outer == trace.get()) return capture(t);
+  ir::fail(Errc::Trace,
+           fmt::format("a traced tensor is used after its trace or on another thread; expected one "
+                       "of this trace, got one made at {}",
+                       place(impl.made_at)));
+}
+
+int Trace::input_index(const Tensor& stand_in) const {
+  return stand_in.defined() && stand_in.impl()->is_traced()
+             ? graph_.input_index(stand_in.impl()->value)
+             : -1;
+}
+
+// --- equations
+
+std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
+                                  std::vector<ir::AttrValue> attrs, bool in_place,
+                                  std::span<const ir::Type> types) {
+  std::vector<ir::ValueId> values;
+  for (const Tensor& t : operands) values.push_back(t.impl()->value);
+  std::vector<Tensor> results;
+  const auto geometry = [&](const ir::Type& type) -> ViewGeometry {
+    if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
+    const TensorImpl& from = *operands[0].impl();
+    return view_geometry(op, from.sizes, from.strides, attrs, type.sizes);
+  };
+  std::vector<ViewGeometry> geometries;  // before the equation: a view may be refused
+  for (const ir::Type& type : types) geometries.push_back(geometry(type));
+
+  const ir::EquationId e =
+      graph_.append(op, values, attrs, in_place ? std::span<const ir::Type>() : types, in_place);
+  graph_.equation(e).grad_enabled = grad_enabled();
+  const std::source_location& at = current_location();
+  if (at.line() != 0) graph_.set_location(e, graph_.add_location({at.file_name(), at.line()}));
+  if (in_place) {
+    operands[0].impl()->storage->bump_version();
+    return {operands[0]};
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool view = ir::is_view(op);
+    results.push_back(traced_tensor(
+        graph_.result(e, static_cast<int>(i)), types[i], geometries[i].strides,
+        view ? operands[0].storage_offset() + geometries[i].offset : geometries[i].offset,
+        view ? operands[0].impl()->storage : Storage::traced()));
+  }
+  if (results.size() == 1) {
+    TensorImpl& impl = *results[0].impl();
+    impl.constant = constant_result(op, operands, attrs, types[0]);
+    impl.constant_version = impl.storage->version();
+  }
+  return results;
+}
+
+Tensor Trace::rng() {
+  if (rng_.defined()) return rng_;
+  ir::Input input;
+  input.role = ir::Role::Rng;
+  input.name = unique_name("rng");
+  input.strides = {1};
+  const ir::Type type{DType::I64, {2}};
+  const ir::ValueId value = graph_.add_input(std::move(input), type);
+  rng_ = traced_tensor(value, type, {1}, 0, Storage::traced(true));
+  real_inputs_.push_back({});
+  input_stand_ins_.push_back(rng_);
+  return rng_;
+}
+
+Dim Trace::take_draws(Dim blocks) { return std::exchange(draws_, draws_ + blocks); }
+
+// --- the end
+
+int Trace::add_output(const Tensor& t, ir::Role role, int target) {
+  if (!t.defined()) return -1;
+  const Tensor traced = resolve(t);
+  ir::Output output;
+  output.value = traced.impl()->value;
+  output.role = role;
+  output.name = role == ir::Role::Gradient
+                    ? fmt::format("grad_{}", graph_.inputs()[static_cast<size_t>(target)].name)
+                    : fmt::format("out{}", graph_.outputs().size());
+  output.requires_grad = requires_grad(traced);
+  output.strides = traced.strides();
+  output.target = target;
+  graph_.add_output(std::move(output));
+  return static_cast<int>(graph_.outputs().size()) - 1;
+}
+
+// A slot that still holds the stand-in of what it held before needs no write: changes in place of
+// that tensor are mutations of an input like any other.
+void Trace::append_grad_writes() {
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    const AutogradMeta* meta = input_stand_ins_[i].impl()->autograd.get();
+    if (meta == nullptr || meta->grad_is_outside || !real_inputs_[i].defined()) continue;
+    const Tensor before = real_inputs_[i].grad();
+    if (!before.defined() && !meta->grad.defined()) continue;
+    if (before.defined() && meta->grad.defined()) {
+      const auto it = stand_ins_.find(before.impl().get());
+      if (it != stand_ins_.end() && it->second.is_same(meta->grad)) continue;
+    }
+    const int input = static_cast<int>(i);
+    graph_.epilogue.grads.push_back({input, add_output(meta->grad, ir::Role::Gradient, input)});
+  }
+}
+
+ir::Graph Trace::finish() {
+  append_grad_writes();
+  graph_.epilogue.rng_draws = draws_;
+  return std::move(graph_);
+}
+
+// --- traced tensors outside
+
+Tensor constant_value(const Tensor& t) {
+  if (!t.impl()->is_traced()) return {};
+  const TensorImpl& impl = *t.impl();
+  return impl.constant_version == impl.storage->version() ? impl.constant : Tensor();
+}
+
+void require_real(const Tensor& t, std::string_view what) {
+  if (!t.defined())
+    ir::fail(Errc::Argument,
+             fmt::format("{}: undefined tensor; expected a tensor, got none", what));
+  const bool traced = t.impl()->is_traced();
+  if (!traced && t_current == nullptr) return;
+  if (!traced || t.impl()->trace.lock().get() == t_current)
+    ir::fail(Errc::Trace, fmt::format("{}: the value is not known while the function is traced "
+                                      "(compile what comes before and after this line as "
+                                      "functions of their own); expected none asked for, got a "
+                                      "tensor made at {}",
+                                      what, place(t.impl()->made_at)));
+  ir::fail(Errc::Trace, fmt::format("{}: a traced tensor is used after its trace or on another "
+                                    "thread; expected a real tensor, got one made at {}",
+                                    what, place(t.impl()->made_at)));
+}
+
+}  // namespace tandem::runtime
