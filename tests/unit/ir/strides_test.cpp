@@ -27,10 +27,5 @@ TEST(Strides, Dense) {
   EXPECT_FALSE(is_dense({2, 3}, {0, 1}));
 }
 
-TEST(Strides, MemoryOrder) {
-  EXPECT_EQ(memory_order({2, 3, 4}, {1, 8, 2}), (std::vector<Dim>{1, 2, 0}));
-  EXPECT_EQ(memory_order({2, 1, 4}, {4, 99, 1}), (std::vector<Dim>{0, 2, 1}));
-}
-
 }  // namespace
 }  // namespace tandem::ir
