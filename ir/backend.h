@@ -8,6 +8,7 @@
 #include <string>
 
 #include "buffer.h"
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -24,7 +25,7 @@ struct ExecutableReport {
   double codegen_seconds = 0;  // machine code
 };
 
-class Executable {
+class TANDEM_API Executable {
  public:
   virtual ~Executable() = default;
   /// Runs on caller-provided memory: `inputs` and `outputs` in the graph's order. Any number of
@@ -41,7 +42,7 @@ class Executable {
   virtual ExecutableReport report() const = 0;
 };
 
-class Backend {
+class TANDEM_API Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;

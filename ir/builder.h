@@ -14,12 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
 
 /// Where a Builder's equations go.
-class Sink {
+class TANDEM_API Sink {
  public:
   virtual ~Sink() = default;
   virtual const Type& type(ValueId v) const = 0;
@@ -34,7 +35,7 @@ class Sink {
 };
 
 /// Appends to a graph. New equations carry the location, grad mode and half that are set here.
-class GraphSink final : public Sink {
+class TANDEM_API GraphSink final : public Sink {
  public:
   explicit GraphSink(Graph& graph) : graph_(graph) {}
   const Type& type(ValueId v) const override { return graph_.type(v); }
@@ -49,7 +50,7 @@ class GraphSink final : public Sink {
   Graph& graph_;
 };
 
-class Builder {
+class TANDEM_API Builder {
  public:
   using V = ValueId;
   explicit Builder(Sink& sink) : sink_(sink) {}

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "export.h"
+
 namespace tandem::ir {
 
 class Dim {
@@ -54,14 +56,14 @@ TANDEM_DIM_OPERATOR(<=>, std::strong_ordering)
 
 /// Products and sums of sizes and byte counts; throw Error{Argument} "what: ... overflows" instead
 /// of wrapping.
-Dim checked_mul(Dim a, Dim b, const char* what);
-Dim checked_add(Dim a, Dim b, const char* what);
+TANDEM_API Dim checked_mul(Dim a, Dim b, const char* what);
+TANDEM_API Dim checked_add(Dim a, Dim b, const char* what);
 
 inline constexpr int kMaxRank = 8;
 
 /// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an
 /// Error{Shape}.
-class Shape {
+class TANDEM_API Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
@@ -99,10 +101,10 @@ class Shape {
 using Strides = Shape;
 
 /// The number of elements; 1 for rank 0. Checked.
-Dim numel(const Shape& sizes);
+TANDEM_API Dim numel(const Shape& sizes);
 
 /// "[2, 3]".
-std::string to_string(const Shape& sizes);
+TANDEM_API std::string to_string(const Shape& sizes);
 
 }  // namespace tandem::ir
 

@@ -7,26 +7,28 @@
 #include <optional>
 #include <string_view>
 
+#include "export.h"
+
 namespace tandem::ir {
 
 enum class DType : uint8_t { F64, F32, BF16, F16, I64, I32, I16, I8, U8, Bool };
 inline constexpr int kDTypeCount = 10;
 
 /// "f64", "f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool".
-std::string_view name(DType dtype);
-std::optional<DType> dtype_named(std::string_view name);
+TANDEM_API std::string_view name(DType dtype);
+TANDEM_API std::optional<DType> dtype_named(std::string_view name);
 
 /// Bytes of one element.
-size_t size_of(DType dtype);
+TANDEM_API size_t size_of(DType dtype);
 
-bool is_floating(DType dtype);
+TANDEM_API bool is_floating(DType dtype);
 /// Integers, not bool.
-bool is_integer(DType dtype);
+TANDEM_API bool is_integer(DType dtype);
 /// Integers and bool.
 inline bool is_integral(DType dtype) { return !is_floating(dtype); }
 
 /// ATen's promotion of two tensors' dtypes of the same category (torch.promote_types).
-DType promote(DType a, DType b);
+TANDEM_API DType promote(DType a, DType b);
 
 }  // namespace tandem::ir
 

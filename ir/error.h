@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "export.h"
+
 namespace tandem::ir {
 
 /// What a caller did wrong. The names are stable: programs may compare `Error::code()` with them.
@@ -29,9 +31,9 @@ enum class Errc {
 };
 
 /// The stable spelling of `code`, e.g. "shape", "out_of_memory".
-std::string_view name(Errc code);
+TANDEM_API std::string_view name(Errc code);
 
-class Error : public std::runtime_error {
+class TANDEM_API Error : public std::runtime_error {
  public:
   Error(Errc code, const std::string& message) : std::runtime_error(message), code_(code) {}
   Errc code() const { return code_; }
@@ -40,17 +42,17 @@ class Error : public std::runtime_error {
   Errc code_;
 };
 
-class InternalError : public std::logic_error {
+class TANDEM_API InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
 /// Throws Error. `message` reads "op: problem; expected ..., got ...": lower case, no final period.
-[[noreturn]] void fail(Errc code, const std::string& message);
+[[noreturn]] TANDEM_API void fail(Errc code, const std::string& message);
 
 /// Throws InternalError with the condition, the place and `message`.
-[[noreturn]] void check_failed(const char* condition, const char* file, int line,
-                               const std::string& message);
+[[noreturn]] TANDEM_API void check_failed(const char* condition, const char* file, int line,
+                                          const std::string& message);
 
 }  // namespace tandem::ir
 

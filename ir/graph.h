@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "export.h"
 #include "op.h"
 #include "type.h"
 
@@ -23,8 +24,8 @@ enum class Level : uint8_t {
   Forward,     // primals -> (outputs, saved); primitives only
   Backward,    // (saved, tangents) -> gradients; primitives only
 };
-std::string_view name(Level level);
-std::optional<Level> level_named(std::string_view name);
+TANDEM_API std::string_view name(Level level);
+TANDEM_API std::optional<Level> level_named(std::string_view name);
 
 /// What a graph input or output is for.
 enum class Role : uint8_t {
@@ -42,8 +43,8 @@ enum class Role : uint8_t {
   // both
   Token,  // orders effects
 };
-std::string_view name(Role role);
-std::optional<Role> role_named(std::string_view name);
+TANDEM_API std::string_view name(Role role);
+TANDEM_API std::optional<Role> role_named(std::string_view name);
 
 /// An input that is a view of another input's storage.
 struct AliasOf {
@@ -100,8 +101,8 @@ struct ResultSource {
   bool requires_grad = false;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
 };
-std::string_view name(ResultSource::Kind kind);
-std::optional<ResultSource::Kind> result_kind_named(std::string_view name);
+TANDEM_API std::string_view name(ResultSource::Kind kind);
+TANDEM_API std::optional<ResultSource::Kind> result_kind_named(std::string_view name);
 
 /// The `.grad` slot of input `input` after the call: output `output`, or undefined if -1.
 struct GradWrite {
@@ -136,7 +137,7 @@ struct Equation {
   uint32_t first_attr = 0;
 };
 
-class Graph {
+class TANDEM_API Graph {
  public:
   Graph() = default;
   Graph(std::string graph_name, Level graph_level)
@@ -206,7 +207,7 @@ class Graph {
   void set_location(EquationId e, LocationId location) { equations_[e.index].location = location; }
 
   /// Everything but source locations.
-  friend bool operator==(const Graph& a, const Graph& b);
+  friend TANDEM_API bool operator==(const Graph& a, const Graph& b);
 
  private:
   struct Value {
@@ -245,10 +246,10 @@ class ValueMap {
 };
 
 /// Row-major strides of `sizes`, as ATen computes them (a size of 0 counts as 1).
-Strides contiguous_strides(const Shape& sizes);
+TANDEM_API Strides contiguous_strides(const Shape& sizes);
 
 /// How many equations use each value (outputs count as one use each).
-std::vector<uint32_t> use_counts(const Graph& graph);
+TANDEM_API std::vector<uint32_t> use_counts(const Graph& graph);
 
 }  // namespace tandem::ir
 

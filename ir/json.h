@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -21,17 +22,17 @@ struct JsonLimits {
   size_t max_name_bytes = 256;
 };
 
-std::string to_json(std::span<const Graph> graphs);
-std::string to_json(const Graph& graph);
+TANDEM_API std::string to_json(std::span<const Graph> graphs);
+TANDEM_API std::string to_json(const Graph& graph);
 
 /// Strict: unknown, missing and duplicate keys, wrong types, forward references and result types
 /// that differ from the inferred ones are refused (Error{Parse} or Error{Graph}); the result passes
 /// verify().
-std::vector<Graph> from_json(std::string_view text, const JsonLimits& limits = {});
+TANDEM_API std::vector<Graph> from_json(std::string_view text, const JsonLimits& limits = {});
 
 /// The JSON Schema (draft 2020-12) of the form, made from ops.def; ir/graph.schema.json is this
 /// text.
-std::string json_schema();
+TANDEM_API std::string json_schema();
 
 }  // namespace tandem::ir
 

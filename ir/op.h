@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "export.h"
+
 namespace tandem::ir {
 
 enum class Op : uint16_t {
@@ -61,15 +63,15 @@ struct OpInfo {
   bool may_fail;
 };
 
-const OpInfo& info(Op op);
-std::string_view name(Op op);
-std::optional<Op> op_named(std::string_view name);
+TANDEM_API const OpInfo& info(Op op);
+TANDEM_API std::string_view name(Op op);
+TANDEM_API std::optional<Op> op_named(std::string_view name);
 
-std::string_view name(Attr attr);
-std::optional<Attr> attr_named(std::string_view name);
-AttrType type_of(Attr attr);
+TANDEM_API std::string_view name(Attr attr);
+TANDEM_API std::optional<Attr> attr_named(std::string_view name);
+TANDEM_API AttrType type_of(Attr attr);
 
-std::string_view name(OpClass cls);
+TANDEM_API std::string_view name(OpClass cls);
 
 inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
 inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
@@ -77,8 +79,8 @@ inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
 /// The position of `attr` among the op's attributes; an internal error if the op has no such
 /// attribute.
-int attr_index(Op op, Attr attr);
-bool has_attr(Op op, Attr attr);
+TANDEM_API int attr_index(Op op, Attr attr);
+TANDEM_API bool has_attr(Op op, Attr attr);
 
 }  // namespace tandem::ir
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -34,7 +35,7 @@ struct Partition {
   PartitionReport report;
 };
 
-class Partitioner {
+class TANDEM_API Partitioner {
  public:
   virtual ~Partitioner() = default;
   virtual std::string name() const = 0;

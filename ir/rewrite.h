@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "builder.h"
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -15,7 +16,7 @@ namespace tandem::ir {
 /// Copies a graph equation by equation; the target starts with the source's name and level.
 /// Subgraphs that no copied equation names are left behind. Locations, grad mode, the half
 /// (is_backward) and hints are carried over to whatever a callback emits in place of an equation.
-class Rewriter {
+class TANDEM_API Rewriter {
  public:
   explicit Rewriter(const Graph& source);
 
@@ -64,11 +65,11 @@ using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>
 
 /// Copies `graph` with `rule` applied to every equation of it and (first) of its subgraphs, which
 /// keep their ids.
-Graph rewrite(const Graph& graph, const RewriteRule& rule);
+TANDEM_API Graph rewrite(const Graph& graph, const RewriteRule& rule);
 
 /// `graph` and its subgraphs without equations whose results are not used (no effects, not in
 /// place), and without the subgraphs that only those named. Inputs stay.
-Graph remove_dead_code(const Graph& graph);
+TANDEM_API Graph remove_dead_code(const Graph& graph);
 
 }  // namespace tandem::ir
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
@@ -14,15 +15,15 @@ struct PrintOptions {
   bool locations = false;  // "; file:line" after each equation
 };
 
-std::string print(const Graph& graph, const PrintOptions& options = {});
+TANDEM_API std::string print(const Graph& graph, const PrintOptions& options = {});
 
 /// The equations around `e` (5 before and after), with a mark at `e`: for error messages.
-std::string print_around(const Graph& graph, EquationId e);
+TANDEM_API std::string print_around(const Graph& graph, EquationId e);
 
 /// The graph of a text; Error{Parse} "line:column: problem; expected ..., got ..." for anything
 /// else. Verifies nothing beyond syntax, op names, attribute names and types, and that values are
 /// defined before use; result types are re-inferred and compared.
-Graph parse(std::string_view text);
+TANDEM_API Graph parse(std::string_view text);
 
 }  // namespace tandem::ir
 

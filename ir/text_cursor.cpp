@@ -158,7 +158,7 @@ double TextCursor::floating() {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && text.find_first_of(".en") != std::string_view::npos) return value;
+  if (whole && text.find_first_of(".eEn") != std::string_view::npos) return value;
   at_ = start;
   fail_expected("a floating-point number (with a '.' or an exponent)");
 }
@@ -173,7 +173,7 @@ Number TextCursor::number() {
   if (accept_word("true")) return true;
   if (accept_word("false")) return false;
   const size_t start = here();
-  const bool is_float = number_text().find_first_of(".en") != std::string_view::npos;
+  const bool is_float = number_text().find_first_of(".eEn") != std::string_view::npos;
   at_ = start;
   if (is_float) return floating();
   return integer();

@@ -11,6 +11,7 @@
 
 #include "dim.h"
 #include "dtype.h"
+#include "export.h"
 
 namespace tandem::ir {
 
@@ -40,13 +41,13 @@ struct Type {
 };
 
 /// "f32[2, 3]", "i64[]", "token".
-std::string to_string(const Type& type);
+TANDEM_API std::string to_string(const Type& type);
 /// Bytes of a contiguous tensor of this type (0 for a token). Checked.
-Dim size_in_bytes(const Type& type);
+TANDEM_API Dim size_in_bytes(const Type& type);
 
 /// A number as the user wrote it: bool, integer or floating. Equality is exact; NaN equals NaN; 0.0
 /// differs from -0.0.
-class Number {
+class TANDEM_API Number {
  public:
   enum class Kind : uint8_t { Bool, Int, Float };
 
@@ -68,7 +69,7 @@ class Number {
   /// floating dtype).
   DType default_dtype() const;
 
-  friend bool operator==(const Number& a, const Number& b);
+  friend TANDEM_API bool operator==(const Number& a, const Number& b);
 
  private:
   Kind kind_;
@@ -78,7 +79,7 @@ class Number {
 
 /// `value` as it is stored in `dtype`: rounded, wrapped or truncated as `convert` does, then
 /// widened again.
-Number rounded_to(DType dtype, const Number& value);
+TANDEM_API Number rounded_to(DType dtype, const Number& value);
 
 /// One attribute's value; which alternative is held follows from the attribute's AttrType.
 using AttrValue = std::variant<bool, int64_t, Dim, std::vector<Dim>, double, Number, DType,

@@ -109,7 +109,9 @@ class Verifier {
                                       fmt::format(format, std::forward<Args>(args)...)));
   }
   [[noreturn]] void fail_at(EquationId e, std::string_view problem) const {
-    fail("equation {}: {}\n{}", e.index, problem, print_around(g_, e));
+    std::string around = print_around(g_, e);
+    if (around.ends_with('\n')) around.pop_back();
+    fail("equation {}: {}\n{}", e.index, problem, around);
   }
   /// Runs `check`; what it throws is reported by `report`.
   template <class Check, class Report>

@@ -4,13 +4,14 @@
 
 #include <string_view>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
 
 /// Throws Error{Graph} that names the equation and prints its surroundings if `graph` breaks a rule
 /// of its level.
-void verify(const Graph& graph);
+TANDEM_API void verify(const Graph& graph);
 
 /// verify(), but what it finds is Tandem's own fault: throws InternalError that names the pass.
 /// Called after every pass in tests, in dev builds and with TANDEM_VERIFY=1.

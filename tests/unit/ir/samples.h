@@ -50,7 +50,7 @@ inline constexpr const char* kFunctional = R"(graph @functional functional {
   out %5: result
   epilogue {
     write output 0 to %x bumps=2 no_grad
-    result output 1 requires_grad
+    result output 1 [unsqueeze {dim=0}, alias] requires_grad
     result %x
     result view of %x [select {dim=0, index=1}, unsqueeze {dim=0}] requires_grad
     result view of result 2 [squeeze {dims=[0]}, alias]

@@ -115,7 +115,7 @@ TEST(Verify, TheMessageShowsTheSurroundings) {
       "  %2: f32[4, 2] = add %x, %x\n  %row: f32[2] = select "))
       << verify_error(g);
   EXPECT_NE(verify_error(g).find("> %row.1: f32[2] = gelu %row {approximate=\"tanh\"} [backward]  "
-                                 "; net.cpp:3\n"),
+                                 "; net.cpp:3"),
             std::string::npos);
 }
 
