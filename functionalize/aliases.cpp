@@ -9,6 +9,16 @@ namespace tandem::functionalize {
 using ir::EquationId;
 using ir::ValueId;
 
+namespace {
+
+/// " (file:line)" of the user's source, where known.
+std::string place(const ir::Graph& graph, EquationId e) {
+  const ir::Location* location = graph.location(e);
+  return location ? fmt::format(" ({}:{})", location->file, location->line) : std::string();
+}
+
+}  // namespace
+
 Aliases::Aliases(ir::Rewriter& rewriter, History& history)
     : rewriter_(rewriter), history_(history), aliases_(rewriter.source()) {}
 
@@ -102,10 +112,11 @@ void Aliases::write(ValueId traced, ValueId value, EquationId e) {
   Alias& a = alias(traced);
   Storage& storage = storages_[a.storage];
   if (a.repeats)
-    ir::fail(ir::Errc::Mutation,
-             fmt::format("{}_: cannot write through an expanded view; expected each element at a "
-                         "memory location of its own (clone it first), got {}",
-                         ir::name(graph.op(e)), ir::to_string(graph.type(traced))));
+    ir::fail(
+        ir::Errc::Mutation,
+        fmt::format("{}_: cannot write through an expanded view; expected each element at a "
+                    "memory location of its own (clone it first), got {}{}",
+                    ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
   storage.newest = traced;
