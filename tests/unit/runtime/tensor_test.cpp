@@ -210,8 +210,7 @@ TEST(Tensor, RandomIsReproducible) {
 TEST(Tensor, PrintsAsPyTorch) {
   EXPECT_EQ(tensor({1.0, 2.0}).to_string(), "tensor([1., 2.])");
   EXPECT_EQ(tensor({1.5, -2.25}).to_string(), "tensor([ 1.5000, -2.2500])");
-  EXPECT_EQ(tensor({{1, 2}, {30, 4}}).to_string(),
-            "tensor([[ 1,  2],\n        [30,  4]])");
+  EXPECT_EQ(tensor({{1, 2}, {30, 4}}).to_string(), "tensor([[ 1,  2],\n        [30,  4]])");
   EXPECT_EQ(tensor(3.0, f64).to_string(), "tensor(3., dtype=f64)");
   EXPECT_EQ(tensor({1e-7, 1.0}).to_string(), "tensor([1.0000e-07, 1.0000e+00])");
   EXPECT_EQ(arange(2000).to_string(), "tensor([   0,    1,    2, ..., 1997, 1998, 1999])");
