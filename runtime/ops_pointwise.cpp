@@ -250,12 +250,12 @@ const Tensor& Tensor::copy_(const Located& src) const {
   return binary_in_place(Op::copy, *this, src);
 }
 const Tensor& Tensor::fill_(const Located& value) const {
+  if (value.tensor != nullptr) return copy_(value);
   Call c(value.location);
-  const V v = c.in(*this);
-  const V number = value.tensor != nullptr ? c.b.convert(c.in(*value.tensor), dtype())
-                                           : c.b.full({}, dtype(), value.number);
-  const V both[] = {v, c.b.expand(number, sizes())};
-  c.b.emit_in_place(Op::fill, both);
+  const Number stored = ir::is_floating(dtype()) ? Number(value.number.to_double())
+                                                 : ir::rounded_to(dtype(), value.number);
+  const V self[] = {c.in(*this)};
+  c.b.emit_in_place(Op::fill, self, {stored});
   return *this;
 }
 const Tensor& Tensor::zero_(SourceLocation at) const { return fill_(Located(0, at)); }

@@ -31,7 +31,7 @@ class JitBackend final : public ir::Backend {
     codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph)});
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
-    jit::CompiledKernels kernels = jit::compile_kernels(plan.kernels, jit::host_target());
+    jit::CompiledKernels kernels = jit::compile_kernels(plan.kernels);
     return exec::make_executable(std::move(plan),
                                  {std::move(kernels.functions), std::move(kernels.owner)},
                                  {lower_seconds, seconds_since(middle)});

@@ -46,7 +46,6 @@ void convert(const Args& a) { copy_elements(a.in[0], a.out); }
 void clone(const Args& a) { copy_elements(a.in[0], a.out); }
 void stop_gradient(const Args& a) { copy_elements(a.in[0], a.out); }
 void copy(const Args& a) { copy_elements(a.in[1], a.out); }
-void fill(const Args& a) { copy_elements(a.in[1], a.out); }
 
 void where(const Args& a) {
   const BufferView* views[] = {&a.out, &a.in[0], &a.in[1], &a.in[2]};
@@ -59,11 +58,12 @@ void where(const Args& a) {
   });
 }
 
-void full(const Args& a) {
+void fill(const Args& a) {
   uint64_t value = 0;
   ir::store_element(&value, a.out.dtype, a.attr<Number>(ir::Attr::value));
   copy_elements({&value, a.out.dtype, a.out.sizes, Strides::filled(a.out.sizes.rank(), 0)}, a.out);
 }
+void full(const Args& a) { fill(a); }
 
 void iota(const Args& a) {
   const Number first = a.attr<Number>(ir::Attr::first),

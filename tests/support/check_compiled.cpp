@@ -52,10 +52,11 @@ void expect_same_tensor(const Tensor& expected, const Tensor& actual, double tol
   expect_close(expected.detach(), actual.detach(), tolerance_for(expected, tolerance), what);
   EXPECT_EQ(expected.requires_grad(), actual.requires_grad()) << what << ": requires_grad";
   EXPECT_EQ(expected.is_leaf(), actual.is_leaf()) << what << ": is_leaf";
-  for (int d = 0; d < expected.sizes().rank(); ++d)
-    if (expected.sizes()[d] > 1 && expected.numel() > 0)
+  for (int d = 0; d < expected.sizes().rank() && expected.numel() > 0; ++d)
+    if (expected.sizes()[d] > 1) {
       EXPECT_EQ(int64_t{expected.strides()[d]}, int64_t{actual.strides()[d]})
           << what << ": stride of dim " << d;
+    }
 }
 
 /// "is input 2, shares storage with result 0, ...": how result `i` relates to the inputs and

@@ -168,7 +168,7 @@ TEST(Tensor, MatrixProducts) {
 TEST(Tensor, IndexOps) {
   const Tensor x = counted({3, 2});
   EXPECT_EQ(values(x[tensor({2, 0})]), Values({4, 5, 0, 1}));
-  EXPECT_EQ(values(x.gather(1, tensor({{1}, {0}, {1}}))), Values({1, 2, 5}));
+  EXPECT_EQ(values(x.gather(1, tensor({1, 0, 1}).unsqueeze(1))), Values({1, 2, 5}));
   EXPECT_EQ(values(embedding(x, tensor({{1, 1}}))), Values({2, 3, 2, 3}));
   EXPECT_EQ(values(index_add(zeros({3}), 0, tensor({1, 1}), tensor({2.0, 3.0}))),
             Values({0, 5, 0}));

@@ -1,0 +1,29 @@
+// From kernels to callable code. The header that users of this folder include; no LLVM type.
+#ifndef TANDEM_CODEGEN_JIT_COMPILE_H
+#define TANDEM_CODEGEN_JIT_COMPILE_H
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "codegen/jit/jit.h"
+#include "codegen/kernel.h"
+
+namespace tandem::jit {
+
+/// What kernels may use on this machine (exec::cpu_features()).
+const Target& native_target();
+
+struct CompiledKernels {
+  std::vector<codegen::KernelFunction> functions;  // one per kernel
+  std::shared_ptr<const void> owner;               // keeps the code mapped
+};
+
+/// Machine code for `kernels`. Equal kernels, of this call or still alive from an earlier one, are
+/// compiled once; many new ones are compiled on several threads. Safe to call from any thread.
+CompiledKernels compile_kernels(std::span<const codegen::Kernel> kernels,
+                                const Target& target = native_target());
+
+}  // namespace tandem::jit
+
+#endif  // TANDEM_CODEGEN_JIT_COMPILE_H

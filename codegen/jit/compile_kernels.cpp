@@ -1,0 +1,141 @@
+// Compiles the kernels of a plan: looks each up among the code that is alive, splits the others
+// over modules, and compiles the modules on the pool's threads.
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+
+#include "codegen/exec/cpu.h"
+#include "codegen/exec/thread_pool.h"
+#include "codegen/jit/compile.h"
+#include "codegen/jit/emit.h"
+#include "codegen/jit/llvm.h"
+#include "codegen/jit/object.h"
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Kernel;
+using codegen::KernelFunction;
+
+struct Found {
+  std::shared_ptr<const Code> code;
+  KernelFunction function = nullptr;
+};
+
+// The documented singleton of this folder: code in use by its kernel. It holds no code alive.
+class Cache {
+ public:
+  static Cache& get() {
+    static Cache* cache = new Cache;  // never destroyed: kernels may be compiled at exit
+    return *cache;
+  }
+
+  Found find(const Kernel& kernel, const Target& target) {
+    const std::scoped_lock lock(mutex_);
+    const auto [first, last] = entries_.equal_range(codegen::hash(kernel));
+    for (auto e = first; e != last; ++e)
+      if (e->second.target == target && e->second.kernel == kernel)
+        if (auto code = e->second.code.lock()) return {std::move(code), e->second.function};
+    return {};
+  }
+
+  void add(const Kernel& kernel, const Target& target, const Found& found) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(entries_, [](const auto& e) { return e.second.code.expired(); });
+    entries_.emplace(codegen::hash(kernel), Entry{kernel, target, found.code, found.function});
+  }
+
+ private:
+  struct Entry {
+    Kernel kernel;
+    Target target;
+    std::weak_ptr<const Code> code;
+    KernelFunction function;
+  };
+
+  std::mutex mutex_;
+  std::unordered_multimap<uint64_t, Entry> entries_;
+};
+
+/// One module: these kernels, in this order.
+std::vector<Found> compile_module(std::span<const Kernel* const> kernels, const Target& target) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  std::vector<std::string> names;
+  for (const Kernel* kernel : kernels) {
+    codegen::verify(*kernel);
+    names.push_back("kernel." + std::to_string(names.size()));
+    emit_kernel(module, *kernel, target, names.back());
+  }
+  const auto code =
+      std::make_shared<const Code>(Code::load(compile_object(module, target), names));
+  std::vector<Found> found;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    found.push_back({code, reinterpret_cast<KernelFunction>(code->entry(i))});
+  return found;
+}
+
+/// `kernels` dealt out over modules so that each thread gets about as many instructions.
+std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Target& target) {
+  const auto threads = static_cast<size_t>(exec::num_threads());
+  const size_t modules = std::min(kernels.size(), threads);
+  std::vector<Found> found(kernels.size());
+  std::vector<std::exception_ptr> errors(modules);
+  exec::parallel_for(static_cast<int64_t>(modules), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
+        std::vector<const Kernel*> mine;
+        for (size_t k = m; k < kernels.size(); k += modules) mine.push_back(kernels[k]);
+        const auto compiled = compile_module(mine, target);
+        for (size_t i = 0; i < mine.size(); ++i) found[m + i * modules] = compiled[i];
+      } catch (...) {
+        errors[m] = std::current_exception();
+      }
+  });
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+  return found;
+}
+
+/// Where a kernel's code comes from: alive already, or the i-th to be compiled.
+struct Source {
+  Found alive;
+  size_t fresh = 0;
+};
+
+}  // namespace
+
+const Target& native_target() {
+  static const Target target{exec::feature_string(exec::cpu_features()),
+                             exec::cpu_features().vector_bytes};
+  return target;
+}
+
+CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target) {
+  std::vector<Source> sources;
+  std::vector<const Kernel*> fresh;
+  for (const Kernel& kernel : kernels) {
+    Source source{Cache::get().find(kernel, target), fresh.size()};
+    if (!source.alive.code) {
+      const auto same = std::find_if(fresh.begin(), fresh.end(),
+                                     [&](const Kernel* other) { return *other == kernel; });
+      source.fresh = static_cast<size_t>(same - fresh.begin());
+      if (same == fresh.end()) fresh.push_back(&kernel);
+    }
+    sources.push_back(std::move(source));
+  }
+  const std::vector<Found> compiled = compile_all(fresh, target);
+  for (size_t i = 0; i < fresh.size(); ++i) Cache::get().add(*fresh[i], target, compiled[i]);
+
+  CompiledKernels result;
+  auto owners = std::make_shared<std::vector<std::shared_ptr<const Code>>>();
+  for (const Source& source : sources) {
+    const Found& found = source.alive.code ? source.alive : compiled[source.fresh];
+    result.functions.push_back(found.function);
+    owners->push_back(found.code);
+  }
+  result.owner = owners;
+  return result;
+}
+
+}  // namespace tandem::jit

@@ -1,0 +1,252 @@
+// The structure of a kernel: prologue, unit loop, Serial loops, and Vector loops as a full-width
+// main loop with one masked rest.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/jit/emit.h"
+#include "codegen/jit/emit_compute.h"
+#include "codegen/jit/emitter.h"
+#include "ir/error.h"
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Instr;
+using codegen::Loop;
+using ir::DType;
+
+llvm::Function* declare(llvm::Module& module, const std::string& name) {
+  auto& context = module.getContext();
+  auto* pointer = llvm::PointerType::get(context, 0);
+  auto* i64 = llvm::Type::getInt64Ty(context);
+  auto* type = llvm::FunctionType::get(i64, {pointer, i64, i64, pointer, pointer}, false);
+  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  for (unsigned argument : {0u, 3u, 4u}) f->addParamAttr(argument, llvm::Attribute::NoAlias);
+  return f;
+}
+
+/// Whether the op's code is a polynomial rather than an instruction or two.
+bool is_long(const Instr& i) {
+  static constexpr ir::Op kShort[] = {
+      ir::Op::add, ir::Op::sub,     ir::Op::mul,     ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg, ir::Op::minimum, ir::Op::abs,     ir::Op::where, ir::Op::convert,
+      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,      ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,  ir::Op::clone,   ir::Op::div,     ir::Op::sqrt,  ir::Op::logical_and};
+  return i.kind == InstrKind::RandomBits ||
+         (i.kind == InstrKind::Compute &&
+          std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
+}
+
+}  // namespace
+
+Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
+                 const std::string& name)
+    : module_(module),
+      kernel_(kernel),
+      target_(target),
+      context_(module.getContext()),
+      function_(declare(module, name)),
+      ir_(llvm::BasicBlock::Create(context_, "entry", function_)),
+      index_(kernel.loops.size()),
+      values_(kernel.code.size()),
+      running_(kernel.accumulators.size()),
+      ends_(kernel.code.size()) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < kernel.code.size(); ++i) {
+    if (kernel.code[i].kind == InstrKind::LoopBegin) open.push_back(i);
+    if (kernel.code[i].kind == InstrKind::LoopEnd) ends_[open.back()] = i, open.pop_back();
+  }
+}
+
+void Emitter::emit() {
+  prologue();
+  llvm::Value* begin = function_->getArg(1);
+  llvm::Value* count = ir_.CreateSub(function_->getArg(2), begin);
+  count_loop(count, 1, {}, [&](llvm::Value* i) { unit(ir_.CreateAdd(begin, i)); });
+  ir_.CreateRet(i64(0));
+}
+
+void Emitter::prologue() {
+  for (size_t p = 0; p < kernel_.params.size(); ++p)
+    params_.push_back(ir_.CreateAlignedLoad(
+        ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), p),
+        llvm::Align(8)));
+  uint64_t offset = 0;
+  for (const codegen::Local& l : kernel_.locals) {
+    locals_.push_back(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(3), offset));
+    offset += (static_cast<uint64_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64;
+  }
+}
+
+void Emitter::unit(llvm::Value* number) {
+  for (size_t l = kernel_.loops.size(); l-- > 0;) {
+    const Loop& loop = kernel_.loops[l];
+    if (loop.kind != LoopKind::Unit) continue;
+    const bool outermost = l == 0;
+    index_[l] = outermost ? number : ir_.CreateURem(number, i64(loop.extent));
+    if (!outermost) number = ir_.CreateUDiv(number, i64(loop.extent));
+  }
+  run(0, kernel_.code.size());
+}
+
+void Emitter::run(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (kernel_.code[i].kind != InstrKind::LoopBegin) {
+      instruction(i);
+      continue;
+    }
+    loop(i);
+    i = ends_[i];
+  }
+}
+
+void Emitter::instruction(size_t at) {
+  switch (kernel_.code[at].kind) {
+    case InstrKind::Constant:
+      return constant(at);
+    case InstrKind::Index:
+      return index(at);
+    case InstrKind::Load:
+      return load(at);
+    case InstrKind::Store:
+      return store(at);
+    case InstrKind::Compute:
+      return compute(at);
+    case InstrKind::RandomBits:
+      return random_bits(at);
+    case InstrKind::Accumulate:
+      return accumulate(at);
+    case InstrKind::Reduced:
+      values_[at] = running_[static_cast<size_t>(kernel_.code[at].accumulator)].result;
+      return;
+    case InstrKind::LoopBegin:
+    case InstrKind::LoopEnd:
+      TANDEM_CHECK(false, "a loop is not an instruction");
+  }
+}
+
+llvm::Value* Emitter::trips(const Loop& loop) {
+  if (loop.clamp_loop < 0) return i64(loop.extent);
+  const int64_t chunks = kernel_.loops[static_cast<size_t>(loop.clamp_loop)].extent;
+  if (chunks * loop.extent <= loop.clamp_total) return i64(loop.extent);
+  llvm::Value* start =
+      ir_.CreateMul(index_[static_cast<size_t>(loop.clamp_loop)], i64(loop.extent));
+  llvm::Value* left = ir_.CreateSub(i64(loop.clamp_total), start);
+  llvm::Value* n = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(loop.extent));
+  const bool may_be_empty = (chunks - 1) * loop.extent > loop.clamp_total;
+  return may_be_empty ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, n, i64(0)) : n;
+}
+
+void Emitter::loop(size_t at) {
+  const int id = kernel_.code[at].loop;
+  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
+  if (loop.kind == LoopKind::Vector) return vector_loop(at);
+  begin_accumulators(id);
+  count_loop(trips(loop), 1, slots_of(id), [&](llvm::Value* i) {
+    index_[static_cast<size_t>(id)] = i;
+    run(at + 1, ends_[at]);
+  });
+  end_accumulators(id);
+}
+
+void Emitter::vector_loop(size_t at) {
+  const int id = kernel_.code[at].loop;
+  llvm::Value* count = trips(kernel_.loops[static_cast<size_t>(id)]);
+  scope_ = choose_scope(at);
+  if (has_blocks(id)) {
+    blocked_loop(at, count);
+  } else {
+    begin_accumulators(id);
+    vector_range(at, i64(0), count);
+    end_accumulators(id);
+  }
+  scope_ = {};
+}
+
+void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
+  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const auto step = static_cast<int64_t>(scope_.lanes) * scope_.parts;
+  llvm::Value* main = ir_.CreateAnd(count, i64(-step));
+  count_loop(main, step, slots_of(static_cast<int>(id)), [&](llvm::Value* i) {
+    index_[id] = ir_.CreateAdd(first, i);
+    run(at + 1, ends_[at]);
+  });
+  rest(at, ir_.CreateAdd(first, main), ir_.CreateSub(count, main));
+}
+
+void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
+  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const Scope full = scope_;
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known) {
+    const auto lanes = static_cast<uint64_t>(scope_.lanes);
+    scope_.parts = static_cast<unsigned>((known->getZExtValue() + lanes - 1) / lanes);
+  }
+  when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)), [&] {
+    index_[id] = first;
+    set_masks(count);
+    run(at + 1, ends_[at]);
+  });
+  scope_ = full;
+}
+
+void Emitter::set_masks(llvm::Value* count) {
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  for (unsigned p = 0; p < scope_.parts; ++p) {
+    const uint64_t before = uint64_t{p} * scope_.lanes;
+    if (known && known->getZExtValue() >= before + scope_.lanes) {
+      scope_.masks.push_back(nullptr);
+      continue;
+    }
+    llvm::Value* left = ir_.CreateTrunc(
+        ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
+    scope_.masks.push_back(
+        ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes), spread(left)));
+  }
+}
+
+Emitter::Scope Emitter::choose_scope(size_t at) const {
+  const int id = kernel_.code[at].loop;
+  bool four = false, eight = false;
+  for (size_t i = at; i < ends_[at]; ++i) {
+    const Instr& x = kernel_.code[i];
+    if (x.kind == InstrKind::Index || x.kind == InstrKind::LoopBegin ||
+        x.kind == InstrKind::LoopEnd || x.dtype == DType::Bool)
+      continue;
+    (ir::size_of(x.dtype) == 8 ? eight : four) = true;
+  }
+  Scope scope;
+  scope.loop = id;
+  const auto widest = static_cast<unsigned>(target_.vector_bytes) / (eight && !four ? 8 : 4);
+  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  const uint64_t needed = std::bit_ceil(std::clamp<uint64_t>(extent, 2, 1024));
+  scope.lanes = static_cast<unsigned>(std::min<uint64_t>(widest, needed));
+  scope.parts = choose_parts(at, scope.lanes);
+  return scope;
+}
+
+// Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains
+// to hide latencies, fewer where each needs many registers.
+unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
+  const int id = kernel_.code[at].loop;
+  unsigned ordered = 0, inner = 0, cost = 0;
+  for (const codegen::Accumulator& acc : kernel_.accumulators)
+    if (acc.loop == id) ordered = std::max(ordered, lanes_of(acc) / lanes);
+  if (ordered > 0) return ordered;
+  for (size_t i = at + 1; i < ends_[at]; ++i) {
+    inner += kernel_.code[i].kind == InstrKind::Accumulate;
+    cost += is_long(kernel_.code[i]) ? 8 : 1;
+  }
+  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  const auto most = static_cast<unsigned>(
+      std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  if (inner > 0) return std::min(most, std::bit_floor(std::max(1u, 12 / inner)));
+  return std::min(most, cost <= 12 ? 4u : 2u);
+}
+
+void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
+                 const std::string& name) {
+  Emitter(module, kernel, target, name).emit();
+}
+
+}  // namespace tandem::jit

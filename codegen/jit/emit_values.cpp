@@ -1,0 +1,108 @@
+// Constants, index values and pointwise ops, for one scalar or for all parts of a Vector loop.
+#include "codegen/jit/emit_compute.h"
+#include "codegen/jit/emitter.h"
+#include "codegen/scalar_functions.h"
+#include "ir/error.h"
+
+namespace tandem::jit {
+
+using codegen::Affine;
+using ir::DType;
+
+void Emitter::set(size_t at, Parts parts, bool uniform) {
+  values_[at] = {std::move(parts), uniform};
+}
+
+llvm::Type* Emitter::vector_type(llvm::Type* element, unsigned lanes) const {
+  return lanes == 1 ? element : llvm::FixedVectorType::get(element, lanes);
+}
+
+llvm::Value* Emitter::spread(llvm::Value* scalar) {
+  return scope_.lanes == 1 ? scalar : ir_.CreateVectorSplat(scope_.lanes, scalar);
+}
+
+llvm::Value* Emitter::part(int value, unsigned part) {
+  const Value& v = values_[static_cast<size_t>(value)];
+  return v.uniform ? spread(v.parts[0]) : v.parts[part];
+}
+
+llvm::Constant* Emitter::lane_numbers(llvm::Type* element, unsigned lanes, int64_t stride) {
+  std::vector<llvm::Constant*> numbers;
+  for (unsigned l = 0; l < lanes; ++l)
+    numbers.push_back(llvm::ConstantInt::getSigned(element, l * stride));
+  return lanes == 1 ? numbers[0] : llvm::ConstantVector::get(numbers);
+}
+
+int64_t Emitter::lane_stride(const Affine& a) const {
+  for (const Affine::Term& t : a.terms)
+    if (t.loop == scope_.loop) return t.stride;
+  return 0;
+}
+
+// Outer loops first, so that LLVM can move the sum's beginning out of the inner ones.
+llvm::Value* Emitter::outer_affine(const Affine& a) {
+  llvm::Value* sum = i64(a.offset);
+  for (const Affine::Term& t : a.terms)
+    if (t.loop != scope_.loop)
+      sum = ir_.CreateAdd(sum,
+                          ir_.CreateMul(index_[static_cast<size_t>(t.loop)], i64(t.stride)));
+  return sum;
+}
+
+llvm::Value* Emitter::affine(const Affine& a) {
+  const int64_t stride = lane_stride(a);
+  llvm::Value* sum = outer_affine(a);
+  if (stride == 0) return sum;
+  return ir_.CreateAdd(
+      sum, ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(stride)));
+}
+
+void Emitter::constant(size_t at) {
+  const codegen::Instr& i = kernel_.code[at];
+  const ir::Number n = ir::rounded_to(i.dtype, i.number);
+  llvm::Type* type = register_type(context_, i.dtype);
+  llvm::Value* v = ir::is_floating(i.dtype)
+                       ? static_cast<llvm::Value*>(llvm::ConstantFP::get(type, n.to_double()))
+                       : llvm::ConstantInt::getSigned(type, n.to_int());
+  set(at, {v}, true);
+}
+
+void Emitter::index(size_t at) {
+  const Affine& a = kernel_.code[at].affine;
+  const int64_t stride = lane_stride(a);
+  llvm::Value* first = affine(a);
+  if (stride == 0) return set(at, {first}, true);
+  Parts parts;
+  for (unsigned p = 0; p < scope_.parts; ++p) {
+    llvm::Value* start = ir_.CreateAdd(first, i64(int64_t{p} * scope_.lanes * stride));
+    parts.push_back(
+        ir_.CreateAdd(spread(start), lane_numbers(ir_.getInt64Ty(), scope_.lanes, stride)));
+  }
+  set(at, std::move(parts), false);
+}
+
+void Emitter::compute(size_t at) {
+  const codegen::Instr& i = kernel_.code[at];
+  const auto count = i.args.size();
+  const auto type = [&](size_t a) { return kernel_.code[static_cast<size_t>(i.args[a])].dtype; };
+  const DType from = type(i.op == ir::Op::where ? 1 : 0);
+  const bool checked = codegen::divides(i.op) && !ir::is_floating(i.dtype);
+  if (checked)
+    fail_if_any(values_[static_cast<size_t>(i.args[1])], at, 0,
+                [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
+  bool uniform = true;
+  for (int a : i.args) uniform &= values_[static_cast<size_t>(a)].uniform;
+  Parts results;
+  for (unsigned p = 0; p < (uniform ? 1 : scope_.parts); ++p) {
+    llvm::Value* args[3] = {};
+    for (size_t a = 0; a < count; ++a)
+      args[a] = uniform ? values_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
+    if (checked && !uniform && scope_.mask(p))  // a lane past the end must not trap either
+      args[1] = ir_.CreateSelect(scope_.mask(p), args[1],
+                                 llvm::ConstantInt::get(args[1]->getType(), 1));
+    results.push_back(emit_op(i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2]}));
+  }
+  set(at, std::move(results), uniform);
+}
+
+}  // namespace tandem::jit
