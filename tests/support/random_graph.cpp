@@ -48,44 +48,68 @@ struct Unary {
 };
 
 constexpr Unary kUnary[] = {
-    {Op::neg, Domain::Any, 0},       {Op::abs, Domain::Any, 0},
-    {Op::sign, Domain::Any, 1},      {Op::floor, Domain::Any, kMaxMagnitude},
-    {Op::ceil, Domain::Any, kMaxMagnitude}, {Op::round, Domain::Any, kMaxMagnitude},
-    {Op::trunc, Domain::Any, 0},     {Op::exp, Domain::Unit, 3},
-    {Op::exp2, Domain::Unit, 2},     {Op::expm1, Domain::Unit, 2},
-    {Op::log, Domain::Positive, 4},  {Op::log2, Domain::Positive, 6},
-    {Op::log10, Domain::Positive, 2}, {Op::log1p, Domain::Positive, 4},
-    {Op::sqrt, Domain::Positive, 6}, {Op::rsqrt, Domain::Positive, 2},
-    {Op::reciprocal, Domain::Positive, 3}, {Op::sin, Domain::Any, 1},
-    {Op::cos, Domain::Any, 1},       {Op::tan, Domain::Unit, 2},
-    {Op::asin, Domain::Unit, 2},     {Op::acos, Domain::Unit, 3},
-    {Op::atan, Domain::Any, 2},      {Op::sinh, Domain::Unit, 2},
-    {Op::cosh, Domain::Unit, 2},     {Op::tanh, Domain::Any, 1},
-    {Op::asinh, Domain::Any, 5},     {Op::acosh, Domain::AboveOne, 5},
-    {Op::atanh, Domain::Unit, 2},    {Op::erf, Domain::Any, 1},
-    {Op::erfc, Domain::Unit, 2},     {Op::sigmoid, Domain::Any, 1},
-    {Op::clone, Domain::Any, 0},     {Op::relu, Domain::Any, 0},
-    {Op::relu6, Domain::Any, 6},     {Op::selu, Domain::Any, 2 * kMaxMagnitude},
-    {Op::silu, Domain::Any, 0},      {Op::mish, Domain::Any, 0},
-    {Op::softsign, Domain::Any, 1},  {Op::hardsigmoid, Domain::Any, 1},
-    {Op::hardswish, Domain::Any, 0}, {Op::log_sigmoid, Domain::Any, kMaxMagnitude + 1},
-    {Op::square, Domain::Unit, 1},   {Op::frac, Domain::Any, 1},
+    {Op::neg, Domain::Any, 0},
+    {Op::abs, Domain::Any, 0},
+    {Op::sign, Domain::Any, 1},
+    {Op::floor, Domain::Any, kMaxMagnitude},
+    {Op::ceil, Domain::Any, kMaxMagnitude},
+    {Op::round, Domain::Any, kMaxMagnitude},
+    {Op::trunc, Domain::Any, 0},
+    {Op::exp, Domain::Unit, 3},
+    {Op::exp2, Domain::Unit, 2},
+    {Op::expm1, Domain::Unit, 2},
+    {Op::log, Domain::Positive, 4},
+    {Op::log2, Domain::Positive, 6},
+    {Op::log10, Domain::Positive, 2},
+    {Op::log1p, Domain::Positive, 4},
+    {Op::sqrt, Domain::Positive, 6},
+    {Op::rsqrt, Domain::Positive, 2},
+    {Op::reciprocal, Domain::Positive, 3},
+    {Op::sin, Domain::Any, 1},
+    {Op::cos, Domain::Any, 1},
+    {Op::tan, Domain::Unit, 2},
+    {Op::asin, Domain::Unit, 2},
+    {Op::acos, Domain::Unit, 3},
+    {Op::atan, Domain::Any, 2},
+    {Op::sinh, Domain::Unit, 2},
+    {Op::cosh, Domain::Unit, 2},
+    {Op::tanh, Domain::Any, 1},
+    {Op::asinh, Domain::Any, 5},
+    {Op::acosh, Domain::AboveOne, 5},
+    {Op::atanh, Domain::Unit, 2},
+    {Op::erf, Domain::Any, 1},
+    {Op::erfc, Domain::Unit, 2},
+    {Op::sigmoid, Domain::Any, 1},
+    {Op::clone, Domain::Any, 0},
+    {Op::relu, Domain::Any, 0},
+    {Op::relu6, Domain::Any, 6},
+    {Op::selu, Domain::Any, 2 * kMaxMagnitude},
+    {Op::silu, Domain::Any, 0},
+    {Op::mish, Domain::Any, 0},
+    {Op::softsign, Domain::Any, 1},
+    {Op::hardsigmoid, Domain::Any, 1},
+    {Op::hardswish, Domain::Any, 0},
+    {Op::log_sigmoid, Domain::Any, kMaxMagnitude + 1},
+    {Op::square, Domain::Unit, 1},
+    {Op::frac, Domain::Any, 1},
 };
 
-constexpr Op kBinary[] = {Op::add,  Op::sub,     Op::mul,     Op::div,   Op::maximum,
-                          Op::minimum, Op::atan2, Op::hypot,   Op::copysign, Op::logaddexp,
-                          Op::pow,  Op::clamp_min, Op::clamp_max};
+constexpr Op kBinary[] = {Op::add,     Op::sub,       Op::mul,      Op::div,      Op::maximum,
+                          Op::minimum, Op::atan2,     Op::hypot,    Op::copysign, Op::logaddexp,
+                          Op::pow,     Op::clamp_min, Op::clamp_max};
 constexpr Op kCompare[] = {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge};
-constexpr Op kIntegers[] = {Op::add,         Op::sub,        Op::mul,        Op::bitwise_and,
-                            Op::bitwise_or,  Op::bitwise_xor, Op::maximum,   Op::minimum,
+constexpr Op kIntegers[] = {Op::add,         Op::sub,         Op::mul,     Op::bitwise_and,
+                            Op::bitwise_or,  Op::bitwise_xor, Op::maximum, Op::minimum,
                             Op::shift_right, Op::shift_left};
 constexpr Op kLogic[] = {Op::logical_and, Op::logical_or, Op::logical_xor};
 
 class Generator {
  public:
   Generator(uint64_t seed, bool widened)
-      : random_(seed), program_{ir::Graph(fmt::format("random{}", seed), ir::Level::Traced), {}, true},
-        sink_(program_.graph), b_(sink_) {
+      : random_(seed),
+        program_{ir::Graph(fmt::format("random{}", seed), ir::Level::Traced), {}, true},
+        sink_(program_.graph),
+        b_(sink_) {
     program_.single = below(4) != 0;
     float_ = program_.single && !widened ? DType::F32 : DType::F64;
     for (Dim& size : sizes_) size = pick({1, 2, 3, 4, 5, 7, 8, 17});
@@ -248,11 +272,25 @@ class Generator {
   void step() {
     using Step = void (Generator::*)();
     static constexpr Step kSteps[] = {
-        &Generator::unary,     &Generator::unary,  &Generator::unary,    &Generator::binary,
-        &Generator::binary,    &Generator::binary, &Generator::ternary,  &Generator::compare,
-        &Generator::integers,  &Generator::logic,  &Generator::view,     &Generator::view,
-        &Generator::view,      &Generator::shape,  &Generator::index,    &Generator::reduction,
-        &Generator::write,     &Generator::write,  &Generator::write_through_view,
+        &Generator::unary,
+        &Generator::unary,
+        &Generator::unary,
+        &Generator::binary,
+        &Generator::binary,
+        &Generator::binary,
+        &Generator::ternary,
+        &Generator::compare,
+        &Generator::integers,
+        &Generator::logic,
+        &Generator::view,
+        &Generator::view,
+        &Generator::view,
+        &Generator::shape,
+        &Generator::index,
+        &Generator::reduction,
+        &Generator::write,
+        &Generator::write,
+        &Generator::write_through_view,
     };
     (this->*pick(kSteps))();
   }
@@ -300,10 +338,18 @@ class Generator {
   void ternary() {
     const Value v = within(any_float(), 5), other = within(partner(v), 5), mask = mask_like(v);
     switch (below(5)) {
-      case 0: fresh(b_.where(mask.id, v.id, other.id), 5, {v, other}); break;
-      case 1: fresh(b_.masked_fill(v.id, mask.id, 0.5), 5, {v}); break;
-      case 2: fresh(b_.clamp(v.id, -1.5, 1.25), 5, {v}); break;
-      case 3: fresh(b_.pointwise(Op::lerp, {v.id, other.id, other.id}), 60, {v, other}); break;
+      case 0:
+        fresh(b_.where(mask.id, v.id, other.id), 5, {v, other});
+        break;
+      case 1:
+        fresh(b_.masked_fill(v.id, mask.id, 0.5), 5, {v});
+        break;
+      case 2:
+        fresh(b_.clamp(v.id, -1.5, 1.25), 5, {v});
+        break;
+      case 3:
+        fresh(b_.pointwise(Op::lerp, {v.id, other.id, other.id}), 60, {v, other});
+        break;
       default:
         fresh(b_.pointwise(Op::addcmul, {v.id, other.id, other.id}, {ir::Number(0.5)}), 20,
               {v, other});
@@ -317,9 +363,8 @@ class Generator {
   }
 
   std::optional<Value> any_integer() {
-    return find([&](const Value& v) {
-      return type(v).dtype == DType::I64 || type(v).dtype == DType::I32;
-    });
+    return find(
+        [&](const Value& v) { return type(v).dtype == DType::I64 || type(v).dtype == DType::I32; });
   }
   void integers() {
     const auto v = any_integer();
@@ -352,7 +397,8 @@ class Generator {
     const Shape& sizes = type(v).sizes;
     const int rank = sizes.rank(), dim = rank ? below(rank) : 0;
     const int choice = below(9);
-    if (rank == 0 || choice == 0) return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true, true);
+    if (rank == 0 || choice == 0)
+      return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true, true);
     const Dim size = sizes[dim];
     if (choice == 1 && rank > 1) return add_view(v, b_.transpose(v.id, 0, rank - 1), true, false);
     if (choice == 2 && rank > 1 && rank < 5)
@@ -395,7 +441,9 @@ class Generator {
         if (equal && type(v).rank() < 3)
           fresh(b_.stack(pair, dim), std::max(bound(v), bound(other)), {v, other});
         break;
-      case 2: fresh(b_.flip(v.id, front), bound(v), {v}); break;
+      case 2:
+        fresh(b_.flip(v.id, front), bound(v), {v});
+        break;
       default: {
         Dims padding(static_cast<size_t>(2 * type(v).rank()), Dim(0));
         padding[static_cast<size_t>(below(static_cast<int>(padding.size())))] = 1 + below(2);
@@ -421,21 +469,41 @@ class Generator {
     if (size == 0 || is_empty(v)) return;
     program_.features.reduction = true;
     const Dim list[] = {Dim(dim)};
-    const std::span<const Dim> dims = below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
+    const std::span<const Dim> dims =
+        below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
     const double count = dims.empty() ? ir::numel(type(v).sizes) : size;
     const bool keep = below(2);
     switch (below(11)) {
       case 0:
-      case 1: fresh(b_.sum(v.id, dims, keep), 5 * count, {v}); break;
-      case 2: fresh(b_.mean(v.id, dims, keep), 5, {v}); break;
-      case 3: fresh(b_.reduce(Op::amax, v.id, dims, keep), 5, {v}); break;
-      case 4: fresh(b_.reduce(Op::amin, v.id, dims, keep), 5, {v}); break;
-      case 5: fresh(b_.var(v.id, dims, 0, keep), 25, {v}); break;
-      case 6: fresh(b_.logsumexp(v.id, dims, keep), 12, {v}); break;
-      case 7: fresh(b_.softmax(v.id, dim), 1, {v}); break;
-      case 8: fresh(b_.log_softmax(v.id, dim), 20, {v}); break;
-      case 9: fresh(b_.layer_norm(v.id, {}, {}, 1, 0.1), 10, {v}); break;
-      default: fresh(b_.reduce(Op::any, mask_like(v).id, dims, keep), 1, false);
+      case 1:
+        fresh(b_.sum(v.id, dims, keep), 5 * count, {v});
+        break;
+      case 2:
+        fresh(b_.mean(v.id, dims, keep), 5, {v});
+        break;
+      case 3:
+        fresh(b_.reduce(Op::amax, v.id, dims, keep), 5, {v});
+        break;
+      case 4:
+        fresh(b_.reduce(Op::amin, v.id, dims, keep), 5, {v});
+        break;
+      case 5:
+        fresh(b_.var(v.id, dims, 0, keep), 25, {v});
+        break;
+      case 6:
+        fresh(b_.logsumexp(v.id, dims, keep), 12, {v});
+        break;
+      case 7:
+        fresh(b_.softmax(v.id, dim), 1, {v});
+        break;
+      case 8:
+        fresh(b_.log_softmax(v.id, dim), 20, {v});
+        break;
+      case 9:
+        fresh(b_.layer_norm(v.id, {}, {}, 1, 0.1), 10, {v});
+        break;
+      default:
+        fresh(b_.reduce(Op::any, mask_like(v).id, dims, keep), 1, false);
     }
   }
 
@@ -524,7 +592,8 @@ std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_
   std::mt19937_64 random(seed + 0x5eed);
   std::map<std::string, ir::Buffer> tensors;
   for (const ir::Input& input : graph.inputs())
-    if (!input.alias_of) tensors.emplace(input.name, random_buffer(graph.type(input.value), random));
+    if (!input.alias_of)
+      tensors.emplace(input.name, random_buffer(graph.type(input.value), random));
   for (const ir::Output& output : graph.outputs())
     if (output.requires_grad)
       tensors.emplace("tangent:" + output.name, random_buffer(graph.type(output.value), random));
