@@ -190,10 +190,10 @@ class Generator {
     const Value v = any_float();
     const Dim rows = any_size();
     Value grown = type(v).rank() > high ? with_shape(v, {ir::numel(type(v).sizes)}) : v;
-    while (type(grown).rank() < low) grown = fresh(b_.stack(Dims2(grown, rows), 0), bound(v), {v});
+    while (type(grown).rank() < low) grown = fresh(b_.stack(copies(grown, rows), 0), bound(v), {v});
     return grown;
   }
-  std::vector<ValueId> Dims2(const Value& v, Dim n) {
+  std::vector<ValueId> copies(const Value& v, Dim n) {
     return std::vector<ValueId>(static_cast<size_t>(std::min<int64_t>(int64_t{n}, 3)), v.id);
   }
   Value with_shape(const Value& v, const Shape& sizes) {
@@ -471,12 +471,12 @@ class Generator {
     const Dim list[] = {Dim(dim)};
     const std::span<const Dim> dims =
         below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
-    const double count = dims.empty() ? ir::numel(type(v).sizes) : size;
+    const int64_t count = dims.empty() ? int64_t{ir::numel(type(v).sizes)} : size;
     const bool keep = below(2);
     switch (below(11)) {
       case 0:
       case 1:
-        fresh(b_.sum(v.id, dims, keep), 5 * count, {v});
+        fresh(b_.sum(v.id, dims, keep), 5.0 * static_cast<double>(count), {v});
         break;
       case 2:
         fresh(b_.mean(v.id, dims, keep), 5, {v});
