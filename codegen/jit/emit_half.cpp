@@ -1,5 +1,9 @@
 // bf16 and f16 against f32: exact widening, narrowing by round to nearest even. f16 uses the
 // conversion instructions where the CPU has them, and integer formulas otherwise.
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <numeric>
+
 #include "codegen/jit/emit_compute.h"
 
 namespace tandem::jit {
@@ -46,18 +50,52 @@ bool has_f16(const Target& target) { return target.has("f16c") || target.has("av
 Value* f16_bits_of(Bits b, Value* x) {
   Value* bits = b.of(x);
   Value* magnitude = b.mask(bits, 0x7fffffff);
-  Value* normal = b.ir.CreateLShr(
-      b.rounded(b.ir.CreateSub(magnitude, b.number(0x38000000)), 13), 13);
+  Value* normal =
+      b.ir.CreateLShr(b.rounded(b.ir.CreateSub(magnitude, b.number(0x38000000)), 13), 13);
   // adding 0.5 leaves a subnormal f16 in the low bits, rounded
   Value* sum = b.ir.CreateFAdd(b.real(magnitude), llvm::ConstantFP::get(b.floats, 0.5));
   Value* small = b.ir.CreateSub(b.of(sum), b.number(0x3f000000));
   Value* nan = b.ir.CreateICmpUGT(magnitude, b.number(0x7f800000));
   Value* special = b.ir.CreateSelect(nan, b.number(0x7e00), b.number(0x7c00));
-  Value* result = b.ir.CreateSelect(b.ir.CreateICmpULT(magnitude, b.number(0x38800000)), small,
-                                    normal);
+  Value* result =
+      b.ir.CreateSelect(b.ir.CreateICmpULT(magnitude, b.number(0x38800000)), small, normal);
   result = b.ir.CreateSelect(b.ir.CreateICmpUGE(magnitude, b.number(0x47800000)), special, result);
   result = b.ir.CreateOr(result, b.mask(b.ir.CreateLShr(bits, 16), 0x8000));
   return b.ir.CreateTrunc(result, b.shorts);
+}
+
+/// The first `count` lanes of a vector, or more than it has; a scalar is a vector of one.
+Value* lanes_of(llvm::IRBuilder<>& ir, Value* x, unsigned count) {
+  if (!x->getType()->isVectorTy())
+    x = ir.CreateInsertElement(
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)), x, uint64_t{0});
+  const unsigned have =
+      llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  if (have == count) return x;
+  std::vector<int> lanes(count, -1);
+  std::iota(lanes.begin(), lanes.begin() + std::min(have, count), 0);
+  return ir.CreateShuffleVector(x, lanes);
+}
+
+/// By the conversion instruction. (As an fptrunc, LLVM would move operations before it into half
+/// arithmetic, which this CPU does not have.)
+Value* f16_bits_by_instruction(Bits b, Value* x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  const unsigned lanes = vector ? vector->getNumElements() : 1;
+  const unsigned width = lanes <= 4 ? 4 : lanes <= 8 ? 8 : 16;
+  Value* nearest = b.ir.getInt32(0);
+  Value* full = lanes_of(b.ir, x, width);
+  Value* bits = nullptr;
+  if (width == 16) {
+    Value* none = llvm::Constant::getNullValue(llvm::FixedVectorType::get(b.ir.getInt16Ty(), 16));
+    bits = b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+                                {full, nearest, none, b.ir.getInt16(0xffff)});
+  } else {
+    const auto id = width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128
+                               : llvm::Intrinsic::x86_vcvtps2ph_256;
+    bits = b.ir.CreateIntrinsic(id, {}, {full, nearest});
+  }
+  return vector ? lanes_of(b.ir, bits, lanes) : b.ir.CreateExtractElement(bits, uint64_t{0});
 }
 
 Value* from_f16_bits(Bits b, Value* stored) {
@@ -76,9 +114,7 @@ Value* from_f16_bits(Bits b, Value* stored) {
 Value* half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* x) {
   Bits b(ir, x);
   if (dtype == DType::BF16) return ir.CreateTrunc(ir.CreateLShr(b.of(x), 16), b.shorts);
-  if (!has_f16(target)) return f16_bits_of(b, x);
-  Value* half = ir.CreateFPTrunc(x, with_element(x->getType(), ir.getHalfTy()));
-  return ir.CreateBitCast(half, b.shorts);
+  return has_f16(target) ? f16_bits_by_instruction(b, x) : f16_bits_of(b, x);
 }
 
 Value* from_half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* bits) {

@@ -28,10 +28,10 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const Instr& i) {
   static constexpr ir::Op kShort[] = {
-      ir::Op::add, ir::Op::sub,     ir::Op::mul,     ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg, ir::Op::minimum, ir::Op::abs,     ir::Op::where, ir::Op::convert,
-      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,      ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,  ir::Op::clone,   ir::Op::div,     ir::Op::sqrt,  ir::Op::logical_and};
+      ir::Op::add, ir::Op::sub,     ir::Op::mul, ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg, ir::Op::minimum, ir::Op::abs, ir::Op::where, ir::Op::convert,
+      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,  ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,  ir::Op::clone,   ir::Op::div, ir::Op::sqrt,  ir::Op::logical_and};
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute &&
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
@@ -198,8 +198,8 @@ void Emitter::set_masks(llvm::Value* count) {
       scope_.masks.push_back(nullptr);
       continue;
     }
-    llvm::Value* left = ir_.CreateTrunc(
-        ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
+    llvm::Value* left =
+        ir_.CreateTrunc(ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
     scope_.masks.push_back(
         ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes), spread(left)));
   }
@@ -238,8 +238,8 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
     cost += is_long(kernel_.code[i]) ? 8 : 1;
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
-  const auto most = static_cast<unsigned>(
-      std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  const auto most =
+      static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
   if (inner > 0) return std::min(most, std::bit_floor(std::max(1u, 12 / inner)));
   return std::min(most, cost <= 12 ? 4u : 2u);
 }

@@ -46,7 +46,8 @@ struct Philox {
 }  // namespace
 
 // Each lane computes the counter that its word lies in and picks the word.
-llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base, llvm::Value* word) {
+llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
+                                   llvm::Value* word) {
   const bool wide = i.dtype == DType::I64;
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(word->getType());
   const unsigned lanes = vector ? vector->getNumElements() : 1;
@@ -55,8 +56,7 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
   llvm::Value* counter = ir_.CreateAdd(philox.splat(first), ir_.CreateAShr(word, wide ? 1 : 2));
   const Words w = philox.words(key, counter);
   const auto bit = [&](uint64_t b) {
-    return ir_.CreateIsNotNull(
-        ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
+    return ir_.CreateIsNotNull(ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
   };
   const auto joined = [&](int at) {
     llvm::Value* upper = ir_.CreateShl(ir_.CreateZExt(w.word[at + 1], word->getType()), 32);

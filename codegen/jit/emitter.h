@@ -97,6 +97,7 @@ class Emitter {
   // --- emit_memory.cpp
   Address address(size_t at);
   void check_indices(size_t at);
+  bool stays_the_same(const codegen::Access& access) const;
   void load(size_t at);
   void store(size_t at);
   llvm::Value* load_part(const Address& a, unsigned part);
@@ -130,8 +131,7 @@ class Emitter {
   void end_accumulators(int loop);
   Slots slots_of(int loop);
   void accumulate(size_t at);
-  void accumulate_lanes(const codegen::Accumulator& acc, Running& r, unsigned part,
-                        llvm::Value* x);
+  void accumulate_lanes(const codegen::Accumulator& acc, Running& r, unsigned part, llvm::Value* x);
   void take(const codegen::Accumulator& acc, Running& r, size_t slot, llvm::Value* x,
             llvm::Value* position, llvm::Value* mask);
   void halve(const codegen::Accumulator& acc, Running& r);
