@@ -68,8 +68,7 @@ std::vector<Found> compile_module(std::span<const Kernel* const> kernels, const 
     names.push_back("kernel." + std::to_string(names.size()));
     emit_kernel(module, *kernel, target, names.back());
   }
-  const auto code =
-      std::make_shared<const Code>(Code::load(compile_object(module, target), names));
+  const auto code = std::make_shared<const Code>(Code::load(compile_object(module, target), names));
   std::vector<Found> found;
   for (size_t i = 0; i < kernels.size(); ++i)
     found.push_back({code, reinterpret_cast<KernelFunction>(code->entry(i))});

@@ -40,8 +40,7 @@ void Emitter::blocked_loop(size_t at, llvm::Value* count) {
     llvm::Value* first = ir_.CreateMul(b, i64(block));
     llvm::Value* left = ir_.CreateSub(count, first);
     begin_accumulators(id);
-    vector_range(at, first,
-                 ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(block)));
+    vector_range(at, first, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(block)));
     end_accumulators(id);
     const Slots slots = slots_of(id);
     for (size_t s = 0; s < slots.size(); ++s)
@@ -50,8 +49,8 @@ void Emitter::blocked_loop(size_t at, llvm::Value* count) {
   combine_partials(id, partials, blocks, most);
 }
 
-void Emitter::combine_partials(int loop, const std::vector<Partials>& partials,
-                               llvm::Value* count, int64_t most) {
+void Emitter::combine_partials(int loop, const std::vector<Partials>& partials, llvm::Value* count,
+                               int64_t most) {
   const Slots slots = slots_of(loop);
   const auto move = [&](llvm::Value* from, llvm::Value* to) {
     for (const Partials& p : partials)
@@ -60,9 +59,8 @@ void Emitter::combine_partials(int loop, const std::vector<Partials>& partials,
   };
   const auto load = [&](llvm::Value* from) {
     for (size_t s = 0; s < slots.size(); ++s)
-      *slots[s] =
-          ir_.CreateLoad(partials[s].type,
-                         ir_.CreateGEP(partials[s].type, partials[s].array, from));
+      *slots[s] = ir_.CreateLoad(partials[s].type,
+                                 ir_.CreateGEP(partials[s].type, partials[s].array, from));
   };
   for (; most > 1; most = (most + 1) / 2) {
     llvm::Value* half = ir_.CreateLShr(count, 1);

@@ -101,13 +101,13 @@ Value* convert_int(const Compute& k, llvm::Type* type) {
 
 }  // namespace
 
-#define EMIT(op)    \
-  template <>       \
+#define EMIT(op) \
+  template <>    \
   Value* emit_one<Op::op>(const Compute& k)
 #define MATH(op) \
   EMIT(op) { return math(k, MathFn::op); }
-#define COMPARE(op, F, S, U)                                                                    \
-  EMIT(op) {                                                                                    \
+#define COMPARE(op, F, S, U)                                                                      \
+  EMIT(op) {                                                                                      \
     return compare(k, llvm::CmpInst::FCMP_##F, llvm::CmpInst::ICMP_##S, llvm::CmpInst::ICMP_##U); \
   }
 

@@ -37,8 +37,7 @@ void Emitter::count_loop(llvm::Value* count, int64_t step, const Slots& slots,
   when(ir_.CreateICmpSGT(count, i64(0)), slots, run);
 }
 
-void Emitter::when(llvm::Value* condition, const Slots& slots,
-                   const std::function<void()>& body) {
+void Emitter::when(llvm::Value* condition, const Slots& slots, const std::function<void()>& body) {
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
     if (known->isOne()) body();
     return;
@@ -69,9 +68,9 @@ void Emitter::fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, 
   ir_.SetInsertPoint(failed);
   llvm::Value* fields[] = {i64(static_cast<int64_t>(instruction)), value, i64(extent)};
   for (uint64_t f = 0; f < 3; ++f)
-    ir_.CreateAlignedStore(
-        fields[f], ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(4), f),
-        llvm::Align(8));
+    ir_.CreateAlignedStore(fields[f],
+                           ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(4), f),
+                           llvm::Align(8));
   ir_.CreateRet(i64(1));
   ir_.SetInsertPoint(good);
 }

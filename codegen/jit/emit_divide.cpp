@@ -22,9 +22,7 @@ Value* integer(const Value* like, int64_t v) {
   return llvm::ConstantInt::getSigned(const_cast<Value*>(like)->getType(), v);
 }
 bool floats(const Compute& k) { return ir::is_floating(k.from); }
-Compute with(const Compute& k, Value* a, Value* b) {
-  return {k.ir, k.target, k.from, k.to, a, b};
-}
+Compute with(const Compute& k, Value* a, Value* b) { return {k.ir, k.target, k.from, k.to, a, b}; }
 
 /// while any lane of `again`(x): x = step(x). Splits the block.
 template <class Again, class Step>
@@ -113,13 +111,13 @@ Value* fmod_of_doubles(const Compute& k, Value* a, Value* b) {
   const auto unfinished = [&](Value* left) {
     return ir.CreateAnd(valid, ir.CreateFCmpOGE(left, divisor));
   };
-  Value* r = repeat(ir, ir.CreateSelect(valid, magnitude, number(a, 0)), unfinished,
-                    [&](Value* left) {
-                      Value* next = k.from != DType::F64 ? reduced(d, left, divisor, 27, false)
-                                    : fma                ? reduced(d, left, divisor, 50, true)
-                                                         : reduced_by_bit(d, left, divisor);
-                      return ir.CreateSelect(unfinished(left), next, left);
-                    });
+  Value* r =
+      repeat(ir, ir.CreateSelect(valid, magnitude, number(a, 0)), unfinished, [&](Value* left) {
+        Value* next = k.from != DType::F64 ? reduced(d, left, divisor, 27, false)
+                      : fma                ? reduced(d, left, divisor, 50, true)
+                                           : reduced_by_bit(d, left, divisor);
+        return ir.CreateSelect(unfinished(left), next, left);
+      });
   Value* nan = number(a, std::numeric_limits<double>::quiet_NaN());
   return ir.CreateSelect(valid, ir.CreateBinaryIntrinsic(Intrinsic::copysign, r, a), nan);
 }
@@ -184,10 +182,11 @@ Value* integer_power(const Compute& k) {
     state = ir.CreateInsertValue(state, base, 1);
     return ir.CreateInsertValue(state, exponent, 2);
   };
-  Value* negative = is_signed(k) ? ir.CreateICmpSLT(k.b, zero)
-                                 : llvm::ConstantInt::getFalse(zero->getType()->isVectorTy()
-                                       ? with_element(type, ir.getInt1Ty())
-                                       : ir.getInt1Ty());
+  Value* negative = is_signed(k)
+                        ? ir.CreateICmpSLT(k.b, zero)
+                        : llvm::ConstantInt::getFalse(zero->getType()->isVectorTy()
+                                                          ? with_element(type, ir.getInt1Ty())
+                                                          : ir.getInt1Ty());
   Value* exponent = ir.CreateSelect(negative, zero, k.b);
   Value* end = repeat(
       ir, pack(integer(k.a, 1), k.a, exponent),
@@ -270,8 +269,7 @@ Value* emit_one<Op::fma>(const Compute& k) {
     return k.ir.CreateIntrinsic(k.a->getType(), Intrinsic::fma, {k.a, k.b, k.c});
   if (k.from != DType::F64) return fma_by_odd_rounding(k);
   Lanes at{k.ir, false, false};
-  return fma(Real{&at, k.a, Kind::F64}, Real{&at, k.b, Kind::F64}, Real{&at, k.c, Kind::F64})
-      .value;
+  return fma(Real{&at, k.a, Kind::F64}, Real{&at, k.b, Kind::F64}, Real{&at, k.c, Kind::F64}).value;
 }
 
 }  // namespace tandem::jit

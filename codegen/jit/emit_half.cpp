@@ -50,15 +50,15 @@ bool has_f16(const Target& target) { return target.has("f16c") || target.has("av
 Value* f16_bits_of(Bits b, Value* x) {
   Value* bits = b.of(x);
   Value* magnitude = b.mask(bits, 0x7fffffff);
-  Value* normal = b.ir.CreateLShr(
-      b.rounded(b.ir.CreateSub(magnitude, b.number(0x38000000)), 13), 13);
+  Value* normal =
+      b.ir.CreateLShr(b.rounded(b.ir.CreateSub(magnitude, b.number(0x38000000)), 13), 13);
   // adding 0.5 leaves a subnormal f16 in the low bits, rounded
   Value* sum = b.ir.CreateFAdd(b.real(magnitude), llvm::ConstantFP::get(b.floats, 0.5));
   Value* small = b.ir.CreateSub(b.of(sum), b.number(0x3f000000));
   Value* nan = b.ir.CreateICmpUGT(magnitude, b.number(0x7f800000));
   Value* special = b.ir.CreateSelect(nan, b.number(0x7e00), b.number(0x7c00));
-  Value* result = b.ir.CreateSelect(b.ir.CreateICmpULT(magnitude, b.number(0x38800000)), small,
-                                    normal);
+  Value* result =
+      b.ir.CreateSelect(b.ir.CreateICmpULT(magnitude, b.number(0x38800000)), small, normal);
   result = b.ir.CreateSelect(b.ir.CreateICmpUGE(magnitude, b.number(0x47800000)), special, result);
   result = b.ir.CreateOr(result, b.mask(b.ir.CreateLShr(bits, 16), 0x8000));
   return b.ir.CreateTrunc(result, b.shorts);
@@ -67,10 +67,9 @@ Value* f16_bits_of(Bits b, Value* x) {
 /// The first `count` lanes of a vector, or more than it has; a scalar is a vector of one.
 Value* lanes_of(llvm::IRBuilder<>& ir, Value* x, unsigned count) {
   if (!x->getType()->isVectorTy())
-    x = ir.CreateInsertElement(
-        llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)), x, uint64_t{0});
-  const unsigned have =
-      llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+    x = ir.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)),
+                               x, uint64_t{0});
+  const unsigned have = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
   if (have == count) return x;
   std::vector<int> lanes(count, -1);
   std::iota(lanes.begin(), lanes.begin() + std::min(have, count), 0);
@@ -91,8 +90,8 @@ Value* f16_bits_by_instruction(Bits b, Value* x) {
     bits = b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
                                 {full, nearest, none, b.ir.getInt16(0xffff)});
   } else {
-    const auto id = width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128
-                               : llvm::Intrinsic::x86_vcvtps2ph_256;
+    const auto id =
+        width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128 : llvm::Intrinsic::x86_vcvtps2ph_256;
     bits = b.ir.CreateIntrinsic(id, {}, {full, nearest});
   }
   return vector ? lanes_of(b.ir, bits, lanes) : b.ir.CreateExtractElement(bits, uint64_t{0});

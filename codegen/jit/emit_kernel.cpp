@@ -28,10 +28,10 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const Instr& i) {
   static constexpr ir::Op kShort[] = {
-      ir::Op::add, ir::Op::sub,     ir::Op::mul,     ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg, ir::Op::minimum, ir::Op::abs,     ir::Op::where, ir::Op::convert,
-      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,      ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,  ir::Op::clone,   ir::Op::div,     ir::Op::sqrt,  ir::Op::logical_and};
+      ir::Op::add, ir::Op::sub,     ir::Op::mul, ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg, ir::Op::minimum, ir::Op::abs, ir::Op::where, ir::Op::convert,
+      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,  ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,  ir::Op::clone,   ir::Op::div, ir::Op::sqrt,  ir::Op::logical_and};
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute &&
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
@@ -215,8 +215,8 @@ void Emitter::set_masks(llvm::Value* count) {
       scope_.masks.push_back(nullptr);
       continue;
     }
-    llvm::Value* left = ir_.CreateTrunc(
-        ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
+    llvm::Value* left =
+        ir_.CreateTrunc(ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
     scope_.masks.push_back(
         ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes), spread(left)));
   }
@@ -256,8 +256,7 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
     random += kernel_.code[i].kind == InstrKind::RandomBits;
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
-  auto parts =
-      static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
   if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
   if (random > 0) return parts;  // one counter gives the words of up to four parts
   if (cost > 12) parts = std::min(parts, 2u);

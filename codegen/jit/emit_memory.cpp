@@ -21,7 +21,8 @@ llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype) {
 void Emitter::check_indices(size_t at) {
   for (const Access::Indirect& x : kernel_.code[at].access.indirect)
     fail_if_any(values_[static_cast<size_t>(x.value)], at, x.extent, [&](llvm::Value* v) {
-      llvm::Constant* extent = llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(x.extent));
+      llvm::Constant* extent =
+          llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(x.extent));
       return ir_.CreateICmpUGE(v, extent);
     });
 }
@@ -30,8 +31,11 @@ Emitter::Address Emitter::address(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
   const Access& access = i.access;
   const auto buffer = static_cast<size_t>(access.buffer);
-  Address a{access.is_local ? locals_[buffer] : params_[buffer], memory_type(context_, i.dtype),
-            static_cast<unsigned>(ir::size_of(i.dtype)), lane_stride(access.index), {}};
+  Address a{access.is_local ? locals_[buffer] : params_[buffer],
+            memory_type(context_, i.dtype),
+            static_cast<unsigned>(ir::size_of(i.dtype)),
+            lane_stride(access.index),
+            {}};
   a.base = ir_.CreateGEP(a.element, a.base, outer_affine(access.index));
   for (const Access::Indirect& x : access.indirect) {
     const Value& v = values_[static_cast<size_t>(x.value)];
@@ -48,9 +52,9 @@ Emitter::Address Emitter::address(size_t at) {
     }
   }
   if (a.lane_stride != 0)
-    a.base = ir_.CreateGEP(
-        a.element, a.base,
-        ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(a.lane_stride)));
+    a.base =
+        ir_.CreateGEP(a.element, a.base,
+                      ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(a.lane_stride)));
   return a;
 }
 
@@ -78,8 +82,8 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
                                 llvm::Constant::getNullValue(type));
   if (run && a.lane_stride == 1) return ir_.CreateAlignedLoad(type, part_base(a, part), align);
   if (run && a.lane_stride == -1 && !mask) {
-    llvm::Value* last = ir_.CreateGEP(a.element, part_base(a, part),
-                                      i64(1 - static_cast<int64_t>(scope_.lanes)));
+    llvm::Value* last =
+        ir_.CreateGEP(a.element, part_base(a, part), i64(1 - static_cast<int64_t>(scope_.lanes)));
     return ir_.CreateVectorReverse(ir_.CreateAlignedLoad(type, last, align));
   }
   return ir_.CreateMaskedGather(type, lane_pointers(a, part), align, mask,
@@ -90,8 +94,8 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
 // of a main loop reads is not written there, so LLVM may move the load out of the loop.
 bool Emitter::stays_the_same(const Access& access) const {
   if (!scope_.vector() || !scope_.masks.empty() || access.is_local) return false;
-  const bool loops = kernel_.loops[static_cast<size_t>(scope_.loop)].extent >
-                     int64_t{scope_.lanes} * scope_.parts;
+  const bool loops =
+      kernel_.loops[static_cast<size_t>(scope_.loop)].extent > int64_t{scope_.lanes} * scope_.parts;
   const auto use = kernel_.params[static_cast<size_t>(access.buffer)].use;
   return loops && use == codegen::Param::Use::Read;
 }
@@ -107,8 +111,7 @@ void Emitter::load(size_t at) {
     return set(at, {to_register(v, dtype)}, true);
   }
   Parts parts;
-  for (unsigned p = 0; p < scope_.parts; ++p)
-    parts.push_back(to_register(load_part(a, p), dtype));
+  for (unsigned p = 0; p < scope_.parts; ++p) parts.push_back(to_register(load_part(a, p), dtype));
   set(at, std::move(parts), false);
 }
 
@@ -121,8 +124,8 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
   } else if (run && a.lane_stride == 1) {
     ir_.CreateAlignedStore(value, part_base(a, part), align);
   } else if (run && a.lane_stride == -1 && !mask) {
-    llvm::Value* last = ir_.CreateGEP(a.element, part_base(a, part),
-                                      i64(1 - static_cast<int64_t>(scope_.lanes)));
+    llvm::Value* last =
+        ir_.CreateGEP(a.element, part_base(a, part), i64(1 - static_cast<int64_t>(scope_.lanes)));
     ir_.CreateAlignedStore(ir_.CreateVectorReverse(value), last, align);
   } else {
     ir_.CreateMaskedScatter(value, lane_pointers(a, part), align, mask);
@@ -149,8 +152,7 @@ llvm::Value* Emitter::to_register(llvm::Value* v, DType dtype) {
 }
 
 llvm::Value* Emitter::to_memory(llvm::Value* v, DType dtype) {
-  if (dtype == DType::Bool)
-    return ir_.CreateZExt(v, with_element(v->getType(), ir_.getInt8Ty()));
+  if (dtype == DType::Bool) return ir_.CreateZExt(v, with_element(v->getType(), ir_.getInt8Ty()));
   if (dtype == DType::BF16 || dtype == DType::F16) return half_bits(ir_, target_, dtype, v);
   return v;
 }

@@ -52,7 +52,8 @@ struct Philox {
 }  // namespace
 
 // Each lane computes the counter that its word lies in and picks the word.
-llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base, llvm::Value* word) {
+llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
+                                   llvm::Value* word) {
   const bool wide = i.dtype == DType::I64;
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(word->getType());
   const unsigned lanes = vector ? vector->getNumElements() : 1;
@@ -61,8 +62,7 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
   llvm::Value* counter = ir_.CreateAdd(philox.splat(first), ir_.CreateAShr(word, wide ? 1 : 2));
   const Words w = philox.words(key, counter);
   const auto bit = [&](uint64_t b) {
-    return ir_.CreateIsNotNull(
-        ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
+    return ir_.CreateIsNotNull(ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
   };
   if (wide)
     return ir_.CreateSelect(bit(1), philox.joined(w.word[2], w.word[3]),
@@ -96,7 +96,8 @@ void Emitter::random_groups(size_t at, llvm::Value* key, llvm::Value* base) {
         ir_.CreateAdd(philox.splat(start), lane_numbers(ir_.getInt64Ty(), lanes));
     const Words w = philox.words(key, counter);
     llvm::SmallVector<llvm::Value*, 4> columns(w.word, w.word + 4);
-    if (words == 2) columns = {philox.joined(w.word[0], w.word[1]), philox.joined(w.word[2], w.word[3])};
+    if (words == 2)
+      columns = {philox.joined(w.word[0], w.word[1]), philox.joined(w.word[2], w.word[3])};
     for (unsigned q = 0; q < words && p + q < scope_.parts; ++q)
       parts.push_back(interleaved(columns, q * lanes));
   }

@@ -77,8 +77,8 @@ void Emitter::begin_accumulators(int loop) {
     r = {};
     r.value.assign(all / lanes, identity_of(acc, type));
     if (finds_position(acc))
-      r.position.assign(all / lanes, llvm::ConstantInt::getSigned(
-                                         vector_type(ir_.getInt64Ty(), lanes), -1));
+      r.position.assign(all / lanes,
+                        llvm::ConstantInt::getSigned(vector_type(ir_.getInt64Ty(), lanes), -1));
   }
 }
 
@@ -136,18 +136,17 @@ void Emitter::accumulate(size_t at) {
     else if (acc.combine == Combine::Dot)
       r.value[p] = dot(acc, x, part(i.args[1], p), r.value[p]);
     else
-      take(acc, r, p, x, finds_position(acc) ? spread(index_[static_cast<size_t>(acc.loop)]) : nullptr,
-           nullptr);
+      take(acc, r, p, x,
+           finds_position(acc) ? spread(index_[static_cast<size_t>(acc.loop)]) : nullptr, nullptr);
   }
 }
 
 // An accumulator with fewer lanes than a vector takes the vector in pieces.
-void Emitter::accumulate_lanes(const Accumulator& acc, Running& r, unsigned part,
-                               llvm::Value* x) {
+void Emitter::accumulate_lanes(const Accumulator& acc, Running& r, unsigned part, llvm::Value* x) {
   llvm::Value* position = nullptr;
   if (finds_position(acc)) {
-    llvm::Value* first = ir_.CreateAdd(index_[static_cast<size_t>(scope_.loop)],
-                                       i64(int64_t{part} * scope_.lanes));
+    llvm::Value* first =
+        ir_.CreateAdd(index_[static_cast<size_t>(scope_.loop)], i64(int64_t{part} * scope_.lanes));
     position = ir_.CreateAdd(spread(first), lane_numbers(ir_.getInt64Ty(), scope_.lanes));
   }
   llvm::Value* mask = scope_.mask(part);

@@ -44,8 +44,7 @@ llvm::Value* Emitter::outer_affine(const Affine& a) {
   llvm::Value* sum = i64(a.offset);
   for (const Affine::Term& t : a.terms)
     if (t.loop != scope_.loop)
-      sum = ir_.CreateAdd(sum,
-                          ir_.CreateMul(index_[static_cast<size_t>(t.loop)], i64(t.stride)));
+      sum = ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(t.loop)], i64(t.stride)));
   return sum;
 }
 
@@ -53,8 +52,7 @@ llvm::Value* Emitter::affine(const Affine& a) {
   const int64_t stride = lane_stride(a);
   llvm::Value* sum = outer_affine(a);
   if (stride == 0) return sum;
-  return ir_.CreateAdd(
-      sum, ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(stride)));
+  return ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(stride)));
 }
 
 void Emitter::constant(size_t at) {
@@ -98,8 +96,8 @@ void Emitter::compute(size_t at) {
     for (size_t a = 0; a < count; ++a)
       args[a] = uniform ? values_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
     if (checked && !uniform && scope_.mask(p))  // a lane past the end must not trap either
-      args[1] = ir_.CreateSelect(scope_.mask(p), args[1],
-                                 llvm::ConstantInt::get(args[1]->getType(), 1));
+      args[1] =
+          ir_.CreateSelect(scope_.mask(p), args[1], llvm::ConstantInt::get(args[1]->getType(), 1));
     results.push_back(emit_op(i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2]}));
   }
   set(at, std::move(results), uniform);

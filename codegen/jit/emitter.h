@@ -134,8 +134,7 @@ class Emitter {
   void end_accumulators(int loop);
   Slots slots_of(int loop);
   void accumulate(size_t at);
-  void accumulate_lanes(const codegen::Accumulator& acc, Running& r, unsigned part,
-                        llvm::Value* x);
+  void accumulate_lanes(const codegen::Accumulator& acc, Running& r, unsigned part, llvm::Value* x);
   void take(const codegen::Accumulator& acc, Running& r, size_t slot, llvm::Value* x,
             llvm::Value* position, llvm::Value* mask);
   void halve(const codegen::Accumulator& acc, Running& r);

@@ -28,8 +28,7 @@ Kernel pointwise(int64_t n, DType t = DType::F32, int64_t stride = 1) {
 TEST(Emit, Pointwise) {
   for (int64_t n : kLengths)
     for (DType t : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::I8})
-      check(pointwise(n, t),
-            {random_argument(t, n, 1), random_argument(t, n, 2), Argument(t, n)});
+      check(pointwise(n, t), {random_argument(t, n, 1), random_argument(t, n, 2), Argument(t, n)});
 }
 
 TEST(Emit, Strides) {
@@ -53,9 +52,7 @@ Kernel softmax(int64_t rows, int64_t n, int64_t chunk, int64_t lanes, int64_t bl
   const int a = w.loop(LK::Vector, n), b = w.loop(LK::Vector, n), c = w.loop(LK::Vector, n);
   const int max = w.accumulator({Combine::Max, DType::F32, a, lanes, block});
   const int sum = w.accumulator({Combine::Sum, DType::F32, b, lanes, block});
-  const auto at = [&](int v) {
-    return Affine{0, {{unit, chunk * n}, {row, n}, {v, 1}}};
-  };
+  const auto at = [&](int v) { return Affine{0, {{unit, chunk * n}, {row, n}, {v, 1}}}; };
   w.begin(row);
   w.begin(a);
   w.accumulate(max, {w.load(in, at(a))});
@@ -79,9 +76,9 @@ Kernel softmax(int64_t rows, int64_t n, int64_t chunk, int64_t lanes, int64_t bl
 TEST(Emit, Softmax) {
   for (int64_t n : {1, 5, 16, 67, 300, 1024})
     for (int64_t block : {0, 64, 128})
-      check(softmax(5, n, 2, std::min<int64_t>(64, std::bit_floor(static_cast<uint64_t>(n))),
-                    block),
-            {random_argument(DType::F32, 5 * n, 3, true), Argument(DType::F32, 5 * n)}, 8);
+      check(
+          softmax(5, n, 2, std::min<int64_t>(64, std::bit_floor(static_cast<uint64_t>(n))), block),
+          {random_argument(DType::F32, 5 * n, 3, true), Argument(DType::F32, 5 * n)}, 8);
 }
 
 /// One value of n elements by `combine`.
@@ -102,11 +99,13 @@ Kernel reduction(Combine combine, DType t, int64_t n, int64_t lanes, int64_t blo
 
 TEST(Emit, ReductionsInOrder) {
   for (int64_t n : {0, 1, 17, 67, 4099})
-    for (auto [c, t] : {std::pair{Combine::Sum, DType::F32}, {Combine::Sum, DType::BF16},
-                        {Combine::Prod, DType::F64}, {Combine::Max, DType::F32}})
-        for (auto [lanes, block] : {std::pair{1, 0}, {4, 0}, {64, 0}, {16, 96}, {1, 1}, {32, 1000}})
-          check(reduction(c, t, n, lanes, block),
-                {random_argument(t, n, static_cast<uint32_t>(n), true), Argument(t, 1)});
+    for (auto [c, t] : {std::pair{Combine::Sum, DType::F32},
+                        {Combine::Sum, DType::BF16},
+                        {Combine::Prod, DType::F64},
+                        {Combine::Max, DType::F32}})
+      for (auto [lanes, block] : {std::pair{1, 0}, {4, 0}, {64, 0}, {16, 96}, {1, 1}, {32, 1000}})
+        check(reduction(c, t, n, lanes, block),
+              {random_argument(t, n, static_cast<uint32_t>(n), true), Argument(t, 1)});
 }
 
 TEST(Emit, ReductionsOfSpecialValues) {
@@ -194,8 +193,9 @@ TEST(Emit, Tile) {
   for (const Target& t : targets()) {
     if (!t.has("fma")) continue;
     const Outcome actual =
-        compiled(w.k, {random_argument(DType::F64, 3 * k, 8, true),
-                       random_argument(DType::F64, k * n, 9, true), Argument(DType::F64, 3 * n)},
+        compiled(w.k,
+                 {random_argument(DType::F64, 3 * k, 8, true),
+                  random_argument(DType::F64, k * n, 9, true), Argument(DType::F64, 3 * n)},
                  t);
     EXPECT_EQ(actual.arguments[2].bytes, expected.arguments[2].bytes);
   }
@@ -221,8 +221,8 @@ Argument indices(int64_t n, int64_t rows) {
 
 TEST(Emit, Gather) {
   for (int64_t n : {1, 7, 16, 67, 300})
-    check(gather(n, 11), {random_argument(DType::F32, n * 11, 1), indices(n, 11),
-                          Argument(DType::F32, n)});
+    check(gather(n, 11),
+          {random_argument(DType::F32, n * 11, 1), indices(n, 11), Argument(DType::F32, n)});
 }
 
 TEST(Emit, IndexOutOfRange) {
@@ -280,8 +280,8 @@ TEST(Emit, IntegerDivisionByZero) {
       check(w.k, {random_argument(DType::I32, n, 4), divisor, Argument(DType::I32, n)});
       divisor.set(n / 2, 0);
       for (const Target& t : targets()) {
-        const Outcome o = compiled(
-            w.k, {random_argument(DType::I32, n, 4), divisor, Argument(DType::I32, n)}, t);
+        const Outcome o =
+            compiled(w.k, {random_argument(DType::I32, n, 4), divisor, Argument(DType::I32, n)}, t);
         ASSERT_EQ(o.status, 1);
         EXPECT_EQ(o.error.instruction, q);
         EXPECT_EQ(o.error.extent, 0);

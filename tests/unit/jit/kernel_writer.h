@@ -48,8 +48,7 @@ struct Writer {
   }
   void begin(int l) { push({.kind = Instr::Kind::LoopBegin, .loop = l}); }
   void end(int l) { push({.kind = Instr::Kind::LoopEnd, .loop = l}); }
-  int load(int buffer, Affine a, std::vector<Access::Indirect> indirect = {},
-           bool local = false) {
+  int load(int buffer, Affine a, std::vector<Access::Indirect> indirect = {}, bool local = false) {
     const auto b = static_cast<size_t>(buffer);
     const DType t = local ? k.locals[b].dtype : k.params[b].dtype;
     return push({.kind = Instr::Kind::Load,
