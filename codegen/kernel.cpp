@@ -128,8 +128,8 @@ class Verifier {
     check(static_cast<int>(open_.size()) > units_ && open_.back() == i.loop,
           "loops are not properly nested");
     open_.pop_back();
-    for (int v = at_ - 1; v >= 0 && !(k_.code[v].kind == Kind::LoopBegin && k_.code[v].loop == i.loop);
-         --v)
+    for (int v = at_ - 1;
+         v >= 0 && !(k_.code[v].kind == Kind::LoopBegin && k_.code[v].loop == i.loop); --v)
       scope_[v] = -1;
   }
 
@@ -151,19 +151,27 @@ class Verifier {
     for (int a : i.args) argument(a);
     scope_[at_] = 0;
     switch (i.kind) {
-      case Kind::LoopBegin: return scope_[at_] = -1, begin(i);
-      case Kind::LoopEnd: return scope_[at_] = -1, end(i);
-      case Kind::Store: return scope_[at_] = -1, access(i, true);
-      case Kind::Accumulate: return scope_[at_] = -1, accumulate(i);
-      case Kind::Load: return access(i, false);
+      case Kind::LoopBegin:
+        return scope_[at_] = -1, begin(i);
+      case Kind::LoopEnd:
+        return scope_[at_] = -1, end(i);
+      case Kind::Store:
+        return scope_[at_] = -1, access(i, true);
+      case Kind::Accumulate:
+        return scope_[at_] = -1, accumulate(i);
+      case Kind::Load:
+        return access(i, false);
       case Kind::Index:
-      case Kind::RandomBits: return affine(i.affine);
-      case Kind::Compute: return check(ir::is_pointwise(i.op), "computes a pointwise op");
+      case Kind::RandomBits:
+        return affine(i.affine);
+      case Kind::Compute:
+        return check(ir::is_pointwise(i.op), "computes a pointwise op");
       case Kind::Reduced:
         return check(i.accumulator >= 0 &&
                          !is_open(k_.accumulators[static_cast<size_t>(i.accumulator)].loop),
                      "read before its loop ends");
-      case Kind::Constant: return;
+      case Kind::Constant:
+        return;
     }
   }
 

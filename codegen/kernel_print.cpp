@@ -14,7 +14,7 @@ using Kind = Instr::Kind;
 
 constexpr std::array kUses = {"read", "write", "update"};
 constexpr std::array kLoops = {"unit", "serial", "vector"};
-constexpr std::array kCombines = {"sum", "prod", "max",    "min",   "any",
+constexpr std::array kCombines = {"sum", "prod",   "max",    "min", "any",
                                   "all", "argmax", "argmin", "dot"};
 
 std::string text(const Affine& a) {
@@ -54,17 +54,26 @@ std::string arguments(const Instr& i) {
 
 std::string text(const Kernel& k, const Instr& i) {
   switch (i.kind) {
-    case Kind::LoopBegin: return text(k.loops[static_cast<size_t>(i.loop)], i.loop) + " {";
-    case Kind::LoopEnd: return "}";
-    case Kind::Constant: return fmt::format("constant {}", text(i.number));
-    case Kind::Index: return fmt::format("index {}", text(i.affine));
-    case Kind::Load: return fmt::format("load {}", text(i.access));
-    case Kind::Store: return fmt::format("store {}, {}", text(i.access), arguments(i));
-    case Kind::Compute: return fmt::format("{} {}", ir::name(i.op), arguments(i));
+    case Kind::LoopBegin:
+      return text(k.loops[static_cast<size_t>(i.loop)], i.loop) + " {";
+    case Kind::LoopEnd:
+      return "}";
+    case Kind::Constant:
+      return fmt::format("constant {}", text(i.number));
+    case Kind::Index:
+      return fmt::format("index {}", text(i.affine));
+    case Kind::Load:
+      return fmt::format("load {}", text(i.access));
+    case Kind::Store:
+      return fmt::format("store {}, {}", text(i.access), arguments(i));
+    case Kind::Compute:
+      return fmt::format("{} {}", ir::name(i.op), arguments(i));
     case Kind::RandomBits:
       return fmt::format("random_bits {} at {} + {}", arguments(i), text(i.number), text(i.affine));
-    case Kind::Accumulate: return fmt::format("accumulate a{}, {}", i.accumulator, arguments(i));
-    case Kind::Reduced: return fmt::format("reduced a{}", i.accumulator);
+    case Kind::Accumulate:
+      return fmt::format("accumulate a{}, {}", i.accumulator, arguments(i));
+    case Kind::Reduced:
+      return fmt::format("reduced a{}", i.accumulator);
   }
   return {};
 }
@@ -80,7 +89,8 @@ std::string header(const Kernel& k) {
                        kUses[static_cast<size_t>(k.params[p].use)], ir::name(k.params[p].dtype));
   out += ")\n";
   for (size_t l = 0; l < k.locals.size(); ++l)
-    out += fmt::format("  local l{} {}[{}]\n", l, ir::name(k.locals[l].dtype), k.locals[l].elements);
+    out +=
+        fmt::format("  local l{} {}[{}]\n", l, ir::name(k.locals[l].dtype), k.locals[l].elements);
   for (size_t a = 0; a < k.accumulators.size(); ++a) {
     const Accumulator& acc = k.accumulators[a];
     out += fmt::format("  accumulator a{} {} {} over i{}, lanes {}, block {}\n", a,
@@ -106,12 +116,13 @@ std::string text(const Plan& plan, const Step& step) {
     std::string params;
     for (const BufferRef& b : launch->params) params += (params.empty() ? "" : ", ") + text(b);
     return fmt::format("launch {} {}({}), units {}, grain {}", launch->kernel,
-                       plan.kernels[static_cast<size_t>(launch->kernel)].name, params, launch->units,
-                       launch->grain);
+                       plan.kernels[static_cast<size_t>(launch->kernel)].name, params,
+                       launch->units, launch->grain);
   }
   const auto& c = std::get<Contraction>(step);
   return fmt::format(
-      "contraction {}x[{}, {}, {}] {} {} {} <- {} (b {}, r {}, c {}) @ {} (b {}, r {}, c {}), c (b {}, r {})",
+      "contraction {}x[{}, {}, {}] {} {} {} <- {} (b {}, r {}, c {}) @ {} (b {}, r {}, c {}), c (b "
+      "{}, r {})",
       c.batch, c.m, c.n, c.k, text(c.c), c.accumulate ? "+" : "", "", text(c.a), c.a_batch, c.a_row,
       c.a_col, text(c.b), c.b_batch, c.b_row, c.b_col, c.c_batch, c.c_row);
 }

@@ -42,9 +42,7 @@ class KernelWriter {
   /// first + index * increment in the dtype of the Iota value.
   int iota(const Value& value, Affine index);
 
-  ir::DType dtype(int value) const {
-    return program_.values[static_cast<size_t>(value)].dtype;
-  }
+  ir::DType dtype(int value) const { return program_.values[static_cast<size_t>(value)].dtype; }
   const Program& program() const { return program_; }
 
   /// The finished draft.

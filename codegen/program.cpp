@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "codegen/contraction.h"
 #include "ir/error.h"
@@ -68,8 +71,12 @@ class Maker {
   }
 
   View filled(const Number& number, DType dtype, const Shape& sizes) {
-    const int root = add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
-    return {root, 0, sizes, Shape::filled(sizes.rank(), 0)};
+    const int64_t bits =
+        number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
+    const auto [at, fresh] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
+                                                static_cast<int>(p_.values.size()));
+    if (fresh) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
+    return {at->second, 0, sizes, Shape::filled(sizes.rank(), 0)};
   }
 
   DType dtype(const View& v) const { return p_.values[static_cast<size_t>(v.root)].dtype; }
@@ -107,8 +114,14 @@ class Maker {
     });
     v = permuted(v, order);
     dest = permuted(dest, order);
-    return push({.op = Op::clone, .dtype = dtype(v), .domain = v.sizes, .operands = {v},
-                 .dest = dest, .whole = false, .after = after, .name = "copy"});
+    return push({.op = Op::clone,
+                 .dtype = dtype(v),
+                 .domain = v.sizes,
+                 .operands = {v},
+                 .dest = dest,
+                 .whole = false,
+                 .after = after,
+                 .name = "copy"});
   }
 
   void remove_dead_nodes() {
@@ -174,8 +187,12 @@ class Maker {
     for (ValueId v : g_.operands(e)) operands.push_back(views_[v]);
     const ir::Type& t = result_type(e);
     const View dest = computed(t.dtype, t.sizes);
-    push({.op = g_.op(e), .dtype = t.dtype, .domain = t.sizes, .operands = std::move(operands),
-          .dest = dest, .check = ir::info(g_.op(e)).may_fail ? check_text(e) : std::string()});
+    push({.op = g_.op(e),
+          .dtype = t.dtype,
+          .domain = t.sizes,
+          .operands = std::move(operands),
+          .dest = dest,
+          .check = ir::info(g_.op(e)).may_fail ? check_text(e) : std::string()});
     set(e, dest);
   }
 
@@ -231,8 +248,13 @@ class Maker {
     const View key{rng.root, rng.offset, t.sizes, scalar};
     const View base{rng.root, rng.offset + rng.strides[0], t.sizes, scalar};
     const View dest = computed(t.dtype, t.sizes);
-    push({.kind = Node::Kind::Random, .op = Op::random_bits, .dtype = t.dtype, .domain = t.sizes,
-          .operands = {key, base}, .dest = dest, .random_offset = size_attr(e, Attr::offset)});
+    push({.kind = Node::Kind::Random,
+          .op = Op::random_bits,
+          .dtype = t.dtype,
+          .domain = t.sizes,
+          .operands = {key, base},
+          .dest = dest,
+          .random_offset = size_attr(e, Attr::offset)});
     set(e, dest);
   }
 
@@ -277,10 +299,19 @@ class Maker {
       View over = dest;
       over.sizes = src.sizes;
       over.strides[dim] = 0;
-      push({.kind = Node::Kind::ScatterAdd, .op = Op::scatter_add, .dtype = t.dtype,
-            .domain = src.sizes, .operands = {converted(index, DType::I64), src}, .dest = dest,
-            .whole = false, .after = copy, .table = over, .gather_stride = dest.strides[dim],
-            .gather_extent = t.sizes[dim], .scatter_dim = dim, .check = check_text(e)});
+      push({.kind = Node::Kind::ScatterAdd,
+            .op = Op::scatter_add,
+            .dtype = t.dtype,
+            .domain = src.sizes,
+            .operands = {converted(index, DType::I64), src},
+            .dest = dest,
+            .whole = false,
+            .after = copy,
+            .table = over,
+            .gather_stride = dest.strides[dim],
+            .gather_extent = t.sizes[dim],
+            .scatter_dim = dim,
+            .check = check_text(e)});
     }
     set(e, dest);
   }
@@ -399,16 +430,21 @@ class Maker {
   View reduce_node(Node::Kind kind, Reduction r, const View& x, DType type, const Shape& sizes) {
     const View dest = computed(type, sizes);
     const View operand = uneven_inside(x, r.n, r.inner) ? copied(x) : x;
-    push({.kind = kind, .op = Op::sum, .dtype = type, .domain = x.sizes, .operands = {operand},
-          .dest = dest, .name = "reduce", .reduction = r});
+    push({.kind = kind,
+          .op = Op::sum,
+          .dtype = type,
+          .domain = x.sizes,
+          .operands = {operand},
+          .dest = dest,
+          .name = "reduce",
+          .reduction = r});
     return dest;
   }
 
   View row_reduction(Reduction r, const View& x, const ir::Type& t) {
     if (r.blocks() == 1 || r.outer >= kManyRuns)
       return reduce_node(Node::Kind::RowReduce, r, x, t.dtype, {r.outer});
-    const View partial =
-        reduce_node(Node::Kind::RowPartial, r, x, t.dtype, {r.outer, r.blocks()});
+    const View partial = reduce_node(Node::Kind::RowPartial, r, x, t.dtype, {r.outer, r.blocks()});
     return combine_row(r, partial, t.dtype);
   }
 
@@ -456,8 +492,14 @@ class Maker {
     } else if (is_library_contraction(t.dtype, g_.attr<std::string>(e, Attr::algorithm))) {
       const View left = matrix(a), right = matrix(b);
       const int copy = addend ? write_region(*addend, dest) : -1;
-      push({.kind = Node::Kind::Matmul, .op = g_.op(e), .dtype = t.dtype, .domain = t.sizes,
-            .operands = {left, right}, .dest = dest, .whole = addend == nullptr, .after = copy,
+      push({.kind = Node::Kind::Matmul,
+            .op = g_.op(e),
+            .dtype = t.dtype,
+            .domain = t.sizes,
+            .operands = {left, right},
+            .dest = dest,
+            .whole = addend == nullptr,
+            .after = copy,
             .accumulate = addend != nullptr});
     } else {
       Node n{.kind = Node::Kind::TiledMatmul, .op = g_.op(e), .dtype = t.dtype, .domain = t.sizes};
@@ -492,7 +534,8 @@ class Maker {
     Value& root = p_.values[static_cast<size_t>(v.root)];
     if (root.kind == Value::Kind::Input && is_input(v, root.index, out.strides)) {
       p_.outputs.back().from_input = root.index;
-    } else if (root.kind == Value::Kind::Computed && root.output < 0 && fills(v, out.strides, root)) {
+    } else if (root.kind == Value::Kind::Computed && root.output < 0 &&
+               fills(v, out.strides, root)) {
       root.output = o;
       p_.outputs.back().value = v.root;
     } else {
@@ -532,6 +575,7 @@ class Maker {
 
   const Graph& g_;
   ir::ValueMap<View> views_;
+  std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
   Program p_;
 };
 
@@ -611,12 +655,18 @@ Op combining_op(Combine combine) { return kCombines[static_cast<size_t>(combine)
 
 Number identity_of(Combine combine, DType dtype) {
   switch (combine) {
-    case Combine::Prod: return ir::is_floating(dtype) ? Number(1.0) : Number(1);
-    case Combine::Max: return extreme(dtype, true);
-    case Combine::Min: return extreme(dtype, false);
-    case Combine::All: return true;
-    case Combine::Any: return false;
-    default: return ir::is_floating(dtype) ? Number(0.0) : Number(0);
+    case Combine::Prod:
+      return ir::is_floating(dtype) ? Number(1.0) : Number(1);
+    case Combine::Max:
+      return extreme(dtype, true);
+    case Combine::Min:
+      return extreme(dtype, false);
+    case Combine::All:
+      return true;
+    case Combine::Any:
+      return false;
+    default:
+      return ir::is_floating(dtype) ? Number(0.0) : Number(0);
   }
 }
 

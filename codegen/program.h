@@ -18,10 +18,10 @@ struct Value {
   Kind kind = Kind::Computed;
   ir::DType dtype = ir::DType::F32;
   int64_t numel = 0;
-  int index = -1;                // Input: which
-  ir::Number first, increment;   // Full: first; Iota: element i is first + i * increment
-  std::vector<int> writers;      // Computed: its nodes, in order
-  int output = -1;               // Computed: the output whose buffer it lives in, or -1
+  int index = -1;               // Input: which
+  ir::Number first, increment;  // Full: first; Iota: element i is first + i * increment
+  std::vector<int> writers;     // Computed: its nodes, in order
+  int output = -1;              // Computed: the output whose buffer it lives in, or -1
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
 };
 
@@ -37,13 +37,13 @@ struct Reduction {
 
 struct Node {
   enum class Kind : uint8_t {
-    Pointwise,   // op on operands
-    Gather,      // operand 0 is the index; table + index * gather_stride
-    Random,      // operands: key, base counter
-    RowReduce,   // operand [outer, n] -> [outer]
-    RowPartial,  // operand [outer, n] -> [outer, blocks], one partial for each block
-    ColPartial,  // operand [outer, n, inner] -> [outer, blocks, inner]
-    Matmul,      // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
+    Pointwise,    // op on operands
+    Gather,       // operand 0 is the index; table + index * gather_stride
+    Random,       // operands: key, base counter
+    RowReduce,    // operand [outer, n] -> [outer]
+    RowPartial,   // operand [outer, n] -> [outer, blocks], one partial for each block
+    ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
+    Matmul,       // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     ScatterAdd,   // dest[.., index, ..] += src; operands: index, src
   };

@@ -21,21 +21,31 @@ using IntCompare = bool (*)(int64_t a, int64_t b);
 
 double round_to(double v, DType dtype) {
   switch (dtype) {
-    case DType::F32: return static_cast<float>(v);
-    case DType::BF16: return ir::bf16_to_float(ir::float_to_bf16(static_cast<float>(v)));
-    case DType::F16: return ir::f16_to_float(ir::float_to_f16(static_cast<float>(v)));
-    default: return v;
+    case DType::F32:
+      return static_cast<float>(v);
+    case DType::BF16:
+      return ir::bf16_to_float(ir::float_to_bf16(static_cast<float>(v)));
+    case DType::F16:
+      return ir::f16_to_float(ir::float_to_f16(static_cast<float>(v)));
+    default:
+      return v;
   }
 }
 
 int64_t wrap(int64_t v, DType dtype) {
   switch (dtype) {
-    case DType::I32: return static_cast<int32_t>(v);
-    case DType::I16: return static_cast<int16_t>(v);
-    case DType::I8: return static_cast<int8_t>(v);
-    case DType::U8: return static_cast<uint8_t>(v);
-    case DType::Bool: return v != 0;
-    default: return v;
+    case DType::I32:
+      return static_cast<int32_t>(v);
+    case DType::I16:
+      return static_cast<int16_t>(v);
+    case DType::I8:
+      return static_cast<int8_t>(v);
+    case DType::U8:
+      return static_cast<uint8_t>(v);
+    case DType::Bool:
+      return v != 0;
+    default:
+      return v;
   }
 }
 
@@ -99,8 +109,7 @@ int64_t remainder(int64_t a, int64_t b, DType) {
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
 int64_t shift_left(int64_t a, int64_t b, DType dtype) {
-  return b < 0 || b >= bits_of(dtype) ? 0
-                                      : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+  return b < 0 || b >= bits_of(dtype) ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
 }
 int64_t shift_right(int64_t a, int64_t b, DType dtype) {
   return a >> (b < 0 || b >= bits_of(dtype) ? bits_of(dtype) - 1 : b);
@@ -120,7 +129,7 @@ struct Row {
     const auto b = static_cast<uint64_t>(sb);         \
     return (void)b, static_cast<int64_t>(expression); \
   }
-#define COMPARE(op)                                                   \
+#define COMPARE(op)                                                      \
   {nullptr, nullptr, +[](double a, double b) -> bool { return a op b; }, \
    +[](int64_t a, int64_t b) -> bool { return a op b; }}
 
@@ -132,7 +141,7 @@ std::array<Row, ir::kOpCount> make_table() {
   const auto compare = [&](Op op, Row row) { t[static_cast<size_t>(op)] = row; };
   set(Op::add, FLOAT(a + b), INT(a + b));
   set(Op::sub, FLOAT(a - b), INT(a - b));
-  set(Op::mul, FLOAT(a* b), INT(a* b));
+  set(Op::mul, FLOAT(a * b), INT(a * b));
   set(Op::div, FLOAT(a / b));
   set(Op::floor_divide, floor_divide, floor_divide);
   set(Op::remainder, remainder, remainder);
@@ -183,11 +192,12 @@ std::array<Row, ir::kOpCount> make_table() {
   set(Op::logical_or, nullptr, INT(a != 0 || b != 0));
   set(Op::logical_xor, nullptr, INT((a != 0) != (b != 0)));
   set(Op::logical_not, nullptr, INT(a == 0));
-  set(Op::bitwise_and, nullptr, INT(a& b));
+  set(Op::bitwise_and, nullptr, INT(a & b));
   set(Op::bitwise_or, nullptr, INT(a | b));
   set(Op::bitwise_xor, nullptr, INT(a ^ b));
   // bool: ~0 and ~1 wrap to 1; so negate it as logic
-  set(Op::bitwise_not, nullptr,
+  set(
+      Op::bitwise_not, nullptr,
       +[](int64_t a, int64_t, DType t) -> int64_t { return t == DType::Bool ? a == 0 : ~a; });
   set(Op::shift_left, nullptr, shift_left);
   set(Op::shift_right, nullptr, shift_right);
@@ -205,8 +215,8 @@ const Row& row_of(Op op) {
 
 double fma_rounded(double a, double b, double c, DType dtype) {
   if (dtype == DType::F64) return std::fma(a, b, c);
-  return round_to(
-      std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)), dtype);
+  return round_to(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)),
+                  dtype);
 }
 
 }  // namespace
@@ -230,12 +240,17 @@ bool divides(Op op) { return op == Op::floor_divide || op == Op::remainder || op
 
 Cell compute(Op op, std::span<const Cell> args, std::span<const DType> from, DType to) {
   switch (op) {
-    case Op::where: return args[0].i != 0 ? args[1] : args[2];
-    case Op::convert: return convert(args[0], from[0], to);
+    case Op::where:
+      return args[0].i != 0 ? args[1] : args[2];
+    case Op::convert:
+      return convert(args[0], from[0], to);
     case Op::clone:
-    case Op::stop_gradient: return args[0];
-    case Op::fma: return {fma_rounded(args[0].f, args[1].f, args[2].f, to), 0};
-    default: break;
+    case Op::stop_gradient:
+      return args[0];
+    case Op::fma:
+      return {fma_rounded(args[0].f, args[1].f, args[2].f, to), 0};
+    default:
+      break;
   }
   const Row& row = row_of(op);
   const Cell b = args.size() > 1 ? args[1] : Cell{};

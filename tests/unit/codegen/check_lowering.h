@@ -114,6 +114,11 @@ inline Checked check_lowering(const ir::Graph& graph, std::vector<ir::Buffer> in
   for (size_t o = 0; o < want.size(); ++o)
     expect_close(want[o], out.run.outputs[o], tolerance,
                  "output " + std::to_string(o) + " of\n" + ir::print(graph) + print(out.plan));
+  std::vector<bool> written(inputs.size());
+  for (const PlanOutput& o : out.plan.outputs)
+    if (o.into_input >= 0) written[static_cast<size_t>(o.into_input)] = true;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!written[i]) expect_close(inputs[i], out.run.inputs[i], 0, "input " + std::to_string(i));
   return out;
 }
 

@@ -130,9 +130,8 @@ TEST(Kernel, IndexOutOfRangeStops) {
   const int v = w.loop(Loop::Kind::Vector, 3);
   w.begin(v);
   const int index = w.load(1, {0, {{v, 1}}});
-  const int x = w.push({.kind = Kind::Load,
-                        .dtype = DType::F32,
-                        .access = {false, 0, {}, {{index, 1, 4}}}});
+  const int x =
+      w.push({.kind = Kind::Load, .dtype = DType::F32, .access = {false, 0, {}, {{index, 1, 4}}}});
   w.store(2, {0, {{v, 1}}}, x);
   w.end(v);
   verify(w.k);
@@ -148,7 +147,8 @@ TEST(Kernel, IndexOutOfRangeStops) {
 
 TEST(Kernel, DotOverSerialLoop) {
   Writer w;
-  w.k.params = {{DType::I64, Param::Use::Read}, {DType::I64, Param::Use::Read},
+  w.k.params = {{DType::I64, Param::Use::Read},
+                {DType::I64, Param::Use::Read},
                 {DType::I64, Param::Use::Write}};
   const int v = w.loop(Loop::Kind::Vector, 2), s = w.loop(Loop::Kind::Serial, 3);
   w.k.accumulators = {{Combine::Dot, DType::I64, s, 1, 0}};
@@ -157,8 +157,7 @@ TEST(Kernel, DotOverSerialLoop) {
   const int a = w.load(0, {0, {{s, 1}}}), b = w.load(1, {0, {{v, 1}, {s, 2}}});
   w.push({.kind = Kind::Accumulate, .accumulator = 0, .args = {a, b}});
   w.end(s);
-  w.store(2, {0, {{v, 1}}},
-          w.push({.kind = Kind::Reduced, .dtype = DType::I64, .accumulator = 0}));
+  w.store(2, {0, {{v, 1}}}, w.push({.kind = Kind::Reduced, .dtype = DType::I64, .accumulator = 0}));
   w.end(v);
   verify(w.k);
   int64_t x[] = {1, 2, 3}, m[] = {1, 2, 3, 4, 5, 6}, y[2] = {};

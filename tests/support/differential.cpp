@@ -1,0 +1,323 @@
+#include "tests/support/differential.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "ir/error.h"
+#include "ir/interpret.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "partition/partition.h"
+#include "runtime/backends/backends.h"
+#include "tests/support/run_eager.h"
+#include "tools/graph_runner.h"
+#include "tools/memory.h"
+
+namespace tandem::testing {
+namespace {
+
+using ir::Op;
+using tools::Tensors;
+
+// --- the perturbed reference
+
+bool is_exact(Op op) {
+  static constexpr Op kExact[] = {Op::neg,   Op::abs,     Op::clone,   Op::convert,
+                                  Op::where, Op::maximum, Op::minimum, Op::stop_gradient,
+                                  Op::amax,  Op::amin};
+  const ir::OpClass cls = ir::info(op).cls;
+  const bool rounds = cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction ||
+                      cls == ir::OpClass::Contraction || op == Op::index_add ||
+                      op == Op::scatter_add;
+  return !rounds || std::ranges::find(kExact, op) != std::end(kExact);
+}
+
+/// Floating results that jump where a comparison would.
+bool is_step(Op op) {
+  static constexpr Op kSteps[] = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc};
+  return std::ranges::find(kSteps, op) != std::end(kSteps);
+}
+
+/// What the program decided: its integers, bools and steps, in order.
+using Decisions = std::vector<uint64_t>;
+
+/// The interpreter, with every rounding moved by up to `unit` of the result.
+class PerturbingBackend final : public ir::Backend {
+ public:
+  PerturbingBackend(uint64_t seed, double unit) : random_(seed), unit_(unit) {}
+  std::string name() const override { return "perturbing"; }
+  std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
+    return std::make_unique<Perturbed>(*this, graph);
+  }
+  const Decisions& decisions() const { return decisions_; }
+
+ private:
+  class Perturbed final : public ir::Executable {
+   public:
+    Perturbed(const PerturbingBackend& owner, ir::Graph graph)
+        : owner_(owner), graph_(std::move(graph)) {}
+    void run(std::span<const ir::BufferView> inputs,
+             std::span<const ir::BufferView> outputs) const override {
+      std::vector<ir::Buffer> buffers;
+      for (const ir::BufferView& input : inputs) buffers.push_back(ir::copy_of(input));
+      ir::InterpretOptions options;
+      options.after_equation = [&](const ir::Graph& g, ir::EquationId e, ir::Buffer& result) {
+        owner_.observe(g.op(e), result);
+      };
+      std::vector<ir::Buffer> results = ir::interpret(graph_, buffers, options);
+      for (size_t k = 0; k < results.size(); ++k)
+        tools::copy_elements(results[k].view(), outputs[k]);
+    }
+    int output_from_input(int) const override { return -1; }
+    ir::ExecutableReport report() const override { return {}; }
+
+   private:
+    const PerturbingBackend& owner_;
+    ir::Graph graph_;
+  };
+
+  void observe(Op op, ir::Buffer& result) const {
+    const bool decides = !ir::is_floating(result.dtype()) || is_step(op);
+    for (int64_t i = 0; i < result.numel(); ++i) {
+      const ir::Number v = result.at(i);
+      if (decides)
+        decisions_.push_back(v.is_float() ? std::bit_cast<uint64_t>(v.to_double())
+                                          : static_cast<uint64_t>(v.to_int()));
+      else if (!is_exact(op))
+        result.set(i, v.to_double() * (1 + (random_() % 2 ? unit_ : -unit_)));
+    }
+  }
+
+  mutable std::mt19937_64 random_;
+  double unit_;
+  mutable Decisions decisions_;
+};
+
+// --- running
+
+Tensors widened(const Tensors& tensors, bool widen) {
+  Tensors wide;
+  for (const auto& [name, buffer] : tensors) {
+    ir::Type type = buffer.type();
+    if (widen && type.dtype == ir::DType::F32) type.dtype = ir::DType::F64;
+    ir::Buffer copy(type);
+    for (int64_t i = 0; i < copy.numel(); ++i) copy.set(i, buffer.at(i));
+    wide.emplace(name, std::move(copy));
+  }
+  return wide;
+}
+
+Tensors run(const ir::Graph& graph, const Tensors& tensors, const ir::Backend& backend,
+            std::string_view partition) {
+  const auto partitioner = partition::make_partitioner(partition);
+  const bool grad = std::ranges::any_of(graph.outputs(), &ir::Output::requires_grad);
+  return tools::run_graph(graph, tensors, {&backend, partitioner.get(), grad, 0});
+}
+
+/// Results and final inputs by the Traced graph's own meaning.
+Tensors interpret_traced(const ir::Graph& graph, const Tensors& tensors) {
+  std::vector<ir::Buffer> inputs;
+  for (const ir::Input& input : graph.inputs())
+    inputs.push_back(input.alias_of ? ir::Buffer() : tensors.at(input.name));
+  const std::vector<ir::Buffer> outputs = ir::interpret(graph, inputs);
+  Tensors results;
+  for (size_t k = 0; k < outputs.size(); ++k) results.emplace(graph.outputs()[k].name, outputs[k]);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    results.emplace("mutated:" + graph.inputs()[i].name, inputs[i]);
+  return results;
+}
+
+// --- comparing
+
+double largest(const ir::Buffer& b) {
+  double m = 0;
+  for (int64_t i = 0; i < b.numel(); ++i) m = std::max(m, std::abs(b.at(i).to_double()));
+  return m;
+}
+
+/// The largest difference; infinite where one of both is not finite or they have different sizes.
+double difference(const ir::Buffer& a, const ir::Buffer& b) {
+  if (a.sizes() != b.sizes()) return INFINITY;
+  double worst = 0;
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const double d = std::abs(a.at(i).to_double() - b.at(i).to_double());
+    worst = std::max(worst, std::isnan(d) ? INFINITY : d);
+  }
+  return worst;
+}
+
+bool same_bits(const ir::Buffer& a, const ir::Buffer& b) {
+  if (a.type() != b.type()) return false;
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const ir::Number x = a.at(i), y = b.at(i);
+    if (!(x == y)) return false;
+  }
+  return true;
+}
+
+bool all_finite(const Tensors& tensors) {
+  for (const auto& [name, buffer] : tensors)
+    if (!std::isfinite(largest(buffer))) return false;
+  return true;
+}
+
+class Check {
+ public:
+  explicit Check(uint64_t seed)
+      : seed_(seed), program_(random_program(seed)), wide_(random_program(seed, true)) {
+    ir::verify(program_.graph);
+    inputs_ = random_tensors(program_.graph, seed);
+    wide_inputs_ = widened(inputs_, true);
+    unit_ = program_.single ? 0x1p-24 : 0x1p-53;
+  }
+
+  Verdict run() {
+    verdict_.features = program_.features;
+    try {
+      compare();
+    } catch (const std::exception& e) {
+      differ(fmt::format("threw: {}", e.what()));
+    }
+    return verdict_;
+  }
+
+ private:
+  void compare() {
+    const PerturbingBackend exact(0, 0);
+    reference_ = testing::run(wide_.graph, wide_inputs_, exact, "default");
+    compare_with_traced();
+    if (!is_stable(exact.decisions())) {
+      verdict_.kind = Verdict::Kind::Unstable;
+      return;
+    }
+    interpreted_ =
+        testing::run(program_.graph, inputs_, *runtime::interpreter_backend(), "default");
+    const Tensors jit = testing::run(program_.graph, inputs_, *runtime::jit_backend(), "default");
+    agree("jit", jit);
+    compare_partitions(jit);
+    compare_eager();
+  }
+
+  /// The pipeline in f64 against the Traced graph in f64.
+  void compare_with_traced() {
+    const Tensors traced = interpret_traced(wide_.graph, wide_inputs_);
+    for (const auto& [name, expected] : traced) {
+      const auto found = reference_.find(name);
+      if (found == reference_.end()) {  // an input that is not written
+        if (name.starts_with("mutated:") && !same_bits(expected, wide_inputs_.at(name.substr(8))))
+          differ(fmt::format("{}: the pipeline does not write it", name));
+        continue;
+      }
+      const double tolerance = 1e-9 * (1 + largest(expected));
+      if (const double d = difference(found->second, expected); d > tolerance)
+        differ(fmt::format("{}: pipeline and traced graph differ by {} in f64", name, d));
+    }
+  }
+
+  bool is_stable(const Decisions& expected) {
+    if (!all_finite(reference_)) return false;
+    for (uint64_t k = 1; k <= 2; ++k) {
+      const PerturbingBackend backend(seed_ * 2 + k, unit_);
+      const Tensors moved = testing::run(wide_.graph, wide_inputs_, backend, "default");
+      if (backend.decisions() != expected) return false;
+      for (const auto& [name, buffer] : moved)
+        changes_[name] = std::max(changes_[name], difference(buffer, reference_.at(name)));
+    }
+    return true;
+  }
+
+  void agree(const char* who, const Tensors& got) {
+    for (const auto& [name, expected] : reference_) {
+      const auto found = got.find(name);
+      if (found == got.end()) {
+        differ(fmt::format("{}: no {}", who, name));
+        continue;
+      }
+      const bool is_float = ir::is_floating(expected.dtype());
+      const double own = difference(interpreted_.at(name), expected);
+      const double tolerance =
+          is_float ? 2 * own + 17 * unit_ * largest(expected) + 4 * changes_[name] : 0;
+      const double d = difference(found->second, expected);
+      if (!(d <= tolerance))
+        differ(
+            fmt::format("{}: {} differs by {} from the f64 reference; expected at most {} (the "
+                        "interpreter differs by {})",
+                        who, name, d, tolerance, own));
+    }
+  }
+
+  /// Gradients and results are the same bits whatever is saved.
+  void compare_partitions(const Tensors& jit) {
+    static constexpr const char* kOthers[] = {"reference", "save-all", "recompute-all"};
+    const char* other = kOthers[seed_ % 3];
+    const Tensors again = testing::run(program_.graph, inputs_, *runtime::jit_backend(), other);
+    for (const auto& [name, buffer] : jit)
+      if (!same_bits(buffer, again.at(name)))
+        differ(fmt::format("{}: other bits with partition {}", name, other));
+  }
+
+  void compare_eager() {
+    Tensors eager;
+    try {
+      eager = run_eager(program_.graph, inputs_);
+    } catch (const ir::Error&) {
+      return;
+    }
+    verdict_.ran_eagerly = true;
+    agree("eager", eager);
+  }
+
+  void differ(const std::string& what) {
+    if (verdict_.kind != Verdict::Kind::Differ)
+      verdict_.message = fmt::format("seed {}\n{}", seed_, ir::print(program_.graph));
+    verdict_.kind = Verdict::Kind::Differ;
+    verdict_.message += what + "\n";
+  }
+
+  uint64_t seed_;
+  RandomProgram program_, wide_;
+  double unit_;  // half a unit in the last place of 1
+  Tensors inputs_, wide_inputs_, reference_, interpreted_;
+  std::map<std::string, double> changes_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict check_program(uint64_t seed) {
+  try {
+    return Check(seed).run();
+  } catch (const std::exception& e) {
+    Verdict verdict;
+    verdict.kind = Verdict::Kind::Differ;
+    verdict.message = fmt::format("seed {}: the generator threw: {}", seed, e.what());
+    return verdict;
+  }
+}
+
+void Tally::add(const Verdict& verdict) {
+  if (verdict.kind == Verdict::Kind::Unstable) {
+    ++unstable;
+    return;
+  }
+  ++programs;
+  eager += verdict.ran_eagerly;
+  reductions += verdict.features.reduction;
+  contractions += verdict.features.contraction;
+  view_writes += verdict.features.view_write;
+}
+
+std::string Tally::summary() const {
+  const auto share = [](int part, int all) { return all ? 100.0 * part / all : 0; };
+  return fmt::format(
+      "{} programs ({:.0f}% with reductions, {:.0f}% with contractions, {:.0f}% with writes "
+      "through views; {:.0f}% also ran eagerly); {:.1f}% redrawn as unstable",
+      programs, share(reductions, programs), share(contractions, programs),
+      share(view_writes, programs), share(eager, programs), share(unstable, programs + unstable));
+}
+
+}  // namespace tandem::testing

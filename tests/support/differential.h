@@ -1,0 +1,37 @@
+// One random program through every evaluator: the f64 reference, the interpreter, eager tensors and
+// the JIT, forward and backward, by the design's meaning of "agree".
+#ifndef TANDEM_TESTS_SUPPORT_DIFFERENTIAL_H
+#define TANDEM_TESTS_SUPPORT_DIFFERENTIAL_H
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/random_graph.h"
+
+namespace tandem::testing {
+
+struct Verdict {
+  enum class Kind : uint8_t {
+    Agree,
+    Unstable,  // roundings decide an integer, bool or index of the program: nothing to compare
+    Differ,
+  };
+  Kind kind = Kind::Agree;
+  ProgramFeatures features;
+  bool ran_eagerly = false;  // eager refuses programs that write what the tape saved
+  std::string message;       // what differs, the seed and the graph
+};
+
+Verdict check_program(uint64_t seed);
+
+/// Counts verdicts.
+struct Tally {
+  int programs = 0, unstable = 0, eager = 0, reductions = 0, contractions = 0, view_writes = 0;
+
+  void add(const Verdict& verdict);
+  std::string summary() const;
+};
+
+}  // namespace tandem::testing
+
+#endif  // TANDEM_TESTS_SUPPORT_DIFFERENTIAL_H

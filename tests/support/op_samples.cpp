@@ -1,0 +1,334 @@
+#include "tests/support/op_samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "ir/error.h"
+#include "ir/shape_rules.h"
+
+namespace tandem::testing {
+namespace {
+
+using ir::AttrValue;
+using ir::Buffer;
+using ir::Dim;
+using ir::DType;
+using ir::Number;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+using Dims = std::vector<Dim>;
+using Attrs = std::vector<AttrValue>;
+
+/// Magnitudes of an op's floating operands, and whether they have both signs.
+struct Domain {
+  double low = 0.2, high = 0.9;
+  bool is_signed = true;
+};
+
+const std::map<Op, Domain> kDomains = {
+    {Op::log, {0.2, 3, false}},          {Op::log2, {0.2, 3, false}},
+    {Op::log10, {0.2, 3, false}},        {Op::log1p, {0.2, 3, false}},
+    {Op::sqrt, {0.2, 3, false}},         {Op::rsqrt, {0.2, 3, false}},
+    {Op::logit, {0.2, 0.8, false}},      {Op::acosh, {1.3, 3, false}},
+    {Op::pow, {0.3, 2, false}},          {Op::xlogy, {0.3, 2, false}},
+    {Op::exp, {0.1, 4, true}},           {Op::sin, {0.1, 9, true}},
+    {Op::cos, {0.1, 9, true}},           {Op::tanh, {0.1, 4, true}},
+    {Op::erf, {0.1, 3, true}},           {Op::relu6, {0.3, 5.5, true}},
+    {Op::hardsigmoid, {0.3, 2.5, true}}, {Op::hardswish, {0.3, 2.5, true}},
+};
+
+Domain domain_of(Op op) {
+  const auto found = kDomains.find(op);
+  return found == kDomains.end() ? Domain() : found->second;
+}
+
+/// Integers of these ops' operands are small and positive: divisors, exponents, shift counts.
+bool wants_positive_integers(Op op) {
+  static constexpr Op kOps[] = {Op::floor_divide, Op::remainder,  Op::fmod,
+                                Op::pow,          Op::shift_left, Op::shift_right};
+  return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
+// --- buffers
+
+Buffer values(Op op, const Type& type, uint64_t seed) {
+  std::mt19937_64 random(seed * 977 + 5);
+  const Domain domain = domain_of(op);
+  Buffer buffer(type);
+  for (int64_t i = 0; i < buffer.numel(); ++i) {
+    const double u = static_cast<double>(random() >> 11) * 0x1p-53;
+    const double sign = domain.is_signed && random() % 2 ? -1 : 1;
+    const auto integer = static_cast<int64_t>(u * 5);
+    if (ir::is_floating(type.dtype))
+      buffer.set(i, sign * (domain.low + u * (domain.high - domain.low)));
+    else if (type.dtype == DType::Bool)
+      buffer.set(i, static_cast<int64_t>(random() % 2));
+    else
+      buffer.set(i, wants_positive_integers(op) ? 1 + integer : 2 * integer - 4);
+  }
+  return buffer;
+}
+
+/// Positions below `count`, in no order, with repetitions.
+Buffer positions(const Shape& sizes, int64_t count, DType dtype = DType::I64) {
+  Buffer buffer(Type{dtype, sizes});
+  for (int64_t i = 0; i < buffer.numel(); ++i)
+    buffer.set(i, count ? (i * 7 + 3) % count : int64_t{0});
+  return buffer;
+}
+
+Buffer rng() {
+  Buffer buffer(Type{DType::I64, {2}});
+  buffer.set(0, 7);
+  buffer.set(1, 11);
+  return buffer;
+}
+
+// --- forms: operand sizes and attributes
+
+struct Form {
+  std::vector<Shape> shapes;
+  Attrs attrs;
+};
+using Forms = std::vector<Form>;
+
+Forms pointwise_forms(Op op, int64_t n) {
+  const size_t count = ir::info(op).operands.size();
+  const std::vector<Shape> lines(count, Shape{n}), planes(count, Shape{3, n});
+  const std::map<Op, std::vector<Attrs>> attributes = {
+      {Op::leaky_relu, {{0.3}}},
+      {Op::elu, {{0.7}}},
+      {Op::celu, {{0.7}}},
+      {Op::gelu, {{std::string("none")}, {std::string("tanh")}}},
+      {Op::softplus, {{2.0, 20.0}}},
+      {Op::addcmul, {{Number(1.5)}, {Number(2)}}},
+      {Op::addcdiv, {{Number(1.5)}}},
+      {Op::tril, {{Dim(1)}, {Dim(-1)}}},
+      {Op::triu, {{Dim(1)}, {Dim(-1)}}},
+      {Op::convert, {{DType::F64}, {DType::F32}, {DType::I64}, {DType::I32}, {DType::Bool}}},
+  };
+  const auto found = attributes.find(op);
+  Forms forms;
+  for (const Attrs& attrs : found == attributes.end() ? std::vector<Attrs>{{}} : found->second) {
+    forms.push_back({lines, attrs});
+    forms.push_back({planes, attrs});
+  }
+  // The value of fill is one element.
+  if (op == Op::fill)
+    for (Form& form : forms) form.shapes[1] = form.shapes[0];
+  return forms;
+}
+
+Forms reduction_forms(Op op, int64_t n) {
+  const auto has = [&](ir::Attr attr) { return ir::has_attr(op, attr); };
+  if (op == Op::layer_norm) {
+    const Attrs attrs{int64_t{1}, 1e-5};
+    return {{{{3, n}}, attrs}, {{{3, n}, {n}}, attrs}, {{{3, n}, {n}, {n}}, attrs}};
+  }
+  Forms forms;
+  const auto add = [&](const Shape& shape, Dim dim) {
+    for (bool keepdim : {false, true}) {
+      if (!has(ir::Attr::dims)) return forms.push_back({{shape}, {int64_t{dim}}});
+      Attrs attrs{Dims{dim}};
+      if (has(ir::Attr::correction)) attrs.emplace_back(1.0);
+      attrs.emplace_back(keepdim);
+      if (has(ir::Attr::order)) attrs.emplace_back(Dims{});
+      forms.push_back({{shape}, attrs});
+    }
+  };
+  add({n}, 0);
+  add({3, n}, 1);
+  add({n, 3}, 0);
+  return forms;
+}
+
+Forms contraction_forms(Op op, int64_t n) {
+  const Attrs algorithm{std::string()};
+  if (op == Op::mm) return {{{{3, n}, {n, 5}}, algorithm}, {{{n, 3}, {3, 5}}, algorithm}};
+  if (op == Op::bmm) return {{{{2, 3, n}, {2, n, 4}}, algorithm}};
+  if (op == Op::addmm) return {{{{n, 5}, {n, 3}, {3, 5}}, algorithm}};
+  const int64_t t = std::min<int64_t>(n, 67);
+  const std::vector<Shape> qkv{{1, 2, t, 4}, {1, 2, t, 4}, {1, 2, t, 4}};
+  if (t == 0) return {};
+  return {{qkv, {0.5, false}}, {qkv, {0.5, true}}};
+}
+
+Forms view_forms(Op op, int64_t n) {
+  const int64_t d0 = 0, d1 = 1;
+  const Dim half = n / 2, last = n - 1;
+  switch (op) {
+    case Op::view:
+      return {{{{2, n}}, {Dims{2 * n}}}};
+    case Op::permute:
+      return {{{{2, n, 3}}, {Dims{2, 0, 1}}}};
+    case Op::expand:
+      return {{{{n}}, {Dims{3, n}}}, {{{n, 1}}, {Dims{n, 4}}}};
+    case Op::slice:
+      return {{{{2, n}}, {d1, half, Dim(n), Dim(2)}}};
+    case Op::diagonal:
+      return {{{{3, n}}, {Dim(0), d0, d1}}};
+    case Op::as_strided:
+      return n >= 7 ? Forms{{{{n}}, {Dims{2, 3}, Dims{3, 1}, Dim(1)}}} : Forms{};
+    case Op::select:
+      return n ? Forms{{{{2, n}}, {d1, last}}} : Forms{};
+    case Op::squeeze:
+      return {{{{n, 1}}, {Dims{1}}}};
+    case Op::unsqueeze:
+      return {{{{n}}, {d0}}};
+    case Op::transpose:
+      return {{{{3, n}}, {d0, d1}}};
+    default:
+      return {{{{n}}, {}}};
+  }
+}
+
+Forms shape_forms(Op op, int64_t n) {
+  const int64_t d0 = 0, d1 = 1;
+  const Dim half = n / 2;
+  switch (op) {
+    case Op::slice_scatter:
+      return {{{{2, n}, {2, n - n / 2}}, {d1, half, Dim(n), Dim(1)}}};
+    case Op::diagonal_scatter:
+      return {{{{3, n}, {std::min<int64_t>(3, n)}}, {Dim(0), d0, d1}}};
+    case Op::as_strided_scatter:
+      return n >= 7 ? Forms{{{{n}, {2, 3}}, {Dims{2, 3}, Dims{3, 1}, Dim(1)}}} : Forms{};
+    case Op::select_scatter:
+      return n ? Forms{{{{2, n}, {2}}, {d1, half}}} : Forms{};
+    case Op::cat:
+      return {{{{2, n}, {2, 3}}, {d1}}, {{{n, 2}, {1, 2}, {n, 2}}, {d0}}};
+    case Op::pad:
+      return {{{{2, n}}, {Dims{1, 0, 2, 1}, Number(2)}}};
+    case Op::flip:
+      return {{{{2, n}}, {Dims{0, 1}}}, {{{n}}, {Dims{0}}}};
+    default:
+      return {};
+  }
+}
+
+Forms forms_of(Op op, int64_t n) {
+  switch (ir::info(op).cls) {
+    case ir::OpClass::Pointwise:
+      return pointwise_forms(op, n);
+    case ir::OpClass::Reduction:
+      return reduction_forms(op, n);
+    case ir::OpClass::Contraction:
+      return contraction_forms(op, n);
+    case ir::OpClass::View:
+      return view_forms(op, n);
+    case ir::OpClass::Shape:
+      return shape_forms(op, n);
+    default:
+      return {};
+  }
+}
+
+bool is_condition(Op op, size_t operand) {
+  return (op == Op::where && operand == 0) || (op == Op::masked_fill && operand == 1);
+}
+
+OpSample sample_of(Op op, const Form& form, DType dtype) {
+  OpSample sample{{}, form.attrs};
+  for (size_t i = 0; i < form.shapes.size(); ++i)
+    sample.operands.push_back(
+        values(op, {is_condition(op, i) ? DType::Bool : dtype, form.shapes[i]}, i + 1));
+  return sample;
+}
+
+// --- ops whose operands are not alike
+
+std::vector<OpSample> factory_samples(Op op, int64_t n) {
+  std::vector<OpSample> samples;
+  for (DType dtype : {DType::F32, DType::F64, DType::I64}) {
+    const Attrs full{Dims{n}, dtype, Number(3)}, iota{Dims{n}, dtype, Number(2), Number(3)};
+    samples.push_back({{}, op == Op::full ? full : iota});
+  }
+  return samples;
+}
+
+std::vector<OpSample> index_samples(Op op, int64_t n) {
+  const int64_t d0 = 0, d1 = 1;
+  std::vector<OpSample> samples;
+  if (n == 0) return samples;
+  for (DType dtype : {DType::F32, DType::F64, DType::I64}) {
+    const Buffer line = values(op, {dtype, {n}}, 1), rows = values(op, {dtype, {2, 9}}, 2),
+                 table = values(op, {dtype, {n, 3}}, 3);
+    const Buffer list = positions({n}, 9), some = positions({5}, n, DType::I32);
+    if (op == Op::index_select) samples.push_back({{rows, list}, {d1}});
+    if (op == Op::index_select) samples.push_back({{line, some}, {d0}});
+    if (op == Op::gather) samples.push_back({{rows, positions({2, n}, 9)}, {d1}});
+    if (op == Op::index_add)
+      samples.push_back({{rows, list, values(op, {dtype, {2, n}}, 4)}, {d1}});
+    if (op == Op::scatter_add)
+      samples.push_back({{rows, positions({2, n}, 9), values(op, {dtype, {2, n}}, 4)}, {d1}});
+    if (op == Op::embedding && dtype != DType::I64)
+      samples.push_back({{table, positions({2, 4}, n)}, {}});
+  }
+  return samples;
+}
+
+std::vector<OpSample> random_samples(Op op, int64_t n) {
+  if (op == Op::random_bits)
+    return {{{rng()}, {Dims{n}, DType::I32, Dim(2)}}, {{rng()}, {Dims{n}, DType::I64, Dim(0)}}};
+  std::vector<OpSample> samples;
+  for (DType dtype : {DType::F32, DType::F64}) {
+    const Attrs draw{Dims{n}, dtype, Dim(2)};
+    if (op == Op::dropout)
+      samples.push_back({{values(op, {dtype, {n}}, 1), rng()}, {0.4, Dim(2)}});
+    else
+      samples.push_back({{rng()}, draw});
+  }
+  return samples;
+}
+
+std::vector<OpSample> cross_entropy_samples(int64_t n) {
+  std::vector<OpSample> samples;
+  for (DType dtype : {DType::F32, DType::F64})
+    for (const char* reduction : {"none", "mean", "sum"})
+      samples.push_back({{values(Op::cross_entropy, {dtype, {n, 5}}, 1), positions({n}, 5)},
+                         {int64_t{-100}, 0.1, std::string(reduction)}});
+  return samples;
+}
+
+bool fits(Op op, const OpSample& sample) {
+  std::vector<Type> types;
+  for (const Buffer& operand : sample.operands) types.push_back(operand.type());
+  try {
+    ir::infer_type(op, types, sample.attrs);
+  } catch (const ir::Error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<OpSample> op_samples(Op op, int64_t length) {
+  const ir::OpClass cls = ir::info(op).cls;
+  if (cls == ir::OpClass::Factory) return factory_samples(op, length);
+  if (cls == ir::OpClass::Index) return index_samples(op, length);
+  if (cls == ir::OpClass::Random) return random_samples(op, length);
+  if (op == Op::cross_entropy) return cross_entropy_samples(length);
+  std::vector<OpSample> samples;
+  for (const Form& form : forms_of(op, length))
+    for (DType dtype : {DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool})
+      if (OpSample sample = sample_of(op, form, dtype); fits(op, sample))
+        samples.push_back(std::move(sample));
+  return samples;
+}
+
+void add_special_values(OpSample& sample, uint64_t seed) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kValues[] = {0.0,   -0.0, kInf, -kInf, std::numeric_limits<double>::quiet_NaN(),
+                                1.0,   -1.0, 80.0, -80.0, 1e30,
+                                -1e30, 1e-30};
+  std::mt19937_64 random(seed);
+  for (Buffer& operand : sample.operands)
+    for (int64_t i = 0; ir::is_floating(operand.dtype()) && i < operand.numel(); ++i)
+      if (random() % 2) operand.set(i, kValues[random() % std::size(kValues)]);
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,17 @@
+// An interpreter of Traced graphs over eager tensors: each equation goes through the runtime's
+// dispatch, gradients come from the tape.
+#ifndef TANDEM_TESTS_SUPPORT_RUN_EAGER_H
+#define TANDEM_TESTS_SUPPORT_RUN_EAGER_H
+
+#include "ir/graph.h"
+#include "tools/files.h"
+
+namespace tandem::testing {
+
+/// Takes and returns what tools::run_graph does with gradients. Throws what eager execution throws
+/// (a program may write what the tape saved).
+tools::Tensors run_eager(const ir::Graph& traced, const tools::Tensors& tensors);
+
+}  // namespace tandem::testing
+
+#endif  // TANDEM_TESTS_SUPPORT_RUN_EAGER_H
