@@ -37,6 +37,23 @@ bool is_long(const Instr& i) {
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
 }
 
+/// The most values of instructions [begin, end) that are needed at one time.
+unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
+  std::vector<size_t> last(end - begin, 0);
+  for (size_t i = begin; i < end; ++i)
+    for (int a : kernel.code[i].args)
+      if (static_cast<size_t>(a) >= begin) last[static_cast<size_t>(a) - begin] = i;
+  unsigned live = 0, most = 0;
+  std::vector<unsigned> ending(end - begin, 0);
+  for (size_t i = begin; i < end; ++i) {
+    live -= ending[i - begin];
+    if (last[i - begin] == 0) continue;
+    ++ending[last[i - begin] - begin];
+    most = std::max(most, ++live);
+  }
+  return most;
+}
+
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
@@ -226,22 +243,27 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
 }
 
 // Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains
-// to hide latencies, fewer where each needs many registers.
+// to hide latencies, as long as their values fit in registers.
 unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   const int id = kernel_.code[at].loop;
-  unsigned ordered = 0, inner = 0, cost = 0;
+  unsigned ordered = 0, inner = 0, cost = 0, random = 0;
   for (const codegen::Accumulator& acc : kernel_.accumulators)
     if (acc.loop == id) ordered = std::max(ordered, lanes_of(acc) / lanes);
   if (ordered > 0) return ordered;
   for (size_t i = at + 1; i < ends_[at]; ++i) {
     inner += kernel_.code[i].kind == InstrKind::Accumulate;
     cost += is_long(kernel_.code[i]) ? 8 : 1;
+    random += kernel_.code[i].kind == InstrKind::RandomBits;
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
-  const auto most =
-      static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
-  if (inner > 0) return std::min(most, std::bit_floor(std::max(1u, 12 / inner)));
-  return std::min(most, cost <= 12 ? 4u : 2u);
+  auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
+  if (random > 0) return parts;  // one counter gives the words of up to four parts
+  if (cost > 12) parts = std::min(parts, 2u);
+  const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
+  const unsigned live = most_live(kernel_, at + 1, ends_[at]);
+  while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
+  return parts;
 }
 
 void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,

@@ -1,4 +1,6 @@
 // Philox4x32-10 (ir/random.h), vectorised over counters.
+#include <algorithm>
+
 #include "codegen/jit/emitter.h"
 
 namespace tandem::jit {
@@ -26,6 +28,10 @@ struct Philox {
   }
   llvm::Value* low(llvm::Value* v) { return ir.CreateTrunc(v, ints); }
   llvm::Value* high(llvm::Value* v) { return low(ir.CreateLShr(v, 32)); }
+
+  llvm::Value* joined(llvm::Value* lower, llvm::Value* upper) {
+    return ir.CreateOr(ir.CreateShl(ir.CreateZExt(upper, wide), 32), ir.CreateZExt(lower, wide));
+  }
 
   Words words(llvm::Value* key, llvm::Value* counter) {
     llvm::Value* k0 = ir.CreateTrunc(key, ir.getInt32Ty());
@@ -58,20 +64,70 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
   const auto bit = [&](uint64_t b) {
     return ir_.CreateIsNotNull(ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
   };
-  const auto joined = [&](int at) {
-    llvm::Value* upper = ir_.CreateShl(ir_.CreateZExt(w.word[at + 1], word->getType()), 32);
-    return ir_.CreateOr(upper, ir_.CreateZExt(w.word[at], word->getType()));
-  };
-  if (wide) return ir_.CreateSelect(bit(1), joined(2), joined(0));
+  if (wide)
+    return ir_.CreateSelect(bit(1), philox.joined(w.word[2], w.word[3]),
+                            philox.joined(w.word[0], w.word[1]));
   llvm::Value* odd = ir_.CreateSelect(bit(2), w.word[3], w.word[1]);
   llvm::Value* even = ir_.CreateSelect(bit(2), w.word[2], w.word[0]);
   return ir_.CreateSelect(bit(1), odd, even);
+}
+
+// The word numbers of consecutive lanes follow each other, and every part starts with a whole
+// counter.
+bool Emitter::random_is_aligned(const codegen::Instr& i) const {
+  const int64_t words = i.dtype == DType::I64 ? 2 : 4;
+  if (lane_stride(i.affine) != 1 || scope_.lanes < 4 || i.affine.offset % words != 0) return false;
+  return std::all_of(i.affine.terms.begin(), i.affine.terms.end(), [&](const auto& term) {
+    return term.loop == scope_.loop || term.stride % words == 0;
+  });
+}
+
+// As many counters as lanes give the words of four (two) parts.
+void Emitter::random_groups(size_t at, llvm::Value* key, llvm::Value* base) {
+  const codegen::Instr& i = kernel_.code[at];
+  const unsigned words = i.dtype == DType::I64 ? 2 : 4, lanes = scope_.lanes;
+  Philox philox{ir_, vector_type(ir_.getInt32Ty(), lanes), vector_type(ir_.getInt64Ty(), lanes)};
+  llvm::Value* first = ir_.CreateAShr(affine(i.affine), words == 4 ? 2 : 1);
+  first = ir_.CreateAdd(ir_.CreateAdd(base, i64(i.number.to_int())), first);
+  Parts parts;
+  for (unsigned p = 0; p < scope_.parts; p += words) {
+    llvm::Value* start = ir_.CreateAdd(first, i64(int64_t{p} / words * lanes));
+    llvm::Value* counter =
+        ir_.CreateAdd(philox.splat(start), lane_numbers(ir_.getInt64Ty(), lanes));
+    const Words w = philox.words(key, counter);
+    llvm::SmallVector<llvm::Value*, 4> columns(w.word, w.word + 4);
+    if (words == 2)
+      columns = {philox.joined(w.word[0], w.word[1]), philox.joined(w.word[2], w.word[3])};
+    for (unsigned q = 0; q < words && p + q < scope_.parts; ++q)
+      parts.push_back(interleaved(columns, q * lanes));
+  }
+  set(at, std::move(parts), false);
+}
+
+// Elements first, first + 1, ... of the sequence column 0 [0], column 1 [0], ..., column 0 [1], ...
+llvm::Value* Emitter::interleaved(llvm::ArrayRef<llvm::Value*> columns, unsigned first) {
+  const auto count = static_cast<unsigned>(columns.size());
+  const auto pairs = [&](llvm::Value* a, llvm::Value* b, unsigned from, unsigned length) {
+    std::vector<int> lanes;  // a and b in turn, from element `from` of each
+    for (unsigned l = 0; l < length; ++l)
+      lanes.push_back(static_cast<int>(from + l / 2 + l % 2 * scope_.lanes));
+    return ir_.CreateShuffleVector(a, b, lanes);
+  };
+  const unsigned from = first / count, length = scope_.lanes;
+  if (count == 2) return pairs(columns[0], columns[1], from, length);
+  llvm::Value* low = pairs(columns[0], columns[1], from, length / 2);
+  llvm::Value* high = pairs(columns[2], columns[3], from, length / 2);
+  std::vector<int> lanes;
+  for (unsigned l = 0; l < length; ++l)
+    lanes.push_back(static_cast<int>(l / 4 * 2 + l % 2 + (l % 4 < 2 ? 0 : length / 2)));
+  return ir_.CreateShuffleVector(low, high, lanes);
 }
 
 void Emitter::random_bits(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
   llvm::Value* key = values_[static_cast<size_t>(i.args[0])].parts[0];
   llvm::Value* base = values_[static_cast<size_t>(i.args[1])].parts[0];
+  if (random_is_aligned(i)) return random_groups(at, key, base);
   index(at);  // the word numbers
   for (llvm::Value*& v : values_[at].parts) v = random_lanes(i, key, base, v);
 }

@@ -114,6 +114,9 @@ class Emitter {
   void random_bits(size_t at);
   llvm::Value* random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
                             llvm::Value* word);
+  bool random_is_aligned(const codegen::Instr& i) const;
+  void random_groups(size_t at, llvm::Value* key, llvm::Value* base);
+  llvm::Value* interleaved(llvm::ArrayRef<llvm::Value*> columns, unsigned first);
   /// `offset` + the affine's terms, without that of the scope's loop.
   llvm::Value* outer_affine(const codegen::Affine& affine);
   int64_t lane_stride(const codegen::Affine& affine) const;

@@ -98,12 +98,14 @@ Kernel reduction(Combine combine, DType t, int64_t n, int64_t lanes, int64_t blo
 }
 
 TEST(Emit, ReductionsInOrder) {
-  for (int64_t n : kLengths)
-    for (Combine c : {Combine::Sum, Combine::Prod, Combine::Max, Combine::Min})
-      for (DType t : {DType::F32, DType::F64, DType::BF16})
-        for (auto [lanes, block] : {std::pair{1, 0}, {4, 0}, {64, 0}, {16, 96}, {1, 1}, {32, 1000}})
-          check(reduction(c, t, n, lanes, block),
-                {random_argument(t, n, static_cast<uint32_t>(n), true), Argument(t, 1)});
+  for (int64_t n : {0, 1, 17, 67, 4099})
+    for (auto [c, t] : {std::pair{Combine::Sum, DType::F32},
+                        {Combine::Sum, DType::BF16},
+                        {Combine::Prod, DType::F64},
+                        {Combine::Max, DType::F32}})
+      for (auto [lanes, block] : {std::pair{1, 0}, {4, 0}, {64, 0}, {16, 96}, {1, 1}, {32, 1000}})
+        check(reduction(c, t, n, lanes, block),
+              {random_argument(t, n, static_cast<uint32_t>(n), true), Argument(t, 1)});
 }
 
 TEST(Emit, ReductionsOfSpecialValues) {
@@ -306,7 +308,7 @@ TEST(Emit, IndexValues) {
 TEST(Emit, RandomBits) {
   for (DType t : {DType::I32, DType::I64})
     for (int64_t n : {1, 7, 16, 67, 256})
-      for (int64_t first : {0, 1, 4, 6}) {
+      for (int64_t first : {0, 6}) {
         Writer w;
         const int rng = w.param(DType::I64), y = w.result(t);
         const int u = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
