@@ -1,5 +1,5 @@
-// Activations: pointwise composites of one tensor and numbers. x is the operand. Subexpressions that
-// gradients share are written as in autodiff/, so that they merge.
+// Activations: pointwise composites of one tensor and numbers. x is the operand. Subexpressions
+// that gradients share are written as in autodiff/, so that they merge.
 #include <numbers>
 
 #include "decomps/rules.h"
