@@ -108,8 +108,10 @@ class Differentiator {
     rewriter_.at(e);
     rewriter_.sink().is_backward = true;
     rewriter_.sink().grad_enabled = true;
-    const bool own_gradient = vjp_rule(source_.op(e)).kind == VjpRule::Kind::Subgraph;
-    own_gradient ? apply_backward_of(e) : apply_rule_of(e);
+    if (vjp_rule(source_.op(e)).kind == VjpRule::Kind::Subgraph)
+      apply_backward_of(e);
+    else
+      apply_rule_of(e);
   }
 
   void apply_rule_of(EquationId e) {

@@ -58,7 +58,9 @@ struct VjpRule {
 
 const VjpRule& vjp_rule(ir::Op op);
 
-/// Runs op's rule on the context; results are checked against the operands' types.
+/// Runs op's rule on the context; results are checked against the operands' types. Operands of
+/// integral dtype have no gradient, whatever needs_grad says. Error{Autograd} for an op that is not
+/// differentiable; ops with subgraphs are the caller's (joint.h says what those map).
 Gradients apply_vjp(VjpContext& context);
 
 }  // namespace tandem::autodiff

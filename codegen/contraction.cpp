@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "codegen/kernel_writer.h"
-#include "codegen/lower.h"
 
 namespace tandem::codegen {
 namespace {
@@ -100,20 +99,6 @@ class TiledKernel {
   int batch_ = 0, rows_ = 0, chunk_ = 0, vector_ = 0, serial_ = 0;
 };
 
-class Planner final : public ir::ContractionPlanner {
- public:
-  ir::Graph plan(const ir::Graph& core) const override {
-    ir::Graph out = core;
-    for (size_t i = 0; i < core.num_equations(); ++i) {
-      const ir::EquationId e = core.equation_id(i);
-      if (!ir::has_attr(core.op(e), ir::Attr::algorithm)) continue;
-      out.set_attr(e, ir::Attr::algorithm,
-                   std::string(algorithm_for(core.type(core.result(e)).dtype)));
-    }
-    return out;
-  }
-};
-
 }  // namespace
 
 std::string_view algorithm_for(DType dtype) { return dtype == DType::F32 ? kLibrary : kTiled; }
@@ -148,10 +133,6 @@ std::vector<LaunchDraft> tiled_matmul(const Program& program, const Node& node) 
   if (full > 0) out.push_back(TiledKernel(program, node, 0, full, kTileRows).run());
   if (m > full) out.push_back(TiledKernel(program, node, full, m - full, m - full).run());
   return out;
-}
-
-std::unique_ptr<ir::ContractionPlanner> make_contraction_planner() {
-  return std::make_unique<Planner>();
 }
 
 }  // namespace tandem::codegen

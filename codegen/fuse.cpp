@@ -9,10 +9,11 @@
 namespace tandem::codegen {
 namespace {
 
-constexpr size_t kMaxNodes = 128;     // of a group
-constexpr size_t kMaxOperands = 400;  // looked at for one merge
-constexpr size_t kMaxVisits = 256;    // groups looked at to prove that a merge makes no cycle
-constexpr size_t kMaxReaders = 4;     // groups remembered per value, for siblings
+constexpr size_t kMaxNodes = 128;       // of a group
+constexpr size_t kMaxOperands = 400;    // looked at for one merge
+constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merge makes no cycle
+constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
+constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
 
 /// A group under construction. Edges point to groups as they were; find() says what became of them.
 struct Cluster {
@@ -97,6 +98,7 @@ class Fuser {
   /// With groups that read the same value, or another value of the same group.
   void fuse_with_siblings(int n) {
     for (int source : std::vector<int>(at(find(n)).before)) {
+      if (at(find(n)).domain.total > kSmallDomain) break;
       resolve(at(find(source)).after, find(source));
       const std::vector<int>& after = at(find(source)).after;
       const size_t known = std::min(after.size(), kMaxReaders);
@@ -104,6 +106,7 @@ class Fuser {
         fuse_with_sibling(find(sibling), find(n));
     }
     for_each_read(node(n), [&](const View& v) {
+      if (!worth_sharing(v, at(find(n)).domain)) return;
       auto& readers = readers_[static_cast<size_t>(v.root)];
       resolve(readers, -1);
       for (int r : std::vector<int>(readers)) fuse_with_sibling(find(r), find(n));
@@ -111,6 +114,13 @@ class Fuser {
       readers.push_back(find(n));
       if (readers.size() > kMaxReaders) readers.erase(readers.begin());
     });
+  }
+
+  /// Siblings are for reading a large value once, or for saving launches.
+  bool worth_sharing(const View& v, const Domain& d) const {
+    const Value& value = p_.values[static_cast<size_t>(v.root)];
+    if (value.formula()) return false;
+    return d.total <= kSmallDomain || 2 * value.numel >= d.total;
   }
 
   void fuse_with_sibling(int sibling, int self) {

@@ -101,9 +101,11 @@ class MemoryPlanner {
  private:
   static size_t at(int i) { return static_cast<size_t>(i); }
 
+  /// Each value once.
   static std::vector<int> touched(const StepDraft& d) {
     if (const auto* launch = std::get_if<LaunchDraft>(&d)) return launch->values;
     const auto& c = std::get<ContractionDraft>(d);
+    if (c.a == c.b) return {c.a, c.c};
     return {c.a, c.b, c.c};
   }
 

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "codegen/contraction.h"
 #include "ir/error.h"
@@ -68,8 +71,12 @@ class Maker {
   }
 
   View filled(const Number& number, DType dtype, const Shape& sizes) {
-    const int root = add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
-    return {root, 0, sizes, Shape::filled(sizes.rank(), 0)};
+    const int64_t bits =
+        number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
+    const auto [at, fresh] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
+                                                static_cast<int>(p_.values.size()));
+    if (fresh) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
+    return {at->second, 0, sizes, Shape::filled(sizes.rank(), 0)};
   }
 
   DType dtype(const View& v) const { return p_.values[static_cast<size_t>(v.root)].dtype; }
@@ -568,6 +575,7 @@ class Maker {
 
   const Graph& g_;
   ir::ValueMap<View> views_;
+  std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
   Program p_;
 };
 

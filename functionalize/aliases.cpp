@@ -9,6 +9,16 @@ namespace tandem::functionalize {
 using ir::EquationId;
 using ir::ValueId;
 
+namespace {
+
+/// " (file:line)" of the user's source, where known.
+std::string place(const ir::Graph& graph, EquationId e) {
+  const ir::Location* location = graph.location(e);
+  return location ? fmt::format(" ({}:{})", location->file, location->line) : std::string();
+}
+
+}  // namespace
+
 Aliases::Aliases(ir::Rewriter& rewriter, History& history)
     : rewriter_(rewriter), history_(history), aliases_(rewriter.source()) {}
 
@@ -26,7 +36,22 @@ void Aliases::add_base(ValueId traced, ValueId value) {
   Alias& a = aliases_[traced];
   a.storage = static_cast<uint32_t>(storages_.size());
   a.current = value;
+  a.counted_at = traced;
   storages_.emplace_back().base = traced;
+}
+
+ValueId Aliases::add_buffer(ValueId value) {
+  const ValueId buffer{static_cast<uint32_t>(aliases_.size())};
+  aliases_.grow(aliases_.size() + 1);
+  buffer_types_.push_back(rewriter_.target().type(value));
+  add_base(buffer, value);
+  return buffer;
+}
+
+const ir::Type& Aliases::type(ValueId traced) const {
+  const size_t count = rewriter_.source().num_values();
+  return traced.index < count ? rewriter_.source().type(traced)
+                              : buffer_types_[traced.index - count];
 }
 
 void Aliases::add_view(ValueId traced, EquationId e) {
@@ -35,9 +60,11 @@ void Aliases::add_view(ValueId traced, EquationId e) {
   add_view(traced, graph.operand(e, 0), {graph.op(e), graph.attrs(e)}, e, detached);
 }
 
-void Aliases::add_input_view(ValueId traced, ValueId parent, std::vector<ir::AttrValue> attrs) {
+void Aliases::add_input_view(ValueId traced, ValueId parent, std::vector<ir::AttrValue> attrs,
+                             bool counts_at_parent) {
   input_views_.push_back(std::move(attrs));
   add_view(traced, parent, {ir::Op::as_strided, input_views_.back()}, {}, false);
+  if (!counts_at_parent) alias(traced).counted_at = traced;
 }
 
 void Aliases::add_hook(ValueId traced, EquationId e, std::vector<ir::AttrValue> attrs) {
@@ -52,17 +79,17 @@ void Aliases::add_hook(ValueId traced, EquationId e, std::vector<ir::AttrValue> 
 
 void Aliases::add_view(ValueId traced, ValueId parent, const View& view, EquationId e,
                        bool detached) {
-  const ir::Graph& graph = rewriter_.source();
   const Alias& from = alias(parent);
   Alias& a = aliases_[traced];
   a.storage = from.storage;
   a.parent = parent;
+  a.counted_at = from.counted_at;
   a.view = view;
   a.equation = e;
   a.depth = from.depth + 1;
   a.detached = detached;
   a.hidden = from.hidden || detached;
-  a.repeats = from.repeats || repeats_elements(view, graph.type(parent), graph.type(traced));
+  a.repeats = from.repeats || repeats_elements(view, type(parent), type(traced));
 }
 
 bool Aliases::is_current(const Alias& a) const {
@@ -102,16 +129,18 @@ void Aliases::write(ValueId traced, ValueId value, EquationId e) {
   Alias& a = alias(traced);
   Storage& storage = storages_[a.storage];
   if (a.repeats)
-    ir::fail(ir::Errc::Mutation,
-             fmt::format("{}_: cannot write through an expanded view; expected each element at a "
-                         "memory location of its own (clone it first), got {}",
-                         ir::name(graph.op(e)), ir::to_string(graph.type(traced))));
+    ir::fail(
+        ir::Errc::Mutation,
+        fmt::format("{}_: cannot write through an expanded view; expected each element at a "
+                    "memory location of its own (clone it first), got {}{}",
+                    ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
   storage.newest = traced;
   storage.last_write = e;
-  ++storage.writes.count;
-  storage.writes.hidden &= a.hidden || !graph.equation(e).grad_enabled;
+  Writes& writes = alias(a.counted_at).writes;
+  ++writes.count;
+  writes.hidden &= a.hidden || !graph.equation(e).grad_enabled;
 }
 
 /// Carries the newest write up to the base; all aliases off that path become stale.
@@ -135,7 +164,7 @@ void Aliases::fold(Storage& storage) {
 ValueId Aliases::folded_into_parent(const Alias& child, ValueId value) {
   const bool needs_old = keeps_rest(child.view.op) || child.detached;
   const ValueId old = needs_old ? regenerate(child.parent) : ValueId();
-  const ir::Shape sizes = rewriter_.source().type(child.parent).sizes;
+  const ir::Shape sizes = type(child.parent).sizes;
   at(storages_[child.storage].last_write);
   const ValueId above = invert(rewriter_.builder(), child.view, sizes, old, value);
   return child.detached ? history_.hidden_write(old, above) : above;

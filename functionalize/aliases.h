@@ -25,9 +25,13 @@ class Aliases {
   /// `traced` is the result of the hook equation `e` (`attrs`: as in the target): the same tensor,
   /// whose gradient is mapped until the next write gives it another history.
   void add_hook(ir::ValueId traced, ir::EquationId e, std::vector<ir::AttrValue> attrs);
-  /// `traced` is an input that is `view` of another input's storage.
-  void add_input_view(ir::ValueId traced, ir::ValueId parent,
-                      std::vector<ir::AttrValue> as_strided);
+  /// Memory that no traced value shows as a whole, holding `value`. Returns an id for it that
+  /// stands beside the traced graph's.
+  ir::ValueId add_buffer(ir::ValueId value);
+  /// `traced` is an input that is a view of another one or of a buffer. `counts_at_parent`: writes
+  /// to it are writes to the parent.
+  void add_input_view(ir::ValueId traced, ir::ValueId parent, std::vector<ir::AttrValue> as_strided,
+                      bool counts_at_parent);
 
   /// The target's value for what `traced` holds now. May emit equations, and so move
   /// Rewriter::at.
@@ -41,7 +45,8 @@ class Aliases {
     bool hidden = true;  // all were invisible to autograd: under no_grad or through detach
   };
   ir::ValueId base(ir::ValueId traced) const { return storages_[alias(traced).storage].base; }
-  const Writes& writes(ir::ValueId traced) const { return storages_[alias(traced).storage].writes; }
+  /// The writes to input `traced` and to its views.
+  const Writes& writes(ir::ValueId traced) const { return alias(traced).writes; }
   /// What `traced` is directly a view of; invalid for a base.
   ir::ValueId parent(ir::ValueId traced) const { return alias(traced).parent; }
   /// How many views lie between `traced` and its base.
@@ -59,6 +64,9 @@ class Aliases {
     uint32_t generation = 0;  // of the storage, when `current` was true
     ir::ValueId current;      // in the target; invalid until first read
     ir::ValueId parent;
+    ir::ValueId
+        counted_at;  // the value (itself, or one that it is a view of) that has its `writes`
+    Writes writes;
     View view;
     ir::EquationId equation;  // that made the view
     int depth = 0;
@@ -72,7 +80,6 @@ class Aliases {
     ir::ValueId newest;         // the alias with a write that base does not have yet
     ir::EquationId last_write;  // by which equation
     uint32_t generation = 0;
-    Writes writes;
   };
 
   const Alias& alias(ir::ValueId traced) const;
@@ -82,13 +89,15 @@ class Aliases {
   bool is_current(const Alias& a) const;
   void set_current(Alias& a, ir::ValueId value);
   ir::ValueId regenerate(ir::ValueId traced);
+  const ir::Type& type(ir::ValueId traced) const;
   void fold(Storage& storage);
   ir::ValueId folded_into_parent(const Alias& child, ir::ValueId value);
   void at(ir::EquationId e);
 
   ir::Rewriter& rewriter_;
   History& history_;
-  ir::ValueMap<Alias> aliases_;  // by traced value
+  ir::ValueMap<Alias> aliases_;  // by traced value; then the buffers
+  std::vector<ir::Type> buffer_types_;
   std::vector<Storage> storages_;
   std::deque<std::vector<ir::AttrValue>> input_views_;  // deque: views refer to its elements
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "functionalize/aliases.h"
+#include "functionalize/inputs.h"
 #include "functionalize/results.h"
 #include "ir/error.h"
 #include "ir/inline.h"
@@ -22,35 +23,6 @@ using ir::ValueId;
 /// custom function, where aliasing is not replayed).
 enum class Ends : uint8_t { Epilogue, Values };
 
-/// The input without alias_of whose memory input `i` lies in.
-int alias_root(const Graph& graph, int i) {
-  while (graph.inputs()[i].alias_of) i = graph.inputs()[i].alias_of->input;
-  return i;
-}
-
-ir::Dim offset_in_root(const Graph& graph, int i) {
-  ir::Dim offset = 0;
-  for (; graph.inputs()[i].alias_of; i = graph.inputs()[i].alias_of->input)
-    offset += graph.inputs()[i].alias_of->offset;
-  return offset;
-}
-
-/// Which inputs' memory is written, by alias root.
-std::vector<bool> written_roots(const Graph& graph) {
-  ir::ValueMap<int> root(graph, -1);
-  for (size_t i = 0; i < graph.inputs().size(); ++i)
-    root[graph.inputs()[i].value] = alias_root(graph, static_cast<int>(i));
-  std::vector<bool> written(graph.inputs().size());
-  for (const ir::Equation& e : graph.equations()) {
-    if (!e.operand_count) continue;
-    const int memory = root[graph.operands(e)[0]];
-    if (ir::is_view(e.op)) root[graph.results(e)[0]] = memory;
-    if (e.op == Op::hook) root[graph.results(e)[0]] = memory;
-    if (e.in_place && memory >= 0) written[memory] = true;
-  }
-  return written;
-}
-
 class Functionalizer {
  public:
   Functionalizer(const Graph& source, Ends ends)
@@ -64,39 +36,16 @@ class Functionalizer {
   Graph run() {
     rewriter_.target().level = ir::Level::Functional;
     rewriter_.copy_inputs();
-    declare_inputs();
+    declare_inputs(rewriter_, aliases_);
     for (size_t i = 0; i < source_.num_equations(); ++i) equation(source_.equation_id(i));
-    ends_ == Ends::Epilogue ? add_results(rewriter_, aliases_, history_) : add_values();
+    if (ends_ == Ends::Epilogue)
+      add_results(rewriter_, aliases_, history_);
+    else
+      add_values();
     return rewriter_.take();
   }
 
  private:
-  // --- inputs
-  void declare_inputs() {
-    const std::vector<bool> written = written_roots(source_);
-    std::vector<int> members;
-    for (size_t i = 0; i < source_.inputs().size(); ++i) {
-      const ValueId v = source_.inputs()[i].value;
-      const int root = alias_root(source_, static_cast<int>(i));
-      const bool is_view = root != static_cast<int>(i) && written[root];
-      is_view ? members.push_back(static_cast<int>(i)) : aliases_.add_base(v, rewriter_[v]);
-    }
-    for (int i : members) declare_overlapping(i, alias_root(source_, i));
-  }
-
-  void declare_overlapping(int i, int root) {
-    const ir::Input &input = source_.inputs()[i], &base = source_.inputs()[root];
-    const ir::Type &type = source_.type(input.value), &base_type = source_.type(base.value);
-    if (base.strides != ir::contiguous_strides(base_type.sizes) || base_type.dtype != type.dtype)
-      ir::fail(ir::Errc::Unsupported,
-               fmt::format("a write to inputs that share memory: {} cannot be made a view of {}; "
-                           "expected equal dtypes and a contiguous {}",
-                           input.name, base.name, base.name));
-    const auto list = [](const ir::Shape& s) { return std::vector<ir::Dim>(s.begin(), s.end()); };
-    aliases_.add_input_view(input.value, base.value,
-                            {list(type.sizes), list(input.strides), offset_in_root(source_, i)});
-  }
-
   // --- equations
   void equation(EquationId e) {
     const ir::Equation& equation = source_.equation(e);

@@ -18,8 +18,9 @@ namespace tandem::functionalize {
 /// others are views of it: ViewOfResult, or Output with a chain where what they are views of is no
 /// earlier result. The same tensor twice is the same Output twice.
 ///
-/// Inputs that overlap (alias_of): if the shared memory is written, all are regenerated from the
-/// one without alias_of, which must be contiguous and contain the others.
+/// Inputs that overlap (alias_of): where the shared memory is written, all become views of one of
+/// them that is contiguous and contains the others (and is then what the epilogue writes), else of
+/// a buffer put together from all (and the epilogue writes those that the program wrote).
 ///
 /// Error{Mutation} for writes that cannot be expressed (through an expanded view).
 ir::Graph functionalize(const ir::Graph& traced);

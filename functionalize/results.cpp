@@ -148,7 +148,7 @@ class Results {
   void add_written(int i) {
     const ir::Input& input = source_.inputs()[i];
     const Aliases::Writes& writes = aliases_.writes(input.value);
-    if (writes.count == 0 || aliases_.base(input.value) != input.value) return;
+    if (writes.count == 0) return;
     Output output;
     output.role = Role::MutatedInput;
     output.name = "new_" + input.name;

@@ -26,11 +26,11 @@ struct InverseContext {
 using Inverse = ValueId (*)(const InverseContext&);
 
 // One inverse per View op, named inverse_OP.
-ValueId inverse_view(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
-ValueId inverse_squeeze(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
-ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+ValueId inverse_view(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
+ValueId inverse_squeeze(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
+ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
 // Reached only where nothing is repeated: dimensions of one element were added.
-ValueId inverse_expand(const InverseContext& c) { return c.b.view(c.value, c.sizes); }
+ValueId inverse_expand(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
 ValueId inverse_alias(const InverseContext& c) { return c.value; }
 ValueId inverse_detach(const InverseContext& c) { return c.value; }
 ValueId inverse_permute(const InverseContext& c) {

@@ -41,6 +41,11 @@ class TANDEM_API Partitioner {
   virtual std::string name() const = 0;
   /// `core` is a Core graph with tangents. Error{Partition} if the request is infeasible.
   virtual Partition partition(const Graph& core) const = 0;
+  /// The same, knowing how many bytes an eager tape would hold for this graph beyond its inputs: a
+  /// partitioner that can saves no more than that.
+  virtual Partition partition_within(const Graph& core, int64_t /*tape_bytes*/) const {
+    return partition(core);
+  }
 };
 
 }  // namespace tandem::ir

@@ -1,7 +1,6 @@
 #include "ir/strides.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tandem::ir {
 namespace {
@@ -10,8 +9,7 @@ bool is_empty(const Shape& sizes) {
   return std::ranges::any_of(sizes, [](Dim d) { return d == 0; });
 }
 
-}  // namespace
-
+/// The dimensions from the largest stride to the smallest.
 std::vector<Dim> memory_order(const Shape& sizes, const Strides& strides) {
   std::vector<Dim> order;
   for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
@@ -22,6 +20,8 @@ std::vector<Dim> memory_order(const Shape& sizes, const Strides& strides) {
   std::ranges::stable_sort(order, [&](Dim a, Dim b) { return stride(a) > stride(b); });
   return order;
 }
+
+}  // namespace
 
 bool self_overlaps(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return false;

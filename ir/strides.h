@@ -12,10 +12,6 @@ bool self_overlaps(const Shape& sizes, const Strides& strides);
 /// True if the elements fill their memory without gaps or overlap: some permutation is contiguous.
 bool is_dense(const Shape& sizes, const Strides& strides);
 
-/// The dimensions from the largest stride to the smallest (stable): for dense strides the order in
-/// which they are contiguous.
-std::vector<Dim> memory_order(const Shape& sizes, const Strides& strides);
-
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_STRIDES_H

@@ -1,32 +1,4 @@
-// The specification of each level, as a check. Every graph:
-//   inputs      names not empty and unique; numbered in order; sizes and strides sane; alias_of
-//   names
-//               another input, without cycles; only floating inputs require gradients; rng is i64
-//               [2]
-//   equations   operands defined before; operands, attributes and result types as the op's row
-//   says;
-//               a token has at most one use, and only ops with subgraphs take or give one
-//   outputs     values exist; strides of the value's rank; only floating outputs require gradients
-//   targets     Tangent: a Result or MutatedInput output (Joint, Core); MutatedInput and Gradient:
-//   an
-//               input (Gradient of a Backward graph: of the joint graph, so only not negative); of
-//               the same type; all others have none
-//   epilogue    indices exist; a write is of a MutatedInput output to its target; chains are views
-//               that fit; results refer to earlier results
-//   subgraphs   at most 16 deep; verified like graphs, but with any roles. call: operands and
-//   results
-//               are body's inputs and outputs. custom_function: the same with forward; backward
-//               maps (forward's Saved outputs, one tangent per other output) to gradients, whose
-//               target is an operand. hook: backward maps a value to one of the same type
-// and by level:
-//   Traced      in-place equations allowed (of ops that have that form, without results); no
-//   epilogue
-//               results or writes
-//   Functional, Joint   no in-place equations
-//   Core, Forward, Backward   only primitives
-//   Joint, Core  no output but a Gradient or Token depends on a tangent
-//   Traced, Functional, Forward   no equation of the backward half
-//   roles       see kRoles below; the subgraphs of a level are of the levels in kLevels
+// The rules that verify.h lists, one function each.
 #include "ir/verify.h"
 
 #include <fmt/format.h>

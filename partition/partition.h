@@ -21,6 +21,10 @@ std::vector<std::string_view> partitioner_names();
 /// just in time. Error{Partition} names a value that can be neither.
 ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved);
 
+/// Bytes that an eager tape would hold for `joint` (a Joint graph, before decomposition) beyond its
+/// inputs: the storages of all forward values that the backward half reads.
+int64_t tape_bytes(const ir::Graph& joint);
+
 }  // namespace tandem::partition
 
 #endif  // TANDEM_PARTITION_PARTITION_H

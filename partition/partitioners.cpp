@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "ir/error.h"
 #include "partition/partition.h"
 #include "partition/policies.h"
+#include "partition/relax.h"
 
 namespace tandem::partition {
 namespace {
@@ -48,8 +50,11 @@ Choices cut(const Analysis& a, const Policy& policy) {
   return choices;
 }
 
-Choices choose_default(const Analysis& a) { return cut(a, default_policy(a)); }
-Choices choose_reference(const Analysis& a) { return cut(a, reference_policy(a)); }
+Choices choose_default(const Analysis& a, int64_t max_bytes) {
+  return cut(a, relaxed_to(a, default_policy(a), max_bytes));
+}
+
+Choices choose_reference(const Analysis& a, int64_t) { return cut(a, reference_policy(a)); }
 
 /// Computed by an equation that the forward half wrote.
 bool is_written_in_forward(const Analysis& a, ValueId v) {
@@ -63,18 +68,24 @@ bool is_read_in_backward(const Analysis& a, ValueId v) {
          });
 }
 
-// What the backward half reads of the forward half, views as their bases: an eager tape's set.
-Choices choose_everything(const Analysis& a) {
+/// What the backward half reads of the forward half.
+std::vector<ValueId> read_by_backward(const Analysis& a) {
   std::vector<ValueId> values;
   for (ValueId v : a.all_values())
     if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
       values.push_back(v);
+  return values;
+}
+
+// Views as their bases; constants are written again.
+Choices choose_everything(const Analysis& a, int64_t) {
   Choices choices;
-  for (ValueId v : bases_of(a, values)) choices.push_back({v, "read by backward"});
+  for (ValueId v : bases_of(a, read_by_backward(a)))
+    if (!a.is(v, ir::OpClass::Factory)) choices.push_back({v, "read by backward"});
   return choices;
 }
 
-Choices choose_inputs(const Analysis& a) {
+Choices choose_inputs(const Analysis& a, int64_t) {
   Choices choices;
   for (ValueId v : a.all_values())
     if (a.backward[v] && a.is_primal(v)) choices.push_back({v, reason_of_input(a, v)});
@@ -126,9 +137,12 @@ ir::PartitionReport report_of(const Analysis& a, const Choices& choices) {
 
 // --- the table
 
+/// Chooses the saved set, at most `max_bytes` of it if the partitioner heeds a limit.
+using Choose = Choices (*)(const Analysis& analysis, int64_t max_bytes);
+
 struct Row {
   std::string_view name;
-  Choices (*choose)(const Analysis&);
+  Choose choose;
 };
 
 constexpr Row kRows[] = {
@@ -144,9 +158,13 @@ class NamedPartitioner final : public ir::Partitioner {
   std::string name() const override { return std::string(row_.name); }
 
   ir::Partition partition(const Graph& core) const override {
+    return partition_within(core, std::numeric_limits<int64_t>::max());
+  }
+
+  ir::Partition partition_within(const Graph& core, int64_t tape_bytes) const override {
     const auto start = std::chrono::steady_clock::now();
     const Analysis analysis(core);
-    const Choices choices = row_.choose(analysis);
+    const Choices choices = row_.choose(analysis, tape_bytes);
     std::vector<ValueId> saved;
     for (const Choice& c : choices) saved.push_back(c.value);
     ir::Partition out = split(core, saved);
@@ -162,6 +180,19 @@ class NamedPartitioner final : public ir::Partitioner {
 };
 
 }  // namespace
+
+int64_t tape_bytes(const Graph& joint) {
+  const Analysis a(joint);
+  std::vector<bool> held(joint.num_values());
+  int64_t bytes = 0;
+  for (ValueId v : read_by_backward(a)) {
+    while (a.is(v, ir::OpClass::View)) v = joint.operand(a.producer(v), 0);
+    if (held[v.index]) continue;
+    held[v.index] = true;
+    if (!a.is(v, ir::OpClass::Factory)) bytes += a.saved_bytes(v);
+  }
+  return bytes;
+}
 
 std::vector<std::string_view> partitioner_names() {
   std::vector<std::string_view> names;

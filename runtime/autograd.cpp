@@ -146,6 +146,10 @@ void register_hook(const Tensor& t, Node::Hook hook) {
   if (!requires_grad(t))
     ir::fail(Errc::Autograd,
              "register_hook: the tensor does not require grad; expected one that does");
+  if (t.impl()->is_traced())
+    ir::fail(Errc::Unsupported,
+             "register_hook: not inside a trace; expected a custom function, whose backward is "
+             "traced");
   AutogradMeta& meta = *t.impl()->autograd;
   if (meta.node) {
     meta.node->hooks.push_back({meta.result, std::move(hook)});
@@ -181,13 +185,11 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
   if (!grad_enabled()) return;
   const AutogradMeta* meta = meta_of(self);
   if (meta == nullptr) return;
-  if (meta->view == nullptr) {
-    if (requires_grad(self) && is_leaf(self))
-      refuse_write(op, Errc::Autograd,
-                   "a leaf that requires grad is written in place; expected a tensor that is not a "
-                   "leaf, or NoGrad");
-    return;
-  }
+  if (requires_grad(self) && is_leaf(self))
+    refuse_write(op, Errc::Autograd,
+                 "a leaf that requires grad is written in place; expected a tensor that is not a "
+                 "leaf, or NoGrad");
+  if (meta->view == nullptr) return;
   const Tensor base(meta->view->base);
   if (requires_grad(base) && is_leaf(base))
     refuse_write(op, Errc::Autograd,

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 #include <tandem/autograd.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "ir/error.h"
 #include "runtime/dispatch.h"
 #include "runtime/nodes.h"
+#include "runtime/trace.h"
 
 namespace tandem {
 namespace runtime {
@@ -79,6 +83,120 @@ struct CustomNode final : Node {
   bool released_ = false;
 };
 
+// --- inside a trace
+
+struct CustomRecording {
+  CustomRecording(const char* name, const std::vector<Tensor>& inputs)
+      : outer(Trace::current()), inner(std::make_shared<Trace>(name)), scope(inner) {
+    for (const Tensor& t : inputs)
+      if (t.defined()) inner->resolve(t);
+  }
+
+  /// Ends the recording of forward: `outputs`, and what is saved, become results of one equation of
+  /// the enclosing trace. `saved` tensors from outside stay as they are.
+  void finish(std::vector<Tensor>& outputs, FunctionContext& context,
+              FunctionCall::Backward backward, const std::vector<Tensor>& inputs) {
+    for (const Tensor& t : outputs) {
+      if (!t.defined())
+        ir::fail(Errc::Trace, "custom function: an output is undefined; expected defined ones");
+      inner->add_output(t);
+    }
+    for (const Tensor& t : context.to_save_) inner->add_output(t, ir::Role::Saved);
+    scope.reset();
+    refuse_writes();
+    const std::vector<Tensor> operands = outer_operands();
+    ir::Graph forward = inner->finish();
+    std::vector<ir::Type> types;
+    for (const ir::Output& o : forward.outputs()) types.push_back(forward.type(o.value));
+    ir::Graph half = trace_backward(types, outputs.size(), context, backward, inputs);
+    const ir::SubgraphId forward_id = outer->graph().add_subgraph(std::move(forward));
+    const ir::SubgraphId backward_id = outer->graph().add_subgraph(std::move(half));
+    const std::vector<Tensor> results =
+        outer->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
+    replace_by_results(outputs, context.to_save_, results);
+  }
+
+ private:
+  void refuse_writes() const {
+    for (size_t i = 0; i < inner->real_inputs().size(); ++i)
+      if (inner->stand_in(static_cast<int>(i)).version() != 0)
+        ir::fail(Errc::Mutation,
+                 "custom function: inside a trace its forward may not write tensors from outside; "
+                 "expected new tensors");
+  }
+
+  std::vector<Tensor> outer_operands() const {
+    std::vector<Tensor> operands;
+    for (const Tensor& t : inner->real_inputs()) operands.push_back(outer->resolve(t));
+    return operands;
+  }
+
+  /// (saved, tangents) -> gradients, each with the operand it belongs to.
+  ir::Graph trace_backward(const std::vector<ir::Type>& types, size_t result_count,
+                           FunctionContext& context, FunctionCall::Backward backward,
+                           const std::vector<Tensor>& inputs) const {
+    const auto half = std::make_shared<Trace>(inner->graph().name + "_backward");
+    const TraceScope recording(half);
+    const GradMode no_grad(false);
+    for (size_t i = result_count; i < types.size(); ++i)
+      context.saved_.push_back(half->add_port(types[i], "saved", ir::Role::Saved, -1));
+    std::vector<Tensor> tangents;
+    for (size_t i = 0; i < result_count; ++i)
+      tangents.push_back(
+          half->add_port(types[i], "tangent", ir::Role::Tangent, static_cast<int>(i)));
+    const size_t ports = half->real_inputs().size();
+    const std::vector<Tensor> gradients = backward(context, tangents);
+    context.saved_.clear();
+    for (size_t i = 0; i < gradients.size() && i < inputs.size(); ++i)
+      if (gradients[i].defined() && context.needs_input_grad(i))
+        half->add_output(gradients[i], ir::Role::Gradient, operand_of(inputs[i]));
+    if (half->real_inputs().size() != ports)
+      ir::fail(Errc::Trace,
+               "custom function: inside a trace its backward may only use what forward saved and "
+               "the gradients; expected save_for_backward for every other tensor");
+    return half->finish();
+  }
+
+  int operand_of(const Tensor& input) const {
+    const auto& operands = inner->real_inputs();
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].is_same(input)) return static_cast<int>(i);
+    return -1;
+  }
+
+  /// Tensors of the inner trace give way to the equation's results.
+  void replace_by_results(std::vector<Tensor>& outputs, std::vector<Tensor>& saved,
+                          const std::vector<Tensor>& results) const {
+    const std::vector<Tensor> before = outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = results[i];
+    for (size_t k = 0; k < saved.size(); ++k) {
+      const Tensor old = saved[k];
+      if (old.impl()->trace.lock() != inner) continue;
+      saved[k] = results[before.size() + k];
+      for (size_t i = 0; i < before.size(); ++i)
+        if (old.is_same(before[i])) saved[k] = outputs[i];
+    }
+  }
+
+  Trace* outer;
+  std::shared_ptr<Trace> inner;
+  std::optional<TraceScope> scope;
+};
+
+namespace {
+
+/// The edges of a call: what the tensors are in the current trace, if there is one.
+std::vector<Edge> edges_of(const std::vector<Tensor>& inputs) {
+  std::vector<Edge> edges;
+  for (const Tensor& t : inputs) {
+    const bool wanted = t.defined() && grad_enabled();
+    Trace* trace = Trace::current();
+    edges.push_back(wanted ? gradient_edge(trace != nullptr ? trace->resolve(t) : t) : Edge());
+  }
+  return edges;
+}
+
+}  // namespace
 }  // namespace runtime
 
 FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tensor> inputs,
@@ -88,21 +206,18 @@ FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tens
       inputs_(std::move(inputs)),
       owner_(std::move(owner)),
       context_(context) {
-  std::vector<runtime::Edge> edges;
-  for (const Tensor& t : inputs_)
-    edges.push_back(t.defined() && runtime::grad_enabled() ? runtime::gradient_edge(t)
-                                                           : runtime::Edge());
-  runtime::CustomNode::note_needs(*context_, edges);
+  runtime::CustomNode::note_needs(*context_, runtime::edges_of(inputs_));
+  if (runtime::Trace::current() != nullptr)
+    recording_ = std::make_unique<runtime::CustomRecording>(name_, inputs_);
 }
 
+FunctionCall::~FunctionCall() = default;
+
 void FunctionCall::finish(std::vector<Tensor>& outputs) {
-  std::vector<runtime::Edge> edges;
-  bool wanted = false;
-  for (const Tensor& t : inputs_) {
-    edges.push_back(t.defined() && runtime::grad_enabled() ? runtime::gradient_edge(t)
-                                                           : runtime::Edge());
-    wanted = wanted || edges.back().node != nullptr;
-  }
+  if (recording_) recording_->finish(outputs, *context_, backward_, inputs_);
+  std::vector<runtime::Edge> edges = runtime::edges_of(inputs_);
+  const bool wanted =
+      std::ranges::any_of(edges, [](const runtime::Edge& e) { return e.node != nullptr; });
   if (!wanted) return;
   auto node =
       runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
@@ -110,7 +225,8 @@ void FunctionCall::finish(std::vector<Tensor>& outputs) {
   node->save(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !ir::is_floating(outputs[i].dtype())) continue;
-    outputs[i] = outputs[i].detach();  // a fresh tensor: an input may have been returned
+    // A fresh tensor: an input may have been returned. The results of an equation are fresh.
+    if (!recording_) outputs[i] = outputs[i].detach();
     runtime::set_history(outputs[i], node, static_cast<int>(i));
   }
 }

@@ -177,6 +177,7 @@ bool EagerSink::is_weak(ir::ValueId v) const {
 }
 
 bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
+  TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
   const TensorImpl& impl = *tensor(v).impl();
   return strides_as(impl.sizes, impl.strides, sizes).has_value();
 }

@@ -119,8 +119,7 @@ void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if ((reads_.operands >> i & 1) == 0) continue;
     if (in_place && operands[i].shares_storage(operands[0])) {
-      const GradMode no_grad(false);
-      operands_[i] = SavedTensor(clone_tensor(operands[i]));
+      operands_[i] = SavedTensor(clone_tensor(operands[i]));  // with its history
     } else {
       operands_[i] = SavedTensor(operands[i]);
     }

@@ -58,9 +58,8 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
     return;
   }
   const auto start = std::chrono::steady_clock::now();
-  ir::Partition cut = options.partitioner->partition(g.core);
-  g.eager_saved_bytes =
-      partition::make_partitioner("save-all")->partition(g.core).report.saved_bytes;
+  g.eager_saved_bytes = partition::tape_bytes(g.joint);
+  ir::Partition cut = options.partitioner->partition_within(g.core, g.eager_saved_bytes);
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
   g.forward = std::move(cut.forward);

@@ -74,9 +74,9 @@ Number Tensor::item_number(SourceLocation at) const {
     ir::fail(Errc::Shape, fmt::format("item: expected one element, got {} ({}:{})",
                                       ir::to_string(impl.sizes), at.file_name(), at.line()));
   const Tensor constant = runtime::constant_value(*this);
-  if (constant.defined()) return constant.item_number(at);
-  runtime::require_real(*this, "item");
-  return ir::load_element(impl.data(), impl.dtype);
+  if (!constant.defined()) runtime::require_real(*this, "item");
+  const TensorImpl& from = constant.defined() ? *constant.impl() : impl;
+  return ir::load_element(from.data(), from.dtype);
 }
 
 void Tensor::for_each_number(const std::function<void(const Number&)>& visit) const {

@@ -112,11 +112,12 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
                                   std::move(storage));
   stand_in.impl()->is_weak = real.impl()->is_weak;
-  if (real.requires_grad() || real.grad().defined()) {
+  const bool has_grad = !real.impl()->is_traced() && real.grad().defined();
+  if (real.requires_grad() || has_grad) {
     AutogradMeta& meta = autograd_meta(*stand_in.impl());
     meta.requires_grad = real.requires_grad();
     meta.outside_history = real.requires_grad() && !real.is_leaf();
-    meta.grad_is_outside = real.grad().defined();
+    meta.grad_is_outside = has_grad;
   }
   stand_ins_.emplace(real.impl().get(), stand_in);
   real_inputs_.push_back(real);
@@ -190,33 +191,40 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   return results;
 }
 
-Tensor Trace::rng() {
-  if (rng_.defined()) return rng_;
+Tensor Trace::add_port(const ir::Type& type, std::string name, ir::Role role, int target) {
   ir::Input input;
-  input.role = ir::Role::Rng;
-  input.name = unique_name("rng");
-  input.strides = {1};
-  const ir::Type type{DType::I64, {2}};
+  input.role = role;
+  input.name = unique_name(std::move(name));
+  input.strides = ir::contiguous_strides(type.sizes);
+  input.target = target;
+  const Strides strides = input.strides;
   const ir::ValueId value = graph_.add_input(std::move(input), type);
-  rng_ = traced_tensor(value, type, {1}, 0, Storage::traced(true));
   real_inputs_.push_back({});
-  input_stand_ins_.push_back(rng_);
+  input_stand_ins_.push_back(
+      traced_tensor(value, type, strides, 0, Storage::traced(role == ir::Role::Rng)));
+  return input_stand_ins_.back();
+}
+
+Tensor Trace::rng() {
+  if (enclosing_ != nullptr) return capture(enclosing_->rng());
+  if (!rng_.defined()) rng_ = add_port({DType::I64, {2}}, "rng", ir::Role::Rng, -1);
   return rng_;
 }
 
-Dim Trace::take_draws(Dim blocks) { return std::exchange(draws_, draws_ + blocks); }
+Dim Trace::take_draws(Dim blocks) {
+  if (enclosing_ != nullptr) return enclosing_->take_draws(blocks);
+  return std::exchange(draws_, draws_ + blocks);
+}
 
 // --- the end
 
-int Trace::add_output(const Tensor& t, ir::Role role, int target) {
+int Trace::add_output(const Tensor& t, ir::Role role, int target, std::string name) {
   if (!t.defined()) return -1;
   const Tensor traced = resolve(t);
   ir::Output output;
   output.value = traced.impl()->value;
   output.role = role;
-  output.name = role == ir::Role::Gradient
-                    ? fmt::format("grad_{}", graph_.inputs()[static_cast<size_t>(target)].name)
-                    : fmt::format("out{}", graph_.outputs().size());
+  output.name = name.empty() ? fmt::format("out{}", graph_.outputs().size()) : std::move(name);
   output.requires_grad = requires_grad(traced);
   output.strides = traced.strides();
   output.target = target;
@@ -229,7 +237,9 @@ int Trace::add_output(const Tensor& t, ir::Role role, int target) {
 void Trace::append_grad_writes() {
   for (size_t i = 0; i < real_inputs_.size(); ++i) {
     const AutogradMeta* meta = input_stand_ins_[i].impl()->autograd.get();
-    if (meta == nullptr || meta->grad_is_outside || !real_inputs_[i].defined()) continue;
+    if (meta == nullptr || meta->grad_is_outside || !real_inputs_[i].defined() ||
+        real_inputs_[i].impl()->is_traced())
+      continue;
     const Tensor before = real_inputs_[i].grad();
     if (!before.defined() && !meta->grad.defined()) continue;
     if (before.defined() && meta->grad.defined()) {
@@ -237,7 +247,9 @@ void Trace::append_grad_writes() {
       if (it != stand_ins_.end() && it->second.is_same(meta->grad)) continue;
     }
     const int input = static_cast<int>(i);
-    graph_.epilogue.grads.push_back({input, add_output(meta->grad, ir::Role::Gradient, input)});
+    const std::string name = "grad_" + graph_.inputs()[i].name;
+    graph_.epilogue.grads.push_back(
+        {input, add_output(meta->grad, ir::Role::Gradient, input, name)});
   }
 }
 

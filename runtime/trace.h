@@ -47,7 +47,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Dim take_draws(Dim blocks);
 
   /// Makes `t` an output of the graph; returns its number, or -1 if it is undefined.
-  int add_output(const Tensor& t, ir::Role role = ir::Role::Result, int target = -1);
+  int add_output(const Tensor& t, ir::Role role = ir::Role::Result, int target = -1,
+                 std::string name = "");
+  /// An input without a tensor behind it: of the halves of a custom function.
+  Tensor add_port(const ir::Type& type, std::string name, ir::Role role, int target);
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
@@ -57,7 +60,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
  private:
   friend class TraceScope;
-  Tensor make_input(const Tensor& like, ir::Input input, const ir::Type& type);
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
                        std::shared_ptr<Storage> storage);

@@ -213,6 +213,10 @@ class PlanExecutable final : public ir::Executable {
     return runner_.plan().outputs[static_cast<size_t>(output)].from_input;
   }
 
+  int output_into_input(int output) const override {
+    return runner_.plan().outputs[static_cast<size_t>(output)].into_input;
+  }
+
   ir::ExecutableReport report() const override {
     const codegen::PlanReport& r = runner_.plan().report;
     return {.kernels = r.kernels,

@@ -57,6 +57,27 @@ Value* compare(const Compute& k, llvm::CmpInst::Predicate on_float,
   return k.ir.CreateICmp(is_unsigned(k.from) ? on_unsigned : on_signed, k.a, k.b);
 }
 
+/// maximum or minimum by comparisons, for values that came from f16: LLVM would move its intrinsics
+/// before the widening, and its f16 form loses NaN.
+Value* extremum_of_halves(const Compute& k, bool max) {
+  llvm::Type* ints = with_element(k.a->getType(), k.ir.getInt32Ty());
+  Value *a = k.ir.CreateBitCast(k.a, ints), *b = k.ir.CreateBitCast(k.b, ints);
+  Value* equal = max ? k.ir.CreateAnd(a, b) : k.ir.CreateOr(a, b);  // -0 and +0 differ in the sign
+  equal = k.ir.CreateBitCast(equal, k.a->getType());
+  Value* first = max ? k.ir.CreateFCmpOGT(k.a, k.b) : k.ir.CreateFCmpOLT(k.a, k.b);
+  Value* chosen = k.ir.CreateSelect(first, k.a, k.b);
+  chosen = k.ir.CreateSelect(k.ir.CreateFCmpOEQ(k.a, k.b), equal, chosen);
+  Value* nan = llvm::ConstantFP::getNaN(k.a->getType());
+  return k.ir.CreateSelect(k.ir.CreateFCmpUNO(k.a, k.b), nan, chosen);
+}
+
+Value* extremum(const Compute& k, bool max) {
+  if (k.from == DType::F16) return extremum_of_halves(k, max);
+  if (floats(k)) return binary(k, max ? Intrinsic::maximum : Intrinsic::minimum);
+  if (is_unsigned(k.from)) return binary(k, max ? Intrinsic::umax : Intrinsic::umin);
+  return binary(k, max ? Intrinsic::smax : Intrinsic::smin);
+}
+
 /// Whether 0 <= b < bits: the counts that shift. The count is made 0 where not.
 std::pair<Value*, Value*> shift_count(const Compute& k) {
   const unsigned bits = k.a->getType()->getScalarSizeInBits();
@@ -98,14 +119,8 @@ EMIT(add) {
 EMIT(sub) { return floats(k) ? k.ir.CreateFSub(k.a, k.b) : k.ir.CreateSub(k.a, k.b); }
 EMIT(mul) { return floats(k) ? k.ir.CreateFMul(k.a, k.b) : k.ir.CreateMul(k.a, k.b); }
 EMIT(div) { return k.ir.CreateFDiv(k.a, k.b); }
-EMIT(maximum) {
-  if (floats(k)) return binary(k, Intrinsic::maximum);
-  return binary(k, is_unsigned(k.from) ? Intrinsic::umax : Intrinsic::smax);
-}
-EMIT(minimum) {
-  if (floats(k)) return binary(k, Intrinsic::minimum);
-  return binary(k, is_unsigned(k.from) ? Intrinsic::umin : Intrinsic::smin);
-}
+EMIT(maximum) { return extremum(k, true); }
+EMIT(minimum) { return extremum(k, false); }
 EMIT(neg) { return floats(k) ? k.ir.CreateFNeg(k.a) : k.ir.CreateNeg(k.a); }
 EMIT(abs) {
   if (floats(k)) return unary(k, Intrinsic::fabs);

@@ -1,5 +1,9 @@
 // bf16 and f16 against f32: exact widening, narrowing by round to nearest even. f16 uses the
 // conversion instructions where the CPU has them, and integer formulas otherwise.
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <numeric>
+
 #include "codegen/jit/emit_compute.h"
 
 namespace tandem::jit {
@@ -60,6 +64,40 @@ Value* f16_bits_of(Bits b, Value* x) {
   return b.ir.CreateTrunc(result, b.shorts);
 }
 
+/// The first `count` lanes of a vector, or more than it has; a scalar is a vector of one.
+Value* lanes_of(llvm::IRBuilder<>& ir, Value* x, unsigned count) {
+  if (!x->getType()->isVectorTy())
+    x = ir.CreateInsertElement(
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)), x, uint64_t{0});
+  const unsigned have =
+      llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  if (have == count) return x;
+  std::vector<int> lanes(count, -1);
+  std::iota(lanes.begin(), lanes.begin() + std::min(have, count), 0);
+  return ir.CreateShuffleVector(x, lanes);
+}
+
+/// By the conversion instruction. (As an fptrunc, LLVM would move operations before it into half
+/// arithmetic, which this CPU does not have.)
+Value* f16_bits_by_instruction(Bits b, Value* x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  const unsigned lanes = vector ? vector->getNumElements() : 1;
+  const unsigned width = lanes <= 4 ? 4 : lanes <= 8 ? 8 : 16;
+  Value* nearest = b.ir.getInt32(0);
+  Value* full = lanes_of(b.ir, x, width);
+  Value* bits = nullptr;
+  if (width == 16) {
+    Value* none = llvm::Constant::getNullValue(llvm::FixedVectorType::get(b.ir.getInt16Ty(), 16));
+    bits = b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+                                {full, nearest, none, b.ir.getInt16(0xffff)});
+  } else {
+    const auto id = width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128
+                               : llvm::Intrinsic::x86_vcvtps2ph_256;
+    bits = b.ir.CreateIntrinsic(id, {}, {full, nearest});
+  }
+  return vector ? lanes_of(b.ir, bits, lanes) : b.ir.CreateExtractElement(bits, uint64_t{0});
+}
+
 Value* from_f16_bits(Bits b, Value* stored) {
   Value* bits = b.ir.CreateZExt(stored, b.ints);
   Value* magnitude = b.ir.CreateShl(b.mask(bits, 0x7fff), 13);
@@ -76,9 +114,7 @@ Value* from_f16_bits(Bits b, Value* stored) {
 Value* half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* x) {
   Bits b(ir, x);
   if (dtype == DType::BF16) return ir.CreateTrunc(ir.CreateLShr(b.of(x), 16), b.shorts);
-  if (!has_f16(target)) return f16_bits_of(b, x);
-  Value* half = ir.CreateFPTrunc(x, with_element(x->getType(), ir.getHalfTy()));
-  return ir.CreateBitCast(half, b.shorts);
+  return has_f16(target) ? f16_bits_by_instruction(b, x) : f16_bits_of(b, x);
 }
 
 Value* from_half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* bits) {

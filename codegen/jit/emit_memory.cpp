@@ -90,12 +90,24 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
                                 llvm::Constant::getNullValue(type));
 }
 
+// A plan may put a result where an operand lies, but only element by element: what every iteration
+// of a main loop reads is not written there, so LLVM may move the load out of the loop.
+bool Emitter::stays_the_same(const Access& access) const {
+  if (!scope_.vector() || !scope_.masks.empty() || access.is_local) return false;
+  const bool loops = kernel_.loops[static_cast<size_t>(scope_.loop)].extent >
+                     int64_t{scope_.lanes} * scope_.parts;
+  const auto use = kernel_.params[static_cast<size_t>(access.buffer)].use;
+  return loops && use == codegen::Param::Use::Read;
+}
+
 void Emitter::load(size_t at) {
   check_indices(at);
   const DType dtype = kernel_.code[at].dtype;
   const Address a = address(at);
   if (a.uniform()) {
-    llvm::Value* v = ir_.CreateAlignedLoad(a.element, a.base, llvm::Align(a.size));
+    llvm::LoadInst* v = ir_.CreateAlignedLoad(a.element, a.base, llvm::Align(a.size));
+    if (stays_the_same(kernel_.code[at].access))
+      v->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     return set(at, {to_register(v, dtype)}, true);
   }
   Parts parts;

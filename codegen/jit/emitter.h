@@ -97,6 +97,7 @@ class Emitter {
   // --- emit_memory.cpp
   Address address(size_t at);
   void check_indices(size_t at);
+  bool stays_the_same(const codegen::Access& access) const;
   void load(size_t at);
   void store(size_t at);
   llvm::Value* load_part(const Address& a, unsigned part);

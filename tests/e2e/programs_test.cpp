@@ -71,7 +71,7 @@ TEST(Programs, SoftmaxAndLayerNorm) {
         const Tensor h = layer_norm(gelu(in[0], "tanh"), {33}, in[1], in[2], 1e-5);
         return {softmax(h * 0.125, -1), log_softmax(h, 0)};
       },
-      leaves({{6, 33}, {33}, {33}}), kAllPartitions);
+      leaves({{6, 33}, {33}, {33}}, f64), kAllPartitions);
 }
 
 TEST(Programs, Attention) {

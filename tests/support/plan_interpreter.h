@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -57,9 +58,15 @@ struct PlanRun {
   std::vector<ir::Buffer> inputs;   // after the run
 };
 
+/// Runs units [begin, end) of a kernel; the contract of codegen::interpret.
+using KernelRunner = std::function<int64_t(const codegen::Kernel&, void* const* params,
+                                           int64_t begin, int64_t end, codegen::KernelError*)>;
+
 class PlanInterpreter {
  public:
-  explicit PlanInterpreter(const codegen::Plan& plan) : plan_(plan) {}
+  explicit PlanInterpreter(const codegen::Plan& plan,
+                           const KernelRunner& runner = codegen::interpret)
+      : plan_(plan), runner_(runner) {}
 
   /// Throws ir::Error{Index} with the launch's description if an index is out of range.
   PlanRun run(std::span<const ir::Buffer> inputs) {
@@ -104,8 +111,8 @@ class PlanInterpreter {
     codegen::KernelError error;
     // backwards, two halves: units are independent
     const int64_t half = launch.units / 2;
-    if (codegen::interpret(kernel, params.data(), half, launch.units, &error) != 0 ||
-        codegen::interpret(kernel, params.data(), 0, half, &error) != 0)
+    if (runner_(kernel, params.data(), half, launch.units, &error) != 0 ||
+        runner_(kernel, params.data(), 0, half, &error) != 0)
       ir::fail(ir::Errc::Index, launch.checks.empty() ? "no check" : launch.checks[0]);
   }
 
@@ -126,6 +133,7 @@ class PlanInterpreter {
   }
 
   const codegen::Plan& plan_;
+  const KernelRunner runner_;
   std::vector<StridedMemory> inputs_, outputs_;
   std::vector<std::byte> arena_;
 };

@@ -9,7 +9,8 @@ namespace tandem {
 
 namespace runtime {
 struct CustomNode;
-}
+struct CustomRecording;
+}  // namespace runtime
 
 /// Whether operations of this thread are recorded for backward.
 TANDEM_API bool grad_enabled();
@@ -57,17 +58,22 @@ class TANDEM_API FunctionContext {
 
  private:
   friend struct runtime::CustomNode;
+  friend struct runtime::CustomRecording;
   friend class FunctionCall;
   std::vector<Tensor> to_save_, saved_;
   std::vector<bool> needs_;
 };
 
-/// The untyped half of Function::apply.
+/// The untyped half of Function::apply. Inside a trace, forward runs between constructor and finish
+/// into a graph of its own, and the call becomes one equation with a forward and a backward.
 class TANDEM_API FunctionCall {
  public:
   using Backward = std::vector<Tensor> (*)(FunctionContext&, const std::vector<Tensor>&);
   FunctionCall(const char* name, Backward backward, std::vector<Tensor> inputs,
                std::shared_ptr<void> owner, FunctionContext* context);
+  ~FunctionCall();
+  FunctionCall(const FunctionCall&) = delete;
+  FunctionCall& operator=(const FunctionCall&) = delete;
   /// Puts the outputs on the tape (as new tensors where they are inputs).
   void finish(std::vector<Tensor>& outputs);
 
@@ -77,6 +83,7 @@ class TANDEM_API FunctionCall {
   std::vector<Tensor> inputs_;
   std::shared_ptr<void> owner_;
   FunctionContext* context_;
+  std::unique_ptr<runtime::CustomRecording> recording_;
 };
 
 /// A function with its own backward:

@@ -10,8 +10,8 @@
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "samples.h"
 #include "tests/support/gradcheck.h"
+#include "tests/unit/autodiff/samples.h"
 
 namespace tandem::autodiff {
 namespace {

@@ -92,6 +92,9 @@ inline void expect_close(const ir::Buffer& want, const ir::Buffer& got, double t
   }
 }
 
+/// What runs the kernels; the tests of jit put emitted code here.
+inline test::KernelRunner kernel_runner = interpret;
+
 struct Checked {
   Plan plan;
   test::PlanRun run;
@@ -105,12 +108,17 @@ inline Checked check_lowering(const ir::Graph& graph, std::vector<ir::Buffer> in
       inputs.push_back(sample(graph.type(graph.inputs()[i].value), static_cast<int>(i)));
   Checked out;
   out.plan = lower(graph, options);
-  out.run = test::PlanInterpreter(out.plan).run(inputs);
+  out.run = test::PlanInterpreter(out.plan, kernel_runner).run(inputs);
   const auto want = ir::interpret(graph, inputs);
   EXPECT_EQ(want.size(), out.run.outputs.size());
   for (size_t o = 0; o < want.size(); ++o)
     expect_close(want[o], out.run.outputs[o], tolerance,
                  "output " + std::to_string(o) + " of\n" + ir::print(graph) + print(out.plan));
+  std::vector<bool> written(inputs.size());
+  for (const PlanOutput& o : out.plan.outputs)
+    if (o.into_input >= 0) written[static_cast<size_t>(o.into_input)] = true;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!written[i]) expect_close(inputs[i], out.run.inputs[i], 0, "input " + std::to_string(i));
   return out;
 }
 

@@ -52,5 +52,15 @@ TEST(ContractionPlanner, SetsAlgorithms) {
   EXPECT_EQ(g.attr<std::string>(g.producer(c), ir::Attr::algorithm), "tiled");
 }
 
+TEST(ContractionPlanner, ComputesTransposedWhatIsUsedTransposed) {
+  TestGraph t;
+  const V x = t.input({6, 4}), g = t.input({6, 3});
+  t.output(t.b.permute(t.b.mm(t.b.permute(x, {1, 0}), g), {1, 0}));  // a weight's gradient
+  const ir::Graph planned = make_contraction_planner()->plan(t.finish());
+  const Checked c = check_lowering(planned);
+  EXPECT_EQ(c.plan.report.kernels, 0);
+  EXPECT_EQ(c.plan.report.library_calls, 1);
+}
+
 }  // namespace
 }  // namespace tandem::codegen

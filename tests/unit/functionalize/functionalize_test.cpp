@@ -385,12 +385,48 @@ TEST(Functionalize, OverlappingInputsThatNobodyWritesStayApart) {
   EXPECT_EQ(count(checked(p), Op::as_strided), 0);
 }
 
+/// x [3, 4] and an alias of it, of `sizes` and `strides`; both are written.
+Graph written_overlap(ir::Strides x_strides, ir::Shape sizes, ir::Strides strides, Dim offset) {
+  Traced p;
+  const ValueId x = p.in("x"), other = p.in("other", {DType::F32, sizes});
+  p.graph.inputs()[0].strides = x_strides;
+  p.graph.inputs()[1].strides = strides;
+  p.graph.inputs()[1].alias_of = ir::AliasOf{0, offset};
+  p.mul_(other, 2);
+  p.output(p.b.neg(x));
+  p.add_(p.b.select(x, 1, 1), p.b.select(x, 1, 2));
+  p.output(p.b.neg(other));
+  return checked(p);
+}
+
 TEST(Functionalize, OverlapWithAnInputThatIsNotContiguous) {
+  const Graph graph = written_overlap({1, 3}, {2, 4}, {4, 1}, 4);
+  EXPECT_EQ(graph.epilogue.writes.size(), 2u);
+}
+
+TEST(Functionalize, InputsThatOverlapInPart) {
+  EXPECT_EQ(written_overlap({4, 1}, {2, 4}, {4, 1}, 8).epilogue.writes.size(), 2u);
+  EXPECT_EQ(written_overlap({4, 1}, {2, 4}, {4, 1}, -4).epilogue.writes.size(), 2u);
+}
+
+TEST(Functionalize, ALaterInputMayContainTheEarlierOne) {
+  const Graph graph = written_overlap({4, 1}, {5, 4}, {4, 1}, -4);
+  ASSERT_EQ(graph.epilogue.writes.size(), 1u);
+  EXPECT_EQ(graph.epilogue.writes[0].input, 1);
+}
+
+TEST(Functionalize, InputsOfOneStorageThatDoNotOverlapStayApart) {
+  const Graph graph = written_overlap({4, 1}, {2, 4}, {4, 1}, 12);
+  EXPECT_EQ(graph.epilogue.writes.size(), 2u);
+  EXPECT_EQ(count(graph, Op::as_strided_scatter), 0);
+}
+
+TEST(Functionalize, WrittenOverlapOfDifferentDtypesIsRefused) {
   Traced p;
   const ValueId x = p.in("x");
-  p.mul_(rows_of(p, "rows", 0), 2);
-  p.graph.inputs()[0].strides = {1, 3};
-  p.output(p.b.neg(x));
+  p.in("bits", {DType::I32, {3, 4}});
+  p.graph.inputs()[1].alias_of = ir::AliasOf{0, 0};
+  p.mul_(x, 2);
   EXPECT_THROW(functionalize(p.graph), ir::Error);
 }
 

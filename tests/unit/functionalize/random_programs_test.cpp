@@ -26,7 +26,10 @@ class Writer {
     add(p_.input("x", {DType::F32, {3, 4}}), false);
     add(p_.input("y", {DType::F32, {2, 3, 2}}), false);
     add(p_.input("rows", {DType::F32, {2, 4}}), false);
-    if (chance(0.5)) p_.graph.inputs().back().alias_of = ir::AliasOf{0, 4};
+    if (chance(0.3)) p_.graph.inputs()[0].strides = {1, 3};
+    if (chance(0.3)) p_.graph.inputs()[2].strides = {1, 2};
+    const Dim offsets[] = {-4, 0, 3, 4, 7, 12};
+    if (chance(0.7)) p_.graph.inputs()[2].alias_of = ir::AliasOf{0, offsets[below(6)]};
     for (int i = below(30) + 3; i > 0; --i) step();
     for (int i = below(5); i > 0; --i) p_.output(any().value);
   }

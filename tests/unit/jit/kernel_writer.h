@@ -12,6 +12,7 @@
 
 #include "codegen/exec/cpu.h"
 #include "codegen/jit/compile.h"
+#include "codegen/scalar_functions.h"
 #include "ir/buffer.h"
 
 namespace tandem::jit {

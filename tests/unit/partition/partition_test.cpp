@@ -130,6 +130,38 @@ TEST(Partition, NeverSavesMoreThanTheTape) {
   }
 }
 
+TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
+  const auto bytes = [](const graph_testing::Body& body) {
+    return partition::tape_bytes(
+        autodiff::joint(graph_testing::make_graph({f32({8, 4})}, body, ir::Level::Functional)));
+  };
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{b.sin(b.cos(v[0]))}; }), 128);
+  // gelu reads its operand alone; a slice holds the storage of its base; views count once.
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{gelu(b, b.neg(v[0]))}; }), 128);
+  EXPECT_EQ(bytes([](Builder& b, const Values& v) {
+              const ValueId x = b.neg(v[0]);
+              return Values{b.sin(b.slice(x, 0, 0, 2)), b.sin(b.t(x))};
+            }),
+            128);
+}
+
+TEST(Partition, ALimitLiftsBansOneKindAtATime) {
+  const Graph core = mlp();
+  const auto all = by("default", core).report;
+  const auto within = [&](int64_t bytes) {
+    return partition::make_partitioner("default")->partition_within(core, bytes);
+  };
+  EXPECT_EQ(within(all.saved_bytes).report.saved_bytes, all.saved_bytes);
+  int64_t recomputed = all.recomputed_equations;
+  for (int64_t limit : {all.saved_bytes - 1, all.minimal_bytes, int64_t{0}}) {
+    const Partition p = within(limit);
+    EXPECT_LE(p.report.saved_bytes, limit);
+    EXPECT_GE(p.report.recomputed_equations, recomputed);
+    recomputed = p.report.recomputed_equations;
+    expect_joint_bits(core, p, "limit " + std::to_string(limit));
+  }
+}
+
 TEST(Partition, EverySavedValueHasAReason) {
   const auto report = by("default", mlp()).report;
   ASSERT_FALSE(report.saved.empty());

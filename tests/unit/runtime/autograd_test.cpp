@@ -15,7 +15,7 @@ Values values(const Tensor& t) { return t.to_vector<double>(); }
 Tensor leaf(const Values& v, const Shape& sizes) {
   return from_data<double>(v, sizes).requires_grad_();
 }
-Tensor leaf(const Shape& sizes, uint64_t seed = 1) {
+Tensor random_leaf(const Shape& sizes, uint64_t seed = 1) {
   manual_seed(seed);
   return (rand(sizes, f64) * 2.0 - 1.0).detach().requires_grad_();
 }
@@ -57,20 +57,23 @@ void check_gradient(const Function1& f, const Tensor& x, double tolerance = 1e-6
 
 TEST(Autograd, ComposedFunctions) {
   check_gradient([](const Tensor& x) { return tanh(x) * exp(x) + x / (x * x + 2.0); },
-                 leaf({3, 4}));
-  check_gradient([](const Tensor& x) { return softmax(x.matmul(x.t()), -1); }, leaf({4, 3}));
-  check_gradient([](const Tensor& x) { return gelu(layer_norm(x, {5})); }, leaf({3, 5}), 1e-5);
-  check_gradient([](const Tensor& x) { return cross_entropy(x, tensor({1, 0, 2})); }, leaf({3, 4}));
+                 random_leaf({3, 4}));
+  check_gradient([](const Tensor& x) { return softmax(x.matmul(x.t()), -1); }, random_leaf({4, 3}));
+  check_gradient([](const Tensor& x) { return gelu(layer_norm(x, {5})); }, random_leaf({3, 5}),
+                 1e-5);
+  check_gradient([](const Tensor& x) { return cross_entropy(x, tensor({1, 0, 2})); },
+                 random_leaf({3, 4}));
   check_gradient([](const Tensor& x) { return x.sum(0) * x.mean({1}, true) + x.var({0}); },
-                 leaf({4, 4}));
+                 random_leaf({4, 4}));
   check_gradient([](const Tensor& x) { return cat({x.t().reshape({6}), x.flatten().flip(0)}); },
-                 leaf({2, 3}));
+                 random_leaf({2, 3}));
   check_gradient([](const Tensor& x) { return x[tensor({1, 1, 0})].gather(1, tensor({{0, 1}})); },
-                 leaf({2, 3}));
-  check_gradient([](const Tensor& x) { return where(x > 0, x, x * x).cos().pow(2); }, leaf({7}));
+                 random_leaf({2, 3}));
+  check_gradient([](const Tensor& x) { return where(x > 0, x, x * x).cos().pow(2); },
+                 random_leaf({7}));
   check_gradient(
       [](const Tensor& x) { return scaled_dot_product_attention(x, x * 2, x + 1, {}, true); },
-      leaf({2, 3, 4}));
+      random_leaf({2, 3, 4}));
 }
 
 TEST(Autograd, BackwardAccumulates) {
@@ -183,6 +186,8 @@ TEST(Autograd, RefusedWrites) {
   }
   EXPECT_EQ(values(x), Values({3, 3}));
   EXPECT_TRUE(x.is_leaf());
+  const Tensor leaf_view = zeros({2}, f64)[0].requires_grad_();
+  message_of([&] { leaf_view.add_(1); }, Errc::Autograd);
   const Tensor y = x * 1;
   const Tensor frozen = [&] {
     const NoGrad no_grad;
