@@ -111,13 +111,13 @@ Value* fmod_of_doubles(const Compute& k, Value* a, Value* b) {
   const auto unfinished = [&](Value* left) {
     return ir.CreateAnd(valid, ir.CreateFCmpOGE(left, divisor));
   };
-  Value* r = repeat(ir, ir.CreateSelect(valid, magnitude, number(a, 0)), unfinished,
-                    [&](Value* left) {
-                      Value* next = k.from != DType::F64 ? reduced(d, left, divisor, 27, false)
-                                    : fma                ? reduced(d, left, divisor, 50, true)
-                                                         : reduced_by_bit(d, left, divisor);
-                      return ir.CreateSelect(unfinished(left), next, left);
-                    });
+  Value* r =
+      repeat(ir, ir.CreateSelect(valid, magnitude, number(a, 0)), unfinished, [&](Value* left) {
+        Value* next = k.from != DType::F64 ? reduced(d, left, divisor, 27, false)
+                      : fma                ? reduced(d, left, divisor, 50, true)
+                                           : reduced_by_bit(d, left, divisor);
+        return ir.CreateSelect(unfinished(left), next, left);
+      });
   Value* nan = number(a, std::numeric_limits<double>::quiet_NaN());
   return ir.CreateSelect(valid, ir.CreateBinaryIntrinsic(Intrinsic::copysign, r, a), nan);
 }

@@ -67,10 +67,9 @@ Value* f16_bits_of(Bits b, Value* x) {
 /// The first `count` lanes of a vector, or more than it has; a scalar is a vector of one.
 Value* lanes_of(llvm::IRBuilder<>& ir, Value* x, unsigned count) {
   if (!x->getType()->isVectorTy())
-    x = ir.CreateInsertElement(
-        llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)), x, uint64_t{0});
-  const unsigned have =
-      llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+    x = ir.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 1)),
+                               x, uint64_t{0});
+  const unsigned have = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
   if (have == count) return x;
   std::vector<int> lanes(count, -1);
   std::iota(lanes.begin(), lanes.begin() + std::min(have, count), 0);
@@ -91,8 +90,8 @@ Value* f16_bits_by_instruction(Bits b, Value* x) {
     bits = b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
                                 {full, nearest, none, b.ir.getInt16(0xffff)});
   } else {
-    const auto id = width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128
-                               : llvm::Intrinsic::x86_vcvtps2ph_256;
+    const auto id =
+        width == 4 ? llvm::Intrinsic::x86_vcvtps2ph_128 : llvm::Intrinsic::x86_vcvtps2ph_256;
     bits = b.ir.CreateIntrinsic(id, {}, {full, nearest});
   }
   return vector ? lanes_of(b.ir, bits, lanes) : b.ir.CreateExtractElement(bits, uint64_t{0});

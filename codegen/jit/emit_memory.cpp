@@ -94,8 +94,8 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
 // of a main loop reads is not written there, so LLVM may move the load out of the loop.
 bool Emitter::stays_the_same(const Access& access) const {
   if (!scope_.vector() || !scope_.masks.empty() || access.is_local) return false;
-  const bool loops = kernel_.loops[static_cast<size_t>(scope_.loop)].extent >
-                     int64_t{scope_.lanes} * scope_.parts;
+  const bool loops =
+      kernel_.loops[static_cast<size_t>(scope_.loop)].extent > int64_t{scope_.lanes} * scope_.parts;
   const auto use = kernel_.params[static_cast<size_t>(access.buffer)].use;
   return loops && use == codegen::Param::Use::Read;
 }

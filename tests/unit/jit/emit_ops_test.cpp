@@ -77,17 +77,18 @@ TEST(EmitOps, Fma) {
 
 TEST(EmitOps, Math) {
   const Case cases[] = {
-      {Op::exp, 1, 2, 3},     {Op::exp2, 1, 2, 3},  {Op::expm1, 1, 2, 3},  {Op::log, 1, 2, 3},
-      {Op::log2, 1, 3, 3},    {Op::log10, 1, 3, 3}, {Op::log1p, 1, 2, 3},  {Op::sin, 1, 3, 4},
-      {Op::cos, 1, 3, 4},     {Op::tan, 1, 2, 5},   {Op::asin, 1, 2, 4},   {Op::acos, 1, 2, 4},
-      {Op::atan, 1, 2, 4},    {Op::sinh, 1, 2, 4},  {Op::cosh, 1, 2, 4},   {Op::tanh, 1, 3, 4},
-      {Op::asinh, 1, 2, 5},   {Op::acosh, 1, 2, 5}, {Op::atanh, 1, 2, 5},  {Op::erf, 1, 3, 3},
-      {Op::erfc, 1, 2, 5},    {Op::rsqrt, 1, 3, 3}, {Op::sigmoid, 1, 3, 6}, {Op::pow, 2, 2, 4},
+      {Op::exp, 1, 2, 3},   {Op::exp2, 1, 2, 3},  {Op::expm1, 1, 2, 3},   {Op::log, 1, 2, 3},
+      {Op::log2, 1, 3, 3},  {Op::log10, 1, 3, 3}, {Op::log1p, 1, 2, 3},   {Op::sin, 1, 3, 4},
+      {Op::cos, 1, 3, 4},   {Op::tan, 1, 2, 5},   {Op::asin, 1, 2, 4},    {Op::acos, 1, 2, 4},
+      {Op::atan, 1, 2, 4},  {Op::sinh, 1, 2, 4},  {Op::cosh, 1, 2, 4},    {Op::tanh, 1, 3, 4},
+      {Op::asinh, 1, 2, 5}, {Op::acosh, 1, 2, 5}, {Op::atanh, 1, 2, 5},   {Op::erf, 1, 3, 3},
+      {Op::erfc, 1, 2, 5},  {Op::rsqrt, 1, 3, 3}, {Op::sigmoid, 1, 3, 6}, {Op::pow, 2, 2, 4},
       {Op::atan2, 2, 2, 4},
   };
   for (const Case& c : cases)
     for (DType t : kFloats) {
-      // sse differs from the others in the last place, and tan and pow compare with libm's own error
+      // sse differs from the others in the last place, and tan and pow compare with libm's own
+      // error
       const double ulp = t == DType::F64 ? c.f64_ulp : c.f32_ulp;
       check_op(c.op, std::vector<DType>(static_cast<size_t>(c.arity), t), t, allowed(ulp, t));
     }
@@ -137,8 +138,8 @@ TEST(EmitOps, HalfPatterns) {
     for (int64_t i = 0; i < 65536; ++i) {
       uint32_t bits = rng();
       if (i % 2 == 0)  // near a tie of f16, or of bf16
-        bits = (bits & (i % 4 == 0 ? 0xffffe000u : 0xffff0000u)) + (i % 4 == 0 ? 0x1000u : 0x8000u) +
-               static_cast<uint32_t>(i / 4 % 3) - 1;
+        bits = (bits & (i % 4 == 0 ? 0xffffe000u : 0xffff0000u)) +
+               (i % 4 == 0 ? 0x1000u : 0x8000u) + static_cast<uint32_t>(i / 4 % 3) - 1;
       if (half == DType::F16) bits = (bits & 0x8fffffffu) | 0x30000000u;
       std::memcpy(singles.at(i), &bits, 4);
     }
