@@ -103,12 +103,14 @@ V masked_fill(Context& c) { return c.b.where(c[1], c[2], c[0]); }
 
 // column - row <= offset ? x : 0
 V tril(Context& c) {
-  return c.b.where(on_or_below_diagonal(c.b, c[0], c.attr<Dim>(Attr::offset)), c[0], 0);
+  return c.b.where(on_or_below_diagonal(c.b, c[0], c.attr<Dim>(Attr::offset)), c[0],
+                   c.b.zeros_like(c[0]));
 }
 
 // column - row >= offset ? x : 0
 V triu(Context& c) {
-  return c.b.where(on_or_below_diagonal(c.b, c[0], c.attr<Dim>(Attr::offset) - 1), 0, c[0]);
+  return c.b.where(on_or_below_diagonal(c.b, c[0], c.attr<Dim>(Attr::offset) - 1),
+                   c.b.zeros_like(c[0]), c[0]);
 }
 
 V copy(Context& c) { return c[1]; }

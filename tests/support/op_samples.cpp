@@ -107,6 +107,7 @@ Forms pointwise_forms(Op op, int64_t n) {
       {Op::softplus, {{2.0, 20.0}}},
       {Op::addcmul, {{Number(1.5)}, {Number(2)}}},
       {Op::addcdiv, {{Number(1.5)}}},
+      {Op::fill, {{Number(0.5)}, {Number(2)}}},
       {Op::tril, {{Dim(1)}, {Dim(-1)}}},
       {Op::triu, {{Dim(1)}, {Dim(-1)}}},
       {Op::convert, {{DType::F64}, {DType::F32}, {DType::I64}, {DType::I32}, {DType::Bool}}},
@@ -117,9 +118,6 @@ Forms pointwise_forms(Op op, int64_t n) {
     forms.push_back({lines, attrs});
     forms.push_back({planes, attrs});
   }
-  // The value of fill is one element.
-  if (op == Op::fill)
-    for (Form& form : forms) form.shapes[1] = form.shapes[0];
   return forms;
 }
 
@@ -293,7 +291,17 @@ std::vector<OpSample> cross_entropy_samples(int64_t n) {
   return samples;
 }
 
+/// What the shape rules let pass, but ATen does not define: shifts of bool, integers plus a
+/// multiple by a float.
+bool is_defined(Op op, const OpSample& sample) {
+  const DType dtype = sample.operands[0].dtype();
+  if (op == Op::shift_left || op == Op::shift_right) return dtype != DType::Bool;
+  if (op != Op::addcmul || ir::is_floating(dtype)) return true;
+  return !std::get<Number>(sample.attrs[0]).is_float();
+}
+
 bool fits(Op op, const OpSample& sample) {
+  if (!is_defined(op, sample)) return false;
   std::vector<Type> types;
   for (const Buffer& operand : sample.operands) types.push_back(operand.type());
   try {

@@ -551,7 +551,7 @@ class Generator {
     const int choice = below(7);
     if (choice == 0) return b_.pointwise_in_place(Op::neg, {v.id});
     if (choice == 1) return b_.pointwise_in_place(Op::sin, {v.id});
-    if (choice == 2) return b_.pointwise_in_place(Op::fill, {v.id, b_.number(0.75, v.id)});
+    if (choice == 2) return b_.pointwise_in_place(Op::fill, {v.id}, {ir::Number(0.75)});
     if (choice == 3) return b_.pointwise_in_place(Op::mul, {v.id, b_.number(0.5, v.id)});
     const Value source = within(partner(v), 2);
     // `within` may have moved the storages.

@@ -1,0 +1,178 @@
+// Bad input to what the `tandem` command is made of: every case is an Error that says what was
+// expected and what came, and nothing is written.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "ir/error.h"
+#include "ir/json.h"
+#include "ir/text.h"
+#include "partition/partition.h"
+#include "runtime/backends/backends.h"
+#include "tools/files.h"
+#include "tools/graph_runner.h"
+#include "tools/passes.h"
+
+namespace tandem {
+namespace {
+
+using ir::Buffer;
+using ir::DType;
+using ir::Errc;
+using tools::Tensors;
+
+constexpr const char* kProgram = R"(graph @f traced {
+  in %x: f32[4, 2] primal requires_grad
+  in %i: i64[3] primal
+  in %total: f32[3, 2] primal
+  %rows: f32[3, 2] = index_select %x, %i {dim=0}
+  add_ %total, %rows
+  out %rows: result name=rows requires_grad
+}
+)";
+
+/// What `action` throws: its code, and that its text has `part`.
+template <class Action>
+void expect_error(Errc code, const std::string& part, Action action) {
+  try {
+    action();
+    ADD_FAILURE() << "expected an Error with: " << part;
+  } catch (const ir::Error& e) {
+    EXPECT_EQ(ir::name(e.code()), ir::name(code)) << e.what();
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+Buffer indices(std::initializer_list<int64_t> list) {
+  Buffer buffer(ir::Type{DType::I64, {static_cast<int64_t>(list.size())}});
+  std::copy(list.begin(), list.end(), buffer.as<int64_t>());
+  return buffer;
+}
+
+Tensors good_inputs() {
+  return {{"x", Buffer({DType::F32, {4, 2}})},
+          {"i", indices({0, 3, 1})},
+          {"total", Buffer({DType::F32, {3, 2}})},
+          {"tangent:rows", Buffer({DType::F32, {3, 2}})}};
+}
+
+Tensors run(const Tensors& tensors, const ir::Backend& backend, bool grad = true) {
+  const auto partitioner = partition::make_partitioner("default");
+  return tools::run_graph(ir::parse(kProgram), tensors, {&backend, partitioner.get(), grad, 0});
+}
+Tensors run(const Tensors& tensors, bool grad = true) {
+  return run(tensors, *runtime::interpreter_backend(), grad);
+}
+
+TEST(Run, GoodInputsGiveAllResults) {
+  const Tensors results = run(good_inputs());
+  for (const char* name : {"rows", "mutated:total", "grad:x"}) EXPECT_TRUE(results.contains(name));
+  EXPECT_EQ(results.size(), 3u);
+}
+
+TEST(Run, TensorsThatDoNotFit) {
+  Tensors missing = good_inputs(), unknown = missing, shape = missing, dtype = missing,
+          tangent = missing, no_tangent = missing;
+  missing.erase("x");
+  expect_error(Errc::Argument, "no tensor for input x; expected f32[4, 2]", [&] { run(missing); });
+  unknown["y"] = indices({1});
+  expect_error(Errc::Argument, "tensor y is no input", [&] { run(unknown); });
+  shape["x"] = Buffer({DType::F32, {2, 4}});
+  expect_error(Errc::Shape, "input x: expected f32[4, 2], got f32[2, 4]", [&] { run(shape); });
+  dtype["x"] = Buffer({DType::F64, {4, 2}});
+  expect_error(Errc::DType, "input x: expected f32[4, 2], got f64[4, 2]", [&] { run(dtype); });
+  tangent["tangent:rows"] = Buffer({DType::F32, {2}});
+  expect_error(Errc::Shape, "tangent:rows: expected f32[3, 2], got f32[2]", [&] { run(tangent); });
+  no_tangent.erase("tangent:rows");
+  expect_error(Errc::Argument, "no tensor tangent:rows", [&] { run(no_tangent); });
+}
+
+TEST(Run, AnIndexOutsideIsAnErrorOfEveryBackend) {
+  for (const auto& backend : {runtime::interpreter_backend(), runtime::jit_backend()})
+    for (int64_t bad : {-1, 4}) {
+      Tensors inputs = good_inputs();
+      inputs["i"] = indices({0, bad, 1});
+      expect_error(Errc::Index, std::to_string(bad), [&] { run(inputs, *backend, false); });
+    }
+}
+
+TEST(Run, OnlyTracedGraphs) {
+  ir::Graph graph = tools::run_passes(ir::parse(kProgram), {"functionalize"})[0];
+  const auto partitioner = partition::make_partitioner("default");
+  const auto backend = runtime::interpreter_backend();
+  expect_error(Errc::Argument, "level traced, got functional", [&] {
+    tools::run_graph(graph, good_inputs(), {backend.get(), partitioner.get(), false, 0});
+  });
+}
+
+TEST(Opt, PassesThatDoNotFit) {
+  const auto passes = [](std::vector<std::string> names) {
+    return [=] { tools::run_passes(ir::parse(kProgram), names); };
+  };
+  expect_error(Errc::Argument, "unknown pass magic; expected one of", passes({"magic"}));
+  expect_error(Errc::Argument, "expected a graph of level functional, got traced",
+               passes({"joint"}));
+  expect_error(Errc::Argument, "expected it as the last pass",
+               passes({"functionalize", "joint", "decompose", "partition=default", "cse"}));
+  expect_error(Errc::Argument, "default",
+               passes({"functionalize", "joint", "decompose", "partition=magic"}));
+}
+
+// --- files
+
+class Files : public ::testing::Test {
+ protected:
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string write(const char* name, std::string_view text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+ private:
+  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) /
+                                  ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(Files, BadText) {
+  expect_error(Errc::File, "cannot open", [&] { tools::read_graph(path("none.ir")); });
+  const std::string unknown = write("op.ir", "graph @f traced {\n  %a: f32[] = magic\n}\n");
+  expect_error(Errc::Parse, "magic", [&] { tools::read_graph(unknown); });
+  const std::string shape =
+      write("shape.ir", "graph @f traced {\n  in %x: f32[2] primal\n  %a: f32[3] = exp %x\n}\n");
+  expect_error(Errc::Parse, "f32[2]", [&] { tools::read_graph(shape); });
+}
+
+TEST_F(Files, EveryTruncationOfAJsonGraphIsAnError) {
+  const std::string json = ir::to_json(ir::parse(kProgram));
+  ASSERT_EQ(tools::read_graph(write("good.json", json)), ir::parse(kProgram));
+  for (size_t size = 0; size < json.size(); size += 7) {
+    const std::string bad = write("bad.json", std::string_view(json).substr(0, size));
+    expect_error(Errc::Parse, "", [&] { tools::read_graph(bad); });
+  }
+}
+
+TEST_F(Files, EveryTruncationOfASafetensorsFileIsAnError) {
+  const std::string bytes = tools::to_safetensors(good_inputs());
+  ASSERT_EQ(tools::tensors_of(bytes).size(), good_inputs().size());
+  for (size_t size = 0; size < bytes.size(); ++size)
+    expect_error(Errc::File, "safetensors: ", [&] {
+      tools::tensors_of(std::string_view(bytes).substr(0, size));
+    });
+  expect_error(Errc::File, "bytes of data", [&] { tools::tensors_of(bytes + "x"); });
+}
+
+TEST_F(Files, AFailedWriteLeavesNothing) {
+  const std::string nowhere = path("no/such/folder");
+  expect_error(Errc::File, "cannot write", [&] { tools::write_file(nowhere, "text"); });
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
+  tools::write_file(path("out"), "text");
+  EXPECT_EQ(tools::read_file(path("out")), "text");
+  EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+}
+
+}  // namespace
+}  // namespace tandem
