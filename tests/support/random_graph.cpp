@@ -303,7 +303,7 @@ class Generator {
 
   /// A float that broadcasts with `v`: of v's sizes, or a column or row of one.
   Value partner(const Value& v) {
-    const Shape& sizes = type(v).sizes;
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
     const auto same = [&](const Value& o) { return is_float(o) && type(o).sizes == sizes; };
     if (below(4) == 0 && sizes.rank() > 0) {
       const Value other = *find(same);
@@ -394,7 +394,7 @@ class Generator {
   }
 
   Value view_of(const Value& v) {
-    const Shape& sizes = type(v).sizes;
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
     const int rank = sizes.rank(), dim = rank ? below(rank) : 0;
     const int choice = below(9);
     if (rank == 0 || choice == 0)
