@@ -87,7 +87,7 @@ std::pair<Value*, Value*> shift_count(const Compute& k) {
 
 Value* convert_float(const Compute& k, llvm::Type* type) {
   if (ir::is_floating(k.to)) return k.ir.CreateFPCast(k.a, type);
-  if (k.to == DType::Bool) return k.ir.CreateFCmpONE(k.a, zero(k));  // NaN is 0
+  if (k.to == DType::Bool) return k.ir.CreateFCmpUNE(k.a, zero(k));  // NaN is true
   const auto id = k.to == DType::U8 ? Intrinsic::fptoui_sat : Intrinsic::fptosi_sat;
   return k.ir.CreateIntrinsic(id, {type, k.a->getType()}, {k.a});
 }

@@ -297,7 +297,7 @@ bool is_defined(Op op, const OpSample& sample) {
   const DType dtype = sample.operands[0].dtype();
   if (op == Op::shift_left || op == Op::shift_right) return dtype != DType::Bool;
   if (op != Op::addcmul || ir::is_floating(dtype)) return true;
-  return !std::get<Number>(sample.attrs[0]).is_float();
+  return dtype != DType::Bool && !std::get<Number>(sample.attrs[0]).is_float();
 }
 
 bool fits(Op op, const OpSample& sample) {

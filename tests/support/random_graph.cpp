@@ -197,6 +197,7 @@ class Generator {
     return std::vector<ValueId>(static_cast<size_t>(std::min<int64_t>(int64_t{n}, 3)), v.id);
   }
   Value with_shape(const Value& v, const Shape& sizes) {
+    sink_.grad_enabled = true;  // see view_of
     const Value base = v.contiguous && !v.is_view ? v : fresh(b_.clone(v.id), bound(v), {v});
     return add_view(base, b_.view(base.id, sizes), true, true);
   }
@@ -303,9 +304,10 @@ class Generator {
 
   /// A float that broadcasts with `v`: of v's sizes, or a column or row of one.
   Value partner(const Value& v) {
-    const Shape& sizes = type(v).sizes;
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
     const auto same = [&](const Value& o) { return is_float(o) && type(o).sizes == sizes; };
     if (below(4) == 0 && sizes.rank() > 0) {
+      sink_.grad_enabled = true;  // see view_of
       const Value other = *find(same);
       return add_view(other, b_.slice(other.id, below(sizes.rank()), 0, 1), true, false);
     }
@@ -393,8 +395,10 @@ class Generator {
     return values_.back();
   }
 
+  /// In grad mode: what a view made without it is, once its base is written, is not compared here.
   Value view_of(const Value& v) {
-    const Shape& sizes = type(v).sizes;
+    sink_.grad_enabled = true;
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
     const int rank = sizes.rank(), dim = rank ? below(rank) : 0;
     const int choice = below(9);
     if (rank == 0 || choice == 0)
