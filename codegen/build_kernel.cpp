@@ -376,14 +376,17 @@ LaunchDraft scatter_kernel(const Program& program, const Node& n) {
   const auto at = [&](const View& v) {
     return affine(v.offset, {v.strides.begin(), v.strides.end()}, loops);
   };
+  const auto read = [&](const View& v) {
+    const Value& from = program.values[static_cast<size_t>(v.root)];
+    if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
+    return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
+  };
   w.begin(rows);
   if (vector >= 0) w.begin(vector);
-  const int i = w.load(index.root, at(index));
+  const int i = read(index);
   const Access::Indirect target{i, n.gather_stride, n.gather_extent};
   const int old = w.load_at(n.table.root, at(n.table), target, n.check);
-  const Value& from = program.values[static_cast<size_t>(src.root)];
-  const int x = from.kind == Value::Kind::Full ? w.constant(from.first, from.dtype)
-                                               : w.load(src.root, at(src));
+  const int x = read(src);
   w.store_at(n.table.root, at(n.table), target, w.compute(Op::add, {old, x}, n.dtype), n.check);
   if (vector >= 0) w.end(vector);
   w.end(rows);
