@@ -14,7 +14,6 @@
 namespace tandem::codegen {
 namespace {
 
-using ir::DType;
 using ir::Op;
 
 double cost_per_element(const Program& p, const Group& g, const std::vector<bool>& is_stored) {

@@ -151,7 +151,7 @@ class Maker {
 
   // --- the graph
   const View& operand(EquationId e, int i) const { return views_[g_.operand(e, i)]; }
-  void set(EquationId e, View v) { views_[g_.result(e)] = std::move(v); }
+  void set(EquationId e, const View& v) { views_[g_.result(e)] = v; }
   const ir::Type& result_type(EquationId e) const { return g_.type(g_.result(e)); }
   int64_t size_attr(EquationId e, Attr a) const { return g_.attr<Dim>(e, a); }
   int dim_attr(EquationId e, Attr a) const { return static_cast<int>(g_.attr<int64_t>(e, a)); }

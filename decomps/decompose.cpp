@@ -14,7 +14,6 @@ using ir::AttrValue;
 using ir::Builder;
 using ir::Dim;
 using ir::DType;
-using ir::Equation;
 using ir::EquationId;
 using ir::Graph;
 using ir::Op;

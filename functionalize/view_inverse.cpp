@@ -8,7 +8,6 @@
 namespace tandem::functionalize {
 namespace {
 
-using ir::Attr;
 using ir::AttrValue;
 using ir::Dim;
 using ir::Op;

@@ -23,22 +23,22 @@ namespace orc = llvm::orc;
 // lives.
 class Listener {
  public:
-  Listener() { current_ = this; }
-  ~Listener() { current_ = nullptr; }
+  Listener() { current = this; }
+  ~Listener() { current = nullptr; }
   Listener(const Listener&) = delete;
 
   static void report(llvm::Error error) {
     const std::string message = llvm::toString(std::move(error));
-    if (current_) current_->causes_ += "; " + message;
+    if (current) current->causes_ += "; " + message;
   }
-  static std::string causes() { return current_ ? current_->causes_ : ""; }
+  static std::string causes() { return current ? current->causes_ : ""; }
 
  private:
-  static thread_local Listener* current_;
+  static thread_local Listener* current;
   std::string causes_;
 };
 
-thread_local Listener* Listener::current_ = nullptr;
+thread_local Listener* Listener::current = nullptr;
 
 template <typename T>
 T take(llvm::Expected<T> value, const char* what) {

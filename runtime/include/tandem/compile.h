@@ -230,7 +230,7 @@ class Compiled {
       auto result = std::make_shared<std::remove_cvref_t<R>>(
           invoke(copies, std::index_sequence_for<Params...>()));
       structure::for_each_leaf<false>(std::as_const(*result), report);
-      session.set_prototype(forget_tensors(std::move(result)));
+      session.set_prototype(forget_tensors(result));
     }
     report_rebound(session, stand_ins, copies, std::index_sequence_for<Params...>());
   }
@@ -256,7 +256,7 @@ class Compiled {
 
   /// The result's shape (container sizes, numbers) without the traced tensors in it.
   template <class T>
-  static std::shared_ptr<const void> forget_tensors(std::shared_ptr<T> result) {
+  static std::shared_ptr<const void> forget_tensors(const std::shared_ptr<T>& result) {
     if constexpr (!std::is_same_v<T, Tensor>) {
       runtime::ClearTensors clear;
       structure::for_each_leaf<false>(*result, clear);
