@@ -81,8 +81,9 @@ class EagerRun {
       outputs.push_back(values_[output.value]);
       tangents.push_back(tensor_of(tangent, ir::contiguous_strides(tangent.sizes())));
     }
-    for (const Tensor& leaf : leaves_)
-      if (leaf.defined() && leaf.requires_grad()) inputs.push_back(leaf);
+    // Asked of the graph: a write may have made a leaf that takes no gradient require one.
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      if (graph_.inputs()[i].requires_grad) inputs.push_back(leaves_[i]);
     std::vector<Tensor> gradients(inputs.size());
     if (!outputs.empty() && !inputs.empty())
       gradients = grad(outputs, inputs, {.grad_outputs = tangents, .allow_unused = true});

@@ -166,6 +166,31 @@ TEST(Autograd, BuffersBecomeDifferentiable) {
   EXPECT_EQ(values(x.grad()), Values({24, 32 + 16}));
 }
 
+// Expected values are PyTorch's for the same program.
+TEST(Autograd, WritesIntoABufferAndThroughViewsOfViews) {
+  const Tensor x = leaf({.1, .2, .3, .4, .5, .6, .7, .8, .9}, {3, 3});
+  const Tensor unused = leaf({1, 2}, {2}), buffer = zeros({3, 3}, f64);
+  const Tensor y = x * 1, row = y.slice(0, 0, 1);
+  buffer.copy_(row.expand({3, 3}));
+  row.copy_(sin(row * 1));
+  const Tensor column = row.view({1, 3}).t(), twice = column + column;
+  const Tensor tail = (twice * (1.0 / 6)).view({3}).slice(0, 1, 3);
+  tail.view({2}).mul_(.5);
+  const Tensor out = tail * 2.5 + 1.5;
+  tail.copy_(sin(tail * 1));
+  const Tensor again = twice.view({3, 1});
+  again.copy_(tanh(again));
+  EXPECT_TRUE(buffer.requires_grad());
+  EXPECT_FALSE(buffer.is_leaf());
+  const auto gradients =
+      grad({column.sum(), tail.sum(), out.sum()}, {x, unused, buffer}, {.allow_unused = true});
+  const Values expected{0.995004165278026, 1.551682546381435, 1.512423018047908, 0, 0, 0, 0, 0, 0};
+  const Values got = values(gradients[0]);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-14) << i;
+  EXPECT_FALSE(gradients[1].defined());
+  EXPECT_FALSE(gradients[2].defined());
+}
+
 TEST(Autograd, WritesCutTheHistory) {
   const Tensor x = leaf({1, 2}, {2});
   const Tensor y = x * 3;
