@@ -200,7 +200,7 @@ Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
   for (ValueId v : saved) half.compute(v);
   for (Output output : results) {
     output.target = moved(inputs, output.target);
-    half.add_output(std::move(output));
+    half.add_output(output);
   }
   for (ValueId v : saved) half.save(v);
   half.target().epilogue = moved(core.epilogue, inputs, outputs);
@@ -223,9 +223,9 @@ Graph make_backward(const Analysis& a, std::span<const ValueId> saved) {
     const ValueId result = core.result(core.equation_id(i));
     if (a.needs_tangent[result] && a.backward[result]) half.compute(result);
   }
-  for (Output output : outputs_of(a, true)) {
+  for (const Output& output : outputs_of(a, true)) {
     half.compute(output.value);
-    half.add_output(std::move(output));
+    half.add_output(output);
   }
   return half.take();
 }

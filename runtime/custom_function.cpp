@@ -87,9 +87,9 @@ struct CustomNode final : Node {
 
 struct CustomRecording {
   CustomRecording(const char* name, const std::vector<Tensor>& inputs)
-      : outer(Trace::current()), inner(std::make_shared<Trace>(name)), scope(inner) {
+      : outer_(Trace::current()), inner_(std::make_shared<Trace>(name)), scope_(inner_) {
     for (const Tensor& t : inputs)
-      if (t.defined()) inner->resolve(t);
+      if (t.defined()) inner_->resolve(t);
   }
 
   /// Ends the recording of forward: `outputs`, and what is saved, become results of one equation of
@@ -99,27 +99,27 @@ struct CustomRecording {
     for (const Tensor& t : outputs) {
       if (!t.defined())
         ir::fail(Errc::Trace, "custom function: an output is undefined; expected defined ones");
-      inner->add_output(t);
+      inner_->add_output(t);
     }
-    for (const Tensor& t : context.to_save_) inner->add_output(t, ir::Role::Saved);
-    scope.reset();
+    for (const Tensor& t : context.to_save_) inner_->add_output(t, ir::Role::Saved);
+    scope_.reset();
     refuse_writes();
     const std::vector<Tensor> operands = outer_operands();
-    ir::Graph forward = inner->finish();
+    ir::Graph forward = inner_->finish();
     std::vector<ir::Type> types;
     for (const ir::Output& o : forward.outputs()) types.push_back(forward.type(o.value));
     ir::Graph half = trace_backward(types, outputs.size(), context, backward, inputs);
-    const ir::SubgraphId forward_id = outer->graph().add_subgraph(std::move(forward));
-    const ir::SubgraphId backward_id = outer->graph().add_subgraph(std::move(half));
+    const ir::SubgraphId forward_id = outer_->graph().add_subgraph(std::move(forward));
+    const ir::SubgraphId backward_id = outer_->graph().add_subgraph(std::move(half));
     const std::vector<Tensor> results =
-        outer->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
+        outer_->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
     replace_by_results(outputs, context.to_save_, results);
   }
 
  private:
   void refuse_writes() const {
-    for (size_t i = 0; i < inner->real_inputs().size(); ++i)
-      if (inner->stand_in(static_cast<int>(i)).version() != 0)
+    for (size_t i = 0; i < inner_->real_inputs().size(); ++i)
+      if (inner_->stand_in(static_cast<int>(i)).version() != 0)
         ir::fail(Errc::Mutation,
                  "custom function: inside a trace its forward may not write tensors from outside; "
                  "expected new tensors");
@@ -127,7 +127,7 @@ struct CustomRecording {
 
   std::vector<Tensor> outer_operands() const {
     std::vector<Tensor> operands;
-    for (const Tensor& t : inner->real_inputs()) operands.push_back(outer->resolve(t));
+    for (const Tensor& t : inner_->real_inputs()) operands.push_back(outer_->resolve(t));
     return operands;
   }
 
@@ -135,7 +135,7 @@ struct CustomRecording {
   ir::Graph trace_backward(const std::vector<ir::Type>& types, size_t result_count,
                            FunctionContext& context, FunctionCall::Backward backward,
                            const std::vector<Tensor>& inputs) const {
-    const auto half = std::make_shared<Trace>(inner->graph().name + "_backward");
+    const auto half = std::make_shared<Trace>(inner_->graph().name + "_backward");
     const TraceScope recording(half);
     const GradMode no_grad(false);
     for (size_t i = result_count; i < types.size(); ++i)
@@ -158,7 +158,7 @@ struct CustomRecording {
   }
 
   int operand_of(const Tensor& input) const {
-    const auto& operands = inner->real_inputs();
+    const auto& operands = inner_->real_inputs();
     for (size_t i = 0; i < operands.size(); ++i)
       if (operands[i].is_same(input)) return static_cast<int>(i);
     return -1;
@@ -171,16 +171,16 @@ struct CustomRecording {
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = results[i];
     for (size_t k = 0; k < saved.size(); ++k) {
       const Tensor old = saved[k];
-      if (old.impl()->trace.lock() != inner) continue;
+      if (old.impl()->trace.lock() != inner_) continue;
       saved[k] = results[before.size() + k];
       for (size_t i = 0; i < before.size(); ++i)
         if (old.is_same(before[i])) saved[k] = outputs[i];
     }
   }
 
-  Trace* outer;
-  std::shared_ptr<Trace> inner;
-  std::optional<TraceScope> scope;
+  Trace* outer_;
+  std::shared_ptr<Trace> inner_;
+  std::optional<TraceScope> scope_;
 };
 
 namespace {

@@ -194,9 +194,16 @@ void backward(const Tensor& output, const Tensor& gradient, bool retain_graph, b
 
 namespace tandem {
 
+using runtime::Capture;
+using runtime::Edge;
+using runtime::Engine;
+using runtime::gradient_edge;
+using runtime::LocationScope;
+using runtime::root_edge;
+using runtime::root_gradient;
+
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options, SourceLocation at) {
-  using namespace runtime;
   const LocationScope location(at);
   if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size())
     ir::fail(Errc::Argument, fmt::format("grad: expected one gradient per output, {}, got {}",

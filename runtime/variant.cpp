@@ -118,7 +118,7 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
   }
 }
 
-Tensor apply_chain(Tensor t, const std::vector<ir::ViewStep>& chain) {
+Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
   EagerSink sink;
   ir::Builder builder(sink);
   ir::ValueId value = sink.add(t);

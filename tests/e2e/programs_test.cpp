@@ -7,7 +7,7 @@ namespace tandem::testing {
 namespace {
 
 /// Leaves that require grad, of these sizes.
-std::function<Tensors()> leaves(std::vector<Shape> sizes, DType dtype = f32) {
+std::function<Tensors()> leaves(const std::vector<Shape>& sizes, DType dtype = f32) {
   return [=] {
     Tensors t;
     for (size_t i = 0; i < sizes.size(); ++i)
@@ -16,7 +16,7 @@ std::function<Tensors()> leaves(std::vector<Shape> sizes, DType dtype = f32) {
   };
 }
 
-std::function<Tensors()> constants(std::vector<Shape> sizes, DType dtype = f32) {
+std::function<Tensors()> constants(const std::vector<Shape>& sizes, DType dtype = f32) {
   return [=] {
     Tensors t;
     for (size_t i = 0; i < sizes.size(); ++i) t.push_back(noise(sizes[i], i + 1, dtype));

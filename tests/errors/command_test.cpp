@@ -35,7 +35,7 @@ constexpr const char* kProgram = R"(graph @f traced {
 
 /// What `action` throws: its code, and that its text has `part`.
 template <class Action>
-void expect_error(Errc code, const std::string& part, Action action) {
+void expect_error(Errc code, const std::string& part, const Action& action) {
   try {
     action();
     ADD_FAILURE() << "expected an Error with: " << part;
@@ -108,7 +108,7 @@ TEST(Run, OnlyTracedGraphs) {
 }
 
 TEST(Opt, PassesThatDoNotFit) {
-  const auto passes = [](std::vector<std::string> names) {
+  const auto passes = [](const std::vector<std::string>& names) {
     return [=] { tools::run_passes(ir::parse(kProgram), names); };
   };
   expect_error(Errc::Argument, "unknown pass magic; expected one of", passes({"magic"}));

@@ -31,7 +31,7 @@ TEST(CostModel, PricesWorkAndTraffic) {
   t.output(b.add(b.add(n, e), p));
   const ir::Graph& g = t.finish();
   const auto model = make_cost_model();
-  const auto seconds = [&](std::vector<V> values) {
+  const auto seconds = [&](const std::vector<V>& values) {
     std::vector<ir::EquationId> equations;
     for (V v : values) equations.push_back(g.producer(v));
     return model->seconds(g, equations);
