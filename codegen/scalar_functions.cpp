@@ -52,8 +52,8 @@ int64_t wrap(int64_t v, DType dtype) {
 int64_t bits_of(DType dtype) { return static_cast<int64_t>(ir::size_of(dtype)) * 8; }
 
 int64_t saturated(double v, DType dtype) {
+  if (dtype == DType::Bool) return v != 0;  // NaN is true
   if (std::isnan(v)) return 0;
-  if (dtype == DType::Bool) return v != 0;
   if (dtype == DType::U8) return v <= 0 ? 0 : v >= 255 ? 255 : static_cast<int64_t>(v);
   const double limit = std::ldexp(1.0, static_cast<int>(bits_of(dtype)) - 1);
   const auto max = static_cast<int64_t>((uint64_t{1} << (bits_of(dtype) - 1)) - 1);

@@ -13,7 +13,6 @@ using ir::Builder;
 using ir::Dim;
 using ir::DType;
 using ir::Graph;
-using ir::Number;
 using ir::Op;
 using ir::Shape;
 using ir::Type;

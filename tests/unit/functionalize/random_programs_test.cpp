@@ -16,7 +16,6 @@ using ir::Dim;
 using ir::DType;
 using ir::Op;
 using ir::Shape;
-using ir::Type;
 using ir::ValueId;
 
 /// Writes a random Traced program.
