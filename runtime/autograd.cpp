@@ -27,12 +27,20 @@ const AutogradMeta* meta_of(const Tensor& t) {
   return t.defined() ? t.impl()->autograd.get() : nullptr;
 }
 
+/// What stands in an accumulator for a traced tensor computed outside the trace. Not the tensor
+/// itself: a write gives it a history that leads to the accumulator.
+Tensor outside_stub(const Tensor& stand_in) {
+  const Tensor stub = without_history(stand_in);
+  autograd_meta(*stub.impl()).outside_history = true;
+  return stub;
+}
+
 Edge accumulator_edge(const Tensor& leaf) {
   AutogradMeta& meta = *leaf.impl()->autograd;
   const std::lock_guard lock(lazy_mutex());
   std::shared_ptr<Node> node = meta.accumulator.lock();
   if (!node) {
-    node = make_node<AccumulateGrad>(leaf);
+    node = make_node<AccumulateGrad>(meta.outside_history ? outside_stub(leaf) : leaf);
     for (const auto& hook : meta.hooks) node->hooks.push_back({0, hook});
     meta.accumulator = node;
   }

@@ -72,6 +72,9 @@ std::shared_ptr<T> make_node(A&&... arguments) {
                             [](T* node) { detail::delete_node(node); });
 }
 
+/// A twin of `t`: the same elements and graph value, no history.
+Tensor without_history(const Tensor& t);
+
 /// A tensor kept for backward. Unpacking is an Error{Version} if it was changed in place since. A
 /// result of the node itself is kept without its history, which would be a cycle.
 class SavedTensor {

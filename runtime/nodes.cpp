@@ -61,12 +61,8 @@ void fail_released(const Node& node) {
 
 // --- saved tensors
 
-SavedTensor::SavedTensor(const Tensor& operand)
-    : tensor_(operand), version_(operand.impl()->storage->version()) {}
-
-SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
-  SavedTensor saved;
-  const TensorImpl& from = *result.impl();
+Tensor without_history(const Tensor& t) {
+  const TensorImpl& from = *t.impl();
   auto impl = std::make_shared<TensorImpl>();
   impl->storage = from.storage;
   impl->dtype = from.dtype;
@@ -77,8 +73,23 @@ SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
   impl->trace = from.trace;
   impl->value = from.value;
   impl->made_at = from.made_at;
-  saved.tensor_ = Tensor(std::move(impl));
-  saved.version_ = from.storage->version();
+  return Tensor(std::move(impl));
+}
+
+// A leaf that requires grad is kept itself: it cannot get a history. Of any other tensor a twin is
+// kept with the history that it has now: a later write gives the tensor one that leads back here,
+// and that would be a cycle.
+SavedTensor::SavedTensor(const Tensor& operand) : version_(operand.impl()->storage->version()) {
+  const Edge edge = gradient_edge(operand);
+  const bool is_kept = edge.node && is_leaf(operand);
+  tensor_ = is_kept ? operand : without_history(operand);
+  if (edge.node && !is_kept) set_history(tensor_, edge.node, edge.result);
+}
+
+SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
+  SavedTensor saved;
+  saved.tensor_ = without_history(result);
+  saved.version_ = result.impl()->storage->version();
   saved.result_ = result_number;
   return saved;
 }
@@ -92,9 +103,9 @@ Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self)
                          ir::to_string(tensor_.impl()->type()), version_, version, owner.name(),
                          place(owner.made_at)));
   if (result_ < 0) return tensor_;
-  const SavedTensor copy = of_result(tensor_, result_);
-  set_history(copy.tensor_, self, result_);
-  return copy.tensor_;
+  const Tensor copy = without_history(tensor_);
+  set_history(copy, self, result_);
+  return copy;
 }
 
 // --- OpNode
