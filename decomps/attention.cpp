@@ -12,7 +12,7 @@ V as_batch(Builder& b, V x) {
   const Dim t = sizes[sizes.rank() - 2], d = sizes.back();
   Dim batch = 1;
   for (int i = 0; i < sizes.rank() - 2; ++i) batch *= sizes[i];
-  return b.view(x, {batch, t, d});
+  return b.reshape(x, {batch, t, d});
 }
 
 /// `scores` [batch, t, s] with -inf right of the diagonal.
@@ -43,14 +43,14 @@ V scaled_dot_product_attention(Context& c) {
     sizes[sizes.rank() - 1] = b.sizes(scores)[2];
     scores = apply_mask(b, scores, *mask, sizes);
   }
-  return b.view(b.bmm(b.softmax(scores, 2), v), c.result.sizes);
+  return b.reshape(b.bmm(b.softmax(scores, 2), v), c.result.sizes);
 }
 
 // weight[indices[...], :]
 V embedding(Context& c) {
   Builder& b = c.b;
-  const V rows = b.index_select(c[0], 0, b.view(c[1], {b.numel(c[1])}));
-  return b.view(rows, c.result.sizes);
+  const V rows = b.index_select(c[0], 0, b.reshape(c[1], {b.numel(c[1])}));
+  return b.reshape(rows, c.result.sizes);
 }
 
 }  // namespace tandem::decomps::rules

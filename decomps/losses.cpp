@@ -19,8 +19,8 @@ Rows rows_of(Builder& b, V x) {
 /// -log_softmax(x)[i, target[i]], [n].
 V negative_log_likelihood(Builder& b, const Rows& rows, V x, V target) {
   const Dim n = b.sizes(x)[0];
-  const V logit = b.gather(x, 1, b.view(target, {n, 1}));
-  return b.view(b.sub(rows.log_sum, b.sub(logit, rows.max)), {n});
+  const V logit = b.gather(x, 1, b.reshape(target, {n, 1}));
+  return b.reshape(b.sub(rows.log_sum, b.sub(logit, rows.max)), {n});
 }
 
 /// -sum_j log_softmax(x)[i, j], [n].

@@ -47,7 +47,7 @@ V logsumexp(Context& c) {
   const V infinite = b.eq(b.abs(max), std::numeric_limits<double>::infinity());
   const V m = b.where(infinite, 0, max);
   const V log_sum = b.log(b.sum(b.exp(b.sub(c[0], m)), dims, keepdim));
-  return b.add(log_sum, b.view(m, c.result.sizes));
+  return b.add(log_sum, b.reshape(m, c.result.sizes));
 }
 
 // e / sum(e) of e = exp(x - amax(x))

@@ -31,7 +31,7 @@ V select_scatter(Context& c) {
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
   Shape sizes = c.b.sizes(c[1]);
   sizes.insert(dim, 1);
-  return c.b.slice_scatter(c[0], c.b.view(c[1], sizes), dim, index, index + 1, 1);
+  return c.b.slice_scatter(c[0], c.b.reshape(c[1], sizes), dim, index, index + 1, 1);
 }
 
 }  // namespace tandem::decomps::rules

@@ -82,6 +82,24 @@ TEST(Programs, Attention) {
       leaves({{2, 3, 8, 4}, {2, 3, 8, 4}, {2, 3, 8, 4}}), kAllPartitions);
 }
 
+TEST(Programs, AttentionOverTransposedHeads) {
+  const auto head = [](const Tensor& t) { return t.view({2, 8, 3, 4}).transpose(1, 2); };
+  check_compiled(
+      [head](const Tensors& in) -> Tensors {
+        return {scaled_dot_product_attention(head(in[0]), head(in[1]), head(in[2]), {}, true)};
+      },
+      leaves({{2, 8, 12}, {2, 8, 12}, {2, 8, 12}}), kAllPartitions);
+}
+
+TEST(Programs, LossesOfStridedOperands) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor labels = arange(10).remainder(5).view({5, 2}).select(1, 1);
+        return {cross_entropy(in[0].t(), labels), embedding(in[0].t(), arange(4).view({2, 2}).t())};
+      },
+      leaves({{7, 5}}), kAllPartitions);
+}
+
 TEST(Programs, EmbeddingAccumulatesRepeatedRows) {
   check_compiled(
       [](const Tensors& in) -> Tensors {
