@@ -2,9 +2,6 @@
 # The static library NAME of the current folder's *.cpp.
 function(tandem_library name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
-  if(NOT sources)
-    set(sources ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
-  endif()
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} ${ARGN})

@@ -85,7 +85,7 @@ std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangen
       continue;
     }
     const Tensor& tangent = tangents[next_tangent++];
-    values.push_back(has_layout(tangent, input.strides) ? tangent : tangent.contiguous());
+    values.push_back(has_layout(*tangent.impl(), input.strides) ? tangent : tangent.contiguous());
   }
   std::vector<const Tensor*> inputs;
   for (const Tensor& t : values) inputs.push_back(&t);

@@ -6,9 +6,9 @@
 
 namespace tandem::runtime {
 
-bool has_layout(const Tensor& t, const Strides& strides) {
-  for (int d = 0; d < t.sizes().rank(); ++d)
-    if (t.sizes()[d] > 1 && t.strides()[d] != strides[d]) return false;
+bool has_layout(const TensorImpl& t, const Strides& strides) {
+  for (int d = 0; d < t.sizes.rank(); ++d)
+    if (t.sizes[d] > 1 && t.strides[d] != strides[d]) return false;
   return true;
 }
 

@@ -12,7 +12,7 @@
 namespace tandem::runtime {
 
 /// Whether `t` has these strides in every dim larger than 1.
-bool has_layout(const Tensor& t, const Strides& strides);
+bool has_layout(const TensorImpl& t, const Strides& strides);
 
 /// Runs `executable`, compiled from `graph`, on its inputs' tensors: allocates the outputs with the
 /// graph's layouts (an output that is an untouched input is that tensor; one that is written into

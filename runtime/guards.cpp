@@ -7,6 +7,7 @@
 
 #include "ir/error.h"
 #include "runtime/dispatch.h"
+#include "runtime/graph_values.h"
 
 namespace tandem::runtime {
 namespace {
@@ -41,12 +42,6 @@ class StorageIndex {
   std::vector<Slot> heap_;
 };
 
-bool same_strides(const Shape& sizes, const Strides& a, const Strides& b) {
-  for (int d = 0; d < sizes.rank(); ++d)
-    if (sizes[d] > 1 && a[d] != b[d]) return false;
-  return true;
-}
-
 Dim offset_between(const TensorImpl& tensor, const TensorImpl& first) {
   const auto bytes = [](const TensorImpl& t) {
     return t.offset * static_cast<int64_t>(ir::size_of(t.dtype));
@@ -56,9 +51,8 @@ Dim offset_between(const TensorImpl& tensor, const TensorImpl& first) {
 
 /// The parts of a guard that concern one tensor alone.
 bool matches_alone(const TensorGuard& guard, const TensorImpl& t, bool requires_grad) {
-  return t.dtype == guard.dtype && t.sizes == guard.sizes &&
-         same_strides(t.sizes, t.strides, guard.strides) && requires_grad == guard.requires_grad &&
-         t.is_weak == guard.is_weak;
+  return t.dtype == guard.dtype && t.sizes == guard.sizes && has_layout(t, guard.strides) &&
+         requires_grad == guard.requires_grad && t.is_weak == guard.is_weak;
 }
 
 bool matches_aliasing(const TensorGuard& guard, int first, std::span<const Tensor* const> tensors,
@@ -76,7 +70,7 @@ std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
   if (t.sizes() != g.sizes)
     return fmt::format("expected sizes {}, got {}", ir::to_string(g.sizes),
                        ir::to_string(t.sizes()));
-  if (!same_strides(g.sizes, t.strides(), g.strides))
+  if (!has_layout(*t.impl(), g.strides))
     return fmt::format("expected strides {}, got {}", ir::to_string(g.strides),
                        ir::to_string(t.strides()));
   if (t.requires_grad() != g.requires_grad)

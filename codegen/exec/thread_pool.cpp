@@ -294,9 +294,9 @@ void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
 }
 
 void parallel_for(int64_t units, int64_t grain,
-                  FunctionRef<void(int64_t, int64_t, int)> fn) noexcept {
+                  ir::FunctionRef<void(int64_t, int64_t, int)> fn) noexcept {
   const RangeFunction call = [](void* context, int64_t begin, int64_t end, int worker) {
-    (*static_cast<FunctionRef<void(int64_t, int64_t, int)>*>(context))(begin, end, worker);
+    (*static_cast<ir::FunctionRef<void(int64_t, int64_t, int)>*>(context))(begin, end, worker);
   };
   parallel_for(units, grain, call, &fn);
 }

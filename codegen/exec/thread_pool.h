@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "codegen/exec/function_ref.h"
+#include "ir/function_ref.h"
 
 namespace tandem::exec {
 
@@ -38,7 +38,7 @@ void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
 
 /// The same for a callable.
 void parallel_for(int64_t units, int64_t grain,
-                  FunctionRef<void(int64_t, int64_t, int)> fn) noexcept;
+                  ir::FunctionRef<void(int64_t, int64_t, int)> fn) noexcept;
 
 }  // namespace tandem::exec
 

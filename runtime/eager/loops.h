@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "codegen/exec/function_ref.h"
+#include "ir/function_ref.h"
 #include "runtime/eager/element.h"
 #include "runtime/eager/kernel_table.h"
 
@@ -17,7 +17,7 @@ inline constexpr int kMaxOperands = 4;
 inline constexpr int64_t kParallelElements = 32768;
 
 /// data[i] and strides[i] (bytes): the output and the operands of one row of n elements.
-using RowFunction = exec::FunctionRef<void(char* const* data, const int64_t* strides, int64_t n)>;
+using RowFunction = ir::FunctionRef<void(char* const* data, const int64_t* strides, int64_t n)>;
 
 /// Runs `row` over all elements of views of equal sizes; views[0] is the output. `row` must not
 /// throw.

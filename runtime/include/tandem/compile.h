@@ -3,8 +3,8 @@
 #ifndef TANDEM_COMPILE_H
 #define TANDEM_COMPILE_H
 
-#include <tandem/function_ref.h>
 #include <tandem/inline_vector.h>
+#include <tandem/ir/function_ref.h>
 #include <tandem/scalar.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>
@@ -83,7 +83,7 @@ class TANDEM_API TraceSession {
   Impl& impl_;
 };
 
-using Tracer = FunctionRef<void(TraceSession&)>;
+using Tracer = ir::FunctionRef<void(TraceSession&)>;
 
 /// What a call gives back: the result's tensors in leaf order, then the rebound ones.
 struct CallResults {

@@ -1,13 +1,13 @@
 // A non-owning reference to a callable: two words, no allocation. The callable must outlive the
 // call it is passed to.
-#ifndef TANDEM_CODEGEN_EXEC_FUNCTION_REF_H
-#define TANDEM_CODEGEN_EXEC_FUNCTION_REF_H
+#ifndef TANDEM_IR_FUNCTION_REF_H
+#define TANDEM_IR_FUNCTION_REF_H
 
 #include <memory>
 #include <type_traits>
 #include <utility>
 
-namespace tandem::exec {
+namespace tandem::ir {
 
 template <typename Signature>
 class FunctionRef;
@@ -32,6 +32,6 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-}  // namespace tandem::exec
+}  // namespace tandem::ir
 
-#endif  // TANDEM_CODEGEN_EXEC_FUNCTION_REF_H
+#endif  // TANDEM_IR_FUNCTION_REF_H
