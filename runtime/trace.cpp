@@ -162,7 +162,7 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   const auto geometry = [&](const ir::Type& type) -> ViewGeometry {
     if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
     const TensorImpl& from = *operands[0].impl();
-    return view_geometry(op, from.sizes, from.strides, attrs, type.sizes);
+    return placed_view(op, from.type(), from.strides, from.offset, attrs, type);
   };
   std::vector<ViewGeometry> geometries;  // before the equation: a view may be refused
   for (const ir::Type& type : types) geometries.push_back(geometry(type));
@@ -180,8 +180,7 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
     const bool view = ir::is_view(op);
     results.push_back(traced_tensor(
         graph_.result(e, static_cast<int>(i)), types[i], geometries[i].strides,
-        view ? operands[0].storage_offset() + geometries[i].offset : geometries[i].offset,
-        view ? operands[0].impl()->storage : Storage::traced()));
+        geometries[i].offset, view ? operands[0].impl()->storage : Storage::traced()));
   }
   if (results.size() == 1) {
     TensorImpl& impl = *results[0].impl();
