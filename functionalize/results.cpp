@@ -31,6 +31,7 @@ class Results {
       if (o.role == Role::Result) add_result(o);
     add_others();
     for (size_t i = 0; i < source_.inputs().size(); ++i) add_written(static_cast<int>(i));
+    target_.epilogue.changes = source_.epilogue.changes;
     target_.epilogue.rng_draws = source_.epilogue.rng_draws;
   }
 

@@ -123,7 +123,7 @@ ViewGeometry view_dtype(const ViewContext& c) {
   const bool joins = to < from;
   const Dim ratio = joins ? from / to : to / from;
   bool fits = strides.back() == 1 || from == 1;
-  strides.pop_back();
+  strides.erase(strides.rank() - 1);
   for (Dim& s : strides) {
     fits = fits && (!joins || s % ratio == 0);
     s = joins ? s / ratio : s * ratio;

@@ -122,6 +122,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   stand_ins_.emplace(real.impl().get(), stand_in);
   real_inputs_.push_back(real);
   input_stand_ins_.push_back(stand_in);
+  first_seen_.push_back(without_history(stand_in).impl());
   return stand_in;
 }
 
@@ -146,9 +147,11 @@ Tensor Trace::resolve(const Tensor& t) {
 }
 
 int Trace::input_index(const Tensor& stand_in) const {
-  return stand_in.defined() && stand_in.impl()->is_traced()
-             ? graph_.input_index(stand_in.impl()->value)
-             : -1;
+  if (!stand_in.defined() || !stand_in.impl()->is_traced()) return -1;
+  if (const int known = graph_.input_index(stand_in.impl()->value); known >= 0) return known;
+  const auto changed = [&](const Tensor& t) { return t.is_same(stand_in); };  // by t_, set_, ...
+  const auto it = std::ranges::find_if(input_stand_ins_, changed);
+  return it == input_stand_ins_.end() ? -1 : static_cast<int>(it - input_stand_ins_.begin());
 }
 
 // --- equations
@@ -201,6 +204,7 @@ Tensor Trace::add_port(const ir::Type& type, std::string name, ir::Role role, in
   real_inputs_.push_back({});
   input_stand_ins_.push_back(
       traced_tensor(value, type, strides, 0, Storage::traced(role == ir::Role::Rng)));
+  first_seen_.push_back(without_history(input_stand_ins_.back()).impl());
   return input_stand_ins_.back();
 }
 
@@ -231,6 +235,58 @@ int Trace::add_output(const Tensor& t, ir::Role role, int target, std::string na
   return static_cast<int>(graph_.outputs().size()) - 1;
 }
 
+// --- inputs that themselves change
+
+void Trace::note_requires_grad(const Tensor& t, bool value) {
+  const int input = input_index(t);
+  if (input < 0) return;
+  if (!value) {  // what uses it from here on gives it no gradient
+    t.impl()->value = t.detach().impl()->value;
+    note_detached(t);
+    return;
+  }
+  const ir::ValueId v = graph_.inputs()[static_cast<size_t>(input)].value;
+  for (const ir::Equation& e : graph_.equations())
+    if (std::ranges::count(graph_.operands(e), v) != 0)
+      ir::fail(Errc::Unsupported,
+               "requires_grad_: inside a trace an argument starts to require grad after it was "
+               "used; expected the call before the first use");
+  graph_.inputs()[static_cast<size_t>(input)].requires_grad = true;
+}
+
+ir::InputChange Trace::change_of(int input) {
+  const auto i = static_cast<size_t>(input);
+  const Tensor& now = input_stand_ins_[i];
+  const TensorImpl &impl = *now.impl(), &before = *first_seen_[i];
+  ir::InputChange change;
+  change.input = input;
+  const bool same_place = impl.storage == before.storage && impl.sizes == before.sizes &&
+                          impl.strides == before.strides && impl.offset == before.offset;
+  change.resized = resized_.contains(&impl);
+  if (!same_place || change.resized) {
+    const auto is_result = [](const ir::Output& o) { return o.role == ir::Role::Result; };
+    change.result = static_cast<int>(std::ranges::count_if(graph_.outputs(), is_result));
+    add_output(now);
+  }
+  if (!graph_.inputs()[i].alias_of) change.version_bumps = before.storage->times_rearranged();
+  const Tensor& real = real_inputs_[i];
+  const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
+  if (!real.defined() || !leaf || requires_grad(now) == real.requires_grad()) return change;
+  if (real.requires_grad() && !real.is_leaf())
+    change.detached = true;
+  else
+    change.requires_grad = requires_grad(now);
+  return change;
+}
+
+void Trace::append_changes() {
+  for (size_t i = 0; i < input_stand_ins_.size(); ++i) {
+    const int input = static_cast<int>(i);
+    const ir::InputChange change = change_of(input), none{.input = input};
+    if (change != none) graph_.epilogue.changes.push_back(change);
+  }
+}
+
 // A slot that still holds the stand-in of what it held before needs no write: changes in place of
 // that tensor are mutations of an input like any other.
 void Trace::append_grad_writes() {
@@ -253,6 +309,7 @@ void Trace::append_grad_writes() {
 }
 
 ir::Graph Trace::finish() {
+  append_changes();
   append_grad_writes();
   graph_.epilogue.rng_draws = draws_;
   return std::move(graph_);

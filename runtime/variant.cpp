@@ -17,6 +17,7 @@
 #include "runtime/generator.h"
 #include "runtime/graph_values.h"
 #include "runtime/pipeline.h"
+#include "runtime/rearrange.h"
 
 namespace tandem::runtime {
 namespace {
@@ -39,7 +40,8 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
     return r.kind != ir::ResultSource::Kind::Output;
   };
   const auto is_shared = [](const ir::Input& i) { return i.alias_of.has_value(); };
-  return !epilogue.writes.empty() || std::ranges::any_of(epilogue.results, is_alias) ||
+  return !epilogue.writes.empty() || !epilogue.changes.empty() ||
+         std::ranges::any_of(epilogue.results, is_alias) ||
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
@@ -141,6 +143,40 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
   return results;
 }
 
+/// Inputs that themselves change become what their result shows; results that are them are them.
+void change_inputs(const Variant& variant, std::span<const Tensor* const> inputs,
+                   std::vector<Tensor>& results) {
+  std::vector<std::shared_ptr<Storage>> storages;  // before any change
+  for (const Tensor* t : inputs) storages.push_back(t->impl()->storage);
+  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes) {
+    const auto i = static_cast<size_t>(change.input);
+    const Tensor& input = *inputs[i];
+    storages[i]->bump_version(static_cast<uint64_t>(change.version_bumps));
+    if (change.result >= 0) {
+      const Tensor shown = results[static_cast<size_t>(change.result)];
+      if (change.resized) {
+        grow(input, shown.sizes());
+        copy_elements(*input.impl(), *shown.impl());
+      } else if (shown.shares_storage(input)) {
+        take_arrangement(input, shown);
+      } else {
+        take_memory(input, shown);
+      }
+      for (Tensor& result : results)
+        if (result.is_same(shown)) result = input;
+    }
+    if (change.detached) drop_history(input);
+    if (change.requires_grad == false) input.requires_grad_(false);
+  }
+}
+
+/// Before the tape: what starts to require grad is a leaf of this call already.
+void start_requiring_grad(const Variant& variant, std::span<const Tensor* const> inputs) {
+  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes)
+    if (change.requires_grad == true)
+      inputs[static_cast<size_t>(change.input)]->requires_grad_(true);
+}
+
 void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
                   const std::vector<Tensor>& values) {
   for (const ir::GradWrite& write : variant.graphs.forward.epilogue.grads)
@@ -185,6 +221,7 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
+  start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, values, bound.rng);
   if (node)
     for (size_t k = 0; k < values.size(); ++k)
@@ -193,7 +230,9 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
           set_history(values[k], node, result);
   replay_writes(*variant, tensors, values, node);
   assign_grads(*variant, tensors, values);
-  return collect_results(*variant, tensors, values);
+  std::vector<Tensor> results = collect_results(*variant, tensors, values);
+  change_inputs(*variant, tensors, results);
+  return results;
 }
 
 ir::Graph backward_as_function(const ir::Graph& joint) {
