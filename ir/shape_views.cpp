@@ -186,7 +186,7 @@ Type view_dtype(const ShapeContext& c) {
   if (bytes % to != 0)
     reject(c, Errc::Shape, "the last dimension is no whole number of elements",
            fmt::format("a multiple of {} bytes", to), fmt::format("{} bytes", int64_t{bytes}));
-  type.sizes.back() = bytes / to;
+  type.sizes[type.rank() - 1] = bytes / to;
   return type;
 }
 

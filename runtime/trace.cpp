@@ -254,6 +254,39 @@ void Trace::note_requires_grad(const Tensor& t, bool value) {
   graph_.inputs()[static_cast<size_t>(input)].requires_grad = true;
 }
 
+/// The number among the results of what `t` is; added behind them if it is none.
+int Trace::result_that_is(const Tensor& t) {
+  int count = 0;
+  for (const ir::Output& output : graph_.outputs()) {
+    if (output.role != ir::Role::Result) continue;
+    if (output.value == t.impl()->value) return count;
+    ++count;
+  }
+  add_output(t);
+  return count;
+}
+
+/// By how much changes of tensors over the input's memory advanced its version: all that writes
+/// (InputWrite) do not count. Of memory that the trace made (set_), the whole version.
+int Trace::bumps_of_change(int input) const {
+  const auto i = static_cast<size_t>(input);
+  const TensorImpl& now = *input_stand_ins_[i].impl();
+  const Storage& before = *first_seen_[i]->storage;
+  if (const auto it = resized_.find(&now); it != resized_.end())
+    return static_cast<int>(now.storage->version() - it->second);
+  const auto is_memory_of = [&](const auto& seen) { return seen->storage == now.storage; };
+  if (std::ranges::none_of(first_seen_, is_memory_of))
+    return static_cast<int>(now.storage->version());
+  const bool counts = now.storage == first_seen_[i]->storage && !graph_.inputs()[i].alias_of;
+  return counts ? before.times_rearranged() : 0;
+}
+
+void Trace::note_resized(const Tensor& t) {
+  const Storage& storage = *t.impl()->storage;
+  resized_.emplace(t.impl().get(),
+                   storage.version() - static_cast<uint64_t>(storage.times_rearranged()));
+}
+
 ir::InputChange Trace::change_of(int input) {
   const auto i = static_cast<size_t>(input);
   const Tensor& now = input_stand_ins_[i];
@@ -264,11 +297,9 @@ ir::InputChange Trace::change_of(int input) {
                           impl.strides == before.strides && impl.offset == before.offset;
   change.resized = resized_.contains(&impl);
   if (!same_place || change.resized) {
-    const auto is_result = [](const ir::Output& o) { return o.role == ir::Role::Result; };
-    change.result = static_cast<int>(std::ranges::count_if(graph_.outputs(), is_result));
-    add_output(now);
+    change.result = result_that_is(now);
   }
-  if (!graph_.inputs()[i].alias_of) change.version_bumps = before.storage->times_rearranged();
+  change.version_bumps = bumps_of_change(input);
   const Tensor& real = real_inputs_[i];
   const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
   if (!real.defined() || !leaf || requires_grad(now) == real.requires_grad()) return change;

@@ -54,7 +54,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor add_port(const ir::Type& type, std::string name, ir::Role role, int target);
   /// `t` was given a larger memory of its own by resize_; it left its history behind by detach_ or
   /// set_.
-  void note_resized(const Tensor& t) { resized_.insert(t.impl().get()); }
+  void note_resized(const Tensor& t);
   void note_detached(const Tensor& t) { detached_.insert(t.impl().get()); }
   bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
   /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
@@ -74,12 +74,15 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::string unique_name(std::string name) const;
   void append_changes();
   ir::InputChange change_of(int input);
+  int result_that_is(const Tensor& t);
+  int bumps_of_change(int input) const;
   void append_grad_writes();
 
   ir::Graph graph_;
   std::vector<Tensor> real_inputs_, input_stand_ins_;
   std::vector<std::shared_ptr<TensorImpl>> first_seen_;  // each stand-in as it was at the start
-  std::unordered_set<const TensorImpl*> resized_, detached_;
+  std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
+  std::unordered_set<const TensorImpl*> detached_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
   Trace* enclosing_ = nullptr;
   Tensor rng_;

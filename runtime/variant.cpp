@@ -155,16 +155,21 @@ void change_inputs(const Variant& variant, std::span<const Tensor* const> inputs
   for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes) {
     const auto i = static_cast<size_t>(change.input);
     const Tensor& input = *inputs[i];
-    storages[i]->bump_version(static_cast<uint64_t>(change.version_bumps));
+    const auto bumps = static_cast<uint64_t>(change.version_bumps);
+    const bool takes_memory =
+        change.result >= 0 && !change.resized &&
+        !results[static_cast<size_t>(change.result)].shares_storage(input);
+    storages[i]->bump_version(takes_memory ? 1 : bumps);
     if (change.result >= 0) {
       const Tensor shown = results[static_cast<size_t>(change.result)];
       if (change.resized) {
         grow(input, shown.sizes());
         copy_elements(*input.impl(), *shown.impl());
-      } else if (shown.shares_storage(input)) {
-        take_arrangement(input, shown);
-      } else {
+      } else if (takes_memory) {
         take_memory(input, shown);
+        input.impl()->storage->bump_version(bumps);
+      } else {
+        take_arrangement(input, shown);
       }
       for (Tensor& result : results)
         if (result.is_same(shown)) result = input;
