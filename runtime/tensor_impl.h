@@ -79,7 +79,6 @@ struct AutogradMeta {
   bool has_views = false;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node
   bool outside_history = false;  // a traced stand-in for a tensor computed outside the trace
-  bool grad_is_outside = false;  // a traced stand-in whose grad was not asked for yet
 };
 
 struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
