@@ -239,8 +239,7 @@ Cell convert(Cell value, DType from, DType to) {
 
 Cell bitcast(Cell value, DType from, DType to) {
   uint64_t bits = 0;
-  ir::store_element(&bits, from,
-                    ir::is_floating(from) ? ir::Number(value.f) : ir::Number(value.i));
+  ir::store_element(&bits, from, ir::is_floating(from) ? ir::Number(value.f) : ir::Number(value.i));
   const ir::Number seen = ir::load_element(&bits, to);
   return ir::is_floating(to) ? Cell{seen.to_double(), 0} : Cell{0, seen.to_int()};
 }

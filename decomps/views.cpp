@@ -41,8 +41,8 @@ DType unsigned_of(int64_t bytes) {
   return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
 }
 
-/// `v` (integers of `wide` bytes) as integers of `narrow` bytes: [.., n] -> [.., n * wide / narrow].
-/// Element k of a group is what a shift by its bits leaves of the low end.
+/// `v` (integers of `wide` bytes) as integers of `narrow` bytes: [.., n] -> [.., n * wide /
+/// narrow]. Element k of a group is what a shift by its bits leaves of the low end.
 V split_integers(Builder& b, V v, int64_t wide, int64_t narrow, const Shape& sizes) {
   Shape parts = b.sizes(v);
   parts.push_back(wide / narrow);

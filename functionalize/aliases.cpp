@@ -131,9 +131,10 @@ void Aliases::write(ValueId traced, ValueId value, EquationId e) {
   if (a.repeats)
     ir::fail(
         ir::Errc::Mutation,
-        fmt::format("{}_: cannot write through a view that overlaps itself; expected each element at a "
-                    "memory location of its own (clone it first), got {}{}",
-                    ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
+        fmt::format(
+            "{}_: cannot write through a view that overlaps itself; expected each element at a "
+            "memory location of its own (clone it first), got {}{}",
+            ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
   storage.newest = traced;

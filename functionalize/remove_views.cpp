@@ -31,15 +31,15 @@ class ViewRemover {
   void equation(EquationId e) {
     rewriter_.at(e);
     if (!ir::is_view(source_.op(e))) return void(rewriter_.copy(e));
-    rewriter_.set(source_.result(e), rewriter_.builder().emit(ir::copy_form(source_.op(e)),
-                                                              rewriter_.operands(e),
-                                                              rewriter_.attrs(e)));
+    rewriter_.set(source_.result(e),
+                  rewriter_.builder().emit(ir::copy_form(source_.op(e)), rewriter_.operands(e),
+                                           rewriter_.attrs(e)));
   }
 
   /// What a result shows, as a value.
   ValueId value_of(const ResultSource& source) {
     using Kind = ResultSource::Kind;
-    ValueId v = source.kind == Kind::Output        ? output(source.index)
+    ValueId v = source.kind == Kind::Output         ? output(source.index)
                 : source.kind == Kind::ViewOfResult ? values_[static_cast<size_t>(source.index)]
                                                     : final_contents(source.index);
     for (const ir::ViewStep& step : source.chain)

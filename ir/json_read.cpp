@@ -322,8 +322,7 @@ ResultSource GraphReader::read_result_source(const JsonValue& json) {
 InputChange GraphReader::read_input_change(const JsonValue& json) {
   static constexpr std::string_view kKeys[] = {"input",         "result",   "resized",
                                                "version_bumps", "detached", "requires_grad"};
-  const auto [input, result, resized, version_bumps, detached, requires_grad] =
-      json.members(kKeys);
+  const auto [input, result, resized, version_bumps, detached, requires_grad] = json.members(kKeys);
   InputChange change{index(input),         index(result, -1),  resized.as_bool(),
                      index(version_bumps), detached.as_bool(), {}};
   const int64_t flag = requires_grad.as_integer();

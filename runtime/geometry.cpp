@@ -108,8 +108,7 @@ ViewGeometry transpose(const ViewContext& c) {
 ViewGeometry unfold(const ViewContext& c) {
   Strides strides = c.strides;
   const Dim inside = strides[c.dim()];
-  strides[c.dim()] =
-      ir::checked_mul(inside, c.attr<Dim>(ir::Attr::step), "unfold: stride");
+  strides[c.dim()] = ir::checked_mul(inside, c.attr<Dim>(ir::Attr::step), "unfold: stride");
   strides.push_back(inside);
   return {strides, 0};
 }

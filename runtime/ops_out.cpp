@@ -51,17 +51,17 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
 TANDEM_UNARY_IN_PLACE_OPS(X)
 TANDEM_UNARY_OPS(X)
 #undef X
-#define X(op)                                                                            \
-  const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other) { \
+#define X(op)                                                                                  \
+  const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other) {       \
     return write_out(#op "_out", out, place_of(self, other), [&] { return op(self, other); }); \
   }
 TANDEM_BINARY_IN_PLACE_OPS(X)
 TANDEM_BINARY_OPS(X)
 #undef X
-#define X(op)                                                                                  \
-  const Tensor& op##_out(const Tensor& out, const Tensor& self, const DimList& dims,           \
-                         bool keepdim, SourceLocation at) {                                    \
-    return write_out(#op "_out", out, at, [&] { return op(self, dims, keepdim, at); });        \
+#define X(op)                                                                                      \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, const DimList& dims, bool keepdim, \
+                         SourceLocation at) {                                                      \
+    return write_out(#op "_out", out, at, [&] { return op(self, dims, keepdim, at); });            \
   }
 TANDEM_OUT_REDUCTIONS(X)
 #undef X

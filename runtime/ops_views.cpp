@@ -176,14 +176,14 @@ Tensor swapaxes(const Tensor& self, int64_t dim0, int64_t dim1, SourceLocation a
 }
 Tensor t(const Tensor& self, SourceLocation at) {
   if (self.dim() > 2)
-    ir::fail(Errc::Shape, fmt::format("t: expected at most two dimensions, got {}",
-                                      to_string(self.sizes())));
+    ir::fail(Errc::Shape,
+             fmt::format("t: expected at most two dimensions, got {}", to_string(self.sizes())));
   return self.dim() == 2 ? transpose(self, 0, 1, at) : self.alias(at);
 }
 Tensor matrix_transpose(const Tensor& self, SourceLocation at) {
   if (self.dim() < 2)
-    ir::fail(Errc::Shape, fmt::format("mT: expected at least two dimensions, got {}",
-                                      to_string(self.sizes())));
+    ir::fail(Errc::Shape,
+             fmt::format("mT: expected at least two dimensions, got {}", to_string(self.sizes())));
   return transpose(self, -2, -1, at);
 }
 
@@ -252,8 +252,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& ind
 
 std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, int64_t dim, SourceLocation at) {
   if (sections < 1)
-    ir::fail(Errc::Argument, fmt::format("tensor_split: expected at least 1 section, got {}",
-                                         int64_t{sections}));
+    ir::fail(Errc::Argument,
+             fmt::format("tensor_split: expected at least 1 section, got {}", int64_t{sections}));
   const Dim size = self.size(dim), rest = size % sections;
   std::vector<Dim> cuts;
   for (Dim i = 1; i < sections; i += 1)
@@ -361,15 +361,14 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset, int64
   const int rank = static_cast<int>(self.dim());
   const int64_t a = c.b.wrap_dim(dim0, rank, "diagonal_scatter");
   const int64_t b = c.b.wrap_dim(dim1, rank, "diagonal_scatter");
-  return c.out(c.b.emit(Op::diagonal_scatter,
-                        {c.in(self), c.b.convert(c.in(src), self.dtype())}, {offset, a, b}));
+  return c.out(c.b.emit(Op::diagonal_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
+                        {offset, a, b}));
 }
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& sizes,
                           const Strides& strides, Dim storage_offset, SourceLocation at) {
   Call c(at);
   const auto list = [](const Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
-  return c.out(c.b.emit(Op::as_strided_scatter,
-                        {c.in(self), c.b.convert(c.in(src), self.dtype())},
+  return c.out(c.b.emit(Op::as_strided_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
                         {list(sizes), list(strides), storage_offset}));
 }
 

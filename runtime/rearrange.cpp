@@ -206,8 +206,7 @@ const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
   const NoGrad no_grad;
   const bool fits = ir::numel(sizes) <= target.numel();
   if (fits) {
-    const Tensor shown =
-        tandem::as_strided(target, sizes, ir::contiguous_strides(sizes), {}, at);
+    const Tensor shown = tandem::as_strided(target, sizes, ir::contiguous_strides(sizes), {}, at);
     runtime::take_arrangement(target, shown);
   } else if (target.impl()->is_traced()) {
     grow_traced(target, sizes, at);

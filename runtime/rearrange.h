@@ -10,7 +10,8 @@ namespace tandem::runtime {
 /// What `t` is a view of, inside a trace the traced one; undefined if it is none.
 Tensor base_of(const Tensor& t);
 
-/// `self` shows what `shown`, a view of it, shows. Its history becomes shown's, unless it is a leaf.
+/// `self` shows what `shown`, a view of it, shows. Its history becomes shown's, unless it is a
+/// leaf.
 void take_arrangement(const Tensor& self, const Tensor& shown);
 /// `self` becomes a second tensor over the memory of `other`, which has no history.
 void take_memory(const Tensor& self, const Tensor& other);

@@ -74,7 +74,7 @@ struct AutogradMeta {
   int result = 0;                   // which result of node
   std::weak_ptr<Node> accumulator;  // leaves: the node that adds into grad, while in use
   std::unique_ptr<ViewOf> view;
-  uint64_t generation = 0;  // advances with every in-place write that changes the history
+  uint64_t generation = 0;   // advances with every in-place write that changes the history
   uint64_t arrangement = 0;  // advances when the tensor itself changes (t_, set_, ...)
   bool has_views = false;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node

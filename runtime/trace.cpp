@@ -182,9 +182,9 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   }
   for (size_t i = 0; i < types.size(); ++i) {
     const bool view = ir::is_view(op);
-    results.push_back(traced_tensor(
-        graph_.result(e, static_cast<int>(i)), types[i], geometries[i].strides,
-        geometries[i].offset, view ? operands[0].impl()->storage : Storage::traced()));
+    results.push_back(traced_tensor(graph_.result(e, static_cast<int>(i)), types[i],
+                                    geometries[i].strides, geometries[i].offset,
+                                    view ? operands[0].impl()->storage : Storage::traced()));
   }
   if (results.size() == 1) {
     TensorImpl& impl = *results[0].impl();

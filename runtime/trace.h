@@ -104,7 +104,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   ir::Graph graph_;
   std::vector<Tensor> real_inputs_, input_stand_ins_;
-  std::vector<std::shared_ptr<TensorImpl>> first_seen_;  // each stand-in as it was at the start
+  std::vector<std::shared_ptr<TensorImpl>> first_seen_;      // each stand-in as it was at the start
   std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
   std::unordered_set<const TensorImpl*> detached_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;

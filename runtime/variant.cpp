@@ -150,16 +150,12 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
 /// Inputs that themselves change become what their result shows; results that are them are them.
 void change_inputs(const Variant& variant, std::span<const Tensor* const> inputs,
                    std::vector<Tensor>& results) {
-  std::vector<std::shared_ptr<Storage>> storages;  // before any change
-  for (const Tensor* t : inputs) storages.push_back(t->impl()->storage);
   for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes) {
-    const auto i = static_cast<size_t>(change.input);
-    const Tensor& input = *inputs[i];
+    const Tensor& input = *inputs[static_cast<size_t>(change.input)];
     const auto bumps = static_cast<uint64_t>(change.version_bumps);
-    const bool takes_memory =
-        change.result >= 0 && !change.resized &&
-        !results[static_cast<size_t>(change.result)].shares_storage(input);
-    storages[i]->bump_version(takes_memory ? 1 : bumps);
+    const bool takes_memory = change.result >= 0 && !change.resized &&
+                              !results[static_cast<size_t>(change.result)].shares_storage(input);
+    input.impl()->storage->bump_version(takes_memory ? 1 : bumps);
     if (change.result >= 0) {
       const Tensor shown = results[static_cast<size_t>(change.result)];
       if (change.resized) {

@@ -220,8 +220,8 @@ EMIT(bitcast) {
                                 : k.ir.CreateBitCast(k.a, ints(k.from));
   if (is_half(k.to)) return from_half_bits(k.ir, k.target, k.to, bits);
   if (k.to == DType::Bool) return k.ir.CreateIsNotNull(bits);
-  return k.ir.CreateBitCast(bits, with_element(bits->getType(),
-                                               register_type(k.ir.getContext(), k.to)));
+  return k.ir.CreateBitCast(bits,
+                            with_element(bits->getType(), register_type(k.ir.getContext(), k.to)));
 }
 
 #undef EMIT

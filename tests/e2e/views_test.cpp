@@ -179,27 +179,34 @@ TEST(ViewDtype, NeedsWholeElements) {
 class InPlace : public ::testing::TestWithParam<Case> {};
 
 TEST_P(InPlace, OfAnArgumentAndAView) {
-  check([&](const Tensor& x) {
-    GetParam().body(x);
-    const Tensor y = x * 0.5;
-    GetParam().body(y.slice(1, 0, 4));
-    return Tensors{x * y, y};
-  }, f32, GetParam().differentiable);
+  check(
+      [&](const Tensor& x) {
+        GetParam().body(x);
+        const Tensor y = x * 0.5;
+        GetParam().body(y.slice(1, 0, 4));
+        return Tensors{x * y, y};
+      },
+      f32, GetParam().differentiable);
 }
 
-#define IN_PLACE(name, call) \
-  Case { #name, [](const Tensor& x) { return Tensors{x.call}; } }
-#define CONSTANT(name, call) \
-  Case { #name, [](const Tensor& x) { return Tensors{x.call}; }, false }
+#define IN_PLACE(name, call)                               \
+  Case {                                                   \
+    #name, [](const Tensor& x) { return Tensors{x.call}; } \
+  }
+#define CONSTANT(name, call)                                      \
+  Case {                                                          \
+    #name, [](const Tensor& x) { return Tensors{x.call}; }, false \
+  }
 INSTANTIATE_TEST_SUITE_P(
     All, InPlace,
     ::testing::Values(CONSTANT(eq, eq_(x)), CONSTANT(ne, ne_(0)), CONSTANT(lt, lt_(0.2)),
-                      CONSTANT(le, le_(0.2)), CONSTANT(gt, gt_(0.2)), CONSTANT(ge, ge_(x * x)),
+                      CONSTANT(le, le_(0.2)), CONSTANT(gt, gt_(0.2)), CONSTANT(ge, ge_(x* x)),
                       IN_PLACE(leaky_relu, leaky_relu_(0.1)), IN_PLACE(elu, elu_(0.7)),
                       IN_PLACE(celu, celu_(0.7)), IN_PLACE(gelu, gelu_("tanh")),
                       IN_PLACE(hardtanh, hardtanh_(-0.3, 0.4)), IN_PLACE(nan_to_num, nan_to_num_()),
                       IN_PLACE(addmm, addmm_(ones({4, 3}), ones({3, x.size(1)}))),
-                      IN_PLACE(fill_diagonal, fill_diagonal_(2)), IN_PLACE(clamp, clamp_(-0.5, 0.5)),
+                      IN_PLACE(fill_diagonal, fill_diagonal_(2)),
+                      IN_PLACE(clamp, clamp_(-0.5, 0.5)),
                       IN_PLACE(masked_fill, masked_fill_(x > 0, 3)), CONSTANT(zero, zero_()),
                       IN_PLACE(copy, copy_(x * 2)), IN_PLACE(lerp, lerp_(x * 2, 0.3))),
     name_of);
@@ -249,15 +256,16 @@ void expect_refused(Errc code, const std::string& text, const Body& body, const 
 }
 
 TEST(OutForms, Refusals) {
-  expect_refused(Errc::DType, "dtype of out", [](const Tensor& x) {
-    return Tensors{div_out(x, x, 2)};
-  }, ones({3}, i64));
-  expect_refused(Errc::Shape, "sizes of out", [](const Tensor& x) {
-    return Tensors{add_out(x, ones({3}), 2)};
-  }, ones({4}));
-  expect_refused(Errc::Autograd, "no gradient flows into out", [](const Tensor& x) {
-    return Tensors{add_out(zeros({4}), x, 2)};
-  }, ones({4}).requires_grad_());
+  expect_refused(
+      Errc::DType, "dtype of out", [](const Tensor& x) { return Tensors{div_out(x, x, 2)}; },
+      ones({3}, i64));
+  expect_refused(
+      Errc::Shape, "sizes of out",
+      [](const Tensor& x) { return Tensors{add_out(x, ones({3}), 2)}; }, ones({4}));
+  expect_refused(
+      Errc::Autograd, "no gradient flows into out",
+      [](const Tensor& x) { return Tensors{add_out(zeros({4}), x, 2)}; },
+      ones({4}).requires_grad_());
 }
 
 // --- changes of the tensor itself
@@ -327,11 +335,12 @@ TEST(Resize, ToMore) {
   });
 }
 TEST(Resize, Refusals) {
-  expect_refused(Errc::Mutation, "resize_: a view is resized",
-                 [](const Tensor& x) { return Tensors{x[0].resize_({2})}; }, ones({4, 6}));
-  expect_refused(Errc::Autograd, "resize_: a tensor that requires grad",
-                 [](const Tensor& x) { return Tensors{x.resize_({2})}; },
-                 ones({4, 6}).requires_grad_());
+  expect_refused(
+      Errc::Mutation, "resize_: a view is resized",
+      [](const Tensor& x) { return Tensors{x[0].resize_({2})}; }, ones({4, 6}));
+  expect_refused(
+      Errc::Autograd, "resize_: a tensor that requires grad",
+      [](const Tensor& x) { return Tensors{x.resize_({2})}; }, ones({4, 6}).requires_grad_());
 }
 
 TEST(Set, AnotherTensorsMemory) {
@@ -376,14 +385,18 @@ TEST(Flags, DetachAndRequiresGrad) {
 
 TEST(RearrangedInPlace, Refusals) {
   const Tensor leaf = ones({4, 6}).requires_grad_();
-  expect_refused(Errc::Autograd, "t_: a leaf that requires grad",
-                 [](const Tensor& x) { return Tensors{x.t_()}; }, leaf);
-  expect_refused(Errc::Autograd, "squeeze_: a view of a leaf",
-                 [](const Tensor& x) { return Tensors{x[0].squeeze_()}; }, leaf);
-  expect_refused(Errc::Autograd, "detach_: a view",
-                 [](const Tensor& x) { return Tensors{(x * 2)[0].detach_()}; }, leaf);
-  expect_refused(Errc::Autograd, "set_: no gradient",
-                 [](const Tensor& x) { return Tensors{zeros({3}).set_(x)}; }, leaf);
+  expect_refused(
+      Errc::Autograd, "t_: a leaf that requires grad",
+      [](const Tensor& x) { return Tensors{x.t_()}; }, leaf);
+  expect_refused(
+      Errc::Autograd, "squeeze_: a view of a leaf",
+      [](const Tensor& x) { return Tensors{x[0].squeeze_()}; }, leaf);
+  expect_refused(
+      Errc::Autograd, "detach_: a view",
+      [](const Tensor& x) { return Tensors{(x * 2)[0].detach_()}; }, leaf);
+  expect_refused(
+      Errc::Autograd, "set_: no gradient",
+      [](const Tensor& x) { return Tensors{zeros({3}).set_(x)}; }, leaf);
 }
 
 TEST(Captured, ItsOwnChangesAreRefused) {
@@ -409,20 +422,21 @@ TEST(Captured, ItsOwnChangesAreRefused) {
 
 TEST(NoGradViews, AreRefusedAfterAWriteOfTheBase) {
   for (bool through_no_grad : {false, true})
-    expect_refused(Errc::Autograd, "a view made under NoGrad is used in grad mode after its base",
-                   [=](const Tensor& x) {
-                     const Tensor b = x * 2;
-                     Tensor v;
-                     {
-                       const NoGrad guard;
-                       v = b.slice(0, 0, 2);
-                     }
-                     const GradMode mode(!through_no_grad);
-                     b.mul_(3);
-                     const EnableGrad again;
-                     return Tensors{v * 2};
-                   },
-                   ones({4}).requires_grad_());
+    expect_refused(
+        Errc::Autograd, "a view made under NoGrad is used in grad mode after its base",
+        [=](const Tensor& x) {
+          const Tensor b = x * 2;
+          Tensor v;
+          {
+            const NoGrad guard;
+            v = b.slice(0, 0, 2);
+          }
+          const GradMode mode(!through_no_grad);
+          b.mul_(3);
+          const EnableGrad again;
+          return Tensors{v * 2};
+        },
+        ones({4}).requires_grad_());
 }
 
 TEST(NoGradViews, AreWellOtherwise) {

@@ -181,7 +181,8 @@ Forms view_forms(Op op, int64_t n) {
     case Op::transpose:
       return {{{{3, n}}, {d0, d1}}};
     case Op::unfold:
-      return {{{{3, n}}, {d1, half, Dim(2)}}, {{{n, 2}}, {d0, Dim(std::min<int64_t>(n, 2)), Dim(3)}}};
+      return {{{{3, n}}, {d1, half, Dim(2)}},
+              {{{n, 2}}, {d0, Dim(std::min<int64_t>(n, 2)), Dim(3)}}};
     case Op::view_dtype:
       return {{{{2, n}}, {DType::I32}}, {{{3, 8 * n}}, {DType::I64}}, {{{n}}, {DType::U8}}};
     default:

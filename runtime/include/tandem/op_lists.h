@@ -24,7 +24,6 @@
 #define TANDEM_BINARY_OPS(X) TANDEM_COMPARISON_OPS(X) X(logaddexp)
 // clang-format on
 
-
 // Reductions over any dims with a form that writes into a given tensor.
 #define TANDEM_OUT_REDUCTIONS(X) X(sum) X(prod) X(mean) X(amax) X(amin) X(any) X(all)
 

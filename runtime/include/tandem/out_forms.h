@@ -1,6 +1,6 @@
-// The `op_out(out, ...)` forms, as in ATen's C++ interface: the result is written into `out`, which is
-// returned. An `out` without elements takes the result's sizes, any other must have them. Its dtype
-// may be of a higher kind than the result's (bool, integer, floating), not of a lower one. No
+// The `op_out(out, ...)` forms, as in ATen's C++ interface: the result is written into `out`, which
+// is returned. An `out` without elements takes the result's sizes, any other must have them. Its
+// dtype may be of a higher kind than the result's (bool, integer, floating), not of a lower one. No
 // gradient flows: an Error in grad mode if a tensor requires one.
 #ifndef TANDEM_OUT_FORMS_H
 #define TANDEM_OUT_FORMS_H
@@ -22,9 +22,8 @@ TANDEM_BINARY_OPS(X)
 #undef X
 TANDEM_API const Tensor& where_out(const Tensor& out, const Tensor& condition, const Located& self,
                                    const Located& other);
-TANDEM_API const Tensor& clamp_out(const Tensor& out, const Tensor& self,
-                                   std::optional<Number> min, std::optional<Number> max = {},
-                                   TANDEM_AT);
+TANDEM_API const Tensor& clamp_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
+                                   std::optional<Number> max = {}, TANDEM_AT);
 TANDEM_API const Tensor& lerp_out(const Tensor& out, const Tensor& self, const Tensor& end,
                                   const Located& weight);
 TANDEM_API const Tensor& addcmul_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,
@@ -35,7 +34,7 @@ TANDEM_API const Tensor& tril_out(const Tensor& out, const Tensor& self, Dim dia
                                   TANDEM_AT);
 TANDEM_API const Tensor& triu_out(const Tensor& out, const Tensor& self, Dim diagonal = 0,
                                   TANDEM_AT);
-#define X(op)                                                          \
+#define X(op)                                                              \
   TANDEM_API const Tensor& op##_out(const Tensor& out, const Tensor& self, \
                                     const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
 TANDEM_OUT_REDUCTIONS(X)
