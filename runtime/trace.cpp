@@ -297,7 +297,11 @@ ir::InputChange Trace::change_of(int input) {
   const bool same_place = impl.storage == before.storage && impl.sizes == before.sizes &&
                           impl.strides == before.strides && impl.offset == before.offset;
   change.resized = resized_.contains(&impl);
-  if (!same_place || change.resized) {
+  const auto is_now = [&](const ir::Output& o) {
+    return o.role == ir::Role::Result && o.value == impl.value;
+  };
+  const bool renamed = impl.value != before.value && std::ranges::any_of(graph_.outputs(), is_now);
+  if (!same_place || change.resized || renamed) {
     change.result = result_that_is(now);
   }
   change.version_bumps = bumps_of_change(input);
