@@ -22,6 +22,13 @@ struct Extent {
 };
 using Extents = std::vector<Extent>;
 
+/// The first of the inputs that autograd knows to share memory with input `i`.
+int history_root(const Graph& graph, int i) {
+  while (graph.inputs()[i].alias_of && !graph.inputs()[i].alias_of->detached)
+    i = graph.inputs()[i].alias_of->input;
+  return i;
+}
+
 /// Follows alias_of to the input that has none.
 int alias_root(const Graph& graph, int i, Dim& offset) {
   for (offset = 0; graph.inputs()[i].alias_of; i = graph.inputs()[i].alias_of->input)
@@ -79,8 +86,8 @@ std::vector<bool> written_inputs(const Graph& graph) {
 
 class Declarer {
  public:
-  Declarer(ir::Rewriter& rewriter, Aliases& aliases)
-      : graph_(rewriter.source()), rewriter_(rewriter), aliases_(aliases) {}
+  Declarer(ir::Rewriter& rewriter, Aliases& aliases, History& history)
+      : graph_(rewriter.source()), rewriter_(rewriter), aliases_(aliases), history_(history) {}
 
   void run() {
     const std::vector<bool> written = written_inputs(graph_);
@@ -107,10 +114,49 @@ class Declarer {
     const Extent* container = find_container(part);
     if (!container) return add_views_of_buffer(part);
     add_alone(container->input);
-    for (const Extent& e : part)
-      if (e.input != container->input)
-        aliases_.add_input_view(input(e).value, input(*container).value, view(e, container->begin),
-                                true);
+    const Memory memory{input(*container).value, rewriter_[input(*container).value],
+                        container->begin, container->end - container->begin};
+    for (const auto& [root, members] : by_history(part)) {
+      const bool main = root == history_root(graph_, container->input);
+      const ValueId parent = main ? memory.id : add_history(memory, members);
+      for (const Extent& e : members)
+        if (e.input != container->input)
+          aliases_.add_input_view(input(e).value, parent, view(e, memory.begin), main);
+    }
+  }
+
+  /// What stands for the memory that inputs share: an id of `aliases_`, its value, and where it
+  /// lies.
+  struct Memory {
+    ValueId id, value;
+    Dim begin, length;
+  };
+
+  /// The inputs by the tensor that they are views of, as far as autograd knows.
+  std::vector<std::pair<int, Extents>> by_history(const Extents& part) const {
+    std::vector<std::pair<int, Extents>> groups;
+    for (const Extent& e : part) {
+      const int root = history_root(graph_, e.input);
+      const auto known = std::ranges::find(groups, root, &std::pair<int, Extents>::first);
+      if (known == groups.end())
+        groups.push_back({root, {e}});
+      else
+        known->second.push_back(e);
+    }
+    return groups;
+  }
+
+  /// The same data with a history that only these inputs share.
+  ValueId add_history(const Memory& memory, const Extents& members) {
+    const ValueId own = put_together(members, memory.begin, memory.length);
+    const ValueId data = rewriter_.builder().emit(
+        ir::Op::as_strided, {history_.detached(memory.value)}, whole(memory.length));
+    return aliases_.add_detached_buffer(memory.id, whole(memory.length),
+                                        history_.hidden_write(own, data));
+  }
+
+  static std::vector<AttrValue> whole(Dim length) {
+    return {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
   }
 
   void check(const Extent& first, const Extent& e) const {
@@ -141,23 +187,37 @@ class Declarer {
   void add_views_of_buffer(const Extents& part) {
     const Dim begin = part[0].begin;
     const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+    const auto groups = by_history(part);
+    const bool one = groups.size() == 1;
+    const ValueId all = put_together(part, begin, end - begin);
+    const ValueId data = one ? all : history_.detached(all);
+    const Memory memory{aliases_.add_buffer(data), data, begin, end - begin};
+    for (const auto& [root, members] : groups) {
+      const ValueId parent = one ? memory.id : add_history(memory, members);
+      for (const Extent& e : members)
+        aliases_.add_input_view(input(e).value, parent, view(e, begin), false);
+    }
+  }
+
+  ValueId put_together(const Extents& members, Dim begin, Dim length) {
     ir::Builder& b = rewriter_.builder();
-    ValueId buffer = b.full({end - begin}, type(part[0]).dtype, 0);
-    for (const Extent& e : part)
+    ValueId buffer = b.full({length}, type(members[0]).dtype, 0);
+    for (const Extent& e : members)
       buffer =
           b.emit(ir::Op::as_strided_scatter, {buffer, rewriter_[input(e).value]}, view(e, begin));
-    const ValueId base = aliases_.add_buffer(buffer);
-    for (const Extent& e : part)
-      aliases_.add_input_view(input(e).value, base, view(e, begin), false);
+    return buffer;
   }
 
   const Graph& graph_;
   ir::Rewriter& rewriter_;
   Aliases& aliases_;
+  History& history_;
 };
 
 }  // namespace
 
-void declare_inputs(ir::Rewriter& rewriter, Aliases& aliases) { Declarer(rewriter, aliases).run(); }
+void declare_inputs(ir::Rewriter& rewriter, Aliases& aliases, History& history) {
+  Declarer(rewriter, aliases, history).run();
+}
 
 }  // namespace tandem::functionalize

@@ -9,7 +9,7 @@
 #include "ir/shape_rules.h"
 #include "ir/strides.h"
 #include "runtime/dispatch.h"
-#include "runtime/geometry.h"
+#include "ir/geometry.h"
 #include "runtime/nodes.h"
 #include "runtime/trace.h"
 
@@ -59,10 +59,12 @@ Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& c
   return edge;
 }
 
-/// Brings a view's history up to date with its base's.
+/// Brings a view's history up to date with its base's. (One made under NoGrad never has any.)
 void refresh_view(TensorImpl& impl) {
   AutogradMeta* meta = impl.autograd.get();
-  if (meta == nullptr || meta->view == nullptr || meta->view->base->autograd == nullptr) return;
+  if (meta == nullptr || meta->view == nullptr || meta->view->made_without_grad ||
+      meta->view->base->autograd == nullptr)
+    return;
   const AutogradMeta& base = *meta->view->base->autograd;
   const std::lock_guard lock(lazy_mutex());
   if (meta->view->base_generation == base.generation) return;
@@ -117,6 +119,11 @@ Edge gradient_edge(const Tensor& t) {
   if (!requires_grad(t)) return {};
   const AutogradMeta& meta = *t.impl()->autograd;
   return meta.node ? Edge{meta.node, meta.result} : accumulator_edge(t);
+}
+
+const TensorImpl* autograd_base(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  return meta != nullptr && meta->view ? meta->view->base.get() : t.impl().get();
 }
 
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result) {

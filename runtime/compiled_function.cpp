@@ -98,6 +98,7 @@ Recording record(const std::string& name, Tracer tracer) {
       impl.recording.results.push_back(impl.trace->add_output(t));
   }
   impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.traced = impl.trace->finish();
   return std::move(impl.recording);
 }

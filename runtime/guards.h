@@ -22,7 +22,8 @@ struct TensorGuard {
   bool is_weak = false;
   int same_as = -1;         // the earlier tensor that is the same object
   int shares_storage = -1;  // the first earlier tensor over the same storage
-  Dim offset = 0;           // elements from that tensor's first element; 0 if none
+  int shares_history = -1;  // the first earlier tensor that is a view of the same tensor
+  Dim offset = 0;           // elements from the first tensor's first element; 0 if none
 };
 
 struct Guards {

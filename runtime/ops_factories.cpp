@@ -8,7 +8,7 @@
 #include "ir/error.h"
 #include "runtime/call.h"
 #include "runtime/generator.h"
-#include "runtime/geometry.h"
+#include "ir/geometry.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 

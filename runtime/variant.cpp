@@ -39,7 +39,8 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
     return r.kind != ir::ResultSource::Kind::Output;
   };
   const auto is_shared = [](const ir::Input& i) { return i.alias_of.has_value(); };
-  return !epilogue.writes.empty() || std::ranges::any_of(epilogue.results, is_alias) ||
+  return !epilogue.writes.empty() || !epilogue.grads.empty() ||
+         std::ranges::any_of(epilogue.results, is_alias) ||
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
@@ -74,15 +75,16 @@ BoundInputs bind(const ir::Graph& forward, std::span<const Tensor* const> inputs
   return bound;
 }
 
-bool writes_input(const ir::Epilogue& epilogue, int input) {
-  return std::ranges::any_of(epilogue.writes,
-                             [&](const ir::InputWrite& w) { return w.input == input; });
-}
-
-/// Saved values that the epilogue is about to overwrite are kept by value.
-Tensor saved_value(const Variant& variant, int output, const Tensor& value) {
-  const int input = variant.halves.forward->output_from_input(output);
-  if (input < 0 || !writes_input(variant.graphs.forward.epilogue, input)) return value;
+/// Saved values that the epilogue is about to overwrite, through this input or another, are kept by
+/// value.
+Tensor saved_value(const Variant& variant, int output, const Tensor& value,
+                   std::span<const Tensor* const> inputs) {
+  const auto overwrites = [&](const ir::InputWrite& w) {
+    return inputs[static_cast<size_t>(w.input)]->shares_storage(value);
+  };
+  if (variant.halves.forward->output_from_input(output) < 0 ||
+      std::ranges::none_of(variant.graphs.forward.epilogue.writes, overwrites))
+    return value;
   const Tensor copy = empty_tensor(
       value.sizes(), variant.graphs.forward.outputs()[static_cast<size_t>(output)].strides,
       value.dtype());
@@ -98,9 +100,43 @@ std::shared_ptr<CompiledNode> make_tape_node(const std::shared_ptr<const Variant
   auto node = make_node<CompiledNode>(variant, inputs);
   for (size_t k = 0; k < values.size(); ++k)
     if (forward.outputs()[k].role == ir::Role::Saved)
-      node->save(saved_value(*variant, static_cast<int>(k), values[k]));
+      node->save(saved_value(*variant, static_cast<int>(k), values[k], inputs));
   if (variant->options.higher_order) node->save_primals(inputs, rng);
   return node;
+}
+
+/// The history of what requires grad only since eager says so (a tensor that was filled with
+/// numbers): no gradient flows further.
+struct NoGradient final : Node {
+  NoGradient() : Node({}) {}
+  std::string name() const override { return "no gradient"; }
+  std::vector<Tensor> apply(std::vector<Tensor>) override { return {}; }
+  void release() override {}
+};
+
+/// The op that an error names for a write by compiled code.
+constexpr ir::Op kWrite = ir::Op::copy;
+
+/// Refuses, before anything is written, what eager would refuse of these tensors.
+void check_writes(const Variant& variant, std::span<const Tensor* const> inputs) {
+  for (const ir::InputWrite& write : variant.graphs.forward.epilogue.writes) {
+    const Tensor& target = *inputs[static_cast<size_t>(write.input)];
+    const GradMode mode(grad_enabled() && !write.no_grad);
+    check_writable({&target, 1}, kWrite);
+  }
+}
+
+void write_history(const Variant& variant, const ir::InputWrite& write, const Tensor& target,
+                   const std::shared_ptr<CompiledNode>& node) {
+  if (write.no_grad) return;
+  const int result = node ? node->result_of_output(write.output) : -1;
+  const auto& required = variant.recording.final_requires_grad;
+  if (result >= 0)
+    set_written_history(target, node, result);
+  else if (required[static_cast<size_t>(write.input)])
+    set_written_history(target, make_node<NoGradient>(), 0);
+  else
+    set_written_history(target, nullptr, 0);
 }
 
 /// Puts the final contents of written inputs in place, and their history and versions with them.
@@ -111,10 +147,7 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
     const bool done = variant.halves.forward->output_into_input(write.output) >= 0;
     if (!done) copy_elements(*target.impl(), *values[static_cast<size_t>(write.output)].impl());
     target.impl()->storage->bump_version(static_cast<uint64_t>(write.version_bumps));
-    const int result = node && !write.no_grad ? node->result_of_output(write.output) : -1;
-    if (!write.no_grad)
-      set_written_history(target, result >= 0 ? std::shared_ptr<Node>(node) : nullptr,
-                          std::max(result, 0));
+    write_history(variant, write, target, node);
   }
 }
 
@@ -124,6 +157,15 @@ Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
   ir::ValueId value = sink.add(t);
   for (const ir::ViewStep& step : chain) value = builder.emit(step.op, {value}, step.attrs);
   return sink.tensor(value);
+}
+
+/// A view of what requires grad that does not itself was made under NoGrad.
+Tensor replay_view(const Tensor& base, const ir::ResultSource& source) {
+  const auto is_detach = [](const ir::ViewStep& step) { return step.op == ir::Op::detach; };
+  const bool without_grad = base.requires_grad() && !source.requires_grad &&
+                            std::ranges::none_of(source.chain, is_detach);
+  const GradMode mode(grad_enabled() && !without_grad);
+  return apply_chain(base, source.chain);
 }
 
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
@@ -136,7 +178,9 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
     const Tensor& base = source.kind == Kind::Output         ? values[i]
                          : source.kind == Kind::ViewOfResult ? results[i]
                                                              : *inputs[i];
-    results.push_back(source.chain.empty() ? base : apply_chain(base, source.chain));
+    results.push_back(source.chain.empty() ? base : replay_view(base, source));
+    if (source.requires_grad && !results.back().requires_grad())
+      set_history(results.back(), make_node<NoGradient>());
   }
   return results;
 }
@@ -164,7 +208,9 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
   std::unique_ptr<ir::Partitioner> owner;
   CompiledGraphs graphs =
       run_pipeline(std::move(recording.traced), pipeline_options(options, owner));
-  guards.check_aliasing = depends_on_aliasing(graphs);
+  const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
+  guards.check_aliasing =
+      depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);
   return finish(std::move(graphs), std::move(recording), std::move(guards), options);
 }
 
@@ -184,6 +230,7 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   const ir::Graph& forward = variant->graphs.forward;
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
+  check_writes(*variant, tensors);
   const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
   const auto node = make_tape_node(variant, tensors, values, bound.rng);
   if (node)
