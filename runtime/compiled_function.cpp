@@ -112,7 +112,11 @@ std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
                      b.substr(start, b.find('\n', start) - start));
 }
 
-void check_retrace(const Variant& variant, const std::string& name, Tracer tracer) {
+void check_retrace(const Variant& variant, const std::string& name, const Flat& arguments,
+                   Tracer tracer) {
+  // Where it does not matter which inputs share memory, the graph may still say it.
+  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
   const Recording again = record(name, tracer);
   if (again.traced == variant.graphs.traced) return;
   ir::fail(Errc::Trace, fmt::format("{}: tracing again gives another graph, so the function "
@@ -220,6 +224,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   const std::string name = options_.name.empty() ? "fn" : options_.name;
   Recording recording = record(name, tracer);
   Guards guards = guards_of(recording, arguments);
+  // Each call brings its own arguments; only captured tensors are kept.
+  for (size_t i = 0; i < recording.argument_count; ++i) recording.inputs[i] = Tensor();
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
   if (++compiled_ == 8) {
     const Tensors tensors = guarded_tensors(variants()->front()->recording, arguments);
@@ -247,7 +253,7 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   const auto variant = find_or_compile(arguments, tracer);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
-  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, tracer);
+  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
   const Tensors inputs = input_tensors(variant->recording, arguments);
   return arrange(variant->recording, run_variant(variant, span_of(inputs)));
 }

@@ -127,7 +127,10 @@ bool matches(const Guards& guards, std::span<const uint64_t> tokens,
     if (!tensors[i]->defined() ||
         !matches_alone(guards.tensors[i], *tensors[i]->impl(), tensors[i]->requires_grad()))
       return false;
-  if (!guards.check_aliasing) return true;
+  return !guards.check_aliasing || shares_as_guarded(guards, tensors);
+}
+
+bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors) {
   StorageIndex index(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int first = index.find_or_add(tensors[i]->impl()->storage.get(), static_cast<int>(i));

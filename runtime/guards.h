@@ -41,6 +41,9 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,
              std::span<const Tensor* const> tensors);
 
+/// True if these tensors share memory as those did that the guards were made from.
+bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors);
+
 /// The first guard that fails, e.g. "x.b: expected sizes [5, 3], got [7, 3]"; empty if none does.
 std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
                          std::span<const Tensor* const> tensors);
