@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/error.h"
 #include "ir/strides.h"
@@ -68,6 +69,68 @@ std::vector<Extents> overlapping(const Extents& list) {
   return parts;
 }
 
+/// Memory of more elements is not looked at element by element.
+constexpr int64_t kLargestWalk = int64_t{1} << 24;
+
+/// Calls visit(element), counted from the tensor's first, for each element.
+template <class Visit>
+void for_each_element(const ir::Shape& sizes, const ir::Strides& strides, Visit visit) {
+  if (ir::numel(sizes) == 0) return;
+  std::vector<int64_t> index(static_cast<size_t>(sizes.rank()));
+  for (int64_t at = 0;;) {
+    visit(at);
+    int d = sizes.rank() - 1;
+    for (; d >= 0; --d) {
+      int64_t& i = index[static_cast<size_t>(d)];
+      const int64_t stride = int64_t{strides[d]};
+      if (++i < int64_t{sizes[d]}) {
+        at += stride;
+        break;
+      }
+      at -= (i - 1) * stride;
+      i = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+/// Sets that are joined one by one.
+class Joined {
+ public:
+  explicit Joined(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(size_t a, size_t b) { parent_[find(b)] = find(a); }
+
+ private:
+  std::vector<size_t> parent_;
+};
+
+/// A part whose memory spans overlap, in parts that have elements in common: tensors may lie
+/// between each other's elements.
+std::vector<Extents> truly_overlapping(const Graph& graph, const Extents& part) {
+  const Dim begin = part[0].begin;
+  const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+  if (part.size() == 1 || end - begin > kLargestWalk) return {part};
+  std::vector<int> owner(static_cast<size_t>(int64_t{end - begin}), -1);
+  Joined joined(part.size());
+  for (size_t i = 0; i < part.size(); ++i) {
+    const ir::Input& input = graph.inputs()[part[i].input];
+    const int64_t first = int64_t{part[i].begin - begin};
+    for_each_element(graph.type(input.value).sizes, input.strides, [&](int64_t at) {
+      int& one = owner[static_cast<size_t>(first + at)];
+      if (one >= 0) joined.join(static_cast<size_t>(one), i);
+      one = static_cast<int>(i);
+    });
+  }
+  std::vector<Extents> parts(part.size());
+  for (size_t i = 0; i < part.size(); ++i) parts[joined.find(i)].push_back(part[i]);
+  std::erase_if(parts, [](const Extents& p) { return p.empty(); });
+  return parts;
+}
+
 /// Which inputs the program writes, itself or through views.
 std::vector<bool> written_inputs(const Graph& graph) {
   ir::ValueMap<int> input_of(graph, -1);
@@ -92,12 +155,20 @@ class Declarer {
   void run() {
     const std::vector<bool> written = written_inputs(graph_);
     const auto is_written = [&](const Extent& e) { return bool{written[e.input]}; };
-    for (const Extents& list : extents_by_root(graph_))
-      for (const Extents& part : overlapping(list))
-        if (part.size() > 1 && std::ranges::any_of(part, is_written))
-          add_overlapping(part);
-        else
-          std::ranges::for_each(part, [&](const Extent& e) { add_alone(e.input); });
+    const auto add_all_alone = [&](const Extents& part) {
+      for (const Extent& e : part) add_alone(e.input);
+    };
+    for (const Extents& list : extents_by_root(graph_)) {
+      if (std::ranges::any_of(list, is_written)) check_dtypes(list);
+      for (const Extents& part : overlapping(list)) {
+        if (std::ranges::none_of(part, is_written)) {
+          add_all_alone(part);
+          continue;
+        }
+        for (const Extents& p : truly_overlapping(graph_, part))
+          p.size() > 1 ? add_overlapping(p) : add_all_alone(p);
+      }
+    }
   }
 
  private:
@@ -110,7 +181,7 @@ class Declarer {
   }
 
   void add_overlapping(const Extents& part) {
-    std::ranges::for_each(part, [&](const Extent& e) { check(part[0], e); });
+    for (const Extent& e : part) check_no_self_overlap(e);
     const Extent* container = find_container(part);
     if (!container) return add_views_of_buffer(part);
     add_alone(container->input);
@@ -159,14 +230,23 @@ class Declarer {
     return {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
   }
 
-  void check(const Extent& first, const Extent& e) const {
-    if (type(e).dtype == type(first).dtype && !ir::self_overlaps(type(e).sizes, input(e).strides))
-      return;
-    ir::fail(ir::Errc::Unsupported,
-             fmt::format("a write to inputs that share memory: expected {} and {} to have equal "
-                         "dtypes, and each element a memory location of its own, got {} and {}",
-                         input(first).name, input(e).name, ir::to_string(type(first)),
-                         ir::to_string(type(e))));
+  void check_dtypes(const Extents& list) const {
+    for (const Extent& e : list)
+      if (type(e).dtype != type(list[0]).dtype)
+        ir::fail(ir::Errc::Unsupported,
+                 fmt::format("a write to inputs that share memory: expected {} and {} to have "
+                             "equal dtypes, got {} and {}",
+                             input(list[0]).name, input(e).name, ir::to_string(type(list[0])),
+                             ir::to_string(type(e))));
+  }
+
+  void check_no_self_overlap(const Extent& e) const {
+    if (ir::self_overlaps(type(e).sizes, input(e).strides))
+      ir::fail(ir::Errc::Unsupported,
+               fmt::format("a write to inputs that share memory: expected each element of {} at a "
+                           "memory location of its own, got strides {} of {}",
+                           input(e).name, ir::to_string(input(e).strides),
+                           ir::to_string(type(e))));
   }
 
   /// A contiguous input that contains all others.
