@@ -12,6 +12,7 @@
 
 #include "runtime/backward_forms.h"
 #include "runtime/guards.h"
+#include "runtime/trace.h"
 
 namespace tandem::runtime {
 
@@ -27,6 +28,8 @@ struct Recording {
                              // output, or -1 if undefined
   std::vector<int> rebound;  // leaf numbers
   std::vector<bool> final_requires_grad;  // of the inputs, after the call
+  std::vector<GradSlot> grad_slots;
+  int rng_input = -1;
   std::shared_ptr<const void> prototype;
 };
 
