@@ -245,8 +245,7 @@ class Declarer {
       ir::fail(ir::Errc::Unsupported,
                fmt::format("a write to inputs that share memory: expected each element of {} at a "
                            "memory location of its own, got strides {} of {}",
-                           input(e).name, ir::to_string(input(e).strides),
-                           ir::to_string(type(e))));
+                           input(e).name, ir::to_string(input(e).strides), ir::to_string(type(e))));
   }
 
   /// A contiguous input that contains all others.

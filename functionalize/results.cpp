@@ -120,8 +120,9 @@ class Results {
     for (ValueId v = o.value; v != root; v = aliases_.parent(v))
       if (aliases_.detached(v))
         ir::fail(ir::Errc::Unsupported,
-                 o.name + ": a result that is detached from other memory that the caller gets, and "
-                          "then written with what requires grad; expected a clone");
+                 o.name +
+                     ": a result that is detached from other memory that the caller gets, and "
+                     "then written with what requires grad; expected a clone");
   }
 
   ResultSource from_input(ValueId input, ValueId v) const {
@@ -193,8 +194,8 @@ class Results {
   Graph& target_;
   Aliases& aliases_;
   History& history_;
-  ir::ValueMap<int> input_of_;                  // by traced value, -1 for the others
-  std::unordered_map<uint32_t, Group> groups_;   // by the index of the storage's base
+  ir::ValueMap<int> input_of_;                        // by traced value, -1 for the others
+  std::unordered_map<uint32_t, Group> groups_;        // by the index of the storage's base
   std::optional<ir::ValueMap<ir::Strides>> strides_;  // once a hidden output needs them
   std::unordered_map<uint32_t, int> result_of_;  // by traced value: the first result that it is
 };

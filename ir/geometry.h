@@ -9,7 +9,6 @@
 
 namespace tandem::ir {
 
-
 /// Strides and first element (relative to operand 0's first) of a view.
 struct ViewGeometry {
   Strides strides;

@@ -6,10 +6,10 @@
 
 #include "autodiff/vjp.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/shape_rules.h"
 #include "ir/strides.h"
 #include "runtime/dispatch.h"
-#include "ir/geometry.h"
 #include "runtime/nodes.h"
 #include "runtime/trace.h"
 

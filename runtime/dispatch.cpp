@@ -7,10 +7,10 @@
 
 #include "decomps/rules.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/strides.h"
 #include "runtime/autograd.h"
 #include "runtime/eager/kernels.h"
-#include "ir/geometry.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/rewrite.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
-#include "ir/geometry.h"
 
 namespace tandem::runtime {
 namespace {
@@ -152,7 +152,8 @@ std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImp
   std::shared_ptr<TensorImpl>& known = base_stand_ins_[real_base.get()];
   if (known == nullptr) {
     const Tensor real(real_base);
-    known = traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), nullptr).impl();
+    known =
+        traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), nullptr).impl();
     copy_autograd_state(real, Tensor(known));
   }
   return known;

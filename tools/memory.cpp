@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "ir/error.h"
-#include "ir/shape_rules.h"
 #include "ir/geometry.h"
+#include "ir/shape_rules.h"
 
 namespace tandem::tools {
 namespace {

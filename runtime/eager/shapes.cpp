@@ -1,7 +1,7 @@
 // Ops that rearrange, join, or replace parts: all are copies between views.
+#include "ir/geometry.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
-#include "ir/geometry.h"
 
 namespace tandem::runtime::eager::kernels {
 namespace {

@@ -74,8 +74,7 @@ const std::vector<Stateful> kRows{
        state[0].add_(in[0]);
        return {state[1] * 2};
      }},
-    {"RunningStatistics",
-     [](Source&) { return Tensors{zeros({4}), ones({4})}; },
+    {"RunningStatistics", [](Source&) { return Tensors{zeros({4}), ones({4})}; },
      [](const Tensors& state, const Tensors& in) -> Tensors {
        {
          const NoGrad no_grad;

@@ -38,11 +38,9 @@ inline MakeInputs views_of(Shape sizes, std::function<Tensors(const Tensor&)> vi
 }  // namespace tandem::testing
 
 /// Makes each row of `rows` a test suite/suiteRows.IsAsEager/NAME.
-#define TANDEM_CONTRACT(suite, rows)                                                    \
-  class suite##Rows : public Contract {};                                               \
-  TEST_P(suite##Rows, IsAsEager) {                                                      \
-    check_compiled(GetParam().function, GetParam().inputs);                             \
-  }                                                                                     \
+#define TANDEM_CONTRACT(suite, rows)                                                         \
+  class suite##Rows : public Contract {};                                                    \
+  TEST_P(suite##Rows, IsAsEager) { check_compiled(GetParam().function, GetParam().inputs); } \
   INSTANTIATE_TEST_SUITE_P(suite, suite##Rows, ::testing::ValuesIn(rows), name_of)
 
 #endif  // TANDEM_TESTS_E2E_CONTRACT_H

@@ -44,8 +44,9 @@ Fragment fragment(Tensors (*function)(const Tensors&)) { return Fragment(functio
 const std::vector<Program> kPrograms{
     {"ALaterOneWritesWhatAnEarlierOneMade", tensors({{3}}),
      [a = fragment([](const Tensors& in) -> Tensors { return {in[0] * 2}; }),
-      b = fragment([](const Tensors& in) -> Tensors { return in[0].mul_(in[1]), Tensors{in[0] + 1}; })](
-         const Tensors& in) -> Tensors {
+      b = fragment([](const Tensors& in) -> Tensors {
+        return in[0].mul_(in[1]), Tensors{in[0] + 1};
+      })](const Tensors& in) -> Tensors {
        const Tensor y = a(in)[0];
        return {b({y, in[0]})[0], y};
      }},

@@ -96,19 +96,25 @@ TEST(FusedWrites, SgdGivesWhatEagerGives) {
 // --- which writes kernels make
 
 TEST(FusedWrites, OfInputsInEverySetting) {
-  const Function function = [](const Tensors& in) -> Tensors { return in[0].mul_(in[1]), Tensors{}; };
+  const Function function = [](const Tensors& in) -> Tensors {
+    return in[0].mul_(in[1]), Tensors{};
+  };
   const MakeInputs inputs = tensors({{5}, {5}});
   EXPECT_EQ(fused_writes(function, inputs), std::vector<bool>{true});
   EXPECT_EQ(fused_writes(function, inputs, Setting::Leaf, false), std::vector<bool>{true});
 }
 
 TEST(FusedWrites, OfANonLeafWhoseHistoryGoesOn) {
-  const Function function = [](const Tensors& in) -> Tensors { return in[0].add_(in[1]), Tensors{}; };
+  const Function function = [](const Tensors& in) -> Tensors {
+    return in[0].add_(in[1]), Tensors{};
+  };
   EXPECT_EQ(fused_writes(function, tensors({{5}, {5}}), Setting::NonLeaf), std::vector<bool>{true});
 }
 
 TEST(FusedWrites, NotWhereTheBackwardReadsTheOldValue) {
-  const Function function = [](const Tensors& in) -> Tensors { return in[0].mul_(in[0]), Tensors{}; };
+  const Function function = [](const Tensors& in) -> Tensors {
+    return in[0].mul_(in[0]), Tensors{};
+  };
   EXPECT_EQ(fused_writes(function, tensors({{5}}), Setting::NonLeaf), std::vector<bool>{false});
 }
 

@@ -21,13 +21,13 @@ MakeInputs base_and_part() {
 }
 /// Even and odd elements.
 MakeInputs interleaved() {
-  return views_of({8}, [](const Tensor& b) {
-    return Tensors{b.slice(0, 0, 8, 2), b.slice(0, 1, 8, 2)};
-  });
+  return views_of(
+      {8}, [](const Tensor& b) { return Tensors{b.slice(0, 0, 8, 2), b.slice(0, 1, 8, 2)}; });
 }
 /// The left and the right columns of a matrix: rows lie between each other.
 MakeInputs columns() {
-  return views_of({3, 4}, [](const Tensor& b) { return Tensors{b.slice(1, 0, 2), b.slice(1, 2, 4)}; });
+  return views_of({3, 4},
+                  [](const Tensor& b) { return Tensors{b.slice(1, 0, 2), b.slice(1, 2, 4)}; });
 }
 /// A matrix and its transpose.
 MakeInputs transposed() {
@@ -137,9 +137,10 @@ const std::vector<Row> kRows{
        return {in[0] * in[1]};
      }},
     {"WindowsOfATensor",
-     views_of({8}, [](const Tensor& b) {
-       return Tensors{b.slice(0, 0, 4), b.slice(0, 2, 6), b.slice(0, 4, 8)};
-     }),
+     views_of({8},
+              [](const Tensor& b) {
+                return Tensors{b.slice(0, 0, 4), b.slice(0, 2, 6), b.slice(0, 4, 8)};
+              }),
      [](const Tensors& in) -> Tensors {
        in[1].mul_(2);
        return {in[0] + in[1] + in[2]};
@@ -202,14 +203,13 @@ TEST_P(AliasPatterns, RecompileWhereNeeded) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    InputAliases, AliasPatterns,
-    ::testing::Combine(::testing::Range(size_t{0}, patterns().size()),
-                       ::testing::Range(size_t{0}, patterns().size())),
-    [](const auto& info) {
-      return std::string(patterns()[std::get<0>(info.param)].name) + "Then" +
-             patterns()[std::get<1>(info.param)].name;
-    });
+INSTANTIATE_TEST_SUITE_P(InputAliases, AliasPatterns,
+                         ::testing::Combine(::testing::Range(size_t{0}, patterns().size()),
+                                            ::testing::Range(size_t{0}, patterns().size())),
+                         [](const auto& info) {
+                           return std::string(patterns()[std::get<0>(info.param)].name) + "Then" +
+                                  patterns()[std::get<1>(info.param)].name;
+                         });
 
 /// Disjoint layouts of one memory are inputs of their own, not views of a buffer.
 TEST(AliasPatterns, LayoutsThatLieBetweenEachOtherDoNotOverlap) {

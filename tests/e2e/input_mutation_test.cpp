@@ -68,13 +68,13 @@ const std::vector<Row> kRows{
      [](const Tensors& in) -> Tensors { return in[0].mul_(1.25), Tensors{}; }},
     {"WriteDouble", tensors({{7}}, f64),
      [](const Tensors& in) -> Tensors { return in[0].exp_(), Tensors{in[0]}; }},
-    {"WriteBooleans", [](Source& s) { return Tensors{s.integers({6}, 1, boolean), s.noise({6}, 2)}; },
+    {"WriteBooleans",
+     [](Source& s) { return Tensors{s.integers({6}, 1, boolean), s.noise({6}, 2)}; },
      [](const Tensors& in) -> Tensors {
        in[0].copy_(in[1] > 0);
        return {in[1].masked_fill(in[0], 0)};
      }},
-    {"Relu", tensors({{9}}),
-     [](const Tensors& in) -> Tensors { return {in[0].relu_() * in[0]}; }},
+    {"Relu", tensors({{9}}), [](const Tensors& in) -> Tensors { return {in[0].relu_() * in[0]}; }},
     {"MaskedFill", tensors({{4, 3}}),
      [](const Tensors& in) -> Tensors { return in[0].masked_fill_(in[0] < 0, -1), Tensors{}; }},
     {"Clamp", tensors({{9}}),
@@ -83,14 +83,17 @@ const std::vector<Row> kRows{
      [](const Tensors& in) -> Tensors { return in[0].lerp_(in[1], 0.25), Tensors{}; }},
     {"Addcmul", tensors({{9}, {9}, {9}}),
      [](const Tensors& in) -> Tensors { return in[0].addcmul_(in[1], in[2], 2), Tensors{}; }},
-    {"Tril", tensors({{4, 4}}), [](const Tensors& in) -> Tensors { return in[0].tril_(), Tensors{}; }},
+    {"Tril", tensors({{4, 4}}),
+     [](const Tensors& in) -> Tensors { return in[0].tril_(), Tensors{}; }},
     {"IndexAdd", tensors({{4, 2}, {3, 2}}),
      [](const Tensors& in) -> Tensors {
        in[0].index_add_(0, tensor({1, 3, 1}, i64), in[1]);
        return {in[0] * 2};
      }},
     {"IndexAddDependsOnData",
-     [](Source& s) { return Tensors{s.noise({4, 2}, 1), s.noise({3, 2}, 2), tensor({1, 3, 1}, i64)}; },
+     [](Source& s) {
+       return Tensors{s.noise({4, 2}, 1), s.noise({3, 2}, 2), tensor({1, 3, 1}, i64)};
+     },
      [](const Tensors& in) -> Tensors {
        in[0].index_add_(0, in[2], in[1]);
        return {in[0].sum()};
@@ -112,7 +115,9 @@ const std::vector<Row> kRows{
     {"ThroughAStep", tensors({{8}}),
      [](const Tensors& in) -> Tensors { return in[0].slice(0, 1, 8, 3).add_(1), Tensors{}; }},
     {"ThroughADiagonal", tensors({{4, 4}}),
-     [](const Tensors& in) -> Tensors { return in[0].diagonal().fill_(1), Tensors{in[0] * in[0]}; }},
+     [](const Tensors& in) -> Tensors {
+       return in[0].diagonal().fill_(1), Tensors{in[0] * in[0]};
+     }},
     {"ThroughATranspose", tensors({{3, 4}, {4, 3}}),
      [](const Tensors& in) -> Tensors { return in[0].t().add_(in[1]), Tensors{}; }},
     {"ThroughTwoSlices", tensors({{6}}),

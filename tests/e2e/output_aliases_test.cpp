@@ -21,7 +21,8 @@ const std::vector<Row> kRows{
      [](const Tensors& in) -> Tensors { return {in[0].alias()}; }},
     {"ASliceOfAnInput", tensors({{5, 2}}),
      [](const Tensors& in) -> Tensors { return {in[0].slice(0, 1, 4)}; }},
-    {"ATransposeOfAnInput", tensors({{5, 2}}), [](const Tensors& in) -> Tensors { return {in[0].t()}; }},
+    {"ATransposeOfAnInput", tensors({{5, 2}}),
+     [](const Tensors& in) -> Tensors { return {in[0].t()}; }},
     {"ADiagonalOfAnInput", tensors({{4, 4}}),
      [](const Tensors& in) -> Tensors { return {in[0].diagonal(1)}; }},
     {"AnExpandedInput", tensors({{3, 1}}),
@@ -29,7 +30,9 @@ const std::vector<Row> kRows{
     {"AStridedViewOfAnInput", tensors({{12}}),
      [](const Tensors& in) -> Tensors { return {in[0].as_strided({2, 3}, {6, 1}, 2)}; }},
     {"AChainOfViews", tensors({{4, 6}}),
-     [](const Tensors& in) -> Tensors { return {in[0].t().slice(0, 1, 5).unsqueeze(0).select(2, 3)}; }},
+     [](const Tensors& in) -> Tensors {
+       return {in[0].t().slice(0, 1, 5).unsqueeze(0).select(2, 3)};
+     }},
     {"TheSameViewTwice", tensors({{4}}),
      [](const Tensors& in) -> Tensors {
        const Tensor v = in[0].slice(0, 1, 3);
@@ -38,7 +41,9 @@ const std::vector<Row> kRows{
     {"TwoEqualViews", tensors({{4}}),
      [](const Tensors& in) -> Tensors { return {in[0].slice(0, 1, 3), in[0].slice(0, 1, 3)}; }},
     {"OverlappingViews", tensors({{6}}),
-     [](const Tensors& in) -> Tensors { return {in[0].slice(0, 0, 4), in[0].slice(0, 2, 6), in[0]}; }},
+     [](const Tensors& in) -> Tensors {
+       return {in[0].slice(0, 0, 4), in[0].slice(0, 2, 6), in[0]};
+     }},
     {"AViewOfAWrittenInput", tensors({{6}}),
      [](const Tensors& in) -> Tensors {
        const Tensor v = in[0].slice(0, 0, 4);

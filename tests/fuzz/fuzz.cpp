@@ -71,9 +71,10 @@ int fuzz_aliasing(const Arguments& a) {
     if (!a.from && done % 1000 == 0) std::ofstream(a.state) << seed << "\n";
   }
   if (!a.from) std::ofstream(a.state) << seed << "\n";
-  fmt::print("{} programs on the {} backend in {:.0f} s; {} that eager refuses, {} unsupported, {} set "
-             "aside since sums may round; {} differ; next seed {}\n",
-             done, a.backend, seconds(), refused, unsupported, too_large, differing, seed);
+  fmt::print(
+      "{} programs on the {} backend in {:.0f} s; {} that eager refuses, {} unsupported, {} set "
+      "aside since sums may round; {} differ; next seed {}\n",
+      done, a.backend, seconds(), refused, unsupported, too_large, differing, seed);
   return differing > 0;
 }
 

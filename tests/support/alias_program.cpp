@@ -15,8 +15,8 @@ using Step = AliasProgram::Step;
 using Place = AliasProgram::Place;
 using Geometry = AliasProgram::Geometry;
 
-constexpr int64_t kMemory = 24;          // elements of each memory
-constexpr double kLargest = 1 << 21;     // beyond it f32 sums may round
+constexpr int64_t kMemory = 24;       // elements of each memory
+constexpr double kLargest = 1 << 21;  // beyond it f32 sums may round
 constexpr double kLargestFactor = 1 << 6;
 
 /// splitmix64: the same on every machine.
@@ -98,7 +98,8 @@ void Machine::view(const Step& s) {
   const int64_t n = rank > 0 ? int64_t{t.size(d)} : 0;
   switch (s.c % 14) {
     case 0:
-      if (rank > 0) add(t.select(d, s.c / 14 % n), fmt::format("{}.select({}, {})", name, d, s.c / 14 % n));
+      if (rank > 0)
+        add(t.select(d, s.c / 14 % n), fmt::format("{}.select({}, {})", name, d, s.c / 14 % n));
       return;
     case 1: {
       if (n < 2) return;
@@ -106,21 +107,27 @@ void Machine::view(const Step& s) {
       return add(t.slice(d, start, end), fmt::format("{}.slice({}, {}, {})", name, d, start, end));
     }
     case 2:
-      if (n > 2) add(t.slice(d, s.c / 14 % 2, n, 2), fmt::format("{}.slice({}, {}, {}, 2)", name, d, s.c / 14 % 2, n));
+      if (n > 2)
+        add(t.slice(d, s.c / 14 % 2, n, 2),
+            fmt::format("{}.slice({}, {}, {}, 2)", name, d, s.c / 14 % 2, n));
       return;
     case 3:
-      if (rank > 1) add(t.transpose(d, (d + 1) % rank), fmt::format("{}.transpose({}, {})", name, d, (d + 1) % rank));
+      if (rank > 1)
+        add(t.transpose(d, (d + 1) % rank),
+            fmt::format("{}.transpose({}, {})", name, d, (d + 1) % rank));
       return;
     case 4:
       if (t.is_contiguous()) add(t.view({-1}), fmt::format("{}.view({{-1}})", name));
       return;
     case 5:
       if (t.is_contiguous() && int64_t{t.numel()} % 2 == 0 && int64_t{t.numel()} > 0)
-        add(t.view({2, int64_t{t.numel()} / 2}), fmt::format("{}.view({{2, {}}})", name, int64_t{t.numel()} / 2));
+        add(t.view({2, int64_t{t.numel()} / 2}),
+            fmt::format("{}.view({{2, {}}})", name, int64_t{t.numel()} / 2));
       return;
     case 6:
       if (t.is_contiguous() && int64_t{t.numel()} % 3 == 0 && int64_t{t.numel()} > 0)
-        add(t.view({int64_t{t.numel()} / 3, 3}), fmt::format("{}.view({{{}, 3}})", name, int64_t{t.numel()} / 3));
+        add(t.view({int64_t{t.numel()} / 3, 3}),
+            fmt::format("{}.view({{{}, 3}})", name, int64_t{t.numel()} / 3));
       return;
     case 7:
       return add(t.unsqueeze(0), name + ".unsqueeze(0)");
@@ -258,7 +265,8 @@ std::vector<Place> random_pattern(Random& random, const AliasProgram& program) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const auto room = static_cast<uint32_t>(kMemory - span_of(program.inputs[i]) + 1);
     Place p{random.below(memories), random.one_in(2) ? 0 : random.below(room), false};
-    if (i > 0 && random.one_in(3)) p = {places[i - 1].memory, std::min(places[i - 1].offset, room - 1)};
+    if (i > 0 && random.one_in(3))
+      p = {places[i - 1].memory, std::min(places[i - 1].offset, room - 1)};
     p.detached = program.grad == GradKind::SomeDetached && random.one_in(2);
     places.push_back(p);
   }
@@ -308,8 +316,8 @@ AliasProgram random_alias_program(uint64_t seed) {
   AliasProgram p;
   p.seed = seed;
   static constexpr std::array<GradKind, 8> kinds{
-      GradKind::None,       GradKind::None,        GradKind::NonLeaf, GradKind::NonLeaf,
-      GradKind::NonLeaf,    GradKind::SomeDetached, GradKind::Leaf,    GradKind::LeafNoGrad};
+      GradKind::None,    GradKind::None,         GradKind::NonLeaf, GradKind::NonLeaf,
+      GradKind::NonLeaf, GradKind::SomeDetached, GradKind::Leaf,    GradKind::LeafNoGrad};
   p.grad = kinds[random.below(kinds.size())];
   const uint32_t inputs = 1 + random.below(4), steps = 2 + random.below(11),
                  outputs = 1 + random.below(4);
@@ -341,10 +349,9 @@ AliasVerdict check_alias_program(const AliasProgram& program,
     if (verdict.too_large) return verdict;
     const Outcome actual = run(compiled, make, how);
     verdict.refused |= expected.forward_error.has_value();
-    const bool unsupported =
-        !expected.forward_error && actual.forward_error &&
-        (actual.forward_error->code() == Errc::Unsupported ||
-         actual.forward_error->code() == Errc::Mutation);
+    const bool unsupported = !expected.forward_error && actual.forward_error &&
+                             (actual.forward_error->code() == Errc::Unsupported ||
+                              actual.forward_error->code() == Errc::Mutation);
     verdict.unsupported |= unsupported;
     if (!unsupported) verdict.difference = difference(expected, actual, 0);
     if (verdict.difference.empty() && actual.forward_error)

@@ -14,11 +14,11 @@ namespace tandem::testing {
 
 /// How the inputs of a program take part in autograd.
 enum class GradKind : uint8_t {
-  None,           // they do not
-  NonLeaf,        // views of results of operations
-  Leaf,           // views of leaves: a write in grad mode is an error
-  LeafNoGrad,     // the same, called without grad mode
-  SomeDetached,   // as NonLeaf, but some are detached views of the same memory
+  None,          // they do not
+  NonLeaf,       // views of results of operations
+  Leaf,          // views of leaves: a write in grad mode is an error
+  LeafNoGrad,    // the same, called without grad mode
+  SomeDetached,  // as NonLeaf, but some are detached views of the same memory
 };
 
 struct AliasProgram {
@@ -55,7 +55,8 @@ struct AliasVerdict {
 AliasVerdict check_alias_program(const AliasProgram& program,
                                  const std::shared_ptr<const ir::Backend>& backend);
 
-/// The smallest program that still differs, found by leaving out calls, steps, outputs and inputs' overlap.
+/// The smallest program that still differs, found by leaving out calls, steps, outputs and inputs'
+/// overlap.
 AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Backend>& backend);
 
 /// The program as C++-like text, one line per step that does something.

@@ -72,11 +72,10 @@ void check_compiled(const Function& function, const MakeInputs& make_inputs,
   for (const CallSetting& setting : options.settings) {
     SCOPED_TRACE(fmt::format("{} inputs, {} mode", name(setting.inputs),
                              setting.grad_mode ? "grad" : "no_grad"));
-    check_setting(function, make_inputs,
-                  {.setting = setting.inputs,
-                   .grad_mode = setting.grad_mode,
-                   .backward = options.check_grad},
-                  options);
+    check_setting(
+        function, make_inputs,
+        {.setting = setting.inputs, .grad_mode = setting.grad_mode, .backward = options.check_grad},
+        options);
   }
 }
 

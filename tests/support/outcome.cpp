@@ -154,7 +154,9 @@ Tensor Source::operator()(const Tensor& values) {
 }
 
 Tensor Source::noise(const Shape& sizes, uint64_t seed, DType dtype) {
-  const auto value = [](uint64_t random) { return static_cast<double>(random >> 11) * 0x1p-52 - 1; };
+  const auto value = [](uint64_t random) {
+    return static_cast<double>(random >> 11) * 0x1p-52 - 1;
+  };
   return (*this)(filled(sizes, seed, value).to(dtype));
 }
 
@@ -189,8 +191,8 @@ std::string difference(const Outcome& expected, const Outcome& actual, double to
     return fmt::format("error: expected {}, got {}", error_text(expected.forward_error),
                        error_text(actual.forward_error));
   if (expected.forward_error) return "";
-  std::string text = tensors_differ("result", expected.results, actual.results, tolerance,
-                                    Compare::All);
+  std::string text =
+      tensors_differ("result", expected.results, actual.results, tolerance, Compare::All);
   if (text.empty())
     text = tensors_differ("input", expected.inputs, actual.inputs, tolerance, Compare::All);
   if (!text.empty()) return text;

@@ -52,7 +52,7 @@ struct RunOptions {
 
 struct Outcome {
   Tensors inputs, results, leaves, gradients;
-  std::vector<uint64_t> bumps;                        // of the inputs' versions, by the calls
+  std::vector<uint64_t> bumps;                         // of the inputs' versions, by the calls
   std::optional<Error> forward_error, backward_error;  // what the calls, or the backward, threw
 };
 
