@@ -111,7 +111,7 @@ std::shared_ptr<CompiledNode> make_tape_node(const std::shared_ptr<const Variant
 struct NoGradient final : Node {
   NoGradient() : Node({}) {}
   std::string name() const override { return "no gradient"; }
-  std::vector<Tensor> apply(std::vector<Tensor>) override { return {}; }
+  std::vector<Tensor> apply(std::vector<Tensor>, std::span<const bool>) override { return {}; }
   void release() override {}
 };
 
