@@ -2,6 +2,8 @@
 // happens before something that can still fail.
 #include <tandem/graph.h>
 
+#include <algorithm>
+
 #include "codegen/lower.h"
 #include "runtime/backends/backends.h"
 #include "tests/e2e/contract.h"
@@ -134,7 +136,7 @@ TEST(FusedWrites, OneOfTwoThatSwap) {
     return {};
   };
   const std::vector<bool> fused = fused_writes(swap, tensors({{5}, {5}}));
-  EXPECT_LE(std::ranges::count(fused, true), 1);  // both would read what the other wrote
+  EXPECT_LE(std::count(fused.begin(), fused.end(), true), 1);  // both would read what the other wrote
 }
 
 // --- nothing is stored before what can fail
