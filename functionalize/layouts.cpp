@@ -16,7 +16,8 @@ Strides result_of(const Graph& graph, EquationId e, ValueId result,
   const auto sizes_of = [&](ValueId v) -> const ir::Shape& { return graph.type(v).sizes; };
   if (ir::is_view(graph.op(e))) {
     const ValueId from = graph.operand(e, 0);
-    return ir::view_geometry(graph.op(e), sizes_of(from), strides[from], graph.attrs(e), sizes)
+    return ir::placed_view(graph.op(e), graph.type(from), strides[from], 0, graph.attrs(e),
+                           graph.type(result))
         .strides;
   }
   std::vector<ir::Extent> operands;

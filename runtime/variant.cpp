@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "codegen/lower.h"
+#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/rewrite.h"
 #include "partition/partition.h"
@@ -17,6 +18,7 @@
 #include "runtime/generator.h"
 #include "runtime/graph_values.h"
 #include "runtime/pipeline.h"
+#include "runtime/rearrange.h"
 
 namespace tandem::runtime {
 namespace {
@@ -39,7 +41,7 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
     return r.kind != ir::ResultSource::Kind::Output;
   };
   const auto is_shared = [](const ir::Input& i) { return i.alias_of.has_value(); };
-  return !epilogue.writes.empty() || !epilogue.grads.empty() ||
+  return !epilogue.writes.empty() || !epilogue.grads.empty() || !epilogue.changes.empty() ||
          std::ranges::any_of(epilogue.results, is_alias) ||
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
@@ -162,7 +164,9 @@ Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
 
 /// A view of what requires grad that does not itself was made under NoGrad.
 Tensor replay_view(const Tensor& base, const ir::ResultSource& source) {
-  const auto is_detach = [](const ir::ViewStep& step) { return step.op == ir::Op::detach; };
+  const auto is_detach = [](const ir::ViewStep& step) {
+    return functionalize::cuts_history(step.op);
+  };
   const bool without_grad = base.requires_grad() && !source.requires_grad &&
                             std::ranges::none_of(source.chain, is_detach);
   const GradMode mode(grad_enabled() && !without_grad);
@@ -184,6 +188,41 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
       set_history(results.back(), make_node<NoGradient>());
   }
   return results;
+}
+
+/// Inputs that themselves change become what their result shows; results that are them are them.
+void change_inputs(const Variant& variant, std::span<const Tensor* const> inputs,
+                   std::vector<Tensor>& results) {
+  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes) {
+    const Tensor& input = *inputs[static_cast<size_t>(change.input)];
+    const auto bumps = static_cast<uint64_t>(change.version_bumps);
+    const bool takes_memory = change.result >= 0 && !change.resized &&
+                              !results[static_cast<size_t>(change.result)].shares_storage(input);
+    input.impl()->storage->bump_version(takes_memory ? 1 : bumps);
+    if (change.result >= 0) {
+      const Tensor shown = results[static_cast<size_t>(change.result)];
+      if (change.resized) {
+        grow(input, shown.sizes());
+        copy_elements(*input.impl(), *shown.impl());
+      } else if (takes_memory) {
+        take_memory(input, shown);
+        input.impl()->storage->bump_version(bumps);
+      } else {
+        take_arrangement(input, shown);
+      }
+      for (Tensor& result : results)
+        if (result.is_same(shown)) result = input;
+    }
+    if (change.detached) drop_history(input);
+    if (change.requires_grad == false) input.requires_grad_(false);
+  }
+}
+
+/// Before the tape: what starts to require grad is a leaf of this call already.
+void start_requiring_grad(const Variant& variant, std::span<const Tensor* const> inputs) {
+  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes)
+    if (change.requires_grad == true)
+      inputs[static_cast<size_t>(change.input)]->requires_grad_(true);
 }
 
 void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
@@ -257,10 +296,13 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);
   const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
+  start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, written, values);
   replay_writes(*variant, tensors, values, node);
   assign_grads(*variant, tensors, values);
-  return collect_results(*variant, tensors, values);
+  std::vector<Tensor> results = collect_results(*variant, tensors, values);
+  change_inputs(*variant, tensors, results);
+  return results;
 }
 
 }  // namespace tandem::runtime

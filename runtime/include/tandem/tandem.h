@@ -10,6 +10,7 @@
 #include <tandem/nn.h>
 #include <tandem/ops.h>
 #include <tandem/optim.h>
+#include <tandem/out_forms.h>
 #include <tandem/scalar.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>
