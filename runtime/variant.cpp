@@ -174,11 +174,12 @@ Tensor replay_view(const Tensor& base, const ir::ResultSource& source) {
 }
 
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
-std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tensor* const> inputs,
+std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
+                                    std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values) {
   using Kind = ir::ResultSource::Kind;
   std::vector<Tensor> results;
-  for (const ir::ResultSource& source : variant.graphs.forward.epilogue.results) {
+  for (const ir::ResultSource& source : epilogue.results) {
     const auto i = static_cast<size_t>(source.index);
     const Tensor& base = source.kind == Kind::Output         ? values[i]
                          : source.kind == Kind::ViewOfResult ? results[i]
@@ -191,9 +192,9 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
 }
 
 /// Inputs that themselves change become what their result shows; results that are them are them.
-void change_inputs(const Variant& variant, std::span<const Tensor* const> inputs,
+void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
                    std::vector<Tensor>& results) {
-  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes) {
+  for (const ir::InputChange& change : epilogue.changes) {
     const Tensor& input = *inputs[static_cast<size_t>(change.input)];
     const auto bumps = static_cast<uint64_t>(change.version_bumps);
     const bool takes_memory = change.result >= 0 && !change.resized &&
@@ -225,9 +226,9 @@ void start_requiring_grad(const Variant& variant, std::span<const Tensor* const>
       inputs[static_cast<size_t>(change.input)]->requires_grad_(true);
 }
 
-void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
+void assign_grads(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
                   const std::vector<Tensor>& values) {
-  for (const ir::GradWrite& write : variant.graphs.forward.epilogue.grads)
+  for (const ir::GradWrite& write : epilogue.grads)
     inputs[static_cast<size_t>(write.input)]->set_grad(
         write.output < 0 ? Tensor() : values[static_cast<size_t>(write.output)]);
 }
@@ -299,9 +300,15 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, written, values);
   replay_writes(*variant, tensors, values, node);
-  assign_grads(*variant, tensors, values);
-  std::vector<Tensor> results = collect_results(*variant, tensors, values);
-  change_inputs(*variant, tensors, results);
+  return finish_epilogue(forward.epilogue, tensors, values);
+}
+
+std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
+                                    std::span<const Tensor* const> inputs,
+                                    const std::vector<Tensor>& values) {
+  assign_grads(epilogue, inputs, values);
+  std::vector<Tensor> results = collect_results(epilogue, inputs, values);
+  change_inputs(epilogue, inputs, results);
   return results;
 }
 
