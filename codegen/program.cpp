@@ -552,13 +552,20 @@ class Maker {
   }
 
   // --- outputs
+  /// Results have memory of their own, and what is written may have been overwritten by then.
+  static bool may_be_input(const ir::Output& out, int input) {
+    if (out.role == ir::Role::MutatedInput) return out.target == input;
+    return out.role != ir::Role::Result;
+  }
+
   void output(int o) {
     const ir::Output& out = g_.outputs()[static_cast<size_t>(o)];
     p_.outputs.emplace_back();
     if (g_.type(out.value).is_token) return;
     const View& v = views_[out.value];
     Value& root = p_.values[static_cast<size_t>(v.root)];
-    if (root.kind == Value::Kind::Input && is_input(v, root.index, out.strides)) {
+    if (root.kind == Value::Kind::Input && may_be_input(out, root.index) &&
+        is_input(v, root.index, out.strides)) {
       p_.outputs.back().from_input = root.index;
     } else if (root.kind == Value::Kind::Computed && root.output < 0 &&
                fills(v, out.strides, root)) {

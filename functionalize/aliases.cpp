@@ -40,11 +40,25 @@ void Aliases::add_base(ValueId traced, ValueId value) {
   storages_.emplace_back().base = traced;
 }
 
-ValueId Aliases::add_buffer(ValueId value) {
-  const ValueId buffer{static_cast<uint32_t>(aliases_.size())};
+ValueId Aliases::new_id(const ir::Type& type) {
+  const ValueId id{static_cast<uint32_t>(aliases_.size())};
   aliases_.grow(aliases_.size() + 1);
-  buffer_types_.push_back(rewriter_.target().type(value));
+  buffer_types_.push_back(type);
+  return id;
+}
+
+ValueId Aliases::add_buffer(ValueId value) {
+  const ValueId buffer = new_id(rewriter_.target().type(value));
   add_base(buffer, value);
+  return buffer;
+}
+
+ValueId Aliases::add_detached_buffer(ValueId parent, std::vector<ir::AttrValue> attrs,
+                                     ValueId value) {
+  const ValueId buffer = new_id(rewriter_.target().type(value));
+  add_input_view(buffer, parent, std::move(attrs), false);
+  alias(buffer).detached = true;
+  set_current(alias(buffer), value);
   return buffer;
 }
 
@@ -119,9 +133,14 @@ ValueId Aliases::regenerate(ValueId traced) {
     Alias& a = alias(stale[i]);
     at(a.equation);
     const ValueId shown = replay(rewriter_.builder(), a.view, alias(a.parent).current);
-    set_current(a, a.detached ? history_.detached(shown) : shown);
+    set_current(a, a.detached ? with_own_history(a, shown) : shown);
   }
   return alias(traced).current;
+}
+
+/// What others wrote changes the data of an alias with its own history, not that history.
+ValueId Aliases::with_own_history(const Alias& a, ValueId data) {
+  return a.current.valid() ? history_.hidden_write(a.current, data) : history_.detached(data);
 }
 
 void Aliases::write(ValueId traced, ValueId value, EquationId e) {

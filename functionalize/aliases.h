@@ -32,6 +32,10 @@ class Aliases {
   /// to it are writes to the parent.
   void add_input_view(ir::ValueId traced, ir::ValueId parent, std::vector<ir::AttrValue> as_strided,
                       bool counts_at_parent);
+  /// A view of `parent` with a history of its own, which starts with `value` (whose data is what
+  /// the view shows). Returns an id for it as add_buffer does.
+  ir::ValueId add_detached_buffer(ir::ValueId parent, std::vector<ir::AttrValue> as_strided,
+                                  ir::ValueId value);
 
   /// The target's value for what `traced` holds now. May emit equations, and so move
   /// Rewriter::at.
@@ -53,6 +57,8 @@ class Aliases {
   int depth(ir::ValueId traced) const { return alias(traced).depth; }
   /// Whether a view on the way from the base shows an element several times.
   bool repeats(ir::ValueId traced) const { return alias(traced).repeats; }
+  /// Whether autograd does not see that `traced` is a view of its parent.
+  bool detached(ir::ValueId traced) const { return alias(traced).detached; }
   /// The view that leads from parent(traced) to `traced`.
   const View& view(ir::ValueId traced) const { return alias(traced).view; }
 
@@ -70,7 +76,7 @@ class Aliases {
     View view;
     ir::EquationId equation;  // that made the view
     int depth = 0;
-    bool detached = false;  // the view cuts the history: detach, or made under no_grad
+    bool detached = false;  // the view has a history of its own, as by detach or under no_grad
     bool hidden = false;    // this or a view before it is detached
     bool repeats = false;
   };
@@ -89,9 +95,11 @@ class Aliases {
   bool is_current(const Alias& a) const;
   void set_current(Alias& a, ir::ValueId value);
   ir::ValueId regenerate(ir::ValueId traced);
+  ir::ValueId with_own_history(const Alias& a, ir::ValueId data);
   const ir::Type& type(ir::ValueId traced) const;
   void fold(Storage& storage);
   ir::ValueId folded_into_parent(const Alias& child, ir::ValueId value);
+  ir::ValueId new_id(const ir::Type& type);
   void at(ir::EquationId e);
 
   ir::Rewriter& rewriter_;

@@ -36,7 +36,7 @@ class Functionalizer {
   Graph run() {
     rewriter_.target().level = ir::Level::Functional;
     rewriter_.copy_inputs();
-    declare_inputs(rewriter_, aliases_);
+    declare_inputs(rewriter_, aliases_, history_);
     for (size_t i = 0; i < source_.num_equations(); ++i) equation(source_.equation_id(i));
     if (ends_ == Ends::Epilogue)
       add_results(rewriter_, aliases_, history_);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/error.h"
 #include "ir/strides.h"
@@ -21,6 +22,13 @@ struct Extent {
   Dim begin, end;
 };
 using Extents = std::vector<Extent>;
+
+/// The first of the inputs that autograd knows to share memory with input `i`.
+int history_root(const Graph& graph, int i) {
+  while (graph.inputs()[i].alias_of && !graph.inputs()[i].alias_of->detached)
+    i = graph.inputs()[i].alias_of->input;
+  return i;
+}
 
 /// Follows alias_of to the input that has none.
 int alias_root(const Graph& graph, int i, Dim& offset) {
@@ -61,6 +69,68 @@ std::vector<Extents> overlapping(const Extents& list) {
   return parts;
 }
 
+/// Memory of more elements is not looked at element by element.
+constexpr int64_t kLargestWalk = int64_t{1} << 24;
+
+/// Calls visit(element), counted from the tensor's first, for each element.
+template <class Visit>
+void for_each_element(const ir::Shape& sizes, const ir::Strides& strides, Visit visit) {
+  if (ir::numel(sizes) == 0) return;
+  std::vector<int64_t> index(static_cast<size_t>(sizes.rank()));
+  for (int64_t at = 0;;) {
+    visit(at);
+    int d = sizes.rank() - 1;
+    for (; d >= 0; --d) {
+      int64_t& i = index[static_cast<size_t>(d)];
+      const int64_t stride = int64_t{strides[d]};
+      if (++i < int64_t{sizes[d]}) {
+        at += stride;
+        break;
+      }
+      at -= (i - 1) * stride;
+      i = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+/// Sets that are joined one by one.
+class Joined {
+ public:
+  explicit Joined(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(size_t a, size_t b) { parent_[find(b)] = find(a); }
+
+ private:
+  std::vector<size_t> parent_;
+};
+
+/// A part whose memory spans overlap, in parts that have elements in common: tensors may lie
+/// between each other's elements.
+std::vector<Extents> truly_overlapping(const Graph& graph, const Extents& part) {
+  const Dim begin = part[0].begin;
+  const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+  if (part.size() == 1 || end - begin > kLargestWalk) return {part};
+  std::vector<int> owner(static_cast<size_t>(int64_t{end - begin}), -1);
+  Joined joined(part.size());
+  for (size_t i = 0; i < part.size(); ++i) {
+    const ir::Input& input = graph.inputs()[part[i].input];
+    const int64_t first = int64_t{part[i].begin - begin};
+    for_each_element(graph.type(input.value).sizes, input.strides, [&](int64_t at) {
+      int& one = owner[static_cast<size_t>(first + at)];
+      if (one >= 0) joined.join(static_cast<size_t>(one), i);
+      one = static_cast<int>(i);
+    });
+  }
+  std::vector<Extents> parts(part.size());
+  for (size_t i = 0; i < part.size(); ++i) parts[joined.find(i)].push_back(part[i]);
+  std::erase_if(parts, [](const Extents& p) { return p.empty(); });
+  return parts;
+}
+
 /// Which inputs the program writes, itself or through views.
 std::vector<bool> written_inputs(const Graph& graph) {
   ir::ValueMap<int> input_of(graph, -1);
@@ -79,18 +149,26 @@ std::vector<bool> written_inputs(const Graph& graph) {
 
 class Declarer {
  public:
-  Declarer(ir::Rewriter& rewriter, Aliases& aliases)
-      : graph_(rewriter.source()), rewriter_(rewriter), aliases_(aliases) {}
+  Declarer(ir::Rewriter& rewriter, Aliases& aliases, History& history)
+      : graph_(rewriter.source()), rewriter_(rewriter), aliases_(aliases), history_(history) {}
 
   void run() {
     const std::vector<bool> written = written_inputs(graph_);
     const auto is_written = [&](const Extent& e) { return bool{written[e.input]}; };
-    for (const Extents& list : extents_by_root(graph_))
-      for (const Extents& part : overlapping(list))
-        if (part.size() > 1 && std::ranges::any_of(part, is_written))
-          add_overlapping(part);
-        else
-          std::ranges::for_each(part, [&](const Extent& e) { add_alone(e.input); });
+    const auto add_all_alone = [&](const Extents& part) {
+      for (const Extent& e : part) add_alone(e.input);
+    };
+    for (const Extents& list : extents_by_root(graph_)) {
+      if (std::ranges::any_of(list, is_written)) check_dtypes(list);
+      for (const Extents& part : overlapping(list)) {
+        if (std::ranges::none_of(part, is_written)) {
+          add_all_alone(part);
+          continue;
+        }
+        for (const Extents& p : truly_overlapping(graph_, part))
+          p.size() > 1 ? add_overlapping(p) : add_all_alone(p);
+      }
+    }
   }
 
  private:
@@ -103,24 +181,71 @@ class Declarer {
   }
 
   void add_overlapping(const Extents& part) {
-    std::ranges::for_each(part, [&](const Extent& e) { check(part[0], e); });
+    for (const Extent& e : part) check_no_self_overlap(e);
     const Extent* container = find_container(part);
     if (!container) return add_views_of_buffer(part);
     add_alone(container->input);
-    for (const Extent& e : part)
-      if (e.input != container->input)
-        aliases_.add_input_view(input(e).value, input(*container).value, view(e, container->begin),
-                                true);
+    const Memory memory{input(*container).value, rewriter_[input(*container).value],
+                        container->begin, container->end - container->begin};
+    for (const auto& [root, members] : by_history(part)) {
+      const bool main = root == history_root(graph_, container->input);
+      const ValueId parent = main ? memory.id : add_history(memory, members);
+      for (const Extent& e : members)
+        if (e.input != container->input)
+          aliases_.add_input_view(input(e).value, parent, view(e, memory.begin), main);
+    }
   }
 
-  void check(const Extent& first, const Extent& e) const {
-    if (type(e).dtype == type(first).dtype && !ir::self_overlaps(type(e).sizes, input(e).strides))
-      return;
-    ir::fail(ir::Errc::Unsupported,
-             fmt::format("a write to inputs that share memory: expected {} and {} to have equal "
-                         "dtypes, and each element a memory location of its own, got {} and {}",
-                         input(first).name, input(e).name, ir::to_string(type(first)),
-                         ir::to_string(type(e))));
+  /// What stands for the memory that inputs share: an id of `aliases_`, its value, and where it
+  /// lies.
+  struct Memory {
+    ValueId id, value;
+    Dim begin, length;
+  };
+
+  /// The inputs by the tensor that they are views of, as far as autograd knows.
+  std::vector<std::pair<int, Extents>> by_history(const Extents& part) const {
+    std::vector<std::pair<int, Extents>> groups;
+    for (const Extent& e : part) {
+      const int root = history_root(graph_, e.input);
+      const auto known = std::ranges::find(groups, root, &std::pair<int, Extents>::first);
+      if (known == groups.end())
+        groups.push_back({root, {e}});
+      else
+        known->second.push_back(e);
+    }
+    return groups;
+  }
+
+  /// The same data with a history that only these inputs share.
+  ValueId add_history(const Memory& memory, const Extents& members) {
+    const ValueId own = put_together(members, memory.begin, memory.length);
+    const ValueId data = rewriter_.builder().emit(
+        ir::Op::as_strided, {history_.detached(memory.value)}, whole(memory.length));
+    return aliases_.add_detached_buffer(memory.id, whole(memory.length),
+                                        history_.hidden_write(own, data));
+  }
+
+  static std::vector<AttrValue> whole(Dim length) {
+    return {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
+  }
+
+  void check_dtypes(const Extents& list) const {
+    for (const Extent& e : list)
+      if (type(e).dtype != type(list[0]).dtype)
+        ir::fail(ir::Errc::Unsupported,
+                 fmt::format("a write to inputs that share memory: expected {} and {} to have "
+                             "equal dtypes, got {} and {}",
+                             input(list[0]).name, input(e).name, ir::to_string(type(list[0])),
+                             ir::to_string(type(e))));
+  }
+
+  void check_no_self_overlap(const Extent& e) const {
+    if (ir::self_overlaps(type(e).sizes, input(e).strides))
+      ir::fail(ir::Errc::Unsupported,
+               fmt::format("a write to inputs that share memory: expected each element of {} at a "
+                           "memory location of its own, got strides {} of {}",
+                           input(e).name, ir::to_string(input(e).strides), ir::to_string(type(e))));
   }
 
   /// A contiguous input that contains all others.
@@ -141,23 +266,37 @@ class Declarer {
   void add_views_of_buffer(const Extents& part) {
     const Dim begin = part[0].begin;
     const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+    const auto groups = by_history(part);
+    const bool one = groups.size() == 1;
+    const ValueId all = put_together(part, begin, end - begin);
+    const ValueId data = one ? all : history_.detached(all);
+    const Memory memory{aliases_.add_buffer(data), data, begin, end - begin};
+    for (const auto& [root, members] : groups) {
+      const ValueId parent = one ? memory.id : add_history(memory, members);
+      for (const Extent& e : members)
+        aliases_.add_input_view(input(e).value, parent, view(e, begin), false);
+    }
+  }
+
+  ValueId put_together(const Extents& members, Dim begin, Dim length) {
     ir::Builder& b = rewriter_.builder();
-    ValueId buffer = b.full({end - begin}, type(part[0]).dtype, 0);
-    for (const Extent& e : part)
+    ValueId buffer = b.full({length}, type(members[0]).dtype, 0);
+    for (const Extent& e : members)
       buffer =
           b.emit(ir::Op::as_strided_scatter, {buffer, rewriter_[input(e).value]}, view(e, begin));
-    const ValueId base = aliases_.add_buffer(buffer);
-    for (const Extent& e : part)
-      aliases_.add_input_view(input(e).value, base, view(e, begin), false);
+    return buffer;
   }
 
   const Graph& graph_;
   ir::Rewriter& rewriter_;
   Aliases& aliases_;
+  History& history_;
 };
 
 }  // namespace
 
-void declare_inputs(ir::Rewriter& rewriter, Aliases& aliases) { Declarer(rewriter, aliases).run(); }
+void declare_inputs(ir::Rewriter& rewriter, Aliases& aliases, History& history) {
+  Declarer(rewriter, aliases, history).run();
+}
 
 }  // namespace tandem::functionalize

@@ -1,8 +1,11 @@
 #include "functionalize/results.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
+#include "functionalize/layouts.h"
+#include "ir/error.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {
@@ -79,8 +82,8 @@ class Results {
     for (auto& [base, group] : groups_) choose_root(group);
   }
 
-  // A result that the others are views of, else the storage's base: that one is contiguous, as
-  // every fresh value is, so that the chains from it can be replayed.
+  // A result that the others are views of, else the storage's base: that one is dense, as every
+  // fresh value is.
   void choose_root(Group& group) {
     group.root = group.members[0]->value;
     for (const Output* o : group.members) {
@@ -95,10 +98,35 @@ class Results {
   }
 
   void add_result(const Output& o) {
-    const ValueId input = input_above(o.value);
-    ResultSource source = input.valid() ? from_input(input, o.value) : from_group(o);
+    const auto number = static_cast<int>(target_.epilogue.results.size());
+    const auto [first, is_new] = result_of_.try_emplace(o.value.index, number);
+    ResultSource source = is_new ? source_of(o) : same_as(first->second);
     source.requires_grad = o.requires_grad;
     target_.epilogue.results.push_back(std::move(source));
+  }
+
+  /// The same tensor as an earlier result.
+  ResultSource same_as(int result) const {
+    const ResultSource& earlier = target_.epilogue.results[result];
+    return earlier.chain.empty() ? earlier
+                                 : ResultSource{ResultSource::Kind::ViewOfResult, result, {}};
+  }
+
+  ResultSource source_of(const Output& o) {
+    const ValueId input = input_above(o.value);
+    if (input.valid()) check_history(input, o);
+    return input.valid() ? from_input(input, o.value) : from_group(o);
+  }
+
+  /// A result that shares memory with `root` but not its history can only be without one.
+  void check_history(ValueId root, const Output& o) const {
+    if (!o.requires_grad) return;
+    for (ValueId v = o.value; v != root; v = aliases_.parent(v))
+      if (aliases_.detached(v))
+        ir::fail(ir::Errc::Unsupported,
+                 o.name +
+                     ": a result that is detached from other memory that the caller gets, and "
+                     "then written with what requires grad; expected a clone");
   }
 
   ResultSource from_input(ValueId input, ValueId v) const {
@@ -109,6 +137,7 @@ class Results {
   ResultSource from_group(const Output& o) {
     Group& group = groups_.at(aliases_.base(o.value).index);
     if (group.output < 0) group.output = add_root(group, o);
+    check_history(group.root, o);
     const bool is_root = o.value == group.root;
     if (group.result >= 0 && !is_root)
       return {ResultSource::Kind::ViewOfResult, group.result, chain(group.root, o.value)};
@@ -123,10 +152,11 @@ class Results {
     return add_output(std::move(output), group.root);
   }
 
-  Output hidden_output(ValueId v, const std::string& name) const {
+  Output hidden_output(ValueId v, const std::string& name) {
+    if (!strides_) strides_ = traced_strides(source_);
     Output output;
     output.name = name + "_base";
-    output.strides = ir::contiguous_strides(source_.type(v).sizes);
+    output.strides = (*strides_)[v];
     return output;
   }
 
@@ -168,8 +198,10 @@ class Results {
   Graph& target_;
   Aliases& aliases_;
   History& history_;
-  ir::ValueMap<int> input_of_;                  // by traced value, -1 for the others
-  std::unordered_map<uint32_t, Group> groups_;  // by the index of the storage's base
+  ir::ValueMap<int> input_of_;                        // by traced value, -1 for the others
+  std::unordered_map<uint32_t, Group> groups_;        // by the index of the storage's base
+  std::optional<ir::ValueMap<ir::Strides>> strides_;  // once a hidden output needs them
+  std::unordered_map<uint32_t, int> result_of_;  // by traced value: the first result that it is
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ TANDEM_API std::optional<Role> role_named(std::string_view name);
 /// An input that is a view of another input's storage.
 struct AliasOf {
   int input = 0;
-  Dim offset;  // elements from the other input's first element
+  Dim offset;             // elements from the other input's first element
+  bool detached = false;  // autograd does not know: each has a history of its own
   friend bool operator==(const AliasOf&, const AliasOf&) = default;
 };
 
@@ -96,7 +97,8 @@ struct ResultSource {
   Kind kind = Kind::Output;
   int index = 0;  // of the output, input, or earlier result
   // Applied in order: ViewOf...; also Output, which then holds the memory that several results
-  // (none of which shows all of it) are views of. Two results that are one output are one tensor.
+  // (none of which shows all of it) are views of. Two results that are one output are one tensor,
+  // and so is ViewOfResult without a chain and that result.
   std::vector<ViewStep> chain;
   bool requires_grad = false;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;

@@ -181,17 +181,17 @@ std::vector<AttrValue> GraphReader::attrs(Op op, const JsonValue& json) {
 void GraphReader::read_inputs(const JsonValue& json) {
   static constexpr std::string_view kKeys[] = {
       "id", "name", "role", "dtype", "sizes", "strides", "requires_grad", "alias_of", "target"};
-  static constexpr std::string_view kAliasKeys[] = {"input", "offset"};
+  static constexpr std::string_view kAliasKeys[] = {"input", "offset", "detached"};
   const auto [id, name, role_json, dtype, sizes, strides, requires_grad, alias_of, target] =
       json.members(kKeys);
-  const auto [alias_input, offset] = alias_of.members(kAliasKeys);
+  const auto [alias_input, offset, detached] = alias_of.members(kAliasKeys);
   Input input;
   input.name = text(name);
   input.role = role(role_json);
   input.requires_grad = requires_grad.as_bool();
   input.strides = shape(strides);
   input.target = index(target, -1);
-  const AliasOf alias{index(alias_input, -1), offset.as_integer()};
+  const AliasOf alias{index(alias_input, -1), offset.as_integer(), detached.as_bool()};
   if (alias.input >= 0) input.alias_of = alias;
   if (alias.input < 0 && alias.offset != 0) offset.fail("an offset without an input; expected 0");
   inputs_.push_back({static_cast<uint32_t>(index(id)), std::move(input), type(dtype, sizes)});

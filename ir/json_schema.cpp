@@ -164,7 +164,8 @@ Json graph() {
 
 Json definitions() {
   const Json role = names<Role>(9);
-  const Json alias = object({{"input", index(-1)}, {"offset", reference("int64")}});
+  const Json alias =
+      object({{"input", index(-1)}, {"offset", reference("int64")}, {"detached", boolean()}});
   return {{"int64", integer()},
           {"float", floating()},
           {"number", number()},

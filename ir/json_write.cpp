@@ -131,14 +131,14 @@ class Writer {
   }
 
   void input(const Graph& g, const Input& input) {
-    const AliasOf alias = input.alias_of.value_or(AliasOf{-1, 0});
+    const AliasOf alias = input.alias_of.value_or(AliasOf{-1, 0, false});
     add("{{\"id\":{},\"name\":{},\"role\":\"{}\",", input.value.index, json_string(input.name),
         name(input.role));
     type(g.type(input.value));
-    add(",\"strides\":{},\"requires_grad\":{},\"alias_of\":{{\"input\":{},\"offset\":{}}},"
-        "\"target\":{}}}",
+    add(",\"strides\":{},\"requires_grad\":{},\"alias_of\":{{\"input\":{},\"offset\":{},"
+        "\"detached\":{}}},\"target\":{}}}",
         shape(input.strides), input.requires_grad, alias.input, int64_t{alias.offset},
-        input.target);
+        alias.detached, input.target);
   }
 
   void output(const Output& output) {

@@ -217,7 +217,8 @@ void GraphParser::alias_of() {
   in_.expect('%');
   const std::string_view spelled = in_.spelled_name();
   if (in_.peek() != '+' && in_.peek() != '-') in_.fail_expected("an offset as +N or -N");
-  graph_.inputs().back().alias_of = AliasOf{-1, in_.integer()};
+  graph_.inputs().back().alias_of = AliasOf{-1, in_.integer(), false};
+  graph_.inputs().back().alias_of->detached = in_.accept_word("detached");
   pending_aliases_.push_back({graph_.inputs().size() - 1, at, spelled});
 }
 

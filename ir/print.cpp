@@ -181,7 +181,8 @@ class Printer {
     if (input.requires_grad) add(" requires_grad");
     strides(input.strides, type);
     if (input.alias_of)
-      add(" alias_of={}{:+}", input_name(input.alias_of->input), int64_t{input.alias_of->offset});
+      add(" alias_of={}{:+}{}", input_name(input.alias_of->input), int64_t{input.alias_of->offset},
+          input.alias_of->detached ? " detached" : "");
     add("\n");
   }
 

@@ -399,14 +399,15 @@ void Verifier::check_results() const {
 Type Verifier::type_of_source(const ResultSource& source, std::span<const Type> results) const {
   using Kind = ResultSource::Kind;
   const bool of_input = source.kind == Kind::Input || source.kind == Kind::ViewOfInput;
-  const bool view = source.kind == Kind::ViewOfInput || source.kind == Kind::ViewOfResult;
   const bool exists = source.kind == Kind::Output ? is_output(source.index)
                       : of_input
                           ? is_input(source.index)
                           : source.index >= 0 && source.index < static_cast<int>(results.size());
   if (!exists)
     ir::fail(Errc::Graph, fmt::format("{} {} does not exist", name(source.kind), source.index));
-  if (view && source.chain.empty()) ir::fail(Errc::Graph, "a view without a chain");
+  // (A view of an earlier result without a chain is that tensor again.)
+  if (source.kind == Kind::ViewOfInput && source.chain.empty())
+    ir::fail(Errc::Graph, "a view without a chain");
   if (source.kind == Kind::Input && !source.chain.empty())
     ir::fail(Errc::Graph, "a chain without a view");
   Type type = source.kind == Kind::Output ? type_of_output(source.index)

@@ -6,10 +6,10 @@
 
 #include "autodiff/vjp.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/shape_rules.h"
 #include "ir/strides.h"
 #include "runtime/dispatch.h"
-#include "runtime/geometry.h"
 #include "runtime/nodes.h"
 #include "runtime/trace.h"
 
@@ -69,10 +69,12 @@ void require_same_arrangement(const ViewOf& view) {
              "of the two written since; expected views made after t_, squeeze_, set_, ...");
 }
 
-/// Brings a view's history up to date with its base's.
+/// Brings a view's history up to date with its base's. (One made under NoGrad never has any.)
 void refresh_view(TensorImpl& impl) {
   AutogradMeta* meta = impl.autograd.get();
-  if (meta == nullptr || meta->view == nullptr || meta->view->base->autograd == nullptr) return;
+  if (meta == nullptr || meta->view == nullptr || meta->view->made_without_grad ||
+      meta->view->base->autograd == nullptr)
+    return;
   const AutogradMeta& base = *meta->view->base->autograd;
   const std::lock_guard lock(lazy_mutex());
   if (meta->view->base_generation == base.generation) return;
@@ -140,6 +142,11 @@ Edge gradient_edge(const Tensor& t) {
   if (!requires_grad(t)) return {};
   const AutogradMeta& meta = *t.impl()->autograd;
   return meta.node ? Edge{meta.node, meta.result} : accumulator_edge(t);
+}
+
+const TensorImpl* autograd_base(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  return meta != nullptr && meta->view ? meta->view->base.get() : t.impl().get();
 }
 
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result) {

@@ -122,6 +122,8 @@ bool requires_grad(const Tensor& t);
 bool is_leaf(const Tensor& t);
 /// The edge to give to a node that uses `t`: its history, its gradient accumulator, or none.
 Edge gradient_edge(const Tensor& t);
+/// What `t` is a differentiable view of, or itself: tensors with one base share a history.
+const TensorImpl* autograd_base(const Tensor& t);
 /// Makes result number `result` of `node` the history of `t` (a new tensor, or one written in
 /// place that is no view).
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result = 0);

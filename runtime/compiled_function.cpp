@@ -153,6 +153,7 @@ Recording record(const std::string& name, Tracer tracer) {
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)
     if (!impl.recording.inputs[i].defined()) impl.recording.rng_input = static_cast<int>(i);
@@ -168,7 +169,11 @@ std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
                      b.substr(start, b.find('\n', start) - start));
 }
 
-void check_retrace(const Variant& variant, const std::string& name, Tracer tracer) {
+void check_retrace(const Variant& variant, const std::string& name, const Flat& arguments,
+                   Tracer tracer) {
+  // Where it does not matter which inputs share memory, the graph may still say it.
+  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
   const Recording again = record(name, tracer);
   if (again.traced == variant.graphs.traced) return;
   ir::fail(Errc::Trace, fmt::format("{}: tracing again gives another graph, so the function "
@@ -326,7 +331,7 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   const auto variant = find_or_compile(arguments, tracer);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
-  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, tracer);
+  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
   const Tensors inputs = input_tensors(variant->recording, arguments);
   return arrange(variant->recording, run_variant(variant, span_of(inputs)));
 }

@@ -7,10 +7,10 @@
 
 #include "decomps/rules.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/strides.h"
 #include "runtime/autograd.h"
 #include "runtime/eager/kernels.h"
-#include "runtime/geometry.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 
@@ -22,8 +22,8 @@ thread_local bool t_below_tape = false;
 thread_local bool t_has_location = false;
 thread_local std::source_location t_location;
 
-std::vector<Extent> extents_of(std::span<const Tensor> operands) {
-  std::vector<Extent> extents;
+std::vector<ir::Extent> extents_of(std::span<const Tensor> operands) {
+  std::vector<ir::Extent> extents;
   extents.reserve(operands.size());
   for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
   return extents;
@@ -32,7 +32,7 @@ std::vector<Extent> extents_of(std::span<const Tensor> operands) {
 Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
                 const ir::Type& type) {
   const TensorImpl& from = *operand.impl();
-  const ViewGeometry g = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
+  const ir::ViewGeometry g = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
   const Tensor shown = view_tensor(operand, type.sizes, g.strides, g.offset);
   shown.impl()->dtype = type.dtype;
   return shown;

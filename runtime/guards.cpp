@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ir/error.h"
+#include "runtime/autograd.h"
 #include "runtime/dispatch.h"
 #include "runtime/graph_values.h"
 
@@ -55,12 +56,20 @@ bool matches_alone(const TensorGuard& guard, const TensorImpl& t, bool requires_
          requires_grad == guard.requires_grad && t.is_weak == guard.is_weak;
 }
 
+/// The first tensor before number `i` that is a view of the same tensor, or -1.
+int first_with_history(std::span<const Tensor* const> tensors, size_t i) {
+  for (size_t k = 0; k < i; ++k)
+    if (autograd_base(*tensors[k]) == autograd_base(*tensors[i])) return static_cast<int>(k);
+  return -1;
+}
+
 bool matches_aliasing(const TensorGuard& guard, int first, std::span<const Tensor* const> tensors,
                       size_t i) {
   if (first != guard.shares_storage) return false;
   if (first < 0) return true;
   const TensorImpl& t = *tensors[i]->impl();
   if (offset_between(t, *tensors[first]->impl()) != guard.offset) return false;
+  if (first_with_history(tensors, i) != guard.shares_history) return false;
   return guard.same_as < 0 || tensors[i]->is_same(*tensors[guard.same_as]);
 }
 
@@ -98,6 +107,7 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
     g.shares_storage = index.find_or_add(t.storage.get(), static_cast<int>(i));
     if (g.shares_storage >= 0) {
       g.offset = offset_between(t, *tensors[g.shares_storage]->impl());
+      g.shares_history = first_with_history(tensors, i);
       const auto same = std::ranges::find_if(
           tensors.first(i), [&](const Tensor* other) { return other->is_same(*tensors[i]); });
       if (same != tensors.begin() + static_cast<ptrdiff_t>(i))
@@ -117,7 +127,10 @@ bool matches(const Guards& guards, std::span<const uint64_t> tokens,
     if (!tensors[i]->defined() ||
         !matches_alone(guards.tensors[i], *tensors[i]->impl(), tensors[i]->requires_grad()))
       return false;
-  if (!guards.check_aliasing) return true;
+  return !guards.check_aliasing || shares_as_guarded(guards, tensors);
+}
+
+bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors) {
   StorageIndex index(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int first = index.find_or_add(tensors[i]->impl()->storage.get(), static_cast<int>(i));

@@ -22,7 +22,8 @@ struct TensorGuard {
   bool is_weak = false;
   int same_as = -1;         // the earlier tensor that is the same object
   int shares_storage = -1;  // the first earlier tensor over the same storage
-  Dim offset = 0;           // elements from that tensor's first element; 0 if none
+  int shares_history = -1;  // the first earlier tensor that is a view of the same tensor
+  Dim offset = 0;           // elements from the first tensor's first element; 0 if none
 };
 
 struct Guards {
@@ -39,6 +40,9 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
 /// True if the call satisfies the guards.
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,
              std::span<const Tensor* const> tensors);
+
+/// True if these tensors share memory as those did that the guards were made from.
+bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors);
 
 /// The first guard that fails, e.g. "x.b: expected sizes [5, 3], got [7, 3]"; empty if none does.
 std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,

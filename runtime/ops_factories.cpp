@@ -6,9 +6,9 @@
 
 #include "ir/buffer.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "runtime/call.h"
 #include "runtime/generator.h"
-#include "runtime/geometry.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 

@@ -110,8 +110,9 @@ ir::Graph as_function(ir::Graph graph) {
     result.role = ir::Role::Result;
     result.requires_grad = true;
     result.target = -1;
+    // (Requires grad only if it depends on what does.)
     graph.epilogue.results.push_back(
-        {ir::ResultSource::Kind::Output, static_cast<int>(k), {}, true});
+        {ir::ResultSource::Kind::Output, static_cast<int>(k), {}, false});
   }
   return graph;
 }

@@ -6,9 +6,9 @@
 
 #include "ir/buffer.h"
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
-#include "runtime/geometry.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 
@@ -46,7 +46,7 @@ Dim Tensor::size(int64_t dim) const {
 
 bool Tensor::is_contiguous() const {
   const TensorImpl& impl = get(*this, "is_contiguous");
-  return runtime::is_contiguous(impl.sizes, impl.strides);
+  return ir::is_contiguous(impl.sizes, impl.strides);
 }
 
 bool Tensor::shares_storage(const Tensor& other) const {

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/rewrite.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
-#include "runtime/geometry.h"
 
 namespace tandem::runtime {
 namespace {
@@ -19,8 +19,8 @@ thread_local Trace* t_current = nullptr;
 /// Values with more elements are not followed as constants.
 constexpr int64_t kLargestConstant = 16;
 
-std::vector<Extent> extents_of(std::span<const Tensor> operands) {
-  std::vector<Extent> extents;
+std::vector<ir::Extent> extents_of(std::span<const Tensor> operands) {
+  std::vector<ir::Extent> extents;
   for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
   return extents;
 }
@@ -89,13 +89,17 @@ std::string Trace::unique_name(std::string name) const {
 }
 
 std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* first) const {
+  std::optional<ir::AliasOf> found;
   for (size_t i = 0; i < real_inputs_.size(); ++i) {
     const Tensor& earlier = real_inputs_[i];
     if (!earlier.defined() || !earlier.shares_storage(real)) continue;
+    const bool detached = autograd_base(earlier) != autograd_base(real);
+    if (found && detached) continue;
     *first = static_cast<int>(i);
-    return ir::AliasOf{*first, real.storage_offset() - earlier.storage_offset()};
+    found = ir::AliasOf{*first, real.storage_offset() - earlier.storage_offset(), detached};
+    if (!detached) break;
   }
-  return std::nullopt;
+  return found;
 }
 
 Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
@@ -112,18 +116,59 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
                             : Storage::traced(real.impl()->storage->read_only());
   Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
                                   std::move(storage));
-  stand_in.impl()->is_weak = real.impl()->is_weak;
-  if (real.requires_grad()) {
-    AutogradMeta& meta = autograd_meta(*stand_in.impl());
-    meta.requires_grad = true;
-    meta.outside_history = !real.is_leaf();
-    if (real.is_leaf()) meta.hooks = real.impl()->autograd->hooks;
+  if (const auto it = base_stand_ins_.find(real.impl().get()); it != base_stand_ins_.end()) {
+    it->second->value = value;
+    it->second->storage = stand_in.impl()->storage;
+    it->second->made_at = stand_in.impl()->made_at;
+    stand_in = Tensor(it->second);
   }
+  stand_in.impl()->is_weak = real.impl()->is_weak;
+  copy_autograd_state(real, stand_in);
   stand_ins_.emplace(real.impl().get(), stand_in);
   real_inputs_.push_back(real);
   input_stand_ins_.push_back(stand_in);
   first_seen_.push_back(without_history(stand_in).impl());
   return stand_in;
+}
+
+/// A leaf stays a leaf, anything else has a history outside; views of one tensor stay views of one.
+void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
+  const AutogradMeta* from = real.impl()->autograd.get();
+  const bool is_view = from != nullptr && from->view != nullptr;
+  if (!real.requires_grad() && !is_view) return;
+  AutogradMeta& meta = autograd_meta(*stand_in.impl());
+  meta.requires_grad = real.requires_grad();
+  meta.outside_history = real.requires_grad() && !real.is_leaf();
+  if (real.requires_grad() && real.is_leaf()) meta.hooks = from->hooks;
+  if (!is_view) return;
+  meta.view = std::make_unique<ViewOf>(*from->view);
+  meta.view->base = base_stand_in(from->view->base);
+  const AutogradMeta* base = meta.view->base->autograd.get();
+  meta.view->base_generation = base != nullptr ? base->generation : 0;
+  // (A stand-in starts as arranged as its tensor is; what was rearranged before stays told apart.)
+  const AutogradMeta* real_base = from->view->base->autograd.get();
+  const uint64_t real_arrangement = real_base != nullptr ? real_base->arrangement : 0;
+  const uint64_t arrangement = base != nullptr ? base->arrangement : 0;
+  meta.view->base_arrangement = arrangement + (real_arrangement - from->view->base_arrangement);
+}
+
+std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImpl>& real_base) {
+  if (const auto it = stand_ins_.find(real_base.get()); it != stand_ins_.end())
+    return it->second.impl();
+  std::shared_ptr<TensorImpl>& known = base_stand_ins_[real_base.get()];
+  if (known == nullptr) {
+    const Tensor real(real_base);
+    known =
+        traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), nullptr).impl();
+    copy_autograd_state(real, Tensor(known));
+  }
+  return known;
+}
+
+std::vector<bool> Trace::inputs_require_grad() const {
+  std::vector<bool> required;
+  for (const Tensor& t : input_stand_ins_) required.push_back(requires_grad(t));
+  return required;
 }
 
 Tensor Trace::capture(const Tensor& outside) {
@@ -162,12 +207,12 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   std::vector<ir::ValueId> values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
   std::vector<Tensor> results;
-  const auto geometry = [&](const ir::Type& type) -> ViewGeometry {
+  const auto geometry = [&](const ir::Type& type) -> ir::ViewGeometry {
     if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
     const TensorImpl& from = *operands[0].impl();
     return placed_view(op, from.type(), from.strides, from.offset, attrs, type);
   };
-  std::vector<ViewGeometry> geometries;  // before the equation: a view may be refused
+  std::vector<ir::ViewGeometry> geometries;  // before the equation: a view may be refused
   for (const ir::Type& type : types) geometries.push_back(geometry(type));
 
   const ir::EquationId e =

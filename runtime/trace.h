@@ -75,6 +75,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
+  /// Whether the stand-in of each input requires grad now, in input order.
+  std::vector<bool> inputs_require_grad() const;
+
   ir::Graph& graph() { return graph_; }
   /// The real tensors behind the graph's inputs, in input order (undefined for the rng input).
   const std::vector<Tensor>& real_inputs() const { return real_inputs_; }
@@ -82,6 +85,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
  private:
   friend class TraceScope;
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
+  void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
+  std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base);
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
                        std::shared_ptr<Storage> storage);
   std::string unique_name(std::string name) const;
@@ -108,6 +113,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
   std::unordered_set<const TensorImpl*> detached_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
+  // Of what inputs are views of, by the real base: one history for all views of it. Not graph
+  // values, unless the base is an input too.
+  std::unordered_map<const TensorImpl*, std::shared_ptr<TensorImpl>> base_stand_ins_;
   std::vector<GradSlot> grad_slots_;
   std::vector<Write> writes_;  // the in-place equations
   std::vector<HookAt> hooks_;

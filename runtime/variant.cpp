@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "codegen/lower.h"
+#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/rewrite.h"
 #include "partition/partition.h"
@@ -40,7 +41,7 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
     return r.kind != ir::ResultSource::Kind::Output;
   };
   const auto is_shared = [](const ir::Input& i) { return i.alias_of.has_value(); };
-  return !epilogue.writes.empty() || !epilogue.changes.empty() ||
+  return !epilogue.writes.empty() || !epilogue.grads.empty() || !epilogue.changes.empty() ||
          std::ranges::any_of(epilogue.results, is_alias) ||
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
@@ -107,6 +108,40 @@ std::shared_ptr<CompiledNode> make_tape_node(const std::shared_ptr<const Variant
   return node;
 }
 
+/// The history of what requires grad only since eager says so (a tensor that was filled with
+/// numbers): no gradient flows further.
+struct NoGradient final : Node {
+  NoGradient() : Node({}) {}
+  std::string name() const override { return "no gradient"; }
+  std::vector<Tensor> apply(std::vector<Tensor>, std::span<const bool>) override { return {}; }
+  void release() override {}
+};
+
+/// The op that an error names for a write by compiled code.
+constexpr ir::Op kWrite = ir::Op::copy;
+
+/// Refuses, before anything is written, what eager would refuse of these tensors.
+void check_writes(const Variant& variant, std::span<const Tensor* const> inputs) {
+  for (const ir::InputWrite& write : variant.graphs.forward.epilogue.writes) {
+    const Tensor& target = *inputs[static_cast<size_t>(write.input)];
+    const GradMode mode(grad_enabled() && !write.no_grad);
+    check_writable({&target, 1}, kWrite);
+  }
+}
+
+void write_history(const Variant& variant, const ir::InputWrite& write, const Tensor& target,
+                   const std::shared_ptr<CompiledNode>& node) {
+  if (write.no_grad) return;
+  const int result = node ? variant.tape.result_of_output[static_cast<size_t>(write.output)] : -1;
+  const auto& required = variant.recording.final_requires_grad;
+  if (result >= 0)
+    set_written_history(target, node, result);
+  else if (required[static_cast<size_t>(write.input)])
+    set_written_history(target, make_node<NoGradient>(), 0);
+  else
+    set_written_history(target, nullptr, 0);
+}
+
 /// Puts the final contents of written inputs in place, and their history and versions with them.
 void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs,
                    const std::vector<Tensor>& values, const std::shared_ptr<CompiledNode>& node) {
@@ -115,12 +150,7 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
     const bool done = variant.halves.forward->output_into_input(write.output) >= 0;
     if (!done) copy_elements(*target.impl(), *values[static_cast<size_t>(write.output)].impl());
     target.impl()->storage->bump_version(static_cast<uint64_t>(write.version_bumps));
-    const int result = node && !write.no_grad
-                           ? variant.tape.result_of_output[static_cast<size_t>(write.output)]
-                           : -1;
-    if (!write.no_grad)
-      set_written_history(target, result >= 0 ? std::shared_ptr<Node>(node) : nullptr,
-                          std::max(result, 0));
+    write_history(variant, write, target, node);
   }
 }
 
@@ -130,6 +160,17 @@ Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
   ir::ValueId value = sink.add(t);
   for (const ir::ViewStep& step : chain) value = builder.emit(step.op, {value}, step.attrs);
   return sink.tensor(value);
+}
+
+/// A view of what requires grad that does not itself was made under NoGrad.
+Tensor replay_view(const Tensor& base, const ir::ResultSource& source) {
+  const auto is_detach = [](const ir::ViewStep& step) {
+    return functionalize::cuts_history(step.op);
+  };
+  const bool without_grad = base.requires_grad() && !source.requires_grad &&
+                            std::ranges::none_of(source.chain, is_detach);
+  const GradMode mode(grad_enabled() && !without_grad);
+  return apply_chain(base, source.chain);
 }
 
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
@@ -143,7 +184,9 @@ std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
     const Tensor& base = source.kind == Kind::Output         ? values[i]
                          : source.kind == Kind::ViewOfResult ? results[i]
                                                              : *inputs[i];
-    results.push_back(source.chain.empty() ? base : apply_chain(base, source.chain));
+    results.push_back(source.chain.empty() ? base : replay_view(base, source));
+    if (source.requires_grad && !results.back().requires_grad())
+      set_history(results.back(), make_node<NoGradient>());
   }
   return results;
 }
@@ -223,7 +266,9 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
   std::unique_ptr<ir::Partitioner> owner;
   CompiledGraphs graphs =
       run_pipeline(std::move(recording.traced), pipeline_options(options, owner));
-  guards.check_aliasing = depends_on_aliasing(graphs);
+  const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
+  guards.check_aliasing =
+      depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);
   return finish(std::move(graphs), std::move(recording), std::move(guards), options);
 }
 
@@ -247,6 +292,7 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
 std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
                                 std::span<const Tensor* const> inputs) {
   const ir::Graph& forward = variant->graphs.forward;
+  check_writes(*variant, inputs);
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);

@@ -27,6 +27,7 @@ struct Recording {
   std::vector<int> results;  // for each leaf of the result, then each rebound leaf: the traced
                              // output, or -1 if undefined
   std::vector<int> rebound;  // leaf numbers
+  std::vector<bool> final_requires_grad;  // of the inputs, after the call
   std::vector<GradSlot> grad_slots;
   int rng_input = -1;
   std::shared_ptr<const void> prototype;

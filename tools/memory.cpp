@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "ir/geometry.h"
 #include "ir/shape_rules.h"
-#include "runtime/geometry.h"
 
 namespace tandem::tools {
 namespace {
@@ -99,8 +99,8 @@ BufferView view_of(BufferView view, std::span<const ir::ViewStep> chain) {
   for (const ir::ViewStep& step : chain) {
     const ir::Type type{view.dtype, view.sizes};
     const ir::Shape sizes = ir::infer_type(step.op, {&type, 1}, step.attrs).sizes;
-    const runtime::ViewGeometry geometry =
-        runtime::view_geometry(step.op, view.sizes, view.strides, step.attrs, sizes);
+    const ir::ViewGeometry geometry =
+        ir::view_geometry(step.op, view.sizes, view.strides, step.attrs, sizes);
     view = part_of(view, geometry.offset, sizes, geometry.strides);
   }
   return view;

@@ -13,13 +13,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Writes that autograd cannot see, or that it need not see since the input takes no part, may go
-/// straight to the input's memory.
+/// All writes may go straight to the input's memory: what autograd refuses is refused before the
+/// call runs, and the history is put in place after it.
 std::vector<int> direct_writes(const ir::Graph& graph) {
   std::vector<int> outputs;
-  for (const ir::InputWrite& write : graph.epilogue.writes)
-    if (write.no_grad || !graph.outputs()[static_cast<size_t>(write.output)].requires_grad)
-      outputs.push_back(write.output);
+  for (const ir::InputWrite& write : graph.epilogue.writes) outputs.push_back(write.output);
   return outputs;
 }
 

@@ -1,7 +1,7 @@
 // Ops that rearrange, join, or replace parts: all are copies between views.
+#include "ir/geometry.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
-#include "runtime/geometry.h"
 
 namespace tandem::runtime::eager::kernels {
 namespace {
@@ -23,7 +23,7 @@ BufferView part(const BufferView& whole, int dim, int64_t start, Dim size) {
 void scatter(const Args& a, ir::Op view) {
   copy_elements(a.in[0], a.out);
   const BufferView& src = a.in[1];
-  const ViewGeometry g = view_geometry(view, a.out.sizes, a.out.strides, a.attrs, src.sizes);
+  const ir::ViewGeometry g = view_geometry(view, a.out.sizes, a.out.strides, a.attrs, src.sizes);
   BufferView target = moved(a.out, g.offset);
   target.sizes = src.sizes;
   target.strides = g.strides;

@@ -6,26 +6,18 @@
 namespace tandem::testing {
 namespace {
 
-/// Leaves that require grad, of these sizes.
-std::function<Tensors()> leaves(const std::vector<Shape>& sizes, DType dtype = f32) {
-  return [=] {
+/// Tensors of these sizes.
+MakeInputs leaves(const std::vector<Shape>& sizes, DType dtype = f32) {
+  return [=](Source& source) {
     Tensors t;
-    for (size_t i = 0; i < sizes.size(); ++i)
-      t.push_back(noise(sizes[i], i + 1, dtype).requires_grad_());
-    return t;
-  };
-}
-
-std::function<Tensors()> constants(const std::vector<Shape>& sizes, DType dtype = f32) {
-  return [=] {
-    Tensors t;
-    for (size_t i = 0; i < sizes.size(); ++i) t.push_back(noise(sizes[i], i + 1, dtype));
+    for (size_t i = 0; i < sizes.size(); ++i) t.push_back(source.noise(sizes[i], i + 1, dtype));
     return t;
   };
 }
 
 const CheckOptions kAllPartitions{
-    .partitions = {"default", "reference", "save-all", "recompute-all"}};
+    .partitions = {"default", "reference", "save-all", "recompute-all"},
+    .settings = kLeavesInGradMode};
 
 TEST(Programs, CosChain) {
   check_compiled(
@@ -124,7 +116,7 @@ TEST(Programs, InputMutation) {
         in[0].view({-1}).add_(1.0);
         return {in[0] * 2.0};
       },
-      constants({{2, 3}}));
+      leaves({{2, 3}}));
 }
 
 TEST(Programs, MutatedInputIsReturned) {
@@ -133,7 +125,7 @@ TEST(Programs, MutatedInputIsReturned) {
         in[0].mul_(in[1]);
         return {in[0], in[0].t()};
       },
-      constants({{2, 3}, {2, 3}}));
+      leaves({{2, 3}, {2, 3}}));
 }
 
 TEST(Programs, NonLeafMutationCarriesGradient) {

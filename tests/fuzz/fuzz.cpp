@@ -7,6 +7,8 @@
 #include <fstream>
 #include <optional>
 
+#include "runtime/backends/backends.h"
+#include "tests/support/alias_program.h"
 #include "tests/support/differential.h"
 
 namespace tandem::testing {
@@ -16,6 +18,8 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
+  bool aliasing = false;
+  std::string backend = "interpreter";  // of the aliasing programs
 };
 
 uint64_t first_seed(const Arguments& a) {
@@ -45,6 +49,35 @@ int fuzz(const Arguments& a) {
   return differing > 0;
 }
 
+/// Programs of views and writes over inputs that alias. Exit status 1 if one differed.
+int fuzz_aliasing(const Arguments& a) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto backend = a.backend == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();
+  uint64_t seed = first_seed(a), done = 0, refused = 0, unsupported = 0, too_large = 0;
+  int differing = 0;
+  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done, ++seed) {
+    const AliasProgram program = random_alias_program(seed);
+    const AliasVerdict verdict = check_alias_program(program, backend);
+    refused += verdict.refused;
+    unsupported += verdict.unsupported;
+    too_large += verdict.too_large;
+    if (!verdict.difference.empty()) {
+      const AliasProgram small = minimized(program, backend);
+      fmt::print("{}{}\n\n", to_string(small), check_alias_program(small, backend).difference);
+      if (++differing == 10) break;
+    }
+    if (!a.from && done % 1000 == 0) std::ofstream(a.state) << seed << "\n";
+  }
+  if (!a.from) std::ofstream(a.state) << seed << "\n";
+  fmt::print(
+      "{} programs on the {} backend in {:.0f} s; {} that eager refuses, {} unsupported, {} set "
+      "aside since sums may round; {} differ; next seed {}\n",
+      done, a.backend, seconds(), refused, unsupported, too_large, differing, seed);
+  return differing > 0;
+}
+
 int main(int argc, char** argv) {
   Arguments a;
   CLI::App app("Random programs through every evaluator.", "fuzz");
@@ -52,8 +85,11 @@ int main(int argc, char** argv) {
   CLI::Option* from = app.add_option("--from", a.from, "the first seed; the state file stays");
   app.add_option("--count", a.count, "how many programs instead of how long")->needs(from);
   app.add_option("--state", a.state, "where the next seed is kept");
+  app.add_flag("--aliasing", a.aliasing, "views and writes over inputs that alias");
+  app.add_option("--backend", a.backend, "of the aliasing programs")
+      ->check(CLI::IsMember({"interpreter", "jit"}));
   CLI11_PARSE(app, argc, argv);
-  return fuzz(a);
+  return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }
 
 }  // namespace

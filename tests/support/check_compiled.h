@@ -3,27 +3,46 @@
 #ifndef TANDEM_TESTS_SUPPORT_CHECK_COMPILED_H
 #define TANDEM_TESTS_SUPPORT_CHECK_COMPILED_H
 
-#include <tandem/tandem.h>
+#include <memory>
 
-#include <functional>
-#include <vector>
+#include "tests/support/outcome.h"
 
 namespace tandem::testing {
 
-using Tensors = std::vector<Tensor>;
-using Program = std::function<Tensors(const Tensors&)>;
+using Program = Function;
+
+/// How inputs take part in autograd, and the grad mode of the call.
+struct CallSetting {
+  Setting inputs;
+  bool grad_mode;
+};
+inline const std::vector<CallSetting> kAllSettings{{Setting::Plain, true},
+                                                   {Setting::Leaf, true},
+                                                   {Setting::NonLeaf, true},
+                                                   {Setting::Leaf, false},
+                                                   {Setting::NonLeaf, false}};
+inline const std::vector<CallSetting> kLeavesInGradMode{{Setting::Leaf, true}};
 
 struct CheckOptions {
   std::vector<const char*> partitions = {"default"};
-  bool check_grad = true;   // backward with random tangents through every result that requires grad
+  bool check_grad = true;   // backward with small tangents through every result that requires grad
   double tolerance = 1e-5;  // of f32 results, relative to the largest magnitude; f64: 1e-12
+  std::vector<CallSetting> settings = kAllSettings;
+  std::shared_ptr<const ir::Backend> backend;  // null: the JIT
 };
 
-/// Fails the running GoogleTest if the compiled function differs from the eager one in: results,
-/// gradients of the inputs, final contents of the inputs, which results are inputs or share storage
-/// with them, requires_grad, is_leaf, versions. `make_inputs` is called anew for each run and must
-/// give equal inputs every time.
-void check_compiled(const Program& program, const std::function<Tensors()>& make_inputs,
+/// Fails the running GoogleTest if the compiled function differs from the eager one, in any of the
+/// settings, in: results, gradients, final contents, sizes, strides and offsets of the inputs,
+/// identity and shared memory of results and inputs, requires_grad, is_leaf, versions, grad slots.
+/// Called once, again (which the cache serves), and twice in a row on the same inputs. Where eager
+/// throws an Error the compiled function must throw one of the same kind and leave the inputs
+/// untouched.
+void check_compiled(const Function& function, const MakeInputs& make_inputs,
+                    const CheckOptions& options = {});
+
+/// The same in the one setting that the inputs come in. `make_inputs` is called anew for each run
+/// and must give equal inputs every time.
+void check_compiled(const Function& function, const std::function<Tensors()>& make_inputs,
                     const CheckOptions& options = {});
 
 /// Values in [-1, 1) that depend on `seed` alone.

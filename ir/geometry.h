@@ -1,17 +1,13 @@
 // Sizes and strides: where the result of an op lies, eager or traced, and what overlaps what.
-#ifndef TANDEM_RUNTIME_GEOMETRY_H
-#define TANDEM_RUNTIME_GEOMETRY_H
+#ifndef TANDEM_IR_GEOMETRY_H
+#define TANDEM_IR_GEOMETRY_H
 
 #include <optional>
 #include <span>
 
-#include "ir/graph.h"
+#include "graph.h"
 
-namespace tandem::runtime {
-
-using ir::Dim;
-using ir::Shape;
-using ir::Strides;
+namespace tandem::ir {
 
 /// Strides and first element (relative to operand 0's first) of a view.
 struct ViewGeometry {
@@ -46,6 +42,6 @@ Strides pointwise_strides(std::span<const Extent> operands, const Shape& result)
 /// Strides of the result of an op that is not a view.
 Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape& result);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::ir
 
-#endif  // TANDEM_RUNTIME_GEOMETRY_H
+#endif  // TANDEM_IR_GEOMETRY_H

@@ -1,12 +1,12 @@
 // Strides of views and of results. One function per view op, in a table.
-#include "runtime/geometry.h"
+#include "geometry.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/strides.h"
+#include "error.h"
+#include "strides.h"
 
-namespace tandem::runtime {
+namespace tandem::ir {
 namespace {
 
 struct ViewContext {
@@ -154,7 +154,7 @@ using Rule = ViewGeometry (*)(const ViewContext&);
 #define RULE_External(name) nullptr
 constexpr Rule kRules[] = {
 #define OP(name, class_, level, operands, attributes, shape, traits) RULE_##class_(name),
-#include "ir/ops.def"
+#include "ops.def"
 };
 
 /// The common case first: it needs no sorting.
@@ -240,4 +240,4 @@ Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape&
   return pointwise_strides(operands, result);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::ir

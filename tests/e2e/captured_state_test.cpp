@@ -1,0 +1,121 @@
+// Functions that reach tensors through a capture: what is written there is written for all, and
+// captured tensors may share memory with arguments.
+#include <gtest/gtest.h>
+
+#include "tests/support/check_compiled.h"
+
+namespace tandem::testing {
+namespace {
+
+/// Some state, and a function of arguments that may use and change it.
+struct Stateful {
+  const char* name;
+  MakeInputs state;
+  std::function<Tensors(const Tensors& state, const Tensors& in)> function;
+  bool state_is_argument = false;  // the argument is state[0] itself
+};
+
+void PrintTo(const Stateful& s, std::ostream* out) { *out << s.name; }
+
+MakeInputs one(Shape sizes) {
+  return [=](Source& s) { return Tensors{s.noise(sizes, 7)}; };
+}
+
+const std::vector<Stateful> kRows{
+    {"ReadOnly", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors { return {state[0] * in[0]}; }},
+    {"Written", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       state[0].add_(in[0]);
+       return {state[0] * 2};
+     }},
+    {"WrittenUnderNoGrad", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       {
+         const NoGrad no_grad;
+         state[0].mul_(0.5).add_(in[0]);
+       }
+       return {state[0] * in[0]};
+     }},
+    {"WrittenThroughAView", one({2, 4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       state[0].select(0, 1).copy_(in[0]);
+       return {};
+     }},
+    {"ACounter", [](Source&) { return Tensors{zeros({}, i64)}; },
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       state[0].add_(1);
+       return {in[0] * state[0]};
+     }},
+    {"Returned", one({4}),
+     [](const Tensors& state, const Tensors&) -> Tensors { return {state[0]}; }},
+    {"AViewReturned", one({4}),
+     [](const Tensors& state, const Tensors&) -> Tensors { return {state[0].slice(0, 1, 3)}; }},
+    {"WrittenAndReturned", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors { return {state[0].mul_(in[0])}; }},
+    {"TheArgumentToo", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       state[0].add_(1);
+       return {in[0] * 2};
+     },
+     true},
+    {"TheArgumentWrittenAndReadThroughTheCapture", one({4}),
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       in[0].mul_(3);
+       return {state[0] + in[0]};
+     },
+     true},
+    {"TwoViewsOfOneState",
+     [](Source& s) {
+       const Tensor b = s.noise({6}, 7);
+       return Tensors{b.slice(0, 0, 4), b.slice(0, 2, 6)};
+     },
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       state[0].add_(in[0]);
+       return {state[1] * 2};
+     }},
+    {"RunningStatistics", [](Source&) { return Tensors{zeros({4}), ones({4})}; },
+     [](const Tensors& state, const Tensors& in) -> Tensors {
+       {
+         const NoGrad no_grad;
+         state[0].mul_(0.9).add_(in[0].detach() * 0.1);
+         state[1].mul_(0.9).add_(in[0].detach() * in[0].detach() * 0.1);
+       }
+       return {(in[0] - state[0]) / (state[1] + 1)};
+     }},
+};
+
+class CapturedState : public ::testing::TestWithParam<Stateful> {};
+
+TEST_P(CapturedState, IsAsEager) {
+  const Stateful& row = GetParam();
+  for (const CallSetting& setting : kAllSettings)
+    for (const int calls : {1, 3}) {
+      const auto outcome_of = [&](bool compiled) {
+        // Capture is by tensor: the state is part of the compiled function.
+        Tensors state, all;
+        const MakeInputs make = [&](Source& s) {
+          state = row.state(s);
+          const Tensor argument = row.state_is_argument ? state[0] : s.noise({4}, 1);
+          all = state;
+          all.push_back(argument);
+          return all;
+        };
+        const auto call = [&](const Tensors& in) { return row.function(state, in); };
+        const auto as_compiled = compile(call);
+        return run(
+            [&](const Tensors& in) {
+              const Tensors argument{in.back()};
+              return compiled ? as_compiled(argument) : call(argument);
+            },
+            make, {.setting = setting.inputs, .grad_mode = setting.grad_mode, .calls = calls});
+      };
+      EXPECT_EQ(difference(outcome_of(false), outcome_of(true), 1e-5), "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, CapturedState, ::testing::ValuesIn(kRows),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,420 @@
+#include "tests/support/alias_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "ir/strides.h"
+
+namespace tandem::testing {
+namespace {
+
+using Step = AliasProgram::Step;
+using Place = AliasProgram::Place;
+using Geometry = AliasProgram::Geometry;
+
+constexpr int64_t kMemory = 24;       // elements of each memory
+constexpr double kLargest = 1 << 21;  // beyond it f32 sums may round
+constexpr double kLargestFactor = 1 << 6;
+
+/// splitmix64: the same on every machine.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567) {}
+  uint32_t operator()() {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15ull;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return static_cast<uint32_t>((z ^ z >> 31) >> 16);
+  }
+  uint32_t below(uint32_t n) { return (*this)() % n; }
+  bool one_in(uint32_t n) { return below(n) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+// --- interpreting a program on tensors
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.rank() > to.rank()) return false;
+  for (int d = 1; d <= from.rank(); ++d)
+    if (from[from.rank() - d] != 1 && from[from.rank() - d] != to[to.rank() - d]) return false;
+  return true;
+}
+
+Tensor expanded(const Tensor& t) {
+  std::vector<Dim> sizes{2};
+  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  return t.expand(Shape(sizes));
+}
+
+/// The tensors that a program has made so far; steps that do not apply to what they meet do
+/// nothing. Looks at geometry only, so that eager and traced runs take the same steps.
+class Machine {
+ public:
+  explicit Machine(const Tensors& inputs, std::vector<std::string>* text = nullptr)
+      : pool_(inputs), text_(text) {}
+
+  void run(const Step& s);
+  uint32_t number(uint32_t n) const { return n % static_cast<uint32_t>(pool_.size()); }
+  Tensors outputs(const std::vector<uint32_t>& numbers) const {
+    Tensors out;
+    for (uint32_t n : numbers) out.push_back(pool_[n % pool_.size()]);
+    return out;
+  }
+
+ private:
+  const Tensor& at(uint32_t n) const { return pool_[number(n)]; }
+  /// The first tensor from `n` on that broadcasts to `t`.
+  uint32_t operand_for(const Tensor& t, uint32_t n) const {
+    for (uint32_t i = 0; i < pool_.size(); ++i)
+      if (broadcasts_to(at(n + i).sizes(), t.sizes())) return number(n + i);
+    return 0;
+  }
+  void add(Tensor t, std::string what) {
+    if (text_) text_->push_back(fmt::format("t{} = {}", pool_.size(), what));
+    pool_.push_back(std::move(t));
+  }
+  void say(std::string what) {
+    if (text_) text_->push_back(std::move(what));
+  }
+  void view(const Step& s);
+  void arithmetic(const Step& s);
+  void write(const Step& s);
+
+  Tensors pool_;
+  double bound_ = 4;  // of every magnitude so far
+  std::vector<std::string>* text_;
+};
+
+void Machine::view(const Step& s) {
+  const Tensor t = at(s.a);
+  const std::string name = fmt::format("t{}", number(s.a));
+  const int64_t rank = t.dim();
+  const int64_t d = rank > 0 ? s.b % rank : 0;
+  const int64_t n = rank > 0 ? int64_t{t.size(d)} : 0;
+  switch (s.c % 14) {
+    case 0:
+      if (rank > 0)
+        add(t.select(d, s.c / 14 % n), fmt::format("{}.select({}, {})", name, d, s.c / 14 % n));
+      return;
+    case 1: {
+      if (n < 2) return;
+      const int64_t start = s.c / 14 % n, end = start + 1 + s.c / 100 % (n - start);
+      return add(t.slice(d, start, end), fmt::format("{}.slice({}, {}, {})", name, d, start, end));
+    }
+    case 2:
+      if (n > 2)
+        add(t.slice(d, s.c / 14 % 2, n, 2),
+            fmt::format("{}.slice({}, {}, {}, 2)", name, d, s.c / 14 % 2, n));
+      return;
+    case 3:
+      if (rank > 1)
+        add(t.transpose(d, (d + 1) % rank),
+            fmt::format("{}.transpose({}, {})", name, d, (d + 1) % rank));
+      return;
+    case 4:
+      if (t.is_contiguous()) add(t.view({-1}), fmt::format("{}.view({{-1}})", name));
+      return;
+    case 5:
+      if (t.is_contiguous() && int64_t{t.numel()} % 2 == 0 && int64_t{t.numel()} > 0)
+        add(t.view({2, int64_t{t.numel()} / 2}),
+            fmt::format("{}.view({{2, {}}})", name, int64_t{t.numel()} / 2));
+      return;
+    case 6:
+      if (t.is_contiguous() && int64_t{t.numel()} % 3 == 0 && int64_t{t.numel()} > 0)
+        add(t.view({int64_t{t.numel()} / 3, 3}),
+            fmt::format("{}.view({{{}, 3}})", name, int64_t{t.numel()} / 3));
+      return;
+    case 7:
+      return add(t.unsqueeze(0), name + ".unsqueeze(0)");
+    case 8:
+      return add(t.squeeze(), name + ".squeeze()");
+    case 9:
+      if (rank > 1) add(t.diagonal(), name + ".diagonal()");
+      return;
+    case 10:
+      if (rank < 3) add(expanded(t), name + ".expand({2, ...})");
+      return;
+    case 11:
+      return add(t.detach(), name + ".detach()");
+    case 12: {
+      if (n < 2) return;
+      const Tensors parts = t.chunk(2, d);
+      add(parts[0], fmt::format("{}.chunk(2, {})[0]", name, d));
+      return add(parts[1], fmt::format("{}.chunk(2, {})[1]", name, d));
+    }
+    default:
+      return add(t.alias(), name + ".alias()");
+  }
+}
+
+void Machine::arithmetic(const Step& s) {
+  const Tensor a = at(s.a);
+  const uint32_t other = operand_for(a, s.b);
+  const Tensor b = pool_[other];
+  const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
+  switch (s.c % 7) {
+    case 0:
+    case 1:
+      bound_ *= 2;
+      return add(a + b, x + " + " + y);
+    case 2:
+      bound_ *= 2;
+      return add(a - b, x + " - " + y);
+    case 3:
+      if (bound_ > kLargestFactor) return;
+      bound_ *= bound_;
+      return add(a * b, x + " * " + y);
+    case 4:
+      bound_ *= 2;
+      return add(a * 2, x + " * 2");
+    case 5:
+      return add(relu(a), "relu(" + x + ")");
+    default:
+      return add(a.clone(), x + ".clone()");
+  }
+}
+
+void Machine::write(const Step& s) {
+  const Tensor a = at(s.a);
+  if (ir::self_overlaps(a.sizes(), a.strides()) && s.c % 5 != 0) return;  // mostly an error
+  const uint32_t other = operand_for(a, s.b);
+  const Tensor b = pool_[other];
+  const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
+  switch (s.c / 5 % 8) {
+    case 0:
+    case 1:
+      bound_ *= 2;
+      say(x + ".add_(" + y + ")");
+      a.add_(b);
+      return;
+    case 2:
+      bound_ *= 2;
+      say(x + ".sub_(" + y + ")");
+      a.sub_(b);
+      return;
+    case 3:
+      bound_ *= 2;
+      say(x + ".mul_(-2)");
+      a.mul_(-2);
+      return;
+    case 4:
+      if (bound_ > kLargestFactor) return;
+      bound_ *= bound_;
+      say(x + ".mul_(" + y + ")");
+      a.mul_(b);
+      return;
+    case 5:
+      say(x + ".fill_(3)");
+      a.fill_(3);
+      return;
+    case 6:
+      say(x + ".relu_()");
+      a.relu_();
+      return;
+    default:
+      say(x + ".copy_(" + y + ")");
+      a.copy_(b);
+      return;
+  }
+}
+
+void Machine::run(const Step& s) {
+  if (bound_ > kLargest / 16) return;
+  const uint32_t kind = s.kind % 16;
+  const bool no_grad = kind == 0 || kind == 7;
+  const GradMode mode(grad_enabled() && !no_grad);
+  if (no_grad) say("{ NoGrad:");
+  if (kind < 6)
+    view(s);
+  else if (kind < 11)
+    write(s);
+  else
+    arithmetic(s);
+  if (no_grad) say("}");
+}
+
+// --- drawing a program
+
+Geometry random_geometry(Random& random) {
+  static const std::array<Geometry, 9> kinds{{{{6}, {1}},
+                                              {{6}, {1}},
+                                              {{2, 3}, {3, 1}},
+                                              {{2, 3}, {3, 1}},
+                                              {{3, 2}, {1, 3}},
+                                              {{6}, {2}},
+                                              {{3, 3}, {4, 1}},
+                                              {{12}, {1}},
+                                              {{2, 2, 3}, {6, 3, 1}}}};
+  return kinds[random.below(kinds.size())];
+}
+
+int64_t span_of(const Geometry& g) {
+  int64_t span = 1;
+  for (int d = 0; d < g.sizes.rank(); ++d) span += int64_t{g.sizes[d] - 1} * int64_t{g.strides[d]};
+  return span;
+}
+
+std::vector<Place> random_pattern(Random& random, const AliasProgram& program) {
+  std::vector<Place> places;
+  const uint32_t memories = 1 + random.below(3);
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const auto room = static_cast<uint32_t>(kMemory - span_of(program.inputs[i]) + 1);
+    Place p{random.below(memories), random.one_in(2) ? 0 : random.below(room), false};
+    if (i > 0 && random.one_in(3))
+      p = {places[i - 1].memory, std::min(places[i - 1].offset, room - 1)};
+    p.detached = program.grad == GradKind::SomeDetached && random.one_in(2);
+    places.push_back(p);
+  }
+  return places;
+}
+
+bool same_place(const AliasProgram& p, const std::vector<Place>& places, size_t a, size_t b) {
+  return p.inputs[a].sizes == p.inputs[b].sizes && p.inputs[a].strides == p.inputs[b].strides &&
+         places[a].memory == places[b].memory && places[a].offset == places[b].offset &&
+         places[a].detached == places[b].detached;
+}
+
+Tensor input_at(const Tensor& memory, const Geometry& g, const Place& place) {
+  const Tensor t = memory.as_strided(g.sizes, g.strides, place.offset);
+  return place.detached ? t.detach() : t;
+}
+
+/// The inputs as a pattern places them; those in one place are one tensor.
+Tensors make_inputs(const AliasProgram& program, const std::vector<Place>& places, Source& source) {
+  Tensors memories, inputs;
+  for (uint32_t m = 0; m < 4; ++m)
+    memories.push_back(source.integers({kMemory}, program.seed * 4 + m));
+  for (size_t i = 0; i < places.size(); ++i) {
+    size_t same = 0;
+    while (same < i && !same_place(program, places, same, i)) ++same;
+    inputs.push_back(same < i ? inputs[same]
+                              : input_at(memories[places[i].memory], program.inputs[i], places[i]));
+  }
+  return inputs;
+}
+
+Setting setting_of(GradKind kind) {
+  const bool leaf = kind == GradKind::Leaf || kind == GradKind::LeafNoGrad;
+  return kind == GradKind::None ? Setting::Plain : leaf ? Setting::Leaf : Setting::NonLeaf;
+}
+
+const char* name(GradKind kind) {
+  static constexpr std::array<const char*, 5> names{"none", "non-leaf", "leaf", "leaf, no_grad",
+                                                    "some detached"};
+  return names[static_cast<size_t>(kind)];
+}
+
+}  // namespace
+
+AliasProgram random_alias_program(uint64_t seed) {
+  Random random(seed);
+  AliasProgram p;
+  p.seed = seed;
+  static constexpr std::array<GradKind, 8> kinds{
+      GradKind::None,    GradKind::None,         GradKind::NonLeaf, GradKind::NonLeaf,
+      GradKind::NonLeaf, GradKind::SomeDetached, GradKind::Leaf,    GradKind::LeafNoGrad};
+  p.grad = kinds[random.below(kinds.size())];
+  const uint32_t inputs = 1 + random.below(4), steps = 2 + random.below(11),
+                 outputs = 1 + random.below(4);
+  for (uint32_t i = 0; i < inputs; ++i)
+    p.inputs.push_back(i > 0 && random.one_in(2) ? p.inputs[0] : random_geometry(random));
+  for (int call = 0; call < 2; ++call) p.patterns.push_back(random_pattern(random, p));
+  for (uint32_t i = 0; i < steps; ++i) p.steps.push_back({random(), random(), random(), random()});
+  for (uint32_t i = 0; i < outputs; ++i) p.outputs.push_back(random());
+  return p;
+}
+
+AliasVerdict check_alias_program(const AliasProgram& program,
+                                 const std::shared_ptr<const ir::Backend>& backend) {
+  const Function function = [&](const Tensors& inputs) {
+    Machine machine(inputs);
+    for (const Step& s : program.steps) machine.run(s);
+    return machine.outputs(program.outputs);
+  };
+  CompileOptions options;
+  options.backend = backend;
+  const auto compiled = compile([&](const Tensors& inputs) { return function(inputs); }, options);
+  const RunOptions how{.setting = setting_of(program.grad),
+                       .grad_mode = program.grad != GradKind::LeafNoGrad};
+  AliasVerdict verdict;
+  for (const std::vector<Place>& places : program.patterns) {
+    const MakeInputs make = [&](Source& s) { return make_inputs(program, places, s); };
+    const Outcome expected = run(function, make, how);
+    verdict.too_large |= largest_magnitude(expected) > kLargest;
+    if (verdict.too_large) return verdict;
+    const Outcome actual = run(compiled, make, how);
+    verdict.refused |= expected.forward_error.has_value();
+    const bool unsupported = !expected.forward_error && actual.forward_error &&
+                             (actual.forward_error->code() == Errc::Unsupported ||
+                              actual.forward_error->code() == Errc::Mutation);
+    verdict.unsupported |= unsupported;
+    if (!unsupported) verdict.difference = difference(expected, actual, 0);
+    if (verdict.difference.empty() && actual.forward_error)
+      verdict.difference = untouched(actual, make, how);
+    if (!verdict.difference.empty()) return verdict;
+  }
+  return verdict;
+}
+
+namespace {
+
+/// Leaves out elements of `list`, last first, as long as `keep` holds.
+template <class T, class Keep>
+bool drop_from(std::vector<T>& list, size_t least, const Keep& keep) {
+  bool dropped = false;
+  for (size_t i = list.size(); i-- > 0 && list.size() > least;) {
+    const T element = list[i];
+    list.erase(list.begin() + static_cast<ptrdiff_t>(i));
+    if (keep())
+      dropped = true;
+    else
+      list.insert(list.begin() + static_cast<ptrdiff_t>(i), element);
+  }
+  return dropped;
+}
+
+}  // namespace
+
+AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Backend>& backend) {
+  const auto differs = [&] { return !check_alias_program(program, backend).difference.empty(); };
+  bool smaller = true;
+  while (smaller) {
+    smaller = drop_from(program.patterns, 1, differs);
+    smaller |= drop_from(program.steps, 0, differs);
+    smaller |= drop_from(program.outputs, 0, differs);
+  }
+  return program;
+}
+
+std::string to_string(const AliasProgram& program) {
+  std::string text = fmt::format("seed {}, grad: {}\n", program.seed, name(program.grad));
+  for (const std::vector<Place>& places : program.patterns) {
+    text += "call:";
+    for (size_t i = 0; i < places.size(); ++i)
+      text += fmt::format("{} t{} = memory{}.as_strided({}, {}, {}){}", i ? "," : "", i,
+                          places[i].memory, ir::to_string(program.inputs[i].sizes),
+                          ir::to_string(program.inputs[i].strides), places[i].offset,
+                          places[i].detached ? ".detach()" : "");
+    text += "\n";
+  }
+  std::vector<std::string> lines;
+  Source source(Setting::Plain);
+  try {
+    Machine machine(make_inputs(program, program.patterns[0], source), &lines);
+    for (const Step& s : program.steps) machine.run(s);
+    std::string results = "return";
+    for (uint32_t n : program.outputs) results += fmt::format(" t{}", machine.number(n));
+    lines.push_back(results);
+  } catch (const Error& e) {
+    lines.emplace_back(e.what());
+  }
+  text += fmt::format("  {}\n", fmt::join(lines, "\n  "));
+  return text;
+}
+
+}  // namespace tandem::testing

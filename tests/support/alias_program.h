@@ -1,0 +1,67 @@
+// Random programs of views, writes and arithmetic over inputs that may be duplicates or overlapping
+// views, in small integers held in f32, so that every evaluator must give the same bits.
+#ifndef TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
+#define TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/outcome.h"
+
+namespace tandem::testing {
+
+/// How the inputs of a program take part in autograd.
+enum class GradKind : uint8_t {
+  None,          // they do not
+  NonLeaf,       // views of results of operations
+  Leaf,          // views of leaves: a write in grad mode is an error
+  LeafNoGrad,    // the same, called without grad mode
+  SomeDetached,  // as NonLeaf, but some are detached views of the same memory
+};
+
+struct AliasProgram {
+  /// One step. Operands are numbers into the list of tensors made so far, modulo its length, so
+  /// that a program stays one when steps are left out.
+  struct Step {
+    uint32_t kind = 0, a = 0, b = 0, c = 0;
+  };
+  /// Where an input lies: in which memory, from which element on.
+  struct Place {
+    uint32_t memory = 0, offset = 0;
+    bool detached = false;
+  };
+  struct Geometry {
+    Shape sizes;
+    Strides strides;
+  };
+  uint64_t seed = 0;
+  GradKind grad = GradKind::None;
+  std::vector<Geometry> inputs;
+  std::vector<std::vector<Place>> patterns;  // of the calls, one after the other
+  std::vector<Step> steps;
+  std::vector<uint32_t> outputs;
+};
+
+AliasProgram random_alias_program(uint64_t seed);
+
+/// Runs eager and compiled under every pattern. `difference`: where they differ, or "".
+/// `refused`: eager throws; `unsupported`: only the compiled function does, and says so.
+struct AliasVerdict {
+  std::string difference;
+  bool refused = false, unsupported = false, too_large = false;
+};
+AliasVerdict check_alias_program(const AliasProgram& program,
+                                 const std::shared_ptr<const ir::Backend>& backend);
+
+/// The smallest program that still differs, found by leaving out calls, steps, outputs and inputs'
+/// overlap.
+AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Backend>& backend);
+
+/// The program as C++-like text, one line per step that does something.
+std::string to_string(const AliasProgram& program);
+
+}  // namespace tandem::testing
+
+#endif  // TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
