@@ -21,8 +21,9 @@
 namespace tandem::runtime {
 namespace {
 
-const ir::Backend& backend_or_jit(const std::shared_ptr<const ir::Backend>& backend) {
-  return backend ? *backend : *jit_backend();
+std::shared_ptr<const ir::Backend> backend_or_jit(const std::shared_ptr<const ir::Backend>& backend,
+                                                  const CompileOptions& options) {
+  return backend ? backend : jit_backend(options.cache_dir);
 }
 
 PipelineOptions pipeline_options(const CompileOptions& options,
@@ -50,7 +51,8 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
-  variant->halves.forward = backend_or_jit(options.backend).compile(variant->graphs.forward);
+  variant->halves.forward =
+      backend_or_jit(options.backend, options)->compile(variant->graphs.forward);
   variant->graphs.forward_report = variant->halves.forward->report();
   register_graphs(variant);
   return variant;
@@ -153,7 +155,7 @@ void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
 const ir::Executable& Variant::backward() const {
   std::call_once(halves.backward_once, [&] {
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    halves.backward = backend_or_jit(chosen).compile(graphs.backward);
+    halves.backward = backend_or_jit(chosen, options)->compile(graphs.backward);
     graphs.backward_report = halves.backward->report();
   });
   return *halves.backward;

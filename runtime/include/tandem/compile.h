@@ -33,6 +33,8 @@ struct CompileOptions {
   bool higher_order = true;                             // a backward can itself be differentiated
   bool contract = true;   // form fused multiply-adds where a product feeds one sum
   int max_variants = 64;  // least recently used ones are dropped
+  std::string
+      cache_dir;  // where compiled code is kept between runs; empty: TANDEM_CACHE_DIR, else nowhere
 };
 
 namespace runtime {
