@@ -219,6 +219,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   const std::string name = options_.name.empty() ? "fn" : options_.name;
   Recording recording = record(name, tracer);
   Guards guards = guards_of(recording, arguments);
+  // Each call brings its own arguments; only captured tensors are kept.
+  for (size_t i = 0; i < recording.argument_count; ++i) recording.inputs[i] = Tensor();
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
   if (++compiled_ == 8) {
     const Tensors tensors = guarded_tensors(variants()->front()->recording, arguments);

@@ -77,25 +77,39 @@ void sgd(const SgdArguments& a) {
 // --- AdamW
 
 struct AdamWArguments {
-  std::vector<Tensor> parameters, gradients, m, v;
-  Scalar lr, weight_decay, step;
+  std::vector<Tensor> parameters, gradients, m, v;  // of those that are updated
+  std::vector<int64_t> which;                       // their numbers, ascending
+  Tensor steps;                                     // taken so far by all parameters, f64 [n]
+  Scalar lr, weight_decay;
   double beta1, beta2, eps;
-  TANDEM_FIELDS(AdamWArguments, parameters, gradients, m, v, lr, weight_decay, step, beta1, beta2,
-                eps)
+  TANDEM_FIELDS(AdamWArguments, parameters, gradients, m, v, which, steps, lr, weight_decay, beta1,
+                beta2, eps)
 };
 
+/// Adds 1 to the elements numbered `which`, a run of neighbours at a time.
+void count_step(const Tensor& steps, const std::vector<int64_t>& which) {
+  for (size_t i = 0; i < which.size();) {
+    const int64_t first = which[i];
+    int64_t end = first;
+    while (i < which.size() && which[i] == end) ++i, ++end;
+    steps.slice(0, first, end).add_(1.0);
+  }
+}
+
+/// The number of a Scalar as an f64 tensor: numbers among themselves are f32, as ATen has it.
+Tensor in_f64(const Scalar& s) { return ones({}, f64) * s; }
+
 void adamw(const AdamWArguments& a) {
-  const Tensor& step = a.step.tensor();
-  step.add_(1.0);
-  const Tensor step_size = a.lr.tensor() / (1.0 - pow(a.beta1, step));
-  const Tensor root2 = sqrt(1.0 - pow(a.beta2, step));
-  const Tensor decay = 1.0 - a.lr.tensor() * a.weight_decay.tensor();
+  count_step(a.steps, a.which);
+  const Tensor step_sizes = a.lr / (1.0 - pow(a.beta1, a.steps));
+  const Tensor roots2 = sqrt(1.0 - pow(a.beta2, a.steps));
+  const Tensor decay = 1.0 - in_f64(a.lr) * a.weight_decay;
   for (size_t i = 0; i < a.parameters.size(); ++i) {
     const Tensor &p = a.parameters[i], &g = a.gradients[i];
+    const Scalar step_size(step_sizes.select(0, a.which[i])), root2(roots2.select(0, a.which[i]));
     a.m[i].copy_(a.m[i] * a.beta1 + g * (1 - a.beta1));
     a.v[i].copy_(a.v[i] * a.beta2 + g * g * (1 - a.beta2));
-    p.copy_(p * Scalar(decay) -
-            a.m[i] * Scalar(step_size) / (sqrt(a.v[i]) / Scalar(root2) + a.eps));
+    p.copy_(p * Scalar(decay) - a.m[i] * step_size / (sqrt(a.v[i]) / root2 + a.eps));
   }
 }
 
@@ -141,7 +155,7 @@ void SGD::update(const std::vector<int>& which, const std::vector<Tensor>& gradi
 struct AdamW::State {
   AdamWOptions options;
   std::vector<Tensor> m, v;
-  Scalar step{0.0};
+  Tensor steps;
   Compiled<void (*)(const AdamWArguments&), void, const AdamWArguments&> update =
       compile(&adamw, named("adamw"));
 };
@@ -154,13 +168,15 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
   state_->options = options;
   state_->m = zeros_like_each(this->parameters());
   state_->v = zeros_like_each(this->parameters());
+  state_->steps = zeros({static_cast<int64_t>(this->parameters().size())}, f64);
 }
 AdamW::~AdamW() = default;
 
 void AdamW::update(const std::vector<int>& which, const std::vector<Tensor>& gradients) {
   const AdamWOptions& o = state_->options;
   state_->update({pick(parameters(), which), gradients, pick(state_->m, which),
-                  pick(state_->v, which), lr, weight_decay, state_->step, o.beta1, o.beta2, o.eps});
+                  pick(state_->v, which), std::vector<int64_t>(which.begin(), which.end()),
+                  state_->steps, lr, weight_decay, o.beta1, o.beta2, o.eps});
 }
 
 }  // namespace tandem::optim
