@@ -7,10 +7,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/buffer.h"
 #include "ir/error.h"
 #include "runtime/call.h"
 #include "runtime/dispatch.h"
 #include "runtime/nodes.h"
+#include "runtime/trace.h"
 
 namespace tandem::runtime {
 namespace {
@@ -155,9 +157,9 @@ std::string place(const std::source_location& at) {
 
 /// A one of the only element's sizes. Outside of a trace nobody records where it came from.
 Tensor one_like(const Tensor& output) {
-  if (tracing()) return full_tensor(output.sizes(), output.dtype(), 1.0);
-  Tensor one = empty_tensor(output.sizes(), contiguous_strides(output.sizes()), output.dtype());
-  ir::store_element(one.impl()->view().data, output.dtype(), 1.0);
+  if (Trace::current() != nullptr) return full_tensor(output.sizes(), output.dtype(), 1.0);
+  Tensor one = empty_tensor(output.sizes(), output.dtype());
+  ir::store_element(one.impl()->data(), output.dtype(), 1.0);
   return one;
 }
 

@@ -37,6 +37,11 @@ struct CompileOptions {
       cache_dir;  // where compiled code is kept between runs; empty: TANDEM_CACHE_DIR, else nowhere
 };
 
+/// How many threads kernels run on, of all callers together: what was set, else TANDEM_NUM_THREADS,
+/// OMP_NUM_THREADS, the affinity mask. No result depends on it.
+TANDEM_API int num_threads();
+TANDEM_API void set_num_threads(int threads);
+
 namespace runtime {
 
 class FunctionCache;
