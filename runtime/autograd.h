@@ -125,8 +125,11 @@ Edge gradient_edge(const Tensor& t);
 /// Makes result number `result` of `node` the history of `t` (a new tensor, or one written in
 /// place that is no view).
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result = 0);
-/// The grad slot; a traced stand-in's is read from the real tensor on first use.
+/// What `t` is inside the trace that is on, if one is; else `t`.
+Tensor in_current_trace(const Tensor& t);
+/// The grad slot; a traced stand-in's is read from the real tensor on first use, which is guarded.
 Tensor load_grad(TensorImpl& impl);
+void store_grad(TensorImpl& impl, const Tensor& grad);
 std::string history_name(const Tensor& t);  // "" for leaves
 void retain_grad(const Tensor& t);
 void register_hook(const Tensor& t, Node::Hook hook);

@@ -50,11 +50,12 @@ CompileOptions named(const char* name) {
 
 struct SgdArguments {
   std::vector<Tensor> parameters, gradients, velocities;
+  std::vector<Tensor> started;  // one after the parameter's first step, zero before
   Scalar lr;
   double momentum, dampening, weight_decay;
-  bool nesterov, first;
-  TANDEM_FIELDS(SgdArguments, parameters, gradients, velocities, lr, momentum, dampening,
-                weight_decay, nesterov, first)
+  bool nesterov;
+  TANDEM_FIELDS(SgdArguments, parameters, gradients, velocities, started, lr, momentum, dampening,
+                weight_decay, nesterov)
 };
 
 void sgd(const SgdArguments& a) {
@@ -64,10 +65,12 @@ void sgd(const SgdArguments& a) {
     if (a.weight_decay != 0) g = g + p * a.weight_decay;
     if (a.momentum != 0) {
       const Tensor& v = a.velocities[i];
-      if (a.first)
-        v.copy_(g);
-      else
-        v.copy_(v * a.momentum + g * (1 - a.dampening));
+      if (a.dampening == 0) {
+        v.copy_(v * a.momentum + g);
+      } else {  // not of the first gradient
+        v.copy_(v * a.momentum + g * Scalar(1 - a.started[i] * a.dampening));
+        a.started[i].fill_(1);
+      }
       g = a.nesterov ? g + v * a.momentum : v;
     }
     p.sub_(g * a.lr);
@@ -117,8 +120,7 @@ void adamw(const AdamWArguments& a) {
 
 struct SGD::State {
   SgdOptions options;
-  std::vector<Tensor> velocities;
-  std::vector<bool> started;
+  std::vector<Tensor> velocities, started;
   Compiled<void (*)(const SgdArguments&), void, const SgdArguments&> update =
       compile(&sgd, named("sgd"));
 };
@@ -126,30 +128,21 @@ struct SGD::State {
 SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : Optimizer(std::move(parameters)), lr(options.lr), state_(std::make_unique<State>()) {
   state_->options = options;
-  state_->started.assign(this->parameters().size(), false);
-  if (options.momentum != 0) state_->velocities = zeros_like_each(this->parameters());
+  if (options.momentum == 0) return;
+  state_->velocities = zeros_like_each(this->parameters());
+  if (options.dampening == 0) return;
+  for (const Tensor& v : state_->velocities) state_->started.push_back(zeros({}, v.dtype()));
 }
 SGD::~SGD() = default;
 
 void SGD::update(const std::vector<int>& which, const std::vector<Tensor>& gradients) {
   const SgdOptions& o = state_->options;
-  const std::vector<bool> started = state_->started;
-  // Parameters that get their first gradient later than others start their velocity then.
-  for (bool first : {true, false}) {
-    std::vector<int> now;
-    std::vector<Tensor> g;
-    for (size_t k = 0; k < which.size(); ++k) {
-      const auto i = static_cast<size_t>(which[k]);
-      if (started[i] == first) continue;
-      now.push_back(which[k]);
-      g.push_back(gradients[k]);
-      state_->started[i] = true;
-    }
-    if (now.empty()) continue;
-    const auto velocities = o.momentum != 0 ? pick(state_->velocities, now) : std::vector<Tensor>();
-    state_->update({pick(parameters(), now), g, velocities, lr, o.momentum, o.dampening,
-                    o.weight_decay, o.nesterov, first});
-  }
+  const auto state_of = [&](const std::vector<Tensor>& state) {
+    return state.empty() ? state : pick(state, which);
+  };
+  state_->update({pick(parameters(), which), gradients, state_of(state_->velocities),
+                  state_of(state_->started), lr, o.momentum, o.dampening, o.weight_decay,
+                  o.nesterov});
 }
 
 struct AdamW::State {

@@ -12,6 +12,7 @@
 
 #include "runtime/backward_forms.h"
 #include "runtime/guards.h"
+#include "runtime/trace.h"
 
 namespace tandem::runtime {
 
@@ -26,6 +27,8 @@ struct Recording {
   std::vector<int> results;  // for each leaf of the result, then each rebound leaf: the traced
                              // output, or -1 if undefined
   std::vector<int> rebound;  // leaf numbers
+  std::vector<GradSlot> grad_slots;
+  int rng_input = -1;
   std::shared_ptr<const void> prototype;
 };
 
