@@ -1,5 +1,5 @@
-// The cache of object code on disk: what is found is what was stored, whatever happened to the file in
-// between. TANDEM_KILLS sets how many writers are killed (200 for the long form).
+// The cache of object code on disk: what is found is what was stored, whatever happened to the file
+// in between. TANDEM_KILLS sets how many writers are killed (200 for the long form).
 #include "codegen/jit/object_cache.h"
 
 #include <gtest/gtest.h>
