@@ -12,38 +12,60 @@ namespace {
 using Kind = Instr::Kind;
 
 /// FNV-1a over 64-bit words, with a final mix per word.
-class Hasher {
- public:
-  void add(int64_t v) {
-    state_ = (state_ ^ static_cast<uint64_t>(v)) * 0x100000001b3u;
-    state_ ^= state_ >> 29;
+struct Hasher {
+  uint64_t state = 0xcbf29ce484222325u;
+  void word(int64_t v) {
+    state = (state ^ static_cast<uint64_t>(v)) * 0x100000001b3u;
+    state ^= state >> 29;
   }
-  void add(const Affine& a) {
-    add(a.offset);
-    add(static_cast<int64_t>(a.terms.size()));
-    for (const auto& t : a.terms) add(t.loop), add(t.stride);
-  }
-  void add(const Access& a) {
-    add(a.is_local), add(a.buffer), add(a.index);
-    for (const auto& i : a.indirect) add(i.value), add(i.stride), add(i.extent);
-  }
-  void add(const ir::Number& n) {
-    add(static_cast<int64_t>(n.kind()));
-    add(n.is_float() ? std::bit_cast<int64_t>(n.to_double()) : n.to_int());
-  }
-  uint64_t state() const { return state_; }
-
- private:
-  uint64_t state_ = 0xcbf29ce484222325u;
 };
 
-void add(Hasher& h, const Instr& i) {
-  h.add(static_cast<int64_t>(i.kind)), h.add(static_cast<int64_t>(i.dtype));
-  h.add(static_cast<int64_t>(i.op)), h.add(i.loop), h.add(i.accumulator);
-  h.add(static_cast<int64_t>(i.args.size()));
-  for (int a : i.args) h.add(a);
-  h.add(i.number), h.add(i.affine), h.add(i.access);
-}
+/// The words themselves, eight bytes each.
+struct Writer {
+  std::string text;
+  void word(int64_t v) { text.append(reinterpret_cast<const char*>(&v), sizeof v); }
+};
+
+/// Walks over all that makes a kernel what it is. Lists begin with their length, so that different
+/// kernels give different words.
+template <class Sink>
+class Walker {
+ public:
+  explicit Walker(Sink& sink) : sink_(sink) {}
+
+  void add(const Kernel& k) {
+    list(k.params), list(k.locals), list(k.loops), list(k.accumulators), list(k.code);
+  }
+
+ private:
+  template <class... T>
+  void words(T... v) {
+    (sink_.word(static_cast<int64_t>(v)), ...);
+  }
+  template <class T>
+  void list(const std::vector<T>& items) {
+    words(items.size());
+    for (const T& item : items) add(item);
+  }
+  void add(int v) { words(v); }
+  void add(const Param& p) { words(p.dtype, p.use); }
+  void add(const Local& l) { words(l.dtype, l.elements); }
+  void add(const Loop& l) { words(l.kind, l.extent, l.clamp_loop, l.clamp_total); }
+  void add(const Accumulator& a) { words(a.combine, a.dtype, a.loop, a.lanes, a.block); }
+  void add(const Affine::Term& t) { words(t.loop, t.stride); }
+  void add(const Affine& a) { words(a.offset), list(a.terms); }
+  void add(const Access::Indirect& i) { words(i.value, i.stride, i.extent); }
+  void add(const Access& a) { words(a.is_local, a.buffer), add(a.index), list(a.indirect); }
+  void add(const ir::Number& n) {
+    words(n.kind(), n.is_float() ? std::bit_cast<int64_t>(n.to_double()) : n.to_int());
+  }
+  void add(const Instr& i) {
+    words(i.kind, i.dtype, i.op, i.loop, i.accumulator), list(i.args);
+    add(i.number), add(i.affine), add(i.access);
+  }
+
+  Sink& sink_;
+};
 
 /// Walks the code once, keeping the stack of open loops.
 class Verifier {
@@ -205,20 +227,15 @@ size_t scratch_bytes(const Kernel& kernel) {
 void verify(const Kernel& kernel) { Verifier(kernel).run(); }
 
 uint64_t hash(const Kernel& kernel) {
-  Hasher h;
-  for (const Param& p : kernel.params)
-    h.add(static_cast<int64_t>(p.dtype)), h.add(static_cast<int64_t>(p.use));
-  for (const Local& l : kernel.locals) h.add(static_cast<int64_t>(l.dtype)), h.add(l.elements);
-  for (const Loop& l : kernel.loops) {
-    h.add(static_cast<int64_t>(l.kind)), h.add(l.extent);
-    h.add(l.clamp_loop), h.add(l.clamp_total);
-  }
-  for (const Accumulator& a : kernel.accumulators) {
-    h.add(static_cast<int64_t>(a.combine)), h.add(static_cast<int64_t>(a.dtype));
-    h.add(a.loop), h.add(a.lanes), h.add(a.block);
-  }
-  for (const Instr& i : kernel.code) add(h, i);
-  return h.state();
+  Hasher hasher;
+  Walker(hasher).add(kernel);
+  return hasher.state;
+}
+
+std::string content(const Kernel& kernel) {
+  Writer writer;
+  Walker(writer).add(kernel);
+  return std::move(writer.text);
 }
 
 }  // namespace tandem::codegen

@@ -163,6 +163,8 @@ int64_t interpret(const Kernel& kernel, void* const* params, int64_t begin, int6
                   KernelError* error);
 /// A hash of everything that operator== compares: identical kernels compile once.
 uint64_t hash(const Kernel& kernel);
+/// Bytes that are equal exactly if the kernels are.
+std::string content(const Kernel& kernel);
 
 }  // namespace tandem::codegen
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "codegen/exec/thread_pool.h"
 #include "functionalize/functionalize.h"
 #include "functionalize/remove_views.h"
 #include "ir/error.h"
@@ -346,3 +347,7 @@ std::vector<const tandem::CompiledGraphs*> tandem::compiled_graphs() {
     if (const auto variant = weak.lock()) graphs.push_back(&variant->graphs);
   return graphs;
 }
+
+int tandem::num_threads() { return exec::num_threads(); }
+
+void tandem::set_num_threads(int threads) { exec::set_num_threads(threads); }

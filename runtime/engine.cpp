@@ -7,10 +7,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/buffer.h"
 #include "ir/error.h"
 #include "runtime/call.h"
 #include "runtime/dispatch.h"
 #include "runtime/nodes.h"
+#include "runtime/trace.h"
 
 namespace tandem::runtime {
 namespace {
@@ -153,6 +155,14 @@ std::string place(const std::source_location& at) {
   return fmt::format(" ({}:{})", at.file_name(), at.line());
 }
 
+/// A one of the only element's sizes. Outside of a trace nobody records where it came from.
+Tensor one_like(const Tensor& output) {
+  if (Trace::current() != nullptr) return full_tensor(output.sizes(), output.dtype(), 1.0);
+  Tensor one = empty_tensor(output.sizes(), output.dtype());
+  ir::store_element(one.impl()->data(), output.dtype(), 1.0);
+  return one;
+}
+
 /// The gradient that flows into an output: the given one, checked, or one.
 Tensor root_gradient(const Tensor& output, const Tensor& gradient, const char* what,
                      const std::source_location& at) {
@@ -161,7 +171,7 @@ Tensor root_gradient(const Tensor& output, const Tensor& gradient, const char* w
       ir::fail(Errc::Autograd, fmt::format("{}: the output needs a gradient; expected one element, "
                                            "got {}{}",
                                            what, to_string(output.sizes()), place(at)));
-    return full_tensor(output.sizes(), output.dtype(), 1.0);
+    return one_like(output);
   }
   if (gradient.sizes() != output.sizes() || gradient.dtype() != output.dtype())
     ir::fail(Errc::Shape, fmt::format("{}: the gradient does not fit the output; expected {}, got "

@@ -23,8 +23,9 @@
 namespace tandem::runtime {
 namespace {
 
-const ir::Backend& backend_or_jit(const std::shared_ptr<const ir::Backend>& backend) {
-  return backend ? *backend : *jit_backend();
+std::shared_ptr<const ir::Backend> backend_or_jit(const std::shared_ptr<const ir::Backend>& backend,
+                                                  const CompileOptions& options) {
+  return backend ? backend : jit_backend(options.cache_dir);
 }
 
 PipelineOptions pipeline_options(const CompileOptions& options,
@@ -53,7 +54,8 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
-  variant->halves.forward = backend_or_jit(options.backend).compile(variant->graphs.forward);
+  variant->halves.forward =
+      backend_or_jit(options.backend, options)->compile(variant->graphs.forward);
   variant->graphs.forward_report = variant->halves.forward->report();
   variant->tape = make_tape_table(*variant);
   register_graphs(variant);
@@ -255,7 +257,7 @@ std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& req
     BackwardForm form = make_form(graphs.backward, wanted);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    form.executable = backend_or_jit(chosen).compile(form.graph);
+    form.executable = backend_or_jit(chosen, options)->compile(form.graph);
     if (wanted.is_full()) graphs.backward_report = form.executable->report();
     return form;
   });

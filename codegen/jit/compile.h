@@ -20,9 +20,12 @@ struct CompiledKernels {
 };
 
 /// Machine code for `kernels`. Equal kernels, of this call or still alive from an earlier one, are
-/// compiled once; many new ones are compiled on several threads. Safe to call from any thread.
+/// compiled once; many new ones are compiled on several threads. Object code is kept in the folder
+/// `cache_dir` (TANDEM_CACHE_DIR if empty; without either nowhere) and found there by later runs.
+/// Safe to call from any thread.
 CompiledKernels compile_kernels(std::span<const codegen::Kernel> kernels,
-                                const Target& target = native_target());
+                                const Target& target = native_target(),
+                                const std::string& cache_dir = {});
 
 }  // namespace tandem::jit
 

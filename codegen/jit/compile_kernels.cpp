@@ -11,6 +11,7 @@
 #include "codegen/jit/emit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/object.h"
+#include "codegen/jit/object_cache.h"
 
 namespace tandem::jit {
 namespace {
@@ -58,25 +59,53 @@ class Cache {
   std::unordered_multimap<uint64_t, Entry> entries_;
 };
 
-/// One module: these kernels, in this order.
-std::vector<Found> compile_module(std::span<const Kernel* const> kernels, const Target& target) {
+std::string name_of(size_t kernel) { return "kernel." + std::to_string(kernel); }
+
+/// The object of one module: these kernels, in this order.
+std::string object_of(std::span<const Kernel* const> kernels, const Target& target) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
-  std::vector<std::string> names;
-  for (const Kernel* kernel : kernels) {
-    codegen::verify(*kernel);
-    names.push_back("kernel." + std::to_string(names.size()));
-    emit_kernel(module, *kernel, target, names.back());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    codegen::verify(*kernels[i]);
+    emit_kernel(module, *kernels[i], target, name_of(i));
   }
-  const auto code = std::make_shared<const Code>(Code::load(compile_object(module, target), names));
+  return compile_object(module, target);
+}
+
+std::vector<Found> load(const std::string& object, std::span<const Kernel* const> kernels) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kernels.size(); ++i) names.push_back(name_of(i));
+  const auto code = std::make_shared<const Code>(Code::load(object, names));
   std::vector<Found> found;
   for (size_t i = 0; i < kernels.size(); ++i)
     found.push_back({code, reinterpret_cast<KernelFunction>(code->entry(i))});
   return found;
 }
 
+std::vector<Found> compile_module(std::span<const Kernel* const> kernels, const Target& target) {
+  return load(object_of(kernels, target), kernels);
+}
+
+/// Each kernel from the cache, or compiled and put there: a module of its own, so that another
+/// program that shares some of the kernels finds those.
+std::vector<Found> compile_cached(std::span<const Kernel* const> kernels, const Target& target,
+                                  const ObjectCache& cache) {
+  std::vector<Found> found;
+  for (const Kernel* kernel : kernels) {
+    const std::string content = object_content(*kernel, target);
+    std::optional<std::string> object = cache.find(content);
+    if (!object) {
+      object = object_of({&kernel, 1}, target);
+      cache.store(content, *object);
+    }
+    found.push_back(load(*object, {&kernel, 1})[0]);
+  }
+  return found;
+}
+
 /// `kernels` dealt out over modules so that each thread gets about as many instructions.
-std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Target& target) {
+std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Target& target,
+                               const ObjectCache* cache) {
   const auto threads = static_cast<size_t>(exec::num_threads());
   const size_t modules = std::min(kernels.size(), threads);
   std::vector<Found> found(kernels.size());
@@ -85,7 +114,8 @@ std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Tar
     for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
         std::vector<const Kernel*> mine;
         for (size_t k = m; k < kernels.size(); k += modules) mine.push_back(kernels[k]);
-        const auto compiled = compile_module(mine, target);
+        const auto compiled =
+            cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
         for (size_t i = 0; i < mine.size(); ++i) found[m + i * modules] = compiled[i];
       } catch (...) {
         errors[m] = std::current_exception();
@@ -110,7 +140,8 @@ const Target& native_target() {
   return target;
 }
 
-CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target) {
+CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target,
+                                const std::string& cache_dir) {
   std::vector<Source> sources;
   std::vector<const Kernel*> fresh;
   for (const Kernel& kernel : kernels) {
@@ -123,7 +154,8 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
     }
     sources.push_back(std::move(source));
   }
-  const std::vector<Found> compiled = compile_all(fresh, target);
+  const auto cache = fresh.empty() ? nullptr : ObjectCache::in(cache_dir);
+  const std::vector<Found> compiled = compile_all(fresh, target, cache.get());
   for (size_t i = 0; i < fresh.size(); ++i) Cache::get().add(*fresh[i], target, compiled[i]);
 
   CompiledKernels result;

@@ -49,7 +49,10 @@ Value* binary(const Compute& k, Intrinsic::ID id) {
 /// floor and its like: integers are whole already.
 Value* whole(const Compute& k, Intrinsic::ID id) { return floats(k) ? unary(k, id) : k.a; }
 Value* one(const Compute& k) { return llvm::ConstantFP::get(k.a->getType(), 1.0); }
-Value* math(const Compute& k, MathFn fn) { return emit_math(k.ir, k.target, fn, k.a, k.b); }
+Value* math(const Compute& k, MathFn fn) {
+  return k.unit ? emit_math_of_unit(k.ir, k.target, fn, k.a)
+                : emit_math(k.ir, k.target, fn, k.a, k.b);
+}
 
 Value* compare(const Compute& k, llvm::CmpInst::Predicate on_float,
                llvm::CmpInst::Predicate on_signed, llvm::CmpInst::Predicate on_unsigned) {

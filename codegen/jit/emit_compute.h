@@ -21,6 +21,7 @@ struct Compute {
   llvm::Value* a;
   llvm::Value* b = nullptr;
   llvm::Value* c = nullptr;
+  bool unit = false;  // `a` is NaN or within [-1, 1]
 };
 
 /// The IR type of one element in a register.

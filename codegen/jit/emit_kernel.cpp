@@ -6,6 +6,7 @@
 #include "codegen/jit/emit.h"
 #include "codegen/jit/emit_compute.h"
 #include "codegen/jit/emitter.h"
+#include "codegen/jit/ranges.h"
 #include "ir/error.h"
 
 namespace tandem::jit {
@@ -68,7 +69,8 @@ Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Targ
       index_(kernel.loops.size()),
       values_(kernel.code.size()),
       running_(kernel.accumulators.size()),
-      ends_(kernel.code.size()) {
+      ends_(kernel.code.size()),
+      unit_(within_unit(kernel)) {
   std::vector<size_t> open;
   for (size_t i = 0; i < kernel.code.size(); ++i) {
     if (kernel.code[i].kind == InstrKind::LoopBegin) open.push_back(i);

@@ -1,10 +1,18 @@
 // Constants, index values and pointwise ops, for one scalar or for all parts of a Vector loop.
+#include <llvm/Analysis/VectorUtils.h>
+
 #include "codegen/jit/emit_compute.h"
 #include "codegen/jit/emitter.h"
 #include "codegen/scalar_functions.h"
 #include "ir/error.h"
 
 namespace tandem::jit {
+namespace {
+
+/// Whether the op's code has a branch for rare arguments.
+bool splits_block(ir::Op op) { return op == ir::Op::sin || op == ir::Op::cos || op == ir::Op::tan; }
+
+}  // namespace
 
 using codegen::Affine;
 using ir::DType;
@@ -81,26 +89,48 @@ void Emitter::index(size_t at) {
 
 void Emitter::compute(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
-  const auto count = i.args.size();
-  const auto type = [&](size_t a) { return kernel_.code[static_cast<size_t>(i.args[a])].dtype; };
-  const DType from = type(i.op == ir::Op::where ? 1 : 0);
+  const DType from = kernel_.code[static_cast<size_t>(i.args[i.op == ir::Op::where ? 1 : 0])].dtype;
   const bool checked = codegen::divides(i.op) && !ir::is_floating(i.dtype);
   if (checked)
     fail_if_any(values_[static_cast<size_t>(i.args[1])], at, 0,
                 [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
   bool uniform = true;
   for (int a : i.args) uniform &= values_[static_cast<size_t>(a)].uniform;
+  const bool whole = from == DType::F32 || from == DType::F64;
+  const bool together = whole && !uniform && scope_.parts > 1 && splits_block(i.op) &&
+                        !unit_[static_cast<size_t>(i.args[0])];
+  set(at, together ? compute_together(at, from) : compute_parts(at, from, uniform), uniform);
+}
+
+Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
+  const codegen::Instr& i = kernel_.code[at];
+  const bool guarded = codegen::divides(i.op) && !ir::is_floating(i.dtype) && !uniform;
   Parts results;
   for (unsigned p = 0; p < (uniform ? 1 : scope_.parts); ++p) {
     llvm::Value* args[3] = {};
-    for (size_t a = 0; a < count; ++a)
+    for (size_t a = 0; a < i.args.size(); ++a)
       args[a] = uniform ? values_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
-    if (checked && !uniform && scope_.mask(p))  // a lane past the end must not trap either
+    if (guarded && scope_.mask(p))  // a lane past the end must not trap either
       args[1] =
           ir_.CreateSelect(scope_.mask(p), args[1], llvm::ConstantInt::get(args[1]->getType(), 1));
-    results.push_back(emit_op(i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2]}));
+    const bool unit = unit_[static_cast<size_t>(i.args[0])];
+    results.push_back(
+        emit_op(i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit}));
   }
-  set(at, std::move(results), uniform);
+  return results;
+}
+
+// All parts as one long vector, so that a rare path is one branch and not one for each part.
+Parts Emitter::compute_together(size_t at, DType from) {
+  const codegen::Instr& i = kernel_.code[at];
+  Parts all;
+  for (unsigned p = 0; p < scope_.parts; ++p) all.push_back(part(i.args[0], p));
+  llvm::Value* result =
+      emit_op(i.op, {ir_, target_, from, i.dtype, llvm::concatenateVectors(ir_, all)});
+  Parts results;
+  for (unsigned p = 0; p < scope_.parts; ++p)
+    results.push_back(first_lanes(result, p * scope_.lanes, scope_.lanes));
+  return results;
 }
 
 }  // namespace tandem::jit

@@ -111,6 +111,8 @@ class Emitter {
   void constant(size_t at);
   void index(size_t at);
   void compute(size_t at);
+  Parts compute_parts(size_t at, ir::DType from, bool uniform);
+  Parts compute_together(size_t at, ir::DType from);
   void random_bits(size_t at);
   llvm::Value* random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
                             llvm::Value* word);
@@ -176,6 +178,7 @@ class Emitter {
   std::vector<Value> values_;        // by instruction
   std::vector<Running> running_;     // by accumulator
   std::vector<size_t> ends_;         // LoopBegin -> its LoopEnd
+  std::vector<bool> unit_;           // by instruction: NaN or within [-1, 1]
 };
 
 }  // namespace tandem::jit

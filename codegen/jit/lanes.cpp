@@ -1,8 +1,11 @@
 // The operations of lanes.h as IR instructions.
 #include "codegen/jit/lanes.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -228,9 +231,8 @@ std::string type_suffix(llvm::Type* type) {
 }
 
 // Made once for each module and type; a kernel with twenty cosines has one copy.
-llvm::Function* slow_function(Real x, const char* name, Real (*slow)(Real)) {
+llvm::Function* slow_function(Real x, llvm::Type* type, const char* name, Real (*slow)(Real)) {
   llvm::Module& module = *x.at->ir.GetInsertBlock()->getModule();
-  llvm::Type* type = x.value->getType();
   const std::string full = "tandem." + std::string(name) + type_suffix(type);
   if (llvm::Function* found = module.getFunction(full)) return found;
   auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false),
@@ -244,11 +246,28 @@ llvm::Function* slow_function(Real x, const char* name, Real (*slow)(Real)) {
   return function;
 }
 
+// slow(x) in pieces that are one register of f64: one short function serves all widths.
+llvm::Value* call_slow(Real x, const char* name, Real (*slow)(Real)) {
+  auto& ir = x.at->ir;
+  const unsigned register_lanes = x.at->avx512 ? 8 : x.at->fma ? 4 : 2;
+  const unsigned lanes = lane_count(x.value->getType()), piece = std::min(lanes, register_lanes);
+  if (lanes == piece)
+    return ir.CreateCall(slow_function(x, x.value->getType(), name, slow), {x.value});
+  llvm::Type* type = llvm::FixedVectorType::get(x.value->getType()->getScalarType(), piece);
+  llvm::Function* function = slow_function(x, type, name, slow);
+  llvm::SmallVector<llvm::Value*, 16> results;
+  for (unsigned from = 0; from < lanes; from += piece) {
+    llvm::SmallVector<int, 8> indices(piece);
+    std::iota(indices.begin(), indices.end(), static_cast<int>(from));
+    results.push_back(ir.CreateCall(function, {ir.CreateShuffleVector(x.value, indices)}));
+  }
+  return llvm::concatenateVectors(ir, results);
+}
+
 }  // namespace
 
 Real where_rare(Mask rare, Real x, Real usual, const char* name, Real (*slow)(Real)) {
   auto& ir = x.at->ir;
-  llvm::Function* function = slow_function(x, name, slow);
   llvm::BasicBlock* from = ir.GetInsertBlock();
   auto* call_block = llvm::BasicBlock::Create(ir.getContext(), name, from->getParent());
   auto* join = llvm::BasicBlock::Create(ir.getContext(), "join", from->getParent());
@@ -256,7 +275,7 @@ Real where_rare(Mask rare, Real x, Real usual, const char* name, Real (*slow)(Re
   llvm::MDNode* weights = llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 100000);
   ir.CreateCondBr(any, call_block, join, weights);
   ir.SetInsertPoint(call_block);
-  const Real mixed = select(rare, like(x, ir.CreateCall(function, {x.value})), usual);
+  const Real mixed = select(rare, like(x, call_slow(x, name, slow)), usual);
   ir.CreateBr(join);
   ir.SetInsertPoint(join);
   llvm::PHINode* result = ir.CreatePHI(x.value->getType(), 2);

@@ -37,6 +37,7 @@ constexpr MathInfo kInfo[] = {
 struct Rule {
   Unary one;
   Binary two = nullptr;
+  Unary on_unit = nullptr;  // for arguments within [-1, 1]
 };
 
 constexpr Rule kRules[] = {
@@ -47,8 +48,8 @@ constexpr Rule kRules[] = {
     {rules::log2},
     {rules::log10},
     {rules::log1p},
-    {rules::sin},
-    {rules::cos},
+    {rules::sin, nullptr, rules::sin_of_unit},
+    {rules::cos, nullptr, rules::cos_of_unit},
     {rules::tan},
     {wide<rules::asin>},
     {wide<rules::acos>},
@@ -69,6 +70,14 @@ constexpr Rule kRules[] = {
 static_assert(std::size(kInfo) == std::size(kRules));
 static_assert(std::size(kInfo) == static_cast<size_t>(MathFn::sigmoid) + 1);
 
+Lanes lanes(llvm::IRBuilderBase& ir, const Target& target) {
+  return {ir, target.has("fma"), target.has("avx512f") && target.has("avx512vl")};
+}
+
+Real real(Lanes& at, llvm::Value* x) {
+  return {&at, x, x->getType()->getScalarType()->isFloatTy() ? Kind::F32 : Kind::F64};
+}
+
 }  // namespace
 
 std::span<const MathInfo> math_functions() { return kInfo; }
@@ -77,10 +86,17 @@ llvm::Value* emit_math(llvm::IRBuilderBase& ir, const Target& target, MathFn fn,
                        llvm::Value* y) {
   const auto index = static_cast<size_t>(fn);
   TANDEM_CHECK((kInfo[index].arity == 2) == (y != nullptr), "wrong operand count");
-  const Kind kind = x->getType()->getScalarType()->isFloatTy() ? Kind::F32 : Kind::F64;
-  Lanes at{ir, target.has("fma"), target.has("avx512f") && target.has("avx512vl")};
-  if (y) return kRules[index].two({&at, x, kind}, {&at, y, kind}).value;
-  return kRules[index].one({&at, x, kind}).value;
+  Lanes at = lanes(ir, target);
+  if (y) return kRules[index].two(real(at, x), real(at, y)).value;
+  return kRules[index].one(real(at, x)).value;
+}
+
+llvm::Value* emit_math_of_unit(llvm::IRBuilderBase& ir, const Target& target, MathFn fn,
+                               llvm::Value* x) {
+  const Unary rule = kRules[static_cast<size_t>(fn)].on_unit;
+  if (!rule) return emit_math(ir, target, fn, x);
+  Lanes at = lanes(ir, target);
+  return rule(real(at, x)).value;
 }
 
 }  // namespace tandem::jit

@@ -28,6 +28,9 @@ Real atanh(Real x);
 Real sin(Real x);
 Real cos(Real x);
 Real tan(Real x);
+/// The bits of sin and cos for x that is NaN or within [-1, 1]: no reduction, no rare branch.
+Real sin_of_unit(Real x);
+Real cos_of_unit(Real x);
 
 Real asin(Real x);
 Real acos(Real x);

@@ -174,13 +174,28 @@ Real sin_usual32(Real x) {
   return signed_sine(minus_pi_times(x, sum - magic(x)), sum);
 }
 
-// cos(x) = (-1)^(n+1) sin(x - (n + 1/2) pi), so that its zeros are those of r.
+// cos(x) = (-1)^n sin((n + 1/2) pi - x), so that its zeros are those of r.
 Real cos_usual32(Real x) {
   const Real sum = mad(x, kOneOverPi32, -0.5) + magic(x);
-  return -signed_sine(minus_pi_times(x, (sum - magic(x)) + 0.5), sum);
+  return signed_sine(-minus_pi_times(x, (sum - magic(x)) + 0.5), sum);
 }
 
 }  // namespace
+
+// sin_usual32 with n == 0.
+Real sin_of_unit(Real x) {
+  if (!x.single()) return sin(x);
+  const Real z = x * x;
+  return select(x == 0, x, mad(z * x, horner(z, kSinHalf), x));
+}
+
+// cos_usual32 with n + 1/2 == 1/2 or -1/2, where it is even in x: the products are exact, and the
+// third part of pi is below half a unit of r.
+Real cos_of_unit(Real x) {
+  if (!x.single()) return cos(x);
+  const Real r = (1.5707963705062866 - abs(x)) - 4.371138828673793e-08, z = r * r;
+  return at_most(mad(z * r, horner(z, kSinHalf), r), 1);
+}
 
 // The select keeps -0.
 Real sin(Real x) {

@@ -3,13 +3,15 @@
 #define TANDEM_RUNTIME_BACKENDS_BACKENDS_H
 
 #include <memory>
+#include <string>
 
 #include "ir/backend.h"
 
 namespace tandem::runtime {
 
-/// Fused kernels compiled in process by LLVM, oneDNN for f32 contractions.
-std::shared_ptr<const ir::Backend> jit_backend();
+/// Fused kernels compiled in process by LLVM, oneDNN for f32 contractions. Object code is kept in
+/// `cache_dir`; empty: TANDEM_CACHE_DIR, if set.
+std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir = {});
 /// The reference interpreter.
 std::shared_ptr<const ir::Backend> interpreter_backend();
 

@@ -23,23 +23,29 @@ std::vector<int> direct_writes(const ir::Graph& graph) {
 
 class JitBackend final : public ir::Backend {
  public:
+  explicit JitBackend(std::string cache_dir) : cache_dir_(std::move(cache_dir)) {}
   std::string name() const override { return "jit"; }
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
     const auto start = std::chrono::steady_clock::now();
     codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph)});
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
-    jit::CompiledKernels kernels = jit::compile_kernels(plan.kernels);
+    jit::CompiledKernels kernels =
+        jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir_);
     return exec::make_executable(std::move(plan),
                                  {std::move(kernels.functions), std::move(kernels.owner)},
                                  {lower_seconds, seconds_since(middle)});
   }
+
+ private:
+  std::string cache_dir_;
 };
 
 }  // namespace
 
-std::shared_ptr<const ir::Backend> jit_backend() {
-  static const auto backend = std::make_shared<const JitBackend>();
+std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir) {
+  if (!cache_dir.empty()) return std::make_shared<const JitBackend>(cache_dir);
+  static const auto backend = std::make_shared<const JitBackend>(std::string());
   return backend;
 }
 

@@ -34,7 +34,14 @@ struct CompileOptions {
   bool higher_order = true;                             // a backward can itself be differentiated
   bool contract = true;   // form fused multiply-adds where a product feeds one sum
   int max_variants = 64;  // least recently used ones are dropped
+  std::string
+      cache_dir;  // where compiled code is kept between runs; empty: TANDEM_CACHE_DIR, else nowhere
 };
+
+/// How many threads kernels run on, of all callers together: what was set, else TANDEM_NUM_THREADS,
+/// OMP_NUM_THREADS, the affinity mask. No result depends on it.
+TANDEM_API int num_threads();
+TANDEM_API void set_num_threads(int threads);
 
 namespace runtime {
 

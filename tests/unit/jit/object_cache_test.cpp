@@ -1,0 +1,199 @@
+// The cache of object code on disk: what is found is what was stored, whatever happened to the file
+// in between. TANDEM_KILLS sets how many writers are killed (200 for the long form).
+#include "codegen/jit/object_cache.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/unit/jit/kernel_writer.h"
+
+namespace tandem::jit {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ObjectCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "tandem-cache-XXXXXX").string();
+    ASSERT_TRUE(::mkdtemp(name.data()));
+    root_ = name;
+    folder_ = name + "/objects";
+    cache_ = ObjectCache::in(folder_);
+    ASSERT_TRUE(cache_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string path() const { return cache_->path(content_); }
+  std::string bytes() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void overwrite(const std::string& bytes) const {
+    std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  std::string root_, folder_;
+  std::shared_ptr<const ObjectCache> cache_;
+  const std::string content_ = "content of an entry", object_ = std::string(999, 'o') + "bject";
+};
+
+TEST_F(ObjectCacheTest, FindsWhatWasStored) {
+  EXPECT_FALSE(cache_->find(content_));
+  cache_->store(content_, object_);
+  EXPECT_EQ(cache_->find(content_), object_);
+  EXPECT_FALSE(cache_->find(content_ + "x"));
+  cache_->store(content_, "another");
+  EXPECT_EQ(cache_->find(content_), "another");
+}
+
+TEST_F(ObjectCacheTest, BelongsToItsOwnerAlone) {
+  cache_->store(content_, object_);
+  struct stat info;
+  ASSERT_EQ(::stat(folder_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  ASSERT_EQ(::stat(path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(ObjectCacheTest, RefusesFoldersThatOthersCanWrite) {
+  const std::string open = root_ + "/open", file = root_ + "/file";
+  fs::create_directory(open);
+  fs::permissions(open, fs::perms::all);
+  std::ofstream{file} << "text";
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(ObjectCache::in(open));
+  EXPECT_FALSE(ObjectCache::in(file));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("no code is kept in"), std::string::npos);
+}
+
+TEST_F(ObjectCacheTest, EveryFlippedBitOfAHeaderIsNoticed) {
+  cache_->store(content_, object_);
+  const std::string good = bytes();
+  for (size_t bit = 0; bit < size_t{32} * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    overwrite(bad);
+    EXPECT_FALSE(cache_->find(content_)) << "bit " << bit;
+  }
+  overwrite(good);
+  EXPECT_EQ(cache_->find(content_), object_);
+}
+
+TEST_F(ObjectCacheTest, FlippedBitsOfPayloadsAreNoticed) {
+  cache_->store(content_, object_);
+  const std::string good = bytes();
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const size_t bit = 32 * 8 + random() % ((good.size() - 32) * 8);
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    overwrite(bad);
+    EXPECT_FALSE(cache_->find(content_)) << "bit " << bit;
+  }
+}
+
+TEST_F(ObjectCacheTest, ShortLongAndForeignFilesAreNoticed) {
+  cache_->store(content_, object_);
+  const std::string good = bytes();
+  for (size_t length = 0; length < good.size(); ++length) {
+    overwrite(good.substr(0, length));
+    ASSERT_FALSE(cache_->find(content_)) << length;
+  }
+  overwrite(good + "x");
+  EXPECT_FALSE(cache_->find(content_));
+  const std::string other = "some other entry!!!";
+  cache_->store(other, object_);
+  fs::copy_file(cache_->path(other), path(), fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(cache_->find(content_));
+}
+
+// A writer killed at any moment leaves the entry whole or absent.
+TEST_F(ObjectCacheTest, KilledWritersLeaveNoHalfEntries) {
+  const char* variable = std::getenv("TANDEM_KILLS");
+  const int kills = variable ? std::atoi(variable) : 20;
+  const std::string large(size_t{4} << 20, 'x');
+  std::mt19937 random(2);
+  int found = 0;
+  for (int i = 0; i < kills; ++i) {
+    const std::string content = content_ + std::to_string(i);
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) cache_->store(content, large);
+    ::usleep(random() % 8000);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const auto object = cache_->find(content);
+    EXPECT_TRUE(!object || *object == large);
+    found += object.has_value();
+    fs::remove(cache_->path(content));
+  }
+  std::printf("%d of %d entries were whole, the others absent\n", found, kills);
+}
+
+Kernel twice() {
+  Writer w;
+  const int x = w.param(DType::F32), y = w.result(DType::F32);
+  const int i = w.loop(Loop::Kind::Vector, 37);
+  w.begin(i);
+  const int v = w.load(x, {0, {{i, 1}}});
+  w.store(y, {0, {{i, 1}}}, w.compute(Op::add, {v, v}, DType::F32));
+  w.end(i);
+  return w.k;
+}
+
+float twice_of_three(const std::string& folder) {
+  const Kernel kernel = twice();
+  const CompiledKernels code = compile_kernels({&kernel, 1}, native_target(), folder);
+  std::vector<float> x(37, 3.0f), y(37);
+  void* params[] = {x.data(), y.data()};
+  codegen::KernelError error;
+  EXPECT_EQ(code.functions[0](params, 0, 1, nullptr, &error), 0);
+  return y[36];
+}
+
+uint64_t inode(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+TEST_F(ObjectCacheTest, KernelsComeFromTheCacheAndDamagedOnesAreCompiledAgain) {
+  const std::string entry = cache_->path(object_content(twice(), native_target()));
+  EXPECT_EQ(twice_of_three(folder_), 6);
+  const uint64_t first = inode(entry);
+  ASSERT_NE(first, 0u);
+  EXPECT_EQ(twice_of_three(folder_), 6);
+  EXPECT_EQ(inode(entry), first) << "the second run wrote the entry again";
+  for (int at : {3, 40, 900}) {
+    std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(at);
+    file.put('?');
+    file.close();
+    const uint64_t damaged = inode(entry);
+    EXPECT_EQ(twice_of_three(folder_), 6);
+    EXPECT_NE(inode(entry), damaged) << "the damaged entry is still there";
+  }
+}
+
+TEST(ObjectContent, TellsKernelsAndTargetsApart) {
+  Kernel a = twice(), b = twice();
+  b.name = "other";
+  EXPECT_EQ(codegen::content(a), codegen::content(b));
+  b.loops[0].extent = 38;
+  EXPECT_NE(codegen::content(a), codegen::content(b));
+  Target narrow = native_target();
+  narrow.vector_bytes = 16;
+  EXPECT_NE(object_content(a, narrow), object_content(a, native_target()));
+}
+
+}  // namespace
+}  // namespace tandem::jit

@@ -1,0 +1,148 @@
+// Compiled functions and threads: the number of threads changes no bit, many threads compile and
+// call, and a fork in the middle of it leaves a child that works. TANDEM_LONG_TESTS=1 runs the long
+// forms.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <tandem/tandem.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensor(const Tensors&)>;
+
+bool long_form() {
+  const char* value = std::getenv("TANDEM_LONG_TESTS");
+  return value && *value == '1';
+}
+
+struct Case {
+  const char* name;
+  std::function<Tensors()> inputs;
+  Function function;
+};
+
+Tensor normal(const Shape& sizes) { return randn(sizes); }
+
+// Large enough to be split, of sizes that no block divides.
+const Case kCases[] = {
+    {"chain", [] { return Tensors{normal({517, 301})}; },
+     [](const Tensors& t) { return tanh(cos(t[0]) * exp(t[0])); }},
+    {"sums", [] { return Tensors{normal({1031, 307})}; },
+     [](const Tensors& t) {
+       return sum(t[0], {0}) * 0.5 + sum(t[0] * t[0]) + sum(t[0], {1}).slice(0, 0, 307);
+     }},
+    {"softmax", [] { return Tensors{normal({211, 1009})}; },
+     [](const Tensors& t) { return softmax(t[0], 1) + log_softmax(t[0], 0); }},
+    {"layer norm", [] { return Tensors{normal({409, 263}), normal({263}), normal({263})}; },
+     [](const Tensors& t) { return layer_norm(t[0], {263}, t[1], t[2], 1e-5); }},
+    {"cross entropy", [] { return Tensors{normal({199, 1021}), randint(0, 1021, {199})}; },
+     [](const Tensors& t) { return cross_entropy(t[0], t[1]); }},
+    {"embedding", [] { return Tensors{normal({67, 129}), randint(0, 67, {1201})}; },
+     [](const Tensors& t) { return embedding(t[0], t[1]) * 3.0; }},
+    {"products", [] { return Tensors{normal({257, 131}), normal({131, 203})}; },
+     [](const Tensors& t) { return relu(matmul(t[0], t[1])); }},
+    {"dropout", [] { return Tensors{normal({333, 333})}; },
+     [](const Tensors& t) { return dropout(t[0], 0.3); }},
+};
+
+/// The bytes of the result and of every gradient.
+std::vector<std::vector<char>> bits_of(const Case& c, const Tensors& inputs, int threads) {
+  set_num_threads(threads);
+  manual_seed(7);
+  const auto compiled = compile(c.function);
+  for (const Tensor& t : inputs)
+    if (t.requires_grad()) t.set_grad({});
+  const Tensor out = compiled(inputs);
+  sum(out * out).backward();
+  Tensors all{out.detach()};
+  for (const Tensor& t : inputs)
+    if (t.requires_grad()) all.push_back(t.grad());
+  std::vector<std::vector<char>> bytes;
+  for (const Tensor& t : all) {
+    const Tensor flat = t.contiguous();
+    const char* data = reinterpret_cast<const char*>(flat.data<float>());
+    bytes.emplace_back(data, data + int64_t{flat.numel()} * 4);
+  }
+  return bytes;
+}
+
+TEST(Threads, TheirNumberChangesNoBit) {
+  const int before = num_threads();
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    manual_seed(3);
+    Tensors inputs = c.inputs();
+    for (Tensor& t : inputs)
+      if (t.dtype() == f32) t.requires_grad_();
+    const auto expected = bits_of(c, inputs, 1);
+    for (const int threads : {2, 3, 8}) EXPECT_EQ(bits_of(c, inputs, threads), expected) << threads;
+  }
+  set_num_threads(before);
+}
+
+TEST(Threads, EightCompileAndCall) {
+  const int calls = long_form() ? 10000 / 8 : 40;
+  const auto shared = compile([](const Tensor& a, const Tensor& b) { return sum(tanh(a) * b); });
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 8; ++n)
+    threads.emplace_back([&, n] {
+      const auto own = compile([n](const Tensor& a) { return sum(a * double(n + 1)); });
+      for (int i = 0; i < calls; ++i) {
+        // Some calls find what another thread compiled, some compile a size of their own.
+        const Tensor a = ones({i % 4 + 1, 40 + n % 2});
+        a.requires_grad_();
+        Tensor loss = shared(a, a.detach()) + own(a);
+        loss.backward();
+        const double each = std::tanh(1.0) + n + 1;
+        wrong += std::abs(loss.item() - each * double(a.numel())) > 1e-3 * double(a.numel());
+        wrong += !a.grad().defined();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// The thread sanitizer does not follow a fork of a process with threads.
+#if !defined(__SANITIZE_THREAD__)
+TEST(Threads, ForksWhileOthersCall) {
+  const int forks = long_form() ? 200 : 10;
+  const auto f = compile([](const Tensor& a) { return sum(cos(a) + matmul(a, a)); });
+  const Tensor a = ones({200, 200});
+  const double expected = f(a).item();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> callers;
+  for (int n = 0; n < 2; ++n)
+    callers.emplace_back([&] {
+      while (!stop) f(a);
+    });
+  int good = 0;
+  for (int i = 0; i < forks; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // a child that hangs is killed
+      const auto fresh = compile([](const Tensor& x) { return sum(x * 2.0); });
+      const bool same = f(a).item() == expected && fresh(a).item() == 80000.0;
+      ::_exit(same ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    good += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  stop = true;
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(good, forks);
+}
+#endif
+
+}  // namespace
+}  // namespace tandem
