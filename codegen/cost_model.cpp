@@ -33,7 +33,7 @@ double contraction_seconds(const Graph& g, EquationId e) {
   return flops / (library ? kLibraryFlops : kGeneratedFlops);
 }
 
-double compute_seconds(const Graph& g, EquationId e) {
+double arithmetic_seconds(const Graph& g, EquationId e) {
   switch (class_of(g, e)) {
     case OpClass::View:
     case OpClass::Factory:
@@ -67,7 +67,7 @@ class Model final : public ir::CostModel {
     for (EquationId e : equations)
       for (ValueId v : g.results(e)) inside.insert(v.index);
     for (EquationId e : equations) {
-      seconds += compute_seconds(g, e);
+      seconds += arithmetic_seconds(g, e);
       if (is_free(class_of(g, e))) continue;
       for (ValueId v : g.operands(e)) {
         if (inside.contains(v.index) || g.type(v).is_token || !read.insert(v.index).second)
@@ -77,6 +77,14 @@ class Model final : public ir::CostModel {
     }
     return seconds;
   }
+
+  double compute_seconds(const Graph& g, EquationId e) const override {
+    return arithmetic_seconds(g, e);
+  }
+
+  double transfer_seconds(double bytes) const override { return kSecondsPerByte * bytes; }
+
+  int64_t arena_bytes(const Graph& half) const override { return lower(half).arena_bytes; }
 
   bool may_fuse(const Graph& g, EquationId producer, EquationId consumer) const override {
     const OpClass from = class_of(g, producer), to = class_of(g, consumer);

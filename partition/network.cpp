@@ -63,7 +63,10 @@ class NetworkBuilder {
   void add(ValueId v) {
     if (analysis_.needs_tangent[v]) return edge(in(v), network_.sink, kInfinite);
     if (analysis_.gradient[v]) edge(out(v), network_.sink, kInfinite);
-    if (starts_in_forward(v)) edge(network_.source, in(v), kInfinite);
+    if (starts_in_forward(v))
+      edge(network_.source, in(v), kInfinite);
+    else if (const int64_t cost = analysis_.forward[v] ? policy_.cost(v) : 0; cost > 0)
+      edge(network_.source, in(v), cost);
     edge(in(v), out(v), policy_.price(v));
     for (EquationId user : analysis_.users[v])
       for (ValueId result : analysis_.graph.results(user))

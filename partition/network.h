@@ -1,6 +1,7 @@
-// The flow network of a joint graph. Every value is two nodes, in and out, and the edge between
-// them costs what saving the value costs; all other edges are infinite. Cut edges are the saved
-// values; what lies between them and the sink is computed in backward.
+// The flow network of a joint graph. Every value is two nodes, in and out: the edge between them
+// costs what saving the value costs, the edge from the source to its in what computing it again
+// costs; all other edges are infinite. What lies between the saved values and the sink is computed
+// in backward, so a cut costs exactly what its plan does.
 #ifndef TANDEM_PARTITION_NETWORK_H
 #define TANDEM_PARTITION_NETWORK_H
 
@@ -18,6 +19,8 @@ struct Policy {
   std::function<int64_t(ir::ValueId)> price;
   /// Why a value of the forward half must not be computed again in backward; null if it may.
   std::function<const char*(ir::ValueId)> ban;
+  /// What computing a value of the forward half again costs, in the unit of `price`.
+  std::function<int64_t(ir::ValueId)> cost = [](ir::ValueId) { return int64_t{0}; };
 };
 
 /// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.

@@ -59,7 +59,7 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
   }
   const auto start = std::chrono::steady_clock::now();
   g.eager_saved_bytes = partition::tape_bytes(g.joint);
-  ir::Partition cut = options.partitioner->partition_within(g.core, g.eager_saved_bytes);
+  ir::Partition cut = options.partitioner->partition_within(g.core, {.tape_bytes = g.eager_saved_bytes});
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
   g.forward = std::move(cut.forward);
