@@ -1,4 +1,5 @@
-// Rules of random ops, and of ops with subgraphs (which joint and tape differentiate).
+// Rules of random ops, of ops with subgraphs (which joint and tape differentiate), and of custom
+// operators.
 #include "autodiff/rules.h"
 
 namespace tandem::autodiff {
@@ -17,5 +18,7 @@ const VjpRule vjp_dropout =
 const VjpRule vjp_call = kSubgraph;
 const VjpRule vjp_custom_function = kSubgraph;
 const VjpRule vjp_hook = kSubgraph;
+// With a gradient it stands in the forward half of a custom_function.
+const VjpRule vjp_custom_operator{.kind = VjpRule::Kind::NotDifferentiable};
 
 }  // namespace tandem::autodiff

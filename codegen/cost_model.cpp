@@ -90,7 +90,10 @@ class Model final : public ir::CostModel {
     const OpClass from = class_of(g, producer), to = class_of(g, consumer);
     if (is_free(from)) return true;
     if (from == OpClass::Contraction || to == OpClass::Contraction) return false;
-    if (from == OpClass::Shape || from == OpClass::Control || to == OpClass::Control) return false;
+    const auto stands_alone = [](OpClass c) {
+      return c == OpClass::Control || c == OpClass::External;
+    };
+    if (from == OpClass::Shape || stands_alone(from) || stands_alone(to)) return false;
     if (from == OpClass::Index) return !adds(g, producer) && to != OpClass::Index;
     if (to == OpClass::Index) return reads_by_index_only(g, producer, consumer);
     if (from == OpClass::Reduction)

@@ -71,11 +71,13 @@ std::string key_of(const Graph& source, EquationId e, std::vector<ValueId> opera
   return key.take();
 }
 
-/// Equations with effects or subgraphs stand for themselves.
+/// Equations with effects, subgraphs or the user's code stand for themselves.
 bool may_merge(const Graph& graph, EquationId e) {
   const ir::Equation& equation = graph.equation(e);
   if (equation.in_place || equation.result_count != 1) return false;
-  return ir::info(equation.op).cls != ir::OpClass::Control && !graph.type(graph.result(e)).is_token;
+  const ir::OpClass cls = ir::info(equation.op).cls;
+  if (cls == ir::OpClass::Control || cls == ir::OpClass::External) return false;
+  return !graph.type(graph.result(e)).is_token;
 }
 
 }  // namespace

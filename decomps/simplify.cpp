@@ -374,7 +374,9 @@ class SimplifyingSink final : public ir::Sink {
 ir::Replacement simplify_equation(ir::Rewriter& rewriter, EquationId e) {
   const Graph& source = rewriter.source();
   const ir::Equation& equation = source.equation(e);
-  if (equation.in_place || ir::info(equation.op).cls == ir::OpClass::Control) return std::nullopt;
+  if (equation.in_place || equation.result_count != 1 ||
+      ir::info(equation.op).cls == ir::OpClass::Control)
+    return std::nullopt;
   const Type type = source.type(source.result(e));
   const auto attrs = source.attrs(e);
   std::vector<V> results(1);

@@ -58,6 +58,7 @@ ValueId inverse_as_strided(const InverseContext& c) { return c.scatter(Op::as_st
 #define ROW_Index(name) nullptr
 #define ROW_Random(name) nullptr
 #define ROW_Control(name) nullptr
+#define ROW_External(name) nullptr
 constexpr Inverse kInverses[] = {
 #define OP(name, class_, level, operands, attributes, shape, traits) ROW_##class_(name),
 #include "ir/ops.def"

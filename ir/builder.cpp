@@ -52,7 +52,7 @@ void Builder::emit_in_place(Op op, std::span<const V> operands, std::vector<Attr
 
 std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands,
                                         std::vector<AttrValue> attrs, std::span<const Type> types) {
-  TANDEM_CHECK(info(op).cls == OpClass::Control, "only ops with subgraphs have several results");
+  TANDEM_CHECK(has_several_results(op), "only ops with subgraphs and custom ones have several");
   std::vector<V> results(types.size());
   sink_.emit(op, operands, std::move(attrs), false, types, results);
   return results;

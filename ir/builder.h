@@ -70,7 +70,8 @@ class TANDEM_API Builder {
   V emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs = {});
   /// The writing form `op_`: operand 0 is written. Result sizes and dtype must be operand 0's.
   void emit_in_place(Op op, std::span<const V> operands, std::vector<AttrValue> attrs = {});
-  /// call, custom_function: several results, whose types are the subgraph's.
+  /// call, custom_function, custom_operator: several results, whose types are the subgraph's or the
+  /// operator's.
   std::vector<V> emit_call(Op op, std::span<const V> operands, std::vector<AttrValue> attrs,
                            std::span<const Type> types);
 

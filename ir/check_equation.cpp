@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/custom_operator.h"
 #include "ir/error.h"
 #include "ir/shape_rules.h"
 
@@ -62,6 +63,21 @@ void check_control(Op op, std::span<const Type> operands, std::span<const Type> 
   check_result(op, results[0], operands[0], "the result");
 }
 
+/// custom_operator takes its types from who registered it.
+void check_external(std::span<const Type> operands, std::span<const AttrValue> attrs,
+                    std::span<const Type> results) {
+  const auto& name =
+      std::get<std::string>(attrs[attr_index(Op::custom_operator, Attr::operator_name)]);
+  const auto& arguments =
+      std::get<std::string>(attrs[attr_index(Op::custom_operator, Attr::arguments)]);
+  const std::vector<Type> expected = find_custom_operator(name)->result_types(operands, arguments);
+  if (results.size() != expected.size())
+    fail(Errc::Graph, fmt::format("{}: wrong number of results; expected {}, got {}", name,
+                                  expected.size(), results.size()));
+  for (size_t i = 0; i < expected.size(); ++i)
+    check_result(Op::custom_operator, results[i], expected[i], "a result");
+}
+
 }  // namespace
 
 void check_type(const Type& type) {
@@ -81,6 +97,7 @@ void check_equation(Op op, bool in_place, std::span<const Type> operands,
   if (info(op).cls == OpClass::Control) return check_control(op, operands, results);
   if (std::ranges::any_of(operands, &Type::is_token))
     fail(Errc::Graph, fmt::format("{}: takes no token", name(op)));
+  if (info(op).cls == OpClass::External) return check_external(operands, attrs, results);
   const Type inferred = infer_type(op, operands, attrs);
   if (in_place) return check_result(op, operands[0], inferred, "the written operand");
   if (results.size() != 1)

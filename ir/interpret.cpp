@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ir/custom_operator.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
 #include "ir/shape_rules.h"
@@ -64,6 +65,7 @@ class Interpreter {
     const Op op = graph_.op(e);
     if (has_attr(op, Attr::body)) return step_subgraph(e, Attr::body);
     if (has_attr(op, Attr::forward)) return step_subgraph(e, Attr::forward);
+    if (info(op).cls == OpClass::External) return step_external(e);
     const bool aliases = is_view(op) || info(op).cls == OpClass::Control;
     const bool in_place = graph_.equation(e).in_place;
     std::vector<Tensor> operands;
@@ -88,6 +90,26 @@ class Interpreter {
     const std::vector<Tensor> outputs = Interpreter(subgraph, options_).run(operands);
     const auto results = graph_.results(e);
     for (size_t i = 0; i < results.size(); ++i) values_[results[i]] = outputs[i];
+  }
+
+  /// The user's code computes in the declared dtypes, also in f64 runs.
+  void step_external(EquationId e) {
+    std::vector<Buffer> operands, results;
+    for (ValueId v : graph_.operands(e)) {
+      operands.emplace_back(graph_.type(v));
+      store(values_[v], operands.back());
+    }
+    for (ValueId v : graph_.results(e)) results.emplace_back(graph_.type(v));
+    std::vector<BufferView> from, to;
+    for (Buffer& b : operands) from.push_back(b.view());
+    for (Buffer& b : results) to.push_back(b.view());
+    find_custom_operator(graph_.attr<std::string>(e, Attr::operator_name))
+        ->run(from, graph_.attr<std::string>(e, Attr::arguments), to);
+    for (size_t i = 0; i < results.size(); ++i) {
+      Tensor& value = values_[graph_.result(e, static_cast<int>(i))];
+      value = evaluate::zeros(results[i].type());
+      load(value, results[i]);
+    }
   }
 
   void observe(EquationId e, const Tensor& result) {
@@ -265,13 +287,14 @@ namespace evaluate {
 
 Tensor hook(const Context& c) { return c.operand(0); }
 
-// The interpreter itself runs ops with subgraphs; they have no rule of their own.
+// The interpreter itself runs ops with subgraphs and custom ones; they have no rule of their own.
 static Tensor no_rule(const Context& c) {
-  TANDEM_CHECK(false, std::string(name(c.op)) + " is run through its subgraph");
+  TANDEM_CHECK(false, std::string(name(c.op)) + " is run by the interpreter itself");
   return {};
 }
 Tensor call(const Context& c) { return no_rule(c); }
 Tensor custom_function(const Context& c) { return no_rule(c); }
+Tensor custom_operator(const Context& c) { return no_rule(c); }
 
 }  // namespace evaluate
 }  // namespace tandem::ir

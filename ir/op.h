@@ -46,6 +46,7 @@ enum class OpClass : uint8_t {
   Index,        // element positions come from data
   Random,       // a function of an rng value and an offset
   Control,      // has subgraphs
+  External,     // code that the user registered: opaque, several results
 };
 
 enum class OpLevel : uint8_t { Primitive, Composite };
@@ -75,6 +76,11 @@ TANDEM_API std::string_view name(OpClass cls);
 
 inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
 inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
+/// Whether equations of the op may have several results.
+inline bool has_several_results(Op op) {
+  return info(op).cls == OpClass::External ||
+         (info(op).cls == OpClass::Control && info(op).variadic);
+}
 inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
 /// The position of `attr` among the op's attributes; an internal error if the op has no such

@@ -24,7 +24,8 @@ struct ShapeContext {
 };
 
 /// The type of the single result of `op`. Ops with subgraphs (call, custom_function) have their
-/// results' types from the subgraph and are checked by the verifier instead.
+/// results' types from the subgraph, custom operators from who registered them; both are checked
+/// by check_equation and the verifier instead.
 Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs);
 
 }  // namespace tandem::ir

@@ -105,7 +105,7 @@ Analysis::Analysis(const Graph& core)
 
 bool Analysis::has_effects(EquationId e) const {
   const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
-  return std::ranges::any_of(graph.operands(e), is_token) ||
+  return cls(e) == ir::OpClass::External || std::ranges::any_of(graph.operands(e), is_token) ||
          std::ranges::any_of(graph.results(e), is_token);
 }
 

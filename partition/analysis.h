@@ -44,7 +44,7 @@ struct Analysis {
   bool is(ir::ValueId v, ir::OpClass cls) const {
     return producer(v).valid() && this->cls(producer(v)) == cls;
   }
-  /// Takes or returns a token: must run once, where it stands.
+  /// Takes or returns a token, or is the user's own code: must run once, where it stands.
   bool has_effects(ir::EquationId e) const;
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
   bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }

@@ -43,6 +43,7 @@ using Kernel = void (*)(const Args&);
 #define TANDEM_KERNEL_Primitive_Random(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_View(X, name)
 #define TANDEM_KERNEL_Primitive_Control(X, name)
+#define TANDEM_KERNEL_Primitive_External(X, name)
 #define TANDEM_KERNEL_Composite_Pointwise(X, name)
 #define TANDEM_KERNEL_Composite_Reduction(X, name)
 #define TANDEM_KERNEL_Composite_Contraction(X, name)

@@ -1,0 +1,56 @@
+// The registry of custom operators: a documented singleton, since a graph names them in text.
+#include "ir/custom_operator.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "ir/error.h"
+#include "ir/shape_rule_functions.h"
+
+namespace tandem::ir {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const CustomOperator>, std::less<>> operators;
+};
+
+Registry& registry() {
+  static auto* const all = new Registry;  // graphs may run in threads that outlive main
+  return *all;
+}
+
+}  // namespace
+
+void register_custom_operator(const std::string& name,
+                              std::shared_ptr<const CustomOperator> custom) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (!all.operators.emplace(name, std::move(custom)).second)
+    fail(Errc::Argument, fmt::format("{}: a custom operator of this name is registered already; "
+                                     "expected another name",
+                                     name));
+}
+
+std::shared_ptr<const CustomOperator> find_custom_operator(std::string_view name) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.operators.find(name);
+  if (found == all.operators.end())
+    fail(Errc::Graph, fmt::format("{}: unknown custom operator; expected one that this process has "
+                                  "registered",
+                                  name));
+  return found->second;
+}
+
+namespace shape_rule {
+
+Type external(const ShapeContext& c) {
+  reject(c, Errc::Graph, "it may have several results", "a call through its registration", "none");
+}
+
+}  // namespace shape_rule
+
+}  // namespace tandem::ir
