@@ -25,6 +25,7 @@ constexpr double kByteAboveAll = 1e-6;  // seconds
 enum class Fixed : uint8_t { Free, Saved, NotSaved };
 
 struct Plan {
+  bool feasible = false;
   Values saved;
   Cost cost;
 };
@@ -72,13 +73,16 @@ class Search {
     const Policy policy{
         [&](ValueId v) { return fixed_[v] == Fixed::NotSaved ? kInfinite : base.price(v); },
         [&](ValueId v) { return fixed_[v] == Fixed::Saved ? "kept" : base.ban(v); }, base.cost};
+    auto saved = cheapest_saved_set_if_any(a_, policy);
     Plan plan;
-    plan.saved = cheapest_saved_set(a_, policy);
+    plan.feasible = saved.has_value();
+    if (!saved) return plan;
+    plan.saved = std::move(*saved);
     plan.cost = cost_of(a_, estimate_, plan.saved);
     return plan;
   }
 
-  bool fits(const Plan& plan) const { return plan.cost.saved_bytes <= max_bytes_; }
+  bool fits(const Plan& plan) const { return plan.feasible && plan.cost.saved_bytes <= max_bytes_; }
 
   void offer(const Plan& plan) {
     if (!fits(plan)) return;
@@ -95,7 +99,8 @@ class Search {
     Relaxed r;
     r.above = solve(0);
     offer(r.above);
-    r.feasible = true;
+    r.feasible = r.above.feasible;
+    if (!r.feasible) return r;
     r.bound = r.above.cost.seconds();
     r.below = r.above;
     if (fits(r.above)) return r;
@@ -180,6 +185,7 @@ class Search {
 
   [[noreturn]] void refuse() const {
     const Plan least = solve(kByteAboveAll);
+    if (!least.feasible) cheapest_at(a_, estimate_, 0);  // throws: names the chain of values
     std::string names;
     for (ValueId v : least.saved)
       if (a_.saved_bytes(v) > 0)

@@ -93,6 +93,13 @@ std::vector<ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& 
   return builder.saved(min_cut(builder.network()));
 }
 
+std::optional<std::vector<ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
+                                                              const Policy& policy) {
+  const NetworkBuilder builder(analysis, policy);
+  if (!infinite_path(builder.network()).empty()) return std::nullopt;
+  return builder.saved(min_cut(builder.network()));
+}
+
 std::string value_name(const Graph& graph, ValueId v) {
   const int input = graph.input_index(v);
   if (input >= 0) return graph.inputs()[static_cast<size_t>(input)].name;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "partition/analysis.h"
@@ -26,6 +27,10 @@ struct Policy {
 /// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.
 /// Error{Partition} shows a chain of values that can be neither saved nor recomputed.
 std::vector<ir::ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& policy);
+
+/// The same, or nothing where that fails.
+std::optional<std::vector<ir::ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
+                                                                  const Policy& policy);
 
 /// How messages and reports call a value.
 std::string value_name(const ir::Graph& graph, ir::ValueId v);

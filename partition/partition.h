@@ -25,8 +25,9 @@ using ChooseSaved = std::function<std::vector<ir::ValueId>(const ir::Graph& core
 std::unique_ptr<ir::Partitioner> make_partitioner(std::string name, ChooseSaved choose);
 
 /// Splits `core` so that exactly `saved` (values of its forward half, none of which depends on a
-/// tangent) pass from forward to backward; everything else that backward needs is recomputed there,
-/// just in time. Error{Partition} names a value that can be neither.
+/// tangent; a view as what it shows, unless it is smaller) pass from forward to backward;
+/// everything else that backward needs is recomputed there, just in time. Error{Partition} names a
+/// value that can be neither.
 ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved);
 
 /// Bytes that an eager tape would hold for `joint` (a Joint graph, before decomposition) beyond its
