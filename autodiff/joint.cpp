@@ -152,9 +152,24 @@ class Differentiator {
                                       forward.outputs().begin());
     std::vector<ValueId> arguments;
     for (const ir::Input& input : backward.inputs())
-      arguments.push_back(input.role == Role::Saved ? rewriter_[source_.result(e, next_saved++)]
+      arguments.push_back(input.role == Role::Saved ? saved_value(e, forward, next_saved++)
                                                     : cotangent(source_.result(e, input.target)));
     return arguments;
+  }
+
+  /// What forward saved, as the operand or result that it is where it is one: a gradient of the
+  /// gradient flows through those, as on the tape.
+  ValueId saved_value(EquationId e, const Graph& forward, int output) const {
+    const ValueId saved = forward.outputs()[static_cast<size_t>(output)].value;
+    if (const int input = forward.input_index(saved); input >= 0)
+      return rewriter_[source_.operand(e, input)];
+    const auto is_result = [&](const ir::Output& o) {
+      return o.role != Role::Saved && o.value == saved;
+    };
+    const auto result = std::ranges::find_if(forward.outputs(), is_result);
+    const bool found = result != forward.outputs().end();
+    return rewriter_[source_.result(
+        e, found ? static_cast<int>(result - forward.outputs().begin()) : output)];
   }
 
   ValueId cotangent(ValueId v) {

@@ -14,7 +14,8 @@ namespace tandem::autodiff {
 ///
 /// Ops with subgraphs of their own gradient:
 /// - custom_function {forward, backward}: one result per output of `forward`, which are the results
-///   (role Result) followed by what backward reads (role Saved; no gradient flows through those).
+///   (role Result) followed by what backward reads (role Saved; a gradient flows
+///   through those only that are operands or results).
 ///   `backward` maps (every Saved value in that order, a Tangent per result; a missing one is
 ///   zeros) to Gradients, each with the number of its operand as target; an operand without one has
 ///   zero.

@@ -16,9 +16,11 @@ if(TANDEM_DEV)
   add_compile_definitions(TANDEM_DEV=1)
 endif()
 
+# Paths relative to the checkout: what one checkout compiled, another need not (./dev faults works in a copy).
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 find_program(MOLD mold)

@@ -26,7 +26,8 @@ enum class Promotion : uint8_t {
 
 constexpr std::pair<std::string_view, Promotion> kPromotionByRule[] = {
     {"same", Promotion::Common},          {"same_number", Promotion::Common},
-    {"same_integral", Promotion::Common}, {"compare", Promotion::Common},
+    {"same_integral", Promotion::Common}, {"same_integer", Promotion::Common},
+    {"addcmul", Promotion::Common},       {"compare", Promotion::Common},
     {"same_float", Promotion::Float},     {"whole", Promotion::Whole},
     {"same_bool", Promotion::Bool},       {"copy", Promotion::First},
     {"masked_fill", Promotion::Masked},   {"where", Promotion::Chosen}};

@@ -51,6 +51,23 @@ Type same_integral(const ShapeContext& c) {
   return same(c);
 }
 
+Type same_integer(const ShapeContext& c) {
+  const DType dtype = c.operands[0].dtype;
+  if (is_floating(dtype) || dtype == DType::Bool)
+    reject(c, Errc::DType, "operand is not an integer", "integers", name(dtype));
+  return same(c);
+}
+
+Type addcmul(const ShapeContext& c) {
+  const Type type = same_number(c);
+  const Number& value = c.attr<Number>(Attr::value);
+  if (!is_floating(type.dtype) && value.is_float())
+    reject(c, Errc::DType, "value is floating",
+           fmt::format("an integer value for {}", name(type.dtype)),
+           fmt::format("{}", value.to_double()));
+  return type;
+}
+
 Type compare(const ShapeContext& c) { return {DType::Bool, same(c).sizes}; }
 
 Type test(const ShapeContext& c) { return {DType::Bool, c.operands[0].sizes}; }

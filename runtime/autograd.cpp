@@ -123,15 +123,20 @@ void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result)
   set_node(*t.impl(), node, result);
 }
 
+Tensor in_current_trace(const Tensor& t) {
+  Trace* trace = Trace::current();
+  return trace != nullptr && !BelowTape::active() ? trace->resolve(t) : t;
+}
+
 Tensor load_grad(TensorImpl& impl) {
-  AutogradMeta& meta = *impl.autograd;
-  if (!meta.grad_is_outside) return meta.grad;
-  const auto trace = impl.trace.lock();
-  TANDEM_CHECK(trace != nullptr, "the grad slot of a stand-in outlived its trace");
-  const int input = trace->graph().input_index(impl.value);
-  meta.grad = trace->capture(trace->real_inputs()[static_cast<size_t>(input)].grad());
-  meta.grad_is_outside = false;
-  return meta.grad;
+  if (const auto trace = impl.trace.lock()) trace->use_grad_slot(impl);
+  return impl.autograd ? impl.autograd->grad : Tensor();
+}
+
+void store_grad(TensorImpl& impl, const Tensor& grad) {
+  if (const auto trace = impl.trace.lock()) trace->use_grad_slot(impl);
+  if (grad.defined() || impl.autograd)
+    autograd_meta(impl).grad = grad.defined() ? in_current_trace(grad) : grad;
 }
 
 std::string history_name(const Tensor& t) {
@@ -154,10 +159,7 @@ void register_hook(const Tensor& t, Node::Hook hook) {
   if (!requires_grad(t))
     ir::fail(Errc::Autograd,
              "register_hook: the tensor does not require grad; expected one that does");
-  if (t.impl()->is_traced())
-    ir::fail(Errc::Unsupported,
-             "register_hook: not inside a trace; expected a custom function, whose backward is "
-             "traced");
+  if (Trace* trace = Trace::current()) trace->record_hook(trace->resolve(t), hook);
   AutogradMeta& meta = *t.impl()->autograd;
   if (meta.node) {
     meta.node->hooks.push_back({meta.result, std::move(hook)});

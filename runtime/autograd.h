@@ -6,6 +6,7 @@
 
 #include <tandem/autograd.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,9 +37,10 @@ struct Node : std::enable_shared_from_this<Node> {
   Node& operator=(const Node&) = delete;
 
   virtual std::string name() const = 0;
-  /// Gradients of the operands (one per edge; undefined where zero or not needed) from gradients of
-  /// the results (undefined where zero). In grad mode if the graph of the gradients is wanted.
-  virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
+  /// Gradients of the operands (one per edge; undefined where zero or not wanted) from gradients of
+  /// the results (undefined where zero). `wanted`: by edge; never true where it leads nowhere. In
+  /// grad mode if the graph of the gradients is wanted.
+  virtual std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) = 0;
   /// Frees what apply needs; a later apply is an Error.
   virtual void release() = 0;
   /// Whether operand i's gradient is wanted.
@@ -59,6 +61,19 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<ResultHook> hooks;
   std::vector<RetainedGrad> retained;
   std::source_location made_at;
+};
+
+/// Flags by edge or result of a node, on the stack where they are few.
+class Flags {
+ public:
+  explicit Flags(size_t size) : size_(size), heap_(size > few_.size() ? new bool[size] : nullptr) {}
+  bool& operator[](size_t i) { return heap_ ? heap_[i] : few_[i]; }
+  std::span<const bool> all() const { return {heap_ ? heap_.get() : few_.data(), size_}; }
+
+ private:
+  size_t size_;
+  std::array<bool, 32> few_;
+  std::unique_ptr<bool[]> heap_;
 };
 
 namespace detail {
@@ -83,11 +98,16 @@ class SavedTensor {
   explicit SavedTensor(const Tensor& operand);
   /// For result number `result` of `owner`.
   static SavedTensor of_result(const Tensor& result, int result_number);
+  /// For a tensor that nobody else has, and that has no history.
+  static SavedTensor of_own(const Tensor& own);
 
   bool defined() const { return tensor_.defined(); }
   /// `owner`: the node that saved it; `self`: the same, for a saved result, which gets its history
   /// back.
   Tensor unpack(const Node& owner, const std::shared_ptr<Node>& self) const;
+  uint64_t version() const { return version_; }
+  uint64_t current_version() const { return tensor_.version(); }
+  bool is_unchanged() const { return version() == current_version(); }
   void reset() { tensor_ = Tensor(); }
 
  private:
@@ -105,8 +125,11 @@ Edge gradient_edge(const Tensor& t);
 /// Makes result number `result` of `node` the history of `t` (a new tensor, or one written in
 /// place that is no view).
 void set_history(const Tensor& t, const std::shared_ptr<Node>& node, int result = 0);
-/// The grad slot; a traced stand-in's is read from the real tensor on first use.
+/// What `t` is inside the trace that is on, if one is; else `t`.
+Tensor in_current_trace(const Tensor& t);
+/// The grad slot; a traced stand-in's is read from the real tensor on first use, which is guarded.
 Tensor load_grad(TensorImpl& impl);
+void store_grad(TensorImpl& impl, const Tensor& grad);
 std::string history_name(const Tensor& t);  // "" for leaves
 void retain_grad(const Tensor& t);
 void register_hook(const Tensor& t, Node::Hook hook);

@@ -49,23 +49,14 @@ namespace {
 
 using Tensors = InlineVector<const Tensor*, 96>;
 
-/// The tensors that a variant's guards speak of: the arguments' leaves, then what it captured.
-Tensors guarded_tensors(const Recording& recording, const Flat& arguments) {
-  Tensors tensors;
-  for (const Tensor* t : arguments.tensors) tensors.push_back(t);
-  for (size_t i = recording.argument_count; i < recording.inputs.size(); ++i)
-    if (recording.inputs[i].defined()) tensors.push_back(&recording.inputs[i]);
-  return tensors;
-}
-
 template <class T, size_t N>
 std::span<const T> span_of(const InlineVector<T, N>& v) {
   return {v.data(), v.size()};
 }
 
-bool serves(const Variant& variant, const Flat& arguments) {
-  const Tensors tensors = guarded_tensors(variant.recording, arguments);
-  return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
+const Tensor& grad_of(const Tensor& t) {
+  static const Tensor none;
+  return t.defined() && t.impl()->autograd ? t.impl()->autograd->grad : none;
 }
 
 /// The graph inputs' tensors of a call, in graph order.
@@ -74,7 +65,59 @@ Tensors input_tensors(const Recording& recording, const Flat& arguments) {
   for (const Tensor& t : recording.inputs) inputs.push_back(&t);
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     inputs[recording.argument_inputs[leaf]] = arguments.tensors[leaf];
+  for (const GradSlot& slot : recording.grad_slots)
+    if (slot.grad_input >= static_cast<int>(recording.argument_count))
+      inputs[static_cast<size_t>(slot.grad_input)] =
+          &grad_of(*inputs[static_cast<size_t>(slot.input)]);
   return inputs;
+}
+
+/// The tensors that a variant's guards speak of: the arguments' leaves, then what it captured.
+Tensors guarded_tensors(const Recording& recording, const Flat& arguments) {
+  const Tensors inputs = input_tensors(recording, arguments);
+  Tensors tensors;
+  for (const Tensor* t : arguments.tensors) tensors.push_back(t);
+  for (size_t i = recording.argument_count; i < inputs.size(); ++i)
+    if (static_cast<int>(i) != recording.rng_input) tensors.push_back(inputs[i]);
+  return tensors;
+}
+
+/// Whether each `.grad` that the function uses holds what it held when it was traced: nothing, an
+/// argument, or (guarded like any input) some tensor.
+const GradSlot* changed_slot(const Recording& recording, const Flat& arguments) {
+  if (recording.grad_slots.empty()) return nullptr;
+  const Tensors inputs = input_tensors(recording, arguments);
+  for (const GradSlot& slot : recording.grad_slots) {
+    const Tensor& grad = grad_of(*inputs[static_cast<size_t>(slot.input)]);
+    const bool same =
+        slot.grad_input < 0
+            ? !grad.defined()
+            : grad.defined() && grad.is_same(*inputs[static_cast<size_t>(slot.grad_input)]);
+    if (!same) return &slot;
+  }
+  return nullptr;
+}
+
+bool serves(const Variant& variant, const Flat& arguments) {
+  if (arguments.tensors.size() != variant.recording.argument_inputs.size() ||
+      changed_slot(variant.recording, arguments) != nullptr)
+    return false;
+  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
+}
+
+/// What keeps `variant` from serving a call.
+std::string explain(const Variant& variant, const Flat& arguments) {
+  const Recording& recording = variant.recording;
+  if (arguments.tensors.size() != recording.argument_inputs.size())
+    return fmt::format("structure: expected {} tensors, got {}", recording.argument_inputs.size(),
+                       arguments.tensors.size());
+  if (const GradSlot* slot = changed_slot(recording, arguments))
+    return fmt::format("{}.grad: expected {}",
+                       variant.graphs.traced.inputs()[static_cast<size_t>(slot->input)].name,
+                       slot->grad_input < 0 ? "none, got one" : "another one or one, got none");
+  const Tensors tensors = guarded_tensors(recording, arguments);
+  return explain_miss(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
 bool retrace_enabled() {
@@ -97,8 +140,11 @@ Recording record(const std::string& name, Tracer tracer) {
     for (const Tensor& t : impl.results)
       impl.recording.results.push_back(impl.trace->add_output(t));
   }
-  impl.recording.inputs = impl.trace->real_inputs();
   impl.recording.traced = impl.trace->finish();
+  impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.grad_slots = impl.trace->grad_slots();
+  for (size_t i = 0; i < impl.recording.inputs.size(); ++i)
+    if (!impl.recording.inputs[i].defined()) impl.recording.rng_input = static_cast<int>(i);
   return std::move(impl.recording);
 }
 
@@ -126,7 +172,8 @@ Guards guards_of(const Recording& recording, const Flat& arguments) {
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     names.push_back(recording.traced.inputs()[recording.argument_inputs[leaf]].name);
   for (size_t i = recording.argument_count; i < recording.inputs.size(); ++i)
-    if (recording.inputs[i].defined()) names.push_back(recording.traced.inputs()[i].name);
+    if (static_cast<int>(i) != recording.rng_input)
+      names.push_back(recording.traced.inputs()[i].name);
   return make_guards(span_of(arguments.tokens), span_of(tensors), names);
 }
 
@@ -219,13 +266,14 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   const std::string name = options_.name.empty() ? "fn" : options_.name;
   Recording recording = record(name, tracer);
   Guards guards = guards_of(recording, arguments);
+  // Each call brings its own arguments; only captured tensors are kept.
+  for (size_t i = 0; i < recording.argument_count; ++i) recording.inputs[i] = Tensor();
+  for (const GradSlot& slot : recording.grad_slots)
+    if (slot.grad_input >= 0) recording.inputs[static_cast<size_t>(slot.grad_input)] = Tensor();
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
   if (++compiled_ == 8) {
-    const Tensors tensors = guarded_tensors(variants()->front()->recording, arguments);
-    std::fprintf(
-        stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n", name.c_str(),
-        explain_miss(variants()->front()->guards, span_of(arguments.tokens), span_of(tensors))
-            .c_str());
+    std::fprintf(stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n",
+                 name.c_str(), explain(*variants()->front(), arguments).c_str());
   }
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
   publish(variant);

@@ -3,109 +3,171 @@
 #include <fmt/format.h>
 #include <tandem/ops.h>
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "runtime/dispatch.h"
+#include "runtime/eager/copy.h"
 #include "runtime/graph_values.h"
+#include "runtime/nodes.h"
 
 namespace tandem::runtime {
 namespace {
 
-std::vector<const ir::Input*> inputs_with(const ir::Graph& graph, ir::Role role) {
-  std::vector<const ir::Input*> found;
-  for (const ir::Input& input : graph.inputs())
-    if (input.role == role) found.push_back(&input);
-  return found;
+std::vector<Edge> edges_of(const Variant& variant, std::span<const Tensor* const> inputs) {
+  std::vector<Edge> edges;
+  edges.reserve(variant.tape.input_of_gradient.size());
+  for (int input : variant.tape.input_of_gradient)
+    edges.push_back(gradient_edge(*inputs[static_cast<size_t>(input)]));
+  return edges;
 }
 
-std::vector<Edge> edges_of(const ir::Graph& backward, std::span<const Tensor* const> inputs) {
-  std::vector<Edge> edges;
-  for (const ir::Output& gradient : backward.outputs())
-    edges.push_back(gradient_edge(*inputs[static_cast<size_t>(gradient.target)]));
-  return edges;
+/// `values` (its own tensor) as what `t` was when it had these values.
+Tensor with_history_of(const Tensor& t, const Tensor& values) {
+  Tensor twin = without_history(values);
+  if (const Edge edge = gradient_edge(t); edge.node) set_history(twin, edge.node, edge.result);
+  return twin;
+}
+
+/// `t`, or a copy of it with these strides and the same history.
+Tensor with_layout(const Tensor& t, const Strides& strides) {
+  if (has_layout(*t.impl(), strides)) return t;
+  const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
+  copy_elements(*copy.impl(), *t.impl());
+  return with_history_of(t, copy);
+}
+
+/// The inputs of a form: tangents in the layout that its graph expects, and what was kept.
+template <class Kept>
+std::vector<Tensor> bind(const BackwardForm& form, const std::vector<Tensor>& tangents, Kept kept) {
+  std::vector<Tensor> values;
+  values.reserve(form.sources.size());
+  for (size_t i = 0; i < form.sources.size(); ++i) {
+    const auto [is_tangent, index] = form.sources[i];
+    values.push_back(is_tangent ? with_layout(tangents[index], form.graph.inputs()[i].strides)
+                                : kept(index));
+  }
+  return values;
+}
+
+InlineVector<const Tensor*, 96> pointers_to(const std::vector<Tensor>& tensors) {
+  InlineVector<const Tensor*, 96> pointers;
+  for (const Tensor& t : tensors) pointers.push_back(&t);
+  return pointers;
+}
+
+/// The form's gradients at their places among all of the backward's.
+std::vector<Tensor> spread(const BackwardForm& form, std::vector<Tensor> gradients, size_t count) {
+  if (form.gradients.size() == count) return gradients;
+  std::vector<Tensor> all(count);
+  for (size_t k = 0; k < gradients.size(); ++k) all[form.gradients[k]] = std::move(gradients[k]);
+  return all;
 }
 
 }  // namespace
 
 CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
-                           std::span<const Tensor* const> inputs)
-    : Node(edges_of(variant->graphs.backward, inputs),
-           static_cast<int>(inputs_with(variant->graphs.backward, ir::Role::Tangent).size())),
-      variant_(std::move(variant)) {}
-
-void CompiledNode::save_primals(std::span<const Tensor* const> inputs, const Tensor& rng) {
-  for (const Tensor* t : inputs) primals_.push_back(t->defined() ? SavedTensor(*t) : SavedTensor());
-  rng_ = rng;
+                           std::span<const Tensor* const> inputs, const std::vector<Tensor>& values)
+    : Node(edges_of(*variant, inputs), static_cast<int>(variant->tape.tangents.size())),
+      variant_(std::move(variant)) {
+  saved_.reserve(variant_->tape.saved.size());
+  for (const TapeTable::Saved& s : variant_->tape.saved) {
+    const Tensor& value = values[static_cast<size_t>(s.output)];
+    if (!s.copy) {
+      saved_.push_back(s.input < 0 ? SavedTensor::of_own(value) : SavedTensor(value));
+      continue;
+    }
+    // The epilogue is about to overwrite it.
+    const Tensor copy = empty_tensor(value.sizes(), s.strides, value.dtype());
+    copy_elements(*copy.impl(), *value.impl());
+    saved_.push_back(SavedTensor::of_own(copy));
+  }
 }
 
-int CompiledNode::result_of_output(int output) const {
-  const auto tangents = inputs_with(variant_->graphs.backward, ir::Role::Tangent);
-  for (size_t i = 0; i < tangents.size(); ++i)
-    if (tangents[i]->target == output) return static_cast<int>(i);
-  return -1;
+void CompiledNode::keep_inputs(std::span<const Tensor* const> inputs,
+                               const std::vector<Tensor>& written) {
+  const TapeTable& tape = variant_->tape;
+  inputs_.resize(inputs.size());
+  for (int i : tape.kept_by_handle) {
+    const auto at = static_cast<size_t>(i);
+    inputs_[at] = SavedTensor(*inputs[at]);
+  }
+  for (const auto& [input, saved] : tape.kept_as_saved)
+    inputs_[static_cast<size_t>(input)] = SavedTensor::of_own(
+        with_history_of(*inputs[static_cast<size_t>(input)], saved_[saved].unpack(*this, nullptr)));
+  for (size_t k = 0; k < written.size(); ++k)
+    inputs_[static_cast<size_t>(tape.kept_by_value[k])] = SavedTensor(written[k]);
 }
 
 std::string CompiledNode::name() const { return "compiled " + variant_->graphs.joint.name; }
 
 void CompiledNode::release() {
+  released_ = released_ || !saved_.empty();
   saved_.clear();
-  primals_.clear();
-  rng_ = Tensor();
-  released_ = true;
+  inputs_.clear();
 }
 
-std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads) {
-  if (released_)
-    ir::fail(Errc::Autograd, fmt::format("backward: the saved values of {} are freed already; "
-                                         "expected retain_graph for a second backward",
-                                         name()));
-  std::vector<Tensor> tangents = tangents_of(std::move(grads));
-  return grad_enabled() ? differentiable_backward(std::move(tangents)) : run_backward(tangents);
+std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
+  Flags defined(grads.size());
+  for (size_t i = 0; i < grads.size(); ++i) defined[i] = grads[i].defined();
+  const BackwardRequest request{defined.all(), wanted};
+  if (std::ranges::none_of(request.defined, [](bool b) { return b; }))
+    return std::vector<Tensor>(edges.size());
+  if (released_) fail_released(*this);
+  check_tangents(grads);
+  return grad_enabled() ? differentiable_backward(grads, request) : run_backward(grads, request);
 }
 
-std::vector<Tensor> CompiledNode::tangents_of(std::vector<Tensor> grads) const {
-  const auto expected = inputs_with(variant_->graphs.backward, ir::Role::Tangent);
-  for (size_t i = 0; i < grads.size(); ++i) {
-    const ir::Type& type = variant_->graphs.backward.type(expected[i]->value);
-    if (!grads[i].defined()) grads[i] = zeros(type.sizes, type.dtype);
-    if (grads[i].sizes() != type.sizes || grads[i].dtype() != type.dtype)
+void CompiledNode::check_tangents(const std::vector<Tensor>& tangents) const {
+  for (size_t i = 0; i < tangents.size(); ++i) {
+    const ir::Type& type = variant_->tape.tangents[i];
+    if (!tangents[i].defined()) continue;
+    if (tangents[i].sizes() != type.sizes || tangents[i].dtype() != type.dtype)
       ir::fail(Errc::Shape,
                fmt::format("backward: gradient of {}: expected {}, got {}", name(),
-                           ir::to_string(type), ir::to_string(grads[i].impl()->type())));
+                           ir::to_string(type), ir::to_string(tangents[i].impl()->type())));
   }
-  return grads;
 }
 
-std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangents) {
-  const ir::Graph& graph = variant_->graphs.backward;
-  std::vector<Tensor> values;
-  size_t next_saved = 0, next_tangent = 0;
-  for (const ir::Input& input : graph.inputs()) {
-    if (input.role != ir::Role::Tangent) {
-      values.push_back(saved_[next_saved++].unpack(*this, nullptr));
-      continue;
-    }
-    const Tensor& tangent = tangents[next_tangent++];
-    values.push_back(has_layout(*tangent.impl(), input.strides) ? tangent : tangent.contiguous());
-  }
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& t : values) inputs.push_back(&t);
-  return run_executable(variant_->backward(), graph, inputs);
+Tensor CompiledNode::unpack(const SavedTensor& kept, int input) const {
+  if (kept.is_unchanged() || input < 0) return kept.unpack(*this, nullptr);
+  const std::string& partition = variant_->options.partition;
+  const bool may_help = partition != "save-all" || variant_->options.partitioner;
+  ir::fail(Errc::Version,
+           fmt::format("backward: input {} of {} was changed in place since forward, and its "
+                       "backward reads it; expected version {}, got {}{}",
+                       variant_->graphs.forward.inputs()[static_cast<size_t>(input)].name, name(),
+                       kept.version(), kept.current_version(),
+                       may_help ? " (partition = \"save-all\" keeps exactly what eager's tape "
+                                  "keeps, and accepts what eager accepts)"
+                                : ""));
 }
 
-std::vector<Tensor> CompiledNode::differentiable_backward(std::vector<Tensor> tangents) {
+std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangents,
+                                               const BackwardRequest& request) {
+  const auto form = variant_->backward(request);
+  if (form->gradients.empty()) return std::vector<Tensor>(edges.size());
+  const std::vector<Tensor> values = bind(
+      *form, tangents, [&](size_t i) { return unpack(saved_[i], variant_->tape.saved[i].input); });
+  const auto inputs = pointers_to(values);
+  return spread(*form,
+                run_executable(*form->executable, form->graph, {inputs.data(), inputs.size()}),
+                edges.size());
+}
+
+std::vector<Tensor> CompiledNode::differentiable_backward(const std::vector<Tensor>& tangents,
+                                                          const BackwardRequest& request) {
   if (!variant_->options.higher_order)
     ir::fail(Errc::Autograd, fmt::format("backward: {} was compiled with higher_order = false; "
                                          "expected higher_order = true for a gradient "
                                          "that is itself differentiated",
                                          name()));
-  const auto backward = variant_->backward_function();
-  std::vector<Tensor> arguments;
-  for (const SavedTensor& primal : primals_)
-    arguments.push_back(primal.defined() ? primal.unpack(*this, nullptr) : rng_);
-  std::ranges::move(tangents, std::back_inserter(arguments));
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& t : arguments) inputs.push_back(&t);
-  return run_variant(backward, inputs);
+  const auto form = variant_->differentiable_backward(request);
+  if (form->gradients.empty()) return std::vector<Tensor>(edges.size());
+  const std::vector<Tensor> values =
+      bind(*form, tangents, [&](size_t i) { return unpack(inputs_[i], static_cast<int>(i)); });
+  const auto inputs = pointers_to(values);
+  return spread(*form, run_variant(form->function, {inputs.data(), inputs.size()}), edges.size());
 }
 
 }  // namespace tandem::runtime

@@ -14,32 +14,31 @@ namespace tandem::runtime {
 
 class CompiledNode final : public Node {
  public:
-  /// `inputs` are the graph's input tensors, before the epilogue writes any. One result per
-  /// tangent, one edge per gradient.
-  CompiledNode(std::shared_ptr<const Variant> variant, std::span<const Tensor* const> inputs);
+  /// `inputs` are the graph's input tensors, before the epilogue writes any; `values` the forward
+  /// graph's outputs. One result per tangent, one edge per gradient.
+  CompiledNode(std::shared_ptr<const Variant> variant, std::span<const Tensor* const> inputs,
+               const std::vector<Tensor>& values);
 
-  /// Keeps a value that the backward reads (in the order of the Saved inputs).
-  void save(const Tensor& tensor) { saved_.emplace_back(tensor); }
-  /// Keeps the inputs' handles, for a backward that is itself differentiated.
-  void save_primals(std::span<const Tensor* const> inputs, const Tensor& rng);
-
-  /// The node's result number for an output of the forward graph, or -1 if no gradient can arrive
-  /// there.
-  int result_of_output(int output) const;
+  /// Keeps the inputs that a differentiable backward reads (`written`: by value, those that the
+  /// call writes; in the order of TapeTable::kept_by_value).
+  void keep_inputs(std::span<const Tensor* const> inputs, const std::vector<Tensor>& written);
 
   std::string name() const override;
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override;
 
  private:
-  std::vector<Tensor> run_backward(const std::vector<Tensor>& tangents);
-  std::vector<Tensor> differentiable_backward(std::vector<Tensor> tangents);
-  /// Zeros for missing gradients, contiguous copies of strided ones.
-  std::vector<Tensor> tangents_of(std::vector<Tensor> grads) const;
+  std::vector<Tensor> run_backward(const std::vector<Tensor>& tangents,
+                                   const BackwardRequest& request);
+  std::vector<Tensor> differentiable_backward(const std::vector<Tensor>& tangents,
+                                              const BackwardRequest& request);
+  void check_tangents(const std::vector<Tensor>& tangents) const;
+  /// What was kept, or an Error{Version} that names it. `input`: which graph input it is, or -1.
+  Tensor unpack(const SavedTensor& kept, int input) const;
 
   std::shared_ptr<const Variant> variant_;
-  std::vector<SavedTensor> saved_, primals_;
-  Tensor rng_;
+  std::vector<SavedTensor> saved_;   // by Saved input of the backward
+  std::vector<SavedTensor> inputs_;  // by graph input; undefined where no backward reads it
   bool released_ = false;
 };
 

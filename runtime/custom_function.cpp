@@ -45,7 +45,7 @@ struct CustomNode final : Node {
     context_->to_save_.clear();
   }
 
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool>) override {
     if (released_) fail_released(*this);
     for (const SavedTensor& t : saved_)
       context_->saved_.push_back(t.defined() ? t.unpack(*this, shared_from_this()) : Tensor());

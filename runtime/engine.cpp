@@ -74,12 +74,15 @@ class Engine {
     for (const Capture& c : captures_)
       if (c.node == node.get()) captured_[c.output] = grads[static_cast<size_t>(c.result)];
     if (restricted_ && needed_.count(node.get()) == 0) return;
-    std::vector<Tensor> out = node->apply(std::move(grads));
+    Flags asked(node->edges.size());
+    for (size_t i = 0; i < node->edges.size(); ++i)
+      asked[i] = node->edges[i].node && wanted(node->edges[i]);
+    std::vector<Tensor> out = node->apply(std::move(grads), asked.all());
     if (!retain_graph_) node->release();
     TANDEM_CHECK(out.size() == node->edges.size(), "a node gives one gradient per operand");
     for (size_t i = 0; i < out.size(); ++i) {
       const Edge& edge = node->edges[i];
-      if (out[i].defined() && edge.node && wanted(edge)) receive(edge, std::move(out[i]));
+      if (out[i].defined() && asked[i]) receive(edge, std::move(out[i]));
     }
   }
 

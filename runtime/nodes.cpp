@@ -94,6 +94,13 @@ SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
   return saved;
 }
 
+SavedTensor SavedTensor::of_own(const Tensor& own) {
+  SavedTensor saved;
+  saved.tensor_ = own;
+  saved.version_ = own.version();
+  return saved;
+}
+
 Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self) const {
   const uint64_t version = tensor_.impl()->storage->version();
   if (version != version_)
@@ -153,7 +160,7 @@ std::vector<ir::ValueId> OpNode::add_operands(EagerSink& sink) const {
   return ids;
 }
 
-std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
+std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   std::vector<Tensor> out(edges.size());
   if (!grads[0].defined()) return out;
   if (released_) fail_released(*this);
@@ -162,13 +169,8 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
   const std::vector<ir::ValueId> operands = add_operands(sink);
   const ir::ValueId result = result_.defined() ? sink.add(result_.unpack(*this, shared_from_this()))
                                                : sink.add_type(result_type_);
-  autodiff::VjpContext context{builder,
-                               op_,
-                               operands,
-                               {&result, 1},
-                               attrs_,
-                               sink.add(grads[0]),
-                               {needs_.get(), edges.size()}};
+  autodiff::VjpContext context{builder, op_, operands, {&result, 1}, attrs_, sink.add(grads[0]),
+                               wanted};
   const autodiff::Gradients gradients = autodiff::apply_vjp(context);
   for (size_t i = 0; i < out.size(); ++i)
     if (gradients[i]) out[i] = sink.tensor(*gradients[i]);
@@ -184,14 +186,14 @@ void OpNode::release() {
 
 // --- RebaseNode
 
-std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads) {
+std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   if (!grads[0].defined()) return {{}, {}};
   EagerSink sink;
   ir::Builder builder(sink);
   const ir::ValueId grad = sink.add(grads[0]);
   std::vector<Tensor> out(2);
-  if (needs(0)) out[0] = sink.tensor(zero_viewed_part(builder, grad, chain));
-  if (needs(1)) out[1] = sink.tensor(read_view(builder, grad, chain));
+  if (wanted[0]) out[0] = sink.tensor(zero_viewed_part(builder, grad, chain));
+  if (wanted[1]) out[1] = sink.tensor(read_view(builder, grad, chain));
   return out;
 }
 
@@ -211,7 +213,7 @@ bool is_ours_alone(const Tensor& t) {
 
 }  // namespace
 
-std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
+std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, std::span<const bool>) {
   Tensor grad = std::move(grads[0]);
   grads.clear();
   if (!grad.defined()) return {};

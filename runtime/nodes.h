@@ -23,7 +23,7 @@ struct OpNode final : Node {
   void save_result(const Tensor& result);
 
   std::string name() const override;
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override;
 
  private:
@@ -46,7 +46,7 @@ struct RebaseNode final : Node {
   RebaseNode(std::vector<Edge> edges, std::vector<ir::ViewStep> view_chain)
       : Node(std::move(edges)), chain(std::move(view_chain)) {}
   std::string name() const override { return "write through a view"; }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override {}
 
   std::vector<ir::ViewStep> chain;
@@ -56,7 +56,7 @@ struct RebaseNode final : Node {
 struct AccumulateGrad final : Node {
   explicit AccumulateGrad(const Tensor& leaf);
   std::string name() const override { return "accumulate grad"; }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override {}
 
   Tensor leaf;

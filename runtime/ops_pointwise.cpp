@@ -71,6 +71,10 @@ Tensor ternary(Op op, const Tensor& x, const Tensor& y, const Located& z) {
 Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const Located& value,
               bool in_place) {
   Call c(value.location);
+  if (op == Op::addcdiv && !ir::is_floating(x.dtype()) && !ir::is_floating(y.dtype()))
+    ir::fail(Errc::DType, fmt::format("addcdiv: a quotient of integers; expected a floating "
+                                      "tensor1 or tensor2, got {} and {}",
+                                      ir::name(x.dtype()), ir::name(y.dtype())));
   const V v = c.in(self);
   V first = c.in(x);
   Number factor = 1;

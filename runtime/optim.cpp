@@ -50,11 +50,12 @@ CompileOptions named(const char* name) {
 
 struct SgdArguments {
   std::vector<Tensor> parameters, gradients, velocities;
+  std::vector<Tensor> started;  // one after the parameter's first step, zero before
   Scalar lr;
   double momentum, dampening, weight_decay;
-  bool nesterov, first;
-  TANDEM_FIELDS(SgdArguments, parameters, gradients, velocities, lr, momentum, dampening,
-                weight_decay, nesterov, first)
+  bool nesterov;
+  TANDEM_FIELDS(SgdArguments, parameters, gradients, velocities, started, lr, momentum, dampening,
+                weight_decay, nesterov)
 };
 
 void sgd(const SgdArguments& a) {
@@ -64,10 +65,12 @@ void sgd(const SgdArguments& a) {
     if (a.weight_decay != 0) g = g + p * a.weight_decay;
     if (a.momentum != 0) {
       const Tensor& v = a.velocities[i];
-      if (a.first)
-        v.copy_(g);
-      else
-        v.copy_(v * a.momentum + g * (1 - a.dampening));
+      if (a.dampening == 0) {
+        v.copy_(v * a.momentum + g);
+      } else {  // not of the first gradient
+        v.copy_(v * a.momentum + g * Scalar(1 - a.started[i] * a.dampening));
+        a.started[i].fill_(1);
+      }
       g = a.nesterov ? g + v * a.momentum : v;
     }
     p.sub_(g * a.lr);
@@ -77,25 +80,39 @@ void sgd(const SgdArguments& a) {
 // --- AdamW
 
 struct AdamWArguments {
-  std::vector<Tensor> parameters, gradients, m, v;
-  Scalar lr, weight_decay, step;
+  std::vector<Tensor> parameters, gradients, m, v;  // of those that are updated
+  std::vector<int64_t> which;                       // their numbers, ascending
+  Tensor steps;                                     // taken so far by all parameters, f64 [n]
+  Scalar lr, weight_decay;
   double beta1, beta2, eps;
-  TANDEM_FIELDS(AdamWArguments, parameters, gradients, m, v, lr, weight_decay, step, beta1, beta2,
-                eps)
+  TANDEM_FIELDS(AdamWArguments, parameters, gradients, m, v, which, steps, lr, weight_decay, beta1,
+                beta2, eps)
 };
 
+/// Adds 1 to the elements numbered `which`, a run of neighbours at a time.
+void count_step(const Tensor& steps, const std::vector<int64_t>& which) {
+  for (size_t i = 0; i < which.size();) {
+    const int64_t first = which[i];
+    int64_t end = first;
+    while (i < which.size() && which[i] == end) ++i, ++end;
+    steps.slice(0, first, end).add_(1.0);
+  }
+}
+
+/// The number of a Scalar as an f64 tensor: numbers among themselves are f32, as ATen has it.
+Tensor in_f64(const Scalar& s) { return ones({}, f64) * s; }
+
 void adamw(const AdamWArguments& a) {
-  const Tensor& step = a.step.tensor();
-  step.add_(1.0);
-  const Tensor step_size = a.lr.tensor() / (1.0 - pow(a.beta1, step));
-  const Tensor root2 = sqrt(1.0 - pow(a.beta2, step));
-  const Tensor decay = 1.0 - a.lr.tensor() * a.weight_decay.tensor();
+  count_step(a.steps, a.which);
+  const Tensor step_sizes = a.lr / (1.0 - pow(a.beta1, a.steps));
+  const Tensor roots2 = sqrt(1.0 - pow(a.beta2, a.steps));
+  const Tensor decay = 1.0 - in_f64(a.lr) * a.weight_decay;
   for (size_t i = 0; i < a.parameters.size(); ++i) {
     const Tensor &p = a.parameters[i], &g = a.gradients[i];
+    const Scalar step_size(step_sizes.select(0, a.which[i])), root2(roots2.select(0, a.which[i]));
     a.m[i].copy_(a.m[i] * a.beta1 + g * (1 - a.beta1));
     a.v[i].copy_(a.v[i] * a.beta2 + g * g * (1 - a.beta2));
-    p.copy_(p * Scalar(decay) -
-            a.m[i] * Scalar(step_size) / (sqrt(a.v[i]) / Scalar(root2) + a.eps));
+    p.copy_(p * Scalar(decay) - a.m[i] * step_size / (sqrt(a.v[i]) / root2 + a.eps));
   }
 }
 
@@ -103,8 +120,7 @@ void adamw(const AdamWArguments& a) {
 
 struct SGD::State {
   SgdOptions options;
-  std::vector<Tensor> velocities;
-  std::vector<bool> started;
+  std::vector<Tensor> velocities, started;
   Compiled<void (*)(const SgdArguments&), void, const SgdArguments&> update =
       compile(&sgd, named("sgd"));
 };
@@ -112,36 +128,27 @@ struct SGD::State {
 SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : Optimizer(std::move(parameters)), lr(options.lr), state_(std::make_unique<State>()) {
   state_->options = options;
-  state_->started.assign(this->parameters().size(), false);
-  if (options.momentum != 0) state_->velocities = zeros_like_each(this->parameters());
+  if (options.momentum == 0) return;
+  state_->velocities = zeros_like_each(this->parameters());
+  if (options.dampening == 0) return;
+  for (const Tensor& v : state_->velocities) state_->started.push_back(zeros({}, v.dtype()));
 }
 SGD::~SGD() = default;
 
 void SGD::update(const std::vector<int>& which, const std::vector<Tensor>& gradients) {
   const SgdOptions& o = state_->options;
-  const std::vector<bool> started = state_->started;
-  // Parameters that get their first gradient later than others start their velocity then.
-  for (bool first : {true, false}) {
-    std::vector<int> now;
-    std::vector<Tensor> g;
-    for (size_t k = 0; k < which.size(); ++k) {
-      const auto i = static_cast<size_t>(which[k]);
-      if (started[i] == first) continue;
-      now.push_back(which[k]);
-      g.push_back(gradients[k]);
-      state_->started[i] = true;
-    }
-    if (now.empty()) continue;
-    const auto velocities = o.momentum != 0 ? pick(state_->velocities, now) : std::vector<Tensor>();
-    state_->update({pick(parameters(), now), g, velocities, lr, o.momentum, o.dampening,
-                    o.weight_decay, o.nesterov, first});
-  }
+  const auto state_of = [&](const std::vector<Tensor>& state) {
+    return state.empty() ? state : pick(state, which);
+  };
+  state_->update({pick(parameters(), which), gradients, state_of(state_->velocities),
+                  state_of(state_->started), lr, o.momentum, o.dampening, o.weight_decay,
+                  o.nesterov});
 }
 
 struct AdamW::State {
   AdamWOptions options;
   std::vector<Tensor> m, v;
-  Scalar step{0.0};
+  Tensor steps;
   Compiled<void (*)(const AdamWArguments&), void, const AdamWArguments&> update =
       compile(&adamw, named("adamw"));
 };
@@ -154,13 +161,15 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
   state_->options = options;
   state_->m = zeros_like_each(this->parameters());
   state_->v = zeros_like_each(this->parameters());
+  state_->steps = zeros({static_cast<int64_t>(this->parameters().size())}, f64);
 }
 AdamW::~AdamW() = default;
 
 void AdamW::update(const std::vector<int>& which, const std::vector<Tensor>& gradients) {
   const AdamWOptions& o = state_->options;
   state_->update({pick(parameters(), which), gradients, pick(state_->m, which),
-                  pick(state_->v, which), lr, weight_decay, state_->step, o.beta1, o.beta2, o.eps});
+                  pick(state_->v, which), std::vector<int64_t>(which.begin(), which.end()),
+                  state_->steps, lr, weight_decay, o.beta1, o.beta2, o.eps});
 }
 
 }  // namespace tandem::optim

@@ -111,7 +111,7 @@ bool Tensor::is_leaf() const { return runtime::is_leaf(*this); }
 
 Tensor Tensor::grad() const {
   get(*this, "grad");
-  return impl_->autograd ? runtime::load_grad(*impl_) : Tensor();
+  return runtime::load_grad(*runtime::in_current_trace(*this).impl());
 }
 
 void Tensor::set_grad(const Tensor& grad) const {
@@ -122,10 +122,7 @@ void Tensor::set_grad(const Tensor& grad) const {
                          ir::to_string(impl_->type()), ir::to_string(grad.impl()->type())));
   if (grad.defined() && grad.is_same(*this))
     ir::fail(Errc::Argument, "set_grad: a tensor can't be its own gradient");
-  if (!grad.defined() && !impl_->autograd) return;
-  runtime::AutogradMeta& meta = runtime::autograd_meta(*impl_);
-  meta.grad_is_outside = false;
-  meta.grad = grad;
+  runtime::store_grad(*runtime::in_current_trace(*this).impl(), grad);
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph,

@@ -65,7 +65,6 @@ struct AutogradMeta {
   uint64_t generation = 0;  // advances with every in-place write that changes the history
   std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node
   bool outside_history = false;  // a traced stand-in for a tensor computed outside the trace
-  bool grad_is_outside = false;  // a traced stand-in whose grad was not asked for yet
 };
 
 struct TensorImpl : std::enable_shared_from_this<TensorImpl> {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/rewrite.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
 #include "runtime/geometry.h"
@@ -113,12 +114,11 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
                                   std::move(storage));
   stand_in.impl()->is_weak = real.impl()->is_weak;
-  const bool has_grad = !real.impl()->is_traced() && real.grad().defined();
-  if (real.requires_grad() || has_grad) {
+  if (real.requires_grad()) {
     AutogradMeta& meta = autograd_meta(*stand_in.impl());
-    meta.requires_grad = real.requires_grad();
-    meta.outside_history = real.requires_grad() && !real.is_leaf();
-    meta.grad_is_outside = has_grad;
+    meta.requires_grad = true;
+    meta.outside_history = !real.is_leaf();
+    if (real.is_leaf()) meta.hooks = real.impl()->autograd->hooks;
   }
   stand_ins_.emplace(real.impl().get(), stand_in);
   real_inputs_.push_back(real);
@@ -176,6 +176,7 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   if (at.line() != 0) graph_.set_location(e, graph_.add_location({at.file_name(), at.line()}));
   if (in_place) {
     operands[0].impl()->storage->bump_version();
+    writes_.push_back({e.index, operands[0].impl()->storage.get()});
     return {operands[0]};
   }
   for (size_t i = 0; i < types.size(); ++i) {
@@ -237,28 +238,81 @@ int Trace::add_output(const Tensor& t, ir::Role role, int target, std::string na
 // A slot that still holds the stand-in of what it held before needs no write: changes in place of
 // that tensor are mutations of an input like any other.
 void Trace::append_grad_writes() {
-  for (size_t i = 0; i < real_inputs_.size(); ++i) {
-    const AutogradMeta* meta = input_stand_ins_[i].impl()->autograd.get();
-    if (meta == nullptr || meta->grad_is_outside || !real_inputs_[i].defined() ||
-        real_inputs_[i].impl()->is_traced())
-      continue;
-    const Tensor before = real_inputs_[i].grad();
-    if (!before.defined() && !meta->grad.defined()) continue;
-    if (before.defined() && meta->grad.defined()) {
-      const auto it = stand_ins_.find(before.impl().get());
-      if (it != stand_ins_.end() && it->second.is_same(meta->grad)) continue;
-    }
-    const int input = static_cast<int>(i);
-    const std::string name = "grad_" + graph_.inputs()[i].name;
+  for (const GradSlot& slot : grad_slots_) {
+    const TensorImpl& impl = *stand_in(slot.input).impl();
+    const Tensor now = impl.autograd ? impl.autograd->grad : Tensor();
+    const bool same = slot.grad_input < 0 ? !now.defined()
+                                          : now.defined() && now.is_same(stand_in(slot.grad_input));
+    if (same) continue;
+    const std::string name = "grad_" + graph_.inputs()[static_cast<size_t>(slot.input)].name;
     graph_.epilogue.grads.push_back(
-        {input, add_output(meta->grad, ir::Role::Gradient, input, name)});
+        {slot.input, add_output(now, ir::Role::Gradient, slot.input, name)});
   }
+}
+
+// A hook sees the gradients of all uses of what it is put on, also of earlier ones: its equation
+// goes where the tensor got its present value.
+void Trace::insert_hooks() {
+  if (hooks_.empty()) return;
+  std::ranges::stable_sort(hooks_, {}, &HookAt::equation);
+  ir::Rewriter rewriter(graph_);
+  rewriter.copy_inputs();
+  auto next = hooks_.begin();
+  for (size_t i = 0; i <= graph_.num_equations(); ++i) {
+    for (; next != hooks_.end() && next->equation == i; ++next) {
+      const ir::ValueId value = rewriter[next->value];
+      const ir::SubgraphId backward = rewriter.target().add_subgraph(std::move(next->backward));
+      rewriter.set(next->value, rewriter.builder().emit(ir::Op::hook, {value}, {backward}));
+    }
+    if (i < graph_.num_equations()) rewriter.copy(graph_.equation_id(i));
+  }
+  rewriter.copy_outputs();
+  graph_ = rewriter.take();
 }
 
 ir::Graph Trace::finish() {
   append_grad_writes();
   graph_.epilogue.rng_draws = draws_;
+  insert_hooks();
   return std::move(graph_);
+}
+
+void Trace::use_grad_slot(TensorImpl& stand_in) {
+  const int input = graph_.input_index(stand_in.value);
+  if (input < 0 || std::ranges::count(grad_slots_, input, &GradSlot::input) != 0) return;
+  grad_slots_.push_back({input, -1});
+  const size_t slot = grad_slots_.size() - 1;
+  const Tensor& real = real_inputs_[static_cast<size_t>(input)];
+  const Tensor grad = real.defined() ? load_grad(*real.impl()) : Tensor();
+  if (!grad.defined()) return;
+  const std::string name = graph_.inputs()[static_cast<size_t>(input)].name + "_grad";
+  const Tensor traced = add_input(grad, name, ir::Role::Primal);
+  autograd_meta(stand_in).grad = traced;
+  grad_slots_[slot].grad_input = input_index(traced);
+}
+
+void Trace::record_hook(const Tensor& t, const std::function<Tensor(const Tensor&)>& hook) {
+  if (input_index(t) >= 0)
+    ir::fail(Errc::Unsupported,
+             "register_hook: inside a trace on a tensor from outside, where the hook would stay; "
+             "expected one that the function computes (or a hook registered before the call)");
+  const auto backward = std::make_shared<Trace>(graph_.name + "_hook");
+  {
+    const TraceScope recording(backward);
+    const GradMode no_grad(false);
+    const Tensor grad = backward->add_port(t.impl()->type(), "grad", ir::Role::Primal, -1);
+    const Tensor replaced = hook(grad);
+    backward->add_output(replaced.defined() ? replaced : grad);
+    if (backward->real_inputs().size() != 1)
+      ir::fail(Errc::Trace,
+               "register_hook: inside a trace a hook may only use the gradient that it is given; "
+               "expected a custom function, which can save other tensors");
+  }
+  const ir::EquationId producer = graph_.producer(t.impl()->value);
+  size_t after = producer.index + size_t{1};
+  for (const Write& write : writes_)
+    if (write.storage == t.impl()->storage.get()) after = std::max(after, write.equation + 1);
+  hooks_.push_back({after, t.impl()->value, backward->finish()});
 }
 
 // --- traced tensors outside

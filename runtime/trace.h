@@ -5,6 +5,7 @@
 
 #include <tandem/tensor.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -15,6 +16,12 @@
 #include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
+
+/// The `.grad` of an input that the function reads or assigns.
+struct GradSlot {
+  int input;
+  int grad_input;  // the input that the slot holds at entry, or -1 if it is undefined then
+};
 
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
@@ -46,6 +53,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor rng();
   Dim take_draws(Dim blocks);
 
+  /// Loads the grad slot of an input's stand-in, on first use (of other tensors: does nothing).
+  void use_grad_slot(TensorImpl& stand_in);
+  const std::vector<GradSlot>& grad_slots() const { return grad_slots_; }
+  /// Puts an identity with `hook` as its backward behind what `t` now is, for all that uses it.
+  void record_hook(const Tensor& t, const std::function<Tensor(const Tensor&)>& hook);
+
   /// Makes `t` an output of the graph; returns its number, or -1 if it is undefined.
   int add_output(const Tensor& t, ir::Role role = ir::Role::Result, int target = -1,
                  std::string name = "");
@@ -65,10 +78,24 @@ class Trace : public std::enable_shared_from_this<Trace> {
                        std::shared_ptr<Storage> storage);
   std::string unique_name(std::string name) const;
   void append_grad_writes();
+  void insert_hooks();
+
+  struct Write {
+    size_t equation;
+    const Storage* storage;
+  };
+  struct HookAt {
+    size_t equation;  // stands before it
+    ir::ValueId value;
+    ir::Graph backward;
+  };
 
   ir::Graph graph_;
   std::vector<Tensor> real_inputs_, input_stand_ins_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
+  std::vector<GradSlot> grad_slots_;
+  std::vector<Write> writes_;  // the in-place equations
+  std::vector<HookAt> hooks_;
   Trace* enclosing_ = nullptr;
   Tensor rng_;
   Dim draws_ = 0;

@@ -64,6 +64,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->graphs = std::move(graphs);
   variant->halves.forward = backend_or_jit(options.backend).compile(variant->graphs.forward);
   variant->graphs.forward_report = variant->halves.forward->report();
+  variant->tape = make_tape_table(*variant);
   register_graphs(variant);
   return variant;
 }
@@ -86,32 +87,33 @@ BoundInputs bind(const ir::Graph& forward, std::span<const Tensor* const> inputs
   return bound;
 }
 
-bool writes_input(const ir::Epilogue& epilogue, int input) {
-  return std::ranges::any_of(epilogue.writes,
-                             [&](const ir::InputWrite& w) { return w.input == input; });
+/// Copies of the inputs that the call is about to write and a differentiable backward reads.
+std::vector<Tensor> copy_written_inputs(const Variant& variant,
+                                        std::span<const Tensor* const> inputs) {
+  std::vector<Tensor> copies;
+  for (int i : variant.tape.kept_by_value) {
+    const Tensor& input = *inputs[static_cast<size_t>(i)];
+    copies.push_back(empty_tensor(input.sizes(), input.dtype()));
+    copy_elements(*copies.back().impl(), *input.impl());
+    if (const Edge edge = gradient_edge(input); edge.node)
+      set_history(copies.back(), edge.node, edge.result);
+  }
+  return copies;
 }
 
-/// Saved values that the epilogue is about to overwrite are kept by value.
-Tensor saved_value(const Variant& variant, int output, const Tensor& value) {
-  const int input = variant.halves.forward->output_from_input(output);
-  if (input < 0 || !writes_input(variant.graphs.forward.epilogue, input)) return value;
-  const Tensor copy = empty_tensor(
-      value.sizes(), variant.graphs.forward.outputs()[static_cast<size_t>(output)].strides,
-      value.dtype());
-  copy_elements(*copy.impl(), *value.impl());
-  return copy;
-}
-
+/// Puts the call on the tape, if anything is differentiated: the results that get a gradient have
+/// the node as history.
 std::shared_ptr<CompiledNode> make_tape_node(const std::shared_ptr<const Variant>& variant,
                                              std::span<const Tensor* const> inputs,
-                                             const std::vector<Tensor>& values, const Tensor& rng) {
-  const ir::Graph& forward = variant->graphs.forward;
-  if (variant->graphs.backward.outputs().empty()) return nullptr;
-  auto node = make_node<CompiledNode>(variant, inputs);
+                                             const std::vector<Tensor>& written,
+                                             const std::vector<Tensor>& values) {
+  const TapeTable& tape = variant->tape;
+  if (tape.input_of_gradient.empty()) return nullptr;
+  auto node = make_node<CompiledNode>(variant, inputs, values);
+  if (variant->options.higher_order) node->keep_inputs(inputs, written);
   for (size_t k = 0; k < values.size(); ++k)
-    if (forward.outputs()[k].role == ir::Role::Saved)
-      node->save(saved_value(*variant, static_cast<int>(k), values[k]));
-  if (variant->options.higher_order) node->save_primals(inputs, rng);
+    if (tape.is_result[k] && tape.result_of_output[k] >= 0)
+      set_history(values[k], node, tape.result_of_output[k]);
   return node;
 }
 
@@ -123,7 +125,9 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
     const bool done = variant.halves.forward->output_into_input(write.output) >= 0;
     if (!done) copy_elements(*target.impl(), *values[static_cast<size_t>(write.output)].impl());
     target.impl()->storage->bump_version(static_cast<uint64_t>(write.version_bumps));
-    const int result = node && !write.no_grad ? node->result_of_output(write.output) : -1;
+    const int result = node && !write.no_grad
+                           ? variant.tape.result_of_output[static_cast<size_t>(write.output)]
+                           : -1;
     if (!write.no_grad)
       set_written_history(target, result >= 0 ? std::shared_ptr<Node>(node) : nullptr,
                           std::max(result, 0));
@@ -162,13 +166,30 @@ void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
 
 }  // namespace
 
-const ir::Executable& Variant::backward() const {
-  std::call_once(halves.backward_once, [&] {
+namespace {
+
+/// The layout of a graph input as a differentiable backward finds it.
+Strides kept_strides(const Variant& variant, int input) {
+  for (const auto& [kept, saved] : variant.tape.kept_as_saved)
+    if (kept == input) return variant.tape.saved[saved].strides;
+  const ir::Graph& joint = variant.graphs.joint;
+  const ir::Input& from = joint.inputs()[static_cast<size_t>(input)];
+  return std::ranges::count(variant.tape.kept_by_value, input) != 0
+             ? ir::contiguous_strides(joint.type(from.value).sizes)
+             : from.strides;
+}
+
+}  // namespace
+
+std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& request) const {
+  return backward_forms_.get(request, [&](const BackwardRequest& wanted) {
+    BackwardForm form = make_form(graphs.backward, wanted);
+    if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    halves.backward = backend_or_jit(chosen).compile(graphs.backward);
-    graphs.backward_report = halves.backward->report();
+    form.executable = backend_or_jit(chosen).compile(form.graph);
+    if (wanted.is_full()) graphs.backward_report = form.executable->report();
+    return form;
   });
-  return *halves.backward;
 }
 
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
@@ -180,15 +201,21 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
   return finish(std::move(graphs), std::move(recording), std::move(guards), options);
 }
 
-std::shared_ptr<const Variant> Variant::backward_function() const {
-  const std::lock_guard lock(higher_order_mutex);
-  if (!higher_order) {
+std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
+    const BackwardRequest& request) const {
+  return differentiable_forms_.get(request, [&](const BackwardRequest& wanted) {
+    BackwardForm form = make_form(gradients_of(graphs.joint), wanted);
+    if (form.gradients.empty()) return form;
+    for (size_t i = 0; i < form.sources.size(); ++i)
+      if (!form.sources[i].is_tangent)
+        form.graph.inputs()[i].strides =
+            kept_strides(*this, static_cast<int>(form.sources[i].index));
     std::unique_ptr<ir::Partitioner> owner;
-    higher_order = finish(run_pipeline_from_functional(backward_as_function(graphs.joint),
-                                                       pipeline_options(options, owner)),
-                          {}, {}, options);
-  }
-  return higher_order;
+    form.function = finish(
+        run_pipeline_from_functional(as_function(form.graph), pipeline_options(options, owner)), {},
+        {}, options);
+    return form;
+  });
 }
 
 std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
@@ -196,47 +223,12 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   const ir::Graph& forward = variant->graphs.forward;
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
+  const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);
   const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
-  const auto node = make_tape_node(variant, tensors, values, bound.rng);
-  if (node)
-    for (size_t k = 0; k < values.size(); ++k)
-      if (forward.outputs()[k].role == ir::Role::Result)
-        if (const int result = node->result_of_output(static_cast<int>(k)); result >= 0)
-          set_history(values[k], node, result);
+  const auto node = make_tape_node(variant, tensors, written, values);
   replay_writes(*variant, tensors, values, node);
   assign_grads(*variant, tensors, values);
   return collect_results(*variant, tensors, values);
-}
-
-ir::Graph backward_as_function(const ir::Graph& joint) {
-  ir::Rewriter rewriter(joint);
-  rewriter.copy_inputs();
-  for (size_t i = 0; i < joint.num_equations(); ++i) rewriter.copy(joint.equation_id(i));
-  for (const ir::Output& output : joint.outputs()) {
-    if (output.role != ir::Role::Gradient) continue;
-    ir::Output result = output;
-    result.value = rewriter[output.value];
-    result.role = ir::Role::Result;
-    result.requires_grad = true;
-    result.target = -1;
-    rewriter.target().add_output(result);
-  }
-  ir::Graph graph = rewriter.take();
-  graph.name = joint.name + "_backward";
-  graph.level = ir::Level::Functional;
-  graph.epilogue = {};
-  for (ir::Input& input : graph.inputs()) {
-    if (input.role != ir::Role::Tangent) continue;
-    input.role = ir::Role::Primal;
-    input.target = -1;
-    input.requires_grad = true;
-  }
-  for (size_t i = 0; i < graph.num_equations(); ++i)
-    graph.equation(graph.equation_id(i)).is_backward = false;
-  for (size_t k = 0; k < graph.outputs().size(); ++k)
-    graph.epilogue.results.push_back(
-        {ir::ResultSource::Kind::Output, static_cast<int>(k), {}, true});
-  return ir::remove_dead_code(graph);
 }
 
 }  // namespace tandem::runtime

@@ -8,10 +8,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "runtime/backward_forms.h"
 #include "runtime/guards.h"
+#include "runtime/trace.h"
 
 namespace tandem::runtime {
 
@@ -26,14 +27,34 @@ struct Recording {
   std::vector<int> results;  // for each leaf of the result, then each rebound leaf: the traced
                              // output, or -1 if undefined
   std::vector<int> rebound;  // leaf numbers
+  std::vector<GradSlot> grad_slots;
+  int rng_input = -1;
   std::shared_ptr<const void> prototype;
 };
 
-/// The two compiled halves. Backward is compiled on first use.
+/// What each call would otherwise look up in the graphs.
+struct TapeTable {
+  /// A Saved input of the backward.
+  struct Saved {
+    int output;       // of the forward graph
+    int input;        // the graph input that it is, or -1
+    bool copy;        // the epilogue overwrites that input
+    Strides strides;  // of a copy
+  };
+  std::vector<bool> is_result;        // by output of forward
+  std::vector<int> result_of_output;  // by output of forward: the node's result number, or -1 if no
+                                      // gradient can arrive there
+  std::vector<int> input_of_gradient;  // by gradient
+  std::vector<ir::Type> tangents;
+  std::vector<Saved> saved;
+  // Graph inputs that a backward which is itself differentiated reads.
+  std::vector<int> kept_by_handle;
+  std::vector<int> kept_by_value;                     // the call writes them
+  std::vector<std::pair<int, size_t>> kept_as_saved;  // the same, but saved (which) by value anyway
+};
+
 struct Halves {
   std::unique_ptr<ir::Executable> forward;
-  std::unique_ptr<ir::Executable> backward;
-  std::once_flag backward_once;
 };
 
 struct Variant {
@@ -42,22 +63,29 @@ struct Variant {
   mutable CompiledGraphs graphs;  // the backward's report is filled in when it is compiled
   CompileOptions options;
   mutable Halves halves;
+  TapeTable tape;
   mutable std::atomic<uint64_t> last_used{0};
 
-  const ir::Executable& backward() const;
-  /// The backward as a compiled function of (primals, tangents), for gradients of gradients.
-  std::shared_ptr<const Variant> backward_function() const;
+  /// The backward of saved values and tangents, compiled on first use.
+  std::shared_ptr<const BackwardForm> backward(const BackwardRequest& request) const;
+  /// The backward as a compiled function of graph inputs and tangents, for gradients of gradients.
+  std::shared_ptr<const BackwardForm> differentiable_backward(const BackwardRequest& request) const;
 
-  mutable std::mutex higher_order_mutex;
-  mutable std::shared_ptr<const Variant> higher_order;
+ private:
+  mutable BackwardForms backward_forms_, differentiable_forms_;
 };
 
 /// Runs the pipeline and compiles the forward half.
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
                                          const CompileOptions& options);
 
-/// The gradients of a Joint graph as a Functional graph of (primals, tangents).
-ir::Graph backward_as_function(const ir::Graph& joint);
+/// Reads a variant's tables off its graphs and its forward executable.
+TapeTable make_tape_table(const Variant& variant);
+
+/// The part of a Joint graph that computes gradients, from inputs and tangents.
+ir::Graph gradients_of(const ir::Graph& joint);
+/// The same with tangents as ordinary inputs and gradients as results: a Functional graph.
+ir::Graph as_function(ir::Graph gradients);
 
 /// Makes the variant's graphs known to compiled_graphs() while it lives.
 void register_graphs(const std::shared_ptr<const Variant>& variant);

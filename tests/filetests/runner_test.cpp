@@ -118,7 +118,8 @@ void update(const std::string& path, const FileTest& test, std::string_view got)
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(TANDEM_TEST_DIR))
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(TANDEM_SOURCE_DIR "/tests/filetests"))
     if (entry.path().extension() == ".ir") files.push_back(entry.path().string());
   std::ranges::sort(files);
   return files;

@@ -291,17 +291,7 @@ std::vector<OpSample> cross_entropy_samples(int64_t n) {
   return samples;
 }
 
-/// What the shape rules let pass, but ATen does not define: shifts of bool, integers plus a
-/// multiple by a float.
-bool is_defined(Op op, const OpSample& sample) {
-  const DType dtype = sample.operands[0].dtype();
-  if (op == Op::shift_left || op == Op::shift_right) return dtype != DType::Bool;
-  if (op != Op::addcmul || ir::is_floating(dtype)) return true;
-  return dtype != DType::Bool && !std::get<Number>(sample.attrs[0]).is_float();
-}
-
 bool fits(Op op, const OpSample& sample) {
-  if (!is_defined(op, sample)) return false;
   std::vector<Type> types;
   for (const Buffer& operand : sample.operands) types.push_back(operand.type());
   try {

@@ -254,7 +254,7 @@ class Compiled {
   static void report_rebound(runtime::TraceSession& session, const std::vector<Tensor>& stand_ins,
                              const std::tuple<std::remove_cvref_t<Params>...>& copies,
                              std::index_sequence<I...>) {
-    runtime::FindRebound find{session, stand_ins};
+    [[maybe_unused]] runtime::FindRebound find{session, stand_ins};
     ((find.by_reference = runtime::is_mutable_reference<Params>,
       structure::for_each_leaf<false>(std::get<I>(copies), find)),
      ...);
@@ -288,7 +288,7 @@ class Compiled {
                                std::remove_reference_t<Params>&... params) {
     const size_t first = results.tensors.size() - results.rebound.size();
     for (size_t i = 0; i < results.rebound.size(); ++i) {
-      runtime::Rebind rebind{results.rebound[i], results.tensors[first + i]};
+      [[maybe_unused]] runtime::Rebind rebind{results.rebound[i], results.tensors[first + i]};
       (structure::for_each_leaf<false>(params, rebind), ...);
     }
   }

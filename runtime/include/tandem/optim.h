@@ -59,7 +59,8 @@ struct AdamWOptions {
 };
 
 /// torch.optim.AdamW (Loshchilov & Hutter 2019): p -= lr weight_decay p; m, v are moving averages
-/// of g and g^2, corrected for their zero start by 1 - beta^step; p -= lr m / (sqrt(v) + eps).
+/// of g and g^2, corrected for their zero start by 1 - beta^step; p -= lr m / (sqrt(v) + eps). A
+/// step without a gradient for a parameter does not count as one of that parameter's.
 class TANDEM_API AdamW final : public Optimizer {
  public:
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {});

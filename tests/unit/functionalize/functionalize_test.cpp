@@ -144,6 +144,16 @@ TEST_P(EveryView, CanBeWrittenThroughAndSeesWrites) {
   checked(p);
 }
 
+/// A permutation that is not its own inverse.
+TEST(Functionalize, WriteThroughARotationOfDimensions) {
+  Traced p;
+  const ValueId x = p.in("x", {DType::F32, {2, 3, 4}});
+  const ValueId rotated = p.b.permute(x, {Dim(1), Dim(2), Dim(0)});
+  p.mul_(p.b.select(rotated, 0, 1), 3);
+  p.output(p.b.add(rotated, 1.0));
+  checked(p);
+}
+
 TEST_P(EveryView, OfAViewOfAnInput) {
   Traced p;
   const ValueId x = p.in("x", {DType::F32, {2, 3, 4}});

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::string kSchemaFile = TANDEM_TEST_DIR "/../../../ir/graph.schema.json";
+const std::string kSchemaFile = TANDEM_SOURCE_DIR "/ir/graph.schema.json";
 
 TEST(Schema, TheFileIsUpToDate) {
   if (std::getenv("UPDATE_EXPECT")) std::ofstream(kSchemaFile) << json_schema();

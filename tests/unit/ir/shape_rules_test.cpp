@@ -39,6 +39,26 @@ TEST(ShapeRules, PointwiseOperandsAreEqual) {
             "dtype where: condition is not bool; expected bool, got f32");
 }
 
+TEST(ShapeRules, IntegersWhereAtenWantsThem) {
+  EXPECT_EQ(infer(Op::bitwise_and, {boolean({2}), boolean({2})}), "bool[2]");
+  for (Op shift : {Op::shift_left, Op::shift_right}) {
+    const std::string op(name(shift));
+    EXPECT_EQ(infer(shift, {i64({2}), i64({2})}), "i64[2]");
+    EXPECT_EQ(infer(shift, {boolean({2}), boolean({2})}),
+              "dtype " + op + ": operand is not an integer; expected integers, got bool");
+    EXPECT_EQ(infer(shift, {f32({2}), f32({2})}),
+              "dtype " + op + ": operand is not an integer; expected integers, got f32");
+  }
+  const auto addcmul = [](Type t, Number value) { return infer(Op::addcmul, {t, t, t}, {value}); };
+  EXPECT_EQ(addcmul(f32({2}), 0.5), "f32[2]");
+  EXPECT_EQ(addcmul(i64({2}), 3), "i64[2]");
+  EXPECT_EQ(addcmul(i64({2}), 0.5),
+            "dtype addcmul: value is floating; expected an integer value for i64, got 0.5");
+  EXPECT_EQ(
+      addcmul(boolean({2}), 1),
+      "dtype addcmul: not defined for bool; expected integers or floating operands, got bool");
+}
+
 TEST(ShapeRules, OperandCounts) {
   EXPECT_EQ(infer(Op::add, {f32({2})}),
             "argument add: wrong number of operands; expected 2 (self, other), got 1");
@@ -73,6 +93,9 @@ TEST(ShapeRules, Contractions) {
   EXPECT_EQ(infer(Op::mm, {f32({2, 3}), f32({4, 5})}, {any}),
             "shape mm: inner sizes differ; expected self [n, k] and mat2 [k, m], got [2, 3] and "
             "[4, 5]");
+  EXPECT_EQ(infer(Op::mm, {f32({2, 4}), f32({3, 5})}, {any}),
+            "shape mm: inner sizes differ; expected self [n, k] and mat2 [k, m], got [2, 4] and "
+            "[3, 5]");
   EXPECT_EQ(infer(Op::bmm, {f32({2, 3, 4}), f32({1, 4, 5})}, {any}),
             "shape bmm: batch sizes differ; expected self [b, n, k] and mat2 [b, k, m], got "
             "[2, 3, 4] and [1, 4, 5]");
@@ -104,6 +127,11 @@ TEST(ShapeRules, IndexAndRandom) {
             "shape gather: index does not fit; expected index of self's rank, at most self's sizes "
             "but in dim, got [4, 5] and [5, 1]");
   EXPECT_EQ(infer(Op::embedding, {f32({4, 5}), i64({2, 7})}), "f32[2, 7, 5]");
+  const std::string no_index = ": index is not an integer; expected i64 or i32, got f32";
+  EXPECT_EQ(infer(Op::embedding, {f32({4, 5}), f32({2, 7})}), "dtype embedding" + no_index);
+  EXPECT_EQ(infer(Op::gather, {f32({4}), f32({2})}, {int64_t{0}}), "dtype gather" + no_index);
+  EXPECT_EQ(infer(Op::index_select, {f32({4}), f32({2})}, {int64_t{0}}),
+            "dtype index_select" + no_index);
   EXPECT_EQ(infer(Op::rand, {i64({2})}, {Dims{3}, DType::F32, Dim(0)}), "f32[3]");
   EXPECT_EQ(infer(Op::rand, {i64({3})}, {Dims{3}, DType::F32, Dim(0)}),
             "argument rand: rng has the wrong type; expected i64[2], got i64[3]");

@@ -64,7 +64,8 @@ Tensor sample(DType dtype, uint64_t seed) {
 
 bool takes(const std::string& op, DType dtype) {
   const bool floating = ir::is_floating(dtype);
-  if (op.starts_with("bitwise") || op.starts_with("shift")) return !floating;
+  if (op.starts_with("bitwise")) return !floating;
+  if (op.starts_with("shift")) return !floating && dtype != boolean;
   if (dtype == boolean) return op.starts_with("logical") || op == "eq" || op == "add";
   return true;
 }

@@ -1,0 +1,55 @@
+// Calls that a compiled variant does not fit: each is compiled again and does what eager does.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <optional>
+
+#include "tests/support/check_compiled.h"
+
+namespace tandem::testing {
+namespace {
+
+/// `fn` on two parts of `whole` elements from 0 and from `offset`; what the memory holds then.
+template <class Fn>
+Tensor after_overlapping_call(const Fn& fn, int64_t offset) {
+  const Tensor whole = noise({8}, 1);
+  fn(whole.slice(0, 0, 4), whole.slice(0, offset, offset + 4));
+  return whole;
+}
+
+TEST(Guards, WhereTwoInputsOverlap) {
+  const auto fn = [](const Tensor& a, const Tensor& b) {
+    a.mul_(2.0);
+    b.add_(a.select(0, 3) + 1.0);
+  };
+  const auto compiled = compile(fn);
+  for (int64_t offset : {4, 2, 3, 0, 1, 3})
+    expect_close(after_overlapping_call(fn, offset), after_overlapping_call(compiled, offset), 1e-6,
+                 "offset " + std::to_string(offset));
+}
+
+/// What is compiled without grad mode has no backward, and the other way round.
+TEST(Guards, GradMode) {
+  const auto compiled = compile([](const Tensor& a) { return sum(a * a); });
+  const Tensor a = noise({4}, 1).requires_grad_();
+  for (bool enabled : {false, true, false, true}) {
+    const std::optional<NoGrad> off = enabled ? std::nullopt : std::make_optional<NoGrad>();
+    EXPECT_EQ(compiled(a).requires_grad(), enabled);
+  }
+}
+
+TEST(Guards, WhetherTwoArgumentsAreOneTensor) {
+  const auto fn = [](const Tensor& a, const Tensor& b) {
+    a.add_(1.0);
+    return b * 2.0;
+  };
+  const auto compiled = compile(fn);
+  for (bool same : {false, true, false}) {
+    const Tensor a = noise({4}, 1), b = same ? a : noise({4}, 2);
+    const Tensor eager_a = noise({4}, 1), eager_b = same ? eager_a : noise({4}, 2);
+    expect_close(fn(eager_a, eager_b), compiled(a, b), 1e-6, same ? "one tensor" : "two tensors");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,290 @@
+// Whole training steps in one graph, gradients slots, hooks and custom functions inside a trace:
+// against the same loop run eagerly.
+#include <gtest/gtest.h>
+#include <tandem/graph.h>
+
+#include <functional>
+
+#include "tests/support/check_compiled.h"
+#include "tests/support/graph_testing.h"
+
+namespace tandem::testing {
+namespace {
+
+Tensor leaf(const Shape& sizes, uint64_t seed) { return noise(sizes, seed).requires_grad_(); }
+
+struct Net {
+  nn::Linear in{6, 8}, out{8, 3};
+  TANDEM_FIELDS(Net, in, out)
+  Tensor operator()(const Tensor& x) const { return out(relu(in(x))); }
+};
+
+/// Runs `steps` steps of the eager loop and of the same as one compiled function, from equal
+/// parameters, and compares losses and parameters.
+template <class Optimizer, class Options>
+void check_loop(const Options& options, int steps = 5) {
+  manual_seed(3);
+  const Net eager_net;
+  manual_seed(3);
+  const Net net;
+  Optimizer eager_opt(nn::parameters(eager_net), options), opt(nn::parameters(net), options);
+  const auto step_of = [](const Net& n, Optimizer& optimizer) {
+    return [&](const Tensor& x, const Tensor& y) {
+      const Tensor loss = cross_entropy(n(x), y);
+      loss.backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      return loss.detach();
+    };
+  };
+  const auto eager = step_of(eager_net, eager_opt);
+  const auto compiled = compile(step_of(net, opt));
+  for (int i = 0; i < steps; ++i) {
+    const Tensor x = noise({4, 6}, static_cast<uint64_t>(i)), y = arange(4).remainder(3);
+    if (i == 3) eager_opt.lr.set(0.01), opt.lr.set(0.01);
+    expect_close(eager(x, y), compiled(x, y), 1e-5, "loss");
+  }
+  const auto expected = nn::parameters(eager_net), got = nn::parameters(net);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    expect_close(expected[i], got[i], 1e-5, "parameter");
+    EXPECT_EQ(expected[i].version(), got[i].version());
+    EXPECT_FALSE(got[i].grad().defined());
+  }
+}
+
+TEST(TrainingStep, Sgd) { check_loop<optim::SGD>(optim::SgdOptions{.lr = 0.1}); }
+TEST(TrainingStep, SgdWithMomentum) {
+  check_loop<optim::SGD>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
+}
+TEST(TrainingStep, SgdWithNesterovMomentum) {
+  check_loop<optim::SGD>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .nesterov = true});
+}
+TEST(TrainingStep, SgdWithDampening) {
+  check_loop<optim::SGD>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
+}
+TEST(TrainingStep, AdamW) { check_loop<optim::AdamW>(optim::AdamWOptions{.lr = 0.01}); }
+
+TEST(TrainingStep, DampeningStartsAtTheSecondGradient) {
+  const Tensor p = ones({1}).requires_grad_();
+  optim::SGD opt({p}, {.lr = 1, .momentum = 0.5, .dampening = 0.5});
+  for (double expected : {-1.0, -3.0}) {  // v: 2, then 0.5 * 2 + 0.5 * 2
+    opt.zero_grad();
+    (p * 2).sum().backward();
+    opt.step();
+    EXPECT_EQ(p.item<double>(), expected);
+  }
+}
+
+// --- grad slots
+
+/// Calls a function of a leaf three times, the slot empty at first and then as it was left.
+void check_slots(const std::function<Tensor(const Tensor&)>& f, bool start_defined) {
+  const Tensor eager = leaf({4}, 1), x = leaf({4}, 1);
+  if (start_defined) eager.set_grad(ones({4})), x.set_grad(ones({4}));
+  const auto compiled = compile([&](const Tensor& t) { return f(t); });
+  for (int i = 0; i < 3; ++i) {
+    expect_close(f(eager), compiled(x), 1e-6, "result");
+    ASSERT_EQ(eager.grad().defined(), x.grad().defined()) << i;
+    if (x.grad().defined()) expect_close(eager.grad(), x.grad(), 1e-6, "grad");
+    if (i == 1) eager.set_grad(Tensor()), x.set_grad(Tensor());
+  }
+}
+
+TEST(GradSlots, Accumulated) {
+  for (bool defined : {false, true})
+    check_slots(
+        [](const Tensor& t) {
+          (t * t).sum().backward();
+          return t.detach() * 2;
+        },
+        defined);
+}
+
+TEST(GradSlots, ReadIfDefined) {
+  for (bool defined : {false, true})
+    check_slots(
+        [](const Tensor& t) {
+          const Tensor g = t.grad();
+          (t * 3).sum().backward();
+          return g.defined() ? g * 2 : t.detach();
+        },
+        defined);
+}
+
+TEST(GradSlots, Assigned) {
+  for (bool defined : {false, true})
+    check_slots(
+        [](const Tensor& t) {
+          t.set_grad(t.detach() * 5);
+          return t.grad() + 1;
+        },
+        defined);
+}
+
+TEST(GradSlots, Cleared) {
+  for (bool defined : {false, true})
+    check_slots(
+        [](const Tensor& t) {
+          t.set_grad(Tensor());
+          return t.detach() + 1;
+        },
+        defined);
+}
+
+TEST(GradSlots, WrittenInPlace) {
+  check_slots(
+      [](const Tensor& t) {
+        if (t.grad().defined()) t.grad().mul_(0.5);
+        (t * 3).sum().backward();
+        return t.grad() * 1;
+      },
+      true);
+}
+
+TEST(GradSlots, OfACapturedParameterAreReadAnew) {
+  const Tensor w = leaf({4}, 1);
+  const auto decay = compile([&](const Tensor& x) { return w.grad() * x; });
+  for (double value : {1.0, 2.0, 3.0}) {
+    w.set_grad(full({4}, value));  // another tensor each time
+    EXPECT_EQ(decay(ones({4})).to_vector<double>()[0], value);
+  }
+}
+
+TEST(GradSlots, AreNotGuardedWhereTheyAreNotUsed) {
+  const auto f = compile([](const Tensor& x) { return sum(x * x); });
+  const Tensor x = leaf({4}, 1);
+  const CompiledGraphs* first = &f.graphs(x);
+  f(x).backward();
+  EXPECT_EQ(first, &f.graphs(x));
+}
+
+// --- hooks
+
+/// The gradient of f(x).sum(), eager and compiled.
+void check_gradient(const std::function<Tensor(const Tensor&)>& f) {
+  const Tensor eager = leaf({2, 3}, 1), x = leaf({2, 3}, 1);
+  const auto compiled = compile([&](const Tensor& t) { return f(t); });
+  f(eager).sum().backward();
+  compiled(x).sum().backward();
+  expect_close(eager.grad(), x.grad(), 1e-6, "grad");
+}
+
+TEST(Hooks, InATraceAreAnEquation) {
+  const auto f = [](const Tensor& x) {
+    const Tensor h = exp(x);
+    h.register_hook([](const Tensor& g) { return g * 2 + 1; });
+    return h * h;
+  };
+  check_gradient(f);
+  const Graph traced = compile(f).graphs(leaf({2, 3}, 1)).traced;
+  EXPECT_EQ(graph_testing::count(traced, ir::Op::hook), 1);
+}
+
+TEST(Hooks, SeeEarlierUses) {
+  check_gradient([](const Tensor& x) {
+    const Tensor h = exp(x), y = h * 3;
+    h.register_hook([](const Tensor& g) { return g * g.sin(); });
+    return y + h.sin();
+  });
+}
+
+TEST(Hooks, FollowWrites) {
+  check_gradient([](const Tensor& x) {
+    const Tensor h = x + 1;
+    h.select(0, 1).mul_(x.select(0, 0));
+    h.register_hook([](const Tensor& g) { return g * g; });
+    const Tensor y = h * 3;
+    h.mul_(2);
+    return y + h;
+  });
+}
+
+TEST(Hooks, ThatOnlyLookChangeNothing) {
+  int calls = 0;
+  check_gradient([&](const Tensor& x) {
+    const Tensor h = exp(x);
+    h.register_hook([&](const Tensor&) {
+      ++calls;
+      return Tensor();
+    });
+    return h * h;
+  });
+  EXPECT_GE(calls, 2);
+}
+
+TEST(Hooks, RunInABackwardInsideTheTrace) {
+  for (bool on_leaf : {false, true}) {
+    const auto step = [](const Tensor& x) {
+      const Tensor h = exp(x);
+      h.register_hook([](const Tensor& g) { return g * 2; });
+      h.sum().backward();
+      return x.detach() * 1;
+    };
+    const Tensor eager = leaf({3}, 1), x = leaf({3}, 1);
+    if (on_leaf)
+      for (const Tensor& t : {eager, x}) t.register_hook([](const Tensor& g) { return g + 1; });
+    step(eager);
+    compile(step)(x);
+    expect_close(eager.grad(), x.grad(), 1e-6, "grad");
+  }
+}
+
+TEST(Hooks, OnAnInputAreRefused) {
+  const auto f = compile([](const Tensor& x) {
+    x.register_hook([](const Tensor& g) { return g * 2; });
+    return x * 2;
+  });
+  const Tensor x = leaf({3}, 1);
+  try {
+    f(x);
+    FAIL() << "expected an Error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Errc::Unsupported);
+  }
+}
+
+// --- custom functions
+
+struct ScaledExp : Function<ScaledExp> {
+  static Tensor forward(FunctionContext& context, const Tensor& x, double scale) {
+    const Tensor y = exp(x * scale);
+    context.save_for_backward({x, y});
+    return y;
+  }
+  // Not the true gradient, so that it shows which one was used.
+  static std::vector<Tensor> backward(FunctionContext& context, const std::vector<Tensor>& grads) {
+    return {grads[0] * context.saved()[1] * 7 + context.saved()[0]};
+  }
+};
+
+TEST(CustomFunctions, AreDifferentiatedByTheirOwnBackward) {
+  const auto f = [](const Tensor& x) { return ScaledExp::apply(x * 2, 0.5) * x; };
+  check_gradient(f);
+  const CompiledGraphs& graphs = compile(f).graphs(leaf({2, 3}, 1));
+  EXPECT_EQ(graph_testing::count(graphs.traced, ir::Op::custom_function), 1);
+  EXPECT_EQ(graph_testing::count(graphs.joint, ir::Op::custom_function), 1);
+}
+
+TEST(CustomFunctions, InsideAWholeStep) {
+  const auto step = [](const Tensor& x) {
+    ScaledExp::apply(x, 0.5).sum().backward();
+    return x.detach() * 1;
+  };
+  const Tensor eager = leaf({3}, 1), x = leaf({3}, 1);
+  step(eager);
+  compile(step)(x);
+  expect_close(eager.grad(), x.grad(), 1e-6, "grad");
+}
+
+TEST(CustomFunctions, ToSecondOrder) {
+  const auto f = [](const Tensor& x) { return ScaledExp::apply(x, 0.5); };
+  const auto second = [](const auto& function) {
+    const Tensor x = leaf({3}, 1);
+    const Tensor first = grad({function(x).sum()}, {x}, {.create_graph = true})[0];
+    return grad({(first * first).sum()}, {x})[0];
+  };
+  expect_close(second(f), second(compile(f)), 1e-5, "second");
+}
+
+}  // namespace
+}  // namespace tandem::testing
