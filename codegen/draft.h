@@ -22,7 +22,13 @@ struct ContractionDraft {
   int64_t a_offset = 0, b_offset = 0;
 };
 
-using StepDraft = std::variant<LaunchDraft, ContractionDraft>;
+struct ExternalDraft {
+  ExternalCall call;  // without BufferRefs until the memory plan
+  std::vector<int> operands, results;
+  std::vector<int64_t> offsets;  // elements, of the operands
+};
+
+using StepDraft = std::variant<LaunchDraft, ContractionDraft, ExternalDraft>;
 
 }  // namespace tandem::codegen
 

@@ -119,6 +119,16 @@ std::string text(const Plan& plan, const Step& step) {
                        plan.kernels[static_cast<size_t>(launch->kernel)].name, params,
                        launch->units, launch->grain);
   }
+  if (const auto* external = std::get_if<ExternalCall>(&step)) {
+    const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
+      std::string out;
+      for (const auto& a : arguments)
+        out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
+      return out;
+    };
+    return fmt::format("external {} = {}({}) {{{}}}", list(external->results), external->name,
+                       list(external->operands), external->numbers);
+  }
   const auto& c = std::get<Contraction>(step);
   return fmt::format(
       "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {} (b {}, r {}, c {}) @ {} (b {}, r {}, c "

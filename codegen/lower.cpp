@@ -35,6 +35,23 @@ ContractionDraft library_draft(const Node& n) {
   return {library_call(n), a.root, b.root, n.dest.root, a.offset, b.offset};
 }
 
+ExternalDraft external_draft(const Program& p, const Node& n) {
+  ExternalDraft draft{.call = {.name = n.name, .numbers = n.numbers}};
+  const auto type_of = [&](const View& v) {
+    return ir::Type{p.values[static_cast<size_t>(v.root)].dtype, v.sizes};
+  };
+  for (const View& v : n.operands) {
+    draft.call.operands.push_back({{}, type_of(v)});
+    draft.operands.push_back(v.root);
+    draft.offsets.push_back(v.offset);
+  }
+  for (const View& v : n.results) {
+    draft.call.results.push_back({{}, type_of(v)});
+    draft.results.push_back(v.root);
+  }
+  return draft;
+}
+
 /// The steps of one group.
 void draft(const Program& p, const Group& group, const std::vector<bool>& stored,
            std::vector<StepDraft>& out) {
@@ -42,6 +59,9 @@ void draft(const Program& p, const Group& group, const std::vector<bool>& stored
   switch (first.kind) {
     case Node::Kind::Matmul:
       out.emplace_back(library_draft(first));
+      return;
+    case Node::Kind::External:
+      out.emplace_back(external_draft(p, first));
       return;
     case Node::Kind::ScatterAdd:
       out.emplace_back(scatter_kernel(p, first));
@@ -84,8 +104,11 @@ std::vector<int> write_targets(const ir::Graph& graph, const LowerOptions& optio
 }
 
 void report(const Program& p, Plan& plan) {
-  for (const Step& s : plan.steps)
-    (std::holds_alternative<Launch>(s) ? plan.report.kernels : plan.report.library_calls) += 1;
+  for (const Step& s : plan.steps) {
+    plan.report.kernels += std::holds_alternative<Launch>(s);
+    plan.report.library_calls += std::holds_alternative<Contraction>(s);
+    plan.report.external_calls += std::holds_alternative<ExternalCall>(s);
+  }
   for (const Node& n : p.nodes)
     plan.report.generated_contractions += n.kind == Node::Kind::TiledMatmul;
   plan.report.distinct_kernels = static_cast<int>(plan.kernels.size());

@@ -104,6 +104,13 @@ class MemoryPlanner {
   /// Each value once.
   static std::vector<int> touched(const StepDraft& d) {
     if (const auto* launch = std::get_if<LaunchDraft>(&d)) return launch->values;
+    if (const auto* external = std::get_if<ExternalDraft>(&d)) {
+      std::vector<int> all = external->operands;
+      all.insert(all.end(), external->results.begin(), external->results.end());
+      std::ranges::sort(all);
+      all.erase(std::ranges::unique(all).begin(), all.end());
+      return all;
+    }
     const auto& c = std::get<ContractionDraft>(d);
     if (c.a == c.b) return {c.a, c.c};
     return {c.a, c.b, c.c};
@@ -115,7 +122,8 @@ class MemoryPlanner {
         if (first_[at(v)] < 0) first_[at(v)] = s;
         last_[at(v)] = s;
       }
-      if (const auto* l = std::get_if<LaunchDraft>(&drafts_[at(s)]); l && !l->checks.empty())
+      const auto* l = std::get_if<LaunchDraft>(&drafts_[at(s)]);
+      if ((l && !l->checks.empty()) || std::holds_alternative<ExternalDraft>(drafts_[at(s)]))
         last_failing_ = s;
     }
   }
@@ -194,6 +202,13 @@ class MemoryPlanner {
       call.b = ref(c->b, c->b_offset);
       call.c = ref(c->c);
       plan_.steps.emplace_back(call);
+      return;
+    }
+    if (auto* e = std::get_if<ExternalDraft>(&d)) {
+      for (size_t i = 0; i < e->operands.size(); ++i)
+        e->call.operands[i].buffer = ref(e->operands[i], e->offsets[i]);
+      for (size_t i = 0; i < e->results.size(); ++i) e->call.results[i].buffer = ref(e->results[i]);
+      plan_.steps.emplace_back(std::move(e->call));
       return;
     }
     auto& l = std::get<LaunchDraft>(d);

@@ -42,7 +42,17 @@ struct Contraction {
   BufferRef a, b, c;
 };
 
-using Step = std::variant<Launch, Contraction>;
+/// Runs the user's custom operator `name` on contiguous buffers.
+struct ExternalCall {
+  struct Argument {
+    BufferRef buffer;
+    ir::Type type;
+  };
+  std::string name, numbers;
+  std::vector<Argument> operands, results;
+};
+
+using Step = std::variant<Launch, Contraction, ExternalCall>;
 
 struct PlanInput {
   ir::Type type;
@@ -62,6 +72,7 @@ struct PlanReport {
   int kernels = 0;  // launches
   int distinct_kernels = 0;
   int library_calls = 0;
+  int external_calls = 0;          // of custom operators
   int generated_contractions = 0;  // f64 and integer contractions, as kernels
   int64_t arena_bytes = 0;
 };

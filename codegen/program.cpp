@@ -124,13 +124,19 @@ class Maker {
                  .name = "copy"});
   }
 
+  static bool writes_any(const Node& n, const std::vector<bool>& needed) {
+    bool any = false;
+    n.for_each_written([&](int root) { any = any || needed[static_cast<size_t>(root)]; });
+    return any;
+  }
+
   void remove_dead_nodes() {
     std::vector<bool> needed(p_.values.size());
     for (const ProgramOutput& o : p_.outputs)
       if (o.value >= 0) needed[static_cast<size_t>(o.value)] = true;
     for (size_t i = p_.nodes.size(); i-- > 0;) {
       const Node& n = p_.nodes[i];
-      if (!needed[static_cast<size_t>(n.dest.root)]) continue;
+      if (!writes_any(n, needed)) continue;
       for (const View& v : n.operands) needed[static_cast<size_t>(v.root)] = true;
       if (n.table.root >= 0) needed[static_cast<size_t>(n.table.root)] = true;
     }
@@ -138,10 +144,10 @@ class Maker {
     for (Value& v : p_.values) v.writers.clear();
     size_t kept = 0;
     for (size_t i = 0; i < p_.nodes.size(); ++i) {
-      const auto root = static_cast<size_t>(p_.nodes[i].dest.root);
-      if (!needed[root]) continue;
+      if (!writes_any(p_.nodes[i], needed)) continue;
       number[i] = static_cast<int>(kept);
-      p_.values[root].writers.push_back(number[i]);
+      p_.nodes[i].for_each_written(
+          [&](int root) { p_.values[static_cast<size_t>(root)].writers.push_back(number[i]); });
       if (kept != i) p_.nodes[kept] = std::move(p_.nodes[i]);
       Node& n = p_.nodes[kept++];
       if (n.after >= 0) n.after = number[static_cast<size_t>(n.after)];
@@ -376,6 +382,26 @@ class Maker {
   void on_as_strided_scatter(EquationId e) {
     scatter(e, {fresh(e).root, size_attr(e, Attr::offset), operand(e, 1).sizes,
                 Shape(dims_attr(e, Attr::strides))});
+  }
+
+  void on_custom_operator(EquationId e) {
+    Node n{.kind = Node::Kind::External, .op = Op::custom_operator};
+    n.name = g_.attr<std::string>(e, Attr::operator_name);
+    n.numbers = g_.attr<std::string>(e, Attr::arguments);
+    for (ValueId operand : g_.operands(e)) {
+      const View v = stored(views_[operand]);
+      n.operands.push_back(is_linear(v) ? v : copied(v));
+    }
+    const int id = static_cast<int>(p_.nodes.size());
+    for (ValueId result : g_.results(e)) {
+      const ir::Type& t = g_.type(result);
+      n.results.push_back(views_[result] = computed(t.dtype, t.sizes));
+      p_.values[static_cast<size_t>(n.results.back().root)].writers.push_back(id);
+    }
+    n.dest = n.results[0];
+    n.domain = n.dest.sizes;
+    n.dtype = dtype(n.dest);
+    p_.nodes.push_back(std::move(n));
   }
 
   // --- reductions
@@ -613,6 +639,7 @@ Maker::Rule Maker::rule_of(Op op) {
     set(Op::mm, &Maker::on_mm);
     set(Op::bmm, &Maker::on_mm);
     set(Op::addmm, &Maker::on_addmm);
+    set(Op::custom_operator, &Maker::on_custom_operator);
     return t;
   }();
   return table[static_cast<size_t>(op)];

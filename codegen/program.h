@@ -46,6 +46,7 @@ struct Node {
     Matmul,       // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     ScatterAdd,   // dest[.., index, ..] += src; operands: index, src
+    External,     // a custom operator; operands and results contiguous
   };
   Kind kind = Kind::Pointwise;
   ir::Op op = ir::Op::clone;
@@ -65,8 +66,16 @@ struct Node {
   Reduction reduction;
   bool accumulate = false;
   int scatter_dim = -1;
-  std::string check;  // what an index out of range is reported as
+  std::string check;          // what an index out of range is reported as
+  std::vector<View> results;  // External: all of them; `dest` is the first
+  std::string numbers;        // External: as in the equation (`name` is the operator's)
 
+  /// The values that the node writes.
+  template <class F>
+  void for_each_written(F f) const {
+    if (results.empty()) return f(dest.root);
+    for (const View& v : results) f(v.root);
+  }
   int64_t total() const { return ir::numel(domain); }
 };
 

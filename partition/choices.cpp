@@ -89,8 +89,9 @@ bool is_written_in_forward(const Analysis& a, ValueId v) {
 
 bool is_read_in_backward(const Analysis& a, ValueId v) {
   return a.gradient[v] || std::ranges::any_of(a.users[v], [&](EquationId user) {
-           const ValueId result = a.graph.result(user);
-           return a.backward[result] && !is_written_in_forward(a, result);
+           return std::ranges::any_of(a.graph.results(user), [&](ValueId result) {
+             return a.backward[result] && !is_written_in_forward(a, result);
+           });
          });
 }
 
@@ -120,11 +121,18 @@ Choices choose_everything(const Problem& p) {
   return choices;
 }
 
+// Also what runs once.
 Choices choose_inputs(const Problem& p) {
   const Analysis& a = p.analysis;
   Choices choices;
-  for (ValueId v : a.all_values())
-    if (a.backward[v] && a.is_primal(v)) choices.push_back({v, reason_of_input(a, v)});
+  for (ValueId v : a.all_values()) {
+    if (!a.backward[v]) continue;
+    if (a.is_primal(v))
+      choices.push_back({v, reason_of_input(a, v)});
+    else if (is_written_in_forward(a, v) && a.has_effects(a.producer(v)) &&
+             !a.graph.type(v).is_token)
+      choices.push_back({v, "effect: runs once"});
+  }
   return choices;
 }
 

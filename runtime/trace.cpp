@@ -34,8 +34,8 @@ std::string place(const std::source_location& at) {
 Tensor constant_result(ir::Op op, std::span<const Tensor> operands,
                        std::span<const ir::AttrValue> attrs, const ir::Type& type) {
   const ir::OpClass cls = ir::info(op).cls;
-  if (cls == ir::OpClass::Control || cls == ir::OpClass::Random || type.is_token ||
-      int64_t{ir::numel(type.sizes)} > kLargestConstant)
+  if (cls == ir::OpClass::Control || cls == ir::OpClass::External || cls == ir::OpClass::Random ||
+      type.is_token || int64_t{ir::numel(type.sizes)} > kLargestConstant)
     return {};
   std::vector<Tensor> values;
   for (const Tensor& t : operands) {

@@ -134,17 +134,26 @@ void PlanRunner::add(const Launch& launch) {
   const Kernel& kernel = plan_.kernels[k];
   TANDEM_CHECK(launch.params.size() == kernel.params.size(),
                "plan " + plan_.name + ": params of " + kernel.name);
-  steps_.push_back(
-      {code_.kernels.empty() ? nullptr : code_.kernels[k], &launch, nullptr, buffers_.size()});
+  steps_.push_back({.function = code_.kernels.empty() ? nullptr : code_.kernels[k],
+                    .launch = &launch,
+                    .first_buffer = buffers_.size()});
   for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
   most_params_ = std::max(most_params_, launch.params.size());
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
 
 void PlanRunner::add(const Contraction& c) {
-  steps_.push_back({nullptr, nullptr, shared_matmul(spec_of(c)), buffers_.size()});
+  steps_.push_back({.matmul = shared_matmul(spec_of(c)), .first_buffer = buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
   matmul_scratch_ = std::max(matmul_scratch_, steps_.back().matmul->scratch_bytes());
+}
+
+void PlanRunner::add(const codegen::ExternalCall& external) {
+  steps_.push_back({.external = &external,
+                    .custom = ir::find_custom_operator(external.name),
+                    .first_buffer = buffers_.size()});
+  for (const auto& a : external.operands) buffers_.push_back(resolve(a.buffer));
+  for (const auto& a : external.results) buffers_.push_back(resolve(a.buffer));
 }
 
 void PlanRunner::launch(const Call& call, const Step& step) const {
@@ -166,8 +175,22 @@ void PlanRunner::launch(const Call& call, const Step& step) const {
   if (region.failed_worker < kMaxThreads) fail_launch(kernel, l, region.error);
 }
 
+void PlanRunner::call_out(const Call& call, const Step& step) const {
+  const codegen::ExternalCall& e = *step.external;
+  const BufferRef* next = &buffers_[step.first_buffer];
+  std::vector<ir::BufferView> operands, results;
+  const auto add = [&](const codegen::ExternalCall::Argument& a, std::vector<ir::BufferView>& to) {
+    to.push_back(
+        {call.address(*next++), a.type.dtype, a.type.sizes, ir::contiguous_strides(a.type.sizes)});
+  };
+  for (const auto& a : e.operands) add(a, operands);
+  for (const auto& a : e.results) add(a, results);
+  step.custom->run(operands, e.numbers, results);
+}
+
 void PlanRunner::execute(const Call& call, const Step& step) const {
   if (step.launch) return launch(call, step);
+  if (step.external) return call_out(call, step);
   const BufferRef* refs = &buffers_[step.first_buffer];
   step.matmul->run(static_cast<const float*>(call.address(refs[0])),
                    static_cast<const float*>(call.address(refs[1])),

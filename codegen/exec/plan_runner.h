@@ -10,6 +10,7 @@
 #include "codegen/exec/contraction.h"
 #include "codegen/plan.h"
 #include "ir/backend.h"
+#include "ir/custom_operator.h"
 
 namespace tandem::exec {
 
@@ -38,17 +39,22 @@ class PlanRunner {
  private:
   struct Step {
     codegen::KernelFunction function = nullptr;
-    const codegen::Launch* launch = nullptr;  // null for a library call
+    const codegen::Launch* launch = nullptr;  // null for a call
+    const codegen::ExternalCall* external = nullptr;
+    std::shared_ptr<const ir::CustomOperator> custom;
     std::shared_ptr<const Matmul> matmul;
-    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B and C
+    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B and C; of an
+                              // external call's operands and results
   };
   struct Call;
 
   codegen::BufferRef resolve(const codegen::BufferRef& ref) const;
   void add(const codegen::Launch& launch);
   void add(const codegen::Contraction& contraction);
+  void add(const codegen::ExternalCall& external);
   void execute(const Call& call, const Step& step) const;
   void launch(const Call& call, const Step& step) const;
+  void call_out(const Call& call, const Step& step) const;
 
   codegen::Plan plan_;
   PlanCode code_;

@@ -11,6 +11,7 @@
 
 #include "codegen/plan.h"
 #include "ir/buffer.h"
+#include "ir/custom_operator.h"
 #include "ir/error.h"
 
 namespace tandem::test {
@@ -100,6 +101,8 @@ class PlanInterpreter {
   void step(const codegen::Step& s) {
     if (const auto* launch = std::get_if<codegen::Launch>(&s))
       run_launch(*launch);
+    else if (const auto* external = std::get_if<codegen::ExternalCall>(&s))
+      run_external(*external);
     else
       run_contraction(std::get<codegen::Contraction>(s));
   }
@@ -114,6 +117,17 @@ class PlanInterpreter {
     if (runner_(kernel, params.data(), half, launch.units, &error) != 0 ||
         runner_(kernel, params.data(), 0, half, &error) != 0)
       ir::fail(ir::Errc::Index, launch.checks.empty() ? "no check" : launch.checks[0]);
+  }
+
+  void run_external(const codegen::ExternalCall& e) {
+    const auto views = [&](const std::vector<codegen::ExternalCall::Argument>& arguments) {
+      std::vector<ir::BufferView> out;
+      for (const auto& a : arguments)
+        out.push_back(
+            {address(a.buffer), a.type.dtype, a.type.sizes, ir::contiguous_strides(a.type.sizes)});
+      return out;
+    };
+    ir::find_custom_operator(e.name)->run(views(e.operands), e.numbers, views(e.results));
   }
 
   void run_contraction(const codegen::Contraction& c) {

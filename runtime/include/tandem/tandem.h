@@ -6,6 +6,7 @@
 #include <tandem/autograd.h>
 #include <tandem/checkpoint.h>
 #include <tandem/compile.h>
+#include <tandem/custom_op.h>
 #include <tandem/io.h>
 #include <tandem/nn.h>
 #include <tandem/ops.h>
