@@ -45,6 +45,7 @@ struct CompiledGraphs {
   ExecutableReport forward_report, backward_report;
 };
 
+<<<<<<< HEAD
 /// Chooses what to save of a Core joint graph: values of its forward half. All else that backward
 /// needs is computed again there.
 using ChooseSaved = std::function<std::vector<ir::ValueId>(const Graph& core)>;
@@ -57,6 +58,19 @@ TANDEM_API std::shared_ptr<const Partitioner> make_partitioner(std::string name,
 
 /// The backends that ship with Tandem: "jit" and "interpreter" (the reference interpreter).
 TANDEM_API std::shared_ptr<const Backend> backend_named(const std::string& name);
+=======
+/// fn traced, for reading: make_graph(fn)(example arguments) is the Traced graph of what fn does
+/// with arguments like these. Nothing is compiled, nothing is run, no argument is changed. Of
+/// functionalize(fn) it is a graph whose only writes are the copies into arguments at the end.
+template <class Fn>
+auto make_graph(Fn fn) {
+  return [compiled = compile(std::move(fn))](auto&&... arguments) {
+    Graph graph;
+    compiled.trace(graph, std::forward<decltype(arguments)>(arguments)...);
+    return graph;
+  };
+}
+>>>>>>> main
 
 /// Reports of all variants of all compiled functions that live in this process, most recent last.
 TANDEM_API std::vector<const CompiledGraphs*> compiled_graphs();
