@@ -13,39 +13,35 @@ using ir::Graph;
 using ir::OpClass;
 using ir::ValueId;
 
-constexpr double kSecondsPerByte = 1.0 / 29e9;          // one core, beyond its caches
-constexpr double kLibraryFlops = 190e9;                 // one core, f32
-constexpr double kGeneratedFlops = 30e9;                // one core, generated contractions
-constexpr double kIndirectNanoseconds = kIndirectCost;  // per element
-
 OpClass class_of(const Graph& g, EquationId e) { return ir::info(g.op(e)).cls; }
 
 double elements(const Graph& g, ValueId v) {
   return g.type(v).is_token ? 0 : static_cast<double>(int64_t{ir::numel(g.type(v).sizes)});
 }
 
-double contraction_seconds(const Graph& g, EquationId e) {
+double contraction_seconds(const CostTable& costs, const Graph& g, EquationId e) {
   // operands [.., m, k] and [.., k, n], the last two of the equation
   const auto operands = g.operands(e);
   const ir::Shape& a = g.type(operands[operands.size() - 2]).sizes;
   const double flops = 2 * elements(g, g.result(e)) * static_cast<double>(int64_t{a.back()});
   const bool library = g.type(g.result(e)).dtype == ir::DType::F32;
-  return flops / (library ? kLibraryFlops : kGeneratedFlops);
+  return flops / (library ? costs.library_flops : costs.generated_flops);
 }
 
-double compute_seconds(const Graph& g, EquationId e) {
+double arithmetic_seconds(const CostTable& costs, const Graph& g, EquationId e) {
+  const auto element = [&](ir::Op op) { return 1e-9 * costs.element_ns[static_cast<size_t>(op)]; };
   switch (class_of(g, e)) {
     case OpClass::View:
     case OpClass::Factory:
       return 0;
     case OpClass::Contraction:
-      return contraction_seconds(g, e);
+      return contraction_seconds(costs, g, e);
     case OpClass::Reduction:
-      return 1e-9 * op_cost(ir::Op::add) * elements(g, g.operand(e, 0));
+      return element(ir::Op::add) * elements(g, g.operand(e, 0));
     case OpClass::Index:
-      return 1e-9 * kIndirectNanoseconds * elements(g, g.operands(e).back());
+      return 1e-9 * costs.indirect_ns * elements(g, g.operands(e).back());
     default:
-      return 1e-9 * op_cost(g.op(e)) * elements(g, g.result(e));
+      return element(g.op(e)) * elements(g, g.result(e));
   }
 }
 
@@ -61,22 +57,32 @@ bool is_free(OpClass c) { return c == OpClass::View || c == OpClass::Factory; }
 
 class Model final : public ir::CostModel {
  public:
+  explicit Model(const CostTable& costs) : costs_(costs) {}
+
   double seconds(const Graph& g, std::span<const EquationId> equations) const override {
     std::unordered_set<uint32_t> inside, read;
     double seconds = 0;
     for (EquationId e : equations)
       for (ValueId v : g.results(e)) inside.insert(v.index);
     for (EquationId e : equations) {
-      seconds += compute_seconds(g, e);
+      seconds += arithmetic_seconds(costs_, g, e);
       if (is_free(class_of(g, e))) continue;
       for (ValueId v : g.operands(e)) {
         if (inside.contains(v.index) || g.type(v).is_token || !read.insert(v.index).second)
           continue;
-        seconds += kSecondsPerByte * static_cast<double>(int64_t{ir::size_in_bytes(g.type(v))});
+        seconds += transfer_seconds(static_cast<double>(int64_t{ir::size_in_bytes(g.type(v))}));
       }
     }
     return seconds;
   }
+
+  double compute_seconds(const Graph& g, EquationId e) const override {
+    return arithmetic_seconds(costs_, g, e);
+  }
+
+  double transfer_seconds(double bytes) const override { return 1e-9 * costs_.byte_ns * bytes; }
+
+  int64_t arena_bytes(const Graph& half) const override { return lower(half).arena_bytes; }
 
   bool may_fuse(const Graph& g, EquationId producer, EquationId consumer) const override {
     const OpClass from = class_of(g, producer), to = class_of(g, consumer);
@@ -101,10 +107,14 @@ class Model final : public ir::CostModel {
   static bool reads_by_index_only(const Graph& g, EquationId producer, EquationId gather) {
     return !adds(g, gather) && g.producer(g.operand(gather, 0)) != producer;
   }
+
+  const CostTable costs_;
 };
 
 }  // namespace
 
-std::unique_ptr<ir::CostModel> make_cost_model() { return std::make_unique<Model>(); }
+std::unique_ptr<ir::CostModel> make_cost_model() {
+  return std::make_unique<Model>(machine_costs());
+}
 
 }  // namespace tandem::codegen

@@ -1,6 +1,14 @@
 #include "codegen/costs.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "ir/error.h"
 
 namespace tandem::codegen {
 namespace {
@@ -37,6 +45,78 @@ std::array<double, ir::kOpCount> make_table() {
 double op_cost(Op op) {
   static const std::array<double, ir::kOpCount> table = make_table();
   return table[static_cast<size_t>(op)];
+}
+
+const CostTable& shipped_costs() {
+  static const CostTable table = [] {
+    CostTable t;
+    t.element_ns = make_table();
+    t.indirect_ns = kIndirectCost;
+    t.byte_ns = 0.045;
+    t.library_flops = 190e9;
+    t.generated_flops = 30e9;
+    return t;
+  }();
+  return table;
+}
+
+namespace {
+
+/// The entries that are not operators.
+constexpr std::pair<std::string_view, double CostTable::*> kEntries[] = {
+    {"@indirect_ns", &CostTable::indirect_ns},
+    {"@byte_ns", &CostTable::byte_ns},
+    {"@library_flops", &CostTable::library_flops},
+    {"@generated_flops", &CostTable::generated_flops},
+};
+
+double* entry_named(CostTable& table, std::string_view name) {
+  for (const auto& [known, member] : kEntries)
+    if (known == name) return &(table.*member);
+  const auto op = ir::op_named(name);
+  return op ? &table.element_ns[static_cast<size_t>(*op)] : nullptr;
+}
+
+}  // namespace
+
+std::string print(const CostTable& table) {
+  std::string out;
+  for (const auto& [name, member] : kEntries)
+    out += fmt::format("{} {:.6g}\n", name, table.*member);
+  for (size_t i = 0; i < ir::kOpCount; ++i)
+    out += fmt::format("{} {:.6g}\n", ir::name(static_cast<Op>(i)), table.element_ns[i]);
+  return out;
+}
+
+CostTable parse_costs(std::string_view text) {
+  CostTable table = shipped_costs();
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, rest;
+    double value = 0;
+    const bool complete = static_cast<bool>(words >> name >> value) && !(words >> rest);
+    double* entry = entry_named(table, name);
+    if (!complete || !entry || !(value >= 0) || std::isinf(value))
+      ir::fail(
+          ir::Errc::File,
+          fmt::format("costs: expected an operator and a number in each line, got '{}'", line));
+    *entry = value;
+  }
+  return table;
+}
+
+const CostTable& machine_costs() {
+  static const CostTable table = [] {
+    const char* path = std::getenv("TANDEM_COSTS");
+    if (!path || !*path) return shipped_costs();
+    std::ifstream file(path);
+    if (!file) ir::fail(ir::Errc::File, fmt::format("costs: cannot open {}", path));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return parse_costs(text.str());
+  }();
+  return table;
 }
 
 double node_cost(const Node& node) {

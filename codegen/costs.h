@@ -3,6 +3,10 @@
 #ifndef TANDEM_CODEGEN_COSTS_H
 #define TANDEM_CODEGEN_COSTS_H
 
+#include <array>
+#include <string>
+#include <string_view>
+
 #include "codegen/program.h"
 
 namespace tandem::codegen {
@@ -16,6 +20,23 @@ inline constexpr double kThreadCost = 2000;   // what pays for waking a thread
 /// The arithmetic of `op`.
 double op_cost(ir::Op op);
 double node_cost(const Node& node);
+
+/// What the partitioner's prices are made of: times of one core, measured by `tandem calibrate`.
+struct CostTable {
+  std::array<double, ir::kOpCount> element_ns{};  // by op: one element, operands in registers
+  double indirect_ns = 0;                         // one element at a position that comes from data
+  double byte_ns = 0;          // one byte to or from memory while all cores stream
+  double library_flops = 0;    // per second, f32 contractions
+  double generated_flops = 0;  // per second, other contractions
+};
+
+/// The table for a machine that was not calibrated, and for tests.
+const CostTable& shipped_costs();
+/// "NAME NUMBER" lines, and back. Error{File} says what is malformed.
+std::string print(const CostTable& table);
+CostTable parse_costs(std::string_view text);
+/// The table in the file that TANDEM_COSTS names, read once; without it the shipped one.
+const CostTable& machine_costs();
 
 }  // namespace tandem::codegen
 

@@ -181,8 +181,11 @@ class Inliner {
     const auto results = source.results(e);
     for (size_t i = 0; i < results.size(); ++i) {
       map[results[i]] = values[i];
-      if (target_.producer(values[i]).valid() && target_.hint(values[i]).empty())
-        target_.set_hint(values[i], source.hint(results[i]));
+      const EquationId producer = target_.producer(values[i]);
+      if (!producer.valid()) continue;
+      if (target_.hint(values[i]).empty()) target_.set_hint(values[i], source.hint(results[i]));
+      ir::Mark& mark = target_.equation(producer).mark;
+      if (mark == ir::Mark::Auto) mark = source.equation(e).mark;
     }
   }
 
@@ -201,6 +204,7 @@ class Inliner {
     sink_.primitives().location = location ? target_.add_location(*location) : ir::LocationId{};
     sink_.primitives().grad_enabled = source.equation(e).grad_enabled;
     sink_.primitives().is_backward = backward;
+    sink_.primitives().region = source.equation(e).region;
     std::vector<Type> types;
     for (ValueId v : source.results(e)) types.push_back(source.type(v));
     std::vector<ValueId> results(types.size());

@@ -17,6 +17,7 @@ void GraphSink::emit(Op op, std::span<const ValueId> operands, std::vector<AttrV
   equation.location = location;
   equation.grad_enabled = grad_enabled;
   equation.is_backward = is_backward;
+  equation.region = region;
   std::ranges::copy(graph_.results(e), results.begin());
 }
 

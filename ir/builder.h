@@ -34,7 +34,8 @@ class TANDEM_API Sink {
                     bool in_place, std::span<const Type> types, std::span<ValueId> results) = 0;
 };
 
-/// Appends to a graph. New equations carry the location, grad mode and half that are set here.
+/// Appends to a graph. New equations carry the location, grad mode, half and checkpoint region
+/// that are set here.
 class TANDEM_API GraphSink final : public Sink {
  public:
   explicit GraphSink(Graph& graph) : graph_(graph) {}
@@ -45,6 +46,7 @@ class TANDEM_API GraphSink final : public Sink {
   LocationId location;
   bool grad_enabled = true;
   bool is_backward = false;
+  uint32_t region = 0;
 
  private:
   Graph& graph_;

@@ -5,19 +5,27 @@
 
 #include <span>
 
+#include "export.h"
 #include "graph.h"
 
 namespace tandem::ir {
 
-class CostModel {
+class TANDEM_API CostModel {
  public:
   virtual ~CostModel() = default;
   /// Estimated seconds to compute these equations of `graph` as one group, reading from memory what
   /// comes from outside.
   virtual double seconds(const Graph& graph, std::span<const EquationId> equations) const = 0;
+  /// Estimated seconds of the arithmetic of `e` alone, its operands at hand.
+  virtual double compute_seconds(const Graph& graph, EquationId e) const = 0;
+  /// Estimated seconds to write `bytes` to memory, or to read them from there.
+  virtual double transfer_seconds(double bytes) const = 0;
   /// Whether `consumer` can run in the same kernel as `producer`, so that the value between them
   /// need not go through memory.
   virtual bool may_fuse(const Graph& graph, EquationId producer, EquationId consumer) const = 0;
+  /// Bytes that `half` (a Forward or Backward graph) needs beyond its inputs and outputs while it
+  /// runs, by its real memory plan.
+  virtual int64_t arena_bytes(const Graph& half) const = 0;
 };
 
 /// Sets the `algorithm` attribute of every contraction, from its shape and the graph alone, before

@@ -12,6 +12,7 @@ constexpr std::string_view kLevels[] = {"traced", "functional", "joint",
                                         "core",   "forward",    "backward"};
 constexpr std::string_view kRoles[] = {"primal", "parameter", "rng",      "tangent", "saved",
                                        "result", "mutated",   "gradient", "token"};
+constexpr std::string_view kMarks[] = {"auto", "save", "recompute"};
 constexpr std::string_view kSources[] = {"output", "input", "view_of_input", "view_of_result"};
 
 template <class E, size_t N>
@@ -28,9 +29,10 @@ bool same_attr(const AttrValue& a, const AttrValue& b) {
 
 bool same_equation(const Equation& a, const Equation& b) {
   return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
-         a.is_backward == b.is_backward && a.first_operand == b.first_operand &&
-         a.operand_count == b.operand_count && a.first_result == b.first_result &&
-         a.result_count == b.result_count && a.first_attr == b.first_attr;
+         a.is_backward == b.is_backward && a.mark == b.mark && a.region == b.region &&
+         a.first_operand == b.first_operand && a.operand_count == b.operand_count &&
+         a.first_result == b.first_result && a.result_count == b.result_count &&
+         a.first_attr == b.first_attr;
 }
 
 }  // namespace
@@ -39,6 +41,8 @@ std::string_view name(Level level) { return kLevels[static_cast<size_t>(level)];
 std::optional<Level> level_named(std::string_view name) { return find_name<Level>(kLevels, name); }
 std::string_view name(Role role) { return kRoles[static_cast<size_t>(role)]; }
 std::optional<Role> role_named(std::string_view name) { return find_name<Role>(kRoles, name); }
+std::string_view name(Mark mark) { return kMarks[static_cast<size_t>(mark)]; }
+std::optional<Mark> mark_named(std::string_view name) { return find_name<Mark>(kMarks, name); }
 std::string_view name(ResultSource::Kind kind) { return kSources[static_cast<size_t>(kind)]; }
 std::optional<ResultSource::Kind> result_kind_named(std::string_view name) {
   return find_name<ResultSource::Kind>(kSources, name);

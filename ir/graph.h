@@ -143,11 +143,25 @@ struct Location {
   uint32_t line = 0;
 };
 
+/// What the user asks of the partitioner for an equation's results.
+enum class Mark : uint8_t {
+  Auto,
+  Save,       // never computed again in backward: saved if backward needs it
+  Recompute,  // never saved: computed again
+};
+/// "save", "recompute"; "auto" is not written in the text and JSON forms.
+TANDEM_API std::string_view name(Mark mark);
+TANDEM_API std::optional<Mark> mark_named(std::string_view name);
+
+inline constexpr uint32_t kMaxRegion = 999'999'999;
+
 struct Equation {
   Op op = Op::alias;
   bool in_place = false;     // Traced only: writes operand 0 and has no results
   bool grad_enabled = true;  // the grad mode under which the user wrote it
   bool is_backward = false;  // Joint and later: belongs to the backward half
+  Mark mark = Mark::Auto;
+  uint32_t region = 0;  // a checkpoint region, whose values are not saved unless marked; 0: none
   LocationId location;
   uint32_t first_operand = 0, operand_count = 0;
   uint32_t first_result = 0, result_count = 0;

@@ -55,6 +55,8 @@ class Inliner {
     Equation& to = target_.equation(id);
     to.grad_enabled = from.grad_enabled;
     to.is_backward = in_backward_ || from.is_backward;
+    to.region = from.region;
+    to.mark = from.mark;
     if (const Location* l = body_.location(e)) to.location = target_.add_location(*l);
     return {target_.results(id).begin(), target_.results(id).end()};
   }

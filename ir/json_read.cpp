@@ -2,6 +2,7 @@
 // op's row, and the whole passes the verifier.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <limits>
 
 #include "ir/check_equation.h"
@@ -14,6 +15,18 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 4096;
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
+
+/// The number of the flag "region N", or 0.
+uint32_t region_of(std::string_view flag) {
+  constexpr std::string_view kPrefix = "region ";
+  uint32_t number = 0;
+  if (!flag.starts_with(kPrefix)) return 0;
+  flag.remove_prefix(kPrefix.size());
+  const auto [end, error] = std::from_chars(flag.data(), flag.data() + flag.size(), number);
+  const bool spelled_as_written = error == std::errc() && end == flag.data() + flag.size() &&
+                                  flag.front() != '0' && number <= kMaxRegion;
+  return spelled_as_written ? number : 0;
+}
 
 class GraphReader {
  public:
@@ -239,9 +252,15 @@ void GraphReader::read_flags(const JsonValue& json, Equation& flags) {
       flags.grad_enabled = false;
     else if (text == "backward" && !flags.is_backward)
       flags.is_backward = true;
+    else if ((text == "save" || text == "recompute") && flags.mark == Mark::Auto)
+      flags.mark = *mark_named(text);
+    else if (const uint32_t region = region_of(text); region != 0 && flags.region == 0)
+      flags.region = region;
     else
-      flag.fail(fmt::format(
-          "unknown or repeated flag; expected in_place, no_grad or backward, got \"{}\"", text));
+      flag.fail(
+          fmt::format("unknown or repeated flag; expected in_place, no_grad, backward, save or "
+                      "recompute, or region and its number, got \"{}\"",
+                      text));
   });
 }
 
@@ -286,6 +305,8 @@ void GraphReader::read_equation(const JsonValue& json) {
   const EquationId id = graph_.append(the_op, operands, std::move(values), types, flags.in_place);
   graph_.equation(id).grad_enabled = flags.grad_enabled;
   graph_.equation(id).is_backward = flags.is_backward;
+  graph_.equation(id).mark = flags.mark;
+  graph_.equation(id).region = flags.region;
   for (size_t i = 0; i < hints.size(); ++i)
     graph_.set_hint(graph_.result(id, static_cast<int>(i)), std::move(hints[i]));
   const int64_t place = location.as_integer(-1, static_cast<int64_t>(locations_.size()) - 1);

@@ -102,7 +102,9 @@ Json op_with_attributes(F wanted) {
 }
 
 Json equation() {
-  Json flags = array_of({{"enum", {"in_place", "no_grad", "backward"}}});
+  Json flags = array_of(
+      {{"type", "string"},
+       {"pattern", "^(in_place|no_grad|backward|save|recompute|region [1-9][0-9]{0,8})$"}});
   flags["uniqueItems"] = true;
   Json schema = object({{"op", true},
                         {"flags", flags},

@@ -169,6 +169,8 @@ class Writer {
     if (e.in_place) out += ",\"in_place\"";
     if (!e.grad_enabled) out += ",\"no_grad\"";
     if (e.is_backward) out += ",\"backward\"";
+    if (e.mark != Mark::Auto) out += fmt::format(",\"{}\"", name(e.mark));
+    if (e.region) out += fmt::format(",\"region {}\"", e.region);
     return out.empty() ? "[]" : "[" + out.substr(1) + "]";
   }
 

@@ -49,6 +49,8 @@ class GraphParser {
   void input();
   void output();
   void equation();
+  void flag(Equation& equation);
+  uint32_t region();
   void epilogue();
   void change();
 
@@ -297,14 +299,32 @@ void GraphParser::equation() {
     graph_.set_hint(graph_.results(id)[i], stem_of(results[i].spelled));
   }
   while (in_.accept('[')) {
-    if (in_.accept_word("no_grad"))
-      graph_.equation(id).grad_enabled = false;
-    else if (in_.accept_word("backward"))
-      graph_.equation(id).is_backward = true;
-    else
-      in_.fail_expected("no_grad or backward");
+    flag(graph_.equation(id));
     in_.expect(']');
   }
+}
+
+void GraphParser::flag(Equation& equation) {
+  if (in_.accept_word("no_grad"))
+    equation.grad_enabled = false;
+  else if (in_.accept_word("backward"))
+    equation.is_backward = true;
+  else if (in_.accept_word("save"))
+    equation.mark = Mark::Save;
+  else if (in_.accept_word("recompute"))
+    equation.mark = Mark::Recompute;
+  else if (in_.accept_word("region"))
+    equation.region = region();
+  else
+    in_.fail_expected("no_grad, backward, save, recompute or region");
+}
+
+uint32_t GraphParser::region() {
+  const size_t at = in_.here();
+  const int64_t number = in_.integer();
+  if (number < 1 || number > kMaxRegion)
+    in_.fail_at(at, fmt::format("region {}; expected 1 to {}", number, kMaxRegion));
+  return static_cast<uint32_t>(number);
 }
 
 std::vector<AttrValue> GraphParser::attrs(Op op) {

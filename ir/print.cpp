@@ -103,6 +103,8 @@ class Printer {
     if (!graph_.attrs(e).empty()) add(" {}", attrs(e.op, graph_.attrs(e)));
     if (!e.grad_enabled) add(" [no_grad]");
     if (e.is_backward) add(" [backward]");
+    if (e.mark != Mark::Auto) add(" [{}]", name(e.mark));
+    if (e.region) add(" [region {}]", e.region);
     const Location* location = options_.locations ? graph_.location(id) : nullptr;
     if (location) add("  ; {}:{}", location->file, location->line);
   }

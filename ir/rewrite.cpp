@@ -60,6 +60,7 @@ void Rewriter::copy(EquationId e) {
   Equation& to = target_.equation(id);
   to.grad_enabled = from.grad_enabled;
   to.is_backward = from.is_backward;
+  to.region = from.region;
   if (const Location* location = source_.location(e)) to.location = target_.add_location(*location);
   replace(e, target_.results(id));
 }
@@ -70,6 +71,7 @@ void Rewriter::at(EquationId e) {
   sink_.location = location ? target_.add_location(*location) : LocationId{};
   sink_.grad_enabled = from.grad_enabled;
   sink_.is_backward = from.is_backward;
+  sink_.region = from.region;
 }
 
 void Rewriter::replace(EquationId e, std::span<const ValueId> values) {
@@ -78,8 +80,11 @@ void Rewriter::replace(EquationId e, std::span<const ValueId> values) {
                std::string(name(source_.op(e))) + ": a replacement has one value per result");
   for (size_t i = 0; i < values.size(); ++i) {
     set(results[i], values[i]);
-    const bool nameless = target_.producer(values[i]).valid() && target_.hint(values[i]).empty();
-    if (nameless) target_.set_hint(values[i], source_.hint(results[i]));
+    const EquationId producer = target_.producer(values[i]);
+    if (!producer.valid()) continue;
+    if (target_.hint(values[i]).empty()) target_.set_hint(values[i], source_.hint(results[i]));
+    Mark& mark = target_.equation(producer).mark;
+    if (mark == Mark::Auto) mark = source_.equation(e).mark;
   }
 }
 

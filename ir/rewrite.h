@@ -15,7 +15,8 @@ namespace tandem::ir {
 
 /// Copies a graph equation by equation; the target starts with the source's name and level.
 /// Subgraphs that no copied equation names are left behind. Locations, grad mode, the half
-/// (is_backward) and hints are carried over to whatever a callback emits in place of an equation.
+/// (is_backward), the checkpoint region, marks and hints are carried over to whatever a callback
+/// emits in place of an equation.
 class TANDEM_API Rewriter {
  public:
   explicit Rewriter(const Graph& source);
@@ -41,9 +42,10 @@ class TANDEM_API Rewriter {
   void copy_inputs();
   /// Appends `e` as it is (operands mapped, subgraphs carried over), and maps its results.
   void copy(EquationId e);
-  /// Makes new equations carry e's location, grad mode, half.
+  /// Makes new equations carry e's location, grad mode, half, checkpoint region.
   void at(EquationId e);
-  /// Makes `values` stand for e's results; they take over its hints unless they have their own.
+  /// Makes `values` stand for e's results; they take over its hints and its mark unless they have
+  /// their own.
   void replace(EquationId e, std::span<const ValueId> values);
   /// Copies all outputs (values mapped) and the epilogue.
   void copy_outputs();

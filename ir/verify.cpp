@@ -111,6 +111,7 @@ class Verifier {
                     const std::string& what) const;
   void check_equations() const;
   void check_equation_of_level(EquationId e) const;
+  void check_marks(EquationId e) const;
   void check_control(EquationId e) const;
   void check_call(EquationId e, const Graph& body) const;
   void check_custom_backward(EquationId e) const;
@@ -253,7 +254,17 @@ void Verifier::check_equation_of_level(EquationId e) const {
     fail_at(e, fmt::format("{} is not a primitive", name(equation.op)));
   const bool has_backward = has_both_halves(g_.level) || g_.level == Level::Backward;
   if (equation.is_backward && !has_backward) fail_at(e, "this level has no backward half");
+  check_marks(e);
   if (info(equation.op).cls == OpClass::Control) check_control(e);
+}
+
+void Verifier::check_marks(EquationId e) const {
+  const Equation& equation = g_.equation(e);
+  if (equation.region > kMaxRegion) fail_at(e, fmt::format("region {}", equation.region));
+  if (equation.mark == Mark::Auto) return;
+  const auto is_token = [&](ValueId v) { return g_.type(v).is_token; };
+  if (std::ranges::any_of(g_.operands(e), is_token) || std::ranges::any_of(g_.results(e), is_token))
+    fail_at(e, fmt::format("marked {}, but it has effects: it runs once", name(equation.mark)));
 }
 
 void Verifier::check_control(EquationId e) const {

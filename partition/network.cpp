@@ -63,7 +63,10 @@ class NetworkBuilder {
   void add(ValueId v) {
     if (analysis_.needs_tangent[v]) return edge(in(v), network_.sink, kInfinite);
     if (analysis_.gradient[v]) edge(out(v), network_.sink, kInfinite);
-    if (starts_in_forward(v)) edge(network_.source, in(v), kInfinite);
+    if (starts_in_forward(v))
+      edge(network_.source, in(v), kInfinite);
+    else if (const int64_t cost = analysis_.forward[v] ? policy_.cost(v) : 0; cost > 0)
+      edge(network_.source, in(v), cost);
     edge(in(v), out(v), policy_.price(v));
     for (EquationId user : analysis_.users[v])
       for (ValueId result : analysis_.graph.results(user))
@@ -87,6 +90,13 @@ std::vector<ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& 
              fmt::format("partition: backward needs a value that can be neither saved nor "
                          "recomputed; expected one of either on every path, got {}",
                          builder.chain(path)));
+  return builder.saved(min_cut(builder.network()));
+}
+
+std::optional<std::vector<ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
+                                                              const Policy& policy) {
+  const NetworkBuilder builder(analysis, policy);
+  if (!infinite_path(builder.network()).empty()) return std::nullopt;
   return builder.saved(min_cut(builder.network()));
 }
 

@@ -3,189 +3,109 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <limits>
 
 #include "ir/error.h"
 #include "partition/partition.h"
-#include "partition/policies.h"
-#include "partition/relax.h"
+#include "partition/plans.h"
 
 namespace tandem::partition {
 namespace {
 
-using ir::EquationId;
 using ir::Graph;
 using ir::ValueId;
 
-struct Choice {
-  ValueId value;
-  std::string reason;
-};
-using Choices = std::vector<Choice>;
-
-// --- the choices
-
-/// `values` with views as their bases, each once, in graph order.
-std::vector<ValueId> bases_of(const Analysis& a, std::vector<ValueId> values) {
-  for (ValueId& v : values) v = a.base(v);
-  std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
-  return values;
-}
-
-const char* reason_of_input(const Analysis& a, ValueId v) {
-  return a.overwritten[v] ? "input that forward overwrites: a copy" : "input: lives anyway";
-}
-
-Choices cut(const Analysis& a, const Policy& policy) {
-  Choices choices;
-  for (ValueId v : bases_of(a, cheapest_saved_set(a, policy))) {
-    const char* ban = a.is_primal(v) || !a.forward[v] ? nullptr : policy.ban(v);
-    choices.push_back({v, ban              ? ban
-                          : a.is_primal(v) ? reason_of_input(a, v)
-                                           : "cheaper to save than what it is computed from"});
-  }
-  return choices;
-}
-
-Choices choose_default(const Analysis& a, int64_t max_bytes) {
-  return cut(a, relaxed_to(a, default_policy(a), max_bytes));
-}
-
-Choices choose_reference(const Analysis& a, int64_t) { return cut(a, reference_policy(a)); }
-
-/// Computed by an equation that the forward half wrote.
-bool is_written_in_forward(const Analysis& a, ValueId v) {
-  return a.is_primal(v) || (!a.needs_tangent[v] && !a.graph.equation(a.producer(v)).is_backward);
-}
-
-bool is_read_in_backward(const Analysis& a, ValueId v) {
-  return a.gradient[v] || std::ranges::any_of(a.users[v], [&](EquationId user) {
-           return std::ranges::any_of(a.graph.results(user), [&](ValueId result) {
-             return a.backward[result] && !is_written_in_forward(a, result);
-           });
-         });
-}
-
-/// What the backward half reads of the forward half.
-std::vector<ValueId> read_by_backward(const Analysis& a) {
-  std::vector<ValueId> values;
-  for (ValueId v : a.all_values())
-    if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
-      values.push_back(v);
-  return values;
-}
-
-// Views as their bases; constants are written again.
-Choices choose_everything(const Analysis& a, int64_t) {
-  Choices choices;
-  for (ValueId v : bases_of(a, read_by_backward(a)))
-    if (!a.is(v, ir::OpClass::Factory)) choices.push_back({v, "read by backward"});
-  return choices;
-}
-
-// Also what runs once.
-Choices choose_inputs(const Analysis& a, int64_t) {
-  Choices choices;
-  for (ValueId v : a.all_values()) {
-    if (!a.backward[v]) continue;
-    if (a.is_primal(v))
-      choices.push_back({v, reason_of_input(a, v)});
-    else if (is_written_in_forward(a, v) && a.has_effects(a.producer(v)) &&
-             !a.graph.type(v).is_token)
-      choices.push_back({v, "effect: runs once"});
-  }
-  return choices;
-}
-
-// --- the report
-
-/// Marks the equations that stand in the half that computes `wanted` from `given`.
-std::vector<bool> equations_for(const Analysis& a, ir::ValueMap<bool> wanted,
-                                const ir::ValueMap<bool>& given) {
-  std::vector<bool> used(a.graph.num_equations());
-  for (size_t i = used.size(); i-- > 0;) {
-    const auto results = a.graph.results(a.graph.equation_id(i));
-    used[i] = std::ranges::any_of(results, [&](ValueId v) { return wanted[v] && !given[v]; });
-    if (!used[i]) continue;
-    for (ValueId v : a.graph.operands(a.graph.equation_id(i))) wanted[v] = true;
-  }
-  return used;
-}
-
-int64_t count_recomputed(const Analysis& a, const Choices& choices) {
-  ir::ValueMap<bool> saved(a.graph), forward_wants = a.forward;
-  for (const Choice& c : choices) saved[c.value] = forward_wants[c.value] = true;
-  const auto in_forward = equations_for(a, forward_wants, ir::ValueMap<bool>(a.graph));
-  const auto in_backward = equations_for(a, a.gradient, saved);
-  int64_t count = 0;
-  for (size_t i = 0; i < in_forward.size(); ++i) count += in_forward[i] && in_backward[i];
-  return count;
-}
-
-int64_t minimal_bytes(const Analysis& a) {
-  int64_t bytes = 0;
-  for (ValueId v : cheapest_saved_set(a, minimal_policy(a))) bytes += a.saved_bytes(v);
-  return bytes;
-}
-
-ir::PartitionReport report_of(const Analysis& a, const Choices& choices) {
-  ir::PartitionReport report;
-  for (const Choice& c : choices) {
-    const int64_t bytes = a.saved_bytes(c.value);
-    report.saved.push_back({value_name(a.graph, c.value), a.graph.type(c.value), bytes, c.reason});
-    report.saved_bytes += bytes;
-  }
-  report.minimal_bytes = minimal_bytes(a);
-  report.recomputed_equations = count_recomputed(a, choices);
-  return report;
-}
-
-// --- the table
-
-/// Chooses the saved set, at most `max_bytes` of it if the partitioner heeds a limit.
-using Choose = Choices (*)(const Analysis& analysis, int64_t max_bytes);
+/// Partitions with what follows "=" in the name.
+using Run = ir::Partition (*)(const Problem& problem, double argument);
 
 struct Row {
   std::string_view name;
-  Choose choose;
+  bool takes_argument;
+  Run run;
 };
 
 constexpr Row kRows[] = {
-    {"default", choose_default},
-    {"reference", choose_reference},
-    {"save-all", choose_everything},
-    {"recompute-all", choose_inputs},
+    {"default", false, [](const Problem& p, double) { return partition_at(p, choose_default(p)); }},
+    {"reference", false,
+     [](const Problem& p, double) { return partition_at(p, choose_reference(p)); }},
+    {"save-all", false,
+     [](const Problem& p, double) { return partition_at(p, choose_everything(p)); }},
+    {"recompute-all", false,
+     [](const Problem& p, double) { return partition_at(p, choose_inputs(p)); }},
+    {"memory_budget", true, partition_by_peak},
+    {"saved_budget", true, partition_by_fraction},
+    {"saved_bytes", true,
+     [](const Problem& p, double bytes) {
+       return partition_by_bytes(p, static_cast<int64_t>(bytes));
+     }},
 };
 
 class NamedPartitioner final : public ir::Partitioner {
  public:
-  explicit NamedPartitioner(const Row& row) : row_(row) {}
-  std::string name() const override { return std::string(row_.name); }
+  NamedPartitioner(std::string name, const Row& row, double argument)
+      : name_(std::move(name)), row_(row), argument_(argument) {}
+  std::string name() const override { return name_; }
 
-  ir::Partition partition(const Graph& core) const override {
-    return partition_within(core, std::numeric_limits<int64_t>::max());
-  }
+  ir::Partition partition(const Graph& core) const override { return partition_within(core, {}); }
 
-  ir::Partition partition_within(const Graph& core, int64_t tape_bytes) const override {
+  ir::Partition partition_within(const Graph& core,
+                                 const ir::PartitionContext& context) const override {
     const auto start = std::chrono::steady_clock::now();
-    const Analysis analysis(core);
-    const Choices choices = row_.choose(analysis, tape_bytes);
-    std::vector<ValueId> saved;
-    for (const Choice& c : choices) saved.push_back(c.value);
-    ir::Partition out = split(core, saved);
-    out.report = report_of(analysis, choices);
+    ir::Partition out = row_.run(Problem(core, context), argument_);
     out.report.partitioner = name();
+    constexpr int64_t kUnknown = ir::PartitionContext{}.tape_bytes;
+    out.report.eager_bytes = context.tape_bytes == kUnknown ? -1 : context.tape_bytes;
     out.report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return out;
   }
 
  private:
+  std::string name_;
   const Row& row_;
+  double argument_;
 };
+
+class FunctionPartitioner final : public ir::Partitioner {
+ public:
+  FunctionPartitioner(std::string name, ChooseSaved choose)
+      : name_(std::move(name)), choose_(std::move(choose)) {}
+  std::string name() const override { return name_; }
+  ir::Partition partition(const Graph& core) const override { return partition_within(core, {}); }
+
+  ir::Partition partition_within(const Graph& core,
+                                 const ir::PartitionContext& context) const override {
+    const Problem problem(core, context);
+    Choices choices;
+    for (ValueId v : choose_(core)) choices.push_back({v, "chosen by " + name_});
+    ir::Partition out = partition_at(problem, choices);
+    out.report.partitioner = name_;
+    return out;
+  }
+
+ private:
+  std::string name_;
+  ChooseSaved choose_;
+};
+
+std::string spelling(const Row& row) {
+  return std::string(row.name) + (row.takes_argument ? "=NUMBER" : "");
+}
+
+[[noreturn]] void unknown(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Row& row : kRows) known.push_back(spelling(row));
+  ir::fail(ir::Errc::Argument, fmt::format("partitioner: unknown name; expected one of {}, got {}",
+                                           fmt::join(known, ", "), name));
+}
+
+double number(std::string_view name, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) unknown(name);
+  return value;
+}
 
 }  // namespace
 
@@ -204,15 +124,24 @@ int64_t tape_bytes(const Graph& joint) {
 
 std::vector<std::string_view> partitioner_names() {
   std::vector<std::string_view> names;
-  for (const Row& row : kRows) names.push_back(row.name);
+  for (const Row& row : kRows)
+    if (!row.takes_argument) names.push_back(row.name);
   return names;
 }
 
 std::unique_ptr<ir::Partitioner> make_partitioner(std::string_view name) {
-  for (const Row& row : kRows)
-    if (row.name == name) return std::make_unique<NamedPartitioner>(row);
-  ir::fail(ir::Errc::Argument, fmt::format("partitioner: unknown name; expected one of {}, got {}",
-                                           fmt::join(partitioner_names(), ", "), name));
+  const size_t equals = name.find('=');
+  const std::string_view stem = name.substr(0, equals);
+  for (const Row& row : kRows) {
+    if (row.name != stem || row.takes_argument != (equals != name.npos)) continue;
+    const double argument = row.takes_argument ? number(name, name.substr(equals + 1)) : 0;
+    return std::make_unique<NamedPartitioner>(std::string(name), row, argument);
+  }
+  unknown(name);
+}
+
+std::unique_ptr<ir::Partitioner> make_partitioner(std::string name, ChooseSaved choose) {
+  return std::make_unique<FunctionPartitioner>(std::move(name), std::move(choose));
 }
 
 }  // namespace tandem::partition

@@ -1,6 +1,9 @@
 // Prices in true bytes, and bans from what the op table says of each op.
 #include "partition/policies.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "partition/min_cut.h"
 
 namespace tandem::partition {
@@ -53,9 +56,31 @@ ir::ValueMap<bool> read_by_backward_contractions(const Analysis& a) {
 
 }  // namespace
 
+int64_t picoseconds(double seconds) {
+  constexpr double kMost = 1e15;  // a quarter of an hour; thousands of these fit into int64
+  if (seconds <= 0) return 0;
+  return std::max<int64_t>(std::llround(std::min(seconds * 1e12, kMost)), 1);
+}
+
+Policy time_policy(const Analysis& a, const Estimate& estimate, TimePolicy options) {
+  const auto ban = [&a, options](ValueId v) -> const char* {
+    if (!a.producer(v).valid() || a.is(v, OpClass::View)) return nullptr;
+    if (options.anything) return a.has_effects(a.producer(v)) ? "effect: runs once" : nullptr;
+    if (const char* reason = ban_effects_and_contractions(a, v)) return reason;
+    return writes_at_positions(a, a.producer(v)) ? "writes at indices: not recomputed" : nullptr;
+  };
+  const auto price = [&a, &estimate, options](ValueId v) {
+    if (price_in_bytes(a, v) == kInfinite) return kInfinite;
+    const auto bytes = static_cast<double>(a.saved_bytes(v));
+    return picoseconds(estimate.save_seconds(v) + options.seconds_per_byte * bytes);
+  };
+  return {price, ban,
+          [&estimate](ValueId v) { return picoseconds(estimate.recompute_seconds(v)); }};
+}
+
 Policy minimal_policy(const Analysis& a) {
-  return {[&a](ValueId v) { return price_in_bytes(a, v); },
-          [&a](ValueId v) { return ban_effects_and_contractions(a, v); }};
+  return {.price = [&a](ValueId v) { return price_in_bytes(a, v); },
+          .ban = [&a](ValueId v) { return ban_effects_and_contractions(a, v); }};
 }
 
 Policy default_policy(const Analysis& a) {
@@ -67,7 +92,7 @@ Policy default_policy(const Analysis& a) {
     if (read[v]) return "read by a contraction in backward: would be written to memory again";
     return nullptr;
   };
-  return {[&a](ValueId v) { return price_in_bytes(a, v); }, ban};
+  return {.price = [&a](ValueId v) { return price_in_bytes(a, v); }, .ban = ban};
 }
 
 }  // namespace tandem::partition

@@ -196,8 +196,8 @@ class Reference {
 
 Policy reference_policy(const Analysis& a) {
   const auto reference = std::make_shared<const Reference>(a);
-  return {[reference](ValueId v) { return reference->price(v); },
-          [reference](ValueId v) { return reference->ban(v); }};
+  return {.price = [reference](ValueId v) { return reference->price(v); },
+          .ban = [reference](ValueId v) { return reference->ban(v); }};
 }
 
 }  // namespace tandem::partition

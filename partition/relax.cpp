@@ -87,7 +87,7 @@ int64_t bytes_of(const Analysis& a, std::span<const ValueId> values) {
 Policy relaxed_to(const Analysis& a, const Policy& policy, int64_t max_bytes) {
   const auto relaxation = std::make_shared<Relaxation>(a, policy);
   const Policy relaxed{[relaxation](ValueId v) { return relaxation->price(v); },
-                       [relaxation](ValueId v) { return relaxation->ban(v); }};
+                       [relaxation](ValueId v) { return relaxation->ban(v); }, policy.cost};
   for (;;) {
     const std::vector<ValueId> saved = cheapest_saved_set(a, relaxed);
     const int64_t excess = bytes_of(a, saved) - max_bytes;

@@ -262,7 +262,9 @@ void check_contract(const Analysis& a, const Graph& forward, const Graph& backwa
 
 ir::Partition split(const Graph& core, std::span<const ValueId> saved_values) {
   const Analysis analysis(core);
-  const std::vector<ValueId> saved = in_graph_order(saved_values);
+  std::vector<ValueId> bases;
+  for (ValueId v : saved_values) bases.push_back(analysis.base(v));
+  const std::vector<ValueId> saved = in_graph_order(bases);
   require_computable_in_forward(analysis, saved);
   ir::Partition partition;
   partition.forward = make_forward(analysis, saved);

@@ -8,6 +8,8 @@
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
 #include "functionalize/functionalize.h"
+#include "ir/error.h"
+#include "ir/pass.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "partition/partition.h"
@@ -34,6 +36,35 @@ bool has_tangents(const ir::Graph& graph) {
   return false;
 }
 
+using Signature = std::vector<std::pair<ir::Role, ir::Type>>;
+
+template <class Items>
+Signature signature_of(const ir::Graph& graph, const Items& items) {
+  Signature signature;
+  for (const auto& item : items) signature.emplace_back(item.role, graph.type(item.value));
+  return signature;
+}
+
+bool same_signature(const ir::Graph& a, const ir::Graph& b) {
+  return a.level == b.level && signature_of(a, a.inputs()) == signature_of(b, b.inputs()) &&
+         signature_of(a, a.outputs()) == signature_of(b, b.outputs());
+}
+
+/// The user's passes of one point. What they return is verified, whatever TANDEM_VERIFY says.
+void run_passes(CompiledGraphs& g, const PipelineOptions& options, ir::PassPoint point,
+                ir::Graph& graph) {
+  for (const auto& pass : options.passes) {
+    if (pass->point != point) continue;
+    ir::Graph next = run(g, pass->name.c_str(), [&] { return pass->run(graph); });
+    ir::verify(next);
+    if (!same_signature(graph, next))
+      ir::fail(ir::Errc::Argument,
+               "pass " + pass->name +
+                   ": expected a graph with the level, inputs and outputs of the one it got");
+    graph = std::move(next);
+  }
+}
+
 ir::Graph relabelled(ir::Graph graph, ir::Level level) {
   graph.level = level;
   return graph;
@@ -50,28 +81,35 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   g.core = run(g, "reduction orders", [&] { return decomps::set_reduction_orders(g.core); });
   g.core =
       run(g, "contractions", [&] { return codegen::make_contraction_planner()->plan(g.core); });
+  run_passes(g, options, ir::PassPoint::Core, g.core);
 }
 
 void split(CompiledGraphs& g, const PipelineOptions& options) {
   if (!has_tangents(g.core)) {
     g.forward = relabelled(g.core, ir::Level::Forward);
-    return;
+    return run_passes(g, options, ir::PassPoint::Forward, g.forward);
   }
   const auto start = std::chrono::steady_clock::now();
   g.eager_saved_bytes = partition::tape_bytes(g.joint);
-  ir::Partition cut = options.partitioner->partition_within(g.core, g.eager_saved_bytes);
+  const auto costs = codegen::make_cost_model();
+  ir::Partition cut = options.partitioner->partition_within(
+      g.core, {.tape_bytes = g.eager_saved_bytes, .costs = costs.get()});
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
   g.forward = std::move(cut.forward);
   g.backward = std::move(cut.backward);
   g.partition = std::move(cut.report);
+  run_passes(g, options, ir::PassPoint::Forward, g.forward);
+  run_passes(g, options, ir::PassPoint::Backward, g.backward);
   if (!ir::verification_enabled()) return;
   ir::verify_after("partition", g.forward);
   ir::verify_after("partition", g.backward);
 }
 
 void run_from_functional(CompiledGraphs& g, const PipelineOptions& options) {
+  run_passes(g, options, ir::PassPoint::Functional, g.functional);
   g.joint = run(g, "joint", [&] { return autodiff::joint(g.functional); });
+  run_passes(g, options, ir::PassPoint::Joint, g.joint);
   // Below this line: no mutation, no aliasing, primitives only.
   make_core(g, options);
   // Below this line: only rewrites that preserve every bit.

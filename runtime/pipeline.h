@@ -9,6 +9,7 @@ namespace tandem::runtime {
 struct PipelineOptions {
   const ir::Partitioner* partitioner = nullptr;
   bool contract = true;
+  std::span<const std::shared_ptr<const ir::GraphPass>> passes = {};
 };
 
 /// Runs every stage on `traced`. Throws what a stage throws; keeps nothing on failure.

@@ -10,6 +10,7 @@
 #include "ir/rewrite.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
+#include "runtime/trace_marks.h"
 
 namespace tandem::runtime {
 namespace {
@@ -218,6 +219,7 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   const ir::EquationId e =
       graph_.append(op, values, attrs, in_place ? std::span<const ir::Type>() : types, in_place);
   graph_.equation(e).grad_enabled = grad_enabled();
+  mark_for_partition(graph_.equation(e));
   const std::source_location& at = current_location();
   if (at.line() != 0) graph_.set_location(e, graph_.add_location({at.file_name(), at.line()}));
   if (in_place) {

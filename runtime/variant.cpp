@@ -1,6 +1,7 @@
 // Compiling one variant, and running it: executable, tape, epilogue.
 #include "runtime/variant.h"
 
+#include <fmt/format.h>
 #include <tandem/ops.h>
 
 #include <algorithm>
@@ -28,10 +29,21 @@ std::shared_ptr<const ir::Backend> backend_or_jit(const std::shared_ptr<const ir
   return backend ? backend : jit_backend(options.cache_dir);
 }
 
+/// The budgets of the options spelled as a partitioner's name.
+std::string partitioner_name(const CompileOptions& options) {
+  const bool memory = options.memory_budget != 1, saved = options.saved_budget != 1;
+  if (!memory && !saved) return options.partition;
+  if ((memory && saved) || options.partition != "default")
+    ir::fail(Errc::Argument, "compile: expected one of memory_budget, saved_budget and partition");
+  return memory ? fmt::format("memory_budget={}", options.memory_budget)
+                : fmt::format("saved_budget={}", options.saved_budget);
+}
+
 PipelineOptions pipeline_options(const CompileOptions& options,
                                  std::unique_ptr<ir::Partitioner>& owner) {
-  if (!options.partitioner) owner = partition::make_partitioner(options.partition);
-  return {options.partitioner ? options.partitioner.get() : owner.get(), options.contract};
+  if (!options.partitioner) owner = partition::make_partitioner(partitioner_name(options));
+  return {options.partitioner ? options.partitioner.get() : owner.get(), options.contract,
+          options.passes};
 }
 
 /// Which inputs share storage matters only to programs that write, or that give back inputs and

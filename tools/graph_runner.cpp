@@ -278,7 +278,7 @@ class Run {
 void require_differentiable(const Graph& traced) {
   const auto takes_part = [](const auto& port) { return port.requires_grad; };
   if (std::ranges::none_of(traced.outputs(), takes_part))
-    ir::fail(Errc::Autograd, "run: no output requires grad; expected one for gradients");
+    ir::fail(Errc::Autograd, "no output requires grad; expected one for gradients");
 }
 
 }  // namespace
@@ -293,6 +293,14 @@ Tensors run_graph(Graph traced, const Tensors& tensors, const RunOptions& option
   const CompiledGraphs graphs =
       runtime::run_pipeline(std::move(traced), {.partitioner = options.partitioner});
   return Run(graphs, tensors, options).run();
+}
+
+ir::PartitionReport explain(Graph traced, const ir::Partitioner& partitioner) {
+  if (traced.level != ir::Level::Traced)
+    ir::fail(Errc::Argument, fmt::format("explain: expected a graph of level traced, got {}",
+                                         ir::name(traced.level)));
+  require_differentiable(traced);
+  return runtime::run_pipeline(std::move(traced), {.partitioner = &partitioner}).partition;
 }
 
 }  // namespace tandem::tools

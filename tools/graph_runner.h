@@ -28,6 +28,9 @@ struct RunOptions {
 /// Error{Shape} or Error{DType} for tensors that are missing, unknown or do not fit.
 Tensors run_graph(ir::Graph traced, const Tensors& tensors, const RunOptions& options);
 
+/// What `partitioner` makes of `traced`, and why.
+ir::PartitionReport explain(ir::Graph traced, const ir::Partitioner& partitioner);
+
 }  // namespace tandem::tools
 
 #endif  // TANDEM_TOOLS_GRAPH_RUNNER_H

@@ -8,12 +8,16 @@
 #include "ir/error.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
+#include "tools/calibrate.h"
 #include "tools/files.h"
 #include "tools/graph_runner.h"
 #include "tools/passes.h"
 
 namespace tandem::tools {
 namespace {
+
+constexpr const char* kPartitions =
+    "default, reference, save-all, recompute-all, memory_budget=B, saved_budget=B or saved_bytes=N";
 
 struct Arguments {
   std::string graph, output, inputs_file, outputs_file;
@@ -47,6 +51,18 @@ void run(const Arguments& a) {
   write_file(a.outputs_file, to_safetensors(results));
 }
 
+void report_partition(const Arguments& a) {
+  const auto partitioner = partition::make_partitioner(a.partition);
+  const ir::PartitionReport report = explain(read_graph(a.graph), *partitioner);
+  const std::string text = a.json ? ir::to_json(report) : ir::to_text(report);
+  if (a.output.empty())
+    fmt::print("{}", text);
+  else
+    write_file(a.output, text);
+}
+
+void run_calibration(const Arguments& a) { write_file(a.output, codegen::print(calibrate())); }
+
 CLI::App* add_command(CLI::App& app, Arguments& a, const char* name, const char* description,
                       void (*command)(const Arguments&)) {
   CLI::App* sub = app.add_subcommand(name, description);
@@ -71,7 +87,7 @@ void add_run_options(CLI::App* sub, Arguments& a) {
       ->required();
   sub->add_flag("--grad", a.grad, "run the backward too");
   sub->add_option("--backend", a.backend)->check(CLI::IsMember({"jit", "interpreter"}));
-  sub->add_option("--partition", a.partition, "default, reference, save-all or recompute-all");
+  sub->add_option("--partition", a.partition, kPartitions);
   sub->add_option("--seed", a.seed, "key of the random numbers");
 }
 
@@ -89,6 +105,15 @@ int main(int argc, char** argv) {
   add_form(opt_command, a);
   opt_command->add_option("--pass", a.passes, pass_names())->delimiter(',')->required();
   add_run_options(add_command(app, a, "run", "run a traced graph on tensors", run), a);
+  CLI::App* explain_command =
+      add_command(app, a, "explain", "say what is saved and recomputed, and why", report_partition);
+  explain_command->add_option("--partition", a.partition, kPartitions);
+  explain_command->add_flag("--json", a.json, "write JSON instead of text");
+  explain_command->add_option("-o,--output", a.output, "a file instead of standard output");
+  CLI::App* calibrate_command =
+      app.add_subcommand("calibrate", "measure this machine's costs; TANDEM_COSTS=FILE uses them");
+  calibrate_command->add_option("-o,--output", a.output, "the file to write")->required();
+  calibrate_command->callback([&a] { run_calibration(a); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

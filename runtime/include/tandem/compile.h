@@ -26,16 +26,20 @@ class Graph;
 struct CompiledGraphs;
 
 struct CompileOptions {
-  std::string name;                   // of the function, in graphs and messages
-  std::string partition = "default";  // "default", "reference", "save-all", "recompute-all"
-  std::shared_ptr<const ir::Partitioner> partitioner;   // overrides `partition`
-  std::shared_ptr<const ir::Backend> backend;           // of both halves; null: the JIT
-  std::shared_ptr<const ir::Backend> backward_backend;  // null: the same as `backend`
-  bool higher_order = true;                             // a backward can itself be differentiated
-  bool contract = true;   // form fused multiply-adds where a product feeds one sum
-  int max_variants = 64;  // least recently used ones are dropped
-  std::string
-      cache_dir;  // where compiled code is kept between runs; empty: TANDEM_CACHE_DIR, else nowhere
+  std::string name;  // of the function, in graphs and messages
+  // "default", "reference", "save-all", "recompute-all", "memory_budget=B", "saved_budget=B",
+  // "saved_bytes=N" (below)
+  std::string partition = "default";
+  double memory_budget = 1;  // bounds the peak: 0 the least that any plan needs, 1 the default's
+  double saved_budget = 1;   // bounds the saved bytes, as a share of the default plan's
+  std::shared_ptr<const ir::Partitioner> partitioner;        // overrides `partition`
+  std::vector<std::shared_ptr<const ir::GraphPass>> passes;  // at their points, in this order
+  std::shared_ptr<const ir::Backend> backend;                // of both halves; null: the JIT
+  std::shared_ptr<const ir::Backend> backward_backend;       // null: the same as `backend`
+  bool higher_order = true;  // a backward can itself be differentiated
+  bool contract = true;      // form fused multiply-adds where a product feeds one sum
+  int max_variants = 64;     // least recently used ones are dropped
+  std::string cache_dir;     // where compiled code is kept; empty: TANDEM_CACHE_DIR, else nowhere
 };
 
 /// How many threads kernels run on, of all callers together: what was set, else TANDEM_NUM_THREADS,

@@ -8,9 +8,12 @@
 #include <tandem/ir/graph.h>
 #include <tandem/ir/json.h>
 #include <tandem/ir/partitioner.h>
+#include <tandem/ir/pass.h>
 #include <tandem/ir/text.h>
 #include <tandem/tandem.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +24,12 @@ using ir::Backend;
 using ir::Executable;
 using ir::ExecutableReport;
 using ir::Graph;
+using ir::GraphPass;
 using ir::Partition;
+using ir::PartitionContext;
 using ir::Partitioner;
 using ir::PartitionReport;
+using ir::PassPoint;
 
 /// What the pipeline made of one trace, stage by stage, and how long each took.
 struct CompiledGraphs {
@@ -38,6 +44,19 @@ struct CompiledGraphs {
   std::vector<std::pair<std::string, double>> stage_seconds;
   ExecutableReport forward_report, backward_report;
 };
+
+/// Chooses what to save of a Core joint graph: values of its forward half. All else that backward
+/// needs is computed again there.
+using ChooseSaved = std::function<std::vector<ir::ValueId>(const Graph& core)>;
+
+/// A partitioner for CompileOptions::partitioner, by name (as CompileOptions::partition) or of your
+/// own.
+TANDEM_API std::shared_ptr<const Partitioner> make_partitioner(const std::string& name);
+TANDEM_API std::shared_ptr<const Partitioner> make_partitioner(std::string name,
+                                                               ChooseSaved choose);
+
+/// The backends that ship with Tandem: "jit" and "interpreter" (the reference interpreter).
+TANDEM_API std::shared_ptr<const Backend> backend_named(const std::string& name);
 
 /// fn traced, for reading: make_graph(fn)(example arguments) is the Traced graph of what fn does
 /// with arguments like these. Nothing is compiled, nothing is run, no argument is changed. Of

@@ -4,6 +4,7 @@
 #define TANDEM_TANDEM_H
 
 #include <tandem/autograd.h>
+#include <tandem/checkpoint.h>
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
 #include <tandem/functionalize.h>

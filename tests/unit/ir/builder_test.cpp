@@ -263,12 +263,14 @@ TEST_F(BuilderTest, NewEquationsCarryTheSinksMarks) {
   GraphSink marked(g);
   marked.grad_enabled = false;
   marked.is_backward = true;
+  marked.region = 3;
   marked.location = g.add_location({"a.cpp", 7});
   Builder builder(marked);
   builder.neg(input(DType::F32));
   const Equation& e = g.equations().back();
   EXPECT_FALSE(e.grad_enabled);
   EXPECT_TRUE(e.is_backward);
+  EXPECT_EQ(e.region, 3u);
   EXPECT_EQ(g.location({0})->line, 7u);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <regex>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -52,6 +53,9 @@ class Validator {
       return std::ranges::any_of(argument, [&](const Json& s) { return valid(s, value); });
     if (keyword == "minimum") return !value.is_number() || value >= argument;
     if (keyword == "maximum") return !value.is_number() || value <= argument;
+    if (keyword == "pattern")
+      return !value.is_string() ||
+             std::regex_match(value.get<std::string>(), std::regex(argument.get<std::string>()));
     if (keyword == "maxLength")
       return !value.is_string() || value.get<std::string>().size() <= argument;
     if (keyword == "maxItems") return !value.is_array() || value.size() <= argument;

@@ -177,7 +177,7 @@ TEST(Text, MalformedTextsSayWhatAndWhere) {
       {BODY("%y: f32[2, 3] = gelu %x {approximate=tanh}"), "expected a string, got 'tanh'"},
       {BODY("%y: f32[2, 3] = convert %x {dtype=float}"), "unknown element type 'float'"},
       {BODY("%y: f32[2, 3] = call %x {body=@f}"), "subgraph @f is not defined before"},
-      {BODY("%y: f32[2, 3] = neg %x [grad]"), "expected no_grad or backward, got 'grad'"},
+      {BODY("%y: f32[2, 3] = neg %x [grad]"), "expected no_grad, backward, save, recompute or region, got 'grad'"},
       {BODY("out %y: result"), "%y is not defined before"},
       {BODY("out %x: result of %x name="), "expected a name, got '}'"},
       {BODY("%y: f32[2, 3] = neg %x out %x: mutated of %y"), "not an input of this graph"},

@@ -137,7 +137,7 @@ TEST(Partition, ALimitLiftsBansOneKindAtATime) {
   const Graph core = mlp();
   const auto all = by("default", core).report;
   const auto within = [&](int64_t bytes) {
-    return partition::make_partitioner("default")->partition_within(core, bytes);
+    return partition::make_partitioner("default")->partition_within(core, {.tape_bytes = bytes});
   };
   EXPECT_EQ(within(all.saved_bytes).report.saved_bytes, all.saved_bytes);
   int64_t recomputed = all.recomputed_equations;

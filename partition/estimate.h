@@ -1,0 +1,35 @@
+// Estimated time of what a cut decides: saving a value, and computing it again. The prices come
+// from a cost model; what has to pass through memory is asked of it (what fuses), not guessed.
+#ifndef TANDEM_PARTITION_ESTIMATE_H
+#define TANDEM_PARTITION_ESTIMATE_H
+
+#include "ir/cost.h"
+#include "partition/analysis.h"
+
+namespace tandem::partition {
+
+class Estimate {
+ public:
+  /// Without a cost model all times are 0.
+  Estimate(const Analysis& analysis, const ir::CostModel* costs);
+
+  /// Seconds to write `v` in forward, unless it is written there anyway, and to read it in
+  /// backward. Inputs cost nothing.
+  double save_seconds(ir::ValueId v) const { return save_[v]; }
+  /// Seconds to compute `v` again in backward from its operands, and to bring it through memory
+  /// where a kernel boundary follows. 0 for what backward must compute in any case.
+  double recompute_seconds(ir::ValueId v) const { return recompute_[v]; }
+  bool known() const { return costs_ != nullptr; }
+
+ private:
+  bool passes_through_memory(const Analysis& a, ir::ValueId v, bool in_backward) const;
+  bool is_boundary(const Analysis& a, ir::ValueId v, ir::EquationId user, bool in_backward) const;
+
+  const ir::CostModel* costs_;
+  ir::ValueMap<bool> stored_forward_, stored_backward_;  // of the values that views show
+  ir::ValueMap<double> save_, recompute_;
+};
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_ESTIMATE_H

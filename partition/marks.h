@@ -1,0 +1,17 @@
+// What the user asked for: marks on values, and checkpoint regions.
+#ifndef TANDEM_PARTITION_MARKS_H
+#define TANDEM_PARTITION_MARKS_H
+
+#include "partition/network.h"
+
+namespace tandem::partition {
+
+/// `policy` with the user's requests over it. A value marked `save` is not recomputed; one marked
+/// `recompute` is not saved. In a checkpoint region nothing is saved but what is marked so and what
+/// the region hands to equations outside of it, and anything may be recomputed that has no effects.
+/// A mark on a view is one on what it shows.
+Policy heeding_marks(const Analysis& analysis, Policy policy);
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_MARKS_H

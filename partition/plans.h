@@ -1,0 +1,28 @@
+// Budgets: plans between the fastest and the smallest, and which of them a budget allows.
+#ifndef TANDEM_PARTITION_PLANS_H
+#define TANDEM_PARTITION_PLANS_H
+
+#include "partition/choices.h"
+
+namespace tandem::partition {
+
+/// The fastest of all plans tried whose simulated peak is at most
+/// P_min + fraction * (P_default - P_min). Error{Argument} without a cost model.
+ir::Partition partition_by_peak(const Problem& problem, double fraction);
+
+/// The fastest plan whose saved bytes are at most `fraction` of the default plan's.
+ir::Partition partition_by_fraction(const Problem& problem, double fraction);
+/// The fastest plan of at most `bytes` saved bytes.
+ir::Partition partition_by_bytes(const Problem& problem, int64_t bytes);
+
+/// The split at `choices`, with its report.
+ir::Partition partition_at(const Problem& problem, const Choices& choices);
+
+/// Simulated peak of forward and backward in bytes beyond the inputs: what is saved, outputs, and
+/// the arena of each half's memory plan.
+int64_t peak_bytes(const Analysis& analysis, const ir::Partition& partition,
+                   const ir::CostModel& costs);
+
+}  // namespace tandem::partition
+
+#endif  // TANDEM_PARTITION_PLANS_H

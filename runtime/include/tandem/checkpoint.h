@@ -1,0 +1,54 @@
+// What the user asks of the partitioner inside a compiled function: values to save, values to
+// compute again, regions whose inside is computed again. Outside of a trace all of this does
+// nothing.
+#ifndef TANDEM_CHECKPOINT_H
+#define TANDEM_CHECKPOINT_H
+
+#include <tandem/tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+/// Asks that `t` be saved for backward if backward needs it; returns `t`.
+TANDEM_API Tensor save_for_backward(const Tensor& t);
+/// Asks that backward compute `t` again; returns `t`.
+TANDEM_API Tensor recompute_in_backward(const Tensor& t);
+/// Names `t` in graphs and reports, and for `CheckpointPolicy::save_names`; returns `t`.
+TANDEM_API Tensor name_value(const Tensor& t, const std::string& name);
+
+/// What a checkpoint region saves beside what it hands out; all else in it is computed again.
+struct CheckpointPolicy {
+  std::vector<std::string> save_ops;    // results of these operators, e.g. "matmul"
+  std::vector<std::string> save_names;  // values called so by name_value
+};
+
+/// While it lives, what this thread's trace records belongs to one checkpoint region.
+class TANDEM_API CheckpointRegion {
+ public:
+  explicit CheckpointRegion(CheckpointPolicy policy = {});
+  ~CheckpointRegion();
+  CheckpointRegion(const CheckpointRegion&) = delete;
+  CheckpointRegion& operator=(const CheckpointRegion&) = delete;
+
+ private:
+  friend struct RegionAccess;
+  CheckpointPolicy policy_;
+  CheckpointRegion* enclosing_;
+  unsigned number_ = 0;
+};
+
+/// `fn` as a checkpoint region: backward computes its inside again from what goes in.
+template <class Fn>
+auto checkpoint(Fn fn, CheckpointPolicy policy = {}) {
+  return [fn = std::move(fn), policy = std::move(policy)]<class... Args>(Args&&... args) {
+    const CheckpointRegion region(policy);
+    return fn(std::forward<Args>(args)...);
+  };
+}
+
+}  // namespace tandem
+
+#endif  // TANDEM_CHECKPOINT_H

@@ -1,0 +1,24 @@
+// Gradients must be the same bits whatever is saved: one random program, many cuts.
+#ifndef TANDEM_TESTS_SUPPORT_PARTITION_BITS_H
+#define TANDEM_TESTS_SUPPORT_PARTITION_BITS_H
+
+#include <cstdint>
+#include <string>
+
+namespace tandem::testing {
+
+struct CutCheck {
+  int requests = 0;  // partitioners, budgets and random cuts that were asked for
+  int cuts = 0;      // different ones among them: each was run
+  bool random_ops = false;
+  std::string difference;  // empty if all agree
+};
+
+/// Runs program `seed` by default, reference, save-all, recompute-all, both budgets at {0, 0.1,
+/// 0.25, 0.5, 0.75, 1} and 20 random cuts, each lowered to plans. `with_jit`: as machine code; else
+/// by the plan interpreter.
+CutCheck check_cuts(uint64_t seed, bool with_jit);
+
+}  // namespace tandem::testing
+
+#endif  // TANDEM_TESTS_SUPPORT_PARTITION_BITS_H

@@ -1,0 +1,140 @@
+"""What eager PyTorch saves for backward on the programs of `./dev bench partition`.
+
+Writes tests/torch/saved_bytes.tsv: program, bytes of distinct storages saved beyond inputs and
+parameters, bytes of saved inputs and parameters. Run by hand where PyTorch is installed:
+
+    python tests/torch/saved_bytes.py
+"""
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+
+def rand(*shape):
+    return torch.randn(*shape, requires_grad=True)
+
+
+def ten_cosines():
+    x = rand(1024, 1024)
+
+    def run():
+        y = x
+        for _ in range(10):
+            y = torch.cos(y)
+        return y.sum()
+
+    return [x], run
+
+
+def mlp():
+    x, t = torch.randn(256, 512), torch.randint(0, 512, (256,))
+    w, b = [rand(512, 512) for _ in range(3)], [rand(512) for _ in range(3)]
+
+    def run():
+        y = x
+        for i in range(3):
+            y = y @ w[i] + b[i]
+            if i < 2:
+                y = F.relu(y)
+        return F.cross_entropy(y, t)
+
+    return [x, t, *w, *b], run
+
+
+def block_parameters(c):
+    return dict(
+        ln1w=rand(c), ln1b=rand(c), qkvw=rand(c, 3 * c), qkvb=rand(3 * c), projw=rand(c, c), projb=rand(c),
+        ln2w=rand(c), ln2b=rand(c), fcw=rand(c, 4 * c), fcb=rand(4 * c), fc2w=rand(4 * c, c), fc2b=rand(c))
+
+
+def block(p, x, heads, dropout):
+    b, t, c = x.shape
+    h = F.layer_norm(x, (c,), p["ln1w"], p["ln1b"])
+    qkv = (h @ p["qkvw"] + p["qkvb"]).split(c, dim=2)
+    q, k, v = (s.view(b, t, heads, c // heads).transpose(1, 2) for s in qkv)
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    y = y.transpose(1, 2).reshape(b, t, c) @ p["projw"] + p["projb"]
+    x = x + (F.dropout(y, dropout) if dropout else y)
+    h = F.layer_norm(x, (c,), p["ln2w"], p["ln2b"])
+    y = F.gelu(h @ p["fcw"] + p["fcb"], approximate="tanh") @ p["fc2w"] + p["fc2b"]
+    return x + (F.dropout(y, dropout) if dropout else y)
+
+
+def one_block(batch, time, channels, heads, dropout):
+    x, p = rand(batch, time, channels), block_parameters(channels)
+    return [x, *p.values()], lambda: block(p, x, heads, dropout).sum()
+
+
+def nanogpt():
+    layers, heads, c, t, batch, vocab = 4, 4, 128, 64, 8, 65
+    tokens, targets = torch.randint(0, vocab, (batch, t)), torch.randint(0, vocab, (batch, t))
+    wte, wpe, lnw, lnb = rand(vocab, c), rand(t, c), rand(c), rand(c)
+    blocks = [block_parameters(c) for _ in range(layers)]
+
+    def run():
+        x = F.embedding(tokens, wte) + wpe
+        for p in blocks:
+            x = block(p, x, heads, 0)
+        logits = F.layer_norm(x, (c,), lnw, lnb) @ wte.t()
+        return F.cross_entropy(logits.view(-1, vocab), targets.view(-1))
+
+    return [tokens, targets, wte, wpe, lnw, lnb, *(v for p in blocks for v in p.values())], run
+
+
+def ln_gelu():
+    x, w, b = rand(2048, 1024), rand(1024), rand(1024)
+    return [x, w, b], lambda: F.gelu(F.layer_norm(x, (1024,), w, b), approximate="tanh").sum()
+
+
+def product_sum():
+    a, b, c, x, y, z = (rand(1024, 1024) for _ in range(6))
+    return [a, b, c, x, y, z], lambda: ((a * c) * x + b * y + ((a * b) * c) * z).sum()
+
+
+def matmul_cos():
+    x, w = rand(512, 512), [rand(512, 512) for _ in range(5)]
+
+    def run():
+        y = x
+        for m in w:
+            y = torch.cos(y @ m)
+        return y.sum()
+
+    return [x, *w], run
+
+
+PROGRAMS = dict(
+    ten_cosines=ten_cosines, mlp=mlp, block_dropout=lambda: one_block(4, 128, 256, 4, 0.1), nanogpt=nanogpt,
+    gpt2_block=lambda: one_block(1, 256, 768, 12, 0), ln_gelu=ln_gelu, product_sum=product_sum,
+    matmul_cos=matmul_cos)
+
+
+def saved_bytes(inputs, run):
+    known = {t.untyped_storage().data_ptr() for t in inputs}
+    storages = {}
+
+    def pack(t):
+        s = t.untyped_storage()
+        storages[s.data_ptr()] = (s.nbytes(), t)
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        result = run()
+    own = sum(n for p, (n, _) in storages.items() if p not in known)
+    given = sum(n for p, (n, _) in storages.items() if p in known)
+    result.backward()
+    return own, given
+
+
+def main():
+    torch.manual_seed(0)
+    lines = [f"# PyTorch {torch.__version__.split('+')[0]}: program, saved bytes, of them inputs and parameters apart"]
+    for name, make in PROGRAMS.items():
+        own, given = saved_bytes(*make())
+        lines.append(f"{name}\t{own}\t{given}")
+    pathlib.Path(__file__).with_suffix(".tsv").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
