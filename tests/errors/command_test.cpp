@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ir/error.h"
 #include "ir/json.h"
 #include "ir/text.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
+#include "tests/errors/expect_error.h"
 #include "tools/files.h"
 #include "tools/graph_runner.h"
 #include "tools/passes.h"
@@ -21,6 +21,7 @@ namespace {
 using ir::Buffer;
 using ir::DType;
 using ir::Errc;
+using testing::expect_error;
 using tools::Tensors;
 
 constexpr const char* kProgram = R"(graph @f traced {
@@ -32,18 +33,6 @@ constexpr const char* kProgram = R"(graph @f traced {
   out %rows: result name=rows requires_grad
 }
 )";
-
-/// What `action` throws: its code, and that its text has `part`.
-template <class Action>
-void expect_error(Errc code, const std::string& part, const Action& action) {
-  try {
-    action();
-    ADD_FAILURE() << "expected an Error with: " << part;
-  } catch (const ir::Error& e) {
-    EXPECT_EQ(ir::name(e.code()), ir::name(code)) << e.what();
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
-  }
-}
 
 Buffer indices(std::initializer_list<int64_t> list) {
   Buffer buffer(ir::Type{DType::I64, {static_cast<int64_t>(list.size())}});
@@ -146,6 +135,14 @@ TEST_F(Files, BadText) {
   expect_error(Errc::Parse, "f32[2]", [&] { tools::read_graph(shape); });
 }
 
+TEST_F(Files, AnUnknownOperatorInJson) {
+  std::string json = ir::to_json(ir::parse(kProgram));
+  const std::string op = "\"index_select\"";
+  json.replace(json.find(op), op.size(), "\"index_choose\"");
+  const std::string bad = write("op.json", json);
+  expect_error(Errc::Parse, "unknown op \"index_choose\"", [&] { tools::read_graph(bad); });
+}
+
 TEST_F(Files, EveryTruncationOfAJsonGraphIsAnError) {
   const std::string json = ir::to_json(ir::parse(kProgram));
   ASSERT_EQ(tools::read_graph(write("good.json", json)), ir::parse(kProgram));
@@ -163,6 +160,43 @@ TEST_F(Files, EveryTruncationOfASafetensorsFileIsAnError) {
       tools::tensors_of(std::string_view(bytes).substr(0, size));
     });
   expect_error(Errc::File, "bytes of data", [&] { tools::tensors_of(bytes + "x"); });
+}
+
+/// A file of this header and `data` bytes of zeros.
+std::string safetensors(const std::string& header, size_t data) {
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return file + header + std::string(data, '\0');
+}
+
+TEST_F(Files, MalformedSafetensors) {
+  struct Case {
+    const char* header;
+    size_t data;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"{]", 0, "header is not JSON"},
+      {"[]", 0, "expected an object"},
+      {R"({"a":1})", 0, "a: expected dtype, shape and data_offsets"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":0}})", 4, "unknown key"},
+      {R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4, "unknown dtype \"F33\""},
+      {R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})", 4, "expected a list, got 1"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "an unsigned integer"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4, "expected two integers"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "expected 8 for f32[2]"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "no holes, no overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "no holes, no overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       4, "no holes, no overlaps"},
+      {R"({"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]},)"
+       R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})",
+       1, "duplicate key \"a\""},
+      {R"({"__metadata__":{"a":1}})", 0, "expected strings"},
+  };
+  for (const Case& c : cases)
+    expect_error(Errc::File, c.message, [&] { tools::tensors_of(safetensors(c.header, c.data)); });
 }
 
 TEST_F(Files, AFailedWriteLeavesNothing) {

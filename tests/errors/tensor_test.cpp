@@ -1,45 +1,151 @@
-// Bad arguments to the public API: an Error with a stable code that says what was expected, and
-// nothing is changed.
+// Bad arguments to the public API, eager and compiled: an Error with a stable code that says what
+// was expected and what came, and nothing is changed.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
-#include <string>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/errors/expect_error.h"
 
 namespace tandem {
 namespace {
 
-template <class Action>
-void expect_error(ir::Errc code, Action action) {
-  try {
-    action();
-    ADD_FAILURE() << "expected an Error";
-  } catch (const Error& e) {
-    EXPECT_EQ(ir::name(e.code()), ir::name(code)) << e.what();
-    EXPECT_NE(std::string(e.what()).find("expected"), std::string::npos) << e.what();
-  }
-}
+using ir::Errc;
+using testing::expect_error;
+using Floats = std::vector<float>;
 
 TEST(BadTensors, Shapes) {
   const Tensor a = zeros({2, 3}), b = zeros({4, 3});
-  expect_error(ir::Errc::Shape, [&] { add(a, b); });
-  expect_error(ir::Errc::Shape, [&] { mm(a, b); });
-  expect_error(ir::Errc::Shape, [&] { a.add_(b); });
-  EXPECT_EQ(a.to_vector<float>(), std::vector<float>(6, 0));
+  expect_error(Errc::Shape, "expected equal sizes", [&] { add(a, b); });
+  expect_error(Errc::Shape, "[2, 3] and [4, 3]", [&] { mm(a, b); });
+  expect_error(Errc::Shape, "[2, 3]", [&] { a.add_(b); });
+  expect_error(Errc::Shape, "expected sizes with 6 elements", [&] { a.view({4, 2}); });
+  expect_error(Errc::Shape, "sizes do not fit", [&] { cat({a, zeros({2, 3, 1})}, 0); });
+  expect_error(Errc::Index, "expected", [&] { a.select(0, 2); });
+  expect_error(Errc::Index, "expected", [&] { sum(a, {2}); });
+  EXPECT_EQ(a.to_vector<float>(), Floats(6, 0));
+  EXPECT_EQ(a.version(), 0u);
 }
 
+TEST(BadTensors, Dtypes) {
+  const Tensor x = zeros({2, 2}), n = zeros({2, 2}, i64), mask = zeros({2, 2}, boolean);
+  expect_error(Errc::DType, "expected equal dtypes, got f32[2, 2] and i64[2, 2]",
+               [&] { mm(x, n); });
+  expect_error(Errc::DType, "expected integers or floating operands, got bool",
+               [&] { mask - mask; });
+  expect_error(Errc::DType, "expected integers, got bool", [&] { shift_left(mask, mask); });
+  expect_error(Errc::DType, "expected integers or bool, got f32", [&] { bitwise_and(x, x); });
+  expect_error(Errc::DType, "expected an integer value for i64, got 0.5",
+               [&] { addcmul(n, n, n, 0.5); });
+  expect_error(Errc::DType, "got i64 and i64", [&] { addcdiv(x, n, n); });
+  expect_error(Errc::DType, "expected i64 or i32, got f32", [&] { embedding(x, x); });
+  expect_error(Errc::DType, "expected", [&] { n.add_(x); });
+  expect_error(Errc::DType, "expected class numbers in i64", [&] { cross_entropy(x, zeros({2})); });
+  EXPECT_EQ(n.to_vector<int64_t>(), std::vector<int64_t>(4, 0));
+}
+
+/// What a call that fails must leave as it was.
+struct Caller {
+  Tensor weight = ones({4, 2}).requires_grad_(), total = full({3, 2}, 5), count = zeros({}, i64);
+  TANDEM_FIELDS(Caller, weight, total, count)
+  void expect_unchanged() const {
+    EXPECT_EQ(weight.to_vector<float>(), Floats(8, 1));
+    EXPECT_EQ(total.to_vector<float>(), Floats(6, 5));
+    EXPECT_EQ(count.item<int64_t>(), 0);
+    for (const Tensor& t : {weight, total, count}) EXPECT_EQ(t.version(), 0u);
+    EXPECT_FALSE(weight.grad().defined());
+    EXPECT_FALSE(total.requires_grad());
+  }
+};
+
 TEST(BadTensors, AnEmbeddingIndexOutside) {
-  const Tensor weight = zeros({4, 2});
   for (int64_t bad : {-1, 4}) {
     const Tensor index = full({3}, bad, i64);
-    expect_error(ir::Errc::Index, [&] { embedding(weight, index); });
-    const auto compiled = compile([](const Tensor& w, const Tensor& i, const Tensor& total) {
-      total.add_(embedding(w, i));
-      return total.detach();
+    const auto compiled = compile([](const Caller& c, const Tensor& i) {
+      c.count.add_(1);
+      c.total.mul_(2.0);
+      c.total.add_(embedding(c.weight, i));
+      return c.total * 3.0;
     });
-    const Tensor total = zeros({3, 2});
-    expect_error(ir::Errc::Index, [&] { compiled(weight, index, total); });
-    EXPECT_EQ(total.to_vector<float>(), std::vector<float>(6, 0));
+    const Caller caller;
+    const std::string expected = "expected 0 <= index < 4, got " + std::to_string(bad);
+    expect_error(Errc::Index, expected, [&] { embedding(caller.weight, index); });
+    expect_error(Errc::Index, expected, [&] { compiled(caller, index); });
+    caller.expect_unchanged();
+    // The variant that failed works on.
+    EXPECT_EQ(compiled(caller, full({3}, 2, i64)).to_vector<float>(), Floats(6, 33));
+    EXPECT_EQ(caller.count.item<int64_t>(), 1);
   }
+}
+
+/// A compiled function that writes before `bad`, which throws while it is traced.
+template <class Bad>
+void expect_trace_error(Errc code, const std::string& part, const Bad& bad) {
+  const auto compiled = compile([&](const Caller& c) {
+    c.count.add_(1);
+    c.total.add_(c.weight.slice(0, 0, 3));
+    bad(c);
+    return sum(c.total);
+  });
+  const Caller caller;
+  for (int call = 0; call < 2; ++call) expect_error(code, part, [&] { compiled(caller); });
+  caller.expect_unchanged();
+}
+
+TEST(BadTensors, ShapesAndDtypesInACompiledFunction) {
+  expect_trace_error(Errc::Shape, "[4, 2] and [3, 2]", [](const Caller& c) { c.weight + c.total; });
+  expect_trace_error(Errc::Shape, "inner sizes differ",
+                     [](const Caller& c) { mm(c.total, c.weight); });
+  expect_trace_error(Errc::DType, "expected i64 or i32, got f32",
+                     [](const Caller& c) { embedding(c.weight, c.total); });
+  expect_trace_error(Errc::DType, "expected",
+                     [](const Caller& c) { c.count.add_(c.weight.sum()); });
+}
+
+TEST(BadTensors, DataIsNotReadInsideATrace) {
+  expect_trace_error(Errc::Trace, "expected", [](const Caller& c) { c.total.sum().item(); });
+  expect_trace_error(Errc::Trace, "expected", [](const Caller& c) { c.total.to_vector<float>(); });
+  expect_trace_error(Errc::Trace, "expected", [](const Caller& c) {
+    if (c.count.item<int64_t>() > 0) c.total.neg_();
+  });
+}
+
+// --- files
+
+class TensorFiles : public ::testing::Test {
+ protected:
+  std::string path_ = ::testing::TempDir() + "tandem_bad_tensors.safetensors";
+  nn::Linear module_{2, 1};
+  const Floats weights_ = module_.weight.to_vector<float>();
+
+  void expect_refused(const std::string& part) {
+    expect_error(Errc::File, part, [&] { load(path_, module_); });
+    EXPECT_EQ(module_.weight.to_vector<float>(), weights_);
+    EXPECT_EQ(module_.weight.version(), 0u);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+};
+
+TEST_F(TensorFiles, ThatAreMissingOrTruncated) {
+  expect_refused("cannot open");
+  save(path_, nn::Linear(2, 1));
+  const auto size = std::filesystem::file_size(path_);
+  for (uintmax_t shorter = size; shorter-- > 0;) {
+    std::filesystem::resize_file(path_, shorter);
+    expect_refused("safetensors: ");
+  }
+}
+
+TEST_F(TensorFiles, OfAnotherModule) {
+  save_safetensors(path_, {{"bias", zeros({1})}, {"weights", zeros({1, 2})}});
+  expect_refused("the file has no tensor \"weight\"");
+  save_safetensors(path_, {{"bias", zeros({1})}, {"weight", zeros({2, 1})}});
+  expect_refused("weight: expected f32[1, 2], got f32[2, 1]");
+  save_safetensors(path_, {{"bias", zeros({1})}, {"weight", zeros({1, 2}, f64)}});
+  expect_refused("weight: expected f32[1, 2], got f64[1, 2]");
+  save_safetensors(path_, {{"bias", zeros({1})}, {"more", zeros({1})}, {"weight", zeros({1, 2})}});
+  expect_refused("expected 2 tensors, got 3");
 }
 
 }  // namespace

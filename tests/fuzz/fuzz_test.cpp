@@ -29,6 +29,7 @@ TEST_P(RandomPrograms, Agree) {
   EXPECT_GE(tally.reductions, kProgramsPerPart / 3);
   EXPECT_GE(tally.contractions, kProgramsPerPart / 3);
   EXPECT_GE(tally.view_writes, kProgramsPerPart / 3);
+  EXPECT_GE(tally.random, kProgramsPerPart / 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Short, RandomPrograms, ::testing::Range(0, kParts));

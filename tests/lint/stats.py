@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
-"""Prints lines per folder, and the longest files and functions. Function bodies are found by their indentation, so by clang-format."""
+"""Prints lines per folder, the longest files and functions, and how long <tandem/tandem.h> takes to parse.
+
+Function bodies are found by their indentation, so by clang-format.
+"""
 import collections
+import os
 import pathlib
 import re
+import resource
+import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["ir", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
@@ -28,6 +35,31 @@ def functions_of(lines):
         yield end - start + 1, start + 1, signature
 
 
+def parse_seconds(includes, source):
+    """The least CPU time of three runs of g++ over a source."""
+    def once():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(["g++", "-std=c++20", "-fsyntax-only", *(f"-I{i}" for i in includes), "-x", "c++", "-"], input=source, check=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return min(once() for _ in range(3))
+
+
+def print_parse_time():
+    """Of the public header, and of the standard headers alone that it includes."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "tandem").mkdir()
+        os.symlink(ROOT / "ir", pathlib.Path(folder) / "tandem/ir")
+        includes = [ROOT / "runtime/include", folder]
+        source = "#include <tandem/tandem.h>\n"
+        command = ["g++", "-std=c++20", "-M", *(f"-I{i}" for i in includes), "-x", "c++", "-"]
+        used = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+        standard = sorted(set(re.findall(r"/c\+\+/\d+/([a-z_]+)(?=\s)", used)))
+        whole = parse_seconds(includes, source)
+        alone = parse_seconds(includes, "".join(f"#include <{name}>\n" for name in standard))
+    print(f"\nparsing <tandem/tandem.h>: {whole:.2f} s, of which its {len(standard)} standard headers {alone:.2f} s (CPU time of g++; at most 0.50)")
+
+
 def main():
     lines_of, functions, files = collections.Counter(), [], []
     for path in (p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".h", ".cpp", ".def")):
@@ -48,6 +80,7 @@ def main():
         print(f"\nlongest of {len(lengths)} functions (median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]})")
     for length, text in sorted(functions, reverse=True)[:SHOWN]:
         print(f"{length:7}  {text}")
+    print_parse_time()
 
 
 main()

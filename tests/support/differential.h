@@ -26,7 +26,8 @@ Verdict check_program(uint64_t seed);
 
 /// Counts verdicts.
 struct Tally {
-  int programs = 0, unstable = 0, eager = 0, reductions = 0, contractions = 0, view_writes = 0;
+  int programs = 0, unstable = 0, eager = 0, reductions = 0, contractions = 0, view_writes = 0,
+      random = 0;
 
   void add(const Verdict& verdict);
   std::string summary() const;

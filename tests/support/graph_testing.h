@@ -21,6 +21,18 @@
 
 namespace tandem::graph_testing {
 
+// What nearly every test of a pass names: such tests stand in this namespace.
+using ir::Builder;
+using ir::Dim;
+using ir::DType;
+using ir::Graph;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+using ir::ValueId;
+
+inline Type f32(Shape sizes) { return {DType::F32, sizes}; }
+
 using Values = std::vector<ir::ValueId>;
 using Buffers = std::vector<ir::Buffer>;
 using Body = std::function<Values(ir::Builder&, const Values&)>;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/random.h"
 #include "ir/strides.h"
 
 namespace tandem::testing {
@@ -124,6 +125,7 @@ class Generator {
       sink_.grad_enabled = below(16) != 0;
       step();
       if (i == steps / 3 && wants[0]) reduction();
+      if (i == steps / 3 && rng_.valid()) draw();
       if (i == steps / 2 && wants[1]) contraction();
       if (i == steps / 2 && wants[2]) write_through_view();
     }
@@ -243,6 +245,15 @@ class Generator {
     if (overlap) add_overlapping();
     if (below(3) == 0) add_input("n", {below(2) ? DType::I64 : DType::I32, common}, false);
     if (below(3) == 0) add_input("mask", {DType::Bool, common}, false);
+    if (below(3) == 0) add_rng();
+  }
+
+  void add_rng() {
+    ir::Input input;
+    input.name = "rng";
+    input.role = ir::Role::Rng;
+    input.strides = {1};
+    rng_ = program_.graph.add_input(input, {DType::I64, {2}});
   }
 
   /// The middle of x0's memory as an input of its own.
@@ -267,6 +278,14 @@ class Generator {
       output.strides = ir::contiguous_strides(type(v).sizes);
       program_.graph.add_output(output);
     }
+    for (size_t i = 0; i < drawn_.size(); ++i) {
+      ir::Output output;
+      output.value = drawn_[i];
+      output.name = kDrawn + std::to_string(i);
+      output.strides = ir::contiguous_strides(program_.graph.type(output.value).sizes);
+      program_.graph.add_output(output);
+    }
+    program_.graph.epilogue.rng_draws = draws_;
   }
 
   // --- equations
@@ -292,6 +311,7 @@ class Generator {
         &Generator::write,
         &Generator::write,
         &Generator::write_through_view,
+        &Generator::draw,
     };
     (this->*pick(kSteps))();
   }
@@ -528,6 +548,48 @@ class Generator {
     fresh(b_.matmul(v.id, b_.transpose(v.id, rank - 2, rank - 1)), 4 * inner, {v});
   }
 
+  // --- randomness
+  /// The operands' end and attribute of a random equation: where its draws begin.
+  Dim take_draws(DType dtype, const Shape& sizes) {
+    program_.features.random = true;
+    const Dim offset = draws_;
+    draws_ = draws_ + ir::random_counters(dtype, ir::numel(sizes));
+    return offset;
+  }
+
+  /// As the single program draws it, so that the widened one has the same bits.
+  ValueId drawn(Op op, const Shape& sizes) {
+    const DType dtype = program_.single ? DType::F32 : DType::F64;
+    const ValueId id =
+        b_.emit(op, {rng_}, {Dims(sizes.begin(), sizes.end()), dtype, take_draws(dtype, sizes)});
+    drawn_.push_back(id);
+    return b_.emit(Op::convert, {id}, {float_});
+  }
+
+  void draw() {
+    if (!rng_.valid()) return unary();
+    const Value v = within(any_float(), 5);
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const double p = 0.125 * (1 + below(6));
+    switch (below(4)) {
+      case 0:
+        fresh(drawn(Op::rand, sizes), 1, false);
+        break;
+      case 1:
+        fresh(drawn(Op::randn, sizes), 7, false);
+        break;
+      case 2: {  // Bernoulli
+        const ValueId u = drawn(Op::rand, sizes);
+        fresh(b_.pointwise(Op::lt, {u, b_.number(p, u)}), 1, false);
+        break;
+      }
+      default:
+        // Its words are 32-bit ones whatever its dtype.
+        fresh(b_.emit(Op::dropout, {v.id, rng_}, {p, take_draws(DType::F32, sizes)}), 5 / (1 - p),
+              {v});
+    }
+  }
+
   // --- writes
   bool is_target(const Value& v) const { return is_float(v) && v.writable; }
 
@@ -572,9 +634,20 @@ class Generator {
   ir::Builder b_;
   DType float_;
   Dim sizes_[3];
+  ValueId rng_;  // invalid: the program does not draw
+  Dim draws_ = 0;
+  std::vector<ValueId> drawn_;
   std::vector<Value> values_;
   std::vector<Storage> storages_;
 };
+
+/// A key, and a counter far from both ends.
+ir::Buffer random_generator(std::mt19937_64& random) {
+  ir::Buffer buffer({DType::I64, {2}});
+  buffer.set(0, static_cast<int64_t>(random()));
+  buffer.set(1, static_cast<int64_t>(random() >> 24));
+  return buffer;
+}
 
 ir::Buffer random_buffer(const Type& type, std::mt19937_64& random) {
   ir::Buffer buffer(type);
@@ -597,7 +670,9 @@ std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_
   std::map<std::string, ir::Buffer> tensors;
   for (const ir::Input& input : graph.inputs())
     if (!input.alias_of)
-      tensors.emplace(input.name, random_buffer(graph.type(input.value), random));
+      tensors.emplace(input.name, input.role == ir::Role::Rng
+                                      ? random_generator(random)
+                                      : random_buffer(graph.type(input.value), random));
   for (const ir::Output& output : graph.outputs())
     if (output.requires_grad)
       tensors.emplace("tangent:" + output.name, random_buffer(graph.type(output.value), random));

@@ -16,7 +16,10 @@ struct ProgramFeatures {
   bool reduction = false;
   bool contraction = false;
   bool view_write = false;  // a write in place through a view
+  bool random = false;      // draws; what is drawn are outputs named kDrawn and a number
 };
+
+inline constexpr const char* kDrawn = "drawn";
 
 struct RandomProgram {
   ir::Graph graph;
@@ -25,8 +28,8 @@ struct RandomProgram {
 };
 
 /// A Traced graph of 5 to 60 equations: pointwise in safe domains, reductions, contractions, views,
-/// writes in place, also through views and into inputs, one to four outputs. `widened`: the same
-/// program with f64 in place of f32.
+/// writes in place, also through views and into inputs, draws, one to four outputs beside what is
+/// drawn. `widened`: the same program with f64 in place of f32, but for what is drawn.
 RandomProgram random_program(uint64_t seed, bool widened = false);
 
 /// A tensor for each input that is no alias, by name, and one for each `tangent:OUTPUT`. Floating

@@ -14,7 +14,7 @@ class InlineVector {
  public:
   void push_back(T value) {
     if (size_ == N)
-      rest_.assign(std::make_move_iterator(first_.begin()), std::make_move_iterator(first_.end()));
+      for (T& t : first_) rest_.push_back(std::move(t));
     if (size_ < N)
       first_[size_] = std::move(value);
     else

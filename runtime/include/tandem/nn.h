@@ -7,7 +7,6 @@
 #include <tandem/ops.h>
 #include <tandem/structure.h>
 
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +19,7 @@ struct Linear {
   TANDEM_FIELDS(Linear, weight, bias)
 
   Linear() = default;
-  Linear(Dim in, Dim out, bool with_bias = true) {
-    const double bound = 1 / std::sqrt(static_cast<double>(in));
-    weight = ((rand({out, in}) * 2.0 - 1.0) * bound).requires_grad_();
-    if (with_bias) bias = ((rand({out}) * 2.0 - 1.0) * bound).requires_grad_();
-  }
+  TANDEM_API Linear(Dim in, Dim out, bool with_bias = true);
   /// x [..., in] -> [..., out].
   Tensor operator()(const Tensor& x,
                     std::source_location where = std::source_location::current()) const {
@@ -66,9 +61,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// Gathers the defined tensors of a structure.
 struct CollectTensors {
   NamedTensors found;
-  void operator()(const Tensor& t, const std::string& path) {
-    if (t.defined()) found.emplace_back(path, t);
-  }
+  TANDEM_API void operator()(const Tensor& t, const std::string& path);
   template <class T>
   void operator()(const T&, const std::string&) {}
   void count(size_t) {}

@@ -6,19 +6,11 @@
 #include "ir/rewrite.h"
 #include "tests/support/graph_testing.h"
 
-namespace tandem {
+namespace tandem::graph_testing {
 namespace {
 
-using graph_testing::Values;
 using ir::AttrValue;
-using ir::Builder;
-using ir::Dim;
-using ir::DType;
-using ir::Graph;
 using ir::Number;
-using ir::Op;
-using ir::Shape;
-using ir::Type;
 
 struct Case {
   Op op;
@@ -121,7 +113,7 @@ std::vector<Case> other_cases() {
 }
 
 Graph graph_of(const Case& c) {
-  return graph_testing::make_graph(
+  return make_graph(
       c.operands,
       [&](Builder& b, const Values& x) { return Values{b.emit(c.op, std::span(x), c.attrs)}; },
       ir::Level::Functional, c.rng);
@@ -133,10 +125,9 @@ void check(const Case& c) {
   ir::verify(core);
   for (const ir::Equation& e : core.equations()) ASSERT_FALSE(ir::is_composite(e.op)) << what;
   for (uint32_t seed = 0; seed < 4; ++seed) {
-    graph_testing::Buffers inputs = graph_testing::random_inputs(graph, seed);
-    if (seed >= 2) graph_testing::sprinkle_special_values(inputs, seed);
-    graph_testing::expect_close(graph_testing::run(core, inputs, true),
-                                graph_testing::run(graph, inputs, true), c.tolerance, what);
+    Buffers inputs = random_inputs(graph, seed);
+    if (seed >= 2) sprinkle_special_values(inputs, seed);
+    expect_close(run(core, inputs, true), run(graph, inputs, true), c.tolerance, what);
   }
 }
 
@@ -158,9 +149,8 @@ TEST(Decompose, RandomValuesHaveTheSameBits) {
                           Case{Op::randn, {i64({2})}, {dims({5, 101}), dtype, Dim(7)}, 0},
                           Case{Op::dropout, {{dtype, {5, 101}}, i64({2})}, {0.7, Dim(3)}, 1}}) {
       const Graph graph = graph_of(c), core = decomps::decompose(graph);
-      const graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 1);
-      graph_testing::expect_same_bits(graph_testing::run(core, inputs),
-                                      graph_testing::run(graph, inputs), ir::print(core));
+      const Buffers inputs = random_inputs(graph, 1);
+      expect_same_bits(run(core, inputs), run(graph, inputs), ir::print(core));
     }
 }
 
@@ -183,10 +173,9 @@ TEST(Decompose, ReductionsOfACoreGraphRunOverNeighbours) {
 
 TEST(Decompose, LowPrecisionArithmeticIsF32BetweenConverts) {
   const Type x{DType::BF16, {5}};
-  const Graph core =
-      decomps::decompose(graph_testing::make_graph({x, x}, [](Builder& b, const Values& v) {
-        return Values{b.add(b.mul(v[0], v[1]), v[0]), b.softmax(v[0], 0)};
-      }));
+  const Graph core = decomps::decompose(make_graph({x, x}, [](Builder& b, const Values& v) {
+    return Values{b.add(b.mul(v[0], v[1]), v[0]), b.softmax(v[0], 0)};
+  }));
   ir::verify(core);
   for (const ir::Equation& e : core.equations()) {
     const bool is_low = core.type(core.results(e)[0]).dtype == DType::BF16;
@@ -195,44 +184,43 @@ TEST(Decompose, LowPrecisionArithmeticIsF32BetweenConverts) {
 }
 
 TEST(Decompose, SmallConstantPowersAreProducts) {
-  const Graph graph = graph_testing::make_graph({f32({40})}, [](Builder& b, const Values& v) {
+  const Graph graph = make_graph({f32({40})}, [](Builder& b, const Values& v) {
     return Values{b.pow(v[0], 1), b.pow(v[0], 2), b.pow(v[0], 3), b.pow(v[0], -1), b.pow(v[0], -2)};
   });
   const Graph core = decomps::decompose(graph);
-  EXPECT_EQ(graph_testing::count(core, Op::pow), 0);
-  graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 3);
-  graph_testing::sprinkle_special_values(inputs, 3);
-  graph_testing::expect_close(graph_testing::run(core, inputs, true),
-                              graph_testing::run(graph, inputs, true), 1e-12, ir::print(core));
+  EXPECT_EQ(count(core, Op::pow), 0);
+  Buffers inputs = random_inputs(graph, 3);
+  sprinkle_special_values(inputs, 3);
+  expect_close(run(core, inputs, true), run(graph, inputs, true), 1e-12, ir::print(core));
 }
 
 TEST(Decompose, CallsAreInlined) {
-  Graph body = graph_testing::make_graph(
-      {f32({3})}, [](Builder& b, const Values& v) { return Values{b.relu(v[0])}; });
+  Graph body =
+      make_graph({f32({3})}, [](Builder& b, const Values& v) { return Values{b.relu(v[0])}; });
   body.epilogue = {};
-  Graph graph = graph_testing::make_graph({f32({3})}, [&](Builder&, const Values& v) { return v; });
+  Graph graph = make_graph({f32({3})}, [&](Builder&, const Values& v) { return v; });
   const auto id = graph.add_subgraph(body);
   const Type type = f32({3});
   const Values operands = {graph.inputs()[0].value};
   const auto e = graph.append(Op::call, operands, {id}, {&type, 1});
   graph.outputs()[0].value = graph.result(e);
   const Graph core = decomps::decompose(graph);
-  EXPECT_EQ(graph_testing::count(core, Op::call), 0);
-  EXPECT_EQ(graph_testing::count(core, Op::maximum), 1);
+  EXPECT_EQ(count(core, Op::call), 0);
+  EXPECT_EQ(count(core, Op::maximum), 1);
 }
 
 TEST(Decompose, IsLinearInDepth) {
   constexpr int kDepth = 200'000;
-  const Graph graph = graph_testing::make_graph({f32({2})}, [](Builder& b, const Values& v) {
+  const Graph graph = make_graph({f32({2})}, [](Builder& b, const Values& v) {
     ir::ValueId x = v[0];
     for (int i = 0; i < kDepth; ++i) x = b.relu(x);
     return Values{x};
   });
-  EXPECT_EQ(graph_testing::count(decomps::decompose(graph), Op::maximum), kDepth);
+  EXPECT_EQ(count(decomps::decompose(graph), Op::maximum), kDepth);
 }
 
 TEST(ReductionOrders, FollowTheShape) {
-  const Graph graph = graph_testing::make_graph(
+  const Graph graph = make_graph(
       {f32({4, 1000}), f32({100'000}), f32({10'000, 8}), f32({3, 5})},
       [](Builder& b, const Values& v) {
         return Values{b.sum(v[0], {1}), b.sum(v[1], {0}), b.sum(v[2], {0}), b.sum(v[3], {1})};
@@ -259,4 +247,4 @@ TEST(ReductionOrders, AddLanesThenBlocks) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::graph_testing

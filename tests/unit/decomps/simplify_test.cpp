@@ -5,33 +5,20 @@
 #include "ir/rewrite.h"
 #include "tests/support/graph_testing.h"
 
-namespace tandem {
+namespace tandem::graph_testing {
 namespace {
 
-using graph_testing::Values;
-using ir::Builder;
-using ir::Dim;
-using ir::DType;
-using ir::Graph;
-using ir::Op;
-using ir::Shape;
-using ir::Type;
-using ir::ValueId;
-
-Type f32(Shape sizes) { return {DType::F32, sizes}; }
-
-Graph core_graph(const std::vector<Type>& types, const graph_testing::Body& body) {
-  return graph_testing::make_graph(types, body, ir::Level::Core);
+Graph core_graph(const std::vector<Type>& types, const Body& body) {
+  return make_graph(types, body, ir::Level::Core);
 }
 
 void expect_same_outputs(const Graph& before, const Graph& after) {
   ir::verify(after);
   const std::string what = ir::print(before) + ir::print(after);
   for (uint32_t seed = 0; seed < 4; ++seed) {
-    graph_testing::Buffers inputs = graph_testing::random_inputs(before, seed);
-    if (seed >= 2) graph_testing::sprinkle_special_values(inputs, seed);
-    graph_testing::expect_same_bits(graph_testing::run(after, inputs),
-                                    graph_testing::run(before, inputs), what);
+    Buffers inputs = random_inputs(before, seed);
+    if (seed >= 2) sprinkle_special_values(inputs, seed);
+    expect_same_bits(run(after, inputs), run(before, inputs), what);
   }
 }
 
@@ -70,8 +57,8 @@ TEST(Simplify, DivisionByAPowerOfTwoMultiplies) {
   });
   const Graph after = decomps::simplify(before);
   expect_same_outputs(before, after);
-  EXPECT_EQ(graph_testing::count(after, Op::mul), 1);
-  EXPECT_EQ(graph_testing::count(after, Op::div), 1);
+  EXPECT_EQ(count(after, Op::mul), 1);
+  EXPECT_EQ(count(after, Op::div), 1);
 }
 
 TEST(Simplify, Constants) {
@@ -142,13 +129,13 @@ TEST(Simplify, ReductionsOfOneElement) {
   });
   const Graph after = decomps::simplify(before);
   expect_same_outputs(before, after);
-  EXPECT_EQ(graph_testing::count(after, Op::sum) + graph_testing::count(after, Op::amax), 0);
+  EXPECT_EQ(count(after, Op::sum) + count(after, Op::amax), 0);
 }
 
 TEST(Simplify, IdentitiesStayUntilDifferentiated) {
-  const Graph graph = graph_testing::make_graph(
+  const Graph graph = make_graph(
       {f32({3})}, [](Builder& b, const Values& x) { return Values{b.stop_gradient(x[0])}; });
-  EXPECT_EQ(graph_testing::count(decomps::simplify(graph), Op::stop_gradient), 1);
+  EXPECT_EQ(count(decomps::simplify(graph), Op::stop_gradient), 1);
   EXPECT_EQ(left_of([](Builder& b, ValueId x) { return b.clone(b.stop_gradient(x)); }), 0u);
 }
 
@@ -160,9 +147,9 @@ TEST(CommonSubexpressions, MergeAcrossHalves) {
   graph.equation(graph.equation_id(0)).is_backward = true;
   const Graph merged = decomps::eliminate_common_subexpressions(graph);
   expect_same_outputs(graph, merged);
-  EXPECT_EQ(graph_testing::count(merged, Op::mul), 1);
-  EXPECT_EQ(graph_testing::count(merged, Op::exp), 1);
-  EXPECT_EQ(graph_testing::count(merged, Op::sub), 2);
+  EXPECT_EQ(count(merged, Op::mul), 1);
+  EXPECT_EQ(count(merged, Op::exp), 1);
+  EXPECT_EQ(count(merged, Op::sub), 2);
   EXPECT_FALSE(merged.equation(merged.equation_id(0)).is_backward);
   EXPECT_EQ(decomps::eliminate_common_subexpressions(merged), merged);
 }
@@ -185,22 +172,20 @@ TEST(Fma, TakesProductsOfOneUse) {
   });
   const Graph fused = decomps::form_fma(graph);
   ir::verify(fused);
-  EXPECT_EQ(graph_testing::count(fused, Op::fma), 3);
-  EXPECT_EQ(graph_testing::count(fused, Op::mul), 1);
-  const graph_testing::Buffers inputs = graph_testing::random_inputs(graph, 1);
-  graph_testing::expect_close(graph_testing::run(fused, inputs, true),
-                              graph_testing::run(graph, inputs, true), 1e-12, ir::print(fused));
+  EXPECT_EQ(count(fused, Op::fma), 3);
+  EXPECT_EQ(count(fused, Op::mul), 1);
+  const Buffers inputs = random_inputs(graph, 1);
+  expect_close(run(fused, inputs, true), run(graph, inputs, true), 1e-12, ir::print(fused));
 }
 
 TEST(Passes, KeepEveryBitOfAModel) {
   const Type x = f32({4, 6}), w = f32({6, 6}), scale = f32({6});
-  const Graph graph =
-      graph_testing::make_graph({x, w, scale, scale}, [](Builder& b, const Values& v) {
-        const ValueId h = b.layer_norm(v[0], v[2], v[3], 1, 1e-5);
-        const ValueId g = b.emit(Op::gelu, {b.mm(h, v[1])}, {std::string("none")});
-        const ValueId p = b.softmax(b.add(g, v[0]), 1);
-        return Values{b.sum(p), b.mean(b.logsumexp(g, std::vector<Dim>{1}, true)), p};
-      });
+  const Graph graph = make_graph({x, w, scale, scale}, [](Builder& b, const Values& v) {
+    const ValueId h = b.layer_norm(v[0], v[2], v[3], 1, 1e-5);
+    const ValueId g = b.emit(Op::gelu, {b.mm(h, v[1])}, {std::string("none")});
+    const ValueId p = b.softmax(b.add(g, v[0]), 1);
+    return Values{b.sum(p), b.mean(b.logsumexp(g, std::vector<Dim>{1}, true)), p};
+  });
   const Graph core = decomps::decompose(graph), simple = decomps::simplify(core);
   const Graph merged = decomps::eliminate_common_subexpressions(simple);
   const Graph ordered = decomps::set_reduction_orders(merged);
@@ -213,4 +198,4 @@ TEST(Passes, KeepEveryBitOfAModel) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::graph_testing

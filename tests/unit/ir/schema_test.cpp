@@ -132,8 +132,8 @@ class Refused {
 
 TEST(Schema, RejectsADumpWithAFieldRemovedRenamedOrAdded) {
   const Refused refused;
-  for (const Graph& graph : {parse(samples::kTraced), parse(samples::kFunctional)}) {
-    Json all = Json::parse(to_json(graph));
+  for (const char* sample : samples::kAll) {
+    Json all = Json::parse(to_json(parse(sample)));
     for_each_value(all, [&](Json& value) {
       if (!value.is_object()) return;
       const Json before = value;
@@ -154,8 +154,8 @@ TEST(Schema, RejectsADumpWithAFieldRemovedRenamedOrAdded) {
 TEST(Schema, RejectsADumpWithAValueOfAnotherType) {
   const Refused refused;
   const Json others[] = {nullptr, true, 1, 0.5, "?", Json::array(), Json::object()};
-  for (const Graph& graph : {parse(samples::kTraced), parse(samples::kFunctional)}) {
-    Json all = Json::parse(to_json(graph));
+  for (const char* sample : samples::kAll) {
+    Json all = Json::parse(to_json(parse(sample)));
     for_each_value(all, [&](Json& value) {
       const Json before = value;
       const bool float_as_text = before == "nan" || before == "-inf";

@@ -9,28 +9,16 @@
 #include "tests/support/graph_testing.h"
 #include "tests/unit/partition/halves.h"
 
-namespace tandem {
+namespace tandem::graph_testing {
 namespace {
 
-using graph_testing::Values;
-using ir::Builder;
-using ir::Dim;
-using ir::DType;
-using ir::Graph;
-using ir::Op;
 using ir::Partition;
 using ir::Role;
-using ir::Shape;
-using ir::Type;
-using ir::ValueId;
 using partition_testing::expect_joint_bits;
 using partition_testing::to_core;
 
-Type f32(Shape sizes) { return {DType::F32, sizes}; }
-
-Graph core_joint(const std::vector<Type>& types, const graph_testing::Body& body, int rng = -1) {
-  return to_core(
-      autodiff::joint(graph_testing::make_graph(types, body, ir::Level::Functional, rng)));
+Graph core_joint(const std::vector<Type>& types, const Body& body, int rng = -1) {
+  return to_core(autodiff::joint(make_graph(types, body, ir::Level::Functional, rng)));
 }
 
 Graph cosines() {
@@ -131,9 +119,9 @@ TEST(Partition, NeverSavesMoreThanTheTape) {
 }
 
 TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
-  const auto bytes = [](const graph_testing::Body& body) {
+  const auto bytes = [](const Body& body) {
     return partition::tape_bytes(
-        autodiff::joint(graph_testing::make_graph({f32({8, 4})}, body, ir::Level::Functional)));
+        autodiff::joint(make_graph({f32({8, 4})}, body, ir::Level::Functional)));
   };
   EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{b.sin(b.cos(v[0]))}; }), 128);
   // gelu reads its operand alone; a slice holds the storage of its base; views count once.
@@ -172,9 +160,8 @@ TEST(Partition, DropoutSavesNoMask) { EXPECT_EQ(by("default", dropout()).report.
 
 TEST(Partition, ContractionsAreNotRecomputed) {
   const Partition p = by("default", mlp());
-  const int64_t in_joint = graph_testing::count(mlp(), Op::mm);
-  EXPECT_EQ(graph_testing::count(p.forward, Op::mm) + graph_testing::count(p.backward, Op::mm),
-            in_joint);
+  const int64_t in_joint = count(mlp(), Op::mm);
+  EXPECT_EQ(count(p.forward, Op::mm) + count(p.backward, Op::mm), in_joint);
 }
 
 TEST(Partition, RecomputesJustInTime) {
@@ -204,7 +191,7 @@ TEST(Partition, GradientsMayBeTangentsOrForwardValues) {
 }
 
 TEST(Partition, AnInputThatForwardOverwritesIsSavedByValue) {
-  Graph f = graph_testing::make_graph(
+  Graph f = make_graph(
       {f32({3})}, [](Builder& b, const Values& v) { return Values{b.sin(v[0]), b.neg(v[0])}; });
   f.outputs()[1].role = Role::MutatedInput;
   f.outputs()[1].target = 0;
@@ -213,12 +200,12 @@ TEST(Partition, AnInputThatForwardOverwritesIsSavedByValue) {
   const Graph core = to_core(autodiff::joint(f));
   const Partition p = by("recompute-all", core);
   EXPECT_EQ(p.report.saved_bytes, 3 * 4);
-  EXPECT_EQ(graph_testing::count(p.forward, Op::clone), 1) << ir::print(p.forward);
+  EXPECT_EQ(count(p.forward, Op::clone), 1) << ir::print(p.forward);
   expect_joint_bits(core, p, "overwritten");
 }
 
 TEST(Partition, WithoutTangentsForwardIsTheWholeGraph) {
-  Graph graph = graph_testing::make_graph(
+  Graph graph = make_graph(
       {f32({3})}, [](Builder& b, const Values& v) { return Values{b.exp(v[0])}; }, ir::Level::Core);
   for (std::string_view name : partition::partitioner_names()) {
     const Partition p = by(name, graph);
@@ -251,4 +238,4 @@ TEST(Partition, TakesMillisecondsAtTenThousandEquations) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::graph_testing

@@ -10,16 +10,8 @@
 #include "tests/support/graph_testing.h"
 #include "tests/unit/partition/halves.h"
 
-namespace tandem {
+namespace tandem::graph_testing {
 namespace {
-
-using graph_testing::Values;
-using ir::Builder;
-using ir::Dim;
-using ir::DType;
-using ir::Graph;
-using ir::Op;
-using ir::ValueId;
 
 constexpr int kSide = 4;
 
@@ -121,7 +113,7 @@ class RandomProgram {
 
 Graph random_joint(uint32_t seed) {
   const ir::Type x{DType::F32, {kSide, kSide}};
-  const Graph functional = graph_testing::make_graph(
+  const Graph functional = make_graph(
       {x, x, x, {DType::I64, {2}}},
       [&](Builder& b, const Values& v) {
         return RandomProgram(b, {v[0], v[1], v[2]}, v[3], seed).run();
@@ -136,13 +128,12 @@ TEST(RandomGraphs, PassesKeepEveryBit) {
     const Graph simple = decomps::simplify(core);
     const Graph merged = decomps::eliminate_common_subexpressions(simple);
     for (const Graph* graph : {&core, &simple, &merged}) ir::verify(*graph);
-    const graph_testing::Buffers inputs = graph_testing::random_inputs(core, seed);
-    const graph_testing::Buffers expected = graph_testing::run(core, inputs);
+    const Buffers inputs = random_inputs(core, seed);
+    const Buffers expected = run(core, inputs);
     const std::string what = "seed " + std::to_string(seed) + "\n" + ir::print(core);
-    graph_testing::expect_same_bits(graph_testing::run(simple, inputs), expected, what);
-    graph_testing::expect_same_bits(graph_testing::run(merged, inputs), expected, what);
-    graph_testing::expect_close(graph_testing::run(core, inputs, true),
-                                graph_testing::run(joint, inputs, true), 1e-9, what);
+    expect_same_bits(run(simple, inputs), expected, what);
+    expect_same_bits(run(merged, inputs), expected, what);
+    expect_close(run(core, inputs, true), run(joint, inputs, true), 1e-9, what);
     if (HasFatalFailure()) return;
   }
 }
@@ -177,4 +168,4 @@ TEST(RandomGraphs, EveryPartitionGivesTheJointGraphsBits) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::graph_testing
