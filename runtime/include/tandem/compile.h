@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace tandem {
 
@@ -20,6 +21,7 @@ namespace ir {
 class Partitioner;
 class Backend;
 class Graph;
+class GraphPass;
 }  // namespace ir
 
 /// Every stage of one compiled variant (<tandem/graph.h>).
