@@ -136,7 +136,8 @@ TEST(FusedWrites, OneOfTwoThatSwap) {
     return {};
   };
   const std::vector<bool> fused = fused_writes(swap, tensors({{5}, {5}}));
-  EXPECT_LE(std::count(fused.begin(), fused.end(), true), 1);  // both would read what the other wrote
+  EXPECT_LE(std::count(fused.begin(), fused.end(), true),
+            1);  // both would read what the other wrote
 }
 
 // --- nothing is stored before what can fail
