@@ -127,6 +127,7 @@ const VjpRule vjp_where = rule(NoGradient{},  //
 const VjpRule vjp_convert = rule(wrt<kNothing>([](Args a) {  //
   return a.b.convert(a.g, a.b.dtype(a.x()));
 }));
+const VjpRule vjp_bitcast = kZeroGradient;
 const VjpRule vjp_clone = rule(wrt<kNothing>([](Args a) { return a.g; }));
 const VjpRule vjp_stop_gradient = kZeroGradient;
 const VjpRule vjp_masked_fill =

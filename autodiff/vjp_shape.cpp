@@ -52,32 +52,51 @@ const VjpRule vjp_diagonal = rule(wrt<kNothing>([](Args a) {
 
 namespace {
 
-/// For each element of the strided view, row-major, its position in the storage: [numel].
-V strided_positions(Args a) {
-  Builder& b = a.b;
-  const auto& sizes = a.attr<Dims>(Attr::sizes);
-  const auto& strides = a.attr<Dims>(Attr::strides);
-  V positions = b.full(Shape(sizes), ir::DType::I64, a.attr<Dim>(Attr::offset));
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    Shape along = Shape::filled(static_cast<int>(sizes.size()), 1);
-    along[static_cast<int>(d)] = sizes[d];
-    const V steps = b.iota(sizes[d], ir::DType::I64, 0, strides[d]);
+/// A view of the storage of a contiguous operand.
+struct Strided {
+  Shape sizes;
+  ir::Strides strides;
+  Dim offset;
+};
+
+Dims list(const Shape& s) { return {s.begin(), s.end()}; }
+
+/// For each element of the view, row-major, its position in the storage: [numel].
+V strided_positions(Builder& b, const Strided& view) {
+  V positions = b.full(view.sizes, ir::DType::I64, view.offset);
+  for (int d = 0; d < view.sizes.rank(); ++d) {
+    Shape along = Shape::filled(view.sizes.rank(), 1);
+    along[d] = view.sizes[d];
+    const V steps = b.iota(view.sizes[d], ir::DType::I64, 0, view.strides[d]);
     positions = b.add(positions, b.reshape(steps, along));
   }
-  return b.reshape(positions, {ir::numel(Shape(sizes))});
+  return b.reshape(positions, {ir::numel(view.sizes)});
+}
+
+/// The gradient of what `view` shows. Elements that it shows several times add up.
+V from_strided(Args a, const Strided& view) {
+  if (!ir::self_overlaps(view.sizes, view.strides))
+    return a.b.emit(Op::as_strided_scatter, {zeros(a, 0), a.g},
+                    {list(view.sizes), list(view.strides), view.offset});
+  const V flat = a.b.full({ir::numel(a.sizes())}, a.b.dtype(a.g), 0);
+  const V grads = a.b.reshape(a.g, {ir::numel(view.sizes)});
+  return a.b.reshape(a.b.index_add(flat, 0, strided_positions(a.b, view), grads), a.sizes());
 }
 
 }  // namespace
-// Elements that the view shows several times add up.
 const VjpRule vjp_as_strided = rule(wrt<kNothing>([](Args a) {
-  const auto &sizes = a.attr<Dims>(Attr::sizes), &strides = a.attr<Dims>(Attr::strides);
-  if (!ir::self_overlaps(Shape(sizes), Shape(strides)))
-    return a.b.emit(Op::as_strided_scatter, {zeros(a, 0), a.g},
-                    {sizes, strides, a.attr<Dim>(Attr::offset)});
-  const V flat = a.b.full({ir::numel(a.sizes())}, a.b.dtype(a.g), 0);
-  const V grads = a.b.reshape(a.g, {ir::numel(Shape(sizes))});
-  return a.b.reshape(a.b.index_add(flat, 0, strided_positions(a), grads), a.sizes());
+  return from_strided(a, {Shape(a.attr<Dims>(Attr::sizes)),
+                          ir::Strides(a.attr<Dims>(Attr::strides)), a.attr<Dim>(Attr::offset)});
 }));
+const VjpRule vjp_unfold = rule(wrt<kNothing>([](Args a) {
+  const int dim = static_cast<int>(a.attr<int64_t>(Attr::dim));
+  ir::Strides strides = ir::contiguous_strides(a.sizes());
+  const Dim inside = strides[dim];
+  strides[dim] *= a.attr<Dim>(Attr::step);
+  strides.push_back(inside);
+  return from_strided(a, {a.b.sizes(a.g), strides, 0});
+}));
+const VjpRule vjp_view_dtype = kZeroGradient;
 const VjpRule vjp_select = rule(wrt<kNothing>([](Args a) {
   const int dim = static_cast<int>(a.attr<int64_t>(Attr::dim));
   return embed(a.b, a.b.unsqueeze(a.g, dim), a.sizes(), dim, a.attr<Dim>(Attr::index));
@@ -90,6 +109,22 @@ const VjpRule vjp_transpose = rule(wrt<kNothing>([](Args a) {
 }));
 const VjpRule vjp_alias = rule(wrt<kNothing>([](Args a) { return a.g; }));
 const VjpRule vjp_detach = kZeroGradient;
+
+// --- views as values
+const VjpRule vjp_view_copy = vjp_view;
+const VjpRule vjp_permute_copy = vjp_permute;
+const VjpRule vjp_expand_copy = vjp_expand;
+const VjpRule vjp_slice_copy = vjp_slice;
+const VjpRule vjp_diagonal_copy = vjp_diagonal;
+const VjpRule vjp_as_strided_copy = vjp_as_strided;
+const VjpRule vjp_select_copy = vjp_select;
+const VjpRule vjp_squeeze_copy = vjp_squeeze;
+const VjpRule vjp_unsqueeze_copy = vjp_unsqueeze;
+const VjpRule vjp_transpose_copy = vjp_transpose;
+const VjpRule vjp_unfold_copy = vjp_unfold;
+const VjpRule vjp_view_dtype_copy = vjp_view_dtype;
+const VjpRule vjp_alias_copy = vjp_alias;
+const VjpRule vjp_detach_copy = vjp_detach;
 
 // --- view inverses: self's gradient without the replaced part, src's from that part
 namespace {

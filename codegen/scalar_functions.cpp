@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/buffer.h"
 #include "ir/error.h"
 #include "ir/half.h"
 
@@ -236,6 +237,13 @@ Cell convert(Cell value, DType from, DType to) {
   return {round_to(static_cast<float>(value.i), to), 0};
 }
 
+Cell bitcast(Cell value, DType from, DType to) {
+  uint64_t bits = 0;
+  ir::store_element(&bits, from, ir::is_floating(from) ? ir::Number(value.f) : ir::Number(value.i));
+  const ir::Number seen = ir::load_element(&bits, to);
+  return ir::is_floating(to) ? Cell{seen.to_double(), 0} : Cell{0, seen.to_int()};
+}
+
 bool divides(Op op) { return op == Op::floor_divide || op == Op::remainder || op == Op::fmod; }
 
 Cell compute(Op op, std::span<const Cell> args, std::span<const DType> from, DType to) {
@@ -244,6 +252,8 @@ Cell compute(Op op, std::span<const Cell> args, std::span<const DType> from, DTy
       return args[0].i != 0 ? args[1] : args[2];
     case Op::convert:
       return convert(args[0], from[0], to);
+    case Op::bitcast:
+      return bitcast(args[0], from[0], to);
     case Op::clone:
     case Op::stop_gradient:
       return args[0];

@@ -19,6 +19,7 @@ struct Cell {
 
 /// `value` of dtype `from` as `to` stores it: rounded, wrapped or saturated as ir's `convert`.
 Cell convert(Cell value, ir::DType from, ir::DType to);
+Cell bitcast(Cell value, ir::DType from, ir::DType to);
 /// The float rounded to a floating `dtype`, or the integer wrapped to an integral one.
 Cell rounded(Cell value, ir::DType dtype);
 

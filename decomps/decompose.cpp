@@ -45,7 +45,8 @@ Type widened(Type type) {
 
 /// Ops that only move elements: low precision needs no f32 there.
 bool moves_elements(Op op) {
-  return op == Op::where || op == Op::convert || op == Op::clone || op == Op::stop_gradient;
+  return op == Op::where || op == Op::convert || op == Op::bitcast || op == Op::clone ||
+         op == Op::stop_gradient;
 }
 
 /// `dims` (ascending) as runs of neighbours.

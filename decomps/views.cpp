@@ -26,6 +26,79 @@ V transpose(Context& c) {
 V alias(Context& c) { return c[0]; }
 V detach(Context& c) { return c.b.stop_gradient(c[0]); }
 
+V unfold(Context& c) {
+  const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
+  ir::Strides strides = ir::contiguous_strides(c.b.sizes(c[0]));
+  const Dim inside = strides[dim];
+  strides[dim] *= c.attr<Dim>(Attr::step);
+  strides.push_back(inside);
+  return c.b.as_strided(c[0], c.result.sizes, strides, 0);
+}
+
+namespace {
+
+DType unsigned_of(int64_t bytes) {
+  return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
+}
+
+/// `v` (integers of `wide` bytes) as integers of `narrow` bytes: [.., n] -> [.., n * wide /
+/// narrow]. Element k of a group is what a shift by its bits leaves of the low end.
+V split_integers(Builder& b, V v, int64_t wide, int64_t narrow, const Shape& sizes) {
+  Shape parts = b.sizes(v);
+  parts.push_back(wide / narrow);
+  const V shifts = b.iota(wide / narrow, b.dtype(v), 0, 8 * narrow);
+  const V shifted = b.shift_right(b.unsqueeze(v, b.rank(v)), shifts);
+  return b.reshape(b.convert(b.expand(shifted, parts), unsigned_of(narrow)), sizes);
+}
+
+/// The inverse: the bits of a group's elements, each at its place, are disjoint and so add up.
+V join_integers(Builder& b, V v, int64_t narrow, int64_t wide, const Shape& sizes) {
+  Shape parts = sizes;
+  parts.push_back(wide / narrow);
+  const V low = b.full({}, DType::I64, (int64_t{1} << (8 * narrow)) - 1);
+  const V bits = b.bitwise_and(b.convert(b.reshape(v, parts), DType::I64), low);
+  const V placed = b.shift_left(bits, b.iota(wide / narrow, DType::I64, 0, 8 * narrow));
+  return b.convert(b.sum(placed, {Dim(parts.rank() - 1)}), unsigned_of(wide));
+}
+
+}  // namespace
+
+V view_dtype(Context& c) {
+  const int64_t from = ir::size_of(c.b.dtype(c[0])), to = ir::size_of(c.result.dtype);
+  if (from == to) return c.b.bitcast(c[0], c.result.dtype);
+  const V bits = c.b.bitcast(c[0], unsigned_of(from));
+  const V moved = from > to ? split_integers(c.b, bits, from, to, c.result.sizes)
+                            : join_integers(c.b, bits, from, to, c.result.sizes);
+  return c.b.bitcast(moved, c.result.dtype);
+}
+
+// --- views as values
+namespace {
+
+template <Op op>
+V copy_of_view(Context& c) {
+  return c.b.clone(c.b.emit(op, c.operands, {c.attrs.begin(), c.attrs.end()}));
+}
+
+}  // namespace
+#define VIEW_COPY(op) \
+  V op##_copy(Context& c) { return copy_of_view<Op::op>(c); }
+VIEW_COPY(view)
+VIEW_COPY(permute)
+VIEW_COPY(expand)
+VIEW_COPY(slice)
+VIEW_COPY(diagonal)
+VIEW_COPY(as_strided)
+VIEW_COPY(select)
+VIEW_COPY(squeeze)
+VIEW_COPY(unsqueeze)
+VIEW_COPY(transpose)
+VIEW_COPY(unfold)
+VIEW_COPY(view_dtype)
+VIEW_COPY(alias)
+VIEW_COPY(detach)
+#undef VIEW_COPY
+
 V select_scatter(Context& c) {
   const Dim index = c.attr<Dim>(Attr::index);
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));

@@ -56,7 +56,7 @@ const ir::Type& Aliases::type(ValueId traced) const {
 
 void Aliases::add_view(ValueId traced, EquationId e) {
   const ir::Graph& graph = rewriter_.source();
-  const bool detached = graph.op(e) == ir::Op::detach || !graph.equation(e).grad_enabled;
+  const bool detached = cuts_history(graph.op(e)) || !graph.equation(e).grad_enabled;
   add_view(traced, graph.operand(e, 0), {graph.op(e), graph.attrs(e)}, e, detached);
 }
 
@@ -131,9 +131,10 @@ void Aliases::write(ValueId traced, ValueId value, EquationId e) {
   if (a.repeats)
     ir::fail(
         ir::Errc::Mutation,
-        fmt::format("{}_: cannot write through an expanded view; expected each element at a "
-                    "memory location of its own (clone it first), got {}{}",
-                    ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
+        fmt::format(
+            "{}_: cannot write through a view that overlaps itself; expected each element at a "
+            "memory location of its own (clone it first), got {}{}",
+            ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
   storage.newest = traced;
@@ -164,9 +165,9 @@ void Aliases::fold(Storage& storage) {
 ValueId Aliases::folded_into_parent(const Alias& child, ValueId value) {
   const bool needs_old = keeps_rest(child.view.op) || child.detached;
   const ValueId old = needs_old ? regenerate(child.parent) : ValueId();
-  const ir::Shape sizes = type(child.parent).sizes;
+  const ir::Type type = this->type(child.parent);
   at(storages_[child.storage].last_write);
-  const ValueId above = invert(rewriter_.builder(), child.view, sizes, old, value);
+  const ValueId above = invert(rewriter_.builder(), child.view, type, old, value);
   return child.detached ? history_.hidden_write(old, above) : above;
 }
 

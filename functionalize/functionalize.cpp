@@ -121,6 +121,10 @@ class Functionalizer {
   }
 
   void add_values() {
+    if (!source_.epilogue.changes.empty())
+      ir::fail(ir::Errc::Mutation,
+               "custom function: changes an operand itself (t_, set_, ...); expected a function "
+               "without side effects");
     for (const ir::Input& input : source_.inputs())
       if (aliases_.writes(input.value).count > 0)
         ir::fail(ir::Errc::Mutation,

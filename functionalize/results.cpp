@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/strides.h"
+
 namespace tandem::functionalize {
 namespace {
 
@@ -31,6 +33,7 @@ class Results {
       if (o.role == Role::Result) add_result(o);
     add_others();
     for (size_t i = 0; i < source_.inputs().size(); ++i) add_written(static_cast<int>(i));
+    target_.epilogue.changes = source_.epilogue.changes;
     target_.epilogue.rng_draws = source_.epilogue.rng_draws;
   }
 
@@ -84,7 +87,9 @@ class Results {
       group.root = common_ancestor(group.root, o->value);
       group.requires_grad |= o->requires_grad;
     }
-    const auto is_root = [&](const Output* o) { return o->value == group.root; };
+    const auto is_root = [&](const Output* o) {
+      return o->value == group.root && ir::is_dense(source_.type(o->value).sizes, o->strides);
+    };
     if (aliases_.repeats(group.root) || std::ranges::none_of(group.members, is_root))
       group.root = aliases_.base(group.root);
   }

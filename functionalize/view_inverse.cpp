@@ -17,7 +17,7 @@ using Dims = std::vector<Dim>;
 struct InverseContext {
   ir::Builder& b;
   std::span<const AttrValue> attrs;
-  const ir::Shape& sizes;  // the parent's
+  const ir::Type& type;  // the parent's
   ValueId parent, value;
 
   ValueId scatter(Op op) const { return b.emit(op, {parent, value}, {attrs.begin(), attrs.end()}); }
@@ -25,11 +25,11 @@ struct InverseContext {
 using Inverse = ValueId (*)(const InverseContext&);
 
 // One inverse per View op, named inverse_OP.
-ValueId inverse_view(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
-ValueId inverse_squeeze(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
-ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
+ValueId inverse_view(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
+ValueId inverse_squeeze(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
+ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
 // Reached only where nothing is repeated: dimensions of one element were added.
-ValueId inverse_expand(const InverseContext& c) { return c.b.reshape(c.value, c.sizes); }
+ValueId inverse_expand(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
 ValueId inverse_alias(const InverseContext& c) { return c.value; }
 ValueId inverse_detach(const InverseContext& c) { return c.value; }
 ValueId inverse_permute(const InverseContext& c) {
@@ -46,6 +46,21 @@ ValueId inverse_transpose(const InverseContext& c) {
 ValueId inverse_slice(const InverseContext& c) { return c.scatter(Op::slice_scatter); }
 ValueId inverse_select(const InverseContext& c) { return c.scatter(Op::select_scatter); }
 ValueId inverse_diagonal(const InverseContext& c) { return c.scatter(Op::diagonal_scatter); }
+// Reached only where the windows do not overlap.
+ValueId inverse_unfold(const InverseContext& c) {
+  const auto dim = static_cast<int>(std::get<int64_t>(c.attrs[0]));
+  ir::Strides strides = ir::contiguous_strides(c.type.sizes);
+  const Dim inside = strides[dim];
+  strides[dim] *= std::get<Dim>(c.attrs[2]);
+  strides.push_back(inside);
+  const ir::Shape windows = c.b.sizes(c.value);
+  return c.b.emit(
+      ir::Op::as_strided_scatter, {c.parent, c.value},
+      {Dims(windows.begin(), windows.end()), Dims(strides.begin(), strides.end()), Dim(0)});
+}
+ValueId inverse_view_dtype(const InverseContext& c) {
+  return c.b.emit(Op::view_dtype, {c.value}, {c.type.dtype});
+}
 ValueId inverse_as_strided(const InverseContext& c) { return c.scatter(Op::as_strided_scatter); }
 
 // A View op without an inverse does not compile.
@@ -72,20 +87,27 @@ ValueId replay(ir::Builder& b, const View& view, ValueId parent) {
 }
 
 bool keeps_rest(Op view) {
-  return view == Op::slice || view == Op::select || view == Op::diagonal || view == Op::as_strided;
+  return view == Op::slice || view == Op::select || view == Op::diagonal ||
+         view == Op::as_strided || view == Op::unfold;
 }
 
-ValueId invert(ir::Builder& b, const View& view, const ir::Shape& sizes, ValueId parent,
+ValueId invert(ir::Builder& b, const View& view, const ir::Type& type, ValueId parent,
                ValueId value) {
   const Inverse inverse = kInverses[static_cast<size_t>(view.op)];
   TANDEM_CHECK(inverse, std::string(ir::name(view.op)) + " is not a view");
-  return inverse({b, view.attrs, sizes, parent, value});
+  return inverse({b, view.attrs, type, parent, value});
 }
+
+bool cuts_history(Op view) { return view == Op::detach || view == Op::view_dtype; }
 
 bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result) {
   if (view.op == Op::as_strided)
     return ir::self_overlaps(ir::Shape(std::get<Dims>(view.attrs[0])),
                              ir::Shape(std::get<Dims>(view.attrs[1])));
+  if (view.op == Op::unfold)
+    return std::get<Dim>(view.attrs[1]) > std::get<Dim>(view.attrs[2]) &&
+           result.sizes[static_cast<int>(std::get<int64_t>(view.attrs[0]))] > 1;
+  if (view.op == Op::view_dtype) return false;
   return ir::numel(result.sizes) > ir::numel(parent.sizes);
 }
 

@@ -22,10 +22,13 @@ ir::ValueId replay(ir::Builder& b, const View& view, ir::ValueId parent);
 /// value.
 bool keeps_rest(ir::Op view);
 
-/// `parent` with what `view` shows of it replaced by `value`. Where keeps_rest is false, only
-/// `sizes`, the parent's, are used and `parent` may be invalid.
-ir::ValueId invert(ir::Builder& b, const View& view, const ir::Shape& sizes, ir::ValueId parent,
+/// `parent`, of `type`, with what `view` shows of it replaced by `value`. Where keeps_rest is
+/// false, `parent` may be invalid.
+ir::ValueId invert(ir::Builder& b, const View& view, const ir::Type& type, ir::ValueId parent,
                    ir::ValueId value);
+
+/// Whether no gradient flows through the view.
+bool cuts_history(ir::Op view);
 
 /// Whether several elements of the view may be one element of the parent: it cannot be written.
 bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result);

@@ -208,6 +208,10 @@ class TANDEM_API Builder {
   V flatten(V self, int start_dim, int end_dim);
   V diagonal(V self, Dim offset, int dim0, int dim1);
   V as_strided(V self, const Shape& sizes, const Strides& strides, Dim offset);
+  V unfold(V self, int dim, Dim length, Dim step);
+  V view_dtype(V self, DType dtype);  // `self` itself if it already has the dtype
+  /// The bits of `v` as a dtype of the same size.
+  V bitcast(V v, DType dtype);
   V cat(std::span<const V> tensors, int dim);
   V stack(std::span<const V> tensors, int dim);
   V pad(V self, std::span<const Dim> padding, const Number& value);

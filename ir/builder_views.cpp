@@ -150,6 +150,20 @@ V Builder::as_strided(V self, const Shape& new_sizes, const Strides& strides, Di
   return emit(Op::as_strided, {self}, {list(new_sizes), list(strides), offset});
 }
 
+// A 0-d tensor is a window of its own.
+V Builder::unfold(V self, int dim, Dim length, Dim step) {
+  if (rank(self) == 0) self = view(self, {1});
+  return emit(Op::unfold, {self}, {int64_t{wrap_dim(dim, rank(self), "unfold")}, length, step});
+}
+
+V Builder::view_dtype(V self, DType dtype) {
+  return this->dtype(self) == dtype ? self : emit(Op::view_dtype, {self}, {dtype});
+}
+
+V Builder::bitcast(V v, DType dtype) {
+  return this->dtype(v) == dtype ? v : emit(Op::bitcast, {v}, {dtype});
+}
+
 V Builder::cat(std::span<const V> tensors, int dim) {
   if (tensors.empty()) fail(Errc::Argument, "cat: no tensors; expected at least one, got none");
   const DType common = result_type(tensors);

@@ -1,6 +1,7 @@
 // The table of evaluation rules by op, and what they share.
 #include "ir/evaluate.h"
 
+#include "ir/buffer.h"
 #include "ir/error.h"
 #include "ir/half.h"
 
@@ -37,8 +38,60 @@ Tensor zeros(const Type& type) {
   return t;
 }
 
+namespace {
+
+/// The bytes of element `i` of a storage of `dtype`.
+uint64_t bits_at(const Storage& storage, DType dtype, int64_t i) {
+  uint64_t bits = 0;
+  const auto at = static_cast<size_t>(i);
+  store_element(&bits, dtype,
+                is_floating(dtype) ? Number(storage.floats[at]) : Number(storage.ints[at]));
+  return bits;
+}
+
+/// Calls f(number of a stored element, shift in it, shift in the shown one) for each byte of the
+/// element of `t`, which reinterprets its storage, at `position`.
+template <class F>
+void for_each_byte(const Tensor& t, int64_t position, F f) {
+  const int64_t size = size_of(*t.stored);
+  for (int64_t k = 0, n = size_of(t.dtype()); k < n; ++k)
+    f((position + k) / size, 8 * ((position + k) % size), 8 * k);
+}
+
+Number read_bytes(const Tensor& t, int64_t position) {
+  uint64_t bits = 0;
+  for_each_byte(t, position, [&](int64_t element, int64_t from, int64_t to) {
+    bits |= (bits_at(*t.storage, *t.stored, element) >> from & 0xff) << to;
+  });
+  return load_element(&bits, t.dtype());
+}
+
+void write_bytes(const Tensor& t, int64_t position, const Number& value) {
+  uint64_t bits = 0;
+  store_element(&bits, t.dtype(), value);
+  for_each_byte(t, position, [&](int64_t element, int64_t to, int64_t from) {
+    uint64_t stored = bits_at(*t.storage, *t.stored, element);
+    stored = (stored & ~(uint64_t{0xff} << to)) | (bits >> from & 0xff) << to;
+    const Number written = load_element(&stored, *t.stored);
+    const auto at = static_cast<size_t>(element);
+    if (is_floating(*t.stored))
+      t.storage->floats[at] = written.to_double();
+    else
+      t.storage->ints[at] = written.to_int();
+  });
+}
+
+}  // namespace
+
 Tensor copied(const Tensor& t) {
   Tensor copy = zeros(t.type);
+  if (t.stored) {
+    by_category(t.dtype(), [&]<class T>(T) {
+      for (int64_t i = 0, n = t.numel(); i < n; ++i)
+        elements<T>(copy)[i] = number_as<T>(read_bytes(t, t.position(i)));
+    });
+    return copy;
+  }
   by_category(t.dtype(), [&]<class T>(T) {
     const T* from = elements<T>(t);
     T* to = elements<T>(copy);
@@ -53,7 +106,12 @@ void write(const Tensor& target, const Tensor& values) {
   by_category(target.dtype(), [&]<class T>(T) {
     const T* from = elements<T>(values);
     T* to = elements<T>(target);
-    for (int64_t i = 0, n = target.numel(); i < n; ++i) to[target.position(i)] = from[i];
+    for (int64_t i = 0, n = target.numel(); i < n; ++i) {
+      if (target.stored)
+        write_bytes(target, target.position(i), from[i]);
+      else
+        to[target.position(i)] = from[i];
+    }
   });
 }
 

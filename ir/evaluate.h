@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ struct Tensor {
   Type type;
   std::shared_ptr<Storage> storage;
   std::shared_ptr<const Positions> positions;  // in `storage`; none: element i is at i
+  // The storage holds elements of this dtype, of which this tensor shows the bytes as another:
+  // positions (which there are) count bytes.
+  std::optional<DType> stored = std::nullopt;
 
   DType dtype() const { return type.dtype; }
   const Shape& sizes() const { return type.sizes; }

@@ -237,6 +237,8 @@ Tensor convert(const Context& c) {
   return map_as<double, int64_t>(c, [](int64_t a) { return static_cast<double>(a); });
 }
 
+Tensor bitcast(const Context& c) { return copied(view_dtype(c)); }
+
 Tensor clone(const Context& c) { return copied(c.operand(0)); }
 Tensor stop_gradient(const Context& c) { return copied(c.operand(0)); }
 

@@ -67,12 +67,13 @@ Tensor aliased(const Context& c, const Geometry& g) {
   Positions positions = positions_of(g);
   if (base.positions)
     for (int64_t& p : positions) p = (*base.positions)[p];
-  return {c.result, base.storage, std::make_shared<const Positions>(std::move(positions))};
+  return {c.result, base.storage, std::make_shared<const Positions>(std::move(positions)),
+          base.stored};
 }
 
 /// All elements of operand 0 in order, in other sizes.
 Tensor same_elements(const Context& c) {
-  return {c.result, c.operand(0).storage, c.operand(0).positions};
+  return {c.result, c.operand(0).storage, c.operand(0).positions, c.operand(0).stored};
 }
 
 /// Writes src's elements at `g` of `target`, which is not a view.
@@ -124,6 +125,33 @@ Tensor select(const Context& c) { return aliased(c, select_geometry(c)); }
 Tensor as_strided(const Context& c) { return aliased(c, strided_geometry(c)); }
 Tensor diagonal(const Context& c) { return aliased(c, diagonal_geometry(c, c.result.sizes)); }
 
+Tensor unfold(const Context& c) {
+  const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
+  Strides strides = contiguous_strides(c.operand(0).sizes());
+  const Dim inside = strides[dim];
+  strides[dim] *= c.attr<Dim>(Attr::step);
+  strides.push_back(inside);
+  return aliased(c, {c.result.sizes, strides});
+}
+
+// The first byte of each element: of every stored element its first, then one for each part; or
+// the first of every few.
+Tensor view_dtype(const Context& c) {
+  const Tensor& base = c.operand(0);
+  const int64_t from = size_of(base.dtype()), to = size_of(c.result.dtype);
+  Positions bytes;
+  for (int64_t i = 0, n = base.numel(); i < n; ++i) {
+    const int64_t first = base.position(i) * (base.stored ? 1 : from);
+    if (from < to && i * from % to != 0) {
+      TANDEM_CHECK(first == bytes.back() + i * from % to, "the bytes of an element lie apart");
+      continue;
+    }
+    for (int64_t k = 0; k < from; k += std::min(from, to)) bytes.push_back(first + k);
+  }
+  return {c.result, base.storage, std::make_shared<const Positions>(std::move(bytes)),
+          base.stored ? base.stored : base.dtype()};
+}
+
 // --- view inverses
 Tensor slice_scatter(const Context& c) { return scattered(c, slice_geometry(c)); }
 Tensor select_scatter(const Context& c) { return scattered(c, select_geometry(c)); }
@@ -131,6 +159,25 @@ Tensor as_strided_scatter(const Context& c) { return scattered(c, strided_geomet
 Tensor diagonal_scatter(const Context& c) {
   return scattered(c, diagonal_geometry(c, c.operand(1).sizes()));
 }
+
+// --- views as values
+#define VIEW_COPY(op) \
+  Tensor op##_copy(const Context& c) { return copied(op(c)); }
+VIEW_COPY(view)
+VIEW_COPY(permute)
+VIEW_COPY(expand)
+VIEW_COPY(slice)
+VIEW_COPY(diagonal)
+VIEW_COPY(as_strided)
+VIEW_COPY(select)
+VIEW_COPY(squeeze)
+VIEW_COPY(unsqueeze)
+VIEW_COPY(transpose)
+VIEW_COPY(unfold)
+VIEW_COPY(view_dtype)
+VIEW_COPY(alias)
+VIEW_COPY(detach)
+#undef VIEW_COPY
 
 // --- shape
 Tensor cat(const Context& c) {

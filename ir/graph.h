@@ -111,10 +111,25 @@ struct GradWrite {
   friend bool operator==(const GradWrite&, const GradWrite&) = default;
 };
 
+/// The tensor behind input `input` itself changes: t_, squeeze_, resize_, set_, requires_grad_,
+/// detach_. Its elements are written before (InputWrite).
+struct InputChange {
+  int input = 0;
+  // It becomes what this result shows: memory, sizes, strides. -1: it shows what it did. Such
+  // results come after the caller's own.
+  int result = -1;
+  bool resized = false;   // its own memory grows to hold the result, instead of giving way to it
+  int version_bumps = 0;  // beside those of writes
+  bool detached = false;  // it leaves its history behind
+  std::optional<bool> requires_grad;  // the flag, if the program set it
+  friend bool operator==(const InputChange&, const InputChange&) = default;
+};
+
 /// What is replayed on the caller's tensors after the compiled code ran.
 struct Epilogue {
   std::vector<InputWrite> writes;
   std::vector<ResultSource> results;  // empty on Traced graphs: there the outputs are the results
+  std::vector<InputChange> changes;   // on Traced graphs too: results are Result outputs
   std::vector<GradWrite> grads;
   Dim rng_draws =
       0;  // by how much the generator's counter advances, in blocks of four 32-bit words

@@ -37,7 +37,7 @@ Buffer to_buffer(const Tensor& t, bool in_f64) {
   Type type = t.type;
   if (in_f64 && is_floating(type.dtype)) type.dtype = DType::F64;
   Buffer buffer(type);
-  store(t, buffer);
+  store(evaluate::gathered(t), buffer);
   return buffer;
 }
 
@@ -252,6 +252,21 @@ std::vector<Tensor> results_of(const Graph& graph, const std::vector<Tensor>& in
   return results;
 }
 
+/// Inputs that became another tensor show what that shows. `results`: the caller's and those
+/// behind them.
+void change_inputs(const Graph& graph, std::span<const Tensor> results, std::span<Buffer> inputs,
+                   bool in_f64) {
+  for (const InputChange& change : graph.epilogue.changes)
+    if (change.result >= 0) inputs[change.input] = to_buffer(results[change.result], in_f64);
+}
+
+std::vector<Tensor> result_outputs(const Graph& graph, const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (graph.outputs()[i].role == Role::Result) results.push_back(outputs[i]);
+  return results;
+}
+
 std::vector<Buffer> to_buffers(std::span<const Tensor> tensors, bool in_f64) {
   std::vector<Buffer> buffers;
   for (const Tensor& t : tensors) buffers.push_back(to_buffer(t, in_f64));
@@ -265,7 +280,10 @@ std::vector<Buffer> interpret(const Graph& graph, std::span<Buffer> inputs,
   const Inputs loaded(graph, inputs, options.in_f64);
   const auto outputs = Interpreter(graph, options).run(loaded.tensors());
   std::vector<Buffer> buffers = to_buffers(outputs, options.in_f64);
-  if (graph.level == Level::Traced) loaded.update(inputs);
+  if (graph.level == Level::Traced) {
+    loaded.update(inputs);
+    change_inputs(graph, result_outputs(graph, outputs), inputs, options.in_f64);
+  }
   return buffers;
 }
 
@@ -280,6 +298,8 @@ std::vector<Buffer> interpret_with_epilogue(const Graph& graph, std::span<Buffer
   const auto results = results_of(graph, loaded.tensors(), outputs, options.in_f64);
   std::vector<Buffer> buffers = to_buffers(results, options.in_f64);
   loaded.update(inputs);
+  change_inputs(graph, graph.level == Level::Traced ? result_outputs(graph, results) : results,
+                inputs, options.in_f64);
   return buffers;
 }
 

@@ -51,6 +51,7 @@ class GraphReader {
                    std::vector<std::string>& hints);
   std::vector<ValueId> read_operands(const JsonValue& json);
   void read_output(const JsonValue& json);
+  InputChange read_input_change(const JsonValue& json);
   void read_epilogue(const JsonValue& json);
   ResultSource read_result_source(const JsonValue& json);
 
@@ -339,11 +340,24 @@ ResultSource GraphReader::read_result_source(const JsonValue& json) {
   return result;
 }
 
+InputChange GraphReader::read_input_change(const JsonValue& json) {
+  static constexpr std::string_view kKeys[] = {"input",         "result",   "resized",
+                                               "version_bumps", "detached", "requires_grad"};
+  const auto [input, result, resized, version_bumps, detached, requires_grad] = json.members(kKeys);
+  InputChange change{index(input),         index(result, -1),  resized.as_bool(),
+                     index(version_bumps), detached.as_bool(), {}};
+  const int64_t flag = requires_grad.as_integer();
+  if (flag < -1 || flag > 1) requires_grad.fail("expected -1 (not set), 0 or 1");
+  if (flag >= 0) change.requires_grad = flag == 1;
+  return change;
+}
+
 void GraphReader::read_epilogue(const JsonValue& json) {
-  static constexpr std::string_view kKeys[] = {"writes", "results", "grads", "rng_draws"};
+  static constexpr std::string_view kKeys[] = {"writes", "results", "changes", "grads",
+                                               "rng_draws"};
   static constexpr std::string_view kWriteKeys[] = {"output", "input", "version_bumps", "no_grad"};
   static constexpr std::string_view kGradKeys[] = {"input", "output"};
-  const auto [writes, results, grads, rng_draws] = json.members(kKeys);
+  const auto [writes, results, changes, grads, rng_draws] = json.members(kKeys);
   Epilogue& epilogue = graph_.epilogue;
   writes.for_each([&](const JsonValue& write) {
     const auto [output, input, version_bumps, no_grad] = write.members(kWriteKeys);
@@ -352,6 +366,8 @@ void GraphReader::read_epilogue(const JsonValue& json) {
   });
   results.for_each(
       [&](const JsonValue& result) { epilogue.results.push_back(read_result_source(result)); });
+  changes.for_each(
+      [&](const JsonValue& change) { epilogue.changes.push_back(read_input_change(change)); });
   grads.for_each([&](const JsonValue& grad) {
     const auto [input, output] = grad.members(kGradKeys);
     epilogue.grads.push_back({index(input), index(output, -1)});

@@ -138,8 +138,15 @@ Json epilogue() {
                               {"chain", array_of(reference("view_step"))},
                               {"requires_grad", boolean()}});
   const Json grad = object({{"input", index()}, {"output", index(-1)}});
+  const Json change = object({{"input", index()},
+                              {"result", index(-1)},
+                              {"resized", boolean()},
+                              {"version_bumps", index()},
+                              {"detached", boolean()},
+                              {"requires_grad", integer(-1, 1)}});
   return object({{"writes", array_of(write)},
                  {"results", array_of(result)},
+                 {"changes", array_of(change)},
                  {"grads", array_of(grad)},
                  {"rng_draws", integer(0)}});
 }

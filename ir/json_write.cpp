@@ -188,6 +188,13 @@ class Writer {
       });
       add(",\"requires_grad\":{}}}", r.requires_grad);
     });
+    add(",\"changes\":");
+    array(epilogue.changes, [&](const InputChange& c) {
+      add("{{\"input\":{},\"result\":{},\"resized\":{},\"version_bumps\":{},", c.input, c.result,
+          c.resized, c.version_bumps);
+      add("\"detached\":{},\"requires_grad\":{}}}", c.detached,
+          c.requires_grad ? static_cast<int>(*c.requires_grad) : -1);
+    });
     add(",\"grads\":");
     array(epilogue.grads,
           [&](const GradWrite& w) { add("{{\"input\":{},\"output\":{}}}", w.input, w.output); });

@@ -121,4 +121,16 @@ int attr_index(Op op, Attr attr) {
   return static_cast<int>(it - attrs.begin());
 }
 
+Op copy_form(Op view) {
+  static const std::vector<std::optional<Op>> forms = [] {
+    std::vector<std::optional<Op>> table(kOpCount);
+    for (int i = 0; i < kOpCount; ++i)
+      table[static_cast<size_t>(i)] = op_named(std::string(kRows[i].name) + "_copy");
+    return table;
+  }();
+  const std::optional<Op> form = forms[static_cast<size_t>(view)];
+  TANDEM_CHECK(is_view(view) && form, std::string(name(view)) + " has no copying form");
+  return *form;
+}
+
 }  // namespace tandem::ir

@@ -75,6 +75,8 @@ TANDEM_API AttrType type_of(Attr attr);
 TANDEM_API std::string_view name(OpClass cls);
 
 inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
+/// The op that gives a contiguous copy of what the view `op` shows.
+TANDEM_API Op copy_form(Op view);
 inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
 /// Whether equations of the op may have several results.
 inline bool has_several_results(Op op) {

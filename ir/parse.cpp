@@ -52,6 +52,7 @@ class GraphParser {
   void flag(Equation& equation);
   uint32_t region();
   void epilogue();
+  void change();
 
   Declared declaration();
   Type type();
@@ -399,12 +400,14 @@ void GraphParser::epilogue() {
       write();
     else if (in_.accept_word("result"))
       result();
+    else if (in_.accept_word("change"))
+      change();
     else if (in_.accept_word("grad"))
       grad_write();
     else if (in_.accept_word("rng_draws"))
       graph_.epilogue.rng_draws = in_.integer();
     else
-      in_.fail_expected("write, result, grad, rng_draws or '}'");
+      in_.fail_expected("write, result, change, grad, rng_draws or '}'");
   }
 }
 
@@ -452,6 +455,27 @@ std::vector<ViewStep> GraphParser::chain() {
   } while (in_.accept(','));
   in_.expect(']');
   return steps;
+}
+
+void GraphParser::change() {
+  InputChange change;
+  change.input = input_reference();
+  if (in_.accept('=')) {
+    in_.expect_word("result");
+    change.result = in_.int32();
+  }
+  change.resized = in_.accept_word("resized");
+  if (in_.accept_word("bumps")) {
+    in_.expect('=');
+    change.version_bumps = in_.int32();
+  }
+  change.detached = in_.accept_word("detached");
+  if (in_.accept_word("requires_grad")) {
+    in_.expect('=');
+    change.requires_grad = in_.accept_word("true");
+    if (!*change.requires_grad) in_.expect_word("false");
+  }
+  graph_.epilogue.changes.push_back(change);
 }
 
 void GraphParser::grad_write() {

@@ -213,6 +213,7 @@ class Printer {
           w.no_grad ? " no_grad" : "");
     }
     for (const ResultSource& r : graph_.epilogue.results) result(r);
+    for (const InputChange& c : graph_.epilogue.changes) change(c);
     for (const GradWrite& w : graph_.epilogue.grads) {
       start_line();
       add("  grad {} = {}\n", input_name(w.input),
@@ -237,6 +238,17 @@ class Printer {
                                  : fmt::format("result {}", r.index));
     if (!r.chain.empty()) chain(r.chain);
     add("{}\n", r.requires_grad ? " requires_grad" : "");
+  }
+
+  void change(const InputChange& c) {
+    start_line();
+    add("  change {}", input_name(c.input));
+    if (c.result >= 0) add(" = result {}", c.result);
+    if (c.resized) add(" resized");
+    if (c.version_bumps != 0) add(" bumps={}", c.version_bumps);
+    if (c.detached) add(" detached");
+    if (c.requires_grad) add(" requires_grad={}", *c.requires_grad);
+    add("\n");
   }
 
   void chain(const std::vector<ViewStep>& steps) {

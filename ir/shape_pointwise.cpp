@@ -79,6 +79,14 @@ Type where(const ShapeContext& c) {
   return c.operands[1];
 }
 
+Type bitcast(const ShapeContext& c) {
+  const DType dtype = c.attr<DType>(Attr::dtype);
+  if (size_of(dtype) != size_of(c.operands[0].dtype))
+    reject(c, Errc::DType, "element sizes differ",
+           "a dtype of the size of " + std::string(name(c.operands[0].dtype)),
+           std::string(name(dtype)));
+  return {dtype, c.operands[0].sizes};
+}
 Type convert(const ShapeContext& c) { return {c.attr<DType>(Attr::dtype), c.operands[0].sizes}; }
 
 Type masked_fill(const ShapeContext& c) {

@@ -160,6 +160,36 @@ Type transpose(const ShapeContext& c) {
   return type;
 }
 
+Type unfold(const ShapeContext& c) {
+  Type type = c.operands[0];
+  const Dim length = c.attr<Dim>(Attr::length), step = c.attr<Dim>(Attr::step);
+  if (length < 0 || step < 1)
+    reject(c, Errc::Argument, "bad window", "length >= 0 and step >= 1",
+           fmt::format("length {} and step {}", int64_t{length}, int64_t{step}));
+  const int dim = checked_dim(c, Attr::dim, type.rank());
+  if (length > type.sizes[dim])
+    reject(c, Errc::Shape, "window is longer than the dimension",
+           fmt::format("length <= {}", int64_t{type.sizes[dim]}), std::to_string(length));
+  type.sizes[dim] = (type.sizes[dim] - length) / step + 1;
+  type.sizes.push_back(length);
+  return type;
+}
+
+Type view_dtype(const ShapeContext& c) {
+  Type type{c.attr<DType>(Attr::dtype), c.operands[0].sizes};
+  const int64_t from = size_of(c.operands[0].dtype), to = size_of(type.dtype);
+  if (from == to) return type;
+  if (type.rank() == 0)
+    reject(c, Errc::Shape, "no last dimension to hold elements of another size",
+           fmt::format("a dtype of {} bytes", from), std::string(name(type.dtype)));
+  const Dim bytes = checked_mul(type.sizes.back(), from, "view_dtype");
+  if (bytes % to != 0)
+    reject(c, Errc::Shape, "the last dimension is no whole number of elements",
+           fmt::format("a multiple of {} bytes", to), fmt::format("{} bytes", int64_t{bytes}));
+  type.sizes[type.rank() - 1] = bytes / to;
+  return type;
+}
+
 Type scatter_slice(const ShapeContext& c) { return scatter(c, slice(c)); }
 Type scatter_diagonal(const ShapeContext& c) { return scatter(c, diagonal(c)); }
 Type scatter_strided(const ShapeContext& c) { return scatter(c, as_strided(c)); }

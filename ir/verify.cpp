@@ -123,6 +123,7 @@ class Verifier {
   void check_write(const InputWrite& write) const;
   void check_results() const;
   Type type_of_source(const ResultSource& source, std::span<const Type> results) const;
+  void check_change(const InputChange& change) const;
   void check_grad_write(const GradWrite& write) const;
 
   const Graph& g_;
@@ -381,6 +382,7 @@ void Verifier::check_epilogue() const {
     fail("the epilogue of a traced graph has no writes and no results");
   for (const InputWrite& write : epilogue.writes) check_write(write);
   check_results();
+  for (const InputChange& change : epilogue.changes) check_change(change);
   for (const GradWrite& write : epilogue.grads) check_grad_write(write);
   if (epilogue.rng_draws < 0) fail("negative rng_draws {}", int64_t{epilogue.rng_draws});
 }
@@ -423,6 +425,19 @@ Type Verifier::type_of_source(const ResultSource& source, std::span<const Type> 
                                           : results[source.index];
   for (const ViewStep& step : source.chain) type = check_view_step(step.op, type, step.attrs);
   return type;
+}
+
+void Verifier::check_change(const InputChange& change) const {
+  if (!is_input(change.input)) fail("change: there is no input {}", change.input);
+  const auto is_result = [](const Output& o) { return o.role == Role::Result; };
+  const auto results = g_.level == Level::Traced
+                           ? std::ranges::count_if(g_.outputs(), is_result)
+                           : static_cast<ptrdiff_t>(g_.epilogue.results.size());
+  if (change.result < -1 || change.result >= results)
+    fail("change: there is no result {}", change.result);
+  if (change.version_bumps < 0) fail("change: negative bumps {}", change.version_bumps);
+  if (change.requires_grad.value_or(false) && !is_floating(type_of_input(change.input).dtype))
+    fail("change: only floating tensors take part in differentiation");
 }
 
 void Verifier::check_grad_write(const GradWrite& write) const {

@@ -8,7 +8,7 @@
 //   Gradient an input, of the same type. In a Backward graph they are the joint graph's, so they
 //   are only not negative. Other roles have none.
 // - Epilogue: indices exist; a write is of a MutatedInput output to its target; chains are views
-//   that fit; results refer to earlier results.
+//   that fit; results refer to earlier results; a change names an input and a result.
 // - Subgraphs: at most 16 deep, verified like graphs, but with any roles; Functional or of the
 //   same level (in Core and later: Core or the same). call: operands and results are body's inputs
 //   and outputs. custom_function: the same with forward; backward maps (forward's Saved outputs, a

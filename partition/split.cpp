@@ -156,6 +156,7 @@ ir::Epilogue moved(ir::Epilogue epilogue, const Positions& inputs, const Positio
     if (result.kind == Kind::Input || result.kind == Kind::ViewOfInput)
       result.index = moved(inputs, result.index);
   }
+  for (auto& change : epilogue.changes) change.input = moved(inputs, change.input);
   for (auto& grad : epilogue.grads) {
     grad.input = moved(inputs, grad.input);
     grad.output = moved(outputs, grad.output);

@@ -59,6 +59,16 @@ Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& c
   return edge;
 }
 
+/// Error if the base was rearranged (t_, set_, ...) after the view was made: the steps that lead
+/// from one to the other start at what it was.
+void require_same_arrangement(const ViewOf& view) {
+  const uint64_t now = view.base->autograd ? view.base->autograd->arrangement : 0;
+  if (now != view.base_arrangement)
+    ir::fail(Errc::Unsupported,
+             "the history of a view whose base was rearranged in place after it was made, and one "
+             "of the two written since; expected views made after t_, squeeze_, set_, ...");
+}
+
 /// Brings a view's history up to date with its base's.
 void refresh_view(TensorImpl& impl) {
   AutogradMeta* meta = impl.autograd.get();
@@ -68,6 +78,7 @@ void refresh_view(TensorImpl& impl) {
   if (meta->view->base_generation == base.generation) return;
   meta->view->base_generation = base.generation;
   if (base.node == nullptr) return;
+  require_same_arrangement(*meta->view);
   const Edge edge =
       replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
   meta->node = edge.node;
@@ -97,6 +108,18 @@ void set_node(TensorImpl& impl, const std::shared_ptr<Node>& node, int result) {
 AutogradMeta& autograd_meta(TensorImpl& impl) {
   if (impl.autograd == nullptr) impl.autograd = std::make_unique<AutogradMeta>();
   return *impl.autograd;
+}
+
+/// As PyTorch: a view made under NoGrad has no history to speak of once the memory was written.
+void require_clear_history(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr || meta->view == nullptr || !meta->view->made_without_grad) return;
+  const ViewOf& view = *meta->view;
+  const bool differentiable = requires_grad(Tensor(view.base)) || meta->node != nullptr;
+  if (differentiable && view.version != view.base->storage->version())
+    ir::fail(Errc::Autograd,
+             "a view made under NoGrad is used in grad mode after its base, or another view of "
+             "that, was written; expected a view made in grad mode, or detach() before the write");
 }
 
 bool requires_grad(const Tensor& t) {
@@ -177,9 +200,12 @@ bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
   if (!grad_enabled() || !ir::is_floating(result)) return false;
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
     return false;
-  for (const Tensor& t : operands)
-    if (requires_grad(t)) return true;
-  return false;
+  bool wanted = false;
+  for (const Tensor& t : operands) {
+    require_clear_history(t);
+    wanted = wanted || requires_grad(t);
+  }
+  return wanted;
 }
 
 void check_writable(std::span<const Tensor> operands, ir::Op op) {
@@ -193,6 +219,11 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
                              "a tensor without overlap, got strides {} of {} (clone it first)",
                              to_string(impl.strides), to_string(impl.sizes)));
   if (!grad_enabled()) return;
+  if (const Trace* trace = Trace::current();
+      trace != nullptr && trace->is_detached(self) && tape_wants(op, operands, impl.dtype))
+    refuse_write(op, Errc::Unsupported,
+                 "inside a trace what was detached in place, or given other memory by set_, is "
+                 "written with a gradient; expected detach() and a new tensor");
   const AutogradMeta* meta = meta_of(self);
   if (meta == nullptr) return;
   if (requires_grad(self) && is_leaf(self))
@@ -205,7 +236,9 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
     refuse_write(op, Errc::Autograd,
                  "a view of a leaf that requires grad is written in place; expected a view of a "
                  "tensor that is not a leaf, or NoGrad");
-  if (meta->view->made_without_grad && tape_wants(op, operands, impl.dtype))
+  if (!tape_wants(op, operands, impl.dtype)) return;
+  require_same_arrangement(*meta->view);
+  if (meta->view->made_without_grad)
     refuse_write(op, Errc::Autograd,
                  "a view made under NoGrad is written in grad mode; expected a view made in grad "
                  "mode");
@@ -225,6 +258,8 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
   view->chain.push_back({op, {attrs.begin(), attrs.end()}});
   const AutogradMeta* base = view->base->autograd.get();
   view->base_generation = base != nullptr ? base->generation : 0;
+  view->base_arrangement = base != nullptr ? base->arrangement : 0;
+  view->version = view->base->storage->version();
   autograd_meta(*result.impl()).view = std::move(view);
 }
 

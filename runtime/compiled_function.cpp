@@ -5,9 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "functionalize/functionalize.h"
+#include "functionalize/remove_views.h"
 #include "ir/error.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "runtime/dispatch.h"
+#include "runtime/replay.h"
 #include "runtime/trace.h"
 #include "runtime/variant.h"
 
@@ -21,7 +25,11 @@ struct TraceSession::Impl {
 
 class FunctionCache {
  public:
-  explicit FunctionCache(CompileOptions options) : options_(std::move(options)) {}
+  /// What a call does.
+  enum class Mode : uint8_t { Compile, Functionalize, RemoveViews };
+  explicit FunctionCache(CompileOptions options, Mode mode = Mode::Compile)
+      : options_(std::move(options)), mode_(mode) {}
+  Mode mode() const { return mode_; }
 
   CallResults call(const Flat& arguments, Tracer tracer);
   std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer);
@@ -36,7 +44,10 @@ class FunctionCache {
   void publish(std::shared_ptr<const Variant> variant);
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
 
+  CallResults run_functionalized(const Flat& arguments, Tracer tracer) const;
+
   const CompileOptions options_;
+  const Mode mode_;
   mutable std::mutex list_mutex_;
   std::shared_ptr<const Variants> variants_ =
       std::make_shared<Variants>();  // most recently compiled first
@@ -244,7 +255,17 @@ const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer
   return cache.find_or_compile(arguments, tracer)->graphs;
 }
 
-bool tracing() { return Trace::current() != nullptr; }
+bool traces_through(const FunctionCache& cache) {
+  return Trace::current() != nullptr && cache.mode() == FunctionCache::Mode::Compile;
+}
+
+void trace_into(ir::Graph& graph, Tracer tracer) { graph = record("fn", tracer).traced; }
+
+std::shared_ptr<FunctionCache> make_functionalizer(bool without_views) {
+  using Mode = FunctionCache::Mode;
+  return std::make_shared<FunctionCache>(CompileOptions(),
+                                         without_views ? Mode::RemoveViews : Mode::Functionalize);
+}
 
 // --- the cache
 
@@ -290,7 +311,18 @@ void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
   variants_ = std::move(next);
 }
 
+CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer tracer) const {
+  Recording recording = record("fn", tracer);
+  ir::Graph graph = functionalize::functionalize(recording.traced);
+  if (mode_ == Mode::RemoveViews) graph = functionalize::remove_views(graph);
+  if (ir::verification_enabled()) ir::verify_after("functionalize", graph);
+  std::vector<Tensor> inputs;
+  for (const Tensor* t : input_tensors(recording, arguments)) inputs.push_back(*t);
+  return arrange(recording, replay_with_epilogue(graph, inputs));
+}
+
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
+  if (mode_ != Mode::Compile) return run_functionalized(arguments, tracer);
   const auto variant = find_or_compile(arguments, tracer);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);

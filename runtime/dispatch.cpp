@@ -32,8 +32,10 @@ std::vector<Extent> extents_of(std::span<const Tensor> operands) {
 Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
                 const ir::Type& type) {
   const TensorImpl& from = *operand.impl();
-  const ViewGeometry g = view_geometry(op, from.sizes, from.strides, attrs, type.sizes);
-  return view_tensor(operand, type.sizes, g.strides, from.offset + g.offset);
+  const ViewGeometry g = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
+  const Tensor shown = view_tensor(operand, type.sizes, g.strides, g.offset);
+  shown.impl()->dtype = type.dtype;
+  return shown;
 }
 
 /// Low-precision arithmetic is f32 arithmetic, rounded once.

@@ -105,6 +105,37 @@ ViewGeometry transpose(const ViewContext& c) {
   return {strides, 0};
 }
 
+ViewGeometry unfold(const ViewContext& c) {
+  Strides strides = c.strides;
+  const Dim inside = strides[c.dim()];
+  strides[c.dim()] = ir::checked_mul(inside, c.attr<Dim>(ir::Attr::step), "unfold: stride");
+  strides.push_back(inside);
+  return {strides, 0};
+}
+
+// A last size that shrinks joins elements, which must be neighbours.
+ViewGeometry view_dtype(const ViewContext& c) {
+  Strides strides = c.strides;
+  if (c.sizes.empty() || ir::numel(c.sizes) == 0 || c.sizes.back() == c.result.back())
+    return {ir::numel(c.sizes) == 0 ? ir::contiguous_strides(c.result) : strides, 0};
+  const Dim from = c.sizes.back(), to = c.result.back();
+  const bool joins = to < from;
+  const Dim ratio = joins ? from / to : to / from;
+  bool fits = strides.back() == 1 || from == 1;
+  strides.erase(strides.rank() - 1);
+  for (Dim& s : strides) {
+    fits = fits && (!joins || s % ratio == 0);
+    s = joins ? s / ratio : s * ratio;
+  }
+  strides.push_back(1);
+  if (!fits)
+    ir::fail(ir::Errc::Shape,
+             "view_dtype: elements of another size need a last dimension of stride 1 and strides "
+             "that are whole numbers of them; expected a contiguous tensor, got strides " +
+                 to_string(c.strides) + " of " + to_string(c.sizes));
+  return {strides, 0};
+}
+
 ViewGeometry alias(const ViewContext& c) { return {c.strides, 0}; }
 ViewGeometry detach(const ViewContext& c) { return alias(c); }
 
@@ -141,6 +172,19 @@ ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides
   const Rule rule = kRules[static_cast<size_t>(op)];
   TANDEM_CHECK(rule != nullptr, "not a view");
   return rule({op, sizes, strides, attrs, result});
+}
+
+ViewGeometry placed_view(ir::Op op, const ir::Type& type, const Strides& strides, Dim offset,
+                         std::span<const ir::AttrValue> attrs, const ir::Type& result) {
+  ViewGeometry g = view_geometry(op, type.sizes, strides, attrs, result.sizes);
+  const int64_t from = ir::size_of(type.dtype), to = ir::size_of(result.dtype);
+  if (offset * from % to != 0)
+    ir::fail(ir::Errc::Shape,
+             "view_dtype: the first element does not lie at a whole number of elements of the new "
+             "size; expected a storage offset that is a multiple of " +
+                 std::to_string(to / from) + ", got " + std::to_string(int64_t{offset}));
+  g.offset += offset * from / to;
+  return g;
 }
 
 // Groups of neighbouring dims that are contiguous among themselves are cut into the wanted sizes,

@@ -25,6 +25,11 @@ struct ViewGeometry {
 ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides,
                            std::span<const ir::AttrValue> attrs, const Shape& result);
 
+/// The same with the offset from the storage's start, in elements of the result, for an operand of
+/// `type` at `offset`.
+ViewGeometry placed_view(ir::Op op, const ir::Type& type, const Strides& strides, Dim offset,
+                         std::span<const ir::AttrValue> attrs, const ir::Type& result);
+
 /// The strides of a tensor of `sizes` and `strides` seen as `wanted` sizes, if that needs no copy.
 std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted);
 

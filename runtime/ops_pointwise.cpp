@@ -89,6 +89,13 @@ Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const
   return c.out(c.b.pointwise(op, {v, first, c.in(y)}, {factor}));
 }
 
+void check_approximation(std::string_view approximate) {
+  if (approximate != "none" && approximate != "tanh")
+    ir::fail(Errc::Argument, fmt::format("gelu: unknown approximation; expected \"none\" or "
+                                         "\"tanh\", got \"{}\"",
+                                         approximate));
+}
+
 }  // namespace
 
 #define X(op)                                                                          \
@@ -116,6 +123,14 @@ TANDEM_BINARY_OPS(X)
 TANDEM_BINARY_IN_PLACE_OPS(X)
 #undef X
 
+// Through the functional forms: the result is bool, and stored as 0 or 1.
+#define X(op)                                               \
+  const Tensor& Tensor::op##_(const Located& other) const { \
+    return copy_(Located(op(other), other.location));       \
+  }
+TANDEM_COMPARISON_OPS(X)
+#undef X
+
 Tensor operator-(const Located& a) {
   TANDEM_CHECK(a.tensor != nullptr, "numbers have a minus of their own");
   return neg(*a.tensor, a.location);
@@ -137,10 +152,7 @@ Tensor celu(const Tensor& self, double alpha, SourceLocation at) {
   return unary(Op::celu, self, at, {alpha});
 }
 Tensor gelu(const Tensor& self, std::string_view approximate, SourceLocation at) {
-  if (approximate != "none" && approximate != "tanh")
-    ir::fail(Errc::Argument, fmt::format("gelu: unknown approximation; expected \"none\" or "
-                                         "\"tanh\", got \"{}\"",
-                                         approximate));
+  check_approximation(approximate);
   return unary(Op::gelu, self, at, {std::string(approximate)});
 }
 Tensor softplus(const Tensor& self, double beta, double threshold, SourceLocation at) {
@@ -305,6 +317,40 @@ const Tensor& Tensor::tril_(Dim diagonal, SourceLocation at) const {
 }
 const Tensor& Tensor::triu_(Dim diagonal, SourceLocation at) const {
   return unary_in_place(Op::triu, *this, at, {diagonal});
+}
+
+const Tensor& Tensor::leaky_relu_(double negative_slope, SourceLocation at) const {
+  return unary_in_place(Op::leaky_relu, *this, at, {negative_slope});
+}
+const Tensor& Tensor::elu_(double alpha, SourceLocation at) const {
+  return unary_in_place(Op::elu, *this, at, {alpha});
+}
+const Tensor& Tensor::celu_(double alpha, SourceLocation at) const {
+  return unary_in_place(Op::celu, *this, at, {alpha});
+}
+const Tensor& Tensor::gelu_(std::string_view approximate, SourceLocation at) const {
+  check_approximation(approximate);
+  return unary_in_place(Op::gelu, *this, at, {std::string(approximate)});
+}
+const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLocation at) const {
+  Call c(at);
+  const V v = c.in(*this);
+  c.b.pointwise_in_place(Op::hardtanh, {v, c.b.number(min, v), c.b.number(max, v)});
+  return *this;
+}
+const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,
+                                  std::optional<double> neginf, SourceLocation at) const {
+  return copy_(Located(tandem::nan_to_num(*this, nan, posinf, neginf, at), at));
+}
+const Tensor& Tensor::addmm_(const Tensor& mat1, const Tensor& mat2, SourceLocation at) const {
+  return copy_(Located(tandem::addmm(*this, mat1, mat2, at), at));
+}
+const Tensor& Tensor::fill_diagonal_(const Located& value) const {
+  if (dim() != 2)
+    ir::fail(Errc::Shape,
+             fmt::format("fill_diagonal_: expected a matrix, got {}", ir::to_string(sizes())));
+  diagonal(0, 0, 1, value.location).fill_(value);
+  return *this;
 }
 
 const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); }

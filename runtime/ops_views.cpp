@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/strides.h"
 #include "runtime/call.h"
+#include "runtime/rearrange.h"
 
 namespace tandem {
 namespace {
@@ -80,10 +82,206 @@ Tensor diagonal(const Tensor& self, Dim offset, int64_t dim0, int64_t dim1, Sour
   return make_view(
       self, at, [&](Call& c, V v) { return c.b.diagonal(v, offset, as_int(dim0), as_int(dim1)); });
 }
-Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides, Dim offset,
-                  SourceLocation at) {
+
+namespace {
+
+/// `t` with its dimensions in the order of memory; undefined if it has gaps or overlaps.
+Tensor in_memory_order(const Tensor& t, const SourceLocation& at) {
+  if (t.is_contiguous()) return t;
+  if (!ir::is_dense(t.sizes(), t.strides())) return {};
+  Shape order;
+  for (int d = 0; d < t.dim(); ++d) order.push_back(d);
+  std::ranges::stable_sort(order, [&](Dim a, Dim b) {
+    return t.strides()[static_cast<int>(a)] > t.strides()[static_cast<int>(b)];
+  });
+  return permute(t, order, at);
+}
+
+bool contains(const Tensor& t, const Shape& sizes, const Strides& strides, Dim storage_offset) {
+  Dim end = storage_offset + 1;
+  for (int d = 0; d < sizes.rank(); ++d) end += (sizes[d] - 1) * strides[d];
+  return storage_offset >= t.storage_offset() && end <= t.storage_offset() + t.numel();
+}
+
+}  // namespace
+
+// Over the tensor itself, or over what it is a view of, whichever shows the elements.
+Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
+                  std::optional<Dim> storage_offset, SourceLocation at) {
+  const Dim offset = storage_offset.value_or(self.storage_offset());
+  const Tensor base = runtime::base_of(self);
+  for (const Tensor& t : {self, base}) {
+    const Tensor memory = t.defined() ? in_memory_order(t, at) : Tensor();
+    const bool last = !base.defined() || t.is_same(base);
+    if (!memory.defined() || (!last && !contains(memory, sizes, strides, offset))) continue;
+    return make_view(memory, at, [&](Call& c, V v) {
+      return c.b.as_strided(v, sizes, strides, offset - memory.storage_offset());
+    });
+  }
+  ir::fail(Errc::Argument,
+           fmt::format("as_strided: the tensor shows only a part of its memory; expected a "
+                       "contiguous tensor or a view of one, got strides {} of {}",
+                       to_string(self.strides()), to_string(self.sizes())));
+}
+
+Tensor view(const Tensor& self, DType dtype, SourceLocation at) {
+  return make_view(self, at, [&](Call& c, V v) { return c.b.view_dtype(v, dtype); });
+}
+Tensor view_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  return view(self, other.sizes(), at);
+}
+Tensor reshape_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  return reshape(self, other.sizes(), at);
+}
+Tensor expand_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  return expand(self, other.sizes(), at);
+}
+Tensor broadcast_to(const Tensor& self, const Shape& sizes, SourceLocation at) {
+  return expand(self, sizes, at);
+}
+Tensor alias(const Tensor& self, SourceLocation at) { return self.alias(at); }
+Tensor detach(const Tensor& self, SourceLocation at) { return self.detach(at); }
+
+Tensor narrow(const Tensor& self, int64_t dim, Dim start, Dim length, SourceLocation at) {
+  const Dim total = self.size(dim), from = start < 0 ? start + total : start;
+  if (from < 0 || length < 0 || from + length > total)
+    ir::fail(Errc::Index, fmt::format("narrow: expected a range within {} elements, got start {} "
+                                      "and length {}",
+                                      int64_t{total}, int64_t{start}, int64_t{length}));
+  return slice(self, dim, from, from + length, 1, at);
+}
+
+Tensor movedim(const Tensor& self, const DimList& source, const DimList& destination,
+               SourceLocation at) {
+  Call c(at);
+  const int rank = static_cast<int>(self.dim());
+  const auto from = c.b.wrap_dims(span_of(source.dims), rank, "movedim");
+  const auto to = c.b.wrap_dims(span_of(destination.dims), rank, "movedim");
+  if (from.size() != to.size())
+    ir::fail(Errc::Argument, fmt::format("movedim: expected as many destinations as sources, got "
+                                         "{} and {}",
+                                         to.size(), from.size()));
+  Shape order = Shape::filled(rank, -1);
+  for (size_t i = 0; i < to.size(); ++i) order[static_cast<int>(to[i])] = from[i];
+  Dim next = 0;
+  for (Dim& d : order) {
+    while (std::ranges::count(from, next) != 0) next += 1;
+    if (d == -1) d = next, next += 1;
+  }
+  return permute(self, order, at);
+}
+
+Tensor swapaxes(const Tensor& self, int64_t dim0, int64_t dim1, SourceLocation at) {
+  return transpose(self, dim0, dim1, at);
+}
+Tensor t(const Tensor& self, SourceLocation at) {
+  if (self.dim() > 2)
+    ir::fail(Errc::Shape,
+             fmt::format("t: expected at most two dimensions, got {}", to_string(self.sizes())));
+  return self.dim() == 2 ? transpose(self, 0, 1, at) : self.alias(at);
+}
+Tensor matrix_transpose(const Tensor& self, SourceLocation at) {
+  if (self.dim() < 2)
+    ir::fail(Errc::Shape,
+             fmt::format("mT: expected at least two dimensions, got {}", to_string(self.sizes())));
+  return transpose(self, -2, -1, at);
+}
+
+Tensor unflatten(const Tensor& self, int64_t dim, const Shape& sizes, SourceLocation at) {
+  const Dim size = self.size(dim);
+  const auto d = static_cast<int>(dim < 0 ? dim + self.dim() : dim);
+  Dim known = 1;
+  for (Dim s : sizes) known *= s == -1 ? Dim(1) : s;
+  Shape all;
+  for (int i = 0; i < self.dim(); ++i) {
+    if (i != d) all.push_back(self.sizes()[i]);
+    for (int k = 0; i == d && k < sizes.rank(); ++k)
+      all.push_back(sizes[k] == -1 && known != 0 ? size / known : sizes[k]);
+  }
+  return view(self, all, at);
+}
+Tensor ravel(const Tensor& self, SourceLocation at) { return reshape(self, {-1}, at); }
+Tensor unfold(const Tensor& self, int64_t dim, Dim length, Dim step, SourceLocation at) {
   return make_view(self, at,
-                   [&](Call& c, V v) { return c.b.as_strided(v, sizes, strides, offset); });
+                   [&](Call& c, V v) { return c.b.unfold(v, as_int(dim), length, step); });
+}
+
+Tensor real(const Tensor& self, SourceLocation at) { return self.alias(at); }
+Tensor imag(const Tensor& self, SourceLocation) {
+  ir::fail(Errc::Unsupported,
+           fmt::format("imag: there are no complex tensors; expected a complex tensor, got {}",
+                       ir::name(self.dtype())));
+}
+
+// --- views of parts
+
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim, SourceLocation at) {
+  std::vector<Tensor> parts;
+  for (Dim i = 0; i < self.size(dim); i += 1) parts.push_back(select(self, dim, i, at));
+  return parts;
+}
+
+std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, int64_t dim,
+                                     SourceLocation at) {
+  Dim total = 0;
+  for (Dim length : lengths) total += length;
+  if (total != self.size(dim) || std::ranges::any_of(lengths, [](Dim d) { return d < 0; }))
+    ir::fail(Errc::Argument, fmt::format("split_with_sizes: expected lengths that add up to {}, "
+                                         "got {}",
+                                         int64_t{self.size(dim)}, to_string(lengths)));
+  std::vector<Tensor> parts;
+  Dim start = 0;
+  for (Dim length : lengths) {
+    parts.push_back(slice(self, dim, start, start + length, 1, at));
+    start += length;
+  }
+  return parts;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& indices, int64_t dim,
+                                 SourceLocation at) {
+  std::vector<Tensor> parts;
+  Dim start = 0;
+  for (Dim end : indices) {
+    parts.push_back(slice(self, dim, start, end, 1, at));
+    start = end;
+  }
+  parts.push_back(slice(self, dim, start, {}, 1, at));
+  return parts;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, int64_t dim, SourceLocation at) {
+  if (sections < 1)
+    ir::fail(Errc::Argument,
+             fmt::format("tensor_split: expected at least 1 section, got {}", int64_t{sections}));
+  const Dim size = self.size(dim), rest = size % sections;
+  std::vector<Dim> cuts;
+  for (Dim i = 1; i < sections; i += 1)
+    cuts.push_back(i * (size / sections) + std::min<int64_t>(i, rest));
+  return tensor_split(self, cuts, dim, at);
+}
+
+namespace {
+
+std::vector<Tensor> equal_parts(const char* name, const Tensor& self, Dim sections, int64_t dim,
+                                const SourceLocation& at) {
+  if (sections < 1 || self.size(dim) % sections != 0)
+    ir::fail(Errc::Argument, fmt::format("{}: expected a number of sections that divides {}, got "
+                                         "{}",
+                                         name, int64_t{self.size(dim)}, int64_t{sections}));
+  return tensor_split(self, sections, dim, at);
+}
+
+}  // namespace
+
+std::vector<Tensor> hsplit(const Tensor& self, Dim sections, SourceLocation at) {
+  return equal_parts("hsplit", self, sections, self.dim() > 1 ? 1 : 0, at);
+}
+std::vector<Tensor> vsplit(const Tensor& self, Dim sections, SourceLocation at) {
+  if (self.dim() < 2)
+    ir::fail(Errc::Shape, fmt::format("vsplit: expected at least two dimensions, got {}",
+                                      to_string(self.sizes())));
+  return equal_parts("vsplit", self, sections, 0, at);
 }
 
 std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim, SourceLocation at) {
@@ -157,6 +355,22 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, Dim in
   const V v = c.in(self);
   return c.out(c.b.select_scatter(v, c.in(src), as_int(dim), index));
 }
+Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset, int64_t dim0,
+                        int64_t dim1, SourceLocation at) {
+  Call c(at);
+  const int rank = static_cast<int>(self.dim());
+  const int64_t a = c.b.wrap_dim(dim0, rank, "diagonal_scatter");
+  const int64_t b = c.b.wrap_dim(dim1, rank, "diagonal_scatter");
+  return c.out(c.b.emit(Op::diagonal_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
+                        {offset, a, b}));
+}
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& sizes,
+                          const Strides& strides, Dim storage_offset, SourceLocation at) {
+  Call c(at);
+  const auto list = [](const Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
+  return c.out(c.b.emit(Op::as_strided_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
+                        {list(sizes), list(strides), storage_offset}));
+}
 
 // --- index
 
@@ -218,11 +432,7 @@ Tensor Tensor::permute(const Shape& dims, SourceLocation at) const {
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation at) const {
   return tandem::transpose(*this, dim0, dim1, at);
 }
-Tensor Tensor::t(SourceLocation at) const {
-  if (dim() > 2)
-    ir::fail(Errc::Shape, "t: expected at most 2 dimensions, got " + ir::to_string(sizes()));
-  return dim() < 2 ? alias(at) : tandem::transpose(*this, 0, 1, at);
-}
+Tensor Tensor::t(SourceLocation at) const { return tandem::t(*this, at); }
 Tensor Tensor::expand(const Shape& sizes, SourceLocation at) const {
   return tandem::expand(*this, sizes, at);
 }
@@ -231,12 +441,7 @@ Tensor Tensor::slice(int64_t dim, std::optional<Dim> start, std::optional<Dim> e
   return tandem::slice(*this, dim, start, end, step, at);
 }
 Tensor Tensor::narrow(int64_t dim, Dim start, Dim length, SourceLocation at) const {
-  const Dim total = size(dim), from = start < 0 ? start + total : start;
-  if (from < 0 || length < 0 || from + length > total)
-    ir::fail(Errc::Index, fmt::format("narrow: expected a range within {} elements, got start {} "
-                                      "and length {}",
-                                      int64_t{total}, int64_t{start}, int64_t{length}));
-  return tandem::slice(*this, dim, from, from + length, 1, at);
+  return tandem::narrow(*this, dim, start, length, at);
 }
 Tensor Tensor::select(int64_t dim, Dim index, SourceLocation at) const {
   return tandem::select(*this, dim, index, at);
@@ -253,9 +458,40 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation at) co
 Tensor Tensor::diagonal(Dim offset, int64_t dim0, int64_t dim1, SourceLocation at) const {
   return tandem::diagonal(*this, offset, dim0, dim1, at);
 }
-Tensor Tensor::as_strided(const Shape& sizes, const Strides& strides, Dim offset,
-                          SourceLocation at) const {
-  return tandem::as_strided(*this, sizes, strides, offset, at);
+Tensor Tensor::as_strided(const Shape& sizes, const Strides& strides,
+                          std::optional<Dim> storage_offset, SourceLocation at) const {
+  return tandem::as_strided(*this, sizes, strides, storage_offset, at);
+}
+Tensor Tensor::view(DType dtype, SourceLocation at) const { return tandem::view(*this, dtype, at); }
+Tensor Tensor::view_as(const Tensor& other, SourceLocation at) const {
+  return tandem::view_as(*this, other, at);
+}
+Tensor Tensor::expand_as(const Tensor& other, SourceLocation at) const {
+  return tandem::expand_as(*this, other, at);
+}
+Tensor Tensor::broadcast_to(const Shape& sizes, SourceLocation at) const {
+  return tandem::broadcast_to(*this, sizes, at);
+}
+Tensor Tensor::movedim(const DimList& source, const DimList& destination, SourceLocation at) const {
+  return tandem::movedim(*this, source, destination, at);
+}
+Tensor Tensor::swapaxes(int64_t dim0, int64_t dim1, SourceLocation at) const {
+  return tandem::swapaxes(*this, dim0, dim1, at);
+}
+Tensor Tensor::mT(SourceLocation at) const { return tandem::matrix_transpose(*this, at); }
+Tensor Tensor::unflatten(int64_t dim, const Shape& sizes, SourceLocation at) const {
+  return tandem::unflatten(*this, dim, sizes, at);
+}
+Tensor Tensor::ravel(SourceLocation at) const { return tandem::ravel(*this, at); }
+Tensor Tensor::unfold(int64_t dim, Dim length, Dim step, SourceLocation at) const {
+  return tandem::unfold(*this, dim, length, step, at);
+}
+std::vector<Tensor> Tensor::split_with_sizes(const Shape& lengths, int64_t dim,
+                                             SourceLocation at) const {
+  return tandem::split_with_sizes(*this, lengths, dim, at);
+}
+std::vector<Tensor> Tensor::tensor_split(Dim sections, int64_t dim, SourceLocation at) const {
+  return tandem::tensor_split(*this, sections, dim, at);
 }
 Tensor Tensor::alias(SourceLocation at) const {
   return make_view(*this, at, [](Call&, V v) { return v; });
@@ -270,9 +506,7 @@ std::vector<Tensor> Tensor::split(Dim size, int64_t dim, SourceLocation at) cons
   return tandem::split(*this, size, dim, at);
 }
 std::vector<Tensor> Tensor::unbind(int64_t dim, SourceLocation at) const {
-  std::vector<Tensor> parts;
-  for (Dim i = 0; i < size(dim); i += 1) parts.push_back(tandem::select(*this, dim, i, at));
-  return parts;
+  return tandem::unbind(*this, dim, at);
 }
 Tensor Tensor::flip(const DimList& dims, SourceLocation at) const {
   return tandem::flip(*this, dims, at);

@@ -1,5 +1,8 @@
 // Memory of tensors: from the caching allocator, or foreign.
+#include <cstring>
+
 #include "codegen/exec/allocator.h"
+#include "ir/error.h"
 #include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
@@ -26,6 +29,19 @@ std::shared_ptr<Storage> Storage::traced(bool read_only) {
   auto storage = std::make_shared<Storage>();
   storage->read_only_ = read_only;
   return storage;
+}
+
+void Storage::grow(size_t bytes) {
+  if (bytes <= bytes_) return;
+  if (!owned_)
+    ir::fail(Errc::Mutation,
+             "resize_: the memory is not the library's own; expected sizes that it holds");
+  void* larger = exec::allocate(bytes);
+  std::memcpy(larger, data_, bytes_);
+  std::memset(static_cast<char*>(larger) + bytes_, 0, bytes - bytes_);
+  exec::release(data_, bytes_);
+  data_ = larger;
+  bytes_ = bytes;
 }
 
 Storage::~Storage() {

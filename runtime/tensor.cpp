@@ -103,6 +103,13 @@ const Tensor& Tensor::requires_grad_(bool value) const {
                "operation (use detach)");
     return *this;
   }
+  if (runtime::Trace* trace = runtime::Trace::current(); trace && value != requires_grad()) {
+    if (!trace->resolve(*this).is_same(*this))
+      ir::fail(Errc::Mutation,
+               "requires_grad_: a captured tensor itself is changed inside a trace, which later "
+               "calls could not replay; expected an argument of the traced function");
+    trace->note_requires_grad(*this, value);
+  }
   if (value || impl_->autograd) runtime::autograd_meta(*impl_).requires_grad = value;
   return *this;
 }

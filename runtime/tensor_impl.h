@@ -34,12 +34,22 @@ class Storage {
   bool read_only() const { return read_only_; }
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version(uint64_t by = 1) { version_.fetch_add(by, std::memory_order_relaxed); }
+  /// A tensor over it changed its own sizes, strides or storage: counts as a write. In a trace the
+  /// count of these alone is kept, for the epilogue.
+  void note_rearranged() {
+    bump_version();
+    ++rearranged_;
+  }
+  int times_rearranged() const { return rearranged_; }
+  /// Enlarges the memory; what is new is zero. Error{Mutation} for foreign memory.
+  void grow(size_t bytes);
 
  private:
   void* data_ = nullptr;
   size_t bytes_ = 0;
   bool read_only_ = false;
   bool owned_ = false;  // from the caching allocator
+  int rearranged_ = 0;
   std::atomic<uint64_t> version_{0};
   std::function<void(void*)> deleter_;  // of foreign memory; may be empty
 };
@@ -50,6 +60,8 @@ struct ViewOf {
   std::shared_ptr<TensorImpl> base;  // never itself a view
   std::vector<ir::ViewStep> chain;   // from base to this
   uint64_t base_generation = 0;      // the base's history that `node` was made from
+  uint64_t base_arrangement = 0;     // of the base when the view was made: `chain` starts there
+  uint64_t version = 0;              // of the storage when the view was made
   bool made_without_grad = false;    // such a view may not be written in grad mode
 };
 
@@ -62,7 +74,9 @@ struct AutogradMeta {
   int result = 0;                   // which result of node
   std::weak_ptr<Node> accumulator;  // leaves: the node that adds into grad, while in use
   std::unique_ptr<ViewOf> view;
-  uint64_t generation = 0;  // advances with every in-place write that changes the history
+  uint64_t generation = 0;   // advances with every in-place write that changes the history
+  uint64_t arrangement = 0;  // advances when the tensor itself changes (t_, set_, ...)
+  bool has_views = false;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;  // of a leaf; others keep them in node
   bool outside_history = false;  // a traced stand-in for a tensor computed outside the trace
 };

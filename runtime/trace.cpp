@@ -123,6 +123,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   stand_ins_.emplace(real.impl().get(), stand_in);
   real_inputs_.push_back(real);
   input_stand_ins_.push_back(stand_in);
+  first_seen_.push_back(without_history(stand_in).impl());
   return stand_in;
 }
 
@@ -147,9 +148,11 @@ Tensor Trace::resolve(const Tensor& t) {
 }
 
 int Trace::input_index(const Tensor& stand_in) const {
-  return stand_in.defined() && stand_in.impl()->is_traced()
-             ? graph_.input_index(stand_in.impl()->value)
-             : -1;
+  if (!stand_in.defined() || !stand_in.impl()->is_traced()) return -1;
+  if (const int known = graph_.input_index(stand_in.impl()->value); known >= 0) return known;
+  const auto changed = [&](const Tensor& t) { return t.is_same(stand_in); };  // by t_, set_, ...
+  const auto it = std::ranges::find_if(input_stand_ins_, changed);
+  return it == input_stand_ins_.end() ? -1 : static_cast<int>(it - input_stand_ins_.begin());
 }
 
 // --- equations
@@ -163,7 +166,7 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   const auto geometry = [&](const ir::Type& type) -> ViewGeometry {
     if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
     const TensorImpl& from = *operands[0].impl();
-    return view_geometry(op, from.sizes, from.strides, attrs, type.sizes);
+    return placed_view(op, from.type(), from.strides, from.offset, attrs, type);
   };
   std::vector<ViewGeometry> geometries;  // before the equation: a view may be refused
   for (const ir::Type& type : types) geometries.push_back(geometry(type));
@@ -181,10 +184,9 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
   }
   for (size_t i = 0; i < types.size(); ++i) {
     const bool view = ir::is_view(op);
-    results.push_back(traced_tensor(
-        graph_.result(e, static_cast<int>(i)), types[i], geometries[i].strides,
-        view ? operands[0].storage_offset() + geometries[i].offset : geometries[i].offset,
-        view ? operands[0].impl()->storage : Storage::traced()));
+    results.push_back(traced_tensor(graph_.result(e, static_cast<int>(i)), types[i],
+                                    geometries[i].strides, geometries[i].offset,
+                                    view ? operands[0].impl()->storage : Storage::traced()));
   }
   if (results.size() == 1) {
     TensorImpl& impl = *results[0].impl();
@@ -205,6 +207,7 @@ Tensor Trace::add_port(const ir::Type& type, std::string name, ir::Role role, in
   real_inputs_.push_back({});
   input_stand_ins_.push_back(
       traced_tensor(value, type, strides, 0, Storage::traced(role == ir::Role::Rng)));
+  first_seen_.push_back(without_history(input_stand_ins_.back()).impl());
   return input_stand_ins_.back();
 }
 
@@ -233,6 +236,93 @@ int Trace::add_output(const Tensor& t, ir::Role role, int target, std::string na
   output.target = target;
   graph_.add_output(std::move(output));
   return static_cast<int>(graph_.outputs().size()) - 1;
+}
+
+// --- inputs that themselves change
+
+void Trace::note_requires_grad(const Tensor& t, bool value) {
+  const int input = input_index(t);
+  if (input < 0) return;
+  if (!value) {  // what uses it from here on gives it no gradient
+    t.impl()->value = t.detach().impl()->value;
+    note_detached(t);
+    return;
+  }
+  const ir::ValueId v = graph_.inputs()[static_cast<size_t>(input)].value;
+  for (const ir::Equation& e : graph_.equations())
+    if (std::ranges::count(graph_.operands(e), v) != 0)
+      ir::fail(Errc::Unsupported,
+               "requires_grad_: inside a trace an argument starts to require grad after it was "
+               "used; expected the call before the first use");
+  graph_.inputs()[static_cast<size_t>(input)].requires_grad = true;
+}
+
+/// The number among the results of what `t` is; added behind them if it is none.
+int Trace::result_that_is(const Tensor& t) {
+  int count = 0;
+  for (const ir::Output& output : graph_.outputs()) {
+    if (output.role != ir::Role::Result) continue;
+    if (output.value == t.impl()->value) return count;
+    ++count;
+  }
+  add_output(t);
+  return count;
+}
+
+/// By how much changes of tensors over the input's memory advanced its version: all that writes
+/// (InputWrite) do not count. Of memory that the trace made (set_), the whole version.
+int Trace::bumps_of_change(int input) const {
+  const auto i = static_cast<size_t>(input);
+  const TensorImpl& now = *input_stand_ins_[i].impl();
+  const Storage& before = *first_seen_[i]->storage;
+  if (const auto it = resized_.find(&now); it != resized_.end())
+    return static_cast<int>(now.storage->version() - it->second);
+  const auto is_memory_of = [&](const auto& seen) { return seen->storage == now.storage; };
+  if (std::ranges::none_of(first_seen_, is_memory_of))
+    return static_cast<int>(now.storage->version());
+  const bool counts = now.storage == first_seen_[i]->storage && !graph_.inputs()[i].alias_of;
+  return counts ? before.times_rearranged() : 0;
+}
+
+void Trace::note_resized(const Tensor& t) {
+  const Storage& storage = *t.impl()->storage;
+  resized_.emplace(t.impl().get(),
+                   storage.version() - static_cast<uint64_t>(storage.times_rearranged()));
+}
+
+ir::InputChange Trace::change_of(int input) {
+  const auto i = static_cast<size_t>(input);
+  const Tensor& now = input_stand_ins_[i];
+  const TensorImpl &impl = *now.impl(), &before = *first_seen_[i];
+  ir::InputChange change;
+  change.input = input;
+  const bool same_place = impl.storage == before.storage && impl.sizes == before.sizes &&
+                          impl.strides == before.strides && impl.offset == before.offset;
+  change.resized = resized_.contains(&impl);
+  const auto is_now = [&](const ir::Output& o) {
+    return o.role == ir::Role::Result && o.value == impl.value;
+  };
+  const bool renamed = impl.value != before.value && std::ranges::any_of(graph_.outputs(), is_now);
+  if (!same_place || change.resized || renamed) {
+    change.result = result_that_is(now);
+  }
+  change.version_bumps = bumps_of_change(input);
+  const Tensor& real = real_inputs_[i];
+  const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
+  if (!real.defined() || !leaf || requires_grad(now) == real.requires_grad()) return change;
+  if (real.requires_grad() && !real.is_leaf())
+    change.detached = true;
+  else
+    change.requires_grad = requires_grad(now);
+  return change;
+}
+
+void Trace::append_changes() {
+  for (size_t i = 0; i < input_stand_ins_.size(); ++i) {
+    const int input = static_cast<int>(i);
+    const ir::InputChange change = change_of(input), none{.input = input};
+    if (change != none) graph_.epilogue.changes.push_back(change);
+  }
 }
 
 // A slot that still holds the stand-in of what it held before needs no write: changes in place of
@@ -271,6 +361,7 @@ void Trace::insert_hooks() {
 }
 
 ir::Graph Trace::finish() {
+  append_changes();
   append_grad_writes();
   graph_.epilogue.rng_draws = draws_;
   insert_hooks();
@@ -278,7 +369,7 @@ ir::Graph Trace::finish() {
 }
 
 void Trace::use_grad_slot(TensorImpl& stand_in) {
-  const int input = graph_.input_index(stand_in.value);
+  const int input = input_index(Tensor(stand_in.shared_from_this()));
   if (input < 0 || std::ranges::count(grad_slots_, input, &GradSlot::input) != 0) return;
   grad_slots_.push_back({input, -1});
   const size_t slot = grad_slots_.size() - 1;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
@@ -64,6 +65,13 @@ class Trace : public std::enable_shared_from_this<Trace> {
                  std::string name = "");
   /// An input without a tensor behind it: of the halves of a custom function.
   Tensor add_port(const ir::Type& type, std::string name, ir::Role role, int target);
+  /// `t` was given a larger memory of its own by resize_; it left its history behind by detach_ or
+  /// set_.
+  void note_resized(const Tensor& t);
+  void note_detached(const Tensor& t) { detached_.insert(t.impl().get()); }
+  bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
+  /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
+  void note_requires_grad(const Tensor& t, bool value);
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
@@ -77,6 +85,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
                        std::shared_ptr<Storage> storage);
   std::string unique_name(std::string name) const;
+  void append_changes();
+  ir::InputChange change_of(int input);
+  int result_that_is(const Tensor& t);
+  int bumps_of_change(int input) const;
   void append_grad_writes();
   void insert_hooks();
 
@@ -92,6 +104,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   ir::Graph graph_;
   std::vector<Tensor> real_inputs_, input_stand_ins_;
+  std::vector<std::shared_ptr<TensorImpl>> first_seen_;      // each stand-in as it was at the start
+  std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
+  std::unordered_set<const TensorImpl*> detached_;
   std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
   std::vector<GradSlot> grad_slots_;
   std::vector<Write> writes_;  // the in-place equations

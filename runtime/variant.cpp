@@ -18,6 +18,7 @@
 #include "runtime/generator.h"
 #include "runtime/graph_values.h"
 #include "runtime/pipeline.h"
+#include "runtime/rearrange.h"
 
 namespace tandem::runtime {
 namespace {
@@ -51,7 +52,8 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
     return r.kind != ir::ResultSource::Kind::Output;
   };
   const auto is_shared = [](const ir::Input& i) { return i.alias_of.has_value(); };
-  return !epilogue.writes.empty() || std::ranges::any_of(epilogue.results, is_alias) ||
+  return !epilogue.writes.empty() || !epilogue.changes.empty() ||
+         std::ranges::any_of(epilogue.results, is_alias) ||
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
@@ -143,11 +145,12 @@ Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
 }
 
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
-std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tensor* const> inputs,
+std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
+                                    std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values) {
   using Kind = ir::ResultSource::Kind;
   std::vector<Tensor> results;
-  for (const ir::ResultSource& source : variant.graphs.forward.epilogue.results) {
+  for (const ir::ResultSource& source : epilogue.results) {
     const auto i = static_cast<size_t>(source.index);
     const Tensor& base = source.kind == Kind::Output         ? values[i]
                          : source.kind == Kind::ViewOfResult ? results[i]
@@ -157,9 +160,44 @@ std::vector<Tensor> collect_results(const Variant& variant, std::span<const Tens
   return results;
 }
 
-void assign_grads(const Variant& variant, std::span<const Tensor* const> inputs,
+/// Inputs that themselves change become what their result shows; results that are them are them.
+void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
+                   std::vector<Tensor>& results) {
+  for (const ir::InputChange& change : epilogue.changes) {
+    const Tensor& input = *inputs[static_cast<size_t>(change.input)];
+    const auto bumps = static_cast<uint64_t>(change.version_bumps);
+    const bool takes_memory = change.result >= 0 && !change.resized &&
+                              !results[static_cast<size_t>(change.result)].shares_storage(input);
+    input.impl()->storage->bump_version(takes_memory ? 1 : bumps);
+    if (change.result >= 0) {
+      const Tensor shown = results[static_cast<size_t>(change.result)];
+      if (change.resized) {
+        grow(input, shown.sizes());
+        copy_elements(*input.impl(), *shown.impl());
+      } else if (takes_memory) {
+        take_memory(input, shown);
+        input.impl()->storage->bump_version(bumps);
+      } else {
+        take_arrangement(input, shown);
+      }
+      for (Tensor& result : results)
+        if (result.is_same(shown)) result = input;
+    }
+    if (change.detached) drop_history(input);
+    if (change.requires_grad == false) input.requires_grad_(false);
+  }
+}
+
+/// Before the tape: what starts to require grad is a leaf of this call already.
+void start_requiring_grad(const Variant& variant, std::span<const Tensor* const> inputs) {
+  for (const ir::InputChange& change : variant.graphs.forward.epilogue.changes)
+    if (change.requires_grad == true)
+      inputs[static_cast<size_t>(change.input)]->requires_grad_(true);
+}
+
+void assign_grads(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
                   const std::vector<Tensor>& values) {
-  for (const ir::GradWrite& write : variant.graphs.forward.epilogue.grads)
+  for (const ir::GradWrite& write : epilogue.grads)
     inputs[static_cast<size_t>(write.input)]->set_grad(
         write.output < 0 ? Tensor() : values[static_cast<size_t>(write.output)]);
 }
@@ -225,10 +263,19 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);
   const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
+  start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, written, values);
   replay_writes(*variant, tensors, values, node);
-  assign_grads(*variant, tensors, values);
-  return collect_results(*variant, tensors, values);
+  return finish_epilogue(forward.epilogue, tensors, values);
+}
+
+std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
+                                    std::span<const Tensor* const> inputs,
+                                    const std::vector<Tensor>& values) {
+  assign_grads(epilogue, inputs, values);
+  std::vector<Tensor> results = collect_results(epilogue, inputs, values);
+  change_inputs(epilogue, inputs, results);
+  return results;
 }
 
 }  // namespace tandem::runtime

@@ -95,6 +95,12 @@ void register_graphs(const std::shared_ptr<const Variant>& variant);
 std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
                                 std::span<const Tensor* const> inputs);
 
+/// What comes after the writes to inputs: grad slots, results, inputs that themselves change.
+/// `values`: the graph's outputs. Returns the traced outputs.
+std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
+                                    std::span<const Tensor* const> inputs,
+                                    const std::vector<Tensor>& values);
+
 }  // namespace tandem::runtime
 
 #endif  // TANDEM_RUNTIME_VARIANT_H

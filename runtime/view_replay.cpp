@@ -33,7 +33,7 @@ ValueId zero_viewed_part(ir::Builder& b, ValueId base, std::span<const ir::ViewS
   for (const ir::ViewStep& step : chain) parents.push_back(read_step(b, parents.back(), step));
   ValueId value = b.zeros_like(parents.back());
   for (size_t i = chain.size(); i-- > 0;)
-    value = functionalize::invert(b, {chain[i].op, chain[i].attrs}, b.sizes(parents[i]), parents[i],
+    value = functionalize::invert(b, {chain[i].op, chain[i].attrs}, b.type(parents[i]), parents[i],
                                   contiguous(b, value));
   return value;
 }

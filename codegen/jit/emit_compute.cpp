@@ -208,6 +208,22 @@ EMIT(convert) {
   return floats(k) ? convert_float(k, type) : convert_int(k, type);
 }
 
+// In memory bool is a byte, and the 16-bit floats, which are f32 in registers, their bits.
+EMIT(bitcast) {
+  const auto ints = [&](DType dtype) {
+    return with_element(k.a->getType(),
+                        k.ir.getIntNTy(static_cast<unsigned>(8 * ir::size_of(dtype))));
+  };
+  const auto is_half = [](DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; };
+  Value* bits = is_half(k.from) ? half_bits(k.ir, k.target, k.from, k.a)
+                : is_bool(k)    ? k.ir.CreateZExt(k.a, ints(k.from))
+                                : k.ir.CreateBitCast(k.a, ints(k.from));
+  if (is_half(k.to)) return from_half_bits(k.ir, k.target, k.to, bits);
+  if (k.to == DType::Bool) return k.ir.CreateIsNotNull(bits);
+  return k.ir.CreateBitCast(bits,
+                            with_element(bits->getType(), register_type(k.ir.getContext(), k.to)));
+}
+
 #undef EMIT
 #undef MATH
 #undef COMPARE

@@ -28,10 +28,11 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const Instr& i) {
   static constexpr ir::Op kShort[] = {
-      ir::Op::add, ir::Op::sub,     ir::Op::mul, ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg, ir::Op::minimum, ir::Op::abs, ir::Op::where, ir::Op::convert,
-      ir::Op::eq,  ir::Op::ne,      ir::Op::lt,  ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,  ir::Op::clone,   ir::Op::div, ir::Op::sqrt,  ir::Op::logical_and};
+      ir::Op::add,    ir::Op::sub,     ir::Op::mul, ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg,    ir::Op::minimum, ir::Op::abs, ir::Op::where, ir::Op::convert,
+      ir::Op::eq,     ir::Op::ne,      ir::Op::lt,  ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,     ir::Op::clone,   ir::Op::div, ir::Op::sqrt,  ir::Op::logical_and,
+      ir::Op::bitcast};
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute &&
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));

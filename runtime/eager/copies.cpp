@@ -43,6 +43,11 @@ void copy_elements(const BufferView& from, const BufferView& to) {
 namespace kernels {
 
 void convert(const Args& a) { copy_elements(a.in[0], a.out); }
+void bitcast(const Args& a) {
+  BufferView bits = a.in[0];
+  bits.dtype = a.out.dtype;
+  copy_elements(bits, a.out);
+}
 void clone(const Args& a) { copy_elements(a.in[0], a.out); }
 void stop_gradient(const Args& a) { copy_elements(a.in[0], a.out); }
 void copy(const Args& a) { copy_elements(a.in[1], a.out); }

@@ -110,6 +110,7 @@ Forms pointwise_forms(Op op, int64_t n) {
       {Op::fill, {{Number(0.5)}, {Number(2)}}},
       {Op::tril, {{Dim(1)}, {Dim(-1)}}},
       {Op::triu, {{Dim(1)}, {Dim(-1)}}},
+      {Op::bitcast, {{DType::I32}, {DType::F32}, {DType::I64}, {DType::F64}, {DType::U8}}},
       {Op::convert, {{DType::F64}, {DType::F32}, {DType::I64}, {DType::I32}, {DType::Bool}}},
   };
   const auto found = attributes.find(op);
@@ -179,12 +180,24 @@ Forms view_forms(Op op, int64_t n) {
       return {{{{n}}, {d0}}};
     case Op::transpose:
       return {{{{3, n}}, {d0, d1}}};
+    case Op::unfold:
+      return {{{{3, n}}, {d1, half, Dim(2)}},
+              {{{n, 2}}, {d0, Dim(std::min<int64_t>(n, 2)), Dim(3)}}};
+    case Op::view_dtype:
+      return {{{{2, n}}, {DType::I32}}, {{{3, 8 * n}}, {DType::I64}}, {{{n}}, {DType::U8}}};
     default:
       return {{{{n}}, {}}};
   }
 }
 
+/// The view that `op` is the copying form of.
+std::optional<Op> copied_view(Op op) {
+  const std::string_view name = ir::name(op);
+  return name.ends_with("_copy") ? ir::op_named(name.substr(0, name.size() - 5)) : std::nullopt;
+}
+
 Forms shape_forms(Op op, int64_t n) {
+  if (const auto view = copied_view(op)) return view_forms(*view, n);
   const int64_t d0 = 0, d1 = 1;
   const Dim half = n / 2;
   switch (op) {

@@ -20,6 +20,7 @@ namespace ir {
 class Partitioner;
 class Backend;
 struct GraphPass;
+class Graph;
 }  // namespace ir
 
 /// Every stage of one compiled variant (<tandem/graph.h>).
@@ -99,9 +100,14 @@ struct CallResults {
 };
 
 TANDEM_API std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options);
+/// A cache of nothing: calls run the functionalized trace (<tandem/functionalize.h>).
+TANDEM_API std::shared_ptr<FunctionCache> make_functionalizer(bool without_views);
 TANDEM_API CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer);
 TANDEM_API const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer);
-TANDEM_API bool tracing();
+/// Whether a call is to run fn itself: a trace goes through compiled functions.
+TANDEM_API bool traces_through(const FunctionCache& cache);
+/// The graph that tracing gives.
+TANDEM_API void trace_into(ir::Graph& graph, Tracer tracer);
 
 /// Puts stand-ins in place of an argument's tensors.
 struct ReplaceInputs {
@@ -190,9 +196,12 @@ class Compiled {
   Compiled(Fn fn, const CompileOptions& options)
       : state_(
             std::make_shared<State>(State{std::move(fn), runtime::make_function_cache(options)})) {}
+  Compiled(Fn fn, std::shared_ptr<runtime::FunctionCache> cache)
+      : state_(std::make_shared<State>(State{std::move(fn), std::move(cache)})) {}
 
   R operator()(Params... params) const {
-    if (runtime::tracing()) return state_->fn(static_cast<Params&&>(params)...);
+    if (runtime::traces_through(*state_->cache))
+      return state_->fn(static_cast<Params&&>(params)...);
     runtime::Flat flat;
     (structure::for_each_leaf<false>(params, flat), ...);
     const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
@@ -208,6 +217,13 @@ class Compiled {
     (structure::for_each_leaf<false>(params, flat), ...);
     const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
     return runtime::graphs(*state_->cache, flat, trace);
+  }
+
+  /// The function as it is traced for these arguments, into `graph` (make_graph in
+  /// <tandem/graph.h>).
+  void trace(ir::Graph& graph, Params... params) const {
+    const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
+    runtime::trace_into(graph, trace);
   }
 
  private:

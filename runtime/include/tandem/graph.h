@@ -58,6 +58,18 @@ TANDEM_API std::shared_ptr<const Partitioner> make_partitioner(std::string name,
 /// The backends that ship with Tandem: "jit" and "interpreter" (the reference interpreter).
 TANDEM_API std::shared_ptr<const Backend> backend_named(const std::string& name);
 
+/// fn traced, for reading: make_graph(fn)(example arguments) is the Traced graph of what fn does
+/// with arguments like these. Nothing is compiled, nothing is run, no argument is changed. Of
+/// functionalize(fn) it is a graph whose only writes are the copies into arguments at the end.
+template <class Fn>
+auto make_graph(Fn fn) {
+  return [compiled = compile(std::move(fn))](auto&&... arguments) {
+    Graph graph;
+    compiled.trace(graph, std::forward<decltype(arguments)>(arguments)...);
+    return graph;
+  };
+}
+
 /// Reports of all variants of all compiled functions that live in this process, most recent last.
 TANDEM_API std::vector<const CompiledGraphs*> compiled_graphs();
 

@@ -20,7 +20,11 @@
   X(minimum) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and) X(bitwise_or)          \
   X(bitwise_xor) X(shift_left) X(shift_right) X(hypot) X(copysign) X(xlogy)
 // The same, without it.
-#define TANDEM_BINARY_OPS(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logaddexp)
+#define TANDEM_COMPARISON_OPS(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+#define TANDEM_BINARY_OPS(X) TANDEM_COMPARISON_OPS(X) X(logaddexp)
 // clang-format on
+
+// Reductions over any dims with a form that writes into a given tensor.
+#define TANDEM_OUT_REDUCTIONS(X) X(sum) X(prod) X(mean) X(amax) X(amin) X(any) X(all)
 
 #endif  // TANDEM_OP_LISTS_H

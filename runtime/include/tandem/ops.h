@@ -191,13 +191,54 @@ TANDEM_API Tensor flatten(const Tensor& self, int64_t start_dim = 0, int64_t end
                           TANDEM_AT);
 TANDEM_API Tensor diagonal(const Tensor& self, Dim offset = 0, int64_t dim0 = 0, int64_t dim1 = 1,
                            TANDEM_AT);
-/// Any strided view within the elements of a contiguous tensor.
+/// Any strided view of the memory that `self` lies in: `storage_offset` counts from its start, in
+/// elements, and is self's own if left out. Error{Argument} if the memory is known only in part: of
+/// a traced argument with gaps between its elements.
 TANDEM_API Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
-                             Dim offset = 0, TANDEM_AT);
+                             std::optional<Dim> storage_offset = {}, TANDEM_AT);
+/// The memory as elements of another dtype: the last size changes with the bytes of an element.
+/// No gradient flows through it.
+TANDEM_API Tensor view(const Tensor& self, DType dtype, TANDEM_AT);
+TANDEM_API Tensor view_as(const Tensor& self, const Tensor& other, TANDEM_AT);
+TANDEM_API Tensor reshape_as(const Tensor& self, const Tensor& other, TANDEM_AT);
+TANDEM_API Tensor expand_as(const Tensor& self, const Tensor& other, TANDEM_AT);
+TANDEM_API Tensor broadcast_to(const Tensor& self, const Shape& sizes, TANDEM_AT);
+TANDEM_API Tensor alias(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor detach(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor narrow(const Tensor& self, int64_t dim, Dim start, Dim length, TANDEM_AT);
+/// The dimensions `source` at the places `destination`, the others in their order.
+TANDEM_API Tensor movedim(const Tensor& self, const DimList& source, const DimList& destination,
+                          TANDEM_AT);
+TANDEM_API Tensor swapaxes(const Tensor& self, int64_t dim0, int64_t dim1, TANDEM_AT);
+/// Of a matrix: transposed; of one dimension or none: itself.
+TANDEM_API Tensor t(const Tensor& self, TANDEM_AT);
+/// The last two dimensions swapped.
+TANDEM_API Tensor matrix_transpose(const Tensor& self, TANDEM_AT);
+/// Dimension `dim` as several; one of `sizes` may be -1.
+TANDEM_API Tensor unflatten(const Tensor& self, int64_t dim, const Shape& sizes, TANDEM_AT);
+TANDEM_API Tensor ravel(const Tensor& self, TANDEM_AT);
+/// Windows of `length` along dim, `step` apart: [.., n, ..] to [.., windows, .., length].
+TANDEM_API Tensor unfold(const Tensor& self, int64_t dim, Dim length, Dim step, TANDEM_AT);
 /// `chunks` parts (the last ones shorter or missing).
 TANDEM_API std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim = 0, TANDEM_AT);
 /// Parts of `size` (the last one shorter).
 TANDEM_API std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim = 0, TANDEM_AT);
+/// Parts of these lengths, which add up to the dimension.
+TANDEM_API std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths,
+                                                int64_t dim = 0, TANDEM_AT);
+/// `sections` parts, of which the first may be longer by one.
+TANDEM_API std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, int64_t dim = 0,
+                                            TANDEM_AT);
+/// Cut before each of `indices`.
+TANDEM_API std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& indices,
+                                            int64_t dim = 0, TANDEM_AT);
+/// Equal parts along the last of one or the second dimension; along the first.
+TANDEM_API std::vector<Tensor> hsplit(const Tensor& self, Dim sections, TANDEM_AT);
+TANDEM_API std::vector<Tensor> vsplit(const Tensor& self, Dim sections, TANDEM_AT);
+TANDEM_API std::vector<Tensor> unbind(const Tensor& self, int64_t dim = 0, TANDEM_AT);
+/// There are no complex tensors: real is the tensor itself, imag an Error.
+TANDEM_API Tensor real(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor imag(const Tensor& self, TANDEM_AT);
 
 // --- shapes
 TANDEM_API Tensor cat(std::span<const Tensor> tensors, int64_t dim = 0, TANDEM_AT);
@@ -213,6 +254,11 @@ TANDEM_API Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t d
                                 Dim step = 1, TANDEM_AT);
 TANDEM_API Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, Dim index,
                                  TANDEM_AT);
+TANDEM_API Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset = 0,
+                                   int64_t dim0 = 0, int64_t dim1 = 1, TANDEM_AT);
+/// Of the memory of a contiguous copy of self.
+TANDEM_API Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& sizes,
+                                     const Strides& strides, Dim storage_offset = 0, TANDEM_AT);
 
 // --- index
 TANDEM_API Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, TANDEM_AT);

@@ -7,10 +7,12 @@
 #include <tandem/checkpoint.h>
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
+#include <tandem/functionalize.h>
 #include <tandem/io.h>
 #include <tandem/nn.h>
 #include <tandem/ops.h>
 #include <tandem/optim.h>
+#include <tandem/out_forms.h>
 #include <tandem/scalar.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>

@@ -148,11 +148,16 @@ inline void add_shapes(std::vector<Sample>& all) {
   all.push_back({Op::diagonal, {floats(s)}, {Dim(1), d1, d2}});
   all.push_back({Op::as_strided, {floats(s)}, {Dims{3, 2}, Dims{2, 7}, Dim(1)}});
   all.push_back({Op::as_strided, {floats(s)}, {Dims{3, 4}, Dims{1, 2}, Dim(2)}});  // overlaps
+  all.push_back({Op::unfold, {floats(s)}, {int64_t{1}, Dim(2), Dim(1)}});          // overlaps
+  all.push_back({Op::unfold, {floats(s)}, {int64_t{2}, Dim(1), Dim(2)}});
   all.push_back({Op::select, {floats(s)}, {d1, Dim(2)}});
   all.push_back({Op::squeeze, {floats({2, 1, 3})}, {Dims{1}}});
   all.push_back({Op::unsqueeze, {floats(s)}, {d1}});
   all.push_back({Op::transpose, {floats(s)}, {d0, d2}});
   all.push_back({Op::alias, {floats(s)}, {}});
+  for (size_t i = 0, n = all.size(); i < n; ++i)
+    if (ir::is_view(all[i].op))
+      all.push_back({ir::copy_form(all[i].op), all[i].operands, all[i].attrs});
   for (Dim step : {1, 2})
     all.push_back({Op::slice_scatter,
                    {floats(s, 1), floats({2, 3, step == 1 ? 3 : 2}, 2)},

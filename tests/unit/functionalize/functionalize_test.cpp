@@ -182,7 +182,7 @@ TEST(Functionalize, ExpandedViewsCannotBeWritten) {
     FAIL();
   } catch (const ir::Error& error) {
     EXPECT_EQ(error.code(), ir::Errc::Mutation);
-    EXPECT_NE(std::string(error.what()).find("cannot write through an expanded view"),
+    EXPECT_NE(std::string(error.what()).find("cannot write through a view that overlaps itself"),
               std::string::npos);
   }
 }

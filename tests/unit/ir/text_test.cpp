@@ -184,7 +184,8 @@ TEST(Text, MalformedTextsSayWhatAndWhere) {
       {BODY("epilogue { write output 0 to %x }"), "expected 'bumps', got '}'"},
       {BODY("epilogue { write output -1 to %x bumps=1 }"), "number outside its range"},
       {BODY("epilogue { result view of %x [neg] }"), "not a view"},
-      {BODY("epilogue { undo }"), "expected write, result, grad, rng_draws or '}', got 'undo'"},
+      {BODY("epilogue { undo }"),
+       "expected write, result, change, grad, rng_draws or '}', got 'undo'"},
       {BODY("graph @a functional {} graph @a functional {}"), "subgraph @a is defined twice"},
   };
 #undef BODY

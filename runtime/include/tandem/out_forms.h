@@ -1,0 +1,70 @@
+// The `op_out(out, ...)` forms, as in ATen's C++ interface: the result is written into `out`, which
+// is returned. An `out` without elements takes the result's sizes, any other must have them. Its
+// dtype may be of a higher kind than the result's (bool, integer, floating), not of a lower one. No
+// gradient flows: an Error in grad mode if a tensor requires one.
+#ifndef TANDEM_OUT_FORMS_H
+#define TANDEM_OUT_FORMS_H
+
+#include <tandem/ops.h>
+
+namespace tandem {
+
+#define TANDEM_AT SourceLocation at = SourceLocation::current()
+
+#define X(op) TANDEM_API const Tensor& op##_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_UNARY_IN_PLACE_OPS(X)
+TANDEM_UNARY_OPS(X)
+#undef X
+#define X(op) \
+  TANDEM_API const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other);
+TANDEM_BINARY_IN_PLACE_OPS(X)
+TANDEM_BINARY_OPS(X)
+#undef X
+TANDEM_API const Tensor& where_out(const Tensor& out, const Tensor& condition, const Located& self,
+                                   const Located& other);
+TANDEM_API const Tensor& clamp_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
+                                   std::optional<Number> max = {}, TANDEM_AT);
+TANDEM_API const Tensor& lerp_out(const Tensor& out, const Tensor& self, const Tensor& end,
+                                  const Located& weight);
+TANDEM_API const Tensor& addcmul_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,
+                                     const Tensor& tensor2, const Located& value = 1);
+TANDEM_API const Tensor& addcdiv_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,
+                                     const Tensor& tensor2, const Located& value = 1);
+TANDEM_API const Tensor& tril_out(const Tensor& out, const Tensor& self, Dim diagonal = 0,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& triu_out(const Tensor& out, const Tensor& self, Dim diagonal = 0,
+                                  TANDEM_AT);
+#define X(op)                                                              \
+  TANDEM_API const Tensor& op##_out(const Tensor& out, const Tensor& self, \
+                                    const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
+TANDEM_OUT_REDUCTIONS(X)
+#undef X
+TANDEM_API const Tensor& softmax_out(const Tensor& out, const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API const Tensor& log_softmax_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                         TANDEM_AT);
+TANDEM_API const Tensor& matmul_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                    TANDEM_AT);
+TANDEM_API const Tensor& mm_out(const Tensor& out, const Tensor& self, const Tensor& mat2,
+                                TANDEM_AT);
+TANDEM_API const Tensor& bmm_out(const Tensor& out, const Tensor& self, const Tensor& mat2,
+                                 TANDEM_AT);
+TANDEM_API const Tensor& addmm_out(const Tensor& out, const Tensor& self, const Tensor& mat1,
+                                   const Tensor& mat2, TANDEM_AT);
+TANDEM_API const Tensor& cat_out(const Tensor& out, std::span<const Tensor> tensors,
+                                 int64_t dim = 0, TANDEM_AT);
+TANDEM_API const Tensor& stack_out(const Tensor& out, std::span<const Tensor> tensors,
+                                   int64_t dim = 0, TANDEM_AT);
+TANDEM_API const Tensor& index_select_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                          const Tensor& index, TANDEM_AT);
+TANDEM_API const Tensor& gather_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                    const Tensor& index, TANDEM_AT);
+TANDEM_API const Tensor& index_add_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                       const Tensor& index, const Tensor& src, TANDEM_AT);
+TANDEM_API const Tensor& scatter_add_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                         const Tensor& index, const Tensor& src, TANDEM_AT);
+
+#undef TANDEM_AT
+
+}  // namespace tandem
+
+#endif  // TANDEM_OUT_FORMS_H
