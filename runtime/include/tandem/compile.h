@@ -20,8 +20,8 @@ namespace tandem {
 namespace ir {
 class Partitioner;
 class Backend;
+struct GraphPass;
 class Graph;
-class GraphPass;
 }  // namespace ir
 
 /// Every stage of one compiled variant (<tandem/graph.h>).
