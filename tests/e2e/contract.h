@@ -12,7 +12,7 @@ namespace tandem::testing {
 struct Row {
   const char* name;
   MakeInputs inputs;
-  Function function;
+  Program function;
 };
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }

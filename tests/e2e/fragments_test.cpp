@@ -9,7 +9,7 @@ namespace {
 /// as it is.
 class Fragment {
  public:
-  explicit Fragment(Function function) : function_(std::move(function)) {}
+  explicit Fragment(Program function) : function_(std::move(function)) {}
 
   Tensors operator()(const Tensors& in) const {
     return enabled() ? (*compiled())(in) : function_(in);
@@ -27,21 +27,21 @@ class Fragment {
     return compiled_;
   }
 
-  Function function_;
+  Program function_;
   mutable std::shared_ptr<Compiled> compiled_;
 };
 
-struct Program {
+struct FragmentedProgram {
   const char* name;
   MakeInputs inputs;
-  Function function;  // calls fragments
+  Program function;  // calls fragments
 };
 
-void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
+void PrintTo(const FragmentedProgram& program, std::ostream* out) { *out << program.name; }
 
 Fragment fragment(Tensors (*function)(const Tensors&)) { return Fragment(function); }
 
-const std::vector<Program> kPrograms{
+const std::vector<FragmentedProgram> kPrograms{
     {"ALaterOneWritesWhatAnEarlierOneMade", tensors({{3}}),
      [a = fragment([](const Tensors& in) -> Tensors { return {in[0] * 2}; }),
       b = fragment([](const Tensors& in) -> Tensors {
@@ -195,7 +195,7 @@ const std::vector<Program> kPrograms{
      }},
 };
 
-class Fragments : public ::testing::TestWithParam<Program> {};
+class Fragments : public ::testing::TestWithParam<FragmentedProgram> {};
 
 TEST_P(Fragments, AreAsEager) {
   for (const CallSetting& setting : kAllSettings) {

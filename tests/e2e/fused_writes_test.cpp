@@ -31,7 +31,7 @@ class Watched final : public ir::Backend {
 };
 
 /// Compiles `function` for the inputs and runs it; whether kernels make each of its writes.
-std::vector<bool> fused_writes(const Function& function, const MakeInputs& make_inputs,
+std::vector<bool> fused_writes(const Program& function, const MakeInputs& make_inputs,
                                Setting setting = Setting::Plain, bool grad_mode = true) {
   const auto backend = std::make_shared<Watched>();
   CompileOptions options;
@@ -98,7 +98,7 @@ TEST(FusedWrites, SgdGivesWhatEagerGives) {
 // --- which writes kernels make
 
 TEST(FusedWrites, OfInputsInEverySetting) {
-  const Function function = [](const Tensors& in) -> Tensors {
+  const Program function = [](const Tensors& in) -> Tensors {
     return in[0].mul_(in[1]), Tensors{};
   };
   const MakeInputs inputs = tensors({{5}, {5}});
@@ -107,21 +107,21 @@ TEST(FusedWrites, OfInputsInEverySetting) {
 }
 
 TEST(FusedWrites, OfANonLeafWhoseHistoryGoesOn) {
-  const Function function = [](const Tensors& in) -> Tensors {
+  const Program function = [](const Tensors& in) -> Tensors {
     return in[0].add_(in[1]), Tensors{};
   };
   EXPECT_EQ(fused_writes(function, tensors({{5}, {5}}), Setting::NonLeaf), std::vector<bool>{true});
 }
 
 TEST(FusedWrites, NotWhereTheBackwardReadsTheOldValue) {
-  const Function function = [](const Tensors& in) -> Tensors {
+  const Program function = [](const Tensors& in) -> Tensors {
     return in[0].mul_(in[0]), Tensors{};
   };
   EXPECT_EQ(fused_writes(function, tensors({{5}}), Setting::NonLeaf), std::vector<bool>{false});
 }
 
 TEST(FusedWrites, NotOfInputsThatShareMemory) {
-  const Function function = [](const Tensors& in) -> Tensors {
+  const Program function = [](const Tensors& in) -> Tensors {
     return in[0].add_(1), Tensors{in[1] * 2};
   };
   const MakeInputs overlapping =
@@ -130,7 +130,7 @@ TEST(FusedWrites, NotOfInputsThatShareMemory) {
 }
 
 TEST(FusedWrites, OneOfTwoThatSwap) {
-  const Function swap = [](const Tensors& in) -> Tensors {
+  const Program swap = [](const Tensors& in) -> Tensors {
     const Tensor old = in[0].clone();
     in[0].copy_(in[1]), in[1].copy_(old);
     return {};

@@ -331,7 +331,7 @@ AliasProgram random_alias_program(uint64_t seed) {
 
 AliasVerdict check_alias_program(const AliasProgram& program,
                                  const std::shared_ptr<const ir::Backend>& backend) {
-  const Function function = [&](const Tensors& inputs) {
+  const Program function = [&](const Tensors& inputs) {
     Machine machine(inputs);
     for (const Step& s : program.steps) machine.run(s);
     return machine.outputs(program.outputs);

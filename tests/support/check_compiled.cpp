@@ -8,7 +8,7 @@
 namespace tandem::testing {
 namespace {
 
-void expect_same(const Function& eager, const Function& compiled, const MakeInputs& make_inputs,
+void expect_same(const Program& eager, const Program& compiled, const MakeInputs& make_inputs,
                  const RunOptions& how, double tolerance) {
   const Outcome expected = run(eager, make_inputs, how), actual = run(compiled, make_inputs, how);
   EXPECT_EQ(difference(expected, actual, tolerance), "");
@@ -17,7 +17,7 @@ void expect_same(const Function& eager, const Function& compiled, const MakeInpu
   EXPECT_EQ(untouched(actual, make_inputs, how), "") << "after the error";
 }
 
-void check_setting(const Function& function, const MakeInputs& make_inputs, RunOptions how,
+void check_setting(const Program& function, const MakeInputs& make_inputs, RunOptions how,
                    const CheckOptions& options) {
   for (const char* partition : options.partitions) {
     SCOPED_TRACE(partition);
@@ -67,7 +67,7 @@ void expect_close(const Tensor& expected, const Tensor& actual, double tolerance
   }
 }
 
-void check_compiled(const Function& function, const MakeInputs& make_inputs,
+void check_compiled(const Program& function, const MakeInputs& make_inputs,
                     const CheckOptions& options) {
   for (const CallSetting& setting : options.settings) {
     SCOPED_TRACE(fmt::format("{} inputs, {} mode", name(setting.inputs),
@@ -79,7 +79,7 @@ void check_compiled(const Function& function, const MakeInputs& make_inputs,
   }
 }
 
-void check_compiled(const Function& function, const std::function<Tensors()>& make_inputs,
+void check_compiled(const Program& function, const std::function<Tensors()>& make_inputs,
                     const CheckOptions& options) {
   const MakeInputs as_given = [&](Source& source) {
     const Tensors inputs = make_inputs();

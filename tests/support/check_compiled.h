@@ -9,8 +9,6 @@
 
 namespace tandem::testing {
 
-using Program = Function;
-
 /// How inputs take part in autograd, and the grad mode of the call.
 struct CallSetting {
   Setting inputs;
@@ -37,12 +35,12 @@ struct CheckOptions {
 /// Called once, again (which the cache serves), and twice in a row on the same inputs. Where eager
 /// throws an Error the compiled function must throw one of the same kind and leave the inputs
 /// untouched.
-void check_compiled(const Function& function, const MakeInputs& make_inputs,
+void check_compiled(const Program& function, const MakeInputs& make_inputs,
                     const CheckOptions& options = {});
 
 /// The same in the one setting that the inputs come in. `make_inputs` is called anew for each run
 /// and must give equal inputs every time.
-void check_compiled(const Function& function, const std::function<Tensors()>& make_inputs,
+void check_compiled(const Program& function, const std::function<Tensors()>& make_inputs,
                     const CheckOptions& options = {});
 
 /// Values in [-1, 1) that depend on `seed` alone.

@@ -164,7 +164,7 @@ Tensor Source::integers(const Shape& sizes, uint64_t seed, DType dtype) {
   return (*this)(filled(sizes, seed, small_integer).to(dtype));
 }
 
-Outcome run(const Function& function, const MakeInputs& make_inputs, const RunOptions& options) {
+Outcome run(const Program& function, const MakeInputs& make_inputs, const RunOptions& options) {
   Outcome o;
   Source source(options.setting);
   o.inputs = make_inputs(source);

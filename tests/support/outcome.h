@@ -41,7 +41,7 @@ class Source {
 };
 
 using MakeInputs = std::function<Tensors(Source&)>;
-using Function = std::function<Tensors(const Tensors&)>;
+using Program = std::function<Tensors(const Tensors&)>;
 
 struct RunOptions {
   Setting setting = Setting::Plain;
@@ -57,7 +57,7 @@ struct Outcome {
 };
 
 /// Runs `function` on new inputs.
-Outcome run(const Function& function, const MakeInputs& make_inputs, const RunOptions& options);
+Outcome run(const Program& function, const MakeInputs& make_inputs, const RunOptions& options);
 
 /// The first thing in which `actual` differs from `expected`: values (f32 within `tolerance` of the
 /// largest magnitude, f64 within 1e-12; all equal if 0), layouts, identity, shared memory,
