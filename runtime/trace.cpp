@@ -143,24 +143,28 @@ void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
   if (real.requires_grad() && real.is_leaf()) meta.hooks = from->hooks;
   if (!is_view) return;
   meta.view = std::make_unique<ViewOf>(*from->view);
-  meta.view->base = base_stand_in(from->view->base);
+  meta.view->base = base_stand_in(from->view->base, stand_in.impl()->storage);
   const AutogradMeta* base = meta.view->base->autograd.get();
   meta.view->base_generation = base != nullptr ? base->generation : 0;
-  // (A stand-in starts as arranged as its tensor is; what was rearranged before stays told apart.)
+  // (A stand-in starts as arranged, and as written, as its tensor is; what happened to the base
+  // since the view was made stays told apart.)
   const AutogradMeta* real_base = from->view->base->autograd.get();
   const uint64_t real_arrangement = real_base != nullptr ? real_base->arrangement : 0;
   const uint64_t arrangement = base != nullptr ? base->arrangement : 0;
   meta.view->base_arrangement = arrangement + (real_arrangement - from->view->base_arrangement);
+  meta.view->version = meta.view->base->storage->version() -
+                       (from->view->base->storage->version() - from->view->version);
 }
 
-std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImpl>& real_base) {
+std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
+                                                 const std::shared_ptr<Storage>& storage) {
   if (const auto it = stand_ins_.find(real_base.get()); it != stand_ins_.end())
     return it->second.impl();
   std::shared_ptr<TensorImpl>& known = base_stand_ins_[real_base.get()];
   if (known == nullptr) {
     const Tensor real(real_base);
     known =
-        traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), nullptr).impl();
+        traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), storage).impl();
     copy_autograd_state(real, Tensor(known));
   }
   return known;

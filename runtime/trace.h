@@ -86,7 +86,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   friend class TraceScope;
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
-  std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base);
+  std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
+                                            const std::shared_ptr<Storage>& storage);
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
                        std::shared_ptr<Storage> storage);
   std::string unique_name(std::string name) const;
