@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <regex>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "ir/error.h"

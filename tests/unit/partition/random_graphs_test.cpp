@@ -14,9 +14,7 @@
 namespace tandem::graph_testing {
 namespace {
 
-Graph random_joint(uint32_t seed) {
-  return autodiff::joint(random_functional(seed));
-}
+Graph random_joint(uint32_t seed) { return autodiff::joint(random_functional(seed)); }
 
 TEST(RandomGraphs, PassesKeepEveryBit) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
