@@ -14,8 +14,8 @@ namespace {
 using tandem::exec::parallel_for;
 
 // Copies for the instruction sets of the day; the loop is simple enough for the compiler's
-// vectoriser.
-#define EVERY_CPU __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+// vectoriser (this file is compiled with -O3).
+#define EVERY_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 
 EVERY_CPU void triad(float* a, const float* b, const float* c, float s, int64_t n) {
   for (int64_t i = 0; i < n; ++i) a[i] = b[i] + s * c[i];
@@ -24,14 +24,14 @@ EVERY_CPU void triad(float* a, const float* b, const float* c, float s, int64_t 
 using Vector = float __attribute__((vector_size(64)));
 
 /// Twelve independent chains, 24 operations a lane and round; the sum keeps them alive.
-__attribute__((target("avx512f"), optimize("O3"))) float chains_512(int64_t rounds) {
+__attribute__((target("avx512f"))) float chains_512(int64_t rounds) {
   Vector v[12] = {}, x = Vector{} + 0.999f, y = Vector{} + 0.001f;
   for (int64_t r = 0; r < rounds; ++r)
     for (Vector& chain : v) chain = chain * x + y;
   for (int i = 1; i < 12; ++i) v[0] += v[i];
   return v[0][0] + v[0][15];
 }
-__attribute__((target("avx2,fma"), optimize("O3"))) float chains_256(int64_t rounds) {
+__attribute__((target("avx2,fma"))) float chains_256(int64_t rounds) {
   using Half = float __attribute__((vector_size(32)));
   Half v[12] = {}, x = Half{} + 0.999f, y = Half{} + 0.001f;
   for (int64_t r = 0; r < rounds; ++r)

@@ -49,12 +49,12 @@ void sgd_step(benchmark::State& state, std::shared_ptr<const td::Backend> backen
   state.SetBytesProcessed(state.iterations() * count * elements * 12);  // 2 reads, 1 write
 }
 
-void SgdStoresDirectly(benchmark::State& state) { sgd_step(state, td::runtime::jit_backend()); }
-void SgdThroughACopy(benchmark::State& state) { sgd_step(state, std::make_shared<CopyingJit>()); }
+void sgd_stores_directly(benchmark::State& state) { sgd_step(state, td::runtime::jit_backend()); }
+void sgd_through_a_copy(benchmark::State& state) { sgd_step(state, std::make_shared<CopyingJit>()); }
 
 void sizes(benchmark::internal::Benchmark* b) { b->Args({64, 1024})->Args({64, 65536}); }
 
-BENCHMARK(SgdStoresDirectly)->Apply(sizes)->UseRealTime();
-BENCHMARK(SgdThroughACopy)->Apply(sizes)->UseRealTime();
+BENCHMARK(sgd_stores_directly)->Apply(sizes)->UseRealTime();
+BENCHMARK(sgd_through_a_copy)->Apply(sizes)->UseRealTime();
 
 }  // namespace

@@ -9,7 +9,6 @@
 namespace tandem {
 namespace {
 
-using ir::Dim;
 using ir::ValueId;
 
 constexpr int kAliases = 100;

@@ -70,7 +70,7 @@ template <class Fn>
 void expect_same(Fn fn) {
   for (remove what : {remove::mutations, remove::mutations_and_views})
     for (bool requires_grad : {false, true}) {
-      const auto run = [&](auto f) {
+      const auto run = [&](const auto& f) {
         const Tensor leaf = noise({4, 6}, 3).requires_grad_(requires_grad);
         const Tensor x = leaf * 1.0;
         const Tensor y = f(x);
