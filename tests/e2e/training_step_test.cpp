@@ -260,7 +260,8 @@ struct ScaledExp : Function<ScaledExp> {
 TEST(CustomFunctions, AreDifferentiatedByTheirOwnBackward) {
   const auto f = [](const Tensor& x) { return ScaledExp::apply(x * 2, 0.5) * x; };
   check_gradient(f);
-  const CompiledGraphs& graphs = compile(f).graphs(leaf({2, 3}, 1));
+  const auto compiled = compile(f);
+  const CompiledGraphs& graphs = compiled.graphs(leaf({2, 3}, 1));
   EXPECT_EQ(graph_testing::count(graphs.traced, ir::Op::custom_function), 1);
   EXPECT_EQ(graph_testing::count(graphs.joint, ir::Op::custom_function), 1);
 }
