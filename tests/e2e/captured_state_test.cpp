@@ -15,9 +15,9 @@ struct Stateful {
   bool state_is_argument = false;  // the argument is state[0] itself
 };
 
-void PrintTo(const Stateful& s, std::ostream* out) { *out << s.name; }
+std::ostream& operator<<(std::ostream& out, const Stateful& s) { return out << s.name; }
 
-MakeInputs one(Shape sizes) {
+MakeInputs one(const Shape& sizes) {
   return [=](Source& s) { return Tensors{s.noise(sizes, 7)}; };
 }
 

@@ -15,14 +15,14 @@ struct Row {
   Program function;
 };
 
-inline void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+inline std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
 
 class Contract : public ::testing::TestWithParam<Row> {};
 
 inline std::string name_of(const ::testing::TestParamInfo<Row>& info) { return info.param.name; }
 
 /// Tensors of their own memory.
-inline MakeInputs tensors(std::vector<Shape> sizes, DType dtype = f32) {
+inline MakeInputs tensors(const std::vector<Shape>& sizes, DType dtype = f32) {
   return [=](Source& source) {
     Tensors t;
     for (size_t i = 0; i < sizes.size(); ++i) t.push_back(source.noise(sizes[i], i + 1, dtype));
@@ -31,7 +31,7 @@ inline MakeInputs tensors(std::vector<Shape> sizes, DType dtype = f32) {
 }
 
 /// What `views` shows of one tensor of these sizes.
-inline MakeInputs views_of(Shape sizes, std::function<Tensors(const Tensor&)> views) {
+inline MakeInputs views_of(const Shape& sizes, const std::function<Tensors(const Tensor&)>& views) {
   return [=](Source& source) { return views(source.noise(sizes, 1)); };
 }
 

@@ -37,7 +37,9 @@ struct FragmentedProgram {
   Program function;  // calls fragments
 };
 
-void PrintTo(const FragmentedProgram& program, std::ostream* out) { *out << program.name; }
+std::ostream& operator<<(std::ostream& out, const FragmentedProgram& program) {
+  return out << program.name;
+}
 
 Fragment fragment(Tensors (*function)(const Tensors&)) { return Fragment(function); }
 
