@@ -50,7 +50,9 @@ void sgd_step(benchmark::State& state, std::shared_ptr<const td::Backend> backen
 }
 
 void sgd_stores_directly(benchmark::State& state) { sgd_step(state, td::runtime::jit_backend()); }
-void sgd_through_a_copy(benchmark::State& state) { sgd_step(state, std::make_shared<CopyingJit>()); }
+void sgd_through_a_copy(benchmark::State& state) {
+  sgd_step(state, std::make_shared<CopyingJit>());
+}
 
 void sizes(benchmark::internal::Benchmark* b) { b->Args({64, 1024})->Args({64, 65536}); }
 

@@ -9,7 +9,8 @@
 namespace tandem {
 
 /// What functionalize takes out of a function. (Lower case: it reads as part of the call.)
-enum class remove : uint8_t {  // NOLINT(readability-identifier-naming)
+// NOLINTNEXTLINE(readability-identifier-naming)
+enum class remove : uint8_t {
   mutations,            // equations that write; arguments are written once, at the end
   mutations_and_views,  // views too: they become `_copy` operations, every tensor is contiguous
 };

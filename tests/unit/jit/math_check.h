@@ -15,7 +15,7 @@
 #include "codegen/jit/math.h"
 #include "codegen/jit/object.h"
 
-namespace tandem::jit::math_check {
+namespace tandem::jit {
 
 using Loop = void (*)(const void* x, const void* y, void* out, int64_t count);
 
@@ -227,6 +227,6 @@ inline void pad(auto& v, auto value) {
   while (v.size() % 64 != 0) v.push_back(value);
 }
 
-}  // namespace tandem::jit::math_check
+}  // namespace tandem::jit
 
 #endif  // TANDEM_TESTS_UNIT_JIT_MATH_CHECK_H

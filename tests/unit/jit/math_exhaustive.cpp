@@ -12,10 +12,8 @@
 
 #include "tests/unit/jit/math_check.h"
 
+namespace tandem::jit {
 namespace {
-
-using namespace tandem::jit;
-using namespace tandem::jit::math_check;
 
 constexpr uint64_t kAll = uint64_t{1} << 32;
 constexpr uint64_t kBlock = uint64_t{1} << 20;
@@ -108,9 +106,7 @@ bool is_done(const std::string& path, std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::string out;
   uint64_t stride = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -137,3 +133,8 @@ int main(int argc, char** argv) {
   }
   return good ? 0 : 1;
 }
+
+}  // namespace
+}  // namespace tandem::jit
+
+int main(int argc, char** argv) { return tandem::jit::run(argc, argv); }

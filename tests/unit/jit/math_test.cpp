@@ -14,8 +14,6 @@
 namespace tandem::jit {
 namespace {
 
-using namespace math_check;
-
 constexpr uint64_t kStride = 4099;
 
 struct Samples32 {
