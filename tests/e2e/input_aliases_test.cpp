@@ -8,8 +8,8 @@ namespace tandem::testing {
 namespace {
 
 /// The same tensor twice.
-MakeInputs twice(Shape sizes) {
-  return views_of(std::move(sizes), [](const Tensor& b) { return Tensors{b, b}; });
+MakeInputs twice(const Shape& sizes) {
+  return views_of(sizes, [](const Tensor& b) { return Tensors{b, b}; });
 }
 /// Elements 0..4 and 2..6 of one tensor.
 MakeInputs overlapping() {

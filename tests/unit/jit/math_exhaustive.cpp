@@ -106,7 +106,7 @@ bool is_done(const std::string& path, std::string_view name) {
   return false;
 }
 
-int run(int argc, char** argv) {
+int check_every_function(int argc, char** argv) {
   std::string out;
   uint64_t stride = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -137,4 +137,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tandem::jit
 
-int main(int argc, char** argv) { return tandem::jit::run(argc, argv); }
+int main(int argc, char** argv) { return tandem::jit::check_every_function(argc, argv); }

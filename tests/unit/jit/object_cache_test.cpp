@@ -26,14 +26,14 @@ class ObjectCacheTest : public testing::Test {
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "tandem-cache-XXXXXX").string();
     ASSERT_TRUE(::mkdtemp(name.data()));
-    root_ = name;
-    folder_ = name + "/objects";
-    cache_ = ObjectCache::in(folder_);
-    ASSERT_TRUE(cache_);
+    root = name;
+    folder = name + "/objects";
+    cache = ObjectCache::in(folder);
+    ASSERT_TRUE(cache);
   }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override { fs::remove_all(root); }
 
-  std::string path() const { return cache_->path(content_); }
+  std::string path() const { return cache->path(content); }
   std::string bytes() const {
     std::ifstream file(path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -42,31 +42,31 @@ class ObjectCacheTest : public testing::Test {
     std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
   }
 
-  std::string root_, folder_;
-  std::shared_ptr<const ObjectCache> cache_;
-  const std::string content_ = "content of an entry", object_ = std::string(999, 'o') + "bject";
+  std::string root, folder;
+  std::shared_ptr<const ObjectCache> cache;
+  const std::string content = "content of an entry", object = std::string(999, 'o') + "bject";
 };
 
 TEST_F(ObjectCacheTest, FindsWhatWasStored) {
-  EXPECT_FALSE(cache_->find(content_));
-  cache_->store(content_, object_);
-  EXPECT_EQ(cache_->find(content_), object_);
-  EXPECT_FALSE(cache_->find(content_ + "x"));
-  cache_->store(content_, "another");
-  EXPECT_EQ(cache_->find(content_), "another");
+  EXPECT_FALSE(cache->find(content));
+  cache->store(content, object);
+  EXPECT_EQ(cache->find(content), object);
+  EXPECT_FALSE(cache->find(content + "x"));
+  cache->store(content, "another");
+  EXPECT_EQ(cache->find(content), "another");
 }
 
 TEST_F(ObjectCacheTest, BelongsToItsOwnerAlone) {
-  cache_->store(content_, object_);
+  cache->store(content, object);
   struct stat info;
-  ASSERT_EQ(::stat(folder_.c_str(), &info), 0);
+  ASSERT_EQ(::stat(folder.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
   ASSERT_EQ(::stat(path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST_F(ObjectCacheTest, RefusesFoldersThatOthersCanWrite) {
-  const std::string open = root_ + "/open", file = root_ + "/file";
+  const std::string open = root + "/open", file = root + "/file";
   fs::create_directory(open);
   fs::permissions(open, fs::perms::all);
   std::ofstream{file} << "text";
@@ -77,20 +77,20 @@ TEST_F(ObjectCacheTest, RefusesFoldersThatOthersCanWrite) {
 }
 
 TEST_F(ObjectCacheTest, EveryFlippedBitOfAHeaderIsNoticed) {
-  cache_->store(content_, object_);
+  cache->store(content, object);
   const std::string good = bytes();
   for (size_t bit = 0; bit < size_t{32} * 8; ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     overwrite(bad);
-    EXPECT_FALSE(cache_->find(content_)) << "bit " << bit;
+    EXPECT_FALSE(cache->find(content)) << "bit " << bit;
   }
   overwrite(good);
-  EXPECT_EQ(cache_->find(content_), object_);
+  EXPECT_EQ(cache->find(content), object);
 }
 
 TEST_F(ObjectCacheTest, FlippedBitsOfPayloadsAreNoticed) {
-  cache_->store(content_, object_);
+  cache->store(content, object);
   const std::string good = bytes();
   std::mt19937 random(1);
   for (int i = 0; i < 1000; ++i) {
@@ -98,23 +98,23 @@ TEST_F(ObjectCacheTest, FlippedBitsOfPayloadsAreNoticed) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     overwrite(bad);
-    EXPECT_FALSE(cache_->find(content_)) << "bit " << bit;
+    EXPECT_FALSE(cache->find(content)) << "bit " << bit;
   }
 }
 
 TEST_F(ObjectCacheTest, ShortLongAndForeignFilesAreNoticed) {
-  cache_->store(content_, object_);
+  cache->store(content, object);
   const std::string good = bytes();
   for (size_t length = 0; length < good.size(); ++length) {
     overwrite(good.substr(0, length));
-    ASSERT_FALSE(cache_->find(content_)) << length;
+    ASSERT_FALSE(cache->find(content)) << length;
   }
   overwrite(good + "x");
-  EXPECT_FALSE(cache_->find(content_));
+  EXPECT_FALSE(cache->find(content));
   const std::string other = "some other entry!!!";
-  cache_->store(other, object_);
-  fs::copy_file(cache_->path(other), path(), fs::copy_options::overwrite_existing);
-  EXPECT_FALSE(cache_->find(content_));
+  cache->store(other, object);
+  fs::copy_file(cache->path(other), path(), fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(cache->find(content));
 }
 
 // A writer killed at any moment leaves the entry whole or absent.
@@ -125,17 +125,17 @@ TEST_F(ObjectCacheTest, KilledWritersLeaveNoHalfEntries) {
   std::mt19937 random(2);
   int found = 0;
   for (int i = 0; i < kills; ++i) {
-    const std::string content = content_ + std::to_string(i);
+    const std::string content = content + std::to_string(i);
     const pid_t child = ::fork();
     if (child == 0)
-      for (;;) cache_->store(content, large);
+      for (;;) cache->store(content, large);
     ::usleep(random() % 8000);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    const auto object = cache_->find(content);
+    const auto object = cache->find(content);
     EXPECT_TRUE(!object || *object == large);
     found += object.has_value();
-    fs::remove(cache_->path(content));
+    fs::remove(cache->path(content));
   }
   std::printf("%d of %d entries were whole, the others absent\n", found, kills);
 }
@@ -167,11 +167,11 @@ uint64_t inode(const std::string& path) {
 }
 
 TEST_F(ObjectCacheTest, KernelsComeFromTheCacheAndDamagedOnesAreCompiledAgain) {
-  const std::string entry = cache_->path(object_content(twice(), native_target()));
-  EXPECT_EQ(twice_of_three(folder_), 6);
+  const std::string entry = cache->path(object_content(twice(), native_target()));
+  EXPECT_EQ(twice_of_three(folder), 6);
   const uint64_t first = inode(entry);
   ASSERT_NE(first, 0u);
-  EXPECT_EQ(twice_of_three(folder_), 6);
+  EXPECT_EQ(twice_of_three(folder), 6);
   EXPECT_EQ(inode(entry), first) << "the second run wrote the entry again";
   for (int at : {3, 40, 900}) {
     std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
@@ -179,7 +179,7 @@ TEST_F(ObjectCacheTest, KernelsComeFromTheCacheAndDamagedOnesAreCompiledAgain) {
     file.put('?');
     file.close();
     const uint64_t damaged = inode(entry);
-    EXPECT_EQ(twice_of_three(folder_), 6);
+    EXPECT_EQ(twice_of_three(folder), 6);
     EXPECT_NE(inode(entry), damaged) << "the damaged entry is still there";
   }
 }
