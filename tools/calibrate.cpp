@@ -80,7 +80,7 @@ class Timed {
 constexpr int64_t kInCache = 16 * 1024;          // elements: three tensors fit into a core's caches
 constexpr int64_t kStreamed = 64 * 1024 * 1024;  // elements: beyond every cache
 
-Type floats(ir::Shape sizes) { return {DType::F32, std::move(sizes)}; }
+Type floats(const ir::Shape& sizes) { return {DType::F32, sizes}; }
 
 /// Nanoseconds per element of a kernel with `op` in it.
 double nanoseconds(Op op, size_t operands) {

@@ -115,36 +115,36 @@ TEST(BadTensors, DataIsNotReadInsideATrace) {
 
 class TensorFiles : public ::testing::Test {
  protected:
-  std::string path_ = ::testing::TempDir() + "tandem_bad_tensors.safetensors";
-  nn::Linear module_{2, 1};
-  const Floats weights_ = module_.weight.to_vector<float>();
+  std::string path = ::testing::TempDir() + "tandem_bad_tensors.safetensors";
+  nn::Linear module{2, 1};
+  const Floats weights = module.weight.to_vector<float>();
 
   void expect_refused(const std::string& part) {
-    expect_error(Errc::File, part, [&] { load(path_, module_); });
-    EXPECT_EQ(module_.weight.to_vector<float>(), weights_);
-    EXPECT_EQ(module_.weight.version(), 0u);
+    expect_error(Errc::File, part, [&] { load(path, module); });
+    EXPECT_EQ(module.weight.to_vector<float>(), weights);
+    EXPECT_EQ(module.weight.version(), 0u);
   }
-  void TearDown() override { std::filesystem::remove(path_); }
+  void TearDown() override { std::filesystem::remove(path); }
 };
 
 TEST_F(TensorFiles, ThatAreMissingOrTruncated) {
   expect_refused("cannot open");
-  save(path_, nn::Linear(2, 1));
-  const auto size = std::filesystem::file_size(path_);
+  save(path, nn::Linear(2, 1));
+  const auto size = std::filesystem::file_size(path);
   for (uintmax_t shorter = size; shorter-- > 0;) {
-    std::filesystem::resize_file(path_, shorter);
+    std::filesystem::resize_file(path, shorter);
     expect_refused("safetensors: ");
   }
 }
 
 TEST_F(TensorFiles, OfAnotherModule) {
-  save_safetensors(path_, {{"bias", zeros({1})}, {"weights", zeros({1, 2})}});
+  save_safetensors(path, {{"bias", zeros({1})}, {"weights", zeros({1, 2})}});
   expect_refused("the file has no tensor \"weight\"");
-  save_safetensors(path_, {{"bias", zeros({1})}, {"weight", zeros({2, 1})}});
+  save_safetensors(path, {{"bias", zeros({1})}, {"weight", zeros({2, 1})}});
   expect_refused("weight: expected f32[1, 2], got f32[2, 1]");
-  save_safetensors(path_, {{"bias", zeros({1})}, {"weight", zeros({1, 2}, f64)}});
+  save_safetensors(path, {{"bias", zeros({1})}, {"weight", zeros({1, 2}, f64)}});
   expect_refused("weight: expected f32[1, 2], got f64[1, 2]");
-  save_safetensors(path_, {{"bias", zeros({1})}, {"more", zeros({1})}, {"weight", zeros({1, 2})}});
+  save_safetensors(path, {{"bias", zeros({1})}, {"more", zeros({1})}, {"weight", zeros({1, 2})}});
   expect_refused("expected 2 tensors, got 3");
 }
 

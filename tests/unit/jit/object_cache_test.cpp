@@ -125,17 +125,17 @@ TEST_F(ObjectCacheTest, KilledWritersLeaveNoHalfEntries) {
   std::mt19937 random(2);
   int found = 0;
   for (int i = 0; i < kills; ++i) {
-    const std::string content = content + std::to_string(i);
+    const std::string entry = content + std::to_string(i);
     const pid_t child = ::fork();
     if (child == 0)
-      for (;;) cache->store(content, large);
+      for (;;) cache->store(entry, large);
     ::usleep(random() % 8000);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    const auto object = cache->find(content);
-    EXPECT_TRUE(!object || *object == large);
-    found += object.has_value();
-    fs::remove(cache->path(content));
+    const auto stored = cache->find(entry);
+    EXPECT_TRUE(!stored || *stored == large);
+    found += stored.has_value();
+    fs::remove(cache->path(entry));
   }
   std::printf("%d of %d entries were whole, the others absent\n", found, kills);
 }

@@ -31,7 +31,7 @@ using partition_testing::to_core;
 
 const FixedCosts kCosts;
 
-Type f32(ir::Shape sizes) { return {DType::F32, std::move(sizes)}; }
+Type f32(const ir::Shape& sizes) { return {DType::F32, sizes}; }
 
 Graph core_of(const std::vector<Type>& types, const graph_testing::Body& body) {
   return to_core(autodiff::joint(graph_testing::make_graph(types, body)));
