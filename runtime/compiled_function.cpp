@@ -85,8 +85,7 @@ Tensors input_tensors(const Recording& recording, const Flat& arguments) {
 }
 
 /// The tensors that a variant's guards speak of: the arguments' leaves, then what it captured.
-Tensors guarded_tensors(const Recording& recording, const Flat& arguments) {
-  const Tensors inputs = input_tensors(recording, arguments);
+Tensors guarded_tensors(const Recording& recording, const Flat& arguments, const Tensors& inputs) {
   Tensors tensors;
   for (const Tensor* t : arguments.tensors) tensors.push_back(t);
   for (size_t i = recording.argument_count; i < inputs.size(); ++i)
@@ -96,9 +95,7 @@ Tensors guarded_tensors(const Recording& recording, const Flat& arguments) {
 
 /// Whether each `.grad` that the function uses holds what it held when it was traced: nothing, an
 /// argument, or (guarded like any input) some tensor.
-const GradSlot* changed_slot(const Recording& recording, const Flat& arguments) {
-  if (recording.grad_slots.empty()) return nullptr;
-  const Tensors inputs = input_tensors(recording, arguments);
+const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) {
   for (const GradSlot& slot : recording.grad_slots) {
     const Tensor& grad = grad_of(*inputs[static_cast<size_t>(slot.input)]);
     const bool same =
@@ -111,10 +108,11 @@ const GradSlot* changed_slot(const Recording& recording, const Flat& arguments) 
 }
 
 bool serves(const Variant& variant, const Flat& arguments) {
-  if (arguments.tensors.size() != variant.recording.argument_inputs.size() ||
-      changed_slot(variant.recording, arguments) != nullptr)
-    return false;
-  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  const Recording& recording = variant.recording;
+  if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
+  const Tensors inputs = input_tensors(recording, arguments);
+  if (changed_slot(recording, inputs) != nullptr) return false;
+  const Tensors tensors = guarded_tensors(recording, arguments, inputs);
   return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
@@ -124,11 +122,12 @@ std::string explain(const Variant& variant, const Flat& arguments) {
   if (arguments.tensors.size() != recording.argument_inputs.size())
     return fmt::format("structure: expected {} tensors, got {}", recording.argument_inputs.size(),
                        arguments.tensors.size());
-  if (const GradSlot* slot = changed_slot(recording, arguments))
+  const Tensors inputs = input_tensors(recording, arguments);
+  if (const GradSlot* slot = changed_slot(recording, inputs))
     return fmt::format("{}.grad: expected {}",
                        variant.graphs.traced.inputs()[static_cast<size_t>(slot->input)].name,
                        slot->grad_input < 0 ? "none, got one" : "another one or one, got none");
-  const Tensors tensors = guarded_tensors(recording, arguments);
+  const Tensors tensors = guarded_tensors(recording, arguments, inputs);
   return explain_miss(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
@@ -173,7 +172,8 @@ std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
 void check_retrace(const Variant& variant, const std::string& name, const Flat& arguments,
                    Tracer tracer) {
   // Where it does not matter which inputs share memory, the graph may still say it.
-  const Tensors tensors = guarded_tensors(variant.recording, arguments);
+  const Tensors tensors =
+      guarded_tensors(variant.recording, arguments, input_tensors(variant.recording, arguments));
   if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
   const Recording again = record(name, tracer);
   if (again.traced == variant.graphs.traced) return;
@@ -184,7 +184,8 @@ void check_retrace(const Variant& variant, const std::string& name, const Flat& 
 }
 
 Guards guards_of(const Recording& recording, const Flat& arguments) {
-  const Tensors tensors = guarded_tensors(recording, arguments);
+  const Tensors tensors =
+      guarded_tensors(recording, arguments, input_tensors(recording, arguments));
   std::vector<std::string> names;
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     names.push_back(recording.traced.inputs()[recording.argument_inputs[leaf]].name);
