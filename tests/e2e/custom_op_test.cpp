@@ -7,6 +7,7 @@
 #include "codegen/lower.h"
 #include "runtime/backends/backends.h"
 #include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::testing {
@@ -92,18 +93,6 @@ std::function<Tensors()> inputs(const std::vector<Shape>& sizes, bool requires_g
       t.push_back(noise(sizes[i], i + 1).requires_grad_(requires_grad));
     return t;
   };
-}
-
-template <class F>
-std::string error_of(F run, Errc expected) {
-  try {
-    run();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), expected) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "expected an Error";
-  return "";
 }
 
 TEST(CustomOperators, RunEagerly) {

@@ -4,10 +4,12 @@
 #include <tandem/tandem.h>
 
 #include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
 
 namespace tandem {
 namespace {
 
+using testing::expect_error;
 using testing::check_compiled;
 using testing::Tensors;
 using Body = std::function<Tensors(const Tensor&)>;
@@ -228,17 +230,6 @@ TEST(OutForms, WriteAndResize) {
         return Tensors{testing::noise({2, 3}, 1), zeros({2, 3}), empty({0}), zeros({1, 3}, f64),
                        zeros({2, 4})};
       });
-}
-
-template <class Action>
-void expect_error(Errc code, const std::string& text, Action action) {
-  try {
-    action();
-    ADD_FAILURE() << "expected an Error: " << text;
-  } catch (const Error& e) {
-    EXPECT_EQ(ir::name(e.code()), ir::name(code)) << e.what();
-    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
-  }
 }
 
 /// The error of `body`, eager and compiled, for inputs that stay as they are.

@@ -10,7 +10,7 @@
 #include "ir/text.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
-#include "tests/errors/expect_error.h"
+#include "tests/support/expect_error.h"
 #include "tools/files.h"
 #include "tools/graph_runner.h"
 #include "tools/passes.h"

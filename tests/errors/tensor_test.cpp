@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/errors/expect_error.h"
+#include "tests/support/expect_error.h"
 
 namespace tandem {
 namespace {

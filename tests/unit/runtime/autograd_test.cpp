@@ -5,8 +5,12 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/support/expect_error.h"
+
 namespace tandem {
 namespace {
+
+using testing::error_of;
 
 using Values = std::vector<double>;
 using Function1 = std::function<Tensor(const Tensor&)>;
@@ -18,18 +22,6 @@ Tensor leaf(const Values& v, const Shape& sizes) {
 Tensor random_leaf(const Shape& sizes, uint64_t seed = 1) {
   manual_seed(seed);
   return (rand(sizes, f64) * 2.0 - 1.0).detach().requires_grad_();
-}
-
-template <class F>
-std::string message_of(F f, Errc code) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "expected an Error";
-  return "";
 }
 
 /// Compares the gradient of a weighted sum of f(x) with central differences.
@@ -202,8 +194,8 @@ TEST(Autograd, WritesCutTheHistory) {
 
 TEST(Autograd, RefusedWrites) {
   const Tensor x = leaf({1, 2}, {2});
-  message_of([&] { x.add_(1); }, Errc::Autograd);
-  message_of([&] { x[0].add_(1); }, Errc::Autograd);
+  error_of([&] { x.add_(1); }, Errc::Autograd);
+  error_of([&] { x[0].add_(1); }, Errc::Autograd);
   {
     const NoGrad no_grad;
     x.add_(1);
@@ -212,25 +204,25 @@ TEST(Autograd, RefusedWrites) {
   EXPECT_EQ(values(x), Values({3, 3}));
   EXPECT_TRUE(x.is_leaf());
   const Tensor leaf_view = zeros({2}, f64)[0].requires_grad_();
-  message_of([&] { leaf_view.add_(1); }, Errc::Autograd);
+  error_of([&] { leaf_view.add_(1); }, Errc::Autograd);
   const Tensor y = x * 1;
   const Tensor frozen = [&] {
     const NoGrad no_grad;
     return y[0];
   }();
-  message_of([&] { frozen.mul_(x[0]); }, Errc::Autograd);
+  error_of([&] { frozen.mul_(x[0]); }, Errc::Autograd);
 }
 
 TEST(Autograd, ChangedOperandsAreNoticed) {
   const Tensor x = leaf({1, 2}, {2});
   const Tensor y = x * 1, z = y * y;
   y[0].add_(1);
-  const std::string text = message_of([&] { z.sum().backward(); }, Errc::Version);
+  const std::string text = error_of([&] { z.sum().backward(); }, Errc::Version);
   EXPECT_NE(text.find("saved by mul"), std::string::npos) << text;
   EXPECT_NE(text.find("autograd_test.cpp"), std::string::npos) << text;
   const Tensor e = exp(x);
   e.detach().add_(1);  // detached tensors share the version
-  message_of([&] { e.sum().backward(); }, Errc::Version);
+  error_of([&] { e.sum().backward(); }, Errc::Version);
   const Tensor s = x * 2;
   const Tensor t = s + 1;  // reads nothing
   s.add_(1);
@@ -265,7 +257,7 @@ TEST(Autograd, GradTouchesNoLeaf) {
   const Tensor h = x * w, y = h * h;
   EXPECT_EQ(grad({y}, {h}, {.retain_graph = true})[0].item(), 4);
   EXPECT_FALSE(x.grad().defined());
-  message_of([&] { grad({y}, {unused}, {.retain_graph = true}); }, Errc::Autograd);
+  error_of([&] { grad({y}, {unused}, {.retain_graph = true}); }, Errc::Autograd);
   EXPECT_FALSE(grad({y}, {unused}, {.retain_graph = true, .allow_unused = true})[0].defined());
   EXPECT_EQ(grad({y, h}, {w}, {.grad_outputs = {tensor({1.0}, f64), tensor({3.0}, f64)}})[0].item(),
             7);
@@ -276,15 +268,15 @@ TEST(Autograd, GraphsAreFreed) {
   y.backward({}, true);
   y.backward();
   EXPECT_EQ(x.grad().item(), 4);
-  message_of([&] { y.backward(); }, Errc::Autograd);
+  error_of([&] { y.backward(); }, Errc::Autograd);
 }
 
 TEST(Autograd, RefusedBackwards) {
   const Tensor x = leaf({1, 2}, {2});
-  message_of([&] { (x * 2).backward(); }, Errc::Autograd);
-  message_of([&] { ones({1}).backward(); }, Errc::Autograd);
-  message_of([&] { (x * 2).backward(ones({3}, f64)); }, Errc::Shape);
-  message_of([&] { tensor({1}).requires_grad_(); }, Errc::DType);
+  error_of([&] { (x * 2).backward(); }, Errc::Autograd);
+  error_of([&] { ones({1}).backward(); }, Errc::Autograd);
+  error_of([&] { (x * 2).backward(ones({3}, f64)); }, Errc::Shape);
+  error_of([&] { tensor({1}).requires_grad_(); }, Errc::DType);
   EXPECT_FALSE((x > 0).requires_grad());
   EXPECT_FALSE(x.detach().requires_grad());
 }
