@@ -32,12 +32,40 @@ double cost_per_element(const Program& p, const Group& g, const std::vector<bool
   return cost;
 }
 
+/// The row dim that `v` is contiguous along while it steps over the columns, or -1.
+int row_dim_along(const View& v, const Dims& dims) {
+  constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
+  const auto strides = strides_over(v, dims, 0, dims.count());
+  if (std::abs(strides.back()) <= 1 || dims.sizes.back() < kFew) return -1;
+  for (size_t d = 0; d < dims.row_dims; ++d)
+    if (strides[d] == 1 && dims.sizes[d] >= kFew) return static_cast<int>(d);
+  return -1;
+}
+
+/// The row dim that most accesses from outside the group's own values run along, or -1.
+int tile_dim(const Program& p, const Group& g) {
+  if (g.domain.row_nodes || g.domain.row_reduces || g.domain.partial.n > 0) return -1;
+  const Dims dims = dims_of(g.domain);
+  std::map<int, int> accesses;
+  for (int n : g.nodes) {
+    const Node& node = p.nodes[static_cast<size_t>(n)];
+    ++accesses[row_dim_along(node.dest, dims)];
+    for (const View& v : node.operands)
+      if (!p.values[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
+  }
+  accesses.erase(-1);
+  const auto most =
+      std::max_element(accesses.begin(), accesses.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == accesses.end() ? -1 : most->first;
+}
+
 class Emitter {
  public:
   Emitter(const Program& p, const Group& g, const std::vector<bool>& is_stored)
       : p_(p), g_(g), is_stored_(is_stored), w_(p) {
     cost_ = cost_per_element(p, g, is_stored);
-    s_ = make_schedule(g.domain, cost_, w_);
+    s_ = make_schedule(g.domain, cost_, tile_dim(p, g), w_);
     passes_ = make_passes(p, g, s_.dims.cols, is_stored);
     values_.assign(g.nodes.size(), -1);
     locals_.assign(g.nodes.size(), -1);
@@ -48,21 +76,31 @@ class Emitter {
   }
 
   LaunchDraft run() {
-    declare_locals();
-    clear_column_sums();
-    for (int l : s_.rows) w_.begin(l);
-    for (size_t pass = 0; pass < passes_.passes.size(); ++pass) {
-      for (int i : passes_.passes[pass].rows) row_node(static_cast<size_t>(i));
-      run_pass(static_cast<int>(pass));
+    if (is_tile_copy()) {
+      copy_tile();
+    } else {
+      declare_locals();
+      load_tiles();
+      clear_column_sums();
+      run_rows();
+      store_column_sums();
+      store_tiles();
     }
-    for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
-    store_column_sums();
     const double elements = static_cast<double>(g_.domain.total) / static_cast<double>(s_.units);
     return w_.take(kernel_name(), static_cast<int64_t>(kThreadCost / (elements * cost_ + 50)) + 1);
   }
 
  private:
   using Key = std::pair<int, std::pair<int64_t, std::vector<int64_t>>>;
+
+  void run_rows() {
+    for (int l : s_.rows) w_.begin(l);
+    for (size_t pass = 0; pass < passes_.passes.size(); ++pass) {
+      for (int i : passes_.passes[pass].rows) row_node(static_cast<size_t>(i));
+      run_pass(static_cast<int>(pass));
+    }
+    for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
+  }
 
   const Node& node(size_t i) const { return p_.nodes[static_cast<size_t>(g_.nodes[i])]; }
   bool is_row(size_t i) const { return is_row_node(node(i), g_.domain); }
@@ -123,6 +161,88 @@ class Emitter {
     return affine(0, strides, loops);
   }
 
+  // --- tiles: what lies across rows is transposed into or out of a local copy of the unit's tile
+  std::vector<int64_t> strides(const View& v) const {
+    return strides_over(v, s_.dims, 0, s_.dims.count());
+  }
+  bool is_across(const View& v) const {
+    return s_.tile_dim >= 0 && row_dim_along(v, s_.dims) == s_.tile_dim;
+  }
+  bool is_read_across(const View& v) const {
+    return is_across(v) && !position_.contains(v.root) &&
+           !p_.values[static_cast<size_t>(v.root)].formula();
+  }
+
+  /// Calls body(loops of the dims, index in a local tile) inside loops over the tile.
+  template <class F>
+  void over_tile(F body) {
+    std::vector<DimLoops> loops = s_.loops;
+    const auto tile = static_cast<size_t>(s_.tile_dim);
+    const auto chunk_of = [](int loop, int64_t extent) {
+      return loop >= 0 ? DimLoops{{loop, extent}} : DimLoops{};
+    };
+    loops[tile] = chunk_of(s_.tile_loop, s_.tile_rows);
+    loops.back() = chunk_of(s_.chunk_loop, s_.col_chunk);
+    const int along = w_.loop(Loop::Kind::Vector, s_.tile_rows, s_.tile_loop, s_.dims.sizes[tile]);
+    const int across =
+        w_.loop(Loop::Kind::Serial, s_.col_chunk, s_.chunk_loop, s_.dims.sizes.back());
+    loops[tile].push_back({along, 1});
+    loops.back().push_back({across, 1});
+    w_.begin(across);
+    w_.begin(along);
+    body(loops, affine(0, {s_.col_chunk, 1}, {{{along, 1}}, {{across, 1}}}));
+    w_.end(along);
+    w_.end(across);
+  }
+
+  /// Whether the group does nothing but copy, so that no local copy is needed.
+  bool is_tile_copy() const {
+    if (s_.tile_dim < 0 || g_.nodes.size() != 1) return false;
+    const Node& n = node(0);
+    return n.kind == Node::Kind::Pointwise && n.op == Op::clone &&
+           is_read_across(n.operands[0]) != is_across(n.dest) &&
+           !p_.values[static_cast<size_t>(n.operands[0].root)].formula();
+  }
+
+  void copy_tile() {
+    const View &from = node(0).operands[0], &to = node(0).dest;
+    over_tile([&](const std::vector<DimLoops>& loops, const Affine&) {
+      const int x = w_.load(from.root, affine(from.offset, strides(from), loops));
+      w_.store(to.root, affine(to.offset, strides(to), loops), x);
+    });
+  }
+
+  void load_tiles() {
+    if (s_.tile_dim < 0) return;
+    for (size_t i = 0; i < g_.nodes.size(); ++i)
+      for (const View& v : node(i).operands)
+        if (is_read_across(v)) load_tile(v);
+  }
+
+  void load_tile(const View& v) {
+    const auto [at, fresh] = tiles_.try_emplace({v.root, {v.offset, strides(v)}}, -1);
+    if (!fresh) return;
+    const int local = at->second = w_.local(w_.dtype(v.root), s_.tile_rows * s_.col_chunk);
+    over_tile([&](const std::vector<DimLoops>& loops, const Affine& here) {
+      w_.store_local(local, here, w_.load(v.root, affine(v.offset, strides(v), loops)));
+    });
+  }
+
+  void store_tiles() {
+    for (const auto& [i, local] : written_tiles_) {
+      const View& to = node(i).dest;
+      over_tile([&](const std::vector<DimLoops>& loops, const Affine& here) {
+        w_.store(to.root, affine(to.offset, strides(to), loops), w_.load_local(local, here));
+      });
+    }
+  }
+
+  /// The position of the current element in a local tile.
+  Affine tile_index() const {
+    const int row = s_.rows.back(), column = s_.loops.back().back().loop;
+    return affine(0, {s_.col_chunk, 1}, {{{row, 1}}, {{column, 1}}});
+  }
+
   // --- operands
   Affine element_index(const View& v) const {
     return affine(v.offset, strides_over(v, s_.dims, 0, s_.dims.count()), s_.loops);
@@ -149,13 +269,18 @@ class Emitter {
 
   /// The value of an operand that comes from memory or is a formula, at the current loops.
   int outside(const View& v, Affine at, std::map<Key, int>& known) {
-    const Value& value = p_.values[static_cast<size_t>(v.root)];
     const Key k = key(v, at);
     if (const auto found = known.find(k); found != known.end()) return found->second;
-    const int i = value.kind == Value::Kind::Full   ? w_.constant(value.first, value.dtype)
-                  : value.kind == Value::Kind::Iota ? w_.iota(value, std::move(at))
-                                                    : w_.load(v.root, std::move(at));
-    return known[k] = i;
+    return known[k] = read(v, std::move(at));
+  }
+
+  int read(const View& v, Affine at) {
+    const Value& value = p_.values[static_cast<size_t>(v.root)];
+    if (value.kind == Value::Kind::Full) return w_.constant(value.first, value.dtype);
+    if (value.kind == Value::Kind::Iota) return w_.iota(value, std::move(at));
+    const auto tile = tiles_.empty() ? tiles_.end() : tiles_.find({v.root, {v.offset, strides(v)}});
+    return tile == tiles_.end() ? w_.load(v.root, std::move(at))
+                                : w_.load_local(tile->second, tile_index());
   }
 
   int operand(const View& v, bool row) {
@@ -205,8 +330,16 @@ class Emitter {
     const Node& n = node(i);
     values_[i] = compute(i, false);
     if (passes_.ready[i] != pass) return;
-    if (is_stored(n)) w_.store(n.dest.root, element_index(n.dest), values_[i]);
+    if (is_stored(n)) store_element(i);
     if (passes_.kept[i] && locals_[i] >= 0) w_.store_local(locals_[i], local_index(), values_[i]);
+  }
+
+  void store_element(size_t i) {
+    const View& to = node(i).dest;
+    if (!is_across(to)) return w_.store(to.root, element_index(to), values_[i]);
+    const int local = w_.local(w_.dtype(to.root), s_.tile_rows * s_.col_chunk);
+    written_tiles_.push_back({i, local});
+    w_.store_local(local, tile_index(), values_[i]);
   }
 
   void reload(size_t i) {
@@ -335,6 +468,8 @@ class Emitter {
   std::vector<int> values_;                   // per node: its latest instruction
   std::vector<int> locals_;                   // per node: its row buffer or column sums, or -1
   std::map<Key, int> row_known_, known_;      // loads of this row; of this pass
+  std::map<Key, int> tiles_;                  // by view: its local copy
+  std::vector<std::pair<size_t, int>> written_tiles_;  // node, local
 };
 
 }  // namespace
@@ -342,54 +477,6 @@ class Emitter {
 LaunchDraft build_kernel(const Program& program, const Group& group,
                          const std::vector<bool>& is_stored) {
   return Emitter(program, group, is_stored).run();
-}
-
-LaunchDraft scatter_kernel(const Program& program, const Node& n) {
-  KernelWriter w(program);
-  const View &index = n.operands[0], &src = n.operands[1];
-  const int rank = n.domain.rank();
-  // threads share out the innermost dim that is not indexed, and the others outside it
-  int inner = rank - 1;
-  if (inner == n.scatter_dim) --inner;
-  std::vector<DimLoops> loops(static_cast<size_t>(rank));
-  constexpr int64_t kChunk = 64;
-  int chunk_loop = -1;
-  for (int d = 0; d < rank; ++d) {
-    if (d == n.scatter_dim || n.domain[d] == 1) continue;
-    if (d != inner) {
-      loops[static_cast<size_t>(d)] = {{w.loop(Loop::Kind::Unit, n.domain[d]), 1}};
-    } else if (n.domain[d] > kChunk) {
-      chunk_loop = w.loop(Loop::Kind::Unit, (n.domain[d] + kChunk - 1) / kChunk);
-    }
-  }
-  const int rows = w.loop(Loop::Kind::Serial, n.domain[n.scatter_dim]);
-  loops[static_cast<size_t>(n.scatter_dim)] = {{rows, 1}};
-  int vector = -1;
-  if (inner >= 0 && n.domain[inner] > 1) {
-    const int64_t size = n.domain[inner];
-    vector = w.loop(Loop::Kind::Vector, std::min(size, kChunk), chunk_loop, size);
-    auto& at = loops[static_cast<size_t>(inner)];
-    if (chunk_loop >= 0) at.push_back({chunk_loop, kChunk});
-    at.push_back({vector, 1});
-  }
-  const auto at = [&](const View& v) {
-    return affine(v.offset, {v.strides.begin(), v.strides.end()}, loops);
-  };
-  const auto read = [&](const View& v) {
-    const Value& from = program.values[static_cast<size_t>(v.root)];
-    if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
-    return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
-  };
-  w.begin(rows);
-  if (vector >= 0) w.begin(vector);
-  const int i = read(index);
-  const Access::Indirect target{i, n.gather_stride, n.gather_extent};
-  const int old = w.load_at(n.table.root, at(n.table), target, n.check);
-  const int x = read(src);
-  w.store_at(n.table.root, at(n.table), target, w.compute(Op::add, {old, x}, n.dtype), n.check);
-  if (vector >= 0) w.end(vector);
-  w.end(rows);
-  return w.take("scatter_add", 1);
 }
 
 }  // namespace tandem::codegen

@@ -143,7 +143,15 @@ class Verifier {
       check(loop.kind != Loop::Kind::Vector || k_.loops[l].kind != Loop::Kind::Vector,
             "a vector loop in a vector loop");
     check(loop.clamp_loop < 0 || is_open(loop.clamp_loop), "the clamping loop is not open");
+    if (!i.args.empty()) condition(i, loop);
     open_.push_back(i.loop);
+  }
+
+  void condition(const Instr& i, const Loop& loop) const {
+    check(i.args.size() == 1 && k_.code[i.args[0]].dtype == ir::DType::Bool, "a loop's condition");
+    check(loop.kind == Loop::Kind::Serial, "only serial loops have a condition");
+    for (int l : open_)
+      check(k_.loops[l].kind != Loop::Kind::Vector, "a condition inside a vector loop");
   }
 
   void end(const Instr& i) {

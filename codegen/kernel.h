@@ -105,7 +105,8 @@ struct Accumulator {
 
 struct Instr {
   enum class Kind : uint8_t {
-    LoopBegin,   // loop
+    LoopBegin,   // loop; args[0], if given: a bool, false for no iteration (Serial loops outside
+                 // Vector loops only)
     LoopEnd,     // loop
     Constant,    // dtype, number
     Index,       // i64: `affine` over the loops (an iota, a causal mask's row and column)

@@ -175,7 +175,8 @@ class Interpreter {
     const int id = k_.code[i].loop;
     for (size_t a = 0; a < entries_.size(); ++a)
       if (k_.accumulators[a].loop == id) entries_[a].clear(), dots_[a] = {};
-    const int64_t n = trips(k_.loops[static_cast<size_t>(id)]);
+    const bool runs = k_.code[i].args.empty() || arg(k_.code[i], 0).i != 0;
+    const int64_t n = runs ? trips(k_.loops[static_cast<size_t>(id)]) : 0;
     for (int64_t j = 0; j < n; ++j) {
       index_[static_cast<size_t>(id)] = j;
       if (!run(i + 1, ends_[i])) return false;

@@ -55,7 +55,8 @@ std::string arguments(const Instr& i) {
 std::string text(const Kernel& k, const Instr& i) {
   switch (i.kind) {
     case Kind::LoopBegin:
-      return text(k.loops[static_cast<size_t>(i.loop)], i.loop) + " {";
+      return text(k.loops[static_cast<size_t>(i.loop)], i.loop) +
+             (i.args.empty() ? " {" : " if " + args(i) + " {");
     case Kind::LoopEnd:
       return "}";
     case Kind::Constant:

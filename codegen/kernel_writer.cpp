@@ -21,7 +21,11 @@ int KernelWriter::push(Instr i) {
   return static_cast<int>(draft_.kernel.code.size()) - 1;
 }
 
-void KernelWriter::begin(int loop) { push({.kind = Kind::LoopBegin, .loop = loop}); }
+void KernelWriter::begin(int loop, int condition) {
+  Instr i{.kind = Kind::LoopBegin, .loop = loop};
+  if (condition >= 0) i.args = {condition};
+  push(std::move(i));
+}
 void KernelWriter::end(int loop) { push({.kind = Kind::LoopEnd, .loop = loop}); }
 
 int KernelWriter::local(DType dtype, int64_t elements) {
@@ -107,16 +111,20 @@ int KernelWriter::reduced(int accumulator, DType dtype) {
   return push({.kind = Kind::Reduced, .dtype = dtype, .accumulator = accumulator});
 }
 
+int KernelWriter::index(Affine index) {
+  return push({.kind = Kind::Index, .dtype = DType::I64, .affine = std::move(index)});
+}
+
 int KernelWriter::iota(const Value& value, Affine index) {
   if (!ir::is_floating(value.dtype)) {
     const int64_t step = value.increment.to_int();
     index.offset = value.first.to_int() + step * index.offset;
     for (auto& t : index.terms) t.stride *= step;
     std::erase_if(index.terms, [](const Affine::Term& t) { return t.stride == 0; });
-    const int i = push({.kind = Kind::Index, .dtype = DType::I64, .affine = std::move(index)});
+    const int i = this->index(std::move(index));
     return value.dtype == DType::I64 ? i : compute(ir::Op::convert, {i}, value.dtype);
   }
-  const int i = push({.kind = Kind::Index, .dtype = DType::I64, .affine = std::move(index)});
+  const int i = this->index(std::move(index));
   const int scaled = compute(ir::Op::mul,
                              {compute(ir::Op::convert, {i}, DType::F64),
                               constant(value.increment.to_double(), DType::F64)},

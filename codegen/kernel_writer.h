@@ -20,7 +20,8 @@ class KernelWriter {
 
   /// Declares a loop. Unit loops must be declared before the others.
   int loop(Loop::Kind kind, int64_t extent, int clamp_loop = -1, int64_t clamp_total = 0);
-  void begin(int loop);
+  /// `condition`: a bool; where it is false the loop does not run.
+  void begin(int loop, int condition = -1);
   void end(int loop);
 
   int local(ir::DType dtype, int64_t elements);
@@ -39,6 +40,7 @@ class KernelWriter {
   int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);
+  int index(Affine index);
   /// first + index * increment in the dtype of the Iota value.
   int iota(const Value& value, Affine index);
 

@@ -6,6 +6,7 @@
 #include "codegen/fuse.h"
 #include "codegen/memory_plan.h"
 #include "codegen/program.h"
+#include "codegen/scatter.h"
 #include "ir/error.h"
 
 namespace tandem::codegen {

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "codegen/contraction.h"
+#include "codegen/scatter.h"
 #include "ir/error.h"
 #include "ir/reduction_order.h"
 
@@ -295,13 +296,27 @@ class Maker {
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
+  bool is_full(const View& v) const {
+    return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
+  }
+  /// Whether a scatter from `sizes` along `dim` reaches all of a destination's other dims.
+  static bool covers(const Shape& sizes, const Shape& destination, int dim) {
+    for (int d = 0; d < sizes.rank(); ++d)
+      if (d != dim && sizes[d] != destination[d]) return false;
+    return true;
+  }
+
   void scatter_add(EquationId e, const View& index, View src) {
     const ir::Type& t = result_type(e);
     const int dim = dim_attr(e, Attr::dim);
-    const View dest = computed(t.dtype, t.sizes);
-    const int copy = write_region(operand(e, 0), dest);
+    const View dest = computed(t.dtype, t.sizes), initial = operand(e, 0);
     for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
+    const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && is_full(initial) &&
+                       scatters_rows(index, dim, src.sizes);
+    const int copy = fills ? -1 : write_region(initial, dest);
     if (src.numel() != 0) {
+      std::vector<View> operands = {converted(index, DType::I64), src};
+      if (fills) operands.push_back(initial);
       View over = dest;
       over.sizes = src.sizes;
       over.strides[dim] = 0;
@@ -309,9 +324,9 @@ class Maker {
             .op = Op::scatter_add,
             .dtype = t.dtype,
             .domain = src.sizes,
-            .operands = {converted(index, DType::I64), src},
+            .operands = std::move(operands),
             .dest = dest,
-            .whole = false,
+            .whole = fills,
             .after = copy,
             .table = over,
             .gather_stride = dest.strides[dim],

@@ -29,11 +29,17 @@ struct Schedule {
   int64_t col_chunk = 0;        // columns of a unit
   int chunk_loop = -1;          // unit loop over chunks of columns, or -1
   int block_loop = -1;          // unit loop over a partial reduction's blocks, or -1
+  int tile_dim = -1;            // of a unit that is a tile: its row dim, or -1
+  int tile_loop = -1;           // unit loop over chunks of the tile dim
+  int64_t tile_rows = 0;        // of a tile
   int64_t units = 1;
 };
 
-/// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
-Schedule make_schedule(const Domain& domain, double cost, KernelWriter& writer);
+/// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element. `tile_dim`: a row
+/// dim that some accesses are contiguous along instead of along the columns (or -1): units are then
+/// tiles of it and the columns, so that each cache line that such an access touches is used up
+/// while it is near.
+Schedule make_schedule(const Domain& domain, double cost, int tile_dim, KernelWriter& writer);
 
 }  // namespace tandem::codegen
 

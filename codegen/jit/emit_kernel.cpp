@@ -161,8 +161,13 @@ void Emitter::loop(size_t at) {
   const int id = kernel_.code[at].loop;
   const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
   if (loop.kind == LoopKind::Vector) return vector_loop(at);
+  if (const auto copy = transposition(at)) return transposed_copy(*copy);
+  llvm::Value* count = trips(loop);
+  if (!kernel_.code[at].args.empty())
+    count = ir_.CreateSelect(values_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0], count,
+                             i64(0));
   begin_accumulators(id);
-  count_loop(trips(loop), 1, slots_of(id), [&](llvm::Value* i) {
+  count_loop(count, 1, slots_of(id), [&](llvm::Value* i) {
     index_[static_cast<size_t>(id)] = i;
     run(at + 1, ends_[at]);
   });

@@ -23,11 +23,35 @@ struct Philox {
     const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(ints);
     return vector ? ir.CreateVectorSplat(vector->getNumElements(), scalar) : scalar;
   }
-  llvm::Value* product(llvm::Value* a, uint32_t b) {
-    return ir.CreateMul(ir.CreateZExt(a, wide), llvm::ConstantInt::get(wide, b));
-  }
   llvm::Value* low(llvm::Value* v) { return ir.CreateTrunc(v, ints); }
   llvm::Value* high(llvm::Value* v) { return low(ir.CreateLShr(v, 32)); }
+
+  struct Product {
+    llvm::Value *low, *high;
+  };
+  // Of vectors: the even and the odd lanes are multiplied where they lie, which needs no widening.
+  Product product(llvm::Value* a, uint32_t b) {
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(ints);
+    if (!vector) {
+      llvm::Value* p = ir.CreateMul(ir.CreateZExt(a, wide), llvm::ConstantInt::get(wide, b));
+      return {low(p), high(p)};
+    }
+    const auto lanes = static_cast<int>(vector->getNumElements());
+    llvm::Type* pairs =
+        llvm::FixedVectorType::get(ir.getInt64Ty(), static_cast<unsigned>(lanes) / 2);
+    llvm::Constant* factor = llvm::ConstantInt::get(pairs, b);
+    llvm::Value* both = ir.CreateBitCast(a, pairs);
+    llvm::Value* even =
+        ir.CreateMul(ir.CreateAnd(both, llvm::ConstantInt::get(pairs, 0xffffffffu)), factor);
+    llvm::Value* odd = ir.CreateMul(ir.CreateLShr(both, 32), factor);
+    even = ir.CreateBitCast(even, ints), odd = ir.CreateBitCast(odd, ints);
+    std::vector<int> lows, highs;
+    for (int l = 0; l < lanes; l += 2) {
+      lows.insert(lows.end(), {l, lanes + l});
+      highs.insert(highs.end(), {l + 1, lanes + l + 1});
+    }
+    return {ir.CreateShuffleVector(even, odd, lows), ir.CreateShuffleVector(even, odd, highs)};
+  }
 
   llvm::Value* joined(llvm::Value* lower, llvm::Value* upper) {
     return ir.CreateOr(ir.CreateShl(ir.CreateZExt(upper, wide), 32), ir.CreateZExt(lower, wide));
@@ -39,9 +63,9 @@ struct Philox {
     llvm::Constant* zero = llvm::Constant::getNullValue(ints);
     Words c{{low(counter), high(counter), zero, zero}};
     for (int round = 0; round < 10; ++round) {
-      llvm::Value *a = product(c.word[0], 0xD2511F53u), *b = product(c.word[2], 0xCD9E8D57u);
-      c = {{ir.CreateXor(ir.CreateXor(high(b), c.word[1]), splat(k0)), low(b),
-            ir.CreateXor(ir.CreateXor(high(a), c.word[3]), splat(k1)), low(a)}};
+      const Product a = product(c.word[0], 0xD2511F53u), b = product(c.word[2], 0xCD9E8D57u);
+      c = {{ir.CreateXor(ir.CreateXor(b.high, c.word[1]), splat(k0)), b.low,
+            ir.CreateXor(ir.CreateXor(a.high, c.word[3]), splat(k1)), a.low}};
       k0 = ir.CreateAdd(k0, ir.getInt32(0x9E3779B9u));
       k1 = ir.CreateAdd(k1, ir.getInt32(0xBB67AE85u));
     }

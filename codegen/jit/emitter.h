@@ -107,6 +107,19 @@ class Emitter {
   llvm::Value* to_register(llvm::Value* v, ir::DType dtype);
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
 
+  // --- emit_transpose.cpp
+  /// Two loops around a copy: the load is contiguous along loop `x`, the store along loop `y`.
+  struct Transposition {
+    size_t load, store;
+    int outer, inner;
+    int x, y;
+  };
+  std::optional<Transposition> transposition(size_t at) const;
+  void transposed_copy(const Transposition& t);
+  void transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
+                        llvm::Value* columns);
+  void transpose(std::vector<llvm::Value*>& block);
+
   // --- emit_values.cpp: everything that computes a value
   void constant(size_t at);
   void index(size_t at);
