@@ -56,7 +56,7 @@ std::string text(const Kernel& k, const Instr& i) {
   switch (i.kind) {
     case Kind::LoopBegin:
       return text(k.loops[static_cast<size_t>(i.loop)], i.loop) +
-             (i.args.empty() ? " {" : " if " + args(i) + " {");
+             (i.args.empty() ? " {" : " if " + arguments(i) + " {");
     case Kind::LoopEnd:
       return "}";
     case Kind::Constant:

@@ -211,6 +211,47 @@ TEST(Lower, ViewsOfEveryKind) {
   check_lowering(t.finish());
 }
 
+/// `v` with its last two dims exchanged.
+V transposed(Builder& b, V v) {
+  const int rank = b.sizes(v).rank();
+  std::vector<Dim> order(static_cast<size_t>(rank));
+  for (int d = 0; d < rank; ++d) order[static_cast<size_t>(d)] = d;
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  return b.permute(v, order);
+}
+
+void expect_tiles(const Plan& plan) {
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  for (const Loop& loop : plan.kernels[0].loops)
+    EXPECT_TRUE(loop.kind == Loop::Kind::Unit || loop.extent <= 64) << print(plan);
+}
+
+// A kernel whose reads or writes run across rows works in tiles of 64 by 64, whatever the sizes.
+TEST(Lower, TransposedAccessesRunInTiles) {
+  for (const Shape& sizes : {Shape{130, 200}, Shape{3, 65, 129}, Shape{2, 64, 64}, Shape{70, 9}})
+    for (DType t : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::Bool}) {
+      TestGraph copy, both;
+      copy.output(transposed(copy.b, copy.input(sizes, t)));
+      expect_tiles(check_lowering(copy.finish()).plan);
+
+      const V x = both.input(sizes, t);
+      const V y = transposed(both.b, x), z = both.input(both.b.sizes(y), t);
+      both.output(both.b.where(both.b.eq(y, z), y, z));
+      expect_tiles(check_lowering(both.finish()).plan);
+    }
+}
+
+// The output's strides are those of a transposed tensor: the writes run across rows.
+TEST(Lower, TransposedOutput) {
+  for (const Shape& sizes : {Shape{130, 200}, Shape{65, 17}}) {
+    TestGraph t;
+    const V x = t.input(sizes);
+    t.output(t.b.add(x, t.b.cos(x)));
+    t.output(t.b.cos(x), ir::Strides{1, int64_t{sizes[0]}});
+    check_lowering(t.finish());
+  }
+}
+
 TEST(Lower, MergedHeads) {
   TestGraph t;
   Builder& b = t.b;
@@ -255,6 +296,33 @@ TEST(Lower, Embedding) {
   t.output(b.index_add(b.full({70}, DType::F32, 0.0), 0, index,
                        b.view(b.slice(g, 1, Dim(0), Dim(1)), {6})));
   check_lowering(t.finish());
+}
+
+// Rows that are long enough are shared out by their destination; the numbers of rows are no
+// multiples of anything, and the last index is met often.
+TEST(Lower, ScatterOfRows) {
+  for (const auto& [rows, sources, columns] :
+       {std::tuple{5, 40, 300}, std::tuple{77, 130, 65}, std::tuple{600, 100, 200}}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V index = t.input({sources}, DType::I64), g = t.input({sources, columns});
+    t.output(b.index_add(b.full({rows, columns}, DType::F32, -0.5), 0, index, g));
+    t.output(b.index_add(t.input({rows, columns}), 0, index, g));
+    const V batch = t.input({2, sources, columns});
+    t.output(b.index_add(b.full({2, rows, columns}, DType::F32, 0.0), 1, index, batch));
+    std::vector<ir::Buffer> inputs;
+    for (const ir::Input& in : t.finish().inputs())
+      inputs.push_back(sample(t.finish().type(in.value), static_cast<int>(inputs.size())));
+    for (int64_t i = 0; i < sources; ++i) inputs[0].set(i, i % 3 == 0 ? rows - 1 : i * 37 % rows);
+    const Checked done = check_lowering(t.finish(), inputs);
+    EXPECT_EQ(done.plan.steps.size(), 4u) << print(done.plan);  // one of them copies
+    EXPECT_TRUE(std::any_of(done.plan.kernels.begin(), done.plan.kernels.end(),
+                            [](const Kernel& k) { return k.name == "scatter_rows"; }));
+    inputs[0].set(3, rows);
+    EXPECT_THROW(test::PlanInterpreter(done.plan, kernel_runner).run(inputs), ir::Error);
+    inputs[0].set(3, -1);
+    EXPECT_THROW(test::PlanInterpreter(done.plan, kernel_runner).run(inputs), ir::Error);
+  }
 }
 
 TEST(Lower, GatherAndScatterAdd) {
