@@ -28,30 +28,30 @@ int64_t row_elements(const ir::Shape& sizes, int dim) {
 class Scatter {
  protected:
   Scatter(const Program& p, const Node& n)
-      : p_(p), n_(n), w_(p), loops_(static_cast<size_t>(n.domain.rank())) {}
+      : program(p), node(n), w(p), by_dim(static_cast<size_t>(n.domain.rank())) {}
 
-  DimLoops& loops(int d) { return loops_[static_cast<size_t>(d)]; }
+  DimLoops& loops(int d) { return by_dim[static_cast<size_t>(d)]; }
 
   Affine at(const View& v) const {
-    return affine(v.offset, {v.strides.begin(), v.strides.end()}, loops_);
+    return affine(v.offset, {v.strides.begin(), v.strides.end()}, by_dim);
   }
   int read(const View& v) {
-    const Value& from = p_.values[static_cast<size_t>(v.root)];
-    if (from.kind == Value::Kind::Full) return w_.constant(from.first, from.dtype);
-    return from.kind == Value::Kind::Iota ? w_.iota(from, at(v)) : w_.load(v.root, at(v));
+    const Value& from = program.values[static_cast<size_t>(v.root)];
+    if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
+    return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
   }
   /// dest[index] += src at the current loops.
   void add(int index) {
-    const Access::Indirect target{index, n_.gather_stride, n_.gather_extent};
-    const int old = w_.load_at(n_.table.root, at(n_.table), target, n_.check);
-    const int sum = w_.compute(Op::add, {old, read(n_.operands[1])}, n_.dtype);
-    w_.store_at(n_.table.root, at(n_.table), target, sum, n_.check);
+    const Access::Indirect target{index, node.gather_stride, node.gather_extent};
+    const int old = w.load_at(node.table.root, at(node.table), target, node.check);
+    const int sum = w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
+    w.store_at(node.table.root, at(node.table), target, sum, node.check);
   }
 
-  const Program& p_;
-  const Node& n_;
-  KernelWriter w_;
-  std::vector<DimLoops> loops_;  // by dim
+  const Program& program;
+  const Node& node;
+  KernelWriter w;
+  std::vector<DimLoops> by_dim;  // by dim
 };
 
 /// Units share out the innermost dim that is not indexed, and the others outside it.
@@ -60,32 +60,32 @@ class ByColumns : Scatter {
   ByColumns(const Program& p, const Node& n) : Scatter(p, n) {}
 
   LaunchDraft run() {
-    const int rank = n_.domain.rank();
+    const int rank = node.domain.rank();
     int inner = rank - 1;
-    if (inner == n_.scatter_dim) --inner;
+    if (inner == node.scatter_dim) --inner;
     int chunk_loop = -1;
     for (int d = 0; d < rank; ++d) {
-      if (d == n_.scatter_dim || n_.domain[d] == 1) continue;
+      if (d == node.scatter_dim || node.domain[d] == 1) continue;
       if (d != inner)
-        loops(d) = {{w_.loop(Loop::Kind::Unit, n_.domain[d]), 1}};
-      else if (n_.domain[d] > kChunk)
-        chunk_loop = w_.loop(Loop::Kind::Unit, (n_.domain[d] + kChunk - 1) / kChunk);
+        loops(d) = {{w.loop(Loop::Kind::Unit, node.domain[d]), 1}};
+      else if (node.domain[d] > kChunk)
+        chunk_loop = w.loop(Loop::Kind::Unit, (node.domain[d] + kChunk - 1) / kChunk);
     }
-    const int rows = w_.loop(Loop::Kind::Serial, n_.domain[n_.scatter_dim]);
-    loops(n_.scatter_dim) = {{rows, 1}};
+    const int rows = w.loop(Loop::Kind::Serial, node.domain[node.scatter_dim]);
+    loops(node.scatter_dim) = {{rows, 1}};
     int vector = -1;
-    if (inner >= 0 && n_.domain[inner] > 1) {
-      const int64_t size = n_.domain[inner];
-      vector = w_.loop(Loop::Kind::Vector, std::min(size, kChunk), chunk_loop, size);
+    if (inner >= 0 && node.domain[inner] > 1) {
+      const int64_t size = node.domain[inner];
+      vector = w.loop(Loop::Kind::Vector, std::min(size, kChunk), chunk_loop, size);
       if (chunk_loop >= 0) loops(inner).push_back({chunk_loop, kChunk});
       loops(inner).push_back({vector, 1});
     }
-    w_.begin(rows);
-    if (vector >= 0) w_.begin(vector);
-    add(read(n_.operands[0]));
-    if (vector >= 0) w_.end(vector);
-    w_.end(rows);
-    return w_.take("scatter_add", 1);
+    w.begin(rows);
+    if (vector >= 0) w.begin(vector);
+    add(read(node.operands[0]));
+    if (vector >= 0) w.end(vector);
+    w.end(rows);
+    return w.take("scatter_add", 1);
   }
 };
 
@@ -107,69 +107,69 @@ class ByRows : Scatter {
   }
 
   LaunchDraft run() {
-    const int rank = n_.domain.rank();
-    for (int d = 0; d < n_.scatter_dim; ++d)
-      if (n_.domain[d] > 1) loops(d) = {{w_.loop(Loop::Kind::Unit, n_.domain[d]), 1}};
-    part_ = w_.loop(Loop::Kind::Unit, parts_);
-    if (n_.operands.size() > 2) fill();
-    const int source = w_.loop(Loop::Kind::Serial, n_.domain[n_.scatter_dim]);
-    loops(n_.scatter_dim) = {{source, 1}};
-    w_.begin(source);
-    const int index = read(n_.operands[0]);
+    const int rank = node.domain.rank();
+    for (int d = 0; d < node.scatter_dim; ++d)
+      if (node.domain[d] > 1) loops(d) = {{w.loop(Loop::Kind::Unit, node.domain[d]), 1}};
+    part_ = w.loop(Loop::Kind::Unit, parts_);
+    if (node.operands.size() > 2) fill();
+    const int source = w.loop(Loop::Kind::Serial, node.domain[node.scatter_dim]);
+    loops(node.scatter_dim) = {{source, 1}};
+    w.begin(source);
+    const int index = read(node.operands[0]);
     const int block =
-        w_.compute(Op::shift_right,
-                   {index, integer(std::countr_zero(static_cast<uint64_t>(block_)))}, DType::I64);
-    const int owner = w_.compute(Op::bitwise_and, {block, integer(parts_ - 1)}, DType::I64);
-    const int mine = w_.compute(Op::eq, {owner, w_.index({0, {{part_, 1}}})}, DType::Bool);
+        w.compute(Op::shift_right,
+                  {index, integer(std::countr_zero(static_cast<uint64_t>(block_)))}, DType::I64);
+    const int owner = w.compute(Op::bitwise_and, {block, integer(parts_ - 1)}, DType::I64);
+    const int mine = w.compute(Op::eq, {owner, w.index({0, {{part_, 1}}})}, DType::Bool);
     when(mine, [&] { over_row(rank, [&] { add(index); }); });
-    w_.end(source);
-    return w_.take("scatter_rows", 1);
+    w.end(source);
+    return w.take("scatter_rows", 1);
   }
 
  private:
-  int integer(int64_t v) { return w_.constant(v, DType::I64); }
+  int integer(int64_t v) { return w.constant(v, DType::I64); }
 
   template <class F>
   void when(int condition, F body) {
-    const int once = w_.loop(Loop::Kind::Serial, 1);
-    w_.begin(once, condition);
+    const int once = w.loop(Loop::Kind::Serial, 1);
+    w.begin(once, condition);
     body();
-    w_.end(once);
+    w.end(once);
   }
 
   template <class F>
   void over_row(int rank, F body) {
     std::vector<int> open;
-    for (int d = n_.scatter_dim + 1; d < rank; ++d) {
-      if (n_.domain[d] == 1) continue;
+    for (int d = node.scatter_dim + 1; d < rank; ++d) {
+      if (node.domain[d] == 1) continue;
       open.push_back(
-          w_.loop(d + 1 == rank ? Loop::Kind::Vector : Loop::Kind::Serial, n_.domain[d]));
+          w.loop(d + 1 == rank ? Loop::Kind::Vector : Loop::Kind::Serial, node.domain[d]));
       loops(d) = {{open.back(), 1}};
-      w_.begin(open.back());
+      w.begin(open.back());
     }
     body();
-    for (size_t l = open.size(); l-- > 0;) w_.end(open[l]);
+    for (size_t l = open.size(); l-- > 0;) w.end(open[l]);
   }
 
   void fill() {
-    const int64_t rows = n_.gather_extent, turn = parts_ * block_;
-    const int turns = w_.loop(Loop::Kind::Serial, (rows + turn - 1) / turn);
-    const int row = w_.loop(Loop::Kind::Serial, block_);
-    loops(n_.scatter_dim) = {{part_, block_}, {turns, turn}, {row, 1}};
-    w_.begin(turns);
-    w_.begin(row);
+    const int64_t rows = node.gather_extent, turn = parts_ * block_;
+    const int turns = w.loop(Loop::Kind::Serial, (rows + turn - 1) / turn);
+    const int row = w.loop(Loop::Kind::Serial, block_);
+    loops(node.scatter_dim) = {{part_, block_}, {turns, turn}, {row, 1}};
+    w.begin(turns);
+    w.begin(row);
     const auto store = [&] {
-      over_row(n_.domain.rank(),
-               [&] { w_.store(n_.dest.root, at(n_.dest), read(n_.operands[2])); });
+      over_row(node.domain.rank(),
+               [&] { w.store(node.dest.root, at(node.dest), read(node.operands[2])); });
     };
     if (rows % turn == 0) {
       store();
     } else {
-      const int number = w_.index({0, {{part_, block_}, {turns, turn}, {row, 1}}});
-      when(w_.compute(Op::lt, {number, integer(rows)}, DType::Bool), store);
+      const int number = w.index({0, {{part_, block_}, {turns, turn}, {row, 1}}});
+      when(w.compute(Op::lt, {number, integer(rows)}, DType::Bool), store);
     }
-    w_.end(row);
-    w_.end(turns);
+    w.end(row);
+    w.end(turns);
   }
 
   int64_t parts_ = 1, block_ = 1;

@@ -1,5 +1,7 @@
 #include "bench/limits/machine.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -21,21 +23,21 @@ EVERY_CPU void triad(float* a, const float* b, const float* c, float s, int64_t 
   for (int64_t i = 0; i < n; ++i) a[i] = b[i] + s * c[i];
 }
 
-using Vector = float __attribute__((vector_size(64)));
-
-/// Twelve independent chains, 24 operations a lane and round; the sum keeps them alive.
+/// Twelve independent chains, 24 operations a lane and round; the sum keeps them alive. They start
+/// differently, or the compiler would make them one.
 __attribute__((target("avx512f"))) float chains_512(int64_t rounds) {
-  Vector v[12] = {}, x = Vector{} + 0.999f, y = Vector{} + 0.001f;
+  __m512 v[12], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
+  for (int i = 0; i < 12; ++i) v[i] = _mm512_set1_ps(static_cast<float>(i));
   for (int64_t r = 0; r < rounds; ++r)
-    for (Vector& chain : v) chain = chain * x + y;
+    for (__m512& chain : v) chain = _mm512_fmadd_ps(chain, x, y);
   for (int i = 1; i < 12; ++i) v[0] += v[i];
   return v[0][0] + v[0][15];
 }
 __attribute__((target("avx2,fma"))) float chains_256(int64_t rounds) {
-  using Half = float __attribute__((vector_size(32)));
-  Half v[12] = {}, x = Half{} + 0.999f, y = Half{} + 0.001f;
+  __m256 v[12], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f);
+  for (int i = 0; i < 12; ++i) v[i] = _mm256_set1_ps(static_cast<float>(i));
   for (int64_t r = 0; r < rounds; ++r)
-    for (Half& chain : v) chain = chain * x + y;
+    for (__m256& chain : v) chain = _mm256_fmadd_ps(chain, x, y);
   for (int i = 1; i < 12; ++i) v[0] += v[i];
   return v[0][0] + v[0][7];
 }
