@@ -1,6 +1,8 @@
 // The programs of the table of `./dev bench partition`; tests/torch/saved_bytes.py has the same.
 #include "bench/partition/programs.h"
 
+#include <tandem/checkpoint.h>
+
 namespace bench {
 
 namespace td = tandem;
@@ -121,7 +123,8 @@ Program matmul_cos() {
 }
 
 /// A 3 x 3 convolution with padding, as one product over the nine shifted copies of `x`
-/// [n, c, h, w]; `weight` [o, 9 c]. There is no convolution operator yet.
+/// [n, c, h, w]; `weight` [o, 9 c]. There is no convolution operator yet; as one would, the
+/// checkpoint region around it keeps its operands for backward, not the copies.
 Tensor convolution(const Tensor& x, const Tensor& weight) {
   const td::Dim n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
   const Tensor padded = td::pad(x, {1, 1, 1, 1});
@@ -149,7 +152,8 @@ Program convolution_block() {
   }
   return {"conv_bn", inputs, [](const Tensors& v) {
             const auto layer = [&](const Tensor& x, size_t first) {
-              return batch_norm(convolution(x, v[first]), v[first + 1], v[first + 2]);
+              return batch_norm(td::checkpoint(convolution)(x, v[first]), v[first + 1],
+                                v[first + 2]);
             };
             return td::sum(td::relu(layer(td::relu(layer(v[0], 1)), 4) + v[0]));
           }};
