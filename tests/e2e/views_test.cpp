@@ -9,8 +9,8 @@
 namespace tandem {
 namespace {
 
-using testing::expect_error;
 using testing::check_compiled;
+using testing::expect_error;
 using testing::Tensors;
 using Body = std::function<Tensors(const Tensor&)>;
 

@@ -56,7 +56,7 @@ Buffers run_jit(const Graph& graph, const Buffers& inputs) {
     results.emplace_back(graph.type(output.value), output.strides);
     out.push_back(same < 0 ? results.back().view() : in[static_cast<size_t>(same)]);
   }
-  executable->run(in, out);
+  executable->run(ir::addresses_of(in), ir::addresses_of(out));
   Buffers copies;
   for (const ir::BufferView& view : out) copies.push_back(ir::copy_of(view));
   return copies;
