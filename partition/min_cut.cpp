@@ -66,15 +66,15 @@ struct Merged {
     if (!has_finite_cut) return;
     for (size_t i = 0; i < node.size(); ++i)
       node[i] = from_source[i] >= 0 ? kSource : to_sink[i] >= 0 ? kSink : nodes++;
-    into_sink.assign(index(nodes), 0);
-    out_of_source.assign(index(nodes), 0);
+    into_sink_.assign(index(nodes), 0);
+    out_of_source_.assign(index(nodes), 0);
     for (const FlowEdge& e : network.edges) {
       infinity = added(infinity, e.capacity == kInfinite ? 0 : e.capacity);
       add(node[index(e.from)], node[index(e.to)], e.capacity);
     }
     for (int v = 2; v < nodes; ++v) {
-      if (out_of_source[index(v)] > 0) edges.push_back({kSource, v, out_of_source[index(v)]});
-      if (into_sink[index(v)] > 0) edges.push_back({v, kSink, into_sink[index(v)]});
+      if (out_of_source_[index(v)] > 0) edges.push_back({kSource, v, out_of_source_[index(v)]});
+      if (into_sink_[index(v)] > 0) edges.push_back({v, kSink, into_sink_[index(v)]});
     }
   }
 
@@ -98,14 +98,14 @@ struct Merged {
     if (from == kSource && to == kSink)
       direct += capacity;
     else if (from == kSource)
-      out_of_source[index(to)] += capacity;
+      out_of_source_[index(to)] += capacity;
     else if (to == kSink)
-      into_sink[index(from)] += capacity;
+      into_sink_[index(from)] += capacity;
     else
       edges.push_back({from, to, capacity});
   }
 
-  std::vector<int64_t> out_of_source, into_sink;
+  std::vector<int64_t> out_of_source_, into_sink_;
 };
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;

@@ -15,7 +15,7 @@ template <class Fn>
 std::pair<Tensor, PartitionReport> differentiated(Fn fn, const CompileOptions& options) {
   manual_seed(3);
   const Tensor x = randn({kSide, kSide}).requires_grad_(), w = randn({kSide, kSide});
-  const auto f = compile(fn, options);
+  const auto f = compile(std::move(fn), options);
   f(x, w).backward();
   return {x.grad(), f.graphs(x, w).partition};
 }
@@ -39,7 +39,7 @@ TEST(Steering, ACheckpointRegionIsComputedAgain) {
 }
 
 TEST(Steering, ARegionsPolicySavesByOperatorAndByName) {
-  const auto policy = [](CheckpointPolicy p) {
+  const auto policy = [](const CheckpointPolicy& p) {
     return [p](const Tensor& x, const Tensor& w) {
       const auto region = checkpoint(
           [](const Tensor& y, const Tensor& v) {
@@ -49,8 +49,8 @@ TEST(Steering, ARegionsPolicySavesByOperatorAndByName) {
       return sum(region(x, w));
     };
   };
-  const auto bytes = [&](CheckpointPolicy p) {
-    return differentiated(policy(std::move(p)), {}).second.saved_bytes;
+  const auto bytes = [&](const CheckpointPolicy& p) {
+    return differentiated(policy(p), {}).second.saved_bytes;
   };
   EXPECT_EQ(bytes({}), 0);
   EXPECT_EQ(bytes({.save_ops = {"matmul", "mm"}}), 2 * kMatrix);
@@ -72,7 +72,7 @@ TEST(Steering, MarksOnValues) {
 template <class Fn>
 std::pair<int64_t, std::vector<std::string>> saved_and_marked(Fn fn) {
   const Tensor x = randn({kSide, kSide}).requires_grad_();
-  const auto f = compile(fn);
+  const auto f = compile(std::move(fn));
   const CompiledGraphs& graphs = f.graphs(x);
   std::vector<std::string> marked;
   for (const ir::Equation& e : graphs.core.equations())
