@@ -113,7 +113,8 @@ int64_t shift_left(int64_t a, int64_t b, DType dtype) {
   return b < 0 || b >= bits_of(dtype) ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
 }
 int64_t shift_right(int64_t a, int64_t b, DType dtype) {
-  return a >> (b < 0 || b >= bits_of(dtype) ? bits_of(dtype) - 1 : b);
+  if (b < 0 || b >= bits_of(dtype)) return a < 0 ? -1 : 0;
+  return a >> b;
 }
 
 struct Row {

@@ -194,13 +194,16 @@ EMIT(shift_left) {
   const auto [fits, count] = shift_count(k);
   return k.ir.CreateSelect(fits, k.ir.CreateShl(k.a, count), zero(k));
 }
-// A count outside leaves the sign alone, which is what a shift by bits - 1 gives.
+// A count outside leaves the sign alone, which is what a signed shift by bits - 1 gives.
 EMIT(shift_right) {
+  if (is_unsigned(k.from)) {
+    const auto [fits, count] = shift_count(k);
+    return k.ir.CreateSelect(fits, k.ir.CreateLShr(k.a, count), zero(k));
+  }
   const unsigned bits = k.a->getType()->getScalarSizeInBits();
   Value* most = llvm::ConstantInt::get(k.b->getType(), bits - 1);
   Value* fits = k.ir.CreateICmpULT(k.b, most);
-  Value* count = k.ir.CreateSelect(fits, k.b, most);
-  return is_unsigned(k.from) ? k.ir.CreateLShr(k.a, count) : k.ir.CreateAShr(k.a, count);
+  return k.ir.CreateAShr(k.a, k.ir.CreateSelect(fits, k.b, most));
 }
 
 EMIT(where) { return k.ir.CreateSelect(k.a, k.b, k.c); }

@@ -1,6 +1,8 @@
 // Accumulators. Over a Vector loop they follow ir/reduction_order.h: the lanes of the order lie in
 // consecutive vectors, every part of an iteration belongs to one of them, and the end combines them
 // by halving. Over a Serial loop they combine in iteration order, for each part.
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
 
 #include "codegen/jit/emit_compute.h"
@@ -76,6 +78,8 @@ void Emitter::begin_accumulators(int loop) {
     Running& r = running_[a];
     r = {};
     r.value.assign(all / lanes, identity_of(acc, type));
+    if (over_vector && notes_nan(acc))
+      r.nan = llvm::Constant::getNullValue(vector_type(ir_.getInt1Ty(), lanes));
     if (finds_position(acc))
       r.position.assign(all / lanes,
                         llvm::ConstantInt::getSigned(vector_type(ir_.getInt64Ty(), lanes), -1));
@@ -88,6 +92,7 @@ Slots Emitter::slots_of(int loop) {
     if (kernel_.accumulators[a].loop != loop) continue;
     for (llvm::Value*& v : running_[a].value) slots.push_back(&v);
     for (llvm::Value*& v : running_[a].position) slots.push_back(&v);
+    if (running_[a].nan) slots.push_back(&running_[a].nan);
   }
   return slots;
 }
@@ -129,6 +134,7 @@ void Emitter::accumulate(size_t at) {
   const Accumulator& acc = kernel_.accumulators[a];
   Running& r = running_[a];
   const bool over_vector = acc.loop == scope_.loop;
+  if (r.nan) return accumulate_numbers(acc, r, i.args[0]);
   for (unsigned p = 0; p < scope_.parts; ++p) {
     llvm::Value* x = part(i.args[0], p);
     if (over_vector)
@@ -199,7 +205,71 @@ llvm::Value* Emitter::first_lanes(llvm::Value* v, unsigned from, unsigned count)
   return ir_.CreateShuffleVector(v, lanes);
 }
 
+bool Emitter::notes_nan(const Accumulator& acc) const {
+  const bool extreme = acc.combine == Combine::Max || acc.combine == Combine::Min;
+  const bool wide = acc.dtype == DType::F32 || acc.dtype == DType::F64;
+  const size_t bytes = scope_.lanes * ir::size_of(acc.dtype);
+  return extreme && wide && target_.has("avx512dq") && target_.has("avx512vl") &&
+         lanes_of(acc) >= scope_.lanes && bytes >= 16 && bytes <= 64;
+}
+
+// The larger or smaller of two numbers, -0 below +0; of a number and a NaN the number.
+llvm::Value* Emitter::extreme_number(const Accumulator& acc, llvm::Value* a, llvm::Value* b) {
+  namespace Id = llvm::Intrinsic;
+  auto* type = llvm::cast<llvm::FixedVectorType>(a->getType());
+  const bool single = acc.dtype == DType::F32;
+  const unsigned lanes = type->getNumElements(), bits = lanes * (single ? 32 : 64);
+  const auto id =
+      bits == 512 ? (single ? Id::x86_avx512_mask_range_ps_512 : Id::x86_avx512_mask_range_pd_512)
+      : bits == 256
+          ? (single ? Id::x86_avx512_mask_range_ps_256 : Id::x86_avx512_mask_range_pd_256)
+          : (single ? Id::x86_avx512_mask_range_ps_128 : Id::x86_avx512_mask_range_pd_128);
+  const uint32_t which = acc.combine == Combine::Max ? 5 : 4;  // with the sign of what is chosen
+  const unsigned mask_bits = std::max(lanes, 8u);
+  std::vector<llvm::Value*> args = {a, b, ir_.getInt32(which), llvm::PoisonValue::get(type),
+                                    llvm::ConstantInt::getAllOnesValue(ir_.getIntNTy(mask_bits))};
+  if (bits == 512) args.push_back(ir_.getInt32(4));  // the current rounding mode
+  return ir_.CreateIntrinsic(id, {}, args);
+}
+
+void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, int value) {
+  Parts xs;
+  for (unsigned p = 0; p < scope_.parts; ++p) {
+    llvm::Value* x = part(value, p);
+    if (scope_.mask(p)) x = ir_.CreateSelect(scope_.mask(p), x, identity_of(acc, x->getType()));
+    llvm::Value*& slot = r.value[p % r.value.size()];
+    slot = extreme_number(acc, slot, x);
+    xs.push_back(x);
+  }
+  llvm::Value* nan = nullptr;  // one comparison sees the NaNs of two vectors
+  for (size_t p = 0; p < xs.size(); p += 2) {
+    llvm::Value* here = ir_.CreateFCmpUNO(xs[p], xs[std::min(p + 1, xs.size() - 1)]);
+    nan = nan ? ir_.CreateOr(nan, here) : here;
+  }
+  r.nan = ir_.CreateOr(r.nan, nan);
+}
+
+void Emitter::halve_numbers(const Accumulator& acc, Running& r) {
+  for (size_t half = r.value.size() / 2; half >= 1; half /= 2)
+    for (size_t v = 0; v < half; ++v)
+      r.value[v] = extreme_number(acc, r.value[v], r.value[v + half]);
+  llvm::Value* x = r.value[0];
+  const auto least = static_cast<unsigned>(16 / ir::size_of(acc.dtype));  // lanes of 128 bits
+  unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  for (unsigned w = lanes / 2; w >= 1; w /= 2) {
+    const unsigned kept = std::max(w, least);
+    std::vector<int> upper;
+    for (unsigned l = 0; l < kept; ++l) upper.push_back(static_cast<int>((w + l) % lanes));
+    x = extreme_number(acc, first_lanes(x, 0, kept), ir_.CreateShuffleVector(x, upper));
+    lanes = kept;
+  }
+  llvm::Value* number = ir_.CreateExtractElement(x, uint64_t{0});
+  r.value = {ir_.CreateSelect(any(r.nan), llvm::ConstantFP::getNaN(number->getType()), number)};
+  r.nan = nullptr;
+}
+
 void Emitter::halve(const Accumulator& acc, Running& r) {
+  if (r.nan) return halve_numbers(acc, r);
   while (r.value.size() > 1) {
     const size_t half = r.value.size() / 2;
     for (size_t v = 0; v < half; ++v) {

@@ -53,7 +53,8 @@ class Emitter {
   /// Vector loop), or the parts of the scope (over a Serial loop).
   struct Running {
     Parts value;
-    Parts position;  // ArgMax, ArgMin; below 0: nothing seen yet
+    Parts position;              // ArgMax, ArgMin; below 0: nothing seen yet
+    llvm::Value* nan = nullptr;  // if NaNs are noted apart: lanes that have seen one
     Value result;
   };
 
@@ -153,6 +154,11 @@ class Emitter {
   void take(const codegen::Accumulator& acc, Running& r, size_t slot, llvm::Value* x,
             llvm::Value* position, llvm::Value* mask);
   void halve(const codegen::Accumulator& acc, Running& r);
+  /// Whether NaNs are noted apart, so that max and min are one instruction.
+  bool notes_nan(const codegen::Accumulator& acc) const;
+  void accumulate_numbers(const codegen::Accumulator& acc, Running& r, int value);
+  void halve_numbers(const codegen::Accumulator& acc, Running& r);
+  llvm::Value* extreme_number(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b,
                    llvm::Value* sum);
