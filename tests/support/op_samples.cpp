@@ -273,7 +273,7 @@ std::vector<OpSample> index_samples(Op op, int64_t n) {
     if (op == Op::gather) samples.push_back({{rows, positions({2, n}, 9)}, {d1}});
     if (op == Op::index_add)
       samples.push_back({{rows, list, values(op, {dtype, {2, n}}, 4)}, {d1}});
-    if (op == Op::scatter_add)
+    if (op == Op::scatter_add || op == Op::scatter)
       samples.push_back({{rows, positions({2, n}, 9), values(op, {dtype, {2, n}}, 4)}, {d1}});
     if (op == Op::embedding && dtype != DType::I64)
       samples.push_back({{table, positions({2, 4}, n)}, {}});
