@@ -28,13 +28,13 @@ struct ExecutableReport {
 class TANDEM_API Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs on caller-provided memory: `inputs` and `outputs` in the graph's order. Any number of
-  /// threads may call at once. Throws Error on what data makes fail (an index out of range), before
-  /// any output that is a caller's tensor is written.
-  virtual void run(std::span<const BufferView> inputs,
-                   std::span<const BufferView> outputs) const = 0;
-  /// For output i: the input that it is, untouched (then run() does not write it and its BufferView
-  /// may be empty), or -1.
+  /// Runs on caller-provided memory: the addresses of the first elements of the graph's inputs and
+  /// outputs, in its order, laid out as it says. Any number of threads may call at once. Throws
+  /// Error on what data makes fail (an index out of range), before any output that is a caller's
+  /// tensor is written.
+  virtual void run(std::span<void* const> inputs, std::span<void* const> outputs) const = 0;
+  /// For output i: the input that it is, untouched (then run() does not write it, and its address
+  /// may be null), or -1.
   virtual int output_from_input(int output) const = 0;
   /// For output i: the input whose memory run() writes it into (a mutation that the epilogue then
   /// need not replay), or -1.

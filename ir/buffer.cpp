@@ -101,4 +101,28 @@ Buffer copy_of(const BufferView& view) {
   return copy;
 }
 
+std::vector<BufferView> input_views(const Graph& graph, std::span<void* const> addresses) {
+  std::vector<BufferView> views;
+  for (const Input& input : graph.inputs()) {
+    const Type& type = graph.type(input.value);
+    views.push_back({addresses[views.size()], type.dtype, type.sizes, input.strides});
+  }
+  return views;
+}
+
+std::vector<BufferView> output_views(const Graph& graph, std::span<void* const> addresses) {
+  std::vector<BufferView> views;
+  for (const Output& output : graph.outputs()) {
+    const Type& type = graph.type(output.value);
+    views.push_back({addresses[views.size()], type.dtype, type.sizes, output.strides});
+  }
+  return views;
+}
+
+std::vector<void*> addresses_of(std::span<const BufferView> views) {
+  std::vector<void*> addresses;
+  for (const BufferView& view : views) addresses.push_back(view.data);
+  return addresses;
+}
+
 }  // namespace tandem::ir

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "graph.h"
@@ -61,6 +62,12 @@ void store_element(void* pointer, DType dtype, const Number& value);
 
 /// A contiguous copy of `view`.
 Buffer copy_of(const BufferView& view);
+
+/// The memory at `addresses` as a graph's inputs, or outputs, lie in it.
+std::vector<BufferView> input_views(const Graph& graph, std::span<void* const> addresses);
+std::vector<BufferView> output_views(const Graph& graph, std::span<void* const> addresses);
+/// The address of each view's first element.
+std::vector<void*> addresses_of(std::span<const BufferView> views);
 
 }  // namespace tandem::ir
 

@@ -15,8 +15,8 @@ bool has_layout(const TensorImpl& t, const Strides& strides) {
 std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph,
                                    std::span<const Tensor* const> inputs) {
   TANDEM_CHECK(inputs.size() == graph.inputs().size(), "one tensor per graph input");
-  InlineVector<ir::BufferView, 32> input_views, output_views;
-  for (const Tensor* t : inputs) input_views.push_back(t->impl()->view());
+  InlineVector<void*, 96> from, to;
+  for (const Tensor* t : inputs) from.push_back(t->impl()->data());
   std::vector<Tensor> results;
   results.reserve(graph.outputs().size());
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
@@ -27,10 +27,9 @@ std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::G
     const ir::Type& type = graph.type(output.value);
     results.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)]
                                  : empty_tensor(type.sizes, output.strides, type.dtype));
-    output_views.push_back(results.back().impl()->view());
+    to.push_back(results.back().impl()->data());
   }
-  executable.run({input_views.data(), input_views.size()},
-                 {output_views.data(), output_views.size()});
+  executable.run({from.data(), from.size()}, {to.data(), to.size()});
   return results;
 }
 

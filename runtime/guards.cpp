@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "ir/error.h"
 #include "runtime/autograd.h"
@@ -19,12 +18,15 @@ class StorageIndex {
  public:
   explicit StorageIndex(size_t tensors) {
     while (capacity_ < 2 * tensors) capacity_ *= 2;
-    if (capacity_ > inline_.size()) heap_.assign(capacity_, {});
+    if (capacity_ > kInline)
+      heap_.resize(capacity_);
+    else
+      std::fill_n(inline_, capacity_, Slot());
   }
 
   /// The first earlier tensor with this storage, or -1 after adding number `i`.
   int find_or_add(const Storage* storage, int i) {
-    Slot* slots = heap_.empty() ? inline_.data() : heap_.data();
+    Slot* const slots = heap_.empty() ? inline_ : heap_.data();
     size_t at = (reinterpret_cast<uintptr_t>(storage) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
     for (;; ++at) {
       Slot& slot = slots[at & (capacity_ - 1)];
@@ -35,11 +37,12 @@ class StorageIndex {
 
  private:
   struct Slot {
-    const Storage* storage = nullptr;
-    int first = -1;
+    const Storage* storage;
+    int first;
   };
-  size_t capacity_ = 64;
-  std::array<Slot, 256> inline_{};
+  static constexpr size_t kInline = 256;
+  size_t capacity_ = 8;
+  Slot inline_[kInline];  // only the first capacity_ are in use
   std::vector<Slot> heap_;
 };
 

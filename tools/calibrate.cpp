@@ -31,7 +31,7 @@ class Timed {
       input.strides = ir::contiguous_strides(type.sizes);
       inputs.push_back(graph_.add_input(std::move(input), type));
       add_memory(type, 0.6);
-      in_.push_back(memory_.back().view());
+      in_.push_back(memory_.back().view().data);
     }
     ir::GraphSink sink(graph_);
     Builder builder(sink);
@@ -42,7 +42,7 @@ class Timed {
     graph_.add_output(std::move(output));
     graph_.epilogue.results.push_back({});
     add_memory(type, 0);
-    out_.push_back(memory_.back().view());
+    out_.push_back(memory_.back().view().data);
     executable_ = runtime::jit_backend()->compile(graph_);
   }
 
@@ -73,7 +73,7 @@ class Timed {
 
   ir::Graph graph_;
   std::vector<StridedBuffer> memory_;
-  std::vector<ir::BufferView> in_, out_;
+  std::vector<void*> in_, out_;
   std::unique_ptr<ir::Executable> executable_;
 };
 

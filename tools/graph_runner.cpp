@@ -73,7 +73,7 @@ class Outputs {
                        : into >= 0 ? inputs[static_cast<size_t>(into)]
                                    : buffers_.back().view());
     }
-    executable.run(inputs, views_);
+    executable.run(ir::addresses_of(inputs), ir::addresses_of(views_));
   }
   const BufferView& operator[](size_t k) const { return views_[k]; }
 

@@ -223,13 +223,11 @@ class PlanExecutable final : public ir::Executable {
   PlanExecutable(codegen::Plan plan, PlanCode code, CompileSeconds seconds)
       : runner_(std::move(plan), std::move(code)), seconds_(seconds) {}
 
-  void run(std::span<const ir::BufferView> inputs,
-           std::span<const ir::BufferView> outputs) const override {
+  void run(std::span<void* const> inputs, std::span<void* const> outputs) const override {
     const codegen::Plan& plan = runner_.plan();
     TANDEM_CHECK(inputs.size() == plan.inputs.size() && outputs.size() == plan.outputs.size(),
                  "plan " + plan.name + ": number of buffers");
-    Pointers in(inputs), out(outputs);
-    runner_.run(in.data(), out.data());
+    runner_.run(inputs.data(), outputs.data());
   }
 
   int output_from_input(int output) const override {
@@ -252,21 +250,6 @@ class PlanExecutable final : public ir::Executable {
   }
 
  private:
-  /// The data pointers of some views, on the stack when they are few.
-  class Pointers {
-   public:
-    explicit Pointers(std::span<const ir::BufferView> views) {
-      if (views.size() > few_.size()) many_.resize(views.size());
-      std::transform(views.begin(), views.end(), data(),
-                     [](const ir::BufferView& v) { return v.data; });
-    }
-    void** data() { return many_.empty() ? few_.data() : many_.data(); }
-
-   private:
-    std::array<void*, 64> few_;
-    std::vector<void*> many_;
-  };
-
   PlanRunner runner_;
   CompileSeconds seconds_;
 };

@@ -11,12 +11,12 @@ class InterpretedGraph final : public ir::Executable {
  public:
   explicit InterpretedGraph(ir::Graph graph) : graph_(std::move(graph)) {}
 
-  void run(std::span<const ir::BufferView> inputs,
-           std::span<const ir::BufferView> outputs) const override {
+  void run(std::span<void* const> inputs, std::span<void* const> outputs) const override {
     std::vector<ir::Buffer> buffers;
-    for (const ir::BufferView& input : inputs) buffers.push_back(ir::copy_of(input));
+    for (const auto& input : ir::input_views(graph_, inputs)) buffers.push_back(ir::copy_of(input));
     std::vector<ir::Buffer> results = ir::interpret(graph_, buffers);
-    for (size_t i = 0; i < results.size(); ++i) eager::copy_elements(results[i].view(), outputs[i]);
+    const std::vector<ir::BufferView> views = ir::output_views(graph_, outputs);
+    for (size_t i = 0; i < results.size(); ++i) eager::copy_elements(results[i].view(), views[i]);
   }
   int output_from_input(int) const override { return -1; }
   ir::ExecutableReport report() const override {

@@ -60,17 +60,17 @@ class PerturbingBackend final : public ir::Backend {
    public:
     Perturbed(const PerturbingBackend& owner, ir::Graph graph)
         : owner_(owner), graph_(std::move(graph)) {}
-    void run(std::span<const ir::BufferView> inputs,
-             std::span<const ir::BufferView> outputs) const override {
+    void run(std::span<void* const> inputs, std::span<void* const> outputs) const override {
       std::vector<ir::Buffer> buffers;
-      for (const ir::BufferView& input : inputs) buffers.push_back(ir::copy_of(input));
+      for (const auto& input : ir::input_views(graph_, inputs))
+        buffers.push_back(ir::copy_of(input));
       ir::InterpretOptions options;
       options.after_equation = [&](const ir::Graph& g, ir::EquationId e, ir::Buffer& result) {
         owner_.observe(g.op(e), result);
       };
       std::vector<ir::Buffer> results = ir::interpret(graph_, buffers, options);
-      for (size_t k = 0; k < results.size(); ++k)
-        tools::copy_elements(results[k].view(), outputs[k]);
+      const std::vector<ir::BufferView> views = ir::output_views(graph_, outputs);
+      for (size_t k = 0; k < results.size(); ++k) tools::copy_elements(results[k].view(), views[k]);
     }
     int output_from_input(int) const override { return -1; }
     ir::ExecutableReport report() const override { return {}; }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "codegen/exec/plan_runner.h"
@@ -38,28 +40,50 @@ CompiledGraphs compiled(uint64_t seed) {
   return runtime::run_pipeline(random_program(seed / 2).graph, options);
 }
 
-Buffers run_jit(const Graph& graph, const Buffers& inputs) {
+/// A plan whose launches are split as finely as they can be.
+codegen::Plan finely_split_plan(const Graph& graph) {
   codegen::Plan plan = codegen::lower(graph);
-  jit::CompiledKernels code = jit::compile_kernels(plan.kernels);
-  const auto executable =
-      exec::make_executable(std::move(plan), {std::move(code.functions), std::move(code.owner)});
-  std::vector<tools::StridedBuffer> memory, results;
-  std::vector<ir::BufferView> in, out;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    memory.emplace_back(inputs[i].type(), graph.inputs()[i].strides);
-    tools::copy_elements(const_cast<ir::Buffer&>(inputs[i]).view(), memory.back().view());
-    in.push_back(memory.back().view());
+  for (codegen::Step& step : plan.steps)
+    if (auto* launch = std::get_if<codegen::Launch>(&step)) launch->grain = 1;
+  return plan;
+}
+
+/// One half as machine code.
+class Jitted {
+ public:
+  Jitted(const Graph& graph, codegen::Plan plan) : graph_(graph) {
+    jit::CompiledKernels code = jit::compile_kernels(plan.kernels);
+    executable_ =
+        exec::make_executable(std::move(plan), {std::move(code.functions), std::move(code.owner)});
   }
-  for (size_t o = 0; o < graph.outputs().size(); ++o) {
-    const int same = executable->output_from_input(static_cast<int>(o));
-    const ir::Output& output = graph.outputs()[o];
-    results.emplace_back(graph.type(output.value), output.strides);
-    out.push_back(same < 0 ? results.back().view() : in[static_cast<size_t>(same)]);
+
+  Buffers run(const Buffers& inputs) const {
+    std::vector<tools::StridedBuffer> memory, results;
+    std::vector<ir::BufferView> in, out;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      memory.emplace_back(inputs[i].type(), graph_.inputs()[i].strides);
+      tools::copy_elements(const_cast<ir::Buffer&>(inputs[i]).view(), memory.back().view());
+      in.push_back(memory.back().view());
+    }
+    for (size_t o = 0; o < graph_.outputs().size(); ++o) {
+      const int same = executable_->output_from_input(static_cast<int>(o));
+      const ir::Output& output = graph_.outputs()[o];
+      results.emplace_back(graph_.type(output.value), output.strides);
+      out.push_back(same < 0 ? results.back().view() : in[static_cast<size_t>(same)]);
+    }
+    executable_->run(ir::addresses_of(in), ir::addresses_of(out));
+    Buffers copies;
+    for (const ir::BufferView& view : out) copies.push_back(ir::copy_of(view));
+    return copies;
   }
-  executable->run(in, out);
-  Buffers copies;
-  for (const ir::BufferView& view : out) copies.push_back(ir::copy_of(view));
-  return copies;
+
+ private:
+  const Graph& graph_;
+  std::unique_ptr<ir::Executable> executable_;
+};
+
+Buffers run_jit(const Graph& graph, const Buffers& inputs) {
+  return Jitted(graph, codegen::lower(graph)).run(inputs);
 }
 
 Buffers run_plan(const Graph& graph, const Buffers& inputs) {
@@ -80,10 +104,32 @@ std::string first_difference(const Buffers& a, const Buffers& b) {
   return "";
 }
 
+using RunHalf = std::function<Buffers(const Graph& half, const Buffers& inputs)>;
+
+/// (outputs, gradients), in the joint graph's order.
+Buffers run_halves(const Graph& core, const Buffers& inputs, const Graph& forward,
+                   const Graph& backward, const RunHalf& run_half) {
+  Buffers primals, tangents, backward_inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    (partition::is_tangent(core.inputs()[i]) ? tangents : primals).push_back(inputs[i]);
+  const Buffers values = run_half(forward, primals);
+  Buffers all;
+  for (size_t o = 0; o < values.size(); ++o)
+    (forward.outputs()[o].role == ir::Role::Saved ? backward_inputs : all).push_back(values[o]);
+  if (tangents.empty()) return all;
+  backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
+  for (ir::Buffer& gradient : run_half(backward, backward_inputs))
+    all.push_back(std::move(gradient));
+  return all;
+}
+
 class Cuts {
  public:
   Cuts(uint64_t seed, bool with_jit)
-      : seed_(seed), with_jit_(with_jit), graphs_(compiled(seed)), analysis_(graphs_.core) {
+      : seed_(seed),
+        run_half_(with_jit ? run_jit : run_plan),
+        graphs_(compiled(seed)),
+        analysis_(graphs_.core) {
     inputs_ = graph_testing::random_inputs(graphs_.core, static_cast<uint32_t>(seed));
   }
 
@@ -134,34 +180,15 @@ class Cuts {
     ir::verify(p.forward);
     ir::verify(p.backward);
     ++result_.cuts;
-    Buffers got = run_halves(p);
+    Buffers got = run_halves(graphs_.core, inputs_, p.forward, p.backward, run_half_);
     if (expected_.empty()) expected_ = got;
     if (const std::string found = first_difference(got, expected_); !found.empty())
       result_.difference = fmt::format("seed {}: {} gives other bits than default: {}\n{}{}", seed_,
                                        name, found, ir::print(graphs_.core), text);
   }
 
-  Buffers run_half(const Graph& half, const Buffers& inputs) const {
-    return with_jit_ ? run_jit(half, inputs) : run_plan(half, inputs);
-  }
-
-  /// (outputs, gradients), in the joint graph's order.
-  Buffers run_halves(const ir::Partition& p) const {
-    Buffers primals, tangents, backward_inputs;
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      (partition::is_tangent(graphs_.core.inputs()[i]) ? tangents : primals).push_back(inputs_[i]);
-    const Buffers values = run_half(p.forward, primals);
-    Buffers all;
-    for (size_t o = 0; o < values.size(); ++o)
-      (p.forward.outputs()[o].role == ir::Role::Saved ? backward_inputs : all).push_back(values[o]);
-    backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
-    for (ir::Buffer& gradient : run_half(p.backward, backward_inputs))
-      all.push_back(std::move(gradient));
-    return all;
-  }
-
   uint64_t seed_;
-  bool with_jit_;
+  RunHalf run_half_;
   CompiledGraphs graphs_;
   partition::Analysis analysis_;
   Buffers inputs_, expected_;
@@ -177,6 +204,28 @@ CutCheck check_cuts(uint64_t seed, bool with_jit) {
   } catch (const std::exception& e) {
     return {.difference = fmt::format("seed {}: {}", seed, e.what())};
   }
+}
+
+std::string check_threads(uint64_t seed) {
+  const CompiledGraphs graphs = compiled(seed);
+  const Buffers inputs = graph_testing::random_inputs(graphs.core, static_cast<uint32_t>(seed));
+  const Jitted forward(graphs.forward, finely_split_plan(graphs.forward)),
+      backward(graphs.backward, finely_split_plan(graphs.backward));
+  const auto run_by = [&](int threads) {
+    set_num_threads(threads);
+    return run_halves(graphs.core, inputs, graphs.forward, graphs.backward,
+                      [&](const Graph& half, const Buffers& values) {
+                        return (&half == &graphs.forward ? forward : backward).run(values);
+                      });
+  };
+  const int before = num_threads();
+  const Buffers expected = run_by(1);
+  std::string found;
+  for (const int threads : {2, 3, 8})
+    if (const std::string at = first_difference(run_by(threads), expected); !at.empty())
+      found += fmt::format("seed {}: {} threads give other bits than one: {}\n", seed, threads, at);
+  set_num_threads(before);
+  return found;
 }
 
 }  // namespace tandem::testing

@@ -1,0 +1,94 @@
+// How compile time grows with the program: `layers` transformer blocks, of one width (each kernel
+// is compiled once, whatever their number) or each of a width of its own (nothing is shared). What
+// is timed is a first step from cold: trace, pipeline, machine code of both halves, one run.
+// `./dev bench compile`
+#include <benchmark/benchmark.h>
+#include <tandem/graph.h>
+#include <tandem/tandem.h>
+
+#include <vector>
+
+namespace td = tandem;
+using td::Tensor;
+
+namespace {
+
+constexpr int64_t kBatch = 2, kTime = 16, kHeads = 2;
+
+/// Pre-norm attention and MLP, in and out of `width` channels.
+struct Block {
+  td::nn::LayerNorm norm1, norm2;
+  td::nn::Linear in, qkv, proj, up, down, out;
+  TANDEM_FIELDS(Block, norm1, norm2, in, qkv, proj, up, down, out)
+
+  Block(int64_t channels, int64_t width)
+      : norm1(width),
+        norm2(width),
+        in(channels, width),
+        qkv(width, 3 * width),
+        proj(width, width),
+        up(width, 4 * width),
+        down(4 * width, width),
+        out(width, channels) {}
+
+  Tensor attention(const Tensor& x) const {
+    const td::Dim width = x.size(2);
+    const auto parts = td::split(qkv(x), width, 2);
+    const auto heads = [&](const Tensor& t) {
+      return t.view({kBatch, kTime, kHeads, width / kHeads}).transpose(1, 2);
+    };
+    const Tensor y = td::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]),
+                                                      heads(parts[2]), {}, true);
+    return proj(y.transpose(1, 2).reshape({kBatch, kTime, width}));
+  }
+
+  Tensor operator()(const Tensor& input) const {
+    Tensor x = in(input);
+    x = x + attention(norm1(x));
+    x = x + down(td::gelu(up(norm2(x)), "tanh"));
+    return input + out(x);
+  }
+};
+
+/// `layers` blocks, the i-th `growth` * i channels wider than the first.
+void first_step(benchmark::State& state, int64_t growth) {
+  constexpr int64_t kChannels = 32;
+  std::vector<Block> blocks;
+  for (int64_t i = 0; i < state.range(0); ++i)
+    blocks.emplace_back(kChannels, kChannels + growth * i);
+  const Tensor x = td::randn({kBatch, kTime, kChannels});
+  int kernels = 0, distinct = 0;
+  for (auto _ : state) {
+    const auto loss_of = td::compile([](const std::vector<Block>& all, const Tensor& input) {
+      Tensor y = input;
+      for (const Block& block : all) y = block(y);
+      return td::mean(td::square(y));
+    });
+    loss_of(blocks, x).backward();
+    state.PauseTiming();
+    const td::CompiledGraphs& graphs = *td::compiled_graphs().back();
+    kernels = graphs.forward_report.kernels + graphs.backward_report.kernels;
+    distinct = graphs.forward_report.distinct_kernels + graphs.backward_report.distinct_kernels;
+    state.ResumeTiming();
+  }
+  state.counters["kernels"] = kernels;
+  state.counters["distinct"] = distinct;
+}
+
+void compile_identical_layers(benchmark::State& state) { first_step(state, 0); }
+void compile_distinct_layers(benchmark::State& state) { first_step(state, 4); }
+
+BENCHMARK(compile_identical_layers)
+    ->DenseRange(1, 2)
+    ->Arg(4)
+    ->Arg(12)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK(compile_distinct_layers)
+    ->DenseRange(1, 2)
+    ->Arg(4)
+    ->Arg(12)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+}  // namespace
