@@ -224,28 +224,29 @@ class Fuser {
     from = {};
   }
 
-  // --- the result
+  // --- the result: from the end on, of the groups that no group left needs, the one that the
+  // program finishes last. So what depends on inputs alone runs just before its first reader.
   std::vector<Group> in_order() {
-    // of the groups whose sources are done, the one that the program finishes first
     using Entry = std::pair<int, int>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    std::priority_queue<Entry> ready;
     std::vector<int> waiting(clusters_.size());
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       if (find(c) != c) continue;
       std::sort(at(c).nodes.begin(), at(c).nodes.end());
-      resolve(at(c).before, c);
-      waiting[static_cast<size_t>(c)] = static_cast<int>(at(c).before.size());
-      if (at(c).before.empty()) ready.push({at(c).nodes.back(), c});
+      resolve(at(c).after, c);
+      waiting[static_cast<size_t>(c)] = static_cast<int>(at(c).after.size());
+      if (at(c).after.empty()) ready.push({at(c).nodes.back(), c});
     }
     std::vector<Group> out;
     while (!ready.empty()) {
       const int c = ready.top().second;
       ready.pop();
       out.push_back({at(c).nodes, at(c).domain});
-      resolve(at(c).after, c);
-      for (int down : at(c).after)
-        if (--waiting[static_cast<size_t>(down)] == 0) ready.push({at(down).nodes.back(), down});
+      resolve(at(c).before, c);
+      for (int up : at(c).before)
+        if (--waiting[static_cast<size_t>(up)] == 0) ready.push({at(up).nodes.back(), up});
     }
+    std::reverse(out.begin(), out.end());
     return out;
   }
 

@@ -50,13 +50,27 @@ class Functionalizer {
   void equation(EquationId e) {
     const ir::Equation& equation = source_.equation(e);
     if (ir::is_view(equation.op))
-      aliases_.add_view(source_.result(e), e);
+      add_view(e);
     else if (equation.op == Op::hook)
       add_hook(e);
     else if (equation.in_place)
       write(e);
     else
       compute(e);
+  }
+
+  /// A mark on a view is one on what it shows now.
+  void add_view(EquationId e) {
+    aliases_.add_view(source_.result(e), e);
+    if (source_.equation(e).mark != ir::Mark::Auto)
+      carry_mark(e, aliases_.read(source_.operand(e, 0)));
+  }
+
+  void carry_mark(EquationId e, ValueId value) {
+    const EquationId producer = rewriter_.target().producer(value);
+    if (!producer.valid()) return;
+    ir::Mark& mark = rewriter_.target().equation(producer).mark;
+    if (mark == ir::Mark::Auto) mark = source_.equation(e).mark;
   }
 
   void add_hook(EquationId e) {
@@ -83,6 +97,7 @@ class Functionalizer {
     const ValueId self = source_.operand(e, 0);
     const bool hidden = !source_.equation(e).grad_enabled;
     ValueId value = new_value(e);
+    carry_mark(e, value);
     if (hidden) {
       const ValueId old = aliases_.read(self);
       rewriter_.at(e);

@@ -193,8 +193,16 @@ class Search {
                              a_.saved_bytes(v));
     ir::fail(ir::Errc::Partition,
              fmt::format("saved budget: expected at least {} bytes, which must be saved in any "
-                         "case: {}; got {}",
-                         least.cost.saved_bytes, names, max_bytes_));
+                         "case: {} (on the chain {}); got {}",
+                         least.cost.saved_bytes, names, chain_that_must_be_saved(), max_bytes_));
+  }
+
+  std::string chain_that_must_be_saved() const {
+    Policy policy = heeding_marks(a_, time_policy(a_, estimate_, {.anything = true}));
+    policy.price = [this, price = policy.price](ValueId v) {
+      return a_.saved_bytes(v) > 0 ? kInfinite : price(v);
+    };
+    return impossible_chain(a_, policy);
   }
 
   const Analysis& a_;

@@ -17,16 +17,13 @@ class Estimate {
   /// backward. Inputs cost nothing.
   double save_seconds(ir::ValueId v) const { return save_[v]; }
   /// Seconds to compute `v` again in backward from its operands, and to bring it through memory
-  /// where a kernel boundary follows. 0 for what backward must compute in any case.
+  /// where kernels that run at different times read it. 0 for what backward must compute in any
+  /// case.
   double recompute_seconds(ir::ValueId v) const { return recompute_[v]; }
   bool known() const { return costs_ != nullptr; }
 
  private:
-  bool passes_through_memory(const Analysis& a, ir::ValueId v, bool in_backward) const;
-  bool is_boundary(const Analysis& a, ir::ValueId v, ir::EquationId user, bool in_backward) const;
-
   const ir::CostModel* costs_;
-  ir::ValueMap<bool> stored_forward_, stored_backward_;  // of the values that views show
   ir::ValueMap<double> save_, recompute_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace tandem::partition {
@@ -29,7 +30,8 @@ struct Cut {
   int64_t value = 0;
 };
 
-Cut min_cut(const FlowNetwork& network);
+/// Nothing if no finite cut exists.
+std::optional<Cut> min_cut(const FlowNetwork& network);
 
 /// The nodes of a path from source to sink along infinite edges, or nothing: then a finite cut
 /// exists.

@@ -84,20 +84,24 @@ class NetworkBuilder {
 
 std::vector<ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& policy) {
   const NetworkBuilder builder(analysis, policy);
-  const std::vector<int> path = infinite_path(builder.network());
-  if (!path.empty())
-    ir::fail(ir::Errc::Partition,
-             fmt::format("partition: backward needs a value that can be neither saved nor "
-                         "recomputed; expected one of either on every path, got {}",
-                         builder.chain(path)));
-  return builder.saved(min_cut(builder.network()));
+  if (const auto cut = min_cut(builder.network())) return builder.saved(*cut);
+  ir::fail(ir::Errc::Partition,
+           fmt::format("partition: backward needs a value that can be neither saved nor "
+                       "recomputed; expected one of either on every path, got {}",
+                       impossible_chain(analysis, policy)));
 }
 
 std::optional<std::vector<ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
                                                               const Policy& policy) {
   const NetworkBuilder builder(analysis, policy);
-  if (!infinite_path(builder.network()).empty()) return std::nullopt;
-  return builder.saved(min_cut(builder.network()));
+  const auto cut = min_cut(builder.network());
+  if (!cut) return std::nullopt;
+  return builder.saved(*cut);
+}
+
+std::string impossible_chain(const Analysis& analysis, const Policy& policy) {
+  const NetworkBuilder builder(analysis, policy);
+  return builder.chain(infinite_path(builder.network()));
 }
 
 std::string value_name(const Graph& graph, ValueId v) {

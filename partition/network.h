@@ -32,6 +32,10 @@ std::vector<ir::ValueId> cheapest_saved_set(const Analysis& analysis, const Poli
 std::optional<std::vector<ir::ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
                                                                   const Policy& policy);
 
+/// A chain of values "a -> b -> c", from what forward has to what backward needs, none of which can
+/// be saved or recomputed; empty if there is none.
+std::string impossible_chain(const Analysis& analysis, const Policy& policy);
+
 /// How messages and reports call a value.
 std::string value_name(const ir::Graph& graph, ir::ValueId v);
 

@@ -109,7 +109,7 @@ class Reference {
     if (a_.cls(e) == OpClass::Random) return "random: not recomputed";
     if (!is_recomputable(e)) return "not in the list of what may be recomputed";
     if (written_in_backward_[v]) return "would be written to memory again in backward";
-    if (a_.cls(e) == OpClass::Reduction && reads_much(e)) return "reduction of a larger tensor";
+    if (reads_much(e)) return "much smaller than what it reads";
     return nullptr;
   }
 

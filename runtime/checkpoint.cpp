@@ -1,5 +1,6 @@
 // Marks and regions: they land on the equations of the trace that is being recorded.
 #include <tandem/checkpoint.h>
+#include <tandem/ops.h>
 
 #include <algorithm>
 
@@ -17,18 +18,18 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// The equation of the current trace that computes `t`, or null.
-ir::Equation* equation_of(const Tensor& t) {
+bool is_traced_here(const Tensor& t) {
   runtime::Trace* trace = runtime::Trace::current();
-  if (!trace || !t.defined() || !t.impl()->is_traced()) return nullptr;
-  const auto own = t.impl()->trace.lock();
-  if (own.get() != trace) return nullptr;
-  const ir::EquationId e = trace->graph().producer(t.impl()->value);
-  return e.valid() ? &trace->graph().equation(e) : nullptr;
+  return trace && t.defined() && t.impl()->is_traced() && t.impl()->trace.lock().get() == trace;
 }
 
+// What `t` holds now may come from a write to it, which has no result of its own: so the mark lies
+// on a view of it that no one reads, and functionalize finds the value.
 Tensor marked(const Tensor& t, ir::Mark mark) {
-  if (ir::Equation* e = equation_of(t)) e->mark = mark;
+  if (!is_traced_here(t)) return t;
+  ir::Graph& graph = runtime::Trace::current()->graph();
+  const ir::EquationId shown = graph.producer(alias(t).impl()->value);
+  graph.equation(shown).mark = mark;
   return t;
 }
 
@@ -38,8 +39,7 @@ struct RegionAccess {
   static void apply(ir::Equation& e) {
     if (!t_region) return;
     e.region = t_region->number_;
-    if (contains(t_region->policy_.save_ops, ir::name(e.op)) && e.result_count > 0)
-      e.mark = ir::Mark::Save;
+    if (contains(t_region->policy_.save_ops, ir::name(e.op))) e.mark = ir::Mark::Save;
   }
   static bool saves(const std::string& name) {
     return t_region && contains(t_region->policy_.save_names, name);
@@ -61,7 +61,7 @@ Tensor save_for_backward(const Tensor& t) { return marked(t, ir::Mark::Save); }
 Tensor recompute_in_backward(const Tensor& t) { return marked(t, ir::Mark::Recompute); }
 
 Tensor name_value(const Tensor& t, const std::string& name) {
-  if (!equation_of(t)) return t;
+  if (!is_traced_here(t)) return t;
   runtime::Trace::current()->graph().set_hint(t.impl()->value, name);
   return RegionAccess::saves(name) ? save_for_backward(t) : t;
 }

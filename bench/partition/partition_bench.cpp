@@ -1,29 +1,31 @@
-// partition-bench: the table of `./dev bench partition`. For each program: bytes saved by eager
-// PyTorch, by the reference rules, by default, and by the byte-minimal cut; simulated peak; time of
-// the solver; time of a step under default, reference and save-all, measured in turns. Then the
-// solver's time on long graphs.
+// partition-bench: the tables of `./dev bench partition`. For each program: bytes saved by eager
+// PyTorch, by the reference rules, by default, and by the byte-minimal cut; peak; time of the
+// solver; time of a step under default, reference and save-all, measured in turns, and which of the
+// promises about them hold. Then the peak over memory budgets, and the solver's time on long
+// graphs.
 #include <fmt/format.h>
 #include <tandem/graph.h>
-#include <tandem/tandem.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <sstream>
 
 #include "autodiff/joint.h"
+#include "bench/partition/programs.h"
+#include "codegen/exec/allocator.h"
 #include "codegen/lower.h"
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
 #include "ir/rewrite.h"
 #include "partition/partition.h"
-#include "partition/plans.h"
 
 namespace td = tandem;
+using bench::Program;
+using bench::Tensors;
 using td::Tensor;
-using Tensors = std::vector<Tensor>;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -32,140 +34,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// --- the programs: tests/torch/saved_bytes.py has the same
+// --- one program under one partitioner
 
-struct Program {
-  std::string name;
-  Tensors inputs;
-  std::function<Tensor(const Tensors&)> loss;
-};
-
-Tensor leaf(const td::Shape& sizes) { return td::randn(sizes).requires_grad_(); }
-
-Program ten_cosines() {
-  return {"ten_cosines", {leaf({1024, 1024})}, [](const Tensors& v) {
-            Tensor x = v[0];
-            for (int i = 0; i < 10; ++i) x = td::cos(x);
-            return td::sum(x);
-          }};
-}
-
-Program mlp() {
-  Tensors inputs = {td::randn({256, 512}), td::randint(0, 512, {256})};
-  for (int i = 0; i < 3; ++i) {
-    inputs.push_back(leaf({512, 512}));
-    inputs.push_back(leaf({512}));
-  }
-  return {"mlp", inputs, [](const Tensors& v) {
-            Tensor x = v[0];
-            for (size_t i = 0; i < 3; ++i) {
-              x = td::matmul(x, v[2 + 2 * i]) + v[3 + 2 * i];
-              if (i < 2) x = td::relu(x);
-            }
-            return td::cross_entropy(x, v[1]);
-          }};
-}
-
-constexpr size_t kBlockParameters = 12;
-
-void add_block(Tensors& inputs, int64_t c) {
-  for (const auto& sizes : std::vector<td::Shape>{{c},
-                                                  {c},
-                                                  {c, 3 * c},
-                                                  {3 * c},
-                                                  {c, c},
-                                                  {c},
-                                                  {c},
-                                                  {c},
-                                                  {c, 4 * c},
-                                                  {4 * c},
-                                                  {4 * c, c},
-                                                  {c}})
-    inputs.push_back(leaf(sizes));
-}
-
-Tensor block(const Tensors& v, size_t first, Tensor x, int64_t heads, double dropout) {
-  const auto p = [&](size_t i) -> const Tensor& { return v[first + i]; };
-  const td::Dim batch = x.size(0), time = x.size(1), c = x.size(2);
-  const auto dropped = [&](const Tensor& t) { return dropout > 0 ? td::dropout(t, dropout) : t; };
-  const auto qkv =
-      td::split(td::matmul(td::layer_norm(x, {c}, p(0), p(1), 1e-5), p(2)) + p(3), c, 2);
-  const auto head = [&](const Tensor& t) {
-    return t.view({batch, time, heads, c / heads}).transpose(1, 2);
-  };
-  const Tensor y =
-      td::scaled_dot_product_attention(head(qkv[0]), head(qkv[1]), head(qkv[2]), {}, true);
-  x = x + dropped(td::matmul(y.transpose(1, 2).reshape({batch, time, c}), p(4)) + p(5));
-  const Tensor h = td::matmul(td::layer_norm(x, {c}, p(6), p(7), 1e-5), p(8)) + p(9);
-  return x + dropped(td::matmul(td::gelu(h, "tanh"), p(10)) + p(11));
-}
-
-Program one_block(const std::string& name, int64_t batch, int64_t time, int64_t c, int64_t heads,
-                  double dropout) {
-  Tensors inputs = {leaf({batch, time, c})};
-  add_block(inputs, c);
-  return {name, inputs, [heads, dropout](const Tensors& v) {
-            return td::sum(block(v, 1, v[0], heads, dropout));
-          }};
-}
-
-Program nanogpt() {
-  constexpr int64_t kLayers = 4, kHeads = 4, kChannels = 128, kTime = 64, kBatch = 8, kVocab = 65;
-  Tensors inputs = {td::randint(0, kVocab, {kBatch, kTime}),
-                    td::randint(0, kVocab, {kBatch, kTime}),
-                    leaf({kVocab, kChannels}),
-                    leaf({kTime, kChannels}),
-                    leaf({kChannels}),
-                    leaf({kChannels})};
-  for (int i = 0; i < kLayers; ++i) add_block(inputs, kChannels);
-  return {"nanogpt", inputs, [](const Tensors& v) {
-            Tensor x = td::embedding(v[2], v[0]) + v[3];
-            for (size_t i = 0; i < kLayers; ++i)
-              x = block(v, 6 + i * kBlockParameters, x, kHeads, 0);
-            const Tensor logits =
-                td::matmul(td::layer_norm(x, {kChannels}, v[4], v[5], 1e-5), v[2].t());
-            return td::cross_entropy(logits.view({-1, kVocab}), v[1].view({-1}));
-          }};
-}
-
-Program ln_gelu() {
-  return {"ln_gelu", {leaf({2048, 1024}), leaf({1024}), leaf({1024})}, [](const Tensors& v) {
-            return td::sum(td::gelu(td::layer_norm(v[0], {1024}, v[1], v[2], 1e-5), "tanh"));
-          }};
-}
-
-Program product_sum() {
-  Tensors inputs;
-  for (int i = 0; i < 6; ++i) inputs.push_back(leaf({1024, 1024}));
-  return {"product_sum", inputs, [](const Tensors& v) {
-            return td::sum((v[0] * v[2]) * v[3] + v[1] * v[4] + ((v[0] * v[1]) * v[2]) * v[5]);
-          }};
-}
-
-Program matmul_cos() {
-  Tensors inputs;
-  for (int i = 0; i < 6; ++i) inputs.push_back(leaf({512, 512}));
-  return {"matmul_cos", inputs, [](const Tensors& v) {
-            Tensor x = v[0];
-            for (size_t i = 1; i < 6; ++i) x = td::cos(td::matmul(x, v[i]));
-            return td::sum(x);
-          }};
-}
-
-std::vector<Program> programs() {
-  return {ten_cosines(),
-          mlp(),
-          one_block("block_dropout", 4, 128, 256, 4, 0.1),
-          nanogpt(),
-          one_block("gpt2_block", 1, 256, 768, 12, 0),
-          ln_gelu(),
-          product_sum(),
-          matmul_cos()};
-}
-
-// --- one row
-
-/// One program under one partitioner.
 class Compiled {
  public:
   Compiled(const Program& program, const std::string& partition)
@@ -176,23 +46,38 @@ class Compiled {
 
   /// Seconds of forward and backward.
   double run() {
-    for (const Tensor& t : program_.inputs)
-      if (t.requires_grad()) t.set_grad({});
+    forget_gradients();
     const auto start = Clock::now();
     step_(program_.inputs).backward();
     return seconds_since(start);
   }
 
   const td::CompiledGraphs& graphs() { return step_.graphs(program_.inputs); }
+  const td::PartitionReport& report() { return graphs().partition; }
 
-  /// Saved bytes, outputs and the larger arena.
+  /// The most bytes that a step holds beyond its inputs: what the allocator counts (saved values,
+  /// outputs, gradients), and the arena of the half that runs.
   int64_t peak() {
-    const td::CompiledGraphs& g = graphs();
-    return g.partition.saved_bytes +
-           std::max(g.forward_report.arena_bytes, g.backward_report.arena_bytes);
+    forget_gradients();
+    const size_t before = td::exec::allocator_stats().live_bytes;
+    const auto peak_of = [&](const td::ir::ExecutableReport& half, const auto& run) {
+      td::exec::reset_peak_live_bytes();
+      run();
+      const size_t most = td::exec::allocator_stats().peak_live_bytes;
+      return static_cast<int64_t>(most - before) + half.arena_bytes;
+    };
+    Tensor loss;
+    const int64_t forward =
+        peak_of(graphs().forward_report, [&] { loss = step_(program_.inputs); });
+    return std::max(forward, peak_of(graphs().backward_report, [&] { loss.backward(); }));
   }
 
  private:
+  void forget_gradients() const {
+    for (const Tensor& t : program_.inputs)
+      if (t.requires_grad()) t.set_grad({});
+  }
+
   const Program& program_;
   td::Compiled<std::function<Tensor(const Tensors&)>, Tensor, const Tensors&> step_;
 };
@@ -201,6 +86,8 @@ double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
   return values[values.size() / 2];
 }
+
+// --- the table
 
 /// Bytes that eager PyTorch saves, by program.
 std::map<std::string, int64_t> eager_table(const std::string& path) {
@@ -215,27 +102,121 @@ std::map<std::string, int64_t> eager_table(const std::string& path) {
   return table;
 }
 
+struct Row {
+  std::string name;
+  int64_t torch_bytes, tape_bytes, reference_bytes, default_bytes, minimal_bytes, peak_bytes;
+  double solver_ms, default_ms, reference_ms, save_all_ms;
+};
+
+Row measure(const Program& program, int64_t torch_bytes, int rounds) {
+  std::array<Compiled, 3> compiled = {Compiled(program, "default"), Compiled(program, "reference"),
+                                      Compiled(program, "save-all")};
+  std::array<std::vector<double>, 3> seconds;
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < compiled.size(); ++i) seconds[i].push_back(compiled[i].run());
+  const td::PartitionReport& own = compiled[0].report();
+  return {program.name,
+          torch_bytes,
+          compiled[0].graphs().eager_saved_bytes,
+          compiled[1].report().saved_bytes,
+          own.saved_bytes,
+          own.minimal_bytes,
+          compiled[0].peak(),
+          own.seconds * 1e3,
+          median(seconds[0]) * 1e3,
+          median(seconds[1]) * 1e3,
+          median(seconds[2]) * 1e3};
+}
+
 std::string megabytes(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / 1e6);
 }
 
-void print_row(const Program& program, const std::map<std::string, int64_t>& eager, int rounds) {
-  const std::vector<std::string> names = {"default", "reference", "save-all"};
-  std::vector<Compiled> compiled;
-  for (const std::string& name : names) compiled.emplace_back(program, name);
-  std::vector<std::vector<double>> seconds(names.size());
-  for (int round = 0; round < rounds; ++round)
-    for (size_t i = 0; i < names.size(); ++i) seconds[i].push_back(compiled[i].run());
-  const td::PartitionReport& own = compiled[0].graphs().partition;
-  const auto found = eager.find(program.name);
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} |", program.name,
-             found == eager.end() ? "?" : megabytes(found->second),
-             megabytes(compiled[0].graphs().eager_saved_bytes),
-             megabytes(compiled[1].graphs().partition.saved_bytes), megabytes(own.saved_bytes),
-             megabytes(own.minimal_bytes), megabytes(compiled[0].peak()), own.seconds * 1e3);
-  for (const auto& times : seconds) fmt::print(" {:.3f} |", median(times) * 1e3);
-  fmt::print("\n");
+void print(const Row& r) {
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} | {:.3f} | {:.3f} | {:.3f} |\n", r.name,
+             megabytes(r.torch_bytes), megabytes(r.tape_bytes), megabytes(r.reference_bytes),
+             megabytes(r.default_bytes), megabytes(r.minimal_bytes), megabytes(r.peak_bytes),
+             r.solver_ms, r.default_ms, r.reference_ms, r.save_all_ms);
   std::fflush(stdout);
+}
+
+void print_promise(const char* text, const std::string& broken) {
+  fmt::print("{}: {}\n", text, broken.empty() ? "holds" : "BROKEN by" + broken);
+}
+
+/// The names of the rows that break a promise.
+template <class Keeps>
+std::string breakers(const std::vector<Row>& rows, Keeps keeps) {
+  std::string names;
+  for (const Row& row : rows)
+    if (!keeps(row)) names += " " + row.name;
+  return names;
+}
+
+void print_promises(const std::vector<Row>& rows) {
+  print_promise("\ndefault is never above eager in bytes", breakers(rows, [](const Row& r) {
+                  return r.default_bytes <= std::min(r.torch_bytes, r.tape_bytes);
+                }));
+  print_promise("default is at most 5% slower than the better of save-all and reference",
+                breakers(rows, [](const Row& r) {
+                  return r.default_ms <= 1.05 * std::min(r.reference_ms, r.save_all_ms);
+                }));
+  print_promise("default is above reference in bytes only where it is faster",
+                breakers(rows, [](const Row& r) {
+                  return r.default_bytes <= r.reference_bytes || r.default_ms < r.reference_ms;
+                }));
+  const auto above =
+      std::ranges::count_if(rows, [](const Row& r) { return r.reference_bytes > r.minimal_bytes; });
+  const auto below = std::ranges::count_if(rows, [](const Row& r) {
+    return r.reference_bytes > r.minimal_bytes && r.default_bytes < r.reference_bytes;
+  });
+  fmt::print(
+      "default is below reference on {} of the {} rows where that is above the minimum: {}\n",
+      below, above, 2 * below >= above ? "holds" : "BROKEN");
+}
+
+void print_table(const std::string& eager_path, int rounds) {
+  const auto eager = eager_table(eager_path);
+  fmt::print(
+      "Megabytes beyond inputs and parameters; milliseconds, medians of {} rounds.\n\n"
+      "| program | PyTorch eager | our tape | reference | default | byte-minimal | peak | solver, "
+      "ms | step default | step reference | step save-all |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n",
+      rounds);
+  std::vector<Row> rows;
+  for (const Program& program : bench::programs()) {
+    rows.push_back(measure(program, eager.at(program.name), rounds));
+    print(rows.back());
+  }
+  print_promises(rows);
+}
+
+// --- the peak over memory budgets
+
+void print_budgets() {
+  const Program program = bench::four_blocks();
+  fmt::print(
+      "\nFour transformer blocks.\n\n| memory_budget | saved, MB | simulated peak, MB | "
+      "peak, MB | step, ms |\n|---|---|---|---|---|\n");
+  int64_t last = std::numeric_limits<int64_t>::max();
+  bool falls = true;
+  for (int k = 20; k >= 0; --k) {
+    Compiled compiled(program, fmt::format("memory_budget={}", k / 20.0));
+    std::vector<double> seconds;
+    for (int round = 0; round < 5; ++round) seconds.push_back(compiled.run());
+    const td::PartitionReport& report = compiled.report();
+    const int64_t peak = compiled.peak();
+    fmt::print("| {:.2f} | {} | {} | {} | {:.2f} |\n", k / 20.0, megabytes(report.saved_bytes),
+               megabytes(report.peak_bytes), megabytes(peak), median(seconds) * 1e3);
+    std::fflush(stdout);
+    falls &= peak <= last;
+    last = peak;
+  }
+  const int64_t all = Compiled(program, "save-all").report().saved_bytes;
+  const int64_t inputs = Compiled(program, "recompute-all").report().saved_bytes;
+  print_promise("\nthe peak never rises as the budget falls", falls ? "" : " a step above");
+  fmt::print("recompute-all saves {} MB, save-all {} MB: {}\n", megabytes(inputs), megabytes(all),
+             3 * inputs <= all ? "at most a third" : "BROKEN");
 }
 
 // --- the solver's growth
@@ -289,16 +270,9 @@ void print_growth() {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  const auto eager = eager_table(argc > 1 ? argv[1] : "tests/torch/saved_bytes.tsv");
   td::manual_seed(1);
-  fmt::print(
-      "Megabytes beyond inputs and parameters; milliseconds, medians of {} rounds.\n\n"
-      "| program | PyTorch eager | our tape | reference | default | byte-minimal | peak | solver, "
-      "ms | "
-      "step default | step reference | step save-all "
-      "|\n|---|---|---|---|---|---|---|---|---|---|---|\n",
-      rounds);
-  for (const Program& program : programs()) print_row(program, eager, rounds);
+  print_table(argc > 1 ? argv[1] : "tests/torch/saved_bytes.tsv", rounds);
+  print_budgets();
   print_growth();
   return 0;
 }

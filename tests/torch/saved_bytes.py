@@ -82,6 +82,16 @@ def nanogpt():
     return [tokens, targets, wte, wpe, lnw, lnb, *(v for p in blocks for v in p.values())], run
 
 
+def conv_bn():
+    x, w = rand(8, 32, 32, 32), [rand(32, 32, 3, 3) for _ in range(2)]
+    g, b = [rand(32) for _ in range(2)], [rand(32) for _ in range(2)]
+
+    def layer(y, i):
+        return F.batch_norm(F.conv2d(y, w[i], padding=1), None, None, g[i], b[i], training=True)
+
+    return [x, *w, *g, *b], lambda: F.relu(layer(F.relu(layer(x, 0)), 1) + x).sum()
+
+
 def ln_gelu():
     x, w, b = rand(2048, 1024), rand(1024), rand(1024)
     return [x, w, b], lambda: F.gelu(F.layer_norm(x, (1024,), w, b), approximate="tanh").sum()
@@ -106,8 +116,8 @@ def matmul_cos():
 
 PROGRAMS = dict(
     ten_cosines=ten_cosines, mlp=mlp, block_dropout=lambda: one_block(4, 128, 256, 4, 0.1), nanogpt=nanogpt,
-    gpt2_block=lambda: one_block(1, 256, 768, 12, 0), ln_gelu=ln_gelu, product_sum=product_sum,
-    matmul_cos=matmul_cos)
+    gpt2_block=lambda: one_block(1, 256, 768, 12, 0), conv_bn=conv_bn, ln_gelu=ln_gelu,
+    product_sum=product_sum, matmul_cos=matmul_cos)
 
 
 def saved_bytes(inputs, run):

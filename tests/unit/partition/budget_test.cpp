@@ -261,6 +261,24 @@ TEST(Marks, AreHeeded) {
   EXPECT_FALSE(saves_product(Mark::Recompute));
 }
 
+TEST(Marks, ABudgetThatTheyExceedNamesTheChain) {
+  const Graph core = marked(sines(3), [](Graph& g) {
+    g.set_hint(g.result({0}), "first");
+    g.equation({0}).mark = Mark::Save;
+  });
+  EXPECT_EQ(by("saved_bytes=" + std::to_string(kMatrix), core).report.saved_bytes, kMatrix);
+  try {
+    by("saved_bytes=100", core);
+    FAIL() << "expected an Error";
+  } catch (const ir::Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.code(), ir::Errc::Partition);
+    EXPECT_NE(text.find("at least 16384 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("first (16384 bytes)"), std::string::npos) << text;
+    EXPECT_NE(text.find("chain first -> "), std::string::npos) << text;
+  }
+}
+
 TEST(Regions, SaveOnlyWhatTheyHandOut) {
   // Two regions of a product, a sine and a product each.
   const Graph functional = graph_testing::make_graph(
