@@ -30,7 +30,8 @@ struct CostTable {
   double generated_flops = 0;  // per second, other contractions
 };
 
-/// The table for a machine that was not calibrated, and for tests.
+/// The table for a machine that was not calibrated, and for tests: measured once, the same
+/// everywhere.
 const CostTable& shipped_costs();
 /// "NAME NUMBER" lines, and back. Error{File} says what is malformed.
 std::string print(const CostTable& table);

@@ -250,6 +250,10 @@ td::Graph long_graph(int layers) {
 
 void print_growth() {
   const auto costs = td::codegen::make_cost_model();
+  const auto slow = [](double ms, size_t equations) {
+    return (equations >= 10'000 && equations < 20'000 && ms >= 50) || ms >= 2000;
+  };
+  std::string broken;
   fmt::print("\n| equations | default, ms | reference, ms |\n|---|---|---|\n");
   for (int layers : {60, 600, 6000}) {
     const td::Graph core = long_graph(layers);
@@ -260,10 +264,13 @@ void print_growth() {
         seconds.push_back(td::partition::make_partitioner(name)
                               ->partition_within(core, {.costs = costs.get()})
                               .report.seconds);
-      fmt::print(" {:.1f} |", median(seconds) * 1e3);
+      const double ms = median(seconds) * 1e3;
+      fmt::print(" {:.1f} |", ms);
+      if (slow(ms, core.num_equations())) broken += fmt::format(" {} at {}", name, layers);
     }
     fmt::print("\n");
   }
+  print_promise("\n10,000 equations take less than 50 ms, 100,000 less than 2 s", broken);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // What the partitioner is told.
 #include "check_lowering.h"
+#include "codegen/costs.h"
+#include "ir/error.h"
 
 namespace tandem::codegen {
 namespace {
@@ -39,6 +41,21 @@ TEST(CostModel, PricesWorkAndTraffic) {
   EXPECT_LT(seconds({n}), seconds({e}));
   EXPECT_LT(seconds({e}), seconds({p}));
   EXPECT_LT(seconds({n, e}), seconds({n}) + seconds({e}));  // x is read once
+}
+
+TEST(Costs, AreReadAsTheyArePrinted) {
+  const CostTable& shipped = shipped_costs();
+  const CostTable read = parse_costs(print(shipped));
+  EXPECT_EQ(print(read), print(shipped));
+  const auto cost = [](const CostTable& t, ir::Op op) {
+    return t.element_ns[static_cast<size_t>(op)];
+  };
+  EXPECT_LT(cost(shipped, ir::Op::mul), cost(shipped, ir::Op::tanh));
+  EXPECT_GT(shipped.byte_ns, 0);
+  EXPECT_EQ(cost(parse_costs("mul 3.5"), ir::Op::mul), 3.5);
+  EXPECT_EQ(parse_costs("@byte_ns 0.25").byte_ns, 0.25);
+  for (const char* bad : {"mul", "mul x", "mul 1 2", "no_such_op 1", "mul -1", "mul inf"})
+    EXPECT_THROW(parse_costs(bad), ir::Error) << bad;
 }
 
 TEST(ContractionPlanner, SetsAlgorithms) {

@@ -407,6 +407,20 @@ TEST(Lower, EqualLayersShareTheirKernels) {
   EXPECT_LE(plan.arena_bytes, 2 * 256);
 }
 
+TEST(Lower, WhatDependsOnInputsAloneRunsWhenItIsNeeded) {
+  constexpr int64_t kSide = 16, kMatrix = kSide * kSide * 4;
+  constexpr int kSteps = 12;
+  TestGraph t;
+  Builder& b = t.b;
+  V y = t.input({kSide, kSide});
+  const V first = b.exp(t.input({kSide, kSide}));  // in one kernel with the last equation
+  y = b.mm(y, first);
+  for (int i = 0; i < kSteps; ++i) y = b.mm(y, b.exp(t.input({kSide, kSide})));
+  t.output(b.mm(y, b.sin(first)));
+  const Plan plan = lower(t.finish());
+  EXPECT_LE(plan.arena_bytes, 6 * kMatrix);
+}
+
 TEST(Lower, LongChainsTakeLinearTime) {
   TestGraph t;
   const V x = t.input({64}), y = t.input({64});

@@ -88,6 +88,19 @@ TEST(Default, LeavesContractionsInForward) {
   expect_joint_bits(core, p, "default");
 }
 
+TEST(Default, SavesAResidualStreamThatLiesInMemoryAnyway) {
+  const Graph core =
+      core_of({f32({kSide, kSide}), f32({kSide, kSide})}, [](Builder& b, const Values& v) {
+        ValueId x = v[0];
+        for (int i = 0; i < 3; ++i) x = b.add(x, b.mm(b.sin(x), v[1]));
+        return Values{x};
+      });
+  // The sums are written in forward, since products lie between their readers. So they are saved,
+  // and not the products from which backward could add them up again.
+  for (const ir::SavedValue& saved : by("default", core).report.saved)
+    EXPECT_FALSE(saved.reason.starts_with("contraction")) << saved.name;
+}
+
 TEST(SavedBudget, AChainSavesExactlyWhatFits) {
   const Graph core = matmul_cos_chain(5);
   const int64_t all = graph_testing::count(core, Op::mm);
