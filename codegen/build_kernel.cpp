@@ -479,4 +479,59 @@ LaunchDraft build_kernel(const Program& program, const Group& group,
   return Emitter(program, group, is_stored).run();
 }
 
+<<<<<<< HEAD
+=======
+LaunchDraft scatter_kernel(const Program& program, const Node& n) {
+  KernelWriter w(program);
+  const View &index = n.operands[0], &src = n.operands[1];
+  const int rank = n.domain.rank();
+  // threads share out the innermost dim that is not indexed, and the others outside it
+  int inner = rank - 1;
+  if (inner == n.scatter_dim) --inner;
+  std::vector<DimLoops> loops(static_cast<size_t>(rank));
+  constexpr int64_t kChunk = 64;
+  int chunk_loop = -1;
+  for (int d = 0; d < rank; ++d) {
+    if (d == n.scatter_dim || n.domain[d] == 1) continue;
+    if (d != inner) {
+      loops[static_cast<size_t>(d)] = {{w.loop(Loop::Kind::Unit, n.domain[d]), 1}};
+    } else if (n.domain[d] > kChunk) {
+      chunk_loop = w.loop(Loop::Kind::Unit, (n.domain[d] + kChunk - 1) / kChunk);
+    }
+  }
+  const int rows = w.loop(Loop::Kind::Serial, n.domain[n.scatter_dim]);
+  loops[static_cast<size_t>(n.scatter_dim)] = {{rows, 1}};
+  int vector = -1;
+  if (inner >= 0 && n.domain[inner] > 1) {
+    const int64_t size = n.domain[inner];
+    vector = w.loop(Loop::Kind::Vector, std::min(size, kChunk), chunk_loop, size);
+    auto& at = loops[static_cast<size_t>(inner)];
+    if (chunk_loop >= 0) at.push_back({chunk_loop, kChunk});
+    at.push_back({vector, 1});
+  }
+  const auto at = [&](const View& v) {
+    return affine(v.offset, {v.strides.begin(), v.strides.end()}, loops);
+  };
+  const auto read = [&](const View& v) {
+    const Value& from = program.values[static_cast<size_t>(v.root)];
+    if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
+    return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
+  };
+  w.begin(rows);
+  if (vector >= 0) w.begin(vector);
+  const int i = read(index);
+  const Access::Indirect target{i, n.gather_stride, n.gather_extent};
+  const auto stored = [&] {
+    if (n.op == Op::scatter) return read(src);
+    const int old = w.load_at(n.table.root, at(n.table), target, n.check);
+    const int x = read(src);
+    return w.compute(Op::add, {old, x}, n.dtype);
+  };
+  w.store_at(n.table.root, at(n.table), target, stored(), n.check);
+  if (vector >= 0) w.end(vector);
+  w.end(rows);
+  return w.take(std::string(ir::name(n.op)), 1);
+}
+
+>>>>>>> main
 }  // namespace tandem::codegen

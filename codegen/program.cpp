@@ -296,6 +296,7 @@ class Maker {
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
+<<<<<<< HEAD
   bool is_full(const View& v) const {
     return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
   }
@@ -307,6 +308,10 @@ class Maker {
   }
 
   void scatter_add(EquationId e, const View& index, View src) {
+=======
+  /// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
+  void scatter_to(EquationId e, Op op, const View& index, View src) {
+>>>>>>> main
     const ir::Type& t = result_type(e);
     const int dim = dim_attr(e, Attr::dim);
     const View dest = computed(t.dtype, t.sizes), initial = operand(e, 0);
@@ -320,8 +325,8 @@ class Maker {
       View over = dest;
       over.sizes = src.sizes;
       over.strides[dim] = 0;
-      push({.kind = Node::Kind::ScatterAdd,
-            .op = Op::scatter_add,
+      push({.kind = Node::Kind::Scatter,
+            .op = op,
             .dtype = t.dtype,
             .domain = src.sizes,
             .operands = std::move(operands),
@@ -337,10 +342,13 @@ class Maker {
     set(e, dest);
   }
 
-  void on_scatter_add(EquationId e) { scatter_add(e, operand(e, 1), operand(e, 2)); }
+  void on_scatter_add(EquationId e) {
+    scatter_to(e, Op::scatter_add, operand(e, 1), operand(e, 2));
+  }
+  void on_scatter(EquationId e) { scatter_to(e, Op::scatter, operand(e, 1), operand(e, 2)); }
   void on_index_add(EquationId e) {
     const View& src = operand(e, 2);
-    scatter_add(e, along(operand(e, 1), dim_attr(e, Attr::dim), src.sizes), src);
+    scatter_to(e, Op::scatter_add, along(operand(e, 1), dim_attr(e, Attr::dim), src.sizes), src);
   }
 
   // --- shape
@@ -652,6 +660,7 @@ Maker::Rule Maker::rule_of(Op op) {
     set(Op::gather, &Maker::on_gather);
     set(Op::index_select, &Maker::on_index_select);
     set(Op::scatter_add, &Maker::on_scatter_add);
+    set(Op::scatter, &Maker::on_scatter);
     set(Op::index_add, &Maker::on_index_add);
     set(Op::cat, &Maker::on_cat);
     set(Op::pad, &Maker::on_pad);
