@@ -13,12 +13,6 @@ namespace tandem::codegen {
 LaunchDraft build_kernel(const Program& program, const Group& group,
                          const std::vector<bool>& is_stored);
 
-<<<<<<< HEAD
-=======
-/// The kernel of a Scatter node: source rows in order, threads over the other dims.
-LaunchDraft scatter_kernel(const Program& program, const Node& node);
-
->>>>>>> main
 }  // namespace tandem::codegen
 
 #endif  // TANDEM_CODEGEN_BUILD_KERNEL_H

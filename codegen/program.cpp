@@ -296,7 +296,6 @@ class Maker {
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
-<<<<<<< HEAD
   bool is_full(const View& v) const {
     return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
   }
@@ -307,11 +306,8 @@ class Maker {
     return true;
   }
 
-  void scatter_add(EquationId e, const View& index, View src) {
-=======
   /// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
   void scatter_to(EquationId e, Op op, const View& index, View src) {
->>>>>>> main
     const ir::Type& t = result_type(e);
     const int dim = dim_attr(e, Attr::dim);
     const View dest = computed(t.dtype, t.sizes), initial = operand(e, 0);

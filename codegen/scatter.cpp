@@ -40,12 +40,15 @@ class Scatter {
     if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
     return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
   }
-  /// dest[index] += src at the current loops.
-  void add(int index) {
+  /// dest[index] = src, or += src, at the current loops.
+  void put(int index) {
     const Access::Indirect target{index, node.gather_stride, node.gather_extent};
+    const int stored = node.op == Op::scatter ? read(node.operands[1]) : sum(target);
+    w.store_at(node.table.root, at(node.table), target, stored, node.check);
+  }
+  int sum(const Access::Indirect& target) {
     const int old = w.load_at(node.table.root, at(node.table), target, node.check);
-    const int sum = w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
-    w.store_at(node.table.root, at(node.table), target, sum, node.check);
+    return w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
   }
 
   const Program& program;
@@ -82,10 +85,10 @@ class ByColumns : Scatter {
     }
     w.begin(rows);
     if (vector >= 0) w.begin(vector);
-    add(read(node.operands[0]));
+    put(read(node.operands[0]));
     if (vector >= 0) w.end(vector);
     w.end(rows);
-    return w.take("scatter_add", 1);
+    return w.take(std::string(ir::name(node.op)), 1);
   }
 };
 
@@ -121,9 +124,9 @@ class ByRows : Scatter {
                   {index, integer(std::countr_zero(static_cast<uint64_t>(block_)))}, DType::I64);
     const int owner = w.compute(Op::bitwise_and, {block, integer(parts_ - 1)}, DType::I64);
     const int mine = w.compute(Op::eq, {owner, w.index({0, {{part_, 1}}})}, DType::Bool);
-    when(mine, [&] { over_row(rank, [&] { add(index); }); });
+    when(mine, [&] { over_row(rank, [&] { put(index); }); });
     w.end(source);
-    return w.take("scatter_rows", 1);
+    return w.take(std::string(ir::name(node.op)) + "_rows", 1);
   }
 
  private:

@@ -1,4 +1,4 @@
-// Additions at positions that come from data, without atomics and in a fixed order.
+// Writes and additions at positions that come from data, without atomics and in a fixed order.
 #ifndef TANDEM_CODEGEN_SCATTER_H
 #define TANDEM_CODEGEN_SCATTER_H
 
@@ -12,7 +12,7 @@ namespace tandem::codegen {
 /// destination with the node's third operand first, if it has one.
 bool scatters_rows(const View& index, int dim, const ir::Shape& sizes);
 
-/// The kernel of a ScatterAdd node. Every destination takes its sources in ascending order; units
+/// The kernel of a Scatter node. Every destination takes its sources in ascending order; units
 /// share out destination rows, or the dims other than the scattered one.
 LaunchDraft scatter_kernel(const Program& program, const Node& node);
 

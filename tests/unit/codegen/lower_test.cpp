@@ -317,7 +317,7 @@ TEST(Lower, ScatterOfRows) {
     const Checked done = check_lowering(t.finish(), inputs);
     EXPECT_EQ(done.plan.steps.size(), 4u) << print(done.plan);  // one of them copies
     EXPECT_TRUE(std::any_of(done.plan.kernels.begin(), done.plan.kernels.end(),
-                            [](const Kernel& k) { return k.name == "scatter_rows"; }));
+                            [](const Kernel& k) { return k.name == "scatter_add_rows"; }));
     inputs[0].set(3, rows);
     EXPECT_THROW(test::PlanInterpreter(done.plan, kernel_runner).run(inputs), ir::Error);
     inputs[0].set(3, -1);
