@@ -17,6 +17,9 @@ V padded_to(Builder& b, V g, const Shape& sizes) {
   return b.pad(g, padding, 0);
 }
 
+/// What of the gradient belongs to the src of a scatter.
+V read_scattered(Args a) { return padded_to(a.b, a.b.gather(a.g, dim(a), a.x(1)), a.sizes(2)); }
+
 }  // namespace
 
 const VjpRule vjp_index_select = rule(wrt<kOther>([](Args a) {  //
@@ -31,11 +34,15 @@ const VjpRule vjp_index_add = rule(wrt<kNothing>([](Args a) { return a.g; }), No
                                    wrt<kOther>([](Args a) {  //
                                      return a.b.index_select(a.g, dim(a), a.x(1));
                                    }));
-const VjpRule vjp_scatter_add =
-    rule(wrt<kNothing>([](Args a) { return a.g; }), NoGradient{}, wrt<kOther>([](Args a) {
-           const V read = a.b.gather(a.g, dim(a), a.x(1));
-           return padded_to(a.b, read, a.sizes(2));
-         }));
+const VjpRule vjp_scatter_add = rule(wrt<kNothing>([](Args a) { return a.g; }), NoGradient{},
+                                     wrt<kOther>([](Args a) { return read_scattered(a); }));
+// As ATen: of several elements for one place each gets the place's gradient.
+const VjpRule vjp_scatter =
+    rule(wrt<kOther>([](Args a) {
+           const V none = a.b.full(a.b.sizes(a.x(1)), a.b.dtype(a.g), 0);
+           return a.b.scatter(a.g, dim(a), a.x(1), none);
+         }),
+         NoGradient{}, wrt<kOther>([](Args a) { return read_scattered(a); }));
 // weight [v, d], indices [...]: rows of g [..., d] add up at their indices
 const VjpRule vjp_embedding = rule(wrt<kOther>([](Args a) {
                                      const Dim count = a.b.numel(a.x(1)), width = a.sizes()[1];

@@ -384,12 +384,16 @@ LaunchDraft scatter_kernel(const Program& program, const Node& n) {
   if (vector >= 0) w.begin(vector);
   const int i = read(index);
   const Access::Indirect target{i, n.gather_stride, n.gather_extent};
-  const int old = w.load_at(n.table.root, at(n.table), target, n.check);
-  const int x = read(src);
-  w.store_at(n.table.root, at(n.table), target, w.compute(Op::add, {old, x}, n.dtype), n.check);
+  const auto stored = [&] {
+    if (n.op == Op::scatter) return read(src);
+    const int old = w.load_at(n.table.root, at(n.table), target, n.check);
+    const int x = read(src);
+    return w.compute(Op::add, {old, x}, n.dtype);
+  };
+  w.store_at(n.table.root, at(n.table), target, stored(), n.check);
   if (vector >= 0) w.end(vector);
   w.end(rows);
-  return w.take("scatter_add", 1);
+  return w.take(std::string(ir::name(n.op)), 1);
 }
 
 }  // namespace tandem::codegen

@@ -13,7 +13,7 @@ namespace tandem::codegen {
 LaunchDraft build_kernel(const Program& program, const Group& group,
                          const std::vector<bool>& is_stored);
 
-/// The kernel of a ScatterAdd node: source rows in order, threads over the other dims.
+/// The kernel of a Scatter node: source rows in order, threads over the other dims.
 LaunchDraft scatter_kernel(const Program& program, const Node& node);
 
 }  // namespace tandem::codegen

@@ -92,7 +92,7 @@ class Model final : public ir::CostModel {
       return c == OpClass::Control || c == OpClass::External;
     };
     if (from == OpClass::Shape || stands_alone(from) || stands_alone(to)) return false;
-    if (from == OpClass::Index) return !adds(g, producer) && to != OpClass::Index;
+    if (from == OpClass::Index) return !writes(g, producer) && to != OpClass::Index;
     if (to == OpClass::Index) return reads_by_index_only(g, producer, consumer);
     if (from == OpClass::Reduction)
       return stays_in_kernel(g, producer) && to != OpClass::Reduction && to != OpClass::Shape;
@@ -100,12 +100,12 @@ class Model final : public ir::CostModel {
   }
 
  private:
-  /// index_add, scatter_add: three operands.
-  static bool adds(const Graph& g, EquationId e) { return g.operands(e).size() == 3; }
+  /// index_add, scatter_add, scatter: three operands.
+  static bool writes(const Graph& g, EquationId e) { return g.operands(e).size() == 3; }
 
   /// A gather can compute its index on the way, not its table.
   static bool reads_by_index_only(const Graph& g, EquationId producer, EquationId gather) {
-    return !adds(g, gather) && g.producer(g.operand(gather, 0)) != producer;
+    return !writes(g, gather) && g.producer(g.operand(gather, 0)) != producer;
   }
 
   const CostTable costs_;

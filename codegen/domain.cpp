@@ -94,7 +94,7 @@ bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.t
 
 bool is_fusible(const Node& node) {
   return node.kind != Node::Kind::Matmul && node.kind != Node::Kind::TiledMatmul &&
-         node.kind != Node::Kind::ScatterAdd && node.kind != Node::Kind::External;
+         node.kind != Node::Kind::Scatter && node.kind != Node::Kind::External;
 }
 
 Domain domain_of(const Node& node) {

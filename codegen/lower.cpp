@@ -63,7 +63,7 @@ void draft(const Program& p, const Group& group, const std::vector<bool>& stored
     case Node::Kind::External:
       out.emplace_back(external_draft(p, first));
       return;
-    case Node::Kind::ScatterAdd:
+    case Node::Kind::Scatter:
       out.emplace_back(scatter_kernel(p, first));
       return;
     case Node::Kind::TiledMatmul:

@@ -295,7 +295,8 @@ class Maker {
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
-  void scatter_add(EquationId e, const View& index, View src) {
+  /// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
+  void scatter_to(EquationId e, Op op, const View& index, View src) {
     const ir::Type& t = result_type(e);
     const int dim = dim_attr(e, Attr::dim);
     const View dest = computed(t.dtype, t.sizes);
@@ -305,8 +306,8 @@ class Maker {
       View over = dest;
       over.sizes = src.sizes;
       over.strides[dim] = 0;
-      push({.kind = Node::Kind::ScatterAdd,
-            .op = Op::scatter_add,
+      push({.kind = Node::Kind::Scatter,
+            .op = op,
             .dtype = t.dtype,
             .domain = src.sizes,
             .operands = {converted(index, DType::I64), src},
@@ -322,10 +323,13 @@ class Maker {
     set(e, dest);
   }
 
-  void on_scatter_add(EquationId e) { scatter_add(e, operand(e, 1), operand(e, 2)); }
+  void on_scatter_add(EquationId e) {
+    scatter_to(e, Op::scatter_add, operand(e, 1), operand(e, 2));
+  }
+  void on_scatter(EquationId e) { scatter_to(e, Op::scatter, operand(e, 1), operand(e, 2)); }
   void on_index_add(EquationId e) {
     const View& src = operand(e, 2);
-    scatter_add(e, along(operand(e, 1), dim_attr(e, Attr::dim), src.sizes), src);
+    scatter_to(e, Op::scatter_add, along(operand(e, 1), dim_attr(e, Attr::dim), src.sizes), src);
   }
 
   // --- shape
@@ -637,6 +641,7 @@ Maker::Rule Maker::rule_of(Op op) {
     set(Op::gather, &Maker::on_gather);
     set(Op::index_select, &Maker::on_index_select);
     set(Op::scatter_add, &Maker::on_scatter_add);
+    set(Op::scatter, &Maker::on_scatter);
     set(Op::index_add, &Maker::on_index_add);
     set(Op::cat, &Maker::on_cat);
     set(Op::pad, &Maker::on_pad);

@@ -45,7 +45,7 @@ struct Node {
     ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
     Matmul,       // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
-    ScatterAdd,   // dest[.., index, ..] += src; operands: index, src
+    Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
     External,     // a custom operator; operands and results contiguous
   };
   Kind kind = Kind::Pointwise;
@@ -60,7 +60,7 @@ struct Node {
   int after = -1;  // a node that must run earlier (it writes the same memory)
   std::string name;
 
-  View table;  // Gather: over `domain`, stride 0 at the gathered dim. ScatterAdd: dest likewise
+  View table;  // Gather: over `domain`, stride 0 at the gathered dim. Scatter: dest likewise
   int64_t gather_stride = 0, gather_extent = 0;
   int64_t random_offset = 0;
   Reduction reduction;

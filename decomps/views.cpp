@@ -81,23 +81,9 @@ V copy_of_view(Context& c) {
 }
 
 }  // namespace
-#define VIEW_COPY(op) \
+#define VIEW(op) \
   V op##_copy(Context& c) { return copy_of_view<Op::op>(c); }
-VIEW_COPY(view)
-VIEW_COPY(permute)
-VIEW_COPY(expand)
-VIEW_COPY(slice)
-VIEW_COPY(diagonal)
-VIEW_COPY(as_strided)
-VIEW_COPY(select)
-VIEW_COPY(squeeze)
-VIEW_COPY(unsqueeze)
-VIEW_COPY(transpose)
-VIEW_COPY(unfold)
-VIEW_COPY(view_dtype)
-VIEW_COPY(alias)
-VIEW_COPY(detach)
-#undef VIEW_COPY
+#include "ir/view_ops.def"
 
 V select_scatter(Context& c) {
   const Dim index = c.attr<Dim>(Attr::index);

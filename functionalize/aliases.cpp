@@ -53,10 +53,12 @@ ValueId Aliases::add_buffer(ValueId value) {
   return buffer;
 }
 
-ValueId Aliases::add_detached_buffer(ValueId parent, std::vector<ir::AttrValue> attrs,
+ValueId Aliases::add_detached_buffer(ValueId parent, ir::Op op, std::vector<ir::AttrValue> attrs,
                                      ValueId value) {
   const ValueId buffer = new_id(rewriter_.target().type(value));
-  add_input_view(buffer, parent, std::move(attrs), false);
+  input_views_.push_back(std::move(attrs));
+  add_view(buffer, parent, {op, input_views_.back()}, {}, false);
+  alias(buffer).counted_at = buffer;
   alias(buffer).detached = true;
   set_current(alias(buffer), value);
   return buffer;

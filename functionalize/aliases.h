@@ -32,9 +32,9 @@ class Aliases {
   /// to it are writes to the parent.
   void add_input_view(ir::ValueId traced, ir::ValueId parent, std::vector<ir::AttrValue> as_strided,
                       bool counts_at_parent);
-  /// A view of `parent` with a history of its own, which starts with `value` (whose data is what
-  /// the view shows). Returns an id for it as add_buffer does.
-  ir::ValueId add_detached_buffer(ir::ValueId parent, std::vector<ir::AttrValue> as_strided,
+  /// A view of `parent` by `op` with a history of its own, which starts with `value` (whose data is
+  /// what the view shows). Returns an id for it as add_buffer does.
+  ir::ValueId add_detached_buffer(ir::ValueId parent, ir::Op op, std::vector<ir::AttrValue> attrs,
                                   ir::ValueId value);
 
   /// The target's value for what `traced` holds now. May emit equations, and so move

@@ -13,10 +13,11 @@ namespace {
 
 using ir::AttrValue;
 using ir::Dim;
+using ir::DType;
 using ir::Graph;
 using ir::ValueId;
 
-/// The memory that an input spans, in elements from its alias root's first.
+/// The memory that an input spans, in bytes from its alias root's first.
 struct Extent {
   int input;
   Dim begin, end;
@@ -30,10 +31,17 @@ int history_root(const Graph& graph, int i) {
   return i;
 }
 
-/// Follows alias_of to the input that has none.
+int64_t element_size(const Graph& graph, int i) {
+  return static_cast<int64_t>(ir::size_of(graph.type(graph.inputs()[i].value).dtype));
+}
+
+/// Follows alias_of to the input that has none; `offset` in bytes.
 int alias_root(const Graph& graph, int i, Dim& offset) {
-  for (offset = 0; graph.inputs()[i].alias_of; i = graph.inputs()[i].alias_of->input)
-    offset += graph.inputs()[i].alias_of->offset;
+  offset = 0;
+  while (const auto& alias = graph.inputs()[i].alias_of) {
+    offset += alias->offset * std::min(element_size(graph, i), element_size(graph, alias->input));
+    i = alias->input;
+  }
   return i;
 }
 
@@ -50,7 +58,8 @@ std::vector<Extents> extents_by_root(const Graph& graph) {
     const ir::Input& input = graph.inputs()[i];
     Dim offset;
     Extents& list = all[alias_root(graph, i, offset)];
-    list.push_back({i, offset, offset + span_of(graph.type(input.value).sizes, input.strides)});
+    const Dim span = span_of(graph.type(input.value).sizes, input.strides);
+    list.push_back({i, offset, offset + span * element_size(graph, i)});
   }
   for (Extents& list : all) std::ranges::stable_sort(list, std::ranges::less(), &Extent::begin);
   return all;
@@ -67,6 +76,16 @@ std::vector<Extents> overlapping(const Extents& list) {
     parts.back().push_back(e);
   }
   return parts;
+}
+
+Dim end_of(const Extents& part) {
+  return std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+}
+
+int64_t smallest_element(const Graph& graph, const Extents& part) {
+  int64_t smallest = element_size(graph, part[0].input);
+  for (const Extent& e : part) smallest = std::min(smallest, element_size(graph, e.input));
+  return smallest;
 }
 
 /// Memory of more elements is not looked at element by element.
@@ -111,18 +130,21 @@ class Joined {
 /// A part whose memory spans overlap, in parts that have elements in common: tensors may lie
 /// between each other's elements.
 std::vector<Extents> truly_overlapping(const Graph& graph, const Extents& part) {
-  const Dim begin = part[0].begin;
-  const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
-  if (part.size() == 1 || end - begin > kLargestWalk) return {part};
-  std::vector<int> owner(static_cast<size_t>(int64_t{end - begin}), -1);
+  const int64_t unit = smallest_element(graph, part);
+  const Dim begin = part[0].begin, units = (end_of(part) - begin) / unit;
+  if (part.size() == 1 || units > kLargestWalk) return {part};
+  std::vector<int> owner(static_cast<size_t>(int64_t{units}), -1);
   Joined joined(part.size());
   for (size_t i = 0; i < part.size(); ++i) {
     const ir::Input& input = graph.inputs()[part[i].input];
-    const int64_t first = int64_t{part[i].begin - begin};
+    const int64_t first = int64_t{part[i].begin - begin} / unit,
+                  wide = element_size(graph, part[i].input) / unit;
     for_each_element(graph.type(input.value).sizes, input.strides, [&](int64_t at) {
-      int& one = owner[static_cast<size_t>(first + at)];
-      if (one >= 0) joined.join(static_cast<size_t>(one), i);
-      one = static_cast<int>(i);
+      for (int64_t k = 0; k < wide; ++k) {
+        int& one = owner[static_cast<size_t>(first + at * wide + k)];
+        if (one >= 0) joined.join(static_cast<size_t>(one), i);
+        one = static_cast<int>(i);
+      }
     });
   }
   std::vector<Extents> parts(part.size());
@@ -159,7 +181,6 @@ class Declarer {
       for (const Extent& e : part) add_alone(e.input);
     };
     for (const Extents& list : extents_by_root(graph_)) {
-      if (std::ranges::any_of(list, is_written)) check_dtypes(list);
       for (const Extents& part : overlapping(list)) {
         if (std::ranges::none_of(part, is_written)) {
           add_all_alone(part);
@@ -182,11 +203,13 @@ class Declarer {
 
   void add_overlapping(const Extents& part) {
     for (const Extent& e : part) check_no_self_overlap(e);
+    const auto differs = [&](const Extent& e) { return type(e).dtype != type(part[0]).dtype; };
+    if (std::ranges::any_of(part, differs)) return add_views_of_bytes(part);
     const Extent* container = find_container(part);
     if (!container) return add_views_of_buffer(part);
     add_alone(container->input);
     const Memory memory{input(*container).value, rewriter_[input(*container).value],
-                        container->begin, container->end - container->begin};
+                        container->begin, container->end};
     for (const auto& [root, members] : by_history(part)) {
       const bool main = root == history_root(graph_, container->input);
       const ValueId parent = main ? memory.id : add_history(memory, members);
@@ -197,10 +220,10 @@ class Declarer {
   }
 
   /// What stands for the memory that inputs share: an id of `aliases_`, its value, and where it
-  /// lies.
+  /// lies, in bytes.
   struct Memory {
     ValueId id, value;
-    Dim begin, length;
+    Dim begin, end;
   };
 
   /// The inputs by the tensor that they are views of, as far as autograd knows.
@@ -219,25 +242,16 @@ class Declarer {
 
   /// The same data with a history that only these inputs share.
   ValueId add_history(const Memory& memory, const Extents& members) {
-    const ValueId own = put_together(members, memory.begin, memory.length);
-    const ValueId data = rewriter_.builder().emit(
-        ir::Op::as_strided, {history_.detached(memory.value)}, whole(memory.length));
-    return aliases_.add_detached_buffer(memory.id, whole(memory.length),
+    const DType dtype = type(members[0]).dtype;
+    const Dim length = (memory.end - memory.begin) / static_cast<int64_t>(ir::size_of(dtype));
+    const ValueId own = put_together(zeros(memory, dtype), members, memory.begin);
+    const bool same = rewriter_.builder().dtype(memory.value) == dtype;
+    const ir::Op op = same ? ir::Op::as_strided : ir::Op::view_dtype;
+    std::vector<AttrValue> attrs{dtype};
+    if (same) attrs = {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
+    const ValueId data = rewriter_.builder().emit(op, {history_.detached(memory.value)}, attrs);
+    return aliases_.add_detached_buffer(memory.id, op, std::move(attrs),
                                         history_.hidden_write(own, data));
-  }
-
-  static std::vector<AttrValue> whole(Dim length) {
-    return {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
-  }
-
-  void check_dtypes(const Extents& list) const {
-    for (const Extent& e : list)
-      if (type(e).dtype != type(list[0]).dtype)
-        ir::fail(ir::Errc::Unsupported,
-                 fmt::format("a write to inputs that share memory: expected {} and {} to have "
-                             "equal dtypes, got {} and {}",
-                             input(list[0]).name, input(e).name, ir::to_string(type(list[0])),
-                             ir::to_string(type(e))));
   }
 
   void check_no_self_overlap(const Extent& e) const {
@@ -250,40 +264,79 @@ class Declarer {
 
   /// A contiguous input that contains all others.
   const Extent* find_container(const Extents& part) const {
-    const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
     for (const Extent& e : part)
-      if (e.begin == part[0].begin && e.end == end &&
+      if (e.begin == part[0].begin && e.end == end_of(part) &&
           input(e).strides == ir::contiguous_strides(type(e).sizes))
         return &e;
     return nullptr;
   }
 
+  /// What leads from memory that begins at `begin`, as elements of the input's dtype, to the input.
   std::vector<AttrValue> view(const Extent& e, Dim begin) const {
     const auto list = [](const ir::Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
-    return {list(type(e).sizes), list(input(e).strides), e.begin - begin};
+    return {list(type(e).sizes), list(input(e).strides),
+            (e.begin - begin) / element_size(graph_, e.input)};
   }
 
   void add_views_of_buffer(const Extents& part) {
-    const Dim begin = part[0].begin;
-    const Dim end = std::ranges::max_element(part, std::ranges::less(), &Extent::end)->end;
+    Memory memory{{}, {}, part[0].begin, end_of(part)};
     const auto groups = by_history(part);
     const bool one = groups.size() == 1;
-    const ValueId all = put_together(part, begin, end - begin);
-    const ValueId data = one ? all : history_.detached(all);
-    const Memory memory{aliases_.add_buffer(data), data, begin, end - begin};
-    for (const auto& [root, members] : groups) {
-      const ValueId parent = one ? memory.id : add_history(memory, members);
-      for (const Extent& e : members)
-        aliases_.add_input_view(input(e).value, parent, view(e, begin), false);
-    }
+    const ValueId all = put_together(zeros(memory, type(part[0]).dtype), part, memory.begin);
+    memory.value = one ? all : history_.detached(all);
+    memory.id = aliases_.add_buffer(memory.value);
+    for (const auto& [root, members] : groups)
+      add_views(members, one ? memory.id : add_history(memory, members), memory.begin);
   }
 
-  ValueId put_together(const Extents& members, Dim begin, Dim length) {
+  /// Inputs of several dtypes: as views of a buffer of integers as small as the smallest element.
+  /// (Inputs of one history have one dtype.)
+  void add_views_of_bytes(const Extents& part) {
+    Memory memory = aligned(part);
+    const DType unit = unit_of(smallest_element(graph_, part));
     ir::Builder& b = rewriter_.builder();
-    ValueId buffer = b.full({length}, type(members[0]).dtype, 0);
+    const auto groups = by_history(part);
+    memory.value = zeros(memory, unit);
+    for (const auto& [root, members] : groups) {
+      const ValueId as_members = b.view_dtype(memory.value, type(members[0]).dtype);
+      memory.value = b.view_dtype(put_together(as_members, members, memory.begin), unit);
+    }
+    memory.id = aliases_.add_buffer(memory.value);
+    for (const auto& [root, members] : groups)
+      add_views(members, add_history(memory, members), memory.begin);
+  }
+
+  /// The memory of all, in whole elements of each of their dtypes.
+  Memory aligned(const Extents& part) const {
+    const auto size = [&](const Extent& e) { return element_size(graph_, e.input); };
+    const Extent& widest = *std::ranges::max_element(part, std::ranges::less(), size);
+    const int64_t step = size(widest);
+    const auto whole = [&](int64_t bytes) { return (bytes + step - 1) / step * step; };
+    return {{},
+            {},
+            widest.begin - whole(int64_t{widest.begin - part[0].begin}),
+            widest.begin + whole(int64_t{end_of(part) - widest.begin})};
+  }
+
+  static DType unit_of(int64_t bytes) {
+    return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
+  }
+
+  void add_views(const Extents& members, ValueId parent, Dim begin) {
     for (const Extent& e : members)
-      buffer =
-          b.emit(ir::Op::as_strided_scatter, {buffer, rewriter_[input(e).value]}, view(e, begin));
+      aliases_.add_input_view(input(e).value, parent, view(e, begin), false);
+  }
+
+  ValueId zeros(const Memory& memory, DType dtype) {
+    const Dim length = (memory.end - memory.begin) / static_cast<int64_t>(ir::size_of(dtype));
+    return rewriter_.builder().full({length}, dtype, 0);
+  }
+
+  /// `buffer`, of the inputs' dtype, with their elements in it.
+  ValueId put_together(ValueId buffer, const Extents& members, Dim begin) {
+    for (const Extent& e : members)
+      buffer = rewriter_.builder().emit(ir::Op::as_strided_scatter,
+                                        {buffer, rewriter_[input(e).value]}, view(e, begin));
     return buffer;
   }
 

@@ -224,6 +224,7 @@ class TANDEM_API Builder {
   V gather(V self, int dim, V index);
   V index_add(V self, int dim, V index, V src);
   V scatter_add(V self, int dim, V index, V src);
+  V scatter(V self, int dim, V index, V src);
   V embedding(V weight, V indices);
 
   /// A dimension in [-rank, rank) as [0, rank); Error{Index} otherwise.

@@ -250,6 +250,10 @@ V Builder::scatter_add(V self, int dim, V index, V src) {
               {int64_t{wrap_dim(dim, rank(self), "scatter_add")}});
 }
 
+V Builder::scatter(V self, int dim, V index, V src) {
+  return emit(Op::scatter, {self, index, src}, {int64_t{wrap_dim(dim, rank(self), "scatter")}});
+}
+
 V Builder::embedding(V weight, V indices) { return emit(Op::embedding, {weight, indices}); }
 
 }  // namespace tandem::ir

@@ -122,17 +122,30 @@ Tensor index_add(const Context& c) {
   return result;
 }
 
-Tensor scatter_add(const Context& c) {
+namespace {
+
+/// Operand 0 with write(place, element of operand 2) for each element of operand 1.
+template <class Write>
+Tensor scattered(const Context& c, Write write) {
   Tensor result = copied(c.operand(0));
   const Strides src_strides = contiguous_strides(c.operand(2).sizes());
   by_category(c.result.dtype, [&]<class T>(T) {
     const T* src = elements<T>(c.operand(2));
     T* out = elements<T>(result);
     for_each_gathered(c, [&](int64_t to, int64_t, const Shape& at) {
-      out[to] = add_of(out[to], src[position_of(at, src_strides)]);
+      write(out[to], src[position_of(at, src_strides)]);
     });
   });
   return result;
+}
+
+}  // namespace
+
+Tensor scatter_add(const Context& c) {
+  return scattered(c, [](auto& to, auto src) { to = add_of(to, src); });
+}
+Tensor scatter(const Context& c) {
+  return scattered(c, [](auto& to, auto src) { to = src; });
 }
 
 Tensor embedding(const Context& c) {

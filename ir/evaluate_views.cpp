@@ -161,23 +161,9 @@ Tensor diagonal_scatter(const Context& c) {
 }
 
 // --- views as values
-#define VIEW_COPY(op) \
+#define VIEW(op) \
   Tensor op##_copy(const Context& c) { return copied(op(c)); }
-VIEW_COPY(view)
-VIEW_COPY(permute)
-VIEW_COPY(expand)
-VIEW_COPY(slice)
-VIEW_COPY(diagonal)
-VIEW_COPY(as_strided)
-VIEW_COPY(select)
-VIEW_COPY(squeeze)
-VIEW_COPY(unsqueeze)
-VIEW_COPY(transpose)
-VIEW_COPY(unfold)
-VIEW_COPY(view_dtype)
-VIEW_COPY(alias)
-VIEW_COPY(detach)
-#undef VIEW_COPY
+#include "ir/view_ops.def"
 
 // --- shape
 Tensor cat(const Context& c) {

@@ -49,7 +49,7 @@ TANDEM_API std::optional<Role> role_named(std::string_view name);
 /// An input that is a view of another input's storage.
 struct AliasOf {
   int input = 0;
-  Dim offset;             // elements from the other input's first element
+  Dim offset;  // from the other input's first element, in elements of the smaller of the two dtypes
   bool detached = false;  // autograd does not know: each has a history of its own
   friend bool operator==(const AliasOf&, const AliasOf&) = default;
 };

@@ -161,7 +161,10 @@ class Inputs {
     std::vector<std::vector<Member>> groups(buffers.size());
     for (int i = 0; i < count(); ++i) {
       auto [root, positions] = located(i);
-      groups[root].push_back({i, std::move(positions)});
+      if (type(root).dtype == type(i).dtype)
+        groups[root].push_back({i, std::move(positions)});
+      else
+        groups[i].push_back({i, alone(i)});
     }
     for (int root = 0; root < count(); ++root) place(groups[root], type(root).dtype);
     // An alias's own elements count where its root does not reach.
@@ -191,14 +194,27 @@ class Inputs {
   int count() const { return static_cast<int>(tensors_.size()); }
   const Type& type(int i) const { return graph_.type(graph_.inputs()[i].value); }
 
+  /// Where the elements of input `i` lie in a storage of its own: of another dtype than its root,
+  /// which only matters where graphs write.
+  Positions alone(int i) const {
+    if (graph_.level == Level::Traced)
+      fail(Errc::Unsupported,
+           fmt::format("interpret: input {} of a traced graph shares memory with one of another "
+                       "dtype; expected the functional graph",
+                       graph_.inputs()[i].name));
+    return evaluate::strided_positions(type(i).sizes, contiguous_strides(type(i).sizes), 0);
+  }
+
   /// The input in whose storage input `i` lies, and where.
   std::pair<int, Positions> located(int i) const {
+    const auto size = [&](int k) { return static_cast<int64_t>(size_of(type(k).dtype)); };
     int root = i;
-    Dim offset = 0;
+    Dim offset = 0;  // in bytes, then in elements
     while (const auto& alias = graph_.inputs()[root].alias_of) {
-      offset += alias->offset;
+      offset += alias->offset * std::min(size(root), size(alias->input));
       root = alias->input;
     }
+    offset = offset / size(i);
     const Shape& sizes = type(i).sizes;
     const Strides& strides = graph_.inputs()[i].strides;
     const bool has_strides = strides.rank() == sizes.rank();

@@ -72,7 +72,7 @@ void require_same_arrangement(const ViewOf& view) {
 /// Brings a view's history up to date with its base's. (One made under NoGrad never has any.)
 void refresh_view(TensorImpl& impl) {
   AutogradMeta* meta = impl.autograd.get();
-  if (meta == nullptr || meta->view == nullptr || meta->view->made_without_grad ||
+  if (meta == nullptr || meta->view == nullptr || meta->view->origin == ViewOrigin::WithoutGrad ||
       meta->view->base->autograd == nullptr)
     return;
   const AutogradMeta& base = *meta->view->base->autograd;
@@ -112,16 +112,21 @@ AutogradMeta& autograd_meta(TensorImpl& impl) {
   return *impl.autograd;
 }
 
-/// As PyTorch: a view made under NoGrad has no history to speak of once the memory was written.
+// As PyTorch: such a view has no history to speak of once the memory was written.
 void require_clear_history(const Tensor& t) {
   const AutogradMeta* meta = meta_of(t);
-  if (meta == nullptr || meta->view == nullptr || !meta->view->made_without_grad) return;
+  if (meta == nullptr || meta->view == nullptr || meta->view->origin == ViewOrigin::Alone) return;
   const ViewOf& view = *meta->view;
   const bool differentiable = requires_grad(Tensor(view.base)) || meta->node != nullptr;
-  if (differentiable && view.version != view.base->storage->version())
+  if (!differentiable || view.version == view.base->storage->version()) return;
+  if (view.origin == ViewOrigin::OneOfMany)
     ir::fail(Errc::Autograd,
-             "a view made under NoGrad is used in grad mode after its base, or another view of "
-             "that, was written; expected a view made in grad mode, or detach() before the write");
+             "a part that split, chunk or unbind gave is used in grad mode after its base, or "
+             "another view of that, was written; expected a view made by slice, select or "
+             "tensor_split, or detach() before the write");
+  ir::fail(Errc::Autograd,
+           "a view made under NoGrad is used in grad mode after its base, or another view of "
+           "that, was written; expected a view made in grad mode, or detach() before the write");
 }
 
 bool requires_grad(const Tensor& t) {
@@ -216,7 +221,10 @@ bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
 }
 
 void check_writable(std::span<const Tensor> operands, ir::Op op) {
-  const Tensor& self = operands[0];
+  check_writable(operands[0], op, [&] { return tape_wants(op, operands, operands[0].dtype()); });
+}
+
+void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_history) {
   const TensorImpl& impl = *self.impl();
   if (impl.storage->read_only())
     refuse_write(op, Errc::Mutation, "the tensor's memory is read-only; expected writable memory");
@@ -227,7 +235,7 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
                              to_string(impl.strides), to_string(impl.sizes)));
   if (!grad_enabled()) return;
   if (const Trace* trace = Trace::current();
-      trace != nullptr && trace->is_detached(self) && tape_wants(op, operands, impl.dtype))
+      trace != nullptr && trace->is_detached(self) && gets_history())
     refuse_write(op, Errc::Unsupported,
                  "inside a trace what was detached in place, or given other memory by set_, is "
                  "written with a gradient; expected detach() and a new tensor");
@@ -243,31 +251,47 @@ void check_writable(std::span<const Tensor> operands, ir::Op op) {
     refuse_write(op, Errc::Autograd,
                  "a view of a leaf that requires grad is written in place; expected a view of a "
                  "tensor that is not a leaf, or NoGrad");
-  if (!tape_wants(op, operands, impl.dtype)) return;
+  if (!gets_history()) return;
   require_same_arrangement(*meta->view);
-  if (meta->view->made_without_grad)
+  if (meta->view->origin == ViewOrigin::WithoutGrad)
     refuse_write(op, Errc::Autograd,
                  "a view made under NoGrad is written in grad mode; expected a view made in grad "
                  "mode");
+  if (meta->view->origin == ViewOrigin::OneOfMany)
+    refuse_write(op, Errc::Autograd,
+                 "a part that split, chunk or unbind gave is written in grad mode; expected a view "
+                 "made by slice, select or tensor_split, or NoGrad");
 }
 
 void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
                    std::span<const ir::AttrValue> attrs) {
   if (autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient) return;
   auto view = std::make_unique<ViewOf>();
-  view->made_without_grad = !grad_enabled();
   view->base = operand.impl();
   if (const AutogradMeta* from = meta_of(operand); from != nullptr && from->view) {
     view->base = from->view->base;
     view->chain = from->view->chain;
-    view->made_without_grad |= from->view->made_without_grad;
+    view->origin = from->view->origin;
   }
+  if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->chain.push_back({op, {attrs.begin(), attrs.end()}});
   const AutogradMeta* base = view->base->autograd.get();
   view->base_generation = base != nullptr ? base->generation : 0;
   view->base_arrangement = base != nullptr ? base->arrangement : 0;
   view->version = view->base->storage->version();
   autograd_meta(*result.impl()).view = std::move(view);
+}
+
+const ViewOf* view_of(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  return meta != nullptr ? meta->view.get() : nullptr;
+}
+
+void note_origin(const Tensor& t, ViewOrigin origin, uint64_t writes_since) {
+  if (view_of(t) == nullptr) return;
+  ViewOf& view = *t.impl()->autograd->view;
+  view.origin = origin;
+  view.version = view.base->storage->version() - writes_since;
 }
 
 // A write through a view is a write of the base: what reads the base from now on gets its gradient

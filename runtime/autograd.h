@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/function_ref.h"
 #include "ir/graph.h"
 #include "runtime/tensor_impl.h"
 
@@ -149,9 +150,18 @@ void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool i
 /// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
 /// mode, ...
 void check_writable(std::span<const Tensor> operands, ir::Op op);
+/// The same for a write of `self` that autograd follows if gets_history().
+void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_history);
+/// Error if autograd can't tell what `t`'s history is: a view whose origin is not Alone, after a
+/// write.
+void require_clear_history(const Tensor& t);
 /// Remembers that `result` is a view of `operand` by one step.
 void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
                    std::span<const ir::AttrValue> attrs);
+/// How `t` is a differentiable view of another tensor; null if it is none.
+const ViewOf* view_of(const Tensor& t);
+/// `t`, if it is a view, has this origin; its memory was written so often since.
+void note_origin(const Tensor& t, ViewOrigin origin, uint64_t writes_since = 0);
 /// After a write that compiled code made to `self`: the history is `node`'s result (null: only the
 /// generation advances).
 void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, int result);

@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "runtime/autograd.h"
 #include "runtime/dispatch.h"
 #include "runtime/replay.h"
 #include "runtime/trace.h"
@@ -139,6 +140,20 @@ bool retrace_enabled() {
   return enabled;
 }
 
+/// Results whose origin the replay of the epilogue would not give them: made as one of many, or
+/// under NoGrad, by the function itself.
+std::vector<ResultView> result_views(const Trace& trace, const std::vector<Tensor>& results,
+                                     const std::vector<int>& outputs) {
+  std::vector<ResultView> views;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ViewOf* view = outputs[i] < 0 ? nullptr : view_of(results[i]);
+    if (view == nullptr || view->origin == ViewOrigin::Alone || trace.has_view(view->origin))
+      continue;
+    views.push_back({outputs[i], view->origin, view->base->storage->version() - view->version});
+  }
+  return views;
+}
+
 /// Traces the function once: runs it on stand-ins and reads off what it recorded.
 Recording record(const std::string& name, Tracer tracer) {
   TraceSession::Impl impl;
@@ -150,6 +165,7 @@ Recording record(const std::string& name, Tracer tracer) {
     for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
     for (const Tensor& t : impl.results)
       impl.recording.results.push_back(impl.trace->add_output(t));
+    impl.recording.views = result_views(*impl.trace, impl.results, impl.recording.results);
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
@@ -197,6 +213,8 @@ Guards guards_of(const Recording& recording, const Flat& arguments) {
 
 CallResults arrange(const Recording& recording, const std::vector<Tensor>& outputs) {
   CallResults results;
+  for (const ResultView& view : recording.views)
+    note_origin(outputs[static_cast<size_t>(view.output)], view.origin, view.writes_since);
   for (int output : recording.results)
     results.tensors.push_back(output < 0 ? Tensor() : outputs[output]);
   results.prototype = recording.prototype;

@@ -46,13 +46,6 @@ class StorageIndex {
   std::vector<Slot> heap_;
 };
 
-Dim offset_between(const TensorImpl& tensor, const TensorImpl& first) {
-  const auto bytes = [](const TensorImpl& t) {
-    return t.offset * static_cast<int64_t>(ir::size_of(t.dtype));
-  };
-  return (bytes(tensor) - bytes(first)) / static_cast<int64_t>(ir::size_of(tensor.dtype));
-}
-
 /// The parts of a guard that concern one tensor alone.
 bool matches_alone(const TensorGuard& guard, const TensorImpl& t, bool requires_grad) {
   return t.dtype == guard.dtype && t.sizes == guard.sizes && has_layout(t, guard.strides) &&

@@ -23,7 +23,7 @@ struct TensorGuard {
   int same_as = -1;         // the earlier tensor that is the same object
   int shares_storage = -1;  // the first earlier tensor over the same storage
   int shares_history = -1;  // the first earlier tensor that is a view of the same tensor
-  Dim offset = 0;           // elements from the first tensor's first element; 0 if none
+  Dim offset = 0;           // from the first tensor's first element (offset_between); 0 if none
 };
 
 struct Guards {

@@ -142,5 +142,31 @@ const Tensor& scatter_add_out(const Tensor& out, const Tensor& self, int64_t dim
   return write_out("scatter_add_out", out, at,
                    [&] { return scatter_add(self, dim, index, src, at); });
 }
+const Tensor& scatter_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Located& src) {
+  return write_out("scatter_out", out, src.location,
+                   [&] { return scatter(self, dim, index, src); });
+}
+const Tensor& index_copy_out(const Tensor& out, const Tensor& self, int64_t dim,
+                             const Tensor& index, const Tensor& src, SourceLocation at) {
+  return write_out("index_copy_out", out, at,
+                   [&] { return index_copy(self, dim, index, src, at); });
+}
+const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
+                             const Tensor& index, const Located& value) {
+  return write_out("index_fill_out", out, value.location,
+                   [&] { return index_fill(self, dim, index, value); });
+}
+const Tensor& index_put_out(const Tensor& out, const Tensor& self,
+                            const std::vector<Tensor>& indices, const Located& values,
+                            bool accumulate) {
+  return write_out("index_put_out", out, values.location,
+                   [&] { return index_put(self, indices, values, accumulate); });
+}
+const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self, const Tensor& mask,
+                                 const Tensor& src, SourceLocation at) {
+  return write_out("masked_scatter_out", out, at,
+                   [&] { return masked_scatter(self, mask, src, at); });
+}
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Views, shapes and index operations: free functions and methods.
+// Views and shapes: free functions and methods.
 #include <fmt/format.h>
 #include <tandem/ops.h>
 
@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/strides.h"
+#include "runtime/autograd.h"
 #include "runtime/call.h"
 #include "runtime/rearrange.h"
 
@@ -214,11 +215,21 @@ Tensor imag(const Tensor& self, SourceLocation) {
 }
 
 // --- views of parts
+namespace {
+
+/// As one operator's results, which autograd does not let be written.
+std::vector<Tensor> together(std::vector<Tensor> parts) {
+  if (grad_enabled())
+    for (const Tensor& t : parts) runtime::note_origin(t, runtime::ViewOrigin::OneOfMany);
+  return parts;
+}
+
+}  // namespace
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim, SourceLocation at) {
   std::vector<Tensor> parts;
   for (Dim i = 0; i < self.size(dim); i += 1) parts.push_back(select(self, dim, i, at));
-  return parts;
+  return together(std::move(parts));
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, int64_t dim,
@@ -235,7 +246,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, i
     parts.push_back(slice(self, dim, start, start + length, 1, at));
     start += length;
   }
-  return parts;
+  return together(std::move(parts));
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& indices, int64_t dim,
@@ -292,7 +303,7 @@ std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim, SourceLocat
   std::vector<Tensor> parts;
   for (Dim start = 0; start < total || parts.empty(); start += size)
     parts.push_back(slice(self, dim, start, std::min<int64_t>(start + size, total), 1, at));
-  return parts;
+  return together(std::move(parts));
 }
 
 std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim, SourceLocation at) {
@@ -372,53 +383,7 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& si
                         {list(sizes), list(strides), storage_offset}));
 }
 
-// --- index
-
-Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
-  Call c(at);
-  const V v = c.in(self);
-  return c.out(c.b.index_select(v, as_int(dim), c.in(index)));
-}
-Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
-  Call c(at);
-  const V v = c.in(self);
-  return c.out(c.b.gather(v, as_int(dim), c.in(index)));
-}
-Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                 SourceLocation at) {
-  Call c(at);
-  const V v = c.in(self), i = c.in(index);
-  return c.out(c.b.index_add(v, as_int(dim), i, c.in(src)));
-}
-Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                   SourceLocation at) {
-  Call c(at);
-  const V v = c.in(self), i = c.in(index);
-  return c.out(c.b.scatter_add(v, as_int(dim), i, c.in(src)));
-}
-Tensor embedding(const Tensor& weight, const Tensor& indices, SourceLocation at) {
-  Call c(at);
-  const V v = c.in(weight);
-  return c.out(c.b.embedding(v, c.in(indices)));
-}
-Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
-  Call c(at);
-  const V column = c.b.unsqueeze(c.in(labels), -1);
-  return c.out(c.b.convert(c.b.eq(column, c.b.iota(classes, labels.dtype())), i64));
-}
-
 // --- as methods
-
-// A tensor of positions picks rows: [n, ...][index sizes] is [index sizes, ...].
-Tensor Tensor::operator[](const LocatedIndex& index) const {
-  if (index.tensor == nullptr) return tandem::select(*this, 0, index.index, index.location);
-  Call c(index.location);
-  const V positions = c.in(*index.tensor);
-  const V rows = c.b.index_select(c.in(*this), 0, c.b.reshape(positions, {-1}));
-  Shape sizes = index.tensor->sizes();
-  for (int d = 1; d < dim(); ++d) sizes.push_back(this->sizes()[d]);
-  return c.out(c.b.view(rows, sizes));
-}
 
 Tensor Tensor::view(const Shape& sizes, SourceLocation at) const {
   return tandem::view(*this, sizes, at);
@@ -510,22 +475,6 @@ std::vector<Tensor> Tensor::unbind(int64_t dim, SourceLocation at) const {
 }
 Tensor Tensor::flip(const DimList& dims, SourceLocation at) const {
   return tandem::flip(*this, dims, at);
-}
-Tensor Tensor::index_select(int64_t dim, const Tensor& index, SourceLocation at) const {
-  return tandem::index_select(*this, dim, index, at);
-}
-Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation at) const {
-  return tandem::gather(*this, dim, index, at);
-}
-
-// Through the functional forms: they have no writing ones of their own.
-const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
-                                 SourceLocation at) const {
-  return copy_(Located(tandem::index_add(*this, dim, index, src, at), at));
-}
-const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src,
-                                   SourceLocation at) const {
-  return copy_(Located(tandem::scatter_add(*this, dim, index, src, at), at));
 }
 
 }  // namespace tandem

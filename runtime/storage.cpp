@@ -1,4 +1,5 @@
 // Memory of tensors: from the caching allocator, or foreign.
+#include <algorithm>
 #include <cstring>
 
 #include "codegen/exec/allocator.h"
@@ -71,6 +72,12 @@ Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& stride
   impl->strides = strides;
   impl->offset = offset;
   return Tensor(std::move(impl));
+}
+
+Dim offset_between(const TensorImpl& tensor, const TensorImpl& other) {
+  const auto size = static_cast<int64_t>(ir::size_of(tensor.dtype)),
+             other_size = static_cast<int64_t>(ir::size_of(other.dtype));
+  return (tensor.offset * size - other.offset * other_size) / std::min(size, other_size);
 }
 
 }  // namespace tandem::runtime

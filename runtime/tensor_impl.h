@@ -54,6 +54,14 @@ class Storage {
   std::function<void(void*)> deleter_;  // of foreign memory; may be empty
 };
 
+/// How a view came to be: not all may be written where autograd watches, or read after a write of
+/// the base or another view of it.
+enum class ViewOrigin : uint8_t {
+  Alone,        // in grad mode, by itself
+  OneOfMany,    // by an operator that gives several views at once (split, chunk, unbind)
+  WithoutGrad,  // under NoGrad
+};
+
 /// A differentiable view remembers its base, so that a write through either is seen by the other's
 /// history.
 struct ViewOf {
@@ -62,7 +70,7 @@ struct ViewOf {
   uint64_t base_generation = 0;      // the base's history that `node` was made from
   uint64_t base_arrangement = 0;     // of the base when the view was made: `chain` starts there
   uint64_t version = 0;              // of the storage when the view was made
-  bool made_without_grad = false;    // such a view may not be written in grad mode
+  ViewOrigin origin = ViewOrigin::Alone;
 };
 
 /// Autograd data of a tensor; absent (null) for tensors that never needed a gradient.
@@ -109,6 +117,9 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
   ir::BufferView view() const { return {data(), dtype, sizes, strides}; }
 };
 
+/// How far `tensor` begins behind `other`, over the same storage: in elements of the smaller of the
+/// two dtypes.
+Dim offset_between(const TensorImpl& tensor, const TensorImpl& other);
 /// A new contiguous tensor with its own uninitialised storage.
 Tensor empty_tensor(const Shape& sizes, DType dtype);
 /// The same with other strides, which must be those of a permutation of a contiguous tensor.

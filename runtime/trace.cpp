@@ -97,7 +97,7 @@ std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* fi
     const bool detached = autograd_base(earlier) != autograd_base(real);
     if (found && detached) continue;
     *first = static_cast<int>(i);
-    found = ir::AliasOf{*first, real.storage_offset() - earlier.storage_offset(), detached};
+    found = ir::AliasOf{*first, offset_between(*real.impl(), *earlier.impl()), detached};
     if (!detached) break;
   }
   return found;
@@ -174,6 +174,13 @@ std::vector<bool> Trace::inputs_require_grad() const {
   std::vector<bool> required;
   for (const Tensor& t : input_stand_ins_) required.push_back(requires_grad(t));
   return required;
+}
+
+bool Trace::has_view(ViewOrigin origin) const {
+  return std::ranges::any_of(input_stand_ins_, [&](const Tensor& t) {
+    const ViewOf* view = view_of(t);
+    return view != nullptr && view->origin == origin;
+  });
 }
 
 Tensor Trace::capture(const Tensor& outside) {

@@ -75,6 +75,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
+  /// Whether an input is a view of this origin.
+  bool has_view(ViewOrigin origin) const;
   /// Whether the stand-in of each input requires grad now, in input order.
   std::vector<bool> inputs_require_grad() const;
 

@@ -134,23 +134,30 @@ struct NoGradient final : Node {
 /// The op that an error names for a write by compiled code.
 constexpr ir::Op kWrite = ir::Op::copy;
 
+/// Whether a written input requires grad after the call.
+bool ends_with_history(const Variant& variant, const ir::InputWrite& write) {
+  return variant.tape.result_of_output[static_cast<size_t>(write.output)] >= 0 ||
+         variant.recording.final_requires_grad[static_cast<size_t>(write.input)];
+}
+
 /// Refuses, before anything is written, what eager would refuse of these tensors.
-void check_writes(const Variant& variant, std::span<const Tensor* const> inputs) {
+void check_inputs(const Variant& variant, std::span<const Tensor* const> inputs) {
   for (const ir::InputWrite& write : variant.graphs.forward.epilogue.writes) {
-    const Tensor& target = *inputs[static_cast<size_t>(write.input)];
     const GradMode mode(grad_enabled() && !write.no_grad);
-    check_writable({&target, 1}, kWrite);
+    check_writable(*inputs[static_cast<size_t>(write.input)], kWrite,
+                   [&] { return ends_with_history(variant, write); });
   }
+  for (int input : variant.tape.input_of_gradient)
+    require_clear_history(*inputs[static_cast<size_t>(input)]);
 }
 
 void write_history(const Variant& variant, const ir::InputWrite& write, const Tensor& target,
                    const std::shared_ptr<CompiledNode>& node) {
   if (write.no_grad) return;
   const int result = node ? variant.tape.result_of_output[static_cast<size_t>(write.output)] : -1;
-  const auto& required = variant.recording.final_requires_grad;
   if (result >= 0)
     set_written_history(target, node, result);
-  else if (required[static_cast<size_t>(write.input)])
+  else if (ends_with_history(variant, write))
     set_written_history(target, make_node<NoGradient>(), 0);
   else
     set_written_history(target, nullptr, 0);
@@ -306,7 +313,7 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
 std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
                                 std::span<const Tensor* const> inputs) {
   const ir::Graph& forward = variant->graphs.forward;
-  check_writes(*variant, inputs);
+  check_inputs(*variant, inputs);
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);

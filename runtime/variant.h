@@ -16,6 +16,13 @@
 
 namespace tandem::runtime {
 
+/// A result that is a view made by one of many or under NoGrad.
+struct ResultView {
+  int output;  // of the traced graph
+  ViewOrigin origin;
+  uint64_t writes_since;  // of its memory, since it was made
+};
+
 /// What tracing a function once gave.
 struct Recording {
   ir::Graph traced;
@@ -28,6 +35,7 @@ struct Recording {
                              // output, or -1 if undefined
   std::vector<int> rebound;  // leaf numbers
   std::vector<bool> final_requires_grad;  // of the inputs, after the call
+  std::vector<ResultView> views;
   std::vector<GradSlot> grad_slots;
   int rng_input = -1;
   std::shared_ptr<const void> prototype;

@@ -36,6 +36,18 @@ int64_t offset_with(const Odometer& at, const Strides& strides, int dim, int64_t
   return at.offset(strides) + (index - int64_t{at.index()[dim]}) * int64_t{strides[dim]};
 }
 
+/// Calls write(element of the result, element of operand 2) for each position in `index`.
+template <class T, class Write>
+void for_each_scattered(const Args& a, const std::vector<int64_t>& index, Write write) {
+  const auto* from = static_cast<const T*>(a.in[2].data);
+  auto* out = static_cast<T*>(a.out.data);
+  Odometer at(a.in[1].sizes);
+  for (const int64_t i : index) {
+    write(out[offset_with(at, a.out.strides, a.dim(), i)], from[at.offset(a.in[2].strides)]);
+    at.next();
+  }
+}
+
 }  // namespace
 
 void index_select(const Args& a) {
@@ -79,19 +91,20 @@ void index_add(const Args& a) {
 }
 
 void scatter_add(const Args& a) {
-  const int dim = a.dim();
-  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  const auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
   copy_elements(a.in[0], a.out);
   with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
-    const auto* from = static_cast<const T*>(a.in[2].data);
-    auto* out = static_cast<T*>(a.out.data);
-    Odometer at(a.in[1].sizes);
-    for (const int64_t i : index) {
-      T& target = out[offset_with(at, a.out.strides, dim, i)];
-      target =
-          store<T>(static_cast<Compute<T>>(load(target) + load(from[at.offset(a.in[2].strides)])));
-      at.next();
-    }
+    for_each_scattered<T>(a, index, [](T& to, T src) {
+      to = store<T>(static_cast<Compute<T>>(load(to) + load(src)));
+    });
+  });
+}
+
+void scatter(const Args& a) {
+  const auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
+  copy_elements(a.in[0], a.out);
+  with_size(a.out.dtype, [&]<class T>(Tag<T>) {
+    for_each_scattered<T>(a, index, [](T& to, T src) { to = src; });
   });
 }
 

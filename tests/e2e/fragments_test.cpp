@@ -43,6 +43,12 @@ std::ostream& operator<<(std::ostream& out, const FragmentedProgram& program) {
 
 Fragment fragment(Tensors (*function)(const Tensors&)) { return Fragment(function); }
 
+Tensors doubled_and_a_row(const Tensors& in) {
+  const Tensor y = in[0] * 2;
+  return {y, y.select(0, 1)};
+}
+Tensors tripled_in_place(const Tensors& in) { return in[0].mul_(3), Tensors{}; }
+
 const std::vector<FragmentedProgram> kPrograms{
     {"ALaterOneWritesWhatAnEarlierOneMade", tensors({{3}}),
      [a = fragment([](const Tensors& in) -> Tensors { return {in[0] * 2}; }),
@@ -63,23 +69,15 @@ const std::vector<FragmentedProgram> kPrograms{
        return {y};
      }},
     {"AViewMadeInOneWrittenInAnother", tensors({{2, 3}}),
-     [a = fragment([](const Tensors& in) -> Tensors {
-        const Tensor y = in[0] * 2;
-        return {y, y.select(0, 1)};
-      }),
-      b = fragment([](const Tensors& in) -> Tensors { return in[0].mul_(3), Tensors{}; })](
-         const Tensors& in) -> Tensors {
+     [a = fragment(doubled_and_a_row),
+      b = fragment(tripled_in_place)](const Tensors& in) -> Tensors {
        const Tensors y = a(in);
        b({y[1]});
        return {y[0] * y[0], y[1]};
      }},
     {"ABaseMadeInOneWrittenInAnother", tensors({{2, 3}}),
-     [a = fragment([](const Tensors& in) -> Tensors {
-        const Tensor y = in[0] * 2;
-        return {y, y.select(0, 1)};
-      }),
-      b = fragment([](const Tensors& in) -> Tensors { return in[0].mul_(3), Tensors{}; })](
-         const Tensors& in) -> Tensors {
+     [a = fragment(doubled_and_a_row),
+      b = fragment(tripled_in_place)](const Tensors& in) -> Tensors {
        const Tensors y = a(in);
        b({y[0]});
        return {y[1] * 2};

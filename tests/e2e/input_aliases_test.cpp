@@ -126,11 +126,15 @@ const std::vector<Row> kRows{
        in[1].mul_(in[2]);
        return {in[0] * in[0], in[1] * 2};
      }},
-    {"DisjointHalves", views_of({8}, [](const Tensor& b) { return b.chunk(2); }), write_both},
+    {"DisjointHalves", views_of({8}, [](const Tensor& b) { return b.tensor_split(2); }),
+     write_both},
     {"AlmostTouching",
      views_of({9}, [](const Tensor& b) { return Tensors{b.slice(0, 0, 4), b.slice(0, 5, 9)}; }),
      write_both},
-    {"RowsOfAMatrix", views_of({3, 4}, [](const Tensor& b) { return b.unbind(); }),
+    {"RowsOfAMatrix",
+     views_of(
+         {3, 4},
+         [](const Tensor& b) { return Tensors{b.select(0, 0), b.select(0, 1), b.select(0, 2)}; }),
      [](const Tensors& in) -> Tensors {
        in[0].add_(in[1]);
        in[1].mul_(in[2]);
@@ -166,6 +170,93 @@ const std::vector<Row> kRows{
 
 TANDEM_CONTRACT(InputAliases, kRows);
 
+// --- views of one memory as several dtypes. (Every f32 pattern that comes up is a number.)
+
+/// A tensor and its bits.
+MakeInputs and_bits(DType bits, const Shape& sizes = {4}) {
+  return views_of(sizes, [=](const Tensor& b) { return Tensors{b, b.view(bits)}; });
+}
+Tensors write_the_bits(const Tensors& in) {
+  in[1].bitwise_xor_(1);
+  return {in[0] * in[0], in[1]};
+}
+Tensors write_the_number(const Tensors& in) {
+  in[0].mul_(2);
+  return {in[0] + 1, in[1]};
+}
+Tensors write_number_and_bits(const Tensors& in) {
+  in[0].mul_(2);
+  in[1].slice(-1, 0, 2).bitwise_xor_(1);
+  in[0].add_(1);
+  return {in[0] * in[0], in[1], in[1].slice(-1, 1, 3)};
+}
+Tensors write_the_bits_under_no_grad(const Tensors& in) {
+  {
+    const NoGrad no_grad;
+    in[1].bitwise_xor_(1);
+  }
+  return {in[0] * in[0]};
+}
+
+const std::vector<Row> kDtypeRows{
+    {"BitsWritten", and_bits(i32), write_the_bits},
+    {"NumberWritten", and_bits(i32), write_the_number},
+    {"BothWritten", and_bits(i32), write_number_and_bits},
+    {"BitsUnderNoGrad", and_bits(i32), write_the_bits_under_no_grad},
+    {"BytesWritten", and_bits(u8), write_the_bits},
+    {"NumberOfBytesWritten", and_bits(u8), write_the_number},
+    {"NumberAndBytesWritten", and_bits(u8), write_number_and_bits},
+    {"ReadOnly", and_bits(i32),
+     [](const Tensors& in) -> Tensors { return {in[0] * 2, in[1] + 1}; }},
+    {"Returned", and_bits(i32), return_both},
+    {"WiderBits", and_bits(i64, {2, 4}), write_number_and_bits},
+    {"PartOfTheBits",
+     views_of(
+         {8},
+         [](const Tensor& b) { return Tensors{b.slice(0, 1, 7), b.view(i64).slice(0, 1, 3)}; }),
+     write_number_and_bits},
+    {"TheWiderOneFirst",
+     views_of(
+         {8},
+         [](const Tensor& b) { return Tensors{b.view(i64).slice(0, 1, 3), b.slice(0, 3, 8)}; }),
+     [](const Tensors& in) -> Tensors {
+       in[1].mul_(2);
+       in[0].bitwise_xor_(1);
+       return {in[0], in[1] * in[1]};
+     }},
+    {"ThreeDtypes",
+     views_of({6},
+              [](const Tensor& b) { return Tensors{b.view(i32), b.view(i16).slice(0, 2, 9), b}; }),
+     [](const Tensors& in) -> Tensors {
+       in[1].bitwise_xor_(1);
+       in[2].mul_(2);
+       in[0].bitwise_xor_(2);
+       return {in[2] * in[2], in[1], in[0]};
+     }},
+    {"ACacheOfBytes",
+     [](Source& s) {
+       const Tensor cache = zeros({64}, u8);
+       return Tensors{cache, cache.slice(0, 8, 40).view(f32).view({2, 4}), s.noise({4}, 1)};
+     },
+     [](const Tensors& in) -> Tensors {
+       const NoGrad no_grad;
+       in[1].select(0, 1).copy_(in[2]);
+       return {in[0].slice(0, 20, 28), in[1] * 2};
+     }},
+    {"DisjointBytes",
+     views_of(
+         {8},
+         [](const Tensor& b) { return Tensors{b.slice(0, 0, 4), b.slice(0, 4, 8).view(i32)}; }),
+     write_the_bits},
+    {"EveryOtherElement",
+     views_of(
+         {8},
+         [](const Tensor& b) { return Tensors{b.slice(0, 0, 8, 2), b.view(i32).slice(0, 2, 6)}; }),
+     write_the_bits},
+};
+
+TANDEM_CONTRACT(InputDtypes, kDtypeRows);
+
 // --- one compiled function, called with inputs that share memory in one way and then in another
 
 struct Pattern {
@@ -178,7 +269,7 @@ const std::vector<Pattern>& patterns() {
       {"Apart", tensors({{4}, {4}})},
       {"Twice", twice({4})},
       {"Overlapping", overlapping()},
-      {"Disjoint", views_of({8}, [](const Tensor& b) { return b.chunk(2); })},
+      {"Disjoint", views_of({8}, [](const Tensor& b) { return b.tensor_split(2); })},
       {"Detached", detached()},
   };
   return all;

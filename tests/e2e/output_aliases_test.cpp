@@ -204,7 +204,7 @@ const std::vector<Row> kMultiOutput{
     {"WrittenPieces", tensors({{6}}),
      [](const Tensors& in) -> Tensors {
        const Tensor y = in[0] * 2;
-       const Tensors parts = y.chunk(2);
+       const Tensors parts = y.tensor_split(2);
        parts[0].add_(parts[1]);
        return {parts[0], parts[1], y};
      }},

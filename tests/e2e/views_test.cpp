@@ -455,5 +455,124 @@ TEST(NoGradViews, AreWellOtherwise) {
       inputs);
 }
 
+// --- parts that one operator made: as PyTorch
+
+using Parts = std::function<Tensors(const Tensor&)>;
+const std::vector<std::pair<const char*, Parts>> kParts{
+    {"split", [](const Tensor& t) { return t.split(2); }},
+    {"split_with_sizes", [](const Tensor& t) { return t.split_with_sizes({1, 3}); }},
+    {"chunk", [](const Tensor& t) { return t.chunk(2); }},
+    {"unbind", [](const Tensor& t) { return t.unbind(); }},
+};
+
+TEST(PartsMadeTogether, AreNotWrittenInGradMode) {
+  for (const auto& [name, parts] : kParts) {
+    SCOPED_TRACE(name);
+    const auto refused = [](const std::function<Tensors(const Tensor&)>& body) {
+      expect_refused(Errc::Autograd, "a part that split, chunk or unbind gave is written", body,
+                     ones({4}).requires_grad_());
+    };
+    refused([=](const Tensor& x) {
+      const Tensor part = parts(x * 2)[0];
+      part.mul_(3);
+      return Tensors{part};
+    });
+    refused([=](const Tensor& x) {  // a view of one
+      const Tensor part = parts(x * 2)[0].unsqueeze(0);
+      part.mul_(3);
+      return Tensors{part};
+    });
+    refused([=](const Tensor& x) {  // of what requires no grad, with what does
+      const Tensor part = parts(zeros({4}))[0];
+      part.add_(x.sum());
+      return Tensors{part};
+    });
+  }
+}
+
+TEST(PartsMadeTogether, AreNotReadAfterAWriteOfTheWhole) {
+  for (const auto& [name, parts] : kParts)
+    for (bool in_grad_mode : {true, false}) {
+      SCOPED_TRACE(name);
+      expect_refused(
+          Errc::Autograd, "a part that split, chunk or unbind gave is used in grad mode after",
+          [=](const Tensor& x) {
+            const Tensor y = x * 2, part = parts(y)[0];
+            {
+              const GradMode mode(in_grad_mode);
+              y.mul_(3);
+            }
+            return Tensors{part * 2};
+          },
+          ones({4}).requires_grad_());
+    }
+}
+
+TEST(PartsMadeTogether, AreWrittenWhereAutogradDoesNotWatch) {
+  for (const auto& [name, parts] : kParts) {
+    SCOPED_TRACE(name);
+    const auto inputs = [] { return Tensors{testing::noise({4}, 3).requires_grad_()}; };
+    check_compiled(
+        [=](const Tensors& in) {
+          const Tensor y = in[0].detach() * 2;
+          parts(y)[0].mul_(3);
+          return Tensors{y * in[0]};
+        },
+        inputs);
+    check_compiled(
+        [=](const Tensors& in) {
+          const Tensor y = in[0] * 2;
+          {
+            const NoGrad guard;
+            parts(y)[0].mul_(3);
+          }
+          return Tensors{y * y};
+        },
+        inputs);
+    check_compiled(
+        [=](const Tensors& in) {
+          const Tensor y = in[0] * 2;
+          parts(y)[0].detach().mul_(3);
+          return Tensors{y * 2};
+        },
+        inputs);
+  }
+}
+
+/// What a caller may do with a result is what it may do after eager.
+TEST(PartsMadeTogether, AreThatAsResults) {
+  const auto halves = [](const Tensor& x) {
+    const Tensor y = x * 2;
+    Tensors results = y.chunk(2);
+    results.push_back(y);
+    return results;
+  };
+  const auto compiled = compile(halves);
+  const Tensor x = ones({4}).requires_grad_();
+  for (int i = 0; i < 2; ++i) {
+    expect_error(Errc::Autograd, "is written in grad mode", [&] { halves(x)[0].mul_(2); });
+    expect_error(Errc::Autograd, "is written in grad mode", [&] { compiled(x)[0].mul_(2); });
+    const Tensors results = compiled(x);
+    results[2].mul_(3);
+    expect_error(Errc::Autograd, "is used in grad mode after", [&] { results[0] + 1; });
+  }
+}
+
+TEST(PartsMadeTogether, AreThatAsArguments) {
+  const auto doubled = [](const Tensor& t) { return t * 2; };
+  const auto written = [](const Tensor& t) { t.mul_(2); };
+  const auto compiled = compile(doubled);
+  const auto compiled_write = compile(written);
+  const Tensor x = ones({4}).requires_grad_();
+  for (bool compiled_before : {false, true}) {
+    if (compiled_before) compiled((x * 1).slice(0, 0, 2)), compiled_write((x * 1).slice(0, 0, 2));
+    const Tensor y = x * 3, part = y.chunk(2)[0];
+    expect_error(Errc::Autograd, "is written in grad mode", [&] { compiled_write(part); });
+    EXPECT_EQ(part.to_vector<double>(), (std::vector<double>{3, 3}));
+    y.mul_(2);
+    expect_error(Errc::Autograd, "is used in grad mode after", [&] { compiled(part); });
+  }
+}
+
 }  // namespace
 }  // namespace tandem

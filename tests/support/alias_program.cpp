@@ -143,9 +143,11 @@ void Machine::view(const Step& s) {
       return add(t.detach(), name + ".detach()");
     case 12: {
       if (n < 2) return;
-      const Tensors parts = t.chunk(2, d);
-      add(parts[0], fmt::format("{}.chunk(2, {})[0]", name, d));
-      return add(parts[1], fmt::format("{}.chunk(2, {})[1]", name, d));
+      const bool chunk = s.c / 14 % 2 == 0;  // such parts may not be written in grad mode
+      const Tensors parts = chunk ? t.chunk(2, d) : t.tensor_split(2, d);
+      const char* op = chunk ? "chunk" : "tensor_split";
+      add(parts[0], fmt::format("{}.{}(2, {})[0]", name, op, d));
+      return add(parts[1], fmt::format("{}.{}(2, {})[1]", name, op, d));
     }
     default:
       return add(t.alias(), name + ".alias()");

@@ -260,6 +260,14 @@ std::vector<OpSample> factory_samples(Op op, int64_t n) {
   return samples;
 }
 
+/// [2, n] places in rows of n + 2, none twice: where several elements fall on one place, the
+/// gradient is ATen's and not the derivative.
+Buffer places_apart(int64_t n) {
+  Buffer places({DType::I64, {2, n}});
+  for (int64_t i = 0; i < 2 * n; ++i) places.set(i, static_cast<double>(n + 1 - i % n));
+  return places;
+}
+
 std::vector<OpSample> index_samples(Op op, int64_t n) {
   const int64_t d0 = 0, d1 = 1;
   std::vector<OpSample> samples;
@@ -273,6 +281,10 @@ std::vector<OpSample> index_samples(Op op, int64_t n) {
     if (op == Op::gather) samples.push_back({{rows, positions({2, n}, 9)}, {d1}});
     if (op == Op::index_add)
       samples.push_back({{rows, list, values(op, {dtype, {2, n}}, 4)}, {d1}});
+    if (op == Op::scatter)
+      samples.push_back(
+          {{values(op, {dtype, {2, n + 2}}, 2), places_apart(n), values(op, {dtype, {2, n}}, 4)},
+           {d1}});
     if (op == Op::scatter_add)
       samples.push_back({{rows, positions({2, n}, 9), values(op, {dtype, {2, n}}, 4)}, {d1}});
     if (op == Op::embedding && dtype != DType::I64)

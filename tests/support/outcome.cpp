@@ -195,6 +195,11 @@ std::string difference(const Outcome& expected, const Outcome& actual, double to
       tensors_differ("result", expected.results, actual.results, tolerance, Compare::All);
   if (text.empty())
     text = tensors_differ("input", expected.inputs, actual.inputs, tolerance, Compare::All);
+  for (size_t i = 0; text.empty() && i < expected.inputs.size(); ++i)
+    if (expected.inputs[i].storage_offset() != actual.inputs[i].storage_offset())
+      text = fmt::format("input {}: expected offset {}, got {}", i,
+                         int64_t{expected.inputs[i].storage_offset()},
+                         int64_t{actual.inputs[i].storage_offset()});
   if (!text.empty()) return text;
   if (relations(expected) != relations(actual))
     return fmt::format("aliasing: expected {}\ngot {}", relations(expected), relations(actual));

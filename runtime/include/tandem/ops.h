@@ -267,6 +267,21 @@ TANDEM_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index
                             TANDEM_AT);
 TANDEM_API Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index,
                               const Tensor& src, TANDEM_AT);
+/// self with src's elements (or a number) at index: of several for one place the last in row-major
+/// order.
+TANDEM_API Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Located& src);
+TANDEM_API Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src, TANDEM_AT);
+/// `value` is a number or has one element; positions may count from the end.
+TANDEM_API Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Located& value);
+/// self with `values` (broadcast) at self[indices]: one tensor of positions for each leading
+/// dimension, an undefined one for all of it. Positions may count from the end. `accumulate`: adds.
+TANDEM_API Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices,
+                            const Located& values, bool accumulate = false);
+/// self with src's elements, one after the other, where mask is true.
+TANDEM_API Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
+                                 TANDEM_AT);
 /// Rows of weight [n, d] at indices [...]: [..., d].
 TANDEM_API Tensor embedding(const Tensor& weight, const Tensor& indices, TANDEM_AT);
 /// [..., classes] of i64: 1 at the label.

@@ -62,6 +62,17 @@ TANDEM_API const Tensor& index_add_out(const Tensor& out, const Tensor& self, in
                                        const Tensor& index, const Tensor& src, TANDEM_AT);
 TANDEM_API const Tensor& scatter_add_out(const Tensor& out, const Tensor& self, int64_t dim,
                                          const Tensor& index, const Tensor& src, TANDEM_AT);
+TANDEM_API const Tensor& scatter_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                     const Tensor& index, const Located& src);
+TANDEM_API const Tensor& index_copy_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                        const Tensor& index, const Tensor& src, TANDEM_AT);
+TANDEM_API const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                        const Tensor& index, const Located& value);
+TANDEM_API const Tensor& index_put_out(const Tensor& out, const Tensor& self,
+                                       const std::vector<Tensor>& indices, const Located& values,
+                                       bool accumulate = false);
+TANDEM_API const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self,
+                                            const Tensor& mask, const Tensor& src, TANDEM_AT);
 
 #undef TANDEM_AT
 

@@ -180,6 +180,9 @@ inline void add_indexing(std::vector<Sample>& all) {
   all.push_back({Op::index_add, {floats({2, 3}, 1), list, floats({2, 4}, 2)}, {d1}});
   all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({2, 4}, 2)}, {d1}});
   all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({3, 5}, 2)}, {d1}});
+  const Buffer apart = indices({2, 3}, {2, 0, 1, 1, 2, 0});  // no place twice
+  all.push_back({Op::scatter, {floats({2, 3}, 1), apart, floats({2, 3}, 2)}, {d1}});
+  all.push_back({Op::scatter, {floats({2, 3}, 1), apart, floats({3, 5}, 2)}, {d1}});
   all.push_back({Op::gather, {floats({3, 3}), indices({1, 2}, {2, 1})}, {d0}});
   all.push_back({Op::embedding, {floats({3, 2}), table}, {}});
   all.push_back({Op::dropout, {floats({3, 4}), rng()}, {0.4, Dim(2)}});

@@ -264,6 +264,7 @@ TEST(Lower, GatherAndScatterAdd) {
     const V x = t.input({4, 5}), index = t.input({3, 4}, DType::I64), src = t.input({3, 4});
     t.output(b.exp(b.gather(x, dim, index)));
     t.output(b.scatter_add(x, dim, index, b.neg(src)));
+    t.output(b.scatter(x, dim, index, b.neg(src)));
     check_lowering(t.finish());
   }
 }

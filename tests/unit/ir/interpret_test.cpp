@@ -341,6 +341,10 @@ TEST_F(InterpretTest, Indexing) {
   expect(b.gather(x, 0, input(DType::I32, {1, 2}, {1, 0})), {4, 2});
   expect(b.index_add(x, 1, i64({0, 0}), input(DType::F32, {2, 2}, {10, 20, 30, 40})),
          {31, 2, 3, 74, 5, 6});
+  expect(b.scatter(x, 1, b.view(i, {2, 1}), input(DType::F32, {2, 2}, {10, 20, 30, 40})),
+         {1, 2, 10, 30, 5, 6});
+  expect(b.scatter(x, 1, b.view(i64({0, 0}), {1, 2}), input(DType::F32, {1, 2}, {10, 20})),
+         {20, 2, 3, 4, 5, 6});  // the last of two
   expect(b.scatter_add(x, 1, b.view(i, {2, 1}), input(DType::F32, {2, 2}, {10, 20, 30, 40})),
          {1, 2, 13, 34, 5, 6});
   expect(b.embedding(x, i64({1, 1, 0})), {4, 5, 6, 4, 5, 6, 1, 2, 3});

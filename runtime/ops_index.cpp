@@ -1,0 +1,313 @@
+// Index operations: free functions and methods. Beside index_select, gather, index_add, scatter and
+// scatter_add all are made of others.
+#include <fmt/format.h>
+#include <tandem/ops.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "runtime/call.h"
+
+namespace tandem {
+namespace {
+
+using runtime::Call;
+using runtime::V;
+
+int as_int(int64_t dim) { return static_cast<int>(std::clamp<int64_t>(dim, -1000, 1000)); }
+
+/// Positions in [-size, size) as [0, size); what lies outside stays outside.
+V wrapped(Call& c, V index, Dim size) {
+  return c.b.where(c.b.lt(index, Number(0)), c.b.add(index, Number(int64_t{size})), index);
+}
+
+/// Positions [k] (or one, []) along `dim`, for a src of `part` sizes.
+V along(Call& c, V index, const Shape& part, int dim) {
+  Shape sizes = Shape::filled(part.rank(), 1);
+  sizes[dim] = part[dim];
+  return c.b.expand(c.b.reshape(index, sizes), part);
+}
+
+/// self's sizes with as many elements along `dim` as there are positions.
+Shape part_sizes(Call& c, V self, int dim, V index) {
+  Shape part = c.b.sizes(self);
+  part[dim] = c.b.numel(index);
+  return part;
+}
+
+int index_dim(Call& c, V self, int64_t dim, std::string_view op) {
+  const int rank = c.b.rank(self);
+  if (rank == 0)
+    ir::fail(Errc::Shape, fmt::format("{}: self has no dimensions; expected at least one", op));
+  return c.b.wrap_dim(dim, rank, op);
+}
+
+// --- index_put: self seen as [places, rest], with the indexed dims first
+
+/// The dims that have an index, in order.
+std::vector<int> indexed_dims(Call& c, V self, const std::vector<Tensor>& indices) {
+  std::vector<int> dims;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].defined()) continue;
+    if (indices[d].dtype() != i64 && indices[d].dtype() != i32)
+      ir::fail(Errc::DType,
+               fmt::format("index_put: an index is not an integer; expected i64 or i32 (masks: "
+                           "masked_fill, masked_scatter), got {}",
+                           ir::name(indices[d].dtype())));
+    dims.push_back(static_cast<int>(d));
+  }
+  if (dims.empty() || dims.back() >= c.b.rank(self))
+    ir::fail(Errc::Argument,
+             fmt::format("index_put: wrong number of indices; expected between 1 and {}, got {}",
+                         c.b.rank(self), dims.empty() ? 0 : indices.size()));
+  return dims;
+}
+
+/// The sizes that the indices have together.
+Shape common_sizes(Call& c, const std::vector<Tensor>& indices, const std::vector<int>& dims) {
+  Shape sizes;
+  for (int d : dims)
+    sizes = c.b.broadcast(sizes, indices[static_cast<size_t>(d)].sizes(), "index_put");
+  return sizes;
+}
+
+/// Which of the places each position is: [n].
+V places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<int>& dims) {
+  const Shape sizes = c.b.sizes(self), positions = common_sizes(c, indices, dims);
+  V sum{};
+  Dim step = 1;
+  for (size_t k = dims.size(); k-- > 0;) {
+    const Dim size = sizes[dims[k]];
+    const Tensor& index = indices[static_cast<size_t>(dims[k])];
+    const V flat = c.b.reshape(wrapped(c, c.in(index), size), {index.numel()});
+    // The table refuses what lies outside this dim.
+    const V steps = c.b.index_select(c.b.iota(size, i64, 0, int64_t{step}), 0, flat);
+    const V here = c.b.expand(c.b.view(steps, index.sizes()), positions);
+    sum = sum.valid() ? c.b.add(sum, here) : here;
+    step *= size;
+  }
+  return c.b.reshape(sum, {ir::numel(positions)});
+}
+
+/// The order of self's dims that has `dims` first.
+std::vector<Dim> with_first(const std::vector<int>& dims, int rank) {
+  std::vector<Dim> order(dims.begin(), dims.end());
+  for (int d = 0; d < rank; ++d)
+    if (std::ranges::count(dims, d) == 0) order.emplace_back(d);
+  return order;
+}
+
+std::vector<Dim> inverse(const std::vector<Dim>& order) {
+  std::vector<Dim> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(int64_t{order[i]})] = static_cast<int64_t>(i);
+  return back;
+}
+
+/// `values` broadcast to what self[indices] is, as [n, rest]. The positions stand where the indexed
+/// dims stood if those are next to each other, else in front.
+V rows_of(Call& c, V values, const Shape& self, const Shape& positions,
+          const std::vector<int>& dims) {
+  const int count = static_cast<int>(dims.size());
+  const int before = dims.back() - dims.front() + 1 == count ? dims.front() : 0;
+  Shape sizes;
+  std::vector<int> front;
+  const auto add_positions = [&] {
+    for (Dim n : positions) {
+      front.push_back(sizes.rank());
+      sizes.push_back(n);
+    }
+  };
+  Dim rest = 1;
+  int others = 0;
+  for (int d = 0; d < self.rank(); ++d) {
+    if (std::ranges::count(dims, d) != 0) continue;
+    if (others++ == before) add_positions();
+    sizes.push_back(self[d]);
+    rest *= self[d];
+  }
+  if (others <= before) add_positions();
+  const V spread = c.b.expand(values, sizes);
+  return c.b.reshape(c.b.permute(spread, with_first(front, sizes.rank())),
+                     {ir::numel(positions), rest});
+}
+
+V index_put(Call& c, V self, const std::vector<Tensor>& indices, V values, bool accumulate) {
+  const std::vector<int> dims = indexed_dims(c, self, indices);
+  const Shape sizes = c.b.sizes(self), positions = common_sizes(c, indices, dims);
+  const V index = places(c, self, indices, dims);
+  const V rows = rows_of(c, values, sizes, positions, dims);
+  const std::vector<Dim> order = with_first(dims, sizes.rank());
+  const V moved = c.b.permute(self, order);
+  const Dim rest = c.b.sizes(rows)[1];
+  Dim count = 1;
+  for (int d : dims) count *= sizes[d];
+  const V flat = c.b.reshape(moved, {count, rest});
+  const V written = accumulate ? c.b.index_add(flat, 0, index, rows)
+                               : c.b.scatter(flat, 0, along(c, index, c.b.sizes(rows), 0), rows);
+  return c.b.permute(c.b.reshape(written, c.b.sizes(moved)), inverse(order));
+}
+
+// --- masked_scatter
+
+/// How many elements up to and with each are true, in row-major order: [n]. Doubles the distance
+/// over which counts are complete with every step.
+V counts(Call& c, V mask) {
+  const Dim n = c.b.numel(mask);
+  V sum = c.b.convert(c.b.reshape(mask, {n}), i64);
+  for (Dim distance = 1; distance < n; distance *= 2) {
+    const Dim before[] = {distance, 0};
+    sum = c.b.add(sum, c.b.pad(c.b.slice(sum, 0, 0, n - distance, 1), before, Number(0)));
+  }
+  return sum;
+}
+
+V masked_scatter(Call& c, V self, V mask, V src) {
+  if (c.b.dtype(mask) != boolean)
+    ir::fail(Errc::DType, fmt::format("masked_scatter: mask is not a mask; expected bool, got {}",
+                                      ir::name(c.b.dtype(mask))));
+  if (c.b.dtype(src) != c.b.dtype(self))
+    ir::fail(Errc::DType,
+             fmt::format("masked_scatter: src's dtype differs from self's; expected {}, got {}",
+                         ir::name(c.b.dtype(self)), ir::name(c.b.dtype(src))));
+  const Shape sizes = c.b.broadcast(c.b.sizes(self), c.b.sizes(mask), "masked_scatter");
+  const V written = c.b.expand(mask, sizes), count = c.b.view(counts(c, written), sizes);
+  // Elements that are not written read a zero behind src's; one that src lacks is out of range.
+  const Dim given = c.b.numel(src), one_more[] = {0, 1};
+  const V table = c.b.pad(c.b.reshape(src, {given}), one_more, Number(0));
+  const V missing = c.b.gt(count, Number(int64_t{given}));
+  const V number = c.b.where(missing, Number(int64_t{given} + 1), c.b.sub(count, Number(1)));
+  const V index = c.b.where(written, number, Number(int64_t{given}));
+  const V chosen = c.b.view(c.b.index_select(table, 0, c.b.reshape(index, {-1})), sizes);
+  return c.b.where(written, chosen, self);
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.index_select(v, as_int(dim), c.in(index)));
+}
+Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self);
+  return c.out(c.b.gather(v, as_int(dim), c.in(index)));
+}
+Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                 SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self), i = c.in(index);
+  return c.out(c.b.index_add(v, as_int(dim), i, c.in(src)));
+}
+Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                   SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self), i = c.in(index);
+  return c.out(c.b.scatter_add(v, as_int(dim), i, c.in(src)));
+}
+Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Located& src) {
+  Call c(src.location);
+  const V v = c.in(self), i = c.in(index);
+  if (src.tensor != nullptr) return c.out(c.b.scatter(v, as_int(dim), i, c.in(*src.tensor)));
+  return c.out(c.b.scatter(v, as_int(dim), i, c.b.full(index.sizes(), self.dtype(), src.number)));
+}
+Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                  SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self), i = c.in(index), from = c.in(src);
+  const int d = index_dim(c, v, dim, "index_copy");
+  const Shape part = part_sizes(c, v, d, i);
+  if (src.sizes() != part)
+    ir::fail(Errc::Shape, fmt::format("index_copy: src does not fit; expected {}, got {}",
+                                      to_string(part), to_string(src.sizes())));
+  return c.out(c.b.scatter(v, d, along(c, i, part, d), from));
+}
+Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Located& value) {
+  Call c(value.location);
+  const V v = c.in(self), i = c.in(index), filling = c.in(value, v);
+  const int d = index_dim(c, v, dim, "index_fill");
+  if (c.b.rank(filling) != 0)
+    ir::fail(Errc::Shape, fmt::format("index_fill: value is not one element; expected [], got {}",
+                                      to_string(c.b.sizes(filling))));
+  const Shape part = part_sizes(c, v, d, i);
+  return c.out(c.b.scatter(v, d, along(c, wrapped(c, i, self.size(d)), part, d),
+                           c.b.expand(c.b.convert(filling, self.dtype()), part)));
+}
+Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const Located& values,
+                 bool accumulate) {
+  Call c(values.location);
+  const V v = c.in(self), from = c.in(values, v);
+  if (values.tensor != nullptr && values.tensor->dtype() != self.dtype())
+    ir::fail(Errc::DType,
+             fmt::format("index_put: the values' dtype differs from self's; expected {}, got {}",
+                         ir::name(self.dtype()), ir::name(values.tensor->dtype())));
+  const V written = index_put(c, v, indices, c.b.convert(from, self.dtype()), accumulate);
+  const Tensor result = c.out(written);
+  return result.is_contiguous() ? result : c.out(c.b.clone(written));
+}
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
+                      SourceLocation at) {
+  Call c(at);
+  const V v = c.in(self), m = c.in(mask);
+  return c.out(masked_scatter(c, v, m, c.in(src)));
+}
+Tensor embedding(const Tensor& weight, const Tensor& indices, SourceLocation at) {
+  Call c(at);
+  const V v = c.in(weight);
+  return c.out(c.b.embedding(v, c.in(indices)));
+}
+Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
+  Call c(at);
+  const V column = c.b.unsqueeze(c.in(labels), -1);
+  return c.out(c.b.convert(c.b.eq(column, c.b.iota(classes, labels.dtype())), i64));
+}
+
+// --- as methods
+
+// A tensor of positions picks rows: [n, ...][index sizes] is [index sizes, ...].
+Tensor Tensor::operator[](const LocatedIndex& index) const {
+  if (index.tensor == nullptr) return tandem::select(*this, 0, index.index, index.location);
+  Call c(index.location);
+  const V positions = c.in(*index.tensor);
+  const V rows = c.b.index_select(c.in(*this), 0, c.b.reshape(positions, {-1}));
+  Shape sizes = index.tensor->sizes();
+  for (int d = 1; d < dim(); ++d) sizes.push_back(this->sizes()[d]);
+  return c.out(c.b.view(rows, sizes));
+}
+Tensor Tensor::index_select(int64_t dim, const Tensor& index, SourceLocation at) const {
+  return tandem::index_select(*this, dim, index, at);
+}
+Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation at) const {
+  return tandem::gather(*this, dim, index, at);
+}
+
+// Through the functional forms: they have no writing ones of their own.
+const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
+                                 SourceLocation at) const {
+  return copy_(Located(tandem::index_add(*this, dim, index, src, at), at));
+}
+const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src,
+                                   SourceLocation at) const {
+  return copy_(Located(tandem::scatter_add(*this, dim, index, src, at), at));
+}
+const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& src) const {
+  return copy_(Located(tandem::scatter(*this, dim, index, src), src.location));
+}
+const Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& src,
+                                  SourceLocation at) const {
+  return copy_(Located(tandem::index_copy(*this, dim, index, src, at), at));
+}
+const Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Located& value) const {
+  return copy_(Located(tandem::index_fill(*this, dim, index, value), value.location));
+}
+const Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Located& values,
+                                 bool accumulate) const {
+  return copy_(Located(tandem::index_put(*this, indices, values, accumulate), values.location));
+}
+const Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& src,
+                                      SourceLocation at) const {
+  return copy_(Located(tandem::masked_scatter(*this, mask, src, at), at));
+}
+
+}  // namespace tandem
