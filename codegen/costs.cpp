@@ -105,9 +105,7 @@ CostTable parsed_over(CostTable table, std::string_view text) {
   return table;
 }
 
-// What `./dev calibrate` wrote on a machine with two cores and AVX-512: medians of eight runs
-// beside other work. Only the price of a byte is not measured so: it is what steps that stream
-// memory took on the quiet machine (product_sum of `./dev bench partition`).
+// What `./dev calibrate` wrote on a quiet machine with two cores and AVX-512.
 constexpr std::string_view kShipped =
 #include "codegen/shipped_costs.inc"
     ;
