@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "autodiff/vjp.h"
+#include "codegen/exec/fork_lock.h"
 #include "ir/error.h"
 #include "ir/geometry.h"
 #include "ir/shape_rules.h"
@@ -18,10 +21,7 @@ namespace {
 
 /// Guards what several threads may make lazily on a tensor they share: accumulators and the history
 /// of views.
-std::mutex& lazy_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
+std::mutex& lazy_mutex() { return exec::fork_safe_mutex<AutogradMeta>(); }
 
 const AutogradMeta* meta_of(const Tensor& t) {
   return t.defined() ? t.impl()->autograd.get() : nullptr;
@@ -76,6 +76,7 @@ void refresh_view(TensorImpl& impl) {
       meta->view->base->autograd == nullptr)
     return;
   const AutogradMeta& base = *meta->view->base->autograd;
+  std::shared_ptr<Node> before;  // freed after the lock
   const std::lock_guard lock(lazy_mutex());
   if (meta->view->base_generation == base.generation) return;
   meta->view->base_generation = base.generation;
@@ -83,7 +84,7 @@ void refresh_view(TensorImpl& impl) {
   require_same_arrangement(*meta->view);
   const Edge edge =
       replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
-  meta->node = edge.node;
+  before = std::exchange(meta->node, edge.node);
   meta->result = edge.result;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "codegen/exec/fork_lock.h"
 #include "codegen/exec/thread_pool.h"
 #include "functionalize/functionalize.h"
 #include "functionalize/remove_views.h"
@@ -40,9 +41,11 @@ class FunctionCache {
   using Variants = std::vector<std::shared_ptr<const Variant>>;
 
   std::shared_ptr<const Variants> variants() const {
-    const std::lock_guard lock(list_mutex_);
+    const std::lock_guard lock(list_mutex());
     return variants_;
   }
+  /// Of every function: it is held for the copy of a pointer, and a fork must find it free.
+  static std::mutex& list_mutex() { return exec::fork_safe_mutex<FunctionCache>(); }
   void publish(std::shared_ptr<const Variant> variant);
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
 
@@ -50,7 +53,6 @@ class FunctionCache {
 
   const CompileOptions options_;
   const Mode mode_;
-  mutable std::mutex list_mutex_;
   std::shared_ptr<const Variants> variants_ =
       std::make_shared<Variants>();  // most recently compiled first
   std::recursive_mutex compile_mutex_;
@@ -229,8 +231,8 @@ CallResults arrange(const Recording& recording, const std::vector<Tensor>& outpu
 namespace {
 
 struct Registry {
-  std::mutex mutex;
   std::vector<std::weak_ptr<const Variant>> variants;
+  static std::mutex& mutex() { return exec::fork_safe_mutex<Registry>(); }
 };
 
 Registry& registry() {
@@ -242,7 +244,7 @@ Registry& registry() {
 
 void register_graphs(const std::shared_ptr<const Variant>& variant) {
   Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all.mutex());
   std::erase_if(all.variants, [](const auto& v) { return v.expired(); });
   all.variants.push_back(variant);
 }
@@ -327,13 +329,14 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
 }
 
 void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
-  const std::lock_guard lock(list_mutex_);
-  auto next = std::make_shared<Variants>(*variants_);
+  auto next = std::make_shared<Variants>(*variants());
   next->insert(next->begin(), std::move(variant));
   if (next->size() > static_cast<size_t>(options_.max_variants))
     next->erase(std::ranges::min_element(
         *next, {}, [](const auto& v) { return v->last_used.load(std::memory_order_relaxed); }));
-  variants_ = std::move(next);
+  std::shared_ptr<const Variants> list = std::move(next);
+  const std::lock_guard lock(list_mutex());
+  variants_.swap(list);  // the old one goes after the lock
 }
 
 CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer tracer) const {
@@ -360,10 +363,13 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
 
 std::vector<const tandem::CompiledGraphs*> tandem::compiled_graphs() {
   runtime::Registry& all = runtime::registry();
-  const std::lock_guard lock(all.mutex);
+  std::vector<std::shared_ptr<const runtime::Variant>> alive;  // let go after the lock
   std::vector<const CompiledGraphs*> graphs;
-  for (const auto& weak : all.variants)
-    if (const auto variant = weak.lock()) graphs.push_back(&variant->graphs);
+  const std::lock_guard lock(all.mutex());
+  for (const auto& weak : all.variants) {
+    alive.push_back(weak.lock());
+    if (alive.back()) graphs.push_back(&alive.back()->graphs);
+  }
   return graphs;
 }
 

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "codegen/exec/fork_lock.h"
 #include "ir/random.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
@@ -9,24 +10,28 @@
 namespace tandem::runtime {
 namespace {
 
-std::mutex g_mutex;
-int64_t g_key = static_cast<int64_t>(0x853c49e6748fea9bull), g_counter = 0;
+/// Where this process is among the random numbers.
+struct Generator {
+  int64_t key = static_cast<int64_t>(0x853c49e6748fea9bull), counter = 0;
+};
+Generator g_generator;
+
+std::mutex& lock() { return exec::fork_safe_mutex<Generator>(); }
 
 }  // namespace
 
 void seed_generator(uint64_t seed) {
-  const std::lock_guard lock(g_mutex);
-  g_key = static_cast<int64_t>(seed);
-  g_counter = 0;
+  const std::lock_guard guard(lock());
+  g_generator = {.key = static_cast<int64_t>(seed)};
 }
 
 Tensor take_rng(Dim blocks) {
   const Tensor state = empty_tensor({2}, DType::I64);
   auto* words = static_cast<int64_t*>(state.impl()->data());
-  const std::lock_guard lock(g_mutex);
-  words[0] = g_key;
-  words[1] = g_counter;
-  g_counter += int64_t{blocks};
+  const std::lock_guard guard(lock());
+  words[0] = g_generator.key;
+  words[1] = g_generator.counter;
+  g_generator.counter += int64_t{blocks};
   return state;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "codegen/exec/cpu.h"
+#include "codegen/exec/fork_lock.h"
 #include "codegen/exec/thread_pool.h"
 #include "codegen/jit/compile.h"
 #include "codegen/jit/emit.h"
@@ -33,7 +34,7 @@ class Cache {
   }
 
   Found find(const Kernel& kernel, const Target& target) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(mutex());
     const auto [first, last] = entries_.equal_range(codegen::hash(kernel));
     for (auto e = first; e != last; ++e)
       if (e->second.target == target && e->second.kernel == kernel)
@@ -42,7 +43,7 @@ class Cache {
   }
 
   void add(const Kernel& kernel, const Target& target, const Found& found) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(mutex());
     std::erase_if(entries_, [](const auto& e) { return e.second.code.expired(); });
     entries_.emplace(codegen::hash(kernel), Entry{kernel, target, found.code, found.function});
   }
@@ -55,7 +56,8 @@ class Cache {
     KernelFunction function;
   };
 
-  std::mutex mutex_;
+  static std::mutex& mutex() { return exec::fork_safe_mutex<Cache>(); }
+
   std::unordered_multimap<uint64_t, Entry> entries_;
 };
 
