@@ -217,10 +217,14 @@ Tensor imag(const Tensor& self, SourceLocation) {
 // --- views of parts
 namespace {
 
-/// As one operator's results, which autograd does not let be written.
+/// As one operator's results, which autograd does not let be written. (Parts of a view made under
+/// NoGrad are of that origin too.)
 std::vector<Tensor> together(std::vector<Tensor> parts) {
-  if (grad_enabled())
-    for (const Tensor& t : parts) runtime::note_origin(t, runtime::ViewOrigin::OneOfMany);
+  for (const Tensor& t : parts) {
+    const runtime::ViewOf* view = runtime::view_of(t);
+    if (view != nullptr && view->origin == runtime::ViewOrigin::Alone)
+      runtime::note_origin(t, runtime::ViewOrigin::OneOfMany);
+  }
   return parts;
 }
 

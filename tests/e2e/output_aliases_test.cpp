@@ -210,6 +210,14 @@ const std::vector<Row> kMultiOutput{
      }},
     {"PiecesUnderNoGrad", tensors({{6}}),
      [](const Tensors& in) -> Tensors { return no_grad([&] { return in[0].chunk(2); }); }},
+    {"PiecesOfAViewUnderNoGrad", tensors({{6}}),
+     [](const Tensors& in) -> Tensors {
+       const Tensor y = in[0] * 2;
+       const Tensor v = no_grad([&] { return Tensors{y.slice(0, 1, 5)}; })[0];
+       const Tensors parts = v.chunk(2);
+       y.relu_();
+       return {parts[1]};
+     }},
     {"PiecesOfAWrittenInput", tensors({{6}}),
      [](const Tensors& in) -> Tensors {
        const Tensors parts = in[0].chunk(2);
