@@ -2,6 +2,7 @@
 // was expected and what came, and nothing is changed.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -115,7 +116,9 @@ TEST(BadTensors, DataIsNotReadInsideATrace) {
 
 class TensorFiles : public ::testing::Test {
  protected:
-  std::string path = ::testing::TempDir() + "tandem_bad_tensors.safetensors";
+  // Of this process alone: ctest runs the tests of a fixture side by side.
+  std::string path =
+      ::testing::TempDir() + "tandem_bad_tensors." + std::to_string(::getpid()) + ".safetensors";
   nn::Linear module{2, 1};
   const Floats weights = module.weight.to_vector<float>();
 
