@@ -275,11 +275,8 @@ class Emitter {
   }
 
   int read(const View& v, Affine at) {
-    const Value& value = p_.values[static_cast<size_t>(v.root)];
-    if (value.kind == Value::Kind::Full) return w_.constant(value.first, value.dtype);
-    if (value.kind == Value::Kind::Iota) return w_.iota(value, std::move(at));
     const auto tile = tiles_.empty() ? tiles_.end() : tiles_.find({v.root, {v.offset, strides(v)}});
-    return tile == tiles_.end() ? w_.load(v.root, std::move(at))
+    return tile == tiles_.end() ? w_.read(v.root, std::move(at))
                                 : w_.load_local(tile->second, tile_index());
   }
 

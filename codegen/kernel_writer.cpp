@@ -115,6 +115,13 @@ int KernelWriter::index(Affine index) {
   return push({.kind = Kind::Index, .dtype = DType::I64, .affine = std::move(index)});
 }
 
+int KernelWriter::read(int value, Affine index) {
+  const Value& from = program_.values[static_cast<size_t>(value)];
+  if (from.kind == Value::Kind::Full) return constant(from.first, from.dtype);
+  return from.kind == Value::Kind::Iota ? iota(from, std::move(index))
+                                        : load(value, std::move(index));
+}
+
 int KernelWriter::iota(const Value& value, Affine index) {
   if (!ir::is_floating(value.dtype)) {
     const int64_t step = value.increment.to_int();

@@ -41,8 +41,8 @@ class KernelWriter {
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);
   int index(Affine index);
-  /// first + index * increment in the dtype of the Iota value.
-  int iota(const Value& value, Affine index);
+  /// An element of any value: loaded, or computed where the value is a formula.
+  int read(int value, Affine index);
 
   ir::DType dtype(int value) const { return program_.values[static_cast<size_t>(value)].dtype; }
   const Program& program() const { return program_; }
@@ -52,6 +52,8 @@ class KernelWriter {
 
  private:
   int push(Instr i);
+  /// first + index * increment in the dtype of the Iota value.
+  int iota(const Value& value, Affine index);
   int param(int value, Param::Use use);
 
   const Program& program_;

@@ -104,12 +104,15 @@ class Maker {
     return dtype(v) == to ? v : pointwise(Op::convert, {v}, to, v.sizes);
   }
 
+  bool is_full(const View& v) const {
+    return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
+  }
+
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
   int write_region(View v, View dest, int after = -1) {
     std::vector<Dim> order(static_cast<size_t>(v.sizes.rank()));
     std::iota(order.begin(), order.end(), 0);
-    const bool constant = p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
-    const ir::Strides& key = constant ? dest.strides : v.strides;
+    const ir::Strides& key = is_full(v) ? dest.strides : v.strides;
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return key[static_cast<int>(a)] > key[static_cast<int>(b)];
     });
@@ -296,9 +299,6 @@ class Maker {
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
-  bool is_full(const View& v) const {
-    return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
-  }
   /// Whether a scatter from `sizes` along `dim` reaches all of a destination's other dims.
   static bool covers(const Shape& sizes, const Shape& destination, int dim) {
     for (int d = 0; d < sizes.rank(); ++d)

@@ -28,18 +28,14 @@ int64_t row_elements(const ir::Shape& sizes, int dim) {
 class Scatter {
  protected:
   Scatter(const Program& p, const Node& n)
-      : program(p), node(n), w(p), by_dim(static_cast<size_t>(n.domain.rank())) {}
+      : node(n), w(p), by_dim(static_cast<size_t>(n.domain.rank())) {}
 
   DimLoops& loops(int d) { return by_dim[static_cast<size_t>(d)]; }
 
   Affine at(const View& v) const {
     return affine(v.offset, {v.strides.begin(), v.strides.end()}, by_dim);
   }
-  int read(const View& v) {
-    const Value& from = program.values[static_cast<size_t>(v.root)];
-    if (from.kind == Value::Kind::Full) return w.constant(from.first, from.dtype);
-    return from.kind == Value::Kind::Iota ? w.iota(from, at(v)) : w.load(v.root, at(v));
-  }
+  int read(const View& v) { return w.read(v.root, at(v)); }
   /// dest[index] = src, or += src, at the current loops.
   void put(int index) {
     const Access::Indirect target{index, node.gather_stride, node.gather_extent};
@@ -51,7 +47,6 @@ class Scatter {
     return w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
   }
 
-  const Program& program;
   const Node& node;
   KernelWriter w;
   std::vector<DimLoops> by_dim;  // by dim

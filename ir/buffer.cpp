@@ -19,6 +19,18 @@ void store_as(void* pointer, T value) {
   std::memcpy(pointer, &value, sizeof value);
 }
 
+/// The memory at `addresses` as these inputs or outputs lie in it.
+template <class Items>
+std::vector<BufferView> views_of(const Graph& graph, const Items& items,
+                                 std::span<void* const> addresses) {
+  std::vector<BufferView> views;
+  for (const auto& item : items) {
+    const Type& type = graph.type(item.value);
+    views.push_back({addresses[views.size()], type.dtype, type.sizes, item.strides});
+  }
+  return views;
+}
+
 }  // namespace
 
 Buffer::Buffer(const Type& type) : type_(type) {
@@ -102,21 +114,11 @@ Buffer copy_of(const BufferView& view) {
 }
 
 std::vector<BufferView> input_views(const Graph& graph, std::span<void* const> addresses) {
-  std::vector<BufferView> views;
-  for (const Input& input : graph.inputs()) {
-    const Type& type = graph.type(input.value);
-    views.push_back({addresses[views.size()], type.dtype, type.sizes, input.strides});
-  }
-  return views;
+  return views_of(graph, graph.inputs(), addresses);
 }
 
 std::vector<BufferView> output_views(const Graph& graph, std::span<void* const> addresses) {
-  std::vector<BufferView> views;
-  for (const Output& output : graph.outputs()) {
-    const Type& type = graph.type(output.value);
-    views.push_back({addresses[views.size()], type.dtype, type.sizes, output.strides});
-  }
-  return views;
+  return views_of(graph, graph.outputs(), addresses);
 }
 
 std::vector<void*> addresses_of(std::span<const BufferView> views) {

@@ -5,6 +5,7 @@
 #include <tandem/scalar.h>
 #include <tandem/tensor.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,9 @@
 namespace tandem::runtime {
 
 using V = ir::ValueId;
+
+/// A dimension as Builder takes it; what is out of range stays out of range.
+inline int as_int(int64_t dim) { return static_cast<int>(std::clamp<int64_t>(dim, -1000, 1000)); }
 
 class Call {
  public:

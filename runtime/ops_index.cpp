@@ -11,10 +11,9 @@
 namespace tandem {
 namespace {
 
+using runtime::as_int;
 using runtime::Call;
 using runtime::V;
-
-int as_int(int64_t dim) { return static_cast<int>(std::clamp<int64_t>(dim, -1000, 1000)); }
 
 /// Positions in [-size, size) as [0, size); what lies outside stays outside.
 V wrapped(Call& c, V index, Dim size) {

@@ -14,6 +14,7 @@ namespace tandem {
 namespace {
 
 using ir::Op;
+using runtime::as_int;
 using runtime::Call;
 using runtime::V;
 
@@ -36,8 +37,6 @@ std::vector<V> values(Call& c, std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors) out.push_back(c.in(t));
   return out;
 }
-
-int as_int(int64_t dim) { return static_cast<int>(std::clamp<int64_t>(dim, -1000, 1000)); }
 
 }  // namespace
 

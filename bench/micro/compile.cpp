@@ -78,17 +78,11 @@ void first_step(benchmark::State& state, int64_t growth) {
 void compile_identical_layers(benchmark::State& state) { first_step(state, 0); }
 void compile_distinct_layers(benchmark::State& state) { first_step(state, 4); }
 
-BENCHMARK(compile_identical_layers)
-    ->DenseRange(1, 2)
-    ->Arg(4)
-    ->Arg(12)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
-BENCHMARK(compile_distinct_layers)
-    ->DenseRange(1, 2)
-    ->Arg(4)
-    ->Arg(12)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
+void sizes(benchmark::internal::Benchmark* b) {
+  b->Arg(1)->Arg(2)->Arg(4)->Arg(12)->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+
+BENCHMARK(compile_identical_layers)->Apply(sizes);
+BENCHMARK(compile_distinct_layers)->Apply(sizes);
 
 }  // namespace
