@@ -3,9 +3,9 @@
 // that of a loop that only moves as much memory in the same mix of reads and writes (a sum, a copy
 // or a triad, with ordinary stores or past the caches, whichever is faster; both take turns with
 // the kernel, as bandwidth changes with what the machine's neighbours do), and that of the
-// operations at the measured peak. A transcendental function counts as the operations of its formula
-// (twice its instructions, as an fma). Says of each row bound by memory that stays below its aim
-// what holds it back.
+// operations at the measured peak. A transcendental function counts as the operations of its
+// formula (twice its instructions, as an fma). Says of each row bound by memory that stays below
+// its aim what holds it back.
 #include <tandem/tandem.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using Function = std::function<Tensor(const Tensors&)>;
 
 constexpr double kExp = 28, kTanh = 50, kCos = 36, kErf = 44, kRandom = 60;
 
-/// What is done for each element: tensors' worth of f32 read and written, operations, and what holds
-/// it back where it stays below its aim.
+/// What is done for each element: tensors' worth of f32 read and written, operations, and what
+/// holds it back where it stays below its aim.
 struct Work {
   int reads, writes;
   double flops;
@@ -36,7 +36,7 @@ struct Work {
 
 struct Case {
   const char* name;
-  Work forward, backward;  // no backward if it moves nothing
+  Work forward, backward;                                        // no backward if it moves nothing
   std::function<Tensors(int64_t rows, int64_t columns)> inputs;  // floating ones require grad
   Function function;
 };
@@ -150,7 +150,8 @@ Times best_times(const std::function<void()>& kernel, const Work& work, double b
 void report(double peak, const std::string& name, Size size, const Work& work,
             const std::function<void()>& kernel) {
   const double elements = static_cast<double>(size.rows * size.columns);
-  const double bytes = 4 * (work.reads + work.writes) * elements, operations = work.flops * elements;
+  const double bytes = 4 * (work.reads + work.writes) * elements,
+               operations = work.flops * elements;
   const Times time = best_times(kernel, work, bytes);
   const double arithmetic = peak > 0 ? operations / peak : 0;
   const double limit = std::max(time.memory, arithmetic), part = limit / time.kernel;
@@ -194,8 +195,9 @@ int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   try {
     const double peak = bench::peak_flops();
-    std::printf("peak %.0f Gflop/s; triad %.0f, %.0f, %.0f GB/s at 256 KB, 4 MB, 64 MB\n", peak / 1e9,
-                triad_rate(1 << 18) / 1e9, triad_rate(1 << 22) / 1e9, triad_rate(1 << 26) / 1e9);
+    std::printf("peak %.0f Gflop/s; triad %.0f, %.0f, %.0f GB/s at 256 KB, 4 MB, 64 MB\n",
+                peak / 1e9, triad_rate(1 << 18) / 1e9, triad_rate(1 << 22) / 1e9,
+                triad_rate(1 << 26) / 1e9);
     std::printf("%-26s %13s %11s %14s %13s %11s %s\n", "kernel", "size", "moved", "operations",
                 "took", "limit", "of the limit");
     for (const Size size : kSizes)
