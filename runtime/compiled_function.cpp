@@ -26,6 +26,8 @@ struct TraceSession::Impl {
   std::vector<Tensor> results, rebound_to;
 };
 
+using Tensors = InlineVector<const Tensor*, 96>;
+
 class FunctionCache {
  public:
   /// What a call does.
@@ -35,7 +37,9 @@ class FunctionCache {
   Mode mode() const { return mode_; }
 
   CallResults call(const Flat& arguments, Tracer tracer);
-  std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer);
+  /// The variant that serves a call, and in `inputs` the graph inputs' tensors of that call.
+  std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer,
+                                                 Tensors& inputs);
 
  private:
   using Variants = std::vector<std::shared_ptr<const Variant>>;
@@ -62,8 +66,6 @@ class FunctionCache {
 
 namespace {
 
-using Tensors = InlineVector<const Tensor*, 96>;
-
 template <class T, size_t N>
 std::span<const T> span_of(const InlineVector<T, N>& v) {
   return {v.data(), v.size()};
@@ -74,9 +76,9 @@ const Tensor& grad_of(const Tensor& t) {
   return t.defined() && t.impl()->autograd ? t.impl()->autograd->grad : none;
 }
 
-/// The graph inputs' tensors of a call, in graph order.
-Tensors input_tensors(const Recording& recording, const Flat& arguments) {
-  Tensors inputs;
+/// Fills `inputs` with the graph inputs' tensors of a call, in graph order.
+void find_inputs(const Recording& recording, const Flat& arguments, Tensors& inputs) {
+  inputs.clear();
   for (const Tensor& t : recording.inputs) inputs.push_back(&t);
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     inputs[recording.argument_inputs[leaf]] = arguments.tensors[leaf];
@@ -84,6 +86,11 @@ Tensors input_tensors(const Recording& recording, const Flat& arguments) {
     if (slot.grad_input >= static_cast<int>(recording.argument_count))
       inputs[static_cast<size_t>(slot.grad_input)] =
           &grad_of(*inputs[static_cast<size_t>(slot.input)]);
+}
+
+Tensors input_tensors(const Recording& recording, const Flat& arguments) {
+  Tensors inputs;
+  find_inputs(recording, arguments, inputs);
   return inputs;
 }
 
@@ -110,10 +117,11 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
   return nullptr;
 }
 
-bool serves(const Variant& variant, const Flat& arguments) {
+/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`.
+bool serves(const Variant& variant, const Flat& arguments, Tensors& inputs) {
   const Recording& recording = variant.recording;
   if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
-  const Tensors inputs = input_tensors(recording, arguments);
+  find_inputs(recording, arguments, inputs);
   if (changed_slot(recording, inputs) != nullptr) return false;
   const Tensors tensors = guarded_tensors(recording, arguments, inputs);
   return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
@@ -279,7 +287,8 @@ CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
 }
 
 const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
-  return cache.find_or_compile(arguments, tracer)->graphs;
+  Tensors inputs;
+  return cache.find_or_compile(arguments, tracer, inputs)->graphs;
 }
 
 bool traces_through(const FunctionCache& cache) {
@@ -296,18 +305,20 @@ std::shared_ptr<FunctionCache> make_functionalizer(bool without_views) {
 
 // --- the cache
 
-std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments,
-                                                              Tracer tracer) {
+std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
+                                                              Tensors& inputs) {
   const auto find = [&]() -> std::shared_ptr<const Variant> {
     const auto list = variants();
     const auto it =
-        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments); });
+        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments, inputs); });
     return it == list->end() ? nullptr : *it;
   };
   if (auto found = find()) return found;
   const std::lock_guard lock(compile_mutex_);
   if (auto found = find()) return found;  // another thread compiled it meanwhile
-  return compile(arguments, tracer);
+  auto compiled = compile(arguments, tracer);
+  find_inputs(compiled->recording, arguments, inputs);
+  return compiled;
 }
 
 std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tracer tracer) {
@@ -351,11 +362,11 @@ CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer trac
 
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   if (mode_ != Mode::Compile) return run_functionalized(arguments, tracer);
-  const auto variant = find_or_compile(arguments, tracer);
+  Tensors inputs;
+  const auto variant = find_or_compile(arguments, tracer, inputs);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
-  const Tensors inputs = input_tensors(variant->recording, arguments);
   return arrange(variant->recording, run_variant(variant, span_of(inputs)));
 }
 
