@@ -48,7 +48,7 @@ class Walker {
     for (const T& item : items) add(item);
   }
   void add(int v) { words(v); }
-  void add(const Param& p) { words(p.dtype, p.use); }
+  void add(const Param& p) { words(p.dtype, p.use, p.streams); }
   void add(const Local& l) { words(l.dtype, l.elements); }
   void add(const Loop& l) { words(l.kind, l.extent, l.clamp_loop, l.clamp_total); }
   void add(const Accumulator& a) { words(a.combine, a.dtype, a.loop, a.lanes, a.block); }
@@ -131,6 +131,8 @@ class Verifier {
     const ir::DType dtype = a.is_local ? k_.locals[a.buffer].dtype : k_.params[a.buffer].dtype;
     check(i.dtype == dtype, "the dtype of an access is its buffer's");
     if (a.is_local) return;
+    check(!k_.params[a.buffer].streams || k_.params[a.buffer].use == Param::Use::Write,
+          "streams what it reads");
     check(k_.params[a.buffer].use != (store ? Param::Use::Read : Param::Use::Write),
           "an access that the parameter's use does not allow");
   }

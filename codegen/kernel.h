@@ -25,6 +25,8 @@ struct Param {
   enum class Use : uint8_t { Read, Write, ReadWrite };
   ir::DType dtype = ir::DType::F32;
   Use use = Use::Read;
+  bool streams = false;  // of Write: runs of whole vectors go past the caches, which they would
+                         // only push other data out of
   friend bool operator==(const Param&, const Param&) = default;
 };
 

@@ -87,7 +87,8 @@ std::string header(const Kernel& k) {
   std::string out = fmt::format("kernel {}(", k.name);
   for (size_t p = 0; p < k.params.size(); ++p)
     out += fmt::format("{}p{} {} {}", p == 0 ? "" : ", ", p,
-                       kUses[static_cast<size_t>(k.params[p].use)], ir::name(k.params[p].dtype));
+                       kUses[static_cast<size_t>(k.params[p].use)], ir::name(k.params[p].dtype)) +
+           (k.params[p].streams ? " streams" : "");
   out += ")\n";
   for (size_t l = 0; l < k.locals.size(); ++l)
     out +=

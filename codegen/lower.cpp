@@ -127,7 +127,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   for (const Bundle& b : bundle(program, std::move(groups))) draft(program, b, stored, drafts);
   Plan plan;
   describe(graph, program, plan);
-  plan_memory(program, std::move(drafts), write_targets(graph, options), plan);
+  plan_memory(program, std::move(drafts), write_targets(graph, options), options.cache_bytes, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);
   return plan;

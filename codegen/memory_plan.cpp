@@ -80,9 +80,10 @@ class Ranges {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Program& p, std::vector<StepDraft> drafts, Plan& plan)
+  MemoryPlanner(const Program& p, std::vector<StepDraft> drafts, int64_t cache_bytes, Plan& plan)
       : p_(p),
         drafts_(std::move(drafts)),
+        cache_bytes_(cache_bytes),
         plan_(plan),
         first_(p.values.size(), -1),
         last_(p.values.size(), -1),
@@ -212,10 +213,27 @@ class MemoryPlanner {
       return;
     }
     auto& l = std::get<LaunchDraft>(d);
+    choose_streams(l);
     Launch launch{.units = l.kernel.units(), .grain = l.grain, .checks = std::move(l.checks)};
     for (int v : l.values) launch.params.push_back(ref(v));
     launch.kernel = intern(std::move(l.kernel));
     plan_.steps.emplace_back(std::move(launch));
+  }
+
+  /// Streams what a kernel writes that reads so much that little of either would be found in the
+  /// caches again: outputs of some size, and other values if they are larger than the caches
+  /// themselves. A kernel that can fail ends without the fence that this needs.
+  void choose_streams(LaunchDraft& l) const {
+    if (cache_bytes_ <= 0 || !l.checks.empty()) return;
+    int64_t read = 0;
+    for (size_t i = 0; i < l.values.size(); ++i)
+      if (l.kernel.params[i].use == Param::Use::Read) read += bytes(l.values[i]);
+    if (read < cache_bytes_) return;
+    for (size_t i = 0; i < l.values.size(); ++i) {
+      Param& param = l.kernel.params[i];
+      const int64_t least = in_arena(l.values[i]) ? cache_bytes_ : cache_bytes_ / 4;
+      param.streams = param.use == Param::Use::Write && bytes(l.values[i]) >= least;
+    }
   }
 
   /// The number of a kernel equal to `k`.
@@ -230,6 +248,7 @@ class MemoryPlanner {
 
   const Program& p_;
   std::vector<StepDraft> drafts_;
+  int64_t cache_bytes_;
   Plan& plan_;
   std::vector<int> first_, last_;      // by value: the steps that touch it
   std::vector<int64_t> offset_;        // by value: in the arena
@@ -243,8 +262,8 @@ class MemoryPlanner {
 }  // namespace
 
 void plan_memory(const Program& program, std::vector<StepDraft> drafts,
-                 const std::vector<int>& targets, Plan& plan) {
-  MemoryPlanner(program, std::move(drafts), plan).run(targets);
+                 const std::vector<int>& targets, int64_t cache_bytes, Plan& plan) {
+  MemoryPlanner(program, std::move(drafts), cache_bytes, plan).run(targets);
 }
 
 }  // namespace tandem::codegen

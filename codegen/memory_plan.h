@@ -14,9 +14,9 @@ namespace tandem::codegen {
 /// plan.arena_bytes and the outputs' into_input, which is honoured for the outputs in
 /// `write_into_input` where nothing reads the input's old contents later. Expects plan.inputs and
 /// plan.outputs with the graph's types and strides. `targets`: by output, the input that it is the
-/// new contents of, or -1.
+/// new contents of, or -1. `cache_bytes`: as in LowerOptions.
 void plan_memory(const Program& program, std::vector<StepDraft> drafts,
-                 const std::vector<int>& targets, Plan& plan);
+                 const std::vector<int>& targets, int64_t cache_bytes, Plan& plan);
 
 /// Whether a launch may give params `read` and `written` the same memory: each element is read for
 /// the last time before, and where, it is written. If so they become one parameter.

@@ -24,6 +24,15 @@ using td::Tensor;
 using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensor(const Tensors&)>;
 
+// What holds rows bound by memory back.
+constexpr const char* kPasses =
+    "two passes over a row, the second from a near cache: their latency";
+constexpr const char* kColumns = "two passes over a row, and sums of columns in a near cache";
+constexpr const char* kLines = "a line here, a line there: neither side has runs to fetch ahead";
+constexpr const char* kIndexed = "rows in the order of the indices, each fetched anew";
+constexpr const char* kAdded = "rows are zeroed, then added to in the order of the indices";
+constexpr const char* kShared = "data about as large as the last cache, which neighbours share";
+
 constexpr double kExp = 28, kTanh = 50, kCos = 36, kErf = 44, kRandom = 60;
 
 /// What is done for each element: tensors' worth of f32 read and written, operations, and what
@@ -49,16 +58,20 @@ Tensors with_row(int64_t r, int64_t c) { return {x_of(r, c), td::randn({c}), td:
 constexpr Work kNone{0, 0, 0};
 
 const Case kCases[] = {
-    {"add", {2, 1, 1}, kNone, two, [](const Tensors& t) { return t[0] + t[1]; }},
-    {"relu", {1, 1, 1}, {2, 1, 1}, one, [](const Tensors& t) { return td::relu(t[0]); }},
+    {"add", {2, 1, 1, kShared}, kNone, two, [](const Tensors& t) { return t[0] + t[1]; }},
+    {"relu",
+     {1, 1, 1, kShared},
+     {2, 1, 1, kShared},
+     one,
+     [](const Tensors& t) { return td::relu(t[0]); }},
     {"gelu (erf)",
-     {1, 1, kErf + 4},
-     {2, 1, kErf + kExp + 8},
+     {1, 1, kErf + 4, kShared},
+     {2, 1, kErf + kExp + 8, kShared},
      one,
      [](const Tensors& t) { return td::gelu(t[0]); }},
     {"gelu (tanh)",
-     {1, 1, kTanh + 8},
-     {2, 1, kTanh + 16},
+     {1, 1, kTanh + 8, kShared},
+     {2, 1, kTanh + 16, kShared},
      one,
      [](const Tensors& t) { return td::gelu(t[0], "tanh"); }},
     {"10 cos",
@@ -71,49 +84,61 @@ const Case kCases[] = {
        return x;
      }},
     {"dropout",
-     {1, 1, kRandom},
-     {1, 1, kRandom},
+     {1, 1, kRandom, kShared},
+     {1, 1, kRandom, kShared},
      one,
      [](const Tensors& t) { return td::dropout(t[0], 0.1); }},
     {"layer norm",
-     {1, 1, 8},
-     {2, 1, 14},
+     {1, 1, 8, kPasses},
+     {2, 1, 14, kColumns},
      with_row,
      [](const Tensors& t) { return td::layer_norm(t[0], {t[0].size(1)}, t[1], t[2], 1e-5); }},
     {"rms norm",
-     {1, 1, 4},
-     {2, 1, 10},
+     {1, 1, 4, kPasses},
+     {2, 1, 10, kColumns},
      with_row,
      [](const Tensors& t) {
        return t[0] * td::rsqrt(td::mean(t[0] * t[0], {1}, true) + 1e-5) * t[1];
      }},
     {"softmax",
-     {1, 1, kExp + 4},
-     {2, 1, 4},
+     {1, 1, kExp + 4, kPasses},
+     {2, 1, 4, kPasses},
      one,
      [](const Tensors& t) { return td::softmax(t[0], 1); }},
     {"log softmax",
-     {1, 1, kExp + 4},
-     {2, 1, kExp + 4},
+     {1, 1, kExp + 4, kPasses},
+     {2, 1, kExp + 4, kPasses},
      one,
      [](const Tensors& t) { return td::log_softmax(t[0], 1); }},
-    {"row sums", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0], {1}); }},
-    {"column sums", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0], {0}); }},
-    {"sum", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0]); }},
+    {"row sums",
+     {1, 0, 1, kShared},
+     kNone,
+     one,
+     [](const Tensors& t) { return td::sum(t[0], {1}); }},
+    {"column sums",
+     {1, 0, 1, kShared},
+     kNone,
+     one,
+     [](const Tensors& t) { return td::sum(t[0], {0}); }},
+    {"sum", {1, 0, 1, kShared}, kNone, one, [](const Tensors& t) { return td::sum(t[0]); }},
     {"transpose",
-     {1, 1, 0},
+     {1, 1, 0, kLines},
      kNone,
      one,
      [](const Tensors& t) { return td::clone(td::transpose(t[0], 0, 1).contiguous()); }},
-    {"cat", {2, 2, 0}, kNone, two, [](const Tensors& t) { return td::cat({t[0], t[1]}, 1); }},
+    {"cat",
+     {2, 2, 0, kShared},
+     kNone,
+     two,
+     [](const Tensors& t) { return td::cat({t[0], t[1]}, 1); }},
     {"cross entropy",
-     {1, 0, kExp + 4},
-     {1, 1, kExp + 4},
+     {1, 0, kExp + 4, kPasses},
+     {1, 1, kExp + 4, kPasses},
      [](int64_t r, int64_t c) { return Tensors{x_of(r, c), td::randint(0, c, {r})}; },
      [](const Tensors& t) { return td::cross_entropy(t[0], t[1]); }},
     {"embedding",
-     {1, 1, 0},
-     {1, 1, 1},
+     {1, 1, 0, kIndexed},
+     {1, 1, 1, kAdded},
      [](int64_t r, int64_t c) { return Tensors{x_of(r, c), td::randint(0, r, {r})}; },
      [](const Tensors& t) { return td::embedding(t[0], t[1]); }},
 };

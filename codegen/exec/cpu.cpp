@@ -1,6 +1,7 @@
 // CPU detection through CPUID leaves 1 and 7 and XGETBV.
 #include "codegen/exec/cpu.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -57,9 +58,24 @@ CpuFeatures detect() {
   return f;
 }
 
+/// Intel describes its caches in leaf 4, AMD in the same form in leaf 0x8000001d.
+int64_t detect_cache_bytes() {
+  int64_t most = 0;
+  for (const uint32_t leaf : {uint32_t{4}, uint32_t{0x8000001d}})
+    for (uint32_t i = 0; i < 8; ++i) {
+      const Leaf cache = cpuid(leaf, i);
+      const uint32_t type = cache.eax & 31, ways = (cache.ebx >> 22) + 1,
+                     parts = ((cache.ebx >> 12) & 1023) + 1, line = (cache.ebx & 4095) + 1;
+      if (type == 0) break;
+      most = std::max(most, int64_t{ways} * parts * line * (int64_t{cache.ecx} + 1));
+    }
+  return most;
+}
+
 #else
 
 CpuFeatures detect() { return {}; }
+int64_t detect_cache_bytes() { return 0; }
 
 #endif
 
@@ -84,6 +100,11 @@ CpuFeatures lower_features(CpuFeatures f, const std::string& isa) {
 const CpuFeatures& cpu_features() {
   static CpuFeatures features = detect_and_lower();
   return features;
+}
+
+int64_t last_level_cache_bytes() {
+  static const int64_t bytes = detect_cache_bytes();
+  return bytes;
 }
 
 std::string feature_string(const CpuFeatures& f) {

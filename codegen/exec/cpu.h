@@ -3,6 +3,7 @@
 #ifndef TANDEM_CODEGEN_EXEC_CPU_H
 #define TANDEM_CODEGEN_EXEC_CPU_H
 
+#include <cstdint>
 #include <string>
 
 namespace tandem::exec {
@@ -25,6 +26,9 @@ struct CpuFeatures {
 /// The features of this machine, lowered by TANDEM_ISA=avx512|avx2|sse when that is set. Read once;
 /// throws Error (argument) on any other value of TANDEM_ISA.
 const CpuFeatures& cpu_features();
+
+/// Bytes of the largest cache, by CPUID; 0 if that does not tell. Read once.
+int64_t last_level_cache_bytes();
 
 /// `features` without what `isa` (avx512, avx2 or sse) lacks. It never adds anything.
 CpuFeatures lower_features(CpuFeatures features, const std::string& isa);

@@ -141,8 +141,36 @@ void Emitter::store(size_t at) {
     ir_.CreateAlignedStore(v, a.base, llvm::Align(a.size));
     return;
   }
+  Parts values;
   for (unsigned p = 0; p < scope_.parts; ++p)
-    store_part(a, p, to_memory(part(i.args[0], p), i.dtype));
+    values.push_back(to_memory(part(i.args[0], p), i.dtype));
+  if (may_stream(i.access, a)) return stream(a, values);
+  for (unsigned p = 0; p < scope_.parts; ++p) store_part(a, p, values[p]);
+}
+
+// Whole vectors one after the other, of a size that such a store exists for.
+bool Emitter::may_stream(const Access& access, const Address& a) const {
+  const unsigned bytes = scope_.lanes * a.size;
+  return !access.is_local && kernel_.params[static_cast<size_t>(access.buffer)].streams &&
+         a.varying.empty() && a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
+         bytes <= static_cast<unsigned>(target_.vector_bytes);
+}
+
+// Streaming stores need aligned addresses; rows of odd lengths have them only now and then.
+void Emitter::stream(const Address& a, const Parts& values) {
+  const unsigned bytes = scope_.lanes * a.size;
+  llvm::Value* misaligned = ir_.CreateAnd(ir_.CreatePtrToInt(a.base, ir_.getInt64Ty()),
+                                          i64(static_cast<int64_t>(bytes) - 1));
+  llvm::Value* aligned = ir_.CreateICmpEQ(misaligned, i64(0));
+  llvm::MDNode* yes = llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)));
+  when(aligned, {}, [&] {
+    for (unsigned p = 0; p < scope_.parts; ++p)
+      ir_.CreateAlignedStore(values[p], part_base(a, p), llvm::Align(bytes))
+          ->setMetadata(llvm::LLVMContext::MD_nontemporal, yes);
+  });
+  when(ir_.CreateNot(aligned), {}, [&] {
+    for (unsigned p = 0; p < scope_.parts; ++p) store_part(a, p, values[p]);
+  });
 }
 
 llvm::Value* Emitter::to_register(llvm::Value* v, DType dtype) {

@@ -103,6 +103,8 @@ class Emitter {
   void store(size_t at);
   llvm::Value* load_part(const Address& a, unsigned part);
   void store_part(const Address& a, unsigned part, llvm::Value* value);
+  bool may_stream(const codegen::Access& access, const Address& a) const;
+  void stream(const Address& a, const Parts& values);
   llvm::Value* part_base(const Address& a, unsigned part);
   llvm::Value* lane_pointers(const Address& a, unsigned part);
   llvm::Value* to_register(llvm::Value* v, ir::DType dtype);

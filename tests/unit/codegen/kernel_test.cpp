@@ -102,6 +102,12 @@ TEST(Kernel, EqualityIgnoresNames) {
   b.code[4].dtype = DType::F64;
   EXPECT_FALSE(a == b);
   EXPECT_NE(hash(a), hash(b));
+  Kernel c = softmax();
+  c.params[1].streams = true;
+  EXPECT_FALSE(a == c);
+  EXPECT_NE(hash(a), hash(c));
+  EXPECT_NE(content(a), content(c));
+  EXPECT_NE(print(c).find("p1 write f32 streams"), std::string::npos) << print(c);
 }
 
 TEST(Kernel, Prints) {
@@ -122,6 +128,9 @@ TEST(Kernel, VerifierRefuses) {
   Kernel read_only = softmax();
   read_only.params[1].use = Param::Use::Read;
   EXPECT_THROW(verify(read_only), ir::InternalError);
+  Kernel streams_input = softmax();
+  streams_input.params[0].streams = true;
+  EXPECT_THROW(verify(streams_input), ir::InternalError);
 }
 
 TEST(Kernel, IndexOutOfRangeStops) {

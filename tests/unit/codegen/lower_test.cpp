@@ -325,6 +325,31 @@ TEST(Lower, PartsThatDoNotShareRowsAreApart) {
   EXPECT_EQ(steps_of(chain), 2u);
 }
 
+bool streams(const Plan& plan) {
+  for (const Kernel& k : plan.kernels)
+    for (const Param& p : k.params)
+      if (p.streams) return true;
+  return false;
+}
+
+// What a kernel writes goes past the caches if it reads as much as they hold, unless it is small,
+// written in place, or the kernel can fail.
+TEST(Lower, LargeSweepsStream) {
+  const int64_t bytes = 4 * 40 * 30;
+  TestGraph sum, rows, table, in_place;
+  sum.output(sum.b.add(sum.input({40, 30}), sum.input({40, 30})));
+  EXPECT_TRUE(streams(lower(sum.finish(), {.cache_bytes = 2 * bytes})));
+  EXPECT_FALSE(streams(lower(sum.finish(), {.cache_bytes = 3 * bytes})));
+  EXPECT_FALSE(streams(lower(sum.finish())));
+  rows.output(rows.b.sum(rows.input({40, 30}), std::vector<Dim>{1}));
+  EXPECT_FALSE(streams(lower(rows.finish(), {.cache_bytes = bytes})));
+  table.output(table.b.index_select(table.input({40, 30}), 0, table.input({40}, DType::I64)));
+  EXPECT_FALSE(streams(lower(table.finish(), {.cache_bytes = bytes})));
+  const V x = in_place.input({40, 30});
+  in_place.output(in_place.b.add(x, in_place.input({40, 30})), {}, 0);
+  EXPECT_FALSE(streams(lower(in_place.finish(), {.write_into_input = {0}, .cache_bytes = bytes})));
+}
+
 TEST(Lower, Scatters) {
   TestGraph t;
   Builder& b = t.b;

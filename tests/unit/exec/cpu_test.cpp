@@ -28,6 +28,12 @@ TEST(Cpu, LoweringOnlyTakesAway) {
   EXPECT_EQ(lower_features(CpuFeatures{}, "avx512"), CpuFeatures{});
 }
 
+TEST(Cpu, LastLevelCache) {
+  const int64_t bytes = last_level_cache_bytes();
+  EXPECT_EQ(bytes, last_level_cache_bytes());
+  EXPECT_TRUE(bytes == 0 || bytes >= (1 << 15)) << bytes;
+}
+
 TEST(Cpu, AnUnknownInstructionSetIsAnError) {
   EXPECT_THROW(lower_features(CpuFeatures{}, "avx1024"), ir::Error);
 }

@@ -328,6 +328,23 @@ TEST(Emit, RandomBits) {
       }
 }
 
+// At some of the offsets the stores are aligned, at the others not.
+TEST(Emit, StreamedStores) {
+  for (DType t : {DType::F32, DType::F64, DType::BF16, DType::I8, DType::Bool})
+    for (int64_t n : {7, 64, 67, 300})
+      for (int64_t offset = 0; offset < 16; ++offset) {
+        Writer w;
+        const int x = w.param(t), y = w.result(t);
+        w.k.params[static_cast<size_t>(y)].streams = true;
+        const int row = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
+        w.begin(v);
+        w.store(y, {offset, {{row, n}, {v, 1}}}, w.load(x, {0, {{row, n}, {v, 1}}}));
+        w.end(v);
+        check(w.k,
+              {random_argument(t, 3 * n, static_cast<uint32_t>(n)), Argument(t, 3 * n + offset)});
+      }
+}
+
 TEST(Emit, ScalarKernel) {
   Writer w;
   const int x = w.param(DType::F32), y = w.result(DType::F32);
