@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "codegen/costs.h"
+#include "codegen/pass_order.h"
 
 namespace tandem::codegen {
 namespace {
@@ -95,7 +96,9 @@ class PassMaker {
     for (size_t pass = count; pass-- > 0;) {
       for (int i = size(); i-- > 0;)
         if (wanted[pass][at(i)]) demand_node(i, static_cast<int>(pass), wanted);
-      std::reverse(out_.passes[pass].compute.begin(), out_.passes[pass].compute.end());
+      std::vector<int>& compute = out_.passes[pass].compute;
+      std::ranges::reverse(compute);
+      compute = consumers_early(p_, g_, compute);
     }
   }
 

@@ -14,7 +14,7 @@ namespace tandem::codegen {
 struct Passes {
   struct Pass {
     std::vector<int> rows;     // row nodes that can be computed before this pass, ascending
-    std::vector<int> compute;  // element nodes and reductions, ascending
+    std::vector<int> compute;  // element nodes and reductions, as they run (pass_order.h)
     std::vector<int> reload;   // element nodes kept by an earlier pass
   };
   std::vector<Pass> passes;

@@ -37,10 +37,6 @@ V unfold(Context& c) {
 
 namespace {
 
-DType unsigned_of(int64_t bytes) {
-  return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
-}
-
 /// `v` (integers of `wide` bytes) as integers of `narrow` bytes: [.., n] -> [.., n * wide /
 /// narrow]. Element k of a group is what a shift by its bits leaves of the low end.
 V split_integers(Builder& b, V v, int64_t wide, int64_t narrow, const Shape& sizes) {
@@ -48,7 +44,7 @@ V split_integers(Builder& b, V v, int64_t wide, int64_t narrow, const Shape& siz
   parts.push_back(wide / narrow);
   const V shifts = b.iota(wide / narrow, b.dtype(v), 0, 8 * narrow);
   const V shifted = b.shift_right(b.unsqueeze(v, b.rank(v)), shifts);
-  return b.reshape(b.convert(b.expand(shifted, parts), unsigned_of(narrow)), sizes);
+  return b.reshape(b.convert(b.expand(shifted, parts), ir::integer_of(narrow)), sizes);
 }
 
 /// The inverse: the bits of a group's elements, each at its place, are disjoint and so add up.
@@ -58,7 +54,7 @@ V join_integers(Builder& b, V v, int64_t narrow, int64_t wide, const Shape& size
   const V low = b.full({}, DType::I64, (int64_t{1} << (8 * narrow)) - 1);
   const V bits = b.bitwise_and(b.convert(b.reshape(v, parts), DType::I64), low);
   const V placed = b.shift_left(bits, b.iota(wide / narrow, DType::I64, 0, 8 * narrow));
-  return b.convert(b.sum(placed, {Dim(parts.rank() - 1)}), unsigned_of(wide));
+  return b.convert(b.sum(placed, {Dim(parts.rank() - 1)}), ir::integer_of(wide));
 }
 
 }  // namespace
@@ -66,7 +62,7 @@ V join_integers(Builder& b, V v, int64_t narrow, int64_t wide, const Shape& size
 V view_dtype(Context& c) {
   const int64_t from = ir::size_of(c.b.dtype(c[0])), to = ir::size_of(c.result.dtype);
   if (from == to) return c.b.bitcast(c[0], c.result.dtype);
-  const V bits = c.b.bitcast(c[0], unsigned_of(from));
+  const V bits = c.b.bitcast(c[0], ir::integer_of(from));
   const V moved = from > to ? split_integers(c.b, bits, from, to, c.result.sizes)
                             : join_integers(c.b, bits, from, to, c.result.sizes);
   return c.b.bitcast(moved, c.result.dtype);

@@ -293,7 +293,7 @@ class Declarer {
   /// (Inputs of one history have one dtype.)
   void add_views_of_bytes(const Extents& part) {
     Memory memory = aligned(part);
-    const DType unit = unit_of(smallest_element(graph_, part));
+    const DType unit = ir::integer_of(smallest_element(graph_, part));
     ir::Builder& b = rewriter_.builder();
     const auto groups = by_history(part);
     memory.value = zeros(memory, unit);
@@ -316,10 +316,6 @@ class Declarer {
             {},
             widest.begin - whole(int64_t{widest.begin - part[0].begin}),
             widest.begin + whole(int64_t{end_of(part) - widest.begin})};
-  }
-
-  static DType unit_of(int64_t bytes) {
-    return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
   }
 
   void add_views(const Extents& members, ValueId parent, Dim begin) {

@@ -22,6 +22,10 @@ size_t size_of(DType d) { return row(d).bytes; }
 bool is_floating(DType d) { return row(d).floating; }
 bool is_integer(DType d) { return !row(d).floating && d != DType::Bool; }
 
+DType integer_of(int64_t bytes) {
+  return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
+}
+
 std::optional<DType> dtype_named(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
     if (kRows[i].name == name) return static_cast<DType>(i);

@@ -27,6 +27,9 @@ TANDEM_API bool is_integer(DType dtype);
 /// Integers and bool.
 inline bool is_integral(DType dtype) { return !is_floating(dtype); }
 
+/// The integers that stand for any elements of this size: u8, i16, i32, i64.
+TANDEM_API DType integer_of(int64_t bytes);
+
 /// ATen's promotion of two tensors' dtypes of the same category (torch.promote_types).
 TANDEM_API DType promote(DType a, DType b);
 

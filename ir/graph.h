@@ -79,6 +79,7 @@ struct Output {
 struct ViewStep {
   Op op = Op::alias;
   std::vector<AttrValue> attrs;
+  bool no_grad = false;  // made under no_grad: shares memory, but no gradient flows through it
   friend bool operator==(const ViewStep&, const ViewStep&) = default;
 };
 
@@ -101,6 +102,9 @@ struct ResultSource {
   // and so is ViewOfResult without a chain and that result.
   std::vector<ViewStep> chain;
   bool requires_grad = false;
+  // The output whose history it has, in place of what its chain leads to: a detached view that was
+  // written in grad mode. -1: none.
+  int history = -1;
   friend bool operator==(const ResultSource&, const ResultSource&) = default;
 };
 TANDEM_API std::string_view name(ResultSource::Kind kind);

@@ -324,18 +324,20 @@ void GraphReader::read_output(const JsonValue& json) {
 // --- the epilogue
 
 ResultSource GraphReader::read_result_source(const JsonValue& json) {
-  static constexpr std::string_view kKeys[] = {"kind", "index", "chain", "requires_grad"};
-  static constexpr std::string_view kStepKeys[] = {"op", "attrs"};
-  const auto [kind, index_json, chain, requires_grad] = json.members(kKeys);
+  static constexpr std::string_view kKeys[] = {"kind", "index", "chain", "requires_grad",
+                                               "history"};
+  static constexpr std::string_view kStepKeys[] = {"op", "attrs", "no_grad"};
+  const auto [kind, index_json, chain, requires_grad, history] = json.members(kKeys);
   ResultSource result;
   result.kind = named(kind, "kind", result_kind_named);
   result.index = index(index_json);
   result.requires_grad = requires_grad.as_bool();
+  result.history = index(history, -1);
   chain.for_each([&](const JsonValue& step) {
-    const auto [step_op, step_attrs] = step.members(kStepKeys);
+    const auto [step_op, step_attrs, no_grad] = step.members(kStepKeys);
     const Op the_op = op(step_op);
     if (!is_view(the_op)) step_op.fail("not a view; a chain is made of views");
-    result.chain.push_back({the_op, attrs(the_op, step_attrs)});
+    result.chain.push_back({the_op, attrs(the_op, step_attrs), no_grad.as_bool()});
   });
   return result;
 }

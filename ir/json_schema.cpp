@@ -117,7 +117,7 @@ Json equation() {
 }
 
 Json view_step() {
-  Json schema = object({{"op", true}, {"attrs", true}});
+  Json schema = object({{"op", true}, {"attrs", true}, {"no_grad", boolean()}});
   schema["anyOf"] = op_with_attributes([](Op op) { return is_view(op); });
   return schema;
 }
@@ -136,7 +136,8 @@ Json epilogue() {
   const Json result = object({{"kind", names<ResultSource::Kind>(4)},
                               {"index", index()},
                               {"chain", array_of(reference("view_step"))},
-                              {"requires_grad", boolean()}});
+                              {"requires_grad", boolean()},
+                              {"history", index(-1)}});
   const Json grad = object({{"input", index()}, {"output", index(-1)}});
   const Json change = object({{"input", index()},
                               {"result", index(-1)},

@@ -184,9 +184,10 @@ class Writer {
     array(epilogue.results, [&](const ResultSource& r) {
       add("{{\"kind\":\"{}\",\"index\":{},\"chain\":", name(r.kind), r.index);
       array(r.chain, [&](const ViewStep& step) {
-        add("{{\"op\":\"{}\",\"attrs\":{}}}", name(step.op), attrs(step.op, step.attrs));
+        add("{{\"op\":\"{}\",\"attrs\":{},\"no_grad\":{}}}", name(step.op),
+            attrs(step.op, step.attrs), step.no_grad);
       });
-      add(",\"requires_grad\":{}}}", r.requires_grad);
+      add(",\"requires_grad\":{},\"history\":{}}}", r.requires_grad, r.history);
     });
     add(",\"changes\":");
     array(epilogue.changes, [&](const InputChange& c) {

@@ -439,6 +439,10 @@ void GraphParser::result() {
     result.index = input_reference();
   }
   if (in_.accept('[')) result.chain = chain();
+  if (in_.accept_word("history")) {
+    in_.expect('=');
+    result.history = target("output");
+  }
   result.requires_grad = in_.accept_word("requires_grad");
   graph_.epilogue.results.push_back(std::move(result));
 }
@@ -446,9 +450,10 @@ void GraphParser::result() {
 std::vector<ViewStep> GraphParser::chain() {
   std::vector<ViewStep> steps;
   do {
-    const size_t at = in_.here();
     bool in_place = false;
     ViewStep step;
+    step.no_grad = in_.accept_word("no_grad");
+    const size_t at = in_.here();
     step.op = op(in_place);
     if (in_place || !is_view(step.op)) in_.fail_at(at, "not a view; a chain is made of views");
     step.attrs = attrs(step.op);

@@ -238,6 +238,7 @@ class Printer {
         : r.kind == Kind::Output ? fmt::format("output {}", r.index)
                                  : fmt::format("result {}", r.index));
     if (!r.chain.empty()) chain(r.chain);
+    if (r.history != -1) add(" history=output {}", r.history);
     add("{}\n", r.requires_grad ? " requires_grad" : "");
   }
 
@@ -254,7 +255,7 @@ class Printer {
 
   void chain(const std::vector<ViewStep>& steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
-      add("{}{}", i ? ", " : " [", name(steps[i].op));
+      add("{}{}{}", i ? ", " : " [", steps[i].no_grad ? "no_grad " : "", name(steps[i].op));
       if (!steps[i].attrs.empty()) add(" {}", attrs(steps[i].op, steps[i].attrs));
     }
     add("]");

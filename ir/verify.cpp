@@ -404,6 +404,12 @@ void Verifier::check_results() const {
     if (source.requires_grad && (types.back().is_token || !is_floating(types.back().dtype)))
       fail("result {}: only floating tensors take part in differentiation; got {}",
            types.size() - 1, to_string(types.back()));
+    if (source.history == -1) continue;
+    if (!is_output(source.history) || source.chain.empty() || !source.requires_grad)
+      fail("result {}: history of output {}; expected an output, for a view that requires grad",
+           types.size() - 1, source.history);
+    if (type_of_output(source.history) != types.back())
+      fail("result {}: history of output {}, of another type", types.size() - 1, source.history);
   }
 }
 

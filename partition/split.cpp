@@ -155,6 +155,7 @@ ir::Epilogue moved(ir::Epilogue epilogue, const Positions& inputs, const Positio
     if (result.kind == Kind::Output) result.index = moved(outputs, result.index);
     if (result.kind == Kind::Input || result.kind == Kind::ViewOfInput)
       result.index = moved(inputs, result.index);
+    result.history = moved(outputs, result.history);
   }
   for (auto& change : epilogue.changes) change.input = moved(inputs, change.input);
   for (auto& grad : epilogue.grads) {

@@ -9,6 +9,7 @@
 #include "codegen/exec/thread_pool.h"
 #include "functionalize/functionalize.h"
 #include "functionalize/remove_views.h"
+#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -26,6 +27,8 @@ struct TraceSession::Impl {
   std::vector<Tensor> results, rebound_to;
 };
 
+using Tensors = InlineVector<const Tensor*, 96>;
+
 class FunctionCache {
  public:
   /// What a call does.
@@ -35,7 +38,9 @@ class FunctionCache {
   Mode mode() const { return mode_; }
 
   CallResults call(const Flat& arguments, Tracer tracer);
-  std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer);
+  /// The variant that serves a call, and in `inputs` the graph inputs' tensors of that call.
+  std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer,
+                                                 Tensors& inputs);
 
  private:
   using Variants = std::vector<std::shared_ptr<const Variant>>;
@@ -62,8 +67,6 @@ class FunctionCache {
 
 namespace {
 
-using Tensors = InlineVector<const Tensor*, 96>;
-
 template <class T, size_t N>
 std::span<const T> span_of(const InlineVector<T, N>& v) {
   return {v.data(), v.size()};
@@ -74,9 +77,9 @@ const Tensor& grad_of(const Tensor& t) {
   return t.defined() && t.impl()->autograd ? t.impl()->autograd->grad : none;
 }
 
-/// The graph inputs' tensors of a call, in graph order.
-Tensors input_tensors(const Recording& recording, const Flat& arguments) {
-  Tensors inputs;
+/// Fills `inputs` with the graph inputs' tensors of a call, in graph order.
+void find_inputs(const Recording& recording, const Flat& arguments, Tensors& inputs) {
+  inputs.clear();
   for (const Tensor& t : recording.inputs) inputs.push_back(&t);
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     inputs[recording.argument_inputs[leaf]] = arguments.tensors[leaf];
@@ -84,6 +87,11 @@ Tensors input_tensors(const Recording& recording, const Flat& arguments) {
     if (slot.grad_input >= static_cast<int>(recording.argument_count))
       inputs[static_cast<size_t>(slot.grad_input)] =
           &grad_of(*inputs[static_cast<size_t>(slot.input)]);
+}
+
+Tensors input_tensors(const Recording& recording, const Flat& arguments) {
+  Tensors inputs;
+  find_inputs(recording, arguments, inputs);
   return inputs;
 }
 
@@ -110,10 +118,11 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
   return nullptr;
 }
 
-bool serves(const Variant& variant, const Flat& arguments) {
+/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`.
+bool serves(const Variant& variant, const Flat& arguments, Tensors& inputs) {
   const Recording& recording = variant.recording;
   if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
-  const Tensors inputs = input_tensors(recording, arguments);
+  find_inputs(recording, arguments, inputs);
   if (changed_slot(recording, inputs) != nullptr) return false;
   const Tensors tensors = guarded_tensors(recording, arguments, inputs);
   return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
@@ -142,18 +151,62 @@ bool retrace_enabled() {
   return enabled;
 }
 
-/// Results whose origin the replay of the epilogue would not give them: made as one of many, or
-/// under NoGrad, by the function itself.
-std::vector<ResultView> result_views(const Trace& trace, const std::vector<Tensor>& results,
+/// Whether the epilogue can't make a view without its base: autograd asks a part of a split, a view
+/// made under NoGrad, and one of a detached tensor (which others may be views of) for it.
+bool needs_base(const Trace& trace, const ViewOf& view) {
+  if (!view.base->value.valid()) return false;  // a caller's, which no argument is
+  const ir::EquationId producer = trace.graph().producer(view.base->value);
+  if (!producer.valid()) return false;  // an argument
+  return view.origin != ViewOrigin::Alone || ir::is_view(trace.graph().op(producer));
+}
+
+/// Makes results outputs of the graph, where needed behind what they are views of; which output
+/// each is.
+std::vector<int> add_results(Trace& trace, const std::vector<Tensor>& results) {
+  std::vector<int> outputs;
+  for (const Tensor& t : results) {
+    const ViewOf* view = t.defined() ? view_of(trace.resolve(t)) : nullptr;
+    if (view != nullptr && needs_base(trace, *view)) trace.add_output(Tensor(view->base));
+    outputs.push_back(trace.add_output(t));
+  }
+  return outputs;
+}
+
+/// Views whose origin the replay of the epilogue does not give them: how often their memory was
+/// written since they were made, and that they are parts of a split.
+std::vector<ResultView> result_views(Trace& trace, const std::vector<Tensor>& results,
                                      const std::vector<int>& outputs) {
   std::vector<ResultView> views;
   for (size_t i = 0; i < results.size(); ++i) {
-    const ViewOf* view = outputs[i] < 0 ? nullptr : view_of(results[i]);
-    if (view == nullptr || view->origin == ViewOrigin::Alone || trace.has_view(view->origin))
-      continue;
+    if (outputs[i] < 0) continue;
+    const Tensor t = trace.resolve(results[i]);
+    const ViewOf* view = view_of(t);
+    if (view == nullptr || view->origin == ViewOrigin::Alone || trace.input_index(t) >= 0) continue;
     views.push_back({outputs[i], view->origin, view->base->storage->version() - view->version});
   }
   return views;
+}
+
+/// Whether autograd sees a use of `v`: in grad mode, as an operand of what can have a gradient.
+bool is_used_in_grad_mode(const ir::Graph& graph, ir::ValueId v) {
+  const auto uses = [&](const ir::Equation& e) {
+    if (!e.grad_enabled || functionalize::cuts_history(e.op)) return false;
+    const auto made = e.in_place ? graph.operands(e).first(1) : graph.results(e);
+    const auto is_floating = [&](ir::ValueId r) { return ir::is_floating(graph.type(r).dtype); };
+    return std::ranges::count(graph.operands(e), v) != 0 && std::ranges::any_of(made, is_floating);
+  };
+  return std::ranges::any_of(graph.equations(), uses);
+}
+
+std::vector<int> inputs_without_history(const Recording& recording) {
+  std::vector<int> inputs;
+  for (size_t i = 0; i < recording.inputs.size(); ++i) {
+    const Tensor& real = recording.inputs[i];
+    if (real.defined() && requires_grad(real) && !receives_gradient(real) &&
+        is_used_in_grad_mode(recording.traced, recording.traced.inputs()[i].value))
+      inputs.push_back(static_cast<int>(i));
+  }
+  return inputs;
 }
 
 /// Traces the function once: runs it on stand-ins and reads off what it recorded.
@@ -165,12 +218,12 @@ Recording record(const std::string& name, Tracer tracer) {
     const TraceScope scope(impl.trace);
     tracer(session);
     for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
-    for (const Tensor& t : impl.results)
-      impl.recording.results.push_back(impl.trace->add_output(t));
+    impl.recording.results = add_results(*impl.trace, impl.results);
     impl.recording.views = result_views(*impl.trace, impl.results, impl.recording.results);
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)
@@ -279,7 +332,8 @@ CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
 }
 
 const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
-  return cache.find_or_compile(arguments, tracer)->graphs;
+  Tensors inputs;
+  return cache.find_or_compile(arguments, tracer, inputs)->graphs;
 }
 
 bool traces_through(const FunctionCache& cache) {
@@ -296,18 +350,20 @@ std::shared_ptr<FunctionCache> make_functionalizer(bool without_views) {
 
 // --- the cache
 
-std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments,
-                                                              Tracer tracer) {
+std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
+                                                              Tensors& inputs) {
   const auto find = [&]() -> std::shared_ptr<const Variant> {
     const auto list = variants();
     const auto it =
-        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments); });
+        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments, inputs); });
     return it == list->end() ? nullptr : *it;
   };
   if (auto found = find()) return found;
   const std::lock_guard lock(compile_mutex_);
   if (auto found = find()) return found;  // another thread compiled it meanwhile
-  return compile(arguments, tracer);
+  auto compiled = compile(arguments, tracer);
+  find_inputs(compiled->recording, arguments, inputs);
+  return compiled;
 }
 
 std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tracer tracer) {
@@ -351,11 +407,11 @@ CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer trac
 
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   if (mode_ != Mode::Compile) return run_functionalized(arguments, tracer);
-  const auto variant = find_or_compile(arguments, tracer);
+  Tensors inputs;
+  const auto variant = find_or_compile(arguments, tracer, inputs);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
-  const Tensors inputs = input_tensors(variant->recording, arguments);
   return arrange(variant->recording, run_variant(variant, span_of(inputs)));
 }
 

@@ -85,6 +85,8 @@ Real mad(Real a, Real b, Real c) { return a.at->fma ? fma(a, b, c) : a * b + c; 
 Real sqrt(Real a) { return like(a, call(*a.at, llvm::Intrinsic::sqrt, {a.value})); }
 Real abs(Real a) { return like(a, call(*a.at, llvm::Intrinsic::fabs, {a.value})); }
 
+Real opaque(Real a) { return like(a, call(*a.at, llvm::Intrinsic::arithmetic_fence, {a.value})); }
+
 Real copysign(Real magnitude, Real sign) {
   return like(magnitude, call(*sign.at, llvm::Intrinsic::copysign, {magnitude.value, sign.value}));
 }

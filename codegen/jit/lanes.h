@@ -76,6 +76,8 @@ inline Real mad(Real a, double b, Real c) { return mad(a, a.constant(b), c); }
 inline Real mad(Real a, double b, double c) { return mad(a, a.constant(b), a.constant(c)); }
 Real sqrt(Real a);
 Real abs(Real a);
+/// `a`, but LLVM does not look through it.
+Real opaque(Real a);
 Real copysign(Real magnitude, Real sign);
 
 /// Ordered comparisons: false when an operand is NaN.

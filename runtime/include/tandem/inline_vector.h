@@ -36,6 +36,11 @@ class InlineVector {
     }
     ++size_;
   }
+  void clear() {
+    std::destroy_n(first(), inline_size());
+    rest_.clear();
+    size_ = 0;
+  }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   T* data() { return size_ <= N ? first() : rest_.data(); }
@@ -54,11 +59,6 @@ class InlineVector {
   void spill() {
     rest_.assign(std::make_move_iterator(first()), std::make_move_iterator(first() + N));
     std::destroy_n(first(), N);
-  }
-  void clear() {
-    std::destroy_n(first(), inline_size());
-    rest_.clear();
-    size_ = 0;
   }
   void append(const InlineVector& other) {
     for (const T& value : other) push_back(value);

@@ -24,7 +24,17 @@ TEST(Lower, TenCosineBackwardIsOneKernel) {
   V d = g;
   for (int i = 10; i-- > 0;) d = t.b.mul(d, t.b.neg(t.b.sin(values[static_cast<size_t>(i)])));
   t.output(d);
-  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+  const auto lowered = check_lowering(t.finish());
+  EXPECT_EQ(lowered.plan.report.kernels, 1);
+
+  // Each cosine is consumed as soon as the next one has read it.
+  std::string order;
+  for (const Instr& i : lowered.plan.kernels[0].code)
+    if (i.kind == Instr::Kind::Compute && i.op == ir::Op::cos)
+      order += 'c';
+    else if (i.kind == Instr::Kind::Compute && i.op == ir::Op::sin)
+      order += 's';
+  EXPECT_EQ(order, "ccscscscscscscscsss");
 }
 
 TEST(Lower, BroadcastsAndPermutedInputs) {

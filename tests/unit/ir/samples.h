@@ -52,9 +52,10 @@ inline constexpr const char* kFunctional = R"(graph @functional functional {
     write output 0 to %x bumps=2 no_grad
     result output 1 [unsqueeze {dim=0}, alias] requires_grad
     result %x
-    result view of %x [select {dim=0, index=1}, unsqueeze {dim=0}] requires_grad
+    result view of %x [select {dim=0, index=1}, no_grad unsqueeze {dim=0}] requires_grad
     result view of result 2 [squeeze {dims=[0]}, alias]
     result view of result 0 [as_strided {sizes=[2, 2], strides=[0, 1], offset=0}]
+    result view of %x [select {dim=0, index=0}, detach] history=output 1 requires_grad
     grad %n = none
     rng_draws 12
   }

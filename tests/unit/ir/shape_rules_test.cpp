@@ -22,6 +22,14 @@ std::string infer(Op op, std::vector<Type> operands, std::vector<AttrValue> attr
   }
 }
 
+TEST(ShapeRules, EachSizeOfElementsHasItsIntegers) {
+  for (DType dtype : {DType::F64, DType::F32, DType::F16, DType::I8, DType::Bool}) {
+    const DType integers = integer_of(static_cast<int64_t>(size_of(dtype)));
+    EXPECT_TRUE(is_integer(integers)) << name(dtype);
+    EXPECT_EQ(size_of(integers), size_of(dtype)) << name(dtype);
+  }
+}
+
 TEST(ShapeRules, PointwiseOperandsAreEqual) {
   EXPECT_EQ(infer(Op::add, {f32({2}), f32({2})}), "f32[2]");
   EXPECT_EQ(infer(Op::lt, {f32({2}), f32({2})}), "bool[2]");

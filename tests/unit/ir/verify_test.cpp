@@ -164,6 +164,11 @@ TEST(Verify, Epilogue) {
   expect_error(
       kFunctional, [&](Graph& g) { result(g, 2).chain[0].attrs[1] = Dim(4); },
       "result 2: select: ");
+  expect_error(kFunctional, [&](Graph& g) { result(g, 5).history = 9; }, "history of output 9");
+  expect_error(
+      kFunctional, [&](Graph& g) { result(g, 5).history = 0; }, "output 0, of another type");
+  expect_error(
+      kFunctional, [&](Graph& g) { result(g, 5).requires_grad = false; }, "that requires grad");
   expect_error(kFunctional, [&](Graph& g) { g.epilogue.grads[0].input = 5; }, "no input 5");
   expect_error(kFunctional, [&](Graph& g) { g.epilogue.grads[0].output = 5; }, "no output 5");
   expect_error(kFunctional, [&](Graph& g) { g.epilogue.grads[0].output = 0; }, "grad: type");
