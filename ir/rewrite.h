@@ -60,8 +60,8 @@ class TANDEM_API Rewriter {
   GraphSink sink_;
   Builder builder_;
   ValueMap<ValueId> map_;
-  std::vector<SubgraphId> subgraphs_;  // source index -> target
-  std::vector<ValueId> operands_;      // of the equation that is being copied
+  std::vector<SubgraphId> subgraphs_;                // source index -> target
+  std::vector<ValueId> operands_;                    // of the equation that is being copied
   std::pair<LocationId, LocationId> last_location_;  // neighbours mostly share a line
 };
 
