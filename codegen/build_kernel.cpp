@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "codegen/costs.h"
 #include "codegen/passes.h"
 #include "codegen/schedule.h"
+#include "codegen/tiles.h"
 #include "ir/error.h"
 
 namespace tandem::codegen {
@@ -32,40 +34,11 @@ double cost_per_element(const Program& p, const Group& g, const std::vector<bool
   return cost;
 }
 
-/// The row dim that `v` is contiguous along while it steps over the columns, or -1.
-int row_dim_along(const View& v, const Dims& dims) {
-  constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
-  const auto strides = strides_over(v, dims, 0, dims.count());
-  if (std::abs(strides.back()) <= 1 || dims.sizes.back() < kFew) return -1;
-  for (size_t d = 0; d < dims.row_dims; ++d)
-    if (strides[d] == 1 && dims.sizes[d] >= kFew) return static_cast<int>(d);
-  return -1;
-}
-
-/// The row dim that most accesses from outside the group's own values run along, or -1.
-int tile_dim(const Program& p, const Group& g) {
-  if (g.domain.row_nodes || g.domain.row_reduces || g.domain.partial.n > 0) return -1;
-  const Dims dims = dims_of(g.domain);
-  std::map<int, int> accesses;
-  for (int n : g.nodes) {
-    const Node& node = p.nodes[static_cast<size_t>(n)];
-    ++accesses[row_dim_along(node.dest, dims)];
-    for (const View& v : node.operands)
-      if (!p.values[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
-  }
-  accesses.erase(-1);
-  const auto most =
-      std::max_element(accesses.begin(), accesses.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == accesses.end() ? -1 : most->first;
-}
-
 class Emitter {
  public:
-  Emitter(const Program& p, const Group& g, const std::vector<bool>& is_stored)
-      : p_(p), g_(g), is_stored_(is_stored), w_(p) {
-    cost_ = cost_per_element(p, g, is_stored);
-    s_ = make_schedule(g.domain, cost_, tile_dim(p, g), w_);
+  Emitter(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
+          KernelWriter& w)
+      : p_(p), g_(g), is_stored_(is_stored), w_(w), s_(std::move(s)) {
     passes_ = make_passes(p, g, s_.dims.cols, is_stored);
     values_.assign(g.nodes.size(), -1);
     locals_.assign(g.nodes.size(), -1);
@@ -75,32 +48,28 @@ class Emitter {
         position_[node(i).dest.root] = i;
   }
 
-  LaunchDraft run() {
-    if (is_tile_copy()) {
-      copy_tile();
-    } else {
-      declare_locals();
-      load_tiles();
-      clear_column_sums();
-      run_rows();
-      store_column_sums();
-      store_tiles();
-    }
-    const double elements = static_cast<double>(g_.domain.total) / static_cast<double>(s_.units);
-    return w_.take(kernel_name(), static_cast<int64_t>(kThreadCost / (elements * cost_ + 50)) + 1);
+  void run() {
+    if (is_transposition(p_, g_, s_.dims, s_.tile_dim)) return copy_tile();
+    declare_locals();
+    load_tiles();
+    clear_column_sums();
+    for (int l : s_.rows) w_.begin(l);
+    run_row();
+    for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
+    store_column_sums();
+    store_tiles();
   }
 
- private:
-  using Key = std::pair<int, std::pair<int64_t, std::vector<int64_t>>>;
-
-  void run_rows() {
-    for (int l : s_.rows) w_.begin(l);
+  /// What is done inside the loops over units and rows.
+  void run_row() {
     for (size_t pass = 0; pass < passes_.passes.size(); ++pass) {
       for (int i : passes_.passes[pass].rows) row_node(static_cast<size_t>(i));
       run_pass(static_cast<int>(pass));
     }
-    for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
   }
+
+ private:
+  using Key = std::pair<int, std::pair<int64_t, std::vector<int64_t>>>;
 
   const Node& node(size_t i) const { return p_.nodes[static_cast<size_t>(g_.nodes[i])]; }
   bool is_row(size_t i) const { return is_row_node(node(i), g_.domain); }
@@ -108,16 +77,6 @@ class Emitter {
     return !n.whole || is_stored_[static_cast<size_t>(n.dest.root)];
   }
   size_t row_dims() const { return s_.dims.row_dims; }
-
-  std::string kernel_name() const {
-    std::string name;
-    for (int n : g_.nodes) {
-      const std::string& part = p_.nodes[static_cast<size_t>(n)].name;
-      if (name.size() + part.size() > 40) return name + "_and_more";
-      name += (name.empty() ? "" : "_") + part;
-    }
-    return name;
-  }
 
   // --- loops over the columns of a row
   struct ColumnLoops {
@@ -173,9 +132,10 @@ class Emitter {
            !p_.values[static_cast<size_t>(v.root)].formula();
   }
 
-  /// Calls body(loops of the dims, index in a local tile) inside loops over the tile.
+  /// Calls body(loops of the dims, index in a local tile) inside loops over the tile, of which the
+  /// inner one, a vector loop, runs along the rows or the columns.
   template <class F>
-  void over_tile(F body) {
+  void over_tile(F body, bool inner_columns = false) {
     std::vector<DimLoops> loops = s_.loops;
     const auto tile = static_cast<size_t>(s_.tile_dim);
     const auto chunk_of = [](int loop, int64_t extent) {
@@ -183,33 +143,28 @@ class Emitter {
     };
     loops[tile] = chunk_of(s_.tile_loop, s_.tile_rows);
     loops.back() = chunk_of(s_.chunk_loop, s_.col_chunk);
-    const int along = w_.loop(Loop::Kind::Vector, s_.tile_rows, s_.tile_loop, s_.dims.sizes[tile]);
+    const auto kind = [](bool inner) { return inner ? Loop::Kind::Vector : Loop::Kind::Serial; };
+    const int along =
+        w_.loop(kind(!inner_columns), s_.tile_rows, s_.tile_loop, s_.dims.sizes[tile]);
     const int across =
-        w_.loop(Loop::Kind::Serial, s_.col_chunk, s_.chunk_loop, s_.dims.sizes.back());
+        w_.loop(kind(inner_columns), s_.col_chunk, s_.chunk_loop, s_.dims.sizes.back());
     loops[tile].push_back({along, 1});
     loops.back().push_back({across, 1});
-    w_.begin(across);
-    w_.begin(along);
+    const int outer = inner_columns ? along : across, inner = inner_columns ? across : along;
+    w_.begin(outer);
+    w_.begin(inner);
     body(loops, affine(0, {s_.col_chunk, 1}, {{{along, 1}}, {{across, 1}}}));
-    w_.end(along);
-    w_.end(across);
-  }
-
-  /// Whether the group does nothing but copy, so that no local copy is needed.
-  bool is_tile_copy() const {
-    if (s_.tile_dim < 0 || g_.nodes.size() != 1) return false;
-    const Node& n = node(0);
-    return n.kind == Node::Kind::Pointwise && n.op == Op::clone &&
-           is_read_across(n.operands[0]) != is_across(n.dest) &&
-           !p_.values[static_cast<size_t>(n.operands[0].root)].formula();
+    w_.end(inner);
+    w_.end(outer);
   }
 
   void copy_tile() {
     const View &from = node(0).operands[0], &to = node(0).dest;
-    over_tile([&](const std::vector<DimLoops>& loops, const Affine&) {
+    const auto copy = [&](const std::vector<DimLoops>& loops, const Affine&) {
       const int x = w_.load(from.root, affine(from.offset, strides(from), loops));
       w_.store(to.root, affine(to.offset, strides(to), loops), x);
-    });
+    };
+    over_tile(copy, strides(from).back() == 1);
   }
 
   void load_tiles() {
@@ -457,8 +412,7 @@ class Emitter {
   const Program& p_;
   const Group& g_;
   const std::vector<bool>& is_stored_;
-  KernelWriter w_;
-  double cost_ = 0;
+  KernelWriter& w_;
   Schedule s_;
   Passes passes_;
   std::unordered_map<int, size_t> position_;  // value -> the node that computes it
@@ -469,11 +423,60 @@ class Emitter {
   std::vector<std::pair<size_t, int>> written_tiles_;  // node, local
 };
 
+std::string kernel_name(const Program& p, std::span<const Group> groups) {
+  std::string name;
+  for (const Group& g : groups)
+    for (int n : g.nodes) {
+      const std::string& part = p.nodes[static_cast<size_t>(n)].name;
+      if (name.size() + part.size() > 40) return name + "_and_more";
+      name += (name.empty() ? "" : "_") + part;
+    }
+  return name;
+}
+
+/// The smallest number of units that pays for a thread.
+int64_t grain_of(const Schedule& s, double total, double cost) {
+  const double elements = total / static_cast<double>(s.units);
+  return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;
+}
+
+/// Several groups of equal rows: each row of the one is followed by the same row of the next.
+LaunchDraft build_bundle(const Program& p, const Bundle& groups,
+                         const std::vector<bool>& is_stored) {
+  int64_t total = 0;
+  double cost = 0;
+  for (const Group& g : groups) {
+    total += g.domain.total;
+    cost += cost_per_element(p, g, is_stored) * static_cast<double>(g.domain.total);
+  }
+  cost /= static_cast<double>(total);
+  const int64_t cols = total / dims_of(groups[0].domain).rows;
+  KernelWriter w(p);
+  const Domain joint{.total = total, .cols = cols, .row_nodes = true, .cuts = {cols}};
+  const Schedule s = make_schedule(joint, cost, {}, w);
+  for (int l : s.rows) w.begin(l);
+  for (const Group& g : groups) {
+    Schedule own = s;
+    own.dims = dims_of(g.domain);
+    own.col_chunk = own.dims.cols;
+    Emitter(p, g, is_stored, std::move(own), w).run_row();
+  }
+  for (size_t l = s.rows.size(); l-- > 0;) w.end(s.rows[l]);
+  return w.take(kernel_name(p, groups), grain_of(s, static_cast<double>(total), cost));
+}
+
 }  // namespace
 
-LaunchDraft build_kernel(const Program& program, const Group& group,
+LaunchDraft build_kernel(const Program& program, const Bundle& groups,
                          const std::vector<bool>& is_stored) {
-  return Emitter(program, group, is_stored).run();
+  if (groups.size() > 1) return build_bundle(program, groups, is_stored);
+  const Group& g = groups[0];
+  KernelWriter w(program);
+  const double cost = cost_per_element(program, g, is_stored);
+  const Schedule s = make_schedule(g.domain, cost, tile_of(program, g), w);
+  Emitter(program, g, is_stored, s, w).run();
+  return w.take(kernel_name(program, groups),
+                grain_of(s, static_cast<double>(g.domain.total), cost));
 }
 
 }  // namespace tandem::codegen

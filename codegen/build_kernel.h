@@ -1,16 +1,17 @@
-// From a group of nodes to its kernel.
+// From groups of nodes to kernels.
 #ifndef TANDEM_CODEGEN_BUILD_KERNEL_H
 #define TANDEM_CODEGEN_BUILD_KERNEL_H
 
 #include <vector>
 
+#include "codegen/bundle.h"
 #include "codegen/draft.h"
-#include "codegen/fuse.h"
 
 namespace tandem::codegen {
 
-/// The kernel of a fusible group. `is_stored`: by value, whether it has to be in memory afterwards.
-LaunchDraft build_kernel(const Program& program, const Group& group,
+/// The kernel of a fusible group, or of several that run side by side. `is_stored`: by value,
+/// whether it has to be in memory afterwards.
+LaunchDraft build_kernel(const Program& program, const Bundle& groups,
                          const std::vector<bool>& is_stored);
 
 }  // namespace tandem::codegen

@@ -2,6 +2,7 @@
 #include "codegen/lower.h"
 
 #include "codegen/build_kernel.h"
+#include "codegen/bundle.h"
 #include "codegen/contraction.h"
 #include "codegen/fuse.h"
 #include "codegen/memory_plan.h"
@@ -53,10 +54,10 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
   return draft;
 }
 
-/// The steps of one group.
-void draft(const Program& p, const Group& group, const std::vector<bool>& stored,
+/// The steps of one bundle.
+void draft(const Program& p, const Bundle& groups, const std::vector<bool>& stored,
            std::vector<StepDraft>& out) {
-  const Node& first = p.nodes[static_cast<size_t>(group.nodes[0])];
+  const Node& first = p.nodes[static_cast<size_t>(groups[0].nodes[0])];
   switch (first.kind) {
     case Node::Kind::Matmul:
       out.emplace_back(library_draft(first));
@@ -71,7 +72,7 @@ void draft(const Program& p, const Group& group, const std::vector<bool>& stored
       for (LaunchDraft& l : tiled_matmul(p, first)) out.emplace_back(std::move(l));
       return;
     default:
-      out.emplace_back(build_kernel(p, group, stored));
+      out.emplace_back(build_kernel(p, groups, stored));
   }
 }
 
@@ -120,10 +121,10 @@ void report(const Program& p, Plan& plan) {
 
 Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   const Program program = make_program(graph);
-  const std::vector<Group> groups = fuse(program);
+  std::vector<Group> groups = fuse(program);
   const std::vector<bool> stored = stored_values(program, groups);
   std::vector<StepDraft> drafts;
-  for (const Group& g : groups) draft(program, g, stored, drafts);
+  for (const Bundle& b : bundle(program, std::move(groups))) draft(program, b, stored, drafts);
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), write_targets(graph, options), plan);

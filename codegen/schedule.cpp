@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMinChunk = 64;         // columns: a few vectors
 constexpr int64_t kMaxLocalChunk = 4096;  // columns that a unit accumulates at once
 constexpr int64_t kWantedUnits = 16;
-constexpr int64_t kTile = 64, kTileMultiple = 16;
+constexpr int64_t kTileMultiple = 16;
 constexpr int64_t kMinElements = 512, kMaxElements = 65536;  // of a unit
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,9 +24,10 @@ int64_t even_chunk(int64_t size, int64_t wanted, int64_t multiple) {
 
 class Scheduler {
  public:
-  Scheduler(const Domain& d, double cost, int tile_dim, KernelWriter& w) : d_(d), w_(w) {
+  Scheduler(const Domain& d, double cost, const Tile& tile, KernelWriter& w)
+      : d_(d), w_(w), tile_(tile) {
     s_.dims = dims_of(d);
-    s_.tile_dim = tile_dim;
+    s_.tile_dim = tile.dim;
     s_.loops.resize(s_.dims.count());
     s_.col_chunk = s_.dims.cols;
     budget_ = std::clamp(static_cast<int64_t>(kUnitCost / std::max(cost, 1e-3)), kMinElements,
@@ -87,9 +88,9 @@ class Scheduler {
     }
   }
 
-  void chunk_columns(int64_t wanted) {
+  void chunk_columns(int64_t wanted, int64_t multiple = kMinChunk) {
     if (s_.dims.cols <= wanted) return;
-    s_.col_chunk = even_chunk(s_.dims.cols, wanted, kMinChunk);
+    s_.col_chunk = even_chunk(s_.dims.cols, wanted, multiple);
     s_.chunk_loop = unit(ceil_div(s_.dims.cols, s_.col_chunk));
     s_.loops.back() = {{s_.chunk_loop, s_.col_chunk}};
   }
@@ -100,9 +101,9 @@ class Scheduler {
     for (size_t d = 0; d < s_.dims.row_dims; ++d)
       if (d != tile) unit_dim(d);
     const int64_t size = s_.dims.sizes[tile];
-    s_.tile_rows = even_chunk(size, kTile, kTileMultiple);
+    s_.tile_rows = even_chunk(size, tile_.rows, kTileMultiple);
     s_.tile_loop = unit(ceil_div(size, s_.tile_rows));
-    chunk_columns(kTile);
+    chunk_columns(tile_.columns, kTileMultiple);
     const int row = w_.loop(Loop::Kind::Serial, s_.tile_rows, s_.tile_loop, size);
     s_.loops[tile] = {{s_.tile_loop, s_.tile_rows}, {row, 1}};
     s_.rows = {row};
@@ -139,6 +140,7 @@ class Scheduler {
 
   const Domain& d_;
   KernelWriter& w_;
+  Tile tile_;
   Schedule s_;
   int64_t budget_ = 0, split_ = 0;
   int split_loop_ = -1;
@@ -180,8 +182,8 @@ std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first,
   return out;
 }
 
-Schedule make_schedule(const Domain& domain, double cost, int tile_dim, KernelWriter& writer) {
-  return Scheduler(domain, cost, tile_dim, writer).run();
+Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer) {
+  return Scheduler(domain, cost, tile, writer).run();
 }
 
 }  // namespace tandem::codegen

@@ -35,11 +35,16 @@ struct Schedule {
   int64_t units = 1;
 };
 
-/// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element. `tile_dim`: a row
-/// dim that some accesses are contiguous along instead of along the columns (or -1): units are then
-/// tiles of it and the columns, so that each cache line that such an access touches is used up
-/// while it is near.
-Schedule make_schedule(const Domain& domain, double cost, int tile_dim, KernelWriter& writer);
+/// A row dim that some accesses are contiguous along instead of along the columns (or -1): units
+/// are then tiles of about `rows` of it and `columns`, so that each cache line that such an access
+/// touches is used up while it is near.
+struct Tile {
+  int dim = -1;
+  int64_t rows = 64, columns = 64;
+};
+
+/// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
+Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer);
 
 }  // namespace tandem::codegen
 

@@ -32,6 +32,11 @@ Aliases::Alias& Aliases::alias(ValueId traced) {
   return const_cast<Alias&>(std::as_const(*this).alias(traced));
 }
 
+bool Aliases::made_without_grad(ValueId traced) const {
+  const EquationId e = alias(traced).equation;
+  return e.valid() && !starts_history(traced) && !rewriter_.source().equation(e).grad_enabled;
+}
+
 void Aliases::add_base(ValueId traced, ValueId value) {
   Alias& a = aliases_[traced];
   a.storage = static_cast<uint32_t>(storages_.size());

@@ -57,8 +57,10 @@ class Aliases {
   int depth(ir::ValueId traced) const { return alias(traced).depth; }
   /// Whether a view on the way from the base shows an element several times.
   bool repeats(ir::ValueId traced) const { return alias(traced).repeats; }
-  /// Whether autograd does not see that `traced` is a view of its parent.
-  bool detached(ir::ValueId traced) const { return alias(traced).detached; }
+  /// Whether autograd takes `traced`, a view, for a tensor of its own (detach).
+  bool starts_history(ir::ValueId traced) const { return cuts_history(alias(traced).view.op); }
+  /// Whether `traced` is a view made under no_grad.
+  bool made_without_grad(ir::ValueId traced) const;
   /// The view that leads from parent(traced) to `traced`.
   const View& view(ir::ValueId traced) const { return alias(traced).view; }
 

@@ -1,5 +1,7 @@
 #include "functionalize/remove_views.h"
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "ir/rewrite.h"
 
@@ -42,8 +44,11 @@ class ViewRemover {
     ValueId v = source.kind == Kind::Output         ? output(source.index)
                 : source.kind == Kind::ViewOfResult ? values_[static_cast<size_t>(source.index)]
                                                     : final_contents(source.index);
-    for (const ir::ViewStep& step : source.chain)
-      v = rewriter_.builder().emit(ir::copy_form(step.op), {v}, step.attrs);
+    ir::Builder& b = rewriter_.builder();
+    for (const ir::ViewStep& step : source.chain) {
+      v = b.emit(ir::copy_form(step.op), {v}, step.attrs);
+      if (step.no_grad) v = b.stop_gradient(v);
+    }
     return v;
   }
 
@@ -58,7 +63,7 @@ class ViewRemover {
   void replace_results() {
     std::vector<ResultSource> results = source_.epilogue.results;
     for (ResultSource& result : results) {
-      values_.push_back(value_of(result));
+      values_.push_back(result.history >= 0 ? output(result.history) : value_of(result));
       if (!result.chain.empty()) result = own_output(result);
     }
     rewriter_.target().epilogue.results = std::move(results);
@@ -70,7 +75,8 @@ class ViewRemover {
     output.value = values_.back();
     output.name = "out" + std::to_string(values_.size() - 1) + "_copy";
     output.strides = ir::contiguous_strides(target.type(output.value).sizes);
-    output.requires_grad = result.requires_grad;
+    output.requires_grad =
+        result.requires_grad && std::ranges::none_of(result.chain, &ir::ViewStep::no_grad);
     target.add_output(std::move(output));
     return {ResultSource::Kind::Output,
             static_cast<int>(target.outputs().size()) - 1,

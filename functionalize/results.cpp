@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "functionalize/layouts.h"
-#include "ir/error.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {
@@ -62,7 +61,8 @@ class Results {
     std::vector<ViewStep> steps;
     for (ValueId v = to; v != from; v = aliases_.parent(v)) {
       const View& view = aliases_.view(v);
-      steps.push_back({view.op, {view.attrs.begin(), view.attrs.end()}});
+      steps.push_back(
+          {view.op, {view.attrs.begin(), view.attrs.end()}, aliases_.made_without_grad(v)});
     }
     std::ranges::reverse(steps);
     return steps;
@@ -86,15 +86,14 @@ class Results {
   // fresh value is.
   void choose_root(Group& group) {
     group.root = group.members[0]->value;
-    for (const Output* o : group.members) {
-      group.root = common_ancestor(group.root, o->value);
-      group.requires_grad |= o->requires_grad;
-    }
+    for (const Output* o : group.members) group.root = common_ancestor(group.root, o->value);
     const auto is_root = [&](const Output* o) {
       return o->value == group.root && ir::is_dense(source_.type(o->value).sizes, o->strides);
     };
     if (aliases_.repeats(group.root) || std::ranges::none_of(group.members, is_root))
       group.root = aliases_.base(group.root);
+    for (const Output* o : group.members)
+      group.requires_grad |= o->requires_grad && !detached_above(group.root, o->value).valid();
   }
 
   void add_result(const Output& o) {
@@ -114,19 +113,32 @@ class Results {
 
   ResultSource source_of(const Output& o) {
     const ValueId input = input_above(o.value);
-    if (input.valid()) check_history(input, o);
-    return input.valid() ? from_input(input, o.value) : from_group(o);
+    ResultSource source = input.valid() ? from_input(input, o.value) : from_group(o);
+    const ValueId root = input.valid() ? input : groups_.at(aliases_.base(o.value).index).root;
+    const ValueId own = detached_above(root, o.value);
+    if (!own.valid()) return source;
+    const auto known = result_of_.find(own.index);
+    if (known != result_of_.end() && own != o.value)
+      return {ResultSource::Kind::ViewOfResult, known->second, chain(own, o.value)};
+    if (o.requires_grad) source.history = history_of(o);
+    return source;
   }
 
-  /// A result that shares memory with `root` but not its history can only be without one.
-  void check_history(ValueId root, const Output& o) const {
-    if (!o.requires_grad) return;
-    for (ValueId v = o.value; v != root; v = aliases_.parent(v))
-      if (aliases_.detached(v))
-        ir::fail(ir::Errc::Unsupported,
-                 o.name +
-                     ": a result that is detached from other memory that the caller gets, and "
-                     "then written with what requires grad; expected a clone");
+  /// The last tensor on the way from `root` to its view `v`, `root` excluded, that autograd takes
+  /// for one of its own; invalid if there is none.
+  ValueId detached_above(ValueId root, ValueId v) const {
+    while (v != root && !aliases_.starts_history(v)) v = aliases_.parent(v);
+    return v == root ? ValueId() : v;
+  }
+
+  /// An output for what a detached view has of history since it was written; -1 if that is none.
+  int history_of(const Output& o) {
+    if (!history_.carries_gradient(aliases_.read(o.value))) return -1;
+    Output output;
+    output.name = o.name + "_history";
+    output.strides = ir::contiguous_strides(source_.type(o.value).sizes);
+    output.requires_grad = true;
+    return add_output(std::move(output), o.value);
   }
 
   ResultSource from_input(ValueId input, ValueId v) const {
@@ -137,7 +149,6 @@ class Results {
   ResultSource from_group(const Output& o) {
     Group& group = groups_.at(aliases_.base(o.value).index);
     if (group.output < 0) group.output = add_root(group, o);
-    check_history(group.root, o);
     const bool is_root = o.value == group.root;
     if (group.result >= 0 && !is_root)
       return {ResultSource::Kind::ViewOfResult, group.result, chain(group.root, o.value)};

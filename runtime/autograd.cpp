@@ -106,6 +106,25 @@ void set_node(TensorImpl& impl, const std::shared_ptr<Node>& node, int result) {
   ir::fail(code, fmt::format("{}_: {}", ir::name(op), why));
 }
 
+/// What autograd refuses of a write in grad mode through a view.
+void check_view_writable(const ViewOf& view, ir::Op op, ir::FunctionRef<bool()> gets_history) {
+  const bool followed = gets_history();
+  if (followed && view.origin == ViewOrigin::WithoutGrad)
+    refuse_write(op, Errc::Autograd,
+                 "a view made under NoGrad is written in grad mode; expected a view made in grad "
+                 "mode");
+  if (followed && view.origin == ViewOrigin::OneOfMany)
+    refuse_write(op, Errc::Autograd,
+                 "a part that split, chunk or unbind gave is written in grad mode; expected a view "
+                 "made by slice, select or tensor_split, or NoGrad");
+  const Tensor base(view.base);
+  if (requires_grad(base) && is_leaf(base))
+    refuse_write(op, Errc::Autograd,
+                 "a view of a leaf that requires grad is written in place; expected a view of a "
+                 "tensor that is not a leaf, or NoGrad");
+  if (followed) require_same_arrangement(view);
+}
+
 }  // namespace
 
 AutogradMeta& autograd_meta(TensorImpl& impl) {
@@ -133,6 +152,13 @@ void require_clear_history(const Tensor& t) {
 bool requires_grad(const Tensor& t) {
   const AutogradMeta* meta = meta_of(t);
   if (meta == nullptr) return false;
+  if (receives_gradient(t)) return true;
+  return meta->view != nullptr && requires_grad(Tensor(meta->view->base));
+}
+
+bool receives_gradient(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr) return false;
   if (meta->view) refresh_view(*t.impl());
   return meta->requires_grad || meta->node != nullptr;
 }
@@ -145,7 +171,7 @@ bool is_leaf(const Tensor& t) {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (!requires_grad(t)) return {};
+  if (!receives_gradient(t)) return {};
   const AutogradMeta& meta = *t.impl()->autograd;
   return meta.node ? Edge{meta.node, meta.result} : accumulator_edge(t);
 }
@@ -242,26 +268,11 @@ void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_
                  "written with a gradient; expected detach() and a new tensor");
   const AutogradMeta* meta = meta_of(self);
   if (meta == nullptr) return;
+  if (meta->view) check_view_writable(*meta->view, op, gets_history);
   if (requires_grad(self) && is_leaf(self))
     refuse_write(op, Errc::Autograd,
                  "a leaf that requires grad is written in place; expected a tensor that is not a "
                  "leaf, or NoGrad");
-  if (meta->view == nullptr) return;
-  const Tensor base(meta->view->base);
-  if (requires_grad(base) && is_leaf(base))
-    refuse_write(op, Errc::Autograd,
-                 "a view of a leaf that requires grad is written in place; expected a view of a "
-                 "tensor that is not a leaf, or NoGrad");
-  if (!gets_history()) return;
-  require_same_arrangement(*meta->view);
-  if (meta->view->origin == ViewOrigin::WithoutGrad)
-    refuse_write(op, Errc::Autograd,
-                 "a view made under NoGrad is written in grad mode; expected a view made in grad "
-                 "mode");
-  if (meta->view->origin == ViewOrigin::OneOfMany)
-    refuse_write(op, Errc::Autograd,
-                 "a part that split, chunk or unbind gave is written in grad mode; expected a view "
-                 "made by slice, select or tensor_split, or NoGrad");
 }
 
 void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,

@@ -119,7 +119,11 @@ class SavedTensor {
 
 // --- what tensors know
 AutogradMeta& autograd_meta(TensorImpl& impl);  // made if there is none
+/// Own flag or history, or that of what it is a view of.
 bool requires_grad(const Tensor& t);
+/// Whether a gradient of `t` leads anywhere: a view made under NoGrad requires grad as its base
+/// does, but has neither a history nor a slot for a gradient.
+bool receives_gradient(const Tensor& t);
 bool is_leaf(const Tensor& t);
 /// The edge to give to a node that uses `t`: its history, its gradient accumulator, or none.
 Edge gradient_edge(const Tensor& t);

@@ -9,6 +9,7 @@
 #include "codegen/exec/thread_pool.h"
 #include "functionalize/functionalize.h"
 #include "functionalize/remove_views.h"
+#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -150,18 +151,62 @@ bool retrace_enabled() {
   return enabled;
 }
 
-/// Results whose origin the replay of the epilogue would not give them: made as one of many, or
-/// under NoGrad, by the function itself.
-std::vector<ResultView> result_views(const Trace& trace, const std::vector<Tensor>& results,
+/// Whether the epilogue can't make a view without its base: autograd asks a part of a split, a view
+/// made under NoGrad, and one of a detached tensor (which others may be views of) for it.
+bool needs_base(const Trace& trace, const ViewOf& view) {
+  if (!view.base->value.valid()) return false;  // a caller's, which no argument is
+  const ir::EquationId producer = trace.graph().producer(view.base->value);
+  if (!producer.valid()) return false;  // an argument
+  return view.origin != ViewOrigin::Alone || ir::is_view(trace.graph().op(producer));
+}
+
+/// Makes results outputs of the graph, where needed behind what they are views of; which output
+/// each is.
+std::vector<int> add_results(Trace& trace, const std::vector<Tensor>& results) {
+  std::vector<int> outputs;
+  for (const Tensor& t : results) {
+    const ViewOf* view = t.defined() ? view_of(trace.resolve(t)) : nullptr;
+    if (view != nullptr && needs_base(trace, *view)) trace.add_output(Tensor(view->base));
+    outputs.push_back(trace.add_output(t));
+  }
+  return outputs;
+}
+
+/// Views whose origin the replay of the epilogue does not give them: how often their memory was
+/// written since they were made, and that they are parts of a split.
+std::vector<ResultView> result_views(Trace& trace, const std::vector<Tensor>& results,
                                      const std::vector<int>& outputs) {
   std::vector<ResultView> views;
   for (size_t i = 0; i < results.size(); ++i) {
-    const ViewOf* view = outputs[i] < 0 ? nullptr : view_of(results[i]);
-    if (view == nullptr || view->origin == ViewOrigin::Alone || trace.has_view(view->origin))
-      continue;
+    if (outputs[i] < 0) continue;
+    const Tensor t = trace.resolve(results[i]);
+    const ViewOf* view = view_of(t);
+    if (view == nullptr || view->origin == ViewOrigin::Alone || trace.input_index(t) >= 0) continue;
     views.push_back({outputs[i], view->origin, view->base->storage->version() - view->version});
   }
   return views;
+}
+
+/// Whether autograd sees a use of `v`: in grad mode, as an operand of what can have a gradient.
+bool is_used_in_grad_mode(const ir::Graph& graph, ir::ValueId v) {
+  const auto uses = [&](const ir::Equation& e) {
+    if (!e.grad_enabled || functionalize::cuts_history(e.op)) return false;
+    const auto made = e.in_place ? graph.operands(e).first(1) : graph.results(e);
+    const auto is_floating = [&](ir::ValueId r) { return ir::is_floating(graph.type(r).dtype); };
+    return std::ranges::count(graph.operands(e), v) != 0 && std::ranges::any_of(made, is_floating);
+  };
+  return std::ranges::any_of(graph.equations(), uses);
+}
+
+std::vector<int> inputs_without_history(const Recording& recording) {
+  std::vector<int> inputs;
+  for (size_t i = 0; i < recording.inputs.size(); ++i) {
+    const Tensor& real = recording.inputs[i];
+    if (real.defined() && requires_grad(real) && !receives_gradient(real) &&
+        is_used_in_grad_mode(recording.traced, recording.traced.inputs()[i].value))
+      inputs.push_back(static_cast<int>(i));
+  }
+  return inputs;
 }
 
 /// Traces the function once: runs it on stand-ins and reads off what it recorded.
@@ -173,12 +218,12 @@ Recording record(const std::string& name, Tracer tracer) {
     const TraceScope scope(impl.trace);
     tracer(session);
     for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
-    for (const Tensor& t : impl.results)
-      impl.recording.results.push_back(impl.trace->add_output(t));
+    impl.recording.results = add_results(*impl.trace, impl.results);
     impl.recording.views = result_views(*impl.trace, impl.results, impl.recording.results);
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)

@@ -38,10 +38,10 @@ class Engine {
   void add_root(const Edge& edge, const Tensor& gradient) { receive(edge, gradient); }
 
   /// Only gradients of these are computed, and no leaf's grad is touched.
-  void capture(std::vector<Capture> captures) {
+  void capture(std::vector<Capture> captures, size_t outputs) {
     captures_ = std::move(captures);
     restricted_ = true;
-    captured_.resize(captures_.size());
+    captured_.resize(outputs);
     find_needed();
   }
 
@@ -225,10 +225,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<Edge> kept;  // accumulators live as long as somebody holds them
   for (size_t i = 0; i < inputs.size(); ++i) {
     kept.push_back(gradient_edge(inputs[i]));
-    if (!kept.back().node)
+    if (!runtime::requires_grad(inputs[i]))
       ir::fail(Errc::Autograd,
                fmt::format("grad: input {} does not require grad; expected one that does", i));
-    captures.push_back({kept.back().node.get(), kept.back().result, i});
+    if (kept.back().node) captures.push_back({kept.back().node.get(), kept.back().result, i});
   }
   Engine engine(options.retain_graph || options.create_graph, options.create_graph);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -236,7 +236,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     const Edge edge = root_edge(outputs[i], "grad", at);
     engine.add_root(edge, root_gradient(outputs[i], given, "grad", at));
   }
-  engine.capture(std::move(captures));
+  engine.capture(std::move(captures), inputs.size());
   engine.run();
   std::vector<Tensor> out = engine.take_captured();
   for (size_t i = 0; i < out.size(); ++i)

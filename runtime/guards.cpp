@@ -47,9 +47,12 @@ class StorageIndex {
 };
 
 /// The parts of a guard that concern one tensor alone.
-bool matches_alone(const TensorGuard& guard, const TensorImpl& t, bool requires_grad) {
+bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
+  const TensorImpl& t = *tensor.impl();
   return t.dtype == guard.dtype && t.sizes == guard.sizes && has_layout(t, guard.strides) &&
-         requires_grad == guard.requires_grad && t.is_weak == guard.is_weak;
+         requires_grad(tensor) == guard.requires_grad &&
+         (!guard.requires_grad || receives_gradient(tensor) == guard.receives_gradient) &&
+         t.is_weak == guard.is_weak;
 }
 
 /// The first tensor before number `i` that is a view of the same tensor, or -1.
@@ -80,6 +83,9 @@ std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
                        ir::to_string(t.strides()));
   if (t.requires_grad() != g.requires_grad)
     return fmt::format("expected requires_grad {}, got {}", g.requires_grad, t.requires_grad());
+  if (receives_gradient(t) != g.receives_gradient)
+    return g.receives_gradient ? "expected a tensor with a history, got a view made under NoGrad"
+                               : "expected a view made under NoGrad, got a tensor with a history";
   return "expected another kind of number (a Scalar or a tensor)";
 }
 
@@ -98,7 +104,8 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
     g.dtype = t.dtype;
     g.sizes = t.sizes;
     g.strides = t.strides;
-    g.requires_grad = tensors[i]->requires_grad();
+    g.requires_grad = requires_grad(*tensors[i]);
+    g.receives_gradient = receives_gradient(*tensors[i]);
     g.is_weak = t.is_weak;
     g.shares_storage = index.find_or_add(t.storage.get(), static_cast<int>(i));
     if (g.shares_storage >= 0) {
@@ -120,9 +127,7 @@ bool matches(const Guards& guards, std::span<const uint64_t> tokens,
       !std::ranges::equal(tokens, guards.tokens))
     return false;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i]->defined() ||
-        !matches_alone(guards.tensors[i], *tensors[i]->impl(), tensors[i]->requires_grad()))
-      return false;
+    if (!tensors[i]->defined() || !matches_alone(guards.tensors[i], *tensors[i])) return false;
   return !guards.check_aliasing || shares_as_guarded(guards, tensors);
 }
 
@@ -147,8 +152,7 @@ std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorGuard& g = guards.tensors[i];
     if (!tensors[i]->defined()) return g.name + ": expected a defined tensor";
-    if (!matches_alone(g, *tensors[i]->impl(), tensors[i]->requires_grad()))
-      return g.name + ": " + explain_tensor(g, *tensors[i]);
+    if (!matches_alone(g, *tensors[i])) return g.name + ": " + explain_tensor(g, *tensors[i]);
   }
   return matches(guards, tokens, tensors)
              ? ""

@@ -19,6 +19,7 @@ struct TensorGuard {
   Shape sizes;
   Strides strides;  // only those of dims larger than 1 count
   bool requires_grad = false;
+  bool receives_gradient = false;
   bool is_weak = false;
   int same_as = -1;         // the earlier tensor that is the same object
   int shares_storage = -1;  // the first earlier tensor over the same storage

@@ -103,7 +103,8 @@ const Tensor& Tensor::requires_grad_(bool value) const {
                "operation (use detach)");
     return *this;
   }
-  if (runtime::Trace* trace = runtime::Trace::current(); trace && value != requires_grad()) {
+  const bool before = runtime::receives_gradient(*this);
+  if (runtime::Trace* trace = runtime::Trace::current(); trace && value != before) {
     if (!trace->resolve(*this).is_same(*this))
       ir::fail(Errc::Mutation,
                "requires_grad_: a captured tensor itself is changed inside a trace, which later "

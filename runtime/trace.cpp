@@ -108,7 +108,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   ir::Input input;
   input.role = role;
   input.name = unique_name(std::move(name));
-  input.requires_grad = real.requires_grad();
+  input.requires_grad = receives_gradient(real);
   input.strides = real.strides();
   int first = -1;
   input.alias_of = alias_among_inputs(real, &first);
@@ -138,9 +138,9 @@ void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
   const bool is_view = from != nullptr && from->view != nullptr;
   if (!real.requires_grad() && !is_view) return;
   AutogradMeta& meta = autograd_meta(*stand_in.impl());
-  meta.requires_grad = real.requires_grad();
-  meta.outside_history = real.requires_grad() && !real.is_leaf();
-  if (real.requires_grad() && real.is_leaf()) meta.hooks = from->hooks;
+  meta.requires_grad = receives_gradient(real);
+  meta.outside_history = meta.requires_grad && !real.is_leaf();
+  if (meta.requires_grad && real.is_leaf()) meta.hooks = from->hooks;
   if (!is_view) return;
   meta.view = std::make_unique<ViewOf>(*from->view);
   meta.view->base = base_stand_in(from->view->base, stand_in.impl()->storage);
@@ -176,17 +176,10 @@ std::vector<bool> Trace::inputs_require_grad() const {
   return required;
 }
 
-bool Trace::has_view(ViewOrigin origin) const {
-  return std::ranges::any_of(input_stand_ins_, [&](const Tensor& t) {
-    const ViewOf* view = view_of(t);
-    return view != nullptr && view->origin == origin;
-  });
-}
-
 Tensor Trace::capture(const Tensor& outside) {
   return add_input(
       outside, fmt::format("captured_{}", real_inputs_.size()),
-      outside.requires_grad() && outside.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
+      receives_gradient(outside) && outside.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
 }
 
 Tensor Trace::resolve(const Tensor& t) {
@@ -365,11 +358,11 @@ ir::InputChange Trace::change_of(int input) {
   change.version_bumps = bumps_of_change(input);
   const Tensor& real = real_inputs_[i];
   const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
-  if (!real.defined() || !leaf || requires_grad(now) == real.requires_grad()) return change;
-  if (real.requires_grad() && !real.is_leaf())
+  if (!real.defined() || !leaf || receives_gradient(now) == receives_gradient(real)) return change;
+  if (receives_gradient(real) && !real.is_leaf())
     change.detached = true;
   else
-    change.requires_grad = requires_grad(now);
+    change.requires_grad = receives_gradient(now);
   return change;
 }
 

@@ -75,12 +75,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
-  /// Whether an input is a view of this origin.
-  bool has_view(ViewOrigin origin) const;
   /// Whether the stand-in of each input requires grad now, in input order.
   std::vector<bool> inputs_require_grad() const;
 
   ir::Graph& graph() { return graph_; }
+  const ir::Graph& graph() const { return graph_; }
   /// The real tensors behind the graph's inputs, in input order (undefined for the rng input).
   const std::vector<Tensor>& real_inputs() const { return real_inputs_; }
 

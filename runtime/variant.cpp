@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "codegen/lower.h"
-#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/rewrite.h"
 #include "partition/partition.h"
@@ -149,6 +148,8 @@ void check_inputs(const Variant& variant, std::span<const Tensor* const> inputs)
   }
   for (int input : variant.tape.input_of_gradient)
     require_clear_history(*inputs[static_cast<size_t>(input)]);
+  for (int input : variant.recording.must_be_fresh)
+    require_clear_history(*inputs[static_cast<size_t>(input)]);
 }
 
 void write_history(const Variant& variant, const ir::InputWrite& write, const Tensor& target,
@@ -175,23 +176,25 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
   }
 }
 
-Tensor apply_chain(const Tensor& t, const std::vector<ir::ViewStep>& chain) {
+/// The views in the modes in which the program made them, whatever the call's is.
+Tensor replay_views(const Tensor& base, const std::vector<ir::ViewStep>& chain) {
   EagerSink sink;
   ir::Builder builder(sink);
-  ir::ValueId value = sink.add(t);
-  for (const ir::ViewStep& step : chain) value = builder.emit(step.op, {value}, step.attrs);
+  ir::ValueId value = sink.add(base);
+  for (const ir::ViewStep& step : chain) {
+    const GradMode mode(!step.no_grad);
+    value = builder.emit(step.op, {value}, step.attrs);
+  }
   return sink.tensor(value);
 }
 
-/// A view of what requires grad that does not itself was made under NoGrad.
-Tensor replay_view(const Tensor& base, const ir::ResultSource& source) {
-  const auto is_detach = [](const ir::ViewStep& step) {
-    return functionalize::cuts_history(step.op);
-  };
-  const bool without_grad = base.requires_grad() && !source.requires_grad &&
-                            std::ranges::none_of(source.chain, is_detach);
-  const GradMode mode(grad_enabled() && !without_grad);
-  return apply_chain(base, source.chain);
+/// Gives a detached view the history of `value`, which is what it shows. (A trace sees histories
+/// only in what is written.)
+void take_history(const Tensor& view, const Tensor& value) {
+  if (Trace::current() != nullptr)
+    view.copy_(value);
+  else if (const Edge edge = gradient_edge(value); edge.node)
+    set_history(view, edge.node, edge.result);
 }
 
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
@@ -205,7 +208,9 @@ std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
     const Tensor& base = source.kind == Kind::Output         ? values[i]
                          : source.kind == Kind::ViewOfResult ? results[i]
                                                              : *inputs[i];
-    results.push_back(source.chain.empty() ? base : replay_view(base, source));
+    results.push_back(source.chain.empty() ? base : replay_views(base, source.chain));
+    if (source.history >= 0)
+      take_history(results.back(), values[static_cast<size_t>(source.history)]);
     if (source.requires_grad && !results.back().requires_grad())
       set_history(results.back(), make_node<NoGradient>());
   }

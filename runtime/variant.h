@@ -16,7 +16,7 @@
 
 namespace tandem::runtime {
 
-/// A result that is a view made by one of many or under NoGrad.
+/// A result that is a view made as one of many or under NoGrad.
 struct ResultView {
   int output;  // of the traced graph
   ViewOrigin origin;
@@ -36,6 +36,9 @@ struct Recording {
   std::vector<int> rebound;  // leaf numbers
   std::vector<bool> final_requires_grad;  // of the inputs, after the call
   std::vector<ResultView> views;
+  // Inputs made under NoGrad, without a history, that are used in grad mode: as eager, each call
+  // refuses those whose memory was written since.
+  std::vector<int> must_be_fresh;
   std::vector<GradSlot> grad_slots;
   int rng_input = -1;
   std::shared_ptr<const void> prototype;

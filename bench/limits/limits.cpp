@@ -1,14 +1,17 @@
 // ./dev bench limits: how near compiled kernels come to what the machine can do. Each row has the
-// bytes that must move and the operations that must be done; its limit is the larger of the two
-// times, at the bandwidth that a triad of the same footprint reaches in the same run and at the
-// measured peak. A transcendental function counts as the operations of its formula (twice its
-// instructions, as an fma).
+// bytes that must move and the operations that must be done; its limit is the larger of two times:
+// that of a loop that only moves as much memory in the same mix of reads and writes (a sum, a copy
+// or a triad, with ordinary stores or past the caches, whichever is faster; both take turns with
+// the kernel, as bandwidth changes with what the machine's neighbours do), and that of the
+// operations at the measured peak. A transcendental function counts as the operations of its
+// formula (twice its instructions, as an fma). Says of each row bound by memory that stays below
+// its aim what holds it back.
 #include <tandem/tandem.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -23,14 +26,17 @@ using Function = std::function<Tensor(const Tensors&)>;
 
 constexpr double kExp = 28, kTanh = 50, kCos = 36, kErf = 44, kRandom = 60;
 
-/// What is done to each element, in tensors' worth of f32 read and written, and operations.
+/// What is done for each element: tensors' worth of f32 read and written, operations, and what
+/// holds it back where it stays below its aim.
 struct Work {
-  double forward_moves, forward_flops, backward_moves = 0, backward_flops = 0;
+  int reads, writes;
+  double flops;
+  const char* held_back = "";
 };
 
 struct Case {
   const char* name;
-  Work work;
+  Work forward, backward;                                        // no backward if it moves nothing
   std::function<Tensors(int64_t rows, int64_t columns)> inputs;  // floating ones require grad
   Function function;
 };
@@ -40,19 +46,24 @@ Tensors one(int64_t r, int64_t c) { return {x_of(r, c)}; }
 Tensors two(int64_t r, int64_t c) { return {x_of(r, c), x_of(r, c)}; }
 Tensors with_row(int64_t r, int64_t c) { return {x_of(r, c), td::randn({c}), td::randn({c})}; }
 
+constexpr Work kNone{0, 0, 0};
+
 const Case kCases[] = {
-    {"add", {3, 1}, two, [](const Tensors& t) { return t[0] + t[1]; }},
-    {"relu", {2, 1, 3, 1}, one, [](const Tensors& t) { return td::relu(t[0]); }},
+    {"add", {2, 1, 1}, kNone, two, [](const Tensors& t) { return t[0] + t[1]; }},
+    {"relu", {1, 1, 1}, {2, 1, 1}, one, [](const Tensors& t) { return td::relu(t[0]); }},
     {"gelu (erf)",
-     {2, kErf + 4, 3, kErf + kExp + 8},
+     {1, 1, kErf + 4},
+     {2, 1, kErf + kExp + 8},
      one,
      [](const Tensors& t) { return td::gelu(t[0]); }},
     {"gelu (tanh)",
-     {2, kTanh + 8, 3, kTanh + 16},
+     {1, 1, kTanh + 8},
+     {2, 1, kTanh + 16},
      one,
      [](const Tensors& t) { return td::gelu(t[0], "tanh"); }},
     {"10 cos",
-     {2, 10 * kCos, 3, 20 * kCos},
+     {1, 1, 10 * kCos},
+     {2, 1, 20 * kCos},
      one,
      [](const Tensors& t) {
        Tensor x = t[0];
@@ -60,38 +71,49 @@ const Case kCases[] = {
        return x;
      }},
     {"dropout",
-     {2, kRandom, 2, kRandom},
+     {1, 1, kRandom},
+     {1, 1, kRandom},
      one,
      [](const Tensors& t) { return td::dropout(t[0], 0.1); }},
     {"layer norm",
-     {2, 8, 3, 14},
+     {1, 1, 8},
+     {2, 1, 14},
      with_row,
      [](const Tensors& t) { return td::layer_norm(t[0], {t[0].size(1)}, t[1], t[2], 1e-5); }},
     {"rms norm",
-     {2, 4, 3, 10},
+     {1, 1, 4},
+     {2, 1, 10},
      with_row,
      [](const Tensors& t) {
        return t[0] * td::rsqrt(td::mean(t[0] * t[0], {1}, true) + 1e-5) * t[1];
      }},
-    {"softmax", {2, kExp + 4, 3, 4}, one, [](const Tensors& t) { return td::softmax(t[0], 1); }},
+    {"softmax",
+     {1, 1, kExp + 4},
+     {2, 1, 4},
+     one,
+     [](const Tensors& t) { return td::softmax(t[0], 1); }},
     {"log softmax",
-     {2, kExp + 4, 3, kExp + 4},
+     {1, 1, kExp + 4},
+     {2, 1, kExp + 4},
      one,
      [](const Tensors& t) { return td::log_softmax(t[0], 1); }},
-    {"row sums", {1, 1}, one, [](const Tensors& t) { return td::sum(t[0], {1}); }},
-    {"column sums", {1, 1}, one, [](const Tensors& t) { return td::sum(t[0], {0}); }},
-    {"sum", {1, 1}, one, [](const Tensors& t) { return td::sum(t[0]); }},
+    {"row sums", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0], {1}); }},
+    {"column sums", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0], {0}); }},
+    {"sum", {1, 0, 1}, kNone, one, [](const Tensors& t) { return td::sum(t[0]); }},
     {"transpose",
-     {2, 0},
+     {1, 1, 0},
+     kNone,
      one,
      [](const Tensors& t) { return td::clone(td::transpose(t[0], 0, 1).contiguous()); }},
-    {"cat", {4, 0}, two, [](const Tensors& t) { return td::cat({t[0], t[1]}, 1); }},
+    {"cat", {2, 2, 0}, kNone, two, [](const Tensors& t) { return td::cat({t[0], t[1]}, 1); }},
     {"cross entropy",
-     {1, kExp + 4, 2, kExp + 4},
+     {1, 0, kExp + 4},
+     {1, 1, kExp + 4},
      [](int64_t r, int64_t c) { return Tensors{x_of(r, c), td::randint(0, c, {r})}; },
      [](const Tensors& t) { return td::cross_entropy(t[0], t[1]); }},
     {"embedding",
-     {2, 0, 2, 1},
+     {1, 1, 0},
+     {1, 1, 1},
      [](int64_t r, int64_t c) { return Tensors{x_of(r, c), td::randint(0, r, {r})}; },
      [](const Tensors& t) { return td::embedding(t[0], t[1]); }},
 };
@@ -101,53 +123,70 @@ struct Size {
 };
 constexpr Size kSizes[] = {{4096, 1024}, {509, 1021}, {32, 256}};
 
-struct Machine {
-  double flops;
-  std::map<size_t, double> bandwidth;  // by footprint, a power of two
+constexpr double kAim = 0.8, kAimBytes = 4e6;  // of rows bound by memory that move at least so much
 
-  double at(double bytes) {
-    size_t footprint = size_t{1} << 14;
-    while (static_cast<double>(footprint) < bytes) footprint *= 2;
-    auto [it, is_new] = bandwidth.try_emplace(footprint, 0);
-    if (is_new) it->second = bench::triad_bandwidth(footprint);
-    return it->second;
-  }
+struct Times {
+  double kernel = 1e9, memory = 1e9;
 };
 
-void report(Machine& machine, const std::string& name, Size size, double moves, double flops,
-            double seconds) {
+/// The kernel and a loop with the same traffic, in turns.
+Times best_times(const std::function<void()>& kernel, const Work& work, double bytes) {
+  constexpr int kTurns = 3;
+  constexpr double kSeconds = 0.05;
+  const int writes = std::min(work.writes, 1), reads = writes == 0 ? 1 : work.reads / work.writes;
+  const bench::Traffic traffic(reads, writes, bytes);
+  Times best;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    best.kernel = std::min(best.kernel, bench::best_time(kernel, kSeconds));
+    for (const bool streams : {false, true}) {
+      if (streams && (bytes < kAimBytes || !traffic.can_stream())) continue;
+      best.memory =
+          std::min(best.memory, bench::best_time([&] { traffic.run(streams); }, kSeconds));
+    }
+  }
+  return best;
+}
+
+void report(double peak, const std::string& name, Size size, const Work& work,
+            const std::function<void()>& kernel) {
   const double elements = static_cast<double>(size.rows * size.columns);
-  const double bytes = 4 * moves * elements, operations = flops * elements;
-  const double memory = bytes / machine.at(bytes),
-               arithmetic = machine.flops > 0 ? operations / machine.flops : 0;
-  std::printf("%-26s %5lld x %-5lld %8.2f MB %8.1f Mflop %10.1f us %8.1f us %-10s %4.0f%%\n",
+  const double bytes = 4 * (work.reads + work.writes) * elements,
+               operations = work.flops * elements;
+  const Times time = best_times(kernel, work, bytes);
+  const double arithmetic = peak > 0 ? operations / peak : 0;
+  const double limit = std::max(time.memory, arithmetic), part = limit / time.kernel;
+  const bool by_bytes = time.memory >= arithmetic;
+  const bool below = by_bytes && bytes > kAimBytes && part < kAim;
+  std::printf("%-26s %5lld x %-5lld %8.2f MB %8.1f Mflop %10.1f us %8.1f us %-10s %4.0f%%%s%s\n",
               name.c_str(), static_cast<long long>(size.rows), static_cast<long long>(size.columns),
-              bytes / 1e6, operations / 1e6, seconds * 1e6, std::max(memory, arithmetic) * 1e6,
-              memory >= arithmetic ? "bytes" : "arithmetic",
-              100 * std::max(memory, arithmetic) / seconds);
+              bytes / 1e6, operations / 1e6, time.kernel * 1e6, limit * 1e6,
+              by_bytes ? "bytes" : "arithmetic", 100 * part, below ? "  " : "",
+              below ? work.held_back : "");
   std::fflush(stdout);
 }
 
-void measure(Machine& machine, const Case& c, Size size) {
+void measure(double peak, const Case& c, Size size) {
   Tensors inputs = c.inputs(size.rows, size.columns);
   const auto compiled = td::compile(c.function, {.name = "limits"});
   {
     const td::NoGrad no_grad;
-    report(machine, c.name, size, c.work.forward_moves, c.work.forward_flops,
-           bench::best_time([&] { compiled(inputs); }));
+    report(peak, c.name, size, c.forward, [&] { compiled(inputs); });
   }
-  if (c.work.backward_moves == 0) return;
+  if (c.backward.reads == 0) return;
   for (Tensor& t : inputs)
     if (t.dtype() == td::f32) t = t.requires_grad_();
   const Tensor out = compiled(inputs);
   const Tensor tangent = out.numel() == 1 ? Tensor() : td::randn_like(out.detach());
-  const double seconds = bench::best_time([&] {
+  report(peak, std::string(c.name) + " backward", size, c.backward, [&] {
     for (const Tensor& t : inputs)
       if (t.requires_grad()) t.set_grad({});
     out.backward(tangent, true);
   });
-  report(machine, std::string(c.name) + " backward", size, c.work.backward_moves,
-         c.work.backward_flops, seconds);
+}
+
+double triad_rate(double bytes) {
+  const bench::Traffic traffic(2, 1, bytes);
+  return bytes / bench::best_time([&] { traffic.run(false); });
 }
 
 }  // namespace
@@ -155,15 +194,15 @@ void measure(Machine& machine, const Case& c, Size size) {
 int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   try {
-    Machine machine{bench::peak_flops(), {}};
+    const double peak = bench::peak_flops();
     std::printf("peak %.0f Gflop/s; triad %.0f, %.0f, %.0f GB/s at 256 KB, 4 MB, 64 MB\n",
-                machine.flops / 1e9, machine.at(1 << 18) / 1e9, machine.at(1 << 22) / 1e9,
-                machine.at(1 << 26) / 1e9);
+                peak / 1e9, triad_rate(1 << 18) / 1e9, triad_rate(1 << 22) / 1e9,
+                triad_rate(1 << 26) / 1e9);
     std::printf("%-26s %13s %11s %14s %13s %11s %s\n", "kernel", "size", "moved", "operations",
                 "took", "limit", "of the limit");
     for (const Size size : kSizes)
       for (const Case& c : kCases)
-        if (std::strstr(c.name, only)) measure(machine, c, size);
+        if (std::strstr(c.name, only)) measure(peak, c, size);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "limits: %s\n", e.what());

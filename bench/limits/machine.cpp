@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -19,8 +20,38 @@ using tandem::exec::parallel_for;
 // vectoriser (this file is compiled with -O3).
 #define EVERY_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 
-EVERY_CPU void triad(float* a, const float* b, const float* c, float s, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) a[i] = b[i] + s * c[i];
+EVERY_CPU void triad(float* a, const float* b, const float* c, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) a[i] = b[i] + 0.5f * c[i];
+}
+EVERY_CPU void copy(float* a, const float* b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) a[i] = b[i];
+}
+EVERY_CPU uint32_t sum(const uint32_t* a, int64_t n) {
+  uint32_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += a[i];
+  return total;
+}
+
+/// A triad, or a copy where `c` is null, past the caches; `n` is a multiple of 16.
+__attribute__((target("avx512f"))) void stream_512(float* a, const float* b, const float* c,
+                                                   int64_t n) {
+  const __m512 half = _mm512_set1_ps(0.5f);
+  for (int64_t i = 0; i < n; i += 16) {
+    __m512 v = _mm512_load_ps(b + i);
+    if (c) v = _mm512_fmadd_ps(half, _mm512_load_ps(c + i), v);
+    _mm512_stream_ps(a + i, v);
+  }
+  _mm_sfence();
+}
+__attribute__((target("avx2,fma"))) void stream_256(float* a, const float* b, const float* c,
+                                                    int64_t n) {
+  const __m256 half = _mm256_set1_ps(0.5f);
+  for (int64_t i = 0; i < n; i += 8) {
+    __m256 v = _mm256_load_ps(b + i);
+    if (c) v = _mm256_fmadd_ps(half, _mm256_load_ps(c + i), v);
+    _mm256_stream_ps(a + i, v);
+  }
+  _mm_sfence();
 }
 
 /// Twelve independent chains, 24 operations a lane and round; the sum keeps them alive. They start
@@ -70,16 +101,40 @@ double best_time(const std::function<void()>& run, double seconds) {
   return best;
 }
 
-double triad_bandwidth(size_t bytes) {
-  const auto count = static_cast<int64_t>(std::max<size_t>(bytes / 12, 1024));
-  Floats a(static_cast<size_t>(count)), b(static_cast<size_t>(count)),
-      c(static_cast<size_t>(count));
-  const double s = best_time([&] {
-    parallel_for(count, 4096, [&](int64_t begin, int64_t end, int) {
-      triad(a.data + begin, b.data + begin, c.data + begin, 0.5f, end - begin);
-    });
+struct Traffic::Arrays {
+  std::array<std::unique_ptr<Floats>, 3> of;
+  std::vector<uint32_t> sums;
+  float* at(size_t i, int64_t element) const { return of[i] ? of[i]->data + element : nullptr; }
+};
+
+Traffic::Traffic(int reads, int writes, double bytes)
+    : reads_(reads), writes_(writes), arrays_(std::make_unique<Arrays>()) {
+  lines_ = static_cast<int64_t>(bytes / (64 * (reads + writes))) + 1;
+  for (int i = writes == 0 ? 1 : 0; i <= reads; ++i)
+    arrays_->of[static_cast<size_t>(i)] =
+        std::make_unique<Floats>(static_cast<size_t>(lines_) * 16);
+  arrays_->sums.resize(static_cast<size_t>(tandem::exec::num_threads()) * 64);
+}
+Traffic::~Traffic() = default;
+
+void Traffic::run(bool streams) const {
+  constexpr int64_t kGrain = 256;
+  parallel_for(lines_, kGrain, [&](int64_t begin, int64_t end, int thread) {
+    const int64_t n = 16 * (end - begin);
+    float *a = arrays_->at(0, 16 * begin), *b = arrays_->at(1, 16 * begin),
+          *c = arrays_->at(2, 16 * begin);
+    if (writes_ == 0)
+      arrays_->sums[static_cast<size_t>(thread) * 64] = sum(reinterpret_cast<uint32_t*>(b), n);
+    else if (streams)
+      __builtin_cpu_supports("avx512f") ? stream_512(a, b, c, n) : stream_256(a, b, c, n);
+    else
+      c ? triad(a, b, c, n) : copy(a, b, n);
   });
-  return 12.0 * static_cast<double>(count) / s;
+}
+
+bool Traffic::can_stream() const {
+  return writes_ > 0 && (__builtin_cpu_supports("avx512f") ||
+                         (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
 }
 
 double peak_flops() {

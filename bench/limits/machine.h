@@ -1,18 +1,34 @@
-// What the machine can do, measured: bandwidth at a footprint, and f32 arithmetic.
+// What the machine can do, measured: traffic of a footprint, and f32 arithmetic.
 #ifndef TANDEM_BENCH_LIMITS_MACHINE_H
 #define TANDEM_BENCH_LIMITS_MACHINE_H
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 
 namespace bench {
 
 /// The smallest time of `run` in seconds, over at least `seconds` and 5 runs after a first one.
 double best_time(const std::function<void()>& run, double seconds = 0.15);
 
-/// Bytes a second of a[i] = b[i] + s * c[i] on the pool's threads, the three arrays together about
-/// `bytes` long.
-double triad_bandwidth(size_t bytes);
+/// A loop that does nothing but move memory, on the pool's threads and in pages of the library's
+/// allocator: a sum (reads 1, writes 0), a copy (1, 1) or a triad a[i] = b[i] + s * c[i] (2, 1) on
+/// arrays of together `bytes`.
+class Traffic {
+ public:
+  Traffic(int reads, int writes, double bytes);
+  ~Traffic();
+  /// `streams`: stores go past the caches.
+  void run(bool streams) const;
+  bool can_stream() const;
+
+ private:
+  struct Arrays;
+  int reads_, writes_;
+  int64_t lines_;  // of 64 bytes, in each array
+  std::unique_ptr<Arrays> arrays_;
+};
 
 /// f32 operations a second on the pool's threads, an fma counted as two.
 double peak_flops();

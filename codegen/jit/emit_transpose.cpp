@@ -1,6 +1,9 @@
 // Copies that turn rows into columns: a Serial loop around a Vector loop around one load and one
 // store, of which each is contiguous along another of the two loops. Square blocks are loaded by
-// rows, transposed in registers and stored by rows.
+// rows, transposed in registers and stored by rows. A block's rows are loaded in pieces of 16 bytes
+// (loads take the place of shuffles across them).
+#include <numeric>
+
 #include "codegen/jit/emitter.h"
 #include "ir/error.h"
 
@@ -72,14 +75,27 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
     return ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), lanes),
                              ir_.CreateVectorSplat(lanes, left));
   };
+  const auto row_at = [&](unsigned row, unsigned column) {
+    return ir_.CreateGEP(from.element, from.base, i64(row * from_step + column));
+  };
+  const unsigned size = std::min(16 / from.size, lanes);  // of a piece: what unpacking stays within
+  std::vector<llvm::Value*> masked_rows;
+  for (unsigned i = 0; rows && i < lanes; ++i)
+    masked_rows.push_back(ir_.CreateMaskedLoad(type, row_at(i, 0), align, mask(i, columns, rows),
+                                               llvm::Constant::getNullValue(type)));
+  const auto piece = [&](unsigned row, unsigned column) -> llvm::Value* {
+    if (rows) return first_lanes(masked_rows[row], column, size);
+    return ir_.CreateAlignedLoad(vector_type(from.element, size), row_at(row, column), align);
+  };
   std::vector<llvm::Value*> block;
-  for (unsigned i = 0; i < lanes; ++i) {
-    llvm::Value* at = ir_.CreateGEP(from.element, from.base, i64(i * from_step));
-    block.push_back(rows ? ir_.CreateMaskedLoad(type, at, align, mask(i, columns, rows),
-                                                llvm::Constant::getNullValue(type))
-                         : static_cast<llvm::Value*>(ir_.CreateAlignedLoad(type, at, align)));
+  for (unsigned column = 0; column < lanes; column += size) {
+    std::vector<llvm::Value*> group;
+    for (unsigned i = 0; i < size; ++i)
+      group.push_back(
+          joined(lanes / size, [&](unsigned p) { return piece(p * size + i, column); }));
+    unpack(group, size);
+    block.insert(block.end(), group.begin(), group.end());
   }
-  transpose(block);
   for (unsigned i = 0; i < lanes; ++i) {
     llvm::Value* at = ir_.CreateGEP(to.element, to.base, i64(i * to_step));
     if (rows)
@@ -89,21 +105,36 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
   }
 }
 
-// Exchanges one bit of the vector's number with the same bit of the lane's number at a time.
-void Emitter::transpose(std::vector<llvm::Value*>& block) {
-  const auto lanes = static_cast<unsigned>(block.size());
-  for (unsigned bit = lanes / 2; bit > 0; bit /= 2) {
-    std::vector<int> low, high;
+// part(0), part(1), ... side by side in one vector; `count` is a power of two.
+llvm::Value* Emitter::joined(unsigned count, const std::function<llvm::Value*(unsigned)>& part) {
+  std::vector<llvm::Value*> all;
+  for (unsigned p = 0; p < count; ++p) all.push_back(part(p));
+  for (; all.size() > 1; all.resize(all.size() / 2))
+    for (size_t i = 0; i < all.size() / 2; ++i) {
+      const auto size = llvm::cast<llvm::FixedVectorType>(all[2 * i]->getType())->getNumElements();
+      std::vector<int> lanes(size_t{2} * size);
+      std::iota(lanes.begin(), lanes.end(), 0);
+      all[i] = ir_.CreateShuffleVector(all[2 * i], all[2 * i + 1], lanes);
+    }
+  return all[0];
+}
+
+// `size` vectors, transposed within each piece of `size` lanes: each step interleaves the pieces of
+// vectors i and i + size / 2, as the machine's unpack instructions do.
+void Emitter::unpack(std::vector<llvm::Value*>& vectors, unsigned size) {
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(vectors[0]->getType())->getNumElements();
+  std::vector<int> halves[2];
+  for (unsigned half = 0; half < 2; ++half)
     for (unsigned l = 0; l < lanes; ++l) {
-      low.push_back(static_cast<int>((l & bit) == 0 ? l : lanes + (l ^ bit)));
-      high.push_back(static_cast<int>((l & bit) == 0 ? l ^ bit : lanes + l));
+      const unsigned within = half * size / 2 + l % size / 2;
+      halves[half].push_back(static_cast<int>(l / size * size + within + l % 2 * lanes));
     }
-    for (unsigned i = 0; i < lanes; ++i) {
-      if ((i & bit) != 0) continue;
-      llvm::Value *a = block[i], *b = block[i | bit];
-      block[i] = ir_.CreateShuffleVector(a, b, low);
-      block[i | bit] = ir_.CreateShuffleVector(a, b, high);
-    }
+  for (unsigned step = 1; step < size; step *= 2) {
+    std::vector<llvm::Value*> next;
+    for (size_t i = 0; i < size / 2; ++i)
+      for (const auto& half : halves)
+        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + size / 2], half));
+    vectors = std::move(next);
   }
 }
 

@@ -119,7 +119,8 @@ class Emitter {
   void transposed_copy(const Transposition& t);
   void transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
                         llvm::Value* columns);
-  void transpose(std::vector<llvm::Value*>& block);
+  llvm::Value* joined(unsigned count, const std::function<llvm::Value*(unsigned)>& part);
+  void unpack(std::vector<llvm::Value*>& vectors, unsigned size);
 
   // --- emit_values.cpp: everything that computes a value
   void constant(size_t at);

@@ -38,6 +38,22 @@ TEST(Guards, GradMode) {
   }
 }
 
+/// A view made under NoGrad requires grad, but gets none.
+TEST(Guards, WhetherGradientsReachAnArgument) {
+  const auto compiled = compile([](const Tensor& a) { return sum(a * a); });
+  for (bool under_no_grad : {true, false, true, false}) {
+    const Tensor x = noise({4}, 1).requires_grad_();
+    Tensor a = x;
+    if (under_no_grad) {
+      const NoGrad guard;
+      a = x.view({4});
+    }
+    ASSERT_TRUE(a.requires_grad());
+    compiled(a).backward();
+    EXPECT_EQ(x.grad().defined(), !under_no_grad);
+  }
+}
+
 TEST(Guards, WhetherTwoArgumentsAreOneTensor) {
   const auto fn = [](const Tensor& a, const Tensor& b) {
     a.add_(1.0);

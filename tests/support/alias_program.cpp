@@ -59,12 +59,15 @@ class Machine {
       : pool_(inputs), text_(text) {}
 
   void run(const Step& s);
+  /// Runs it unless eager refuses to: the kind of the error, or -1.
+  int try_to_run(const Step& s);
   uint32_t number(uint32_t n) const { return n % static_cast<uint32_t>(pool_.size()); }
   Tensors outputs(const std::vector<uint32_t>& numbers) const {
     Tensors out;
     for (uint32_t n : numbers) out.push_back(pool_[n % pool_.size()]);
     return out;
   }
+  const Tensors& all() const { return pool_; }
 
  private:
   const Tensor& at(uint32_t n) const { return pool_[number(n)]; }
@@ -240,6 +243,32 @@ void Machine::run(const Step& s) {
   if (no_grad) say("}");
 }
 
+int Machine::try_to_run(const Step& s) {
+  try {
+    run(s);
+    return -1;
+  } catch (const Error& e) {
+    say(e.what());
+    return static_cast<int>(e.code());
+  }
+}
+
+/// What a caller does with the results of a call: its last tensors, and which steps were refused.
+Tensors run_later(const AliasProgram& program, const Tensors& inputs, Tensors results) {
+  const EnableGrad grad_mode;
+  Tensors pool = inputs;
+  pool.insert(pool.end(), results.begin(), results.end());
+  Machine machine(pool);
+  std::vector<double> refused;
+  for (const Step& s : program.later) refused.push_back(machine.try_to_run(s));
+  const Tensors& all = machine.all();
+  const size_t made = std::min(all.size() - pool.size(), size_t{3});
+  results.insert(results.end(), all.end() - static_cast<ptrdiff_t>(made), all.end());
+  const auto count = static_cast<int64_t>(refused.size());
+  results.push_back(from_data(refused, {count}));
+  return results;
+}
+
 // --- drawing a program
 
 Geometry random_geometry(Random& random) {
@@ -328,6 +357,8 @@ AliasProgram random_alias_program(uint64_t seed) {
   for (int call = 0; call < 2; ++call) p.patterns.push_back(random_pattern(random, p));
   for (uint32_t i = 0; i < steps; ++i) p.steps.push_back({random(), random(), random(), random()});
   for (uint32_t i = 0; i < outputs; ++i) p.outputs.push_back(random());
+  const uint32_t later = random.one_in(2) ? 0 : 1 + random.below(4);
+  for (uint32_t i = 0; i < later; ++i) p.later.push_back({random(), random(), random(), random()});
   return p;
 }
 
@@ -338,6 +369,9 @@ AliasVerdict check_alias_program(const AliasProgram& program,
     for (const Step& s : program.steps) machine.run(s);
     return machine.outputs(program.outputs);
   };
+  const auto with_caller = [&](const Program& f) -> Program {
+    return [&program, f](const Tensors& in) { return run_later(program, in, f(in)); };
+  };
   CompileOptions options;
   options.backend = backend;
   const auto compiled = compile([&](const Tensors& inputs) { return function(inputs); }, options);
@@ -346,15 +380,19 @@ AliasVerdict check_alias_program(const AliasProgram& program,
   AliasVerdict verdict;
   for (const std::vector<Place>& places : program.patterns) {
     const MakeInputs make = [&](Source& s) { return make_inputs(program, places, s); };
-    const Outcome expected = run(function, make, how);
+    const Outcome expected = run(with_caller(function), make, how);
     verdict.too_large |= largest_magnitude(expected) > kLargest;
     if (verdict.too_large) return verdict;
-    const Outcome actual = run(compiled, make, how);
+    Outcome actual = run(with_caller(compiled), make, how);
     verdict.refused |= expected.forward_error.has_value();
     const bool unsupported = !expected.forward_error && actual.forward_error &&
                              (actual.forward_error->code() == Errc::Unsupported ||
                               actual.forward_error->code() == Errc::Mutation);
     verdict.unsupported |= unsupported;
+    const bool stricter = !program.later.empty() && !expected.backward_error &&
+                          actual.backward_error && actual.backward_error->code() == Errc::Version;
+    verdict.stricter |= stricter;
+    if (stricter) actual.backward_error.reset(), actual.gradients = expected.gradients;
     if (!unsupported) verdict.difference = difference(expected, actual, 0);
     if (verdict.difference.empty() && actual.forward_error)
       verdict.difference = untouched(actual, make, how);
@@ -389,6 +427,7 @@ AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Bac
     smaller = drop_from(program.patterns, 1, differs);
     smaller |= drop_from(program.steps, 0, differs);
     smaller |= drop_from(program.outputs, 0, differs);
+    smaller |= drop_from(program.later, 0, differs);
   }
   return program;
 }
@@ -407,11 +446,17 @@ std::string to_string(const AliasProgram& program) {
   std::vector<std::string> lines;
   Source source(Setting::Plain);
   try {
-    Machine machine(make_inputs(program, program.patterns[0], source), &lines);
+    const Tensors inputs = make_inputs(program, program.patterns[0], source);
+    Machine machine(inputs, &lines);
     for (const Step& s : program.steps) machine.run(s);
     std::string results = "return";
     for (uint32_t n : program.outputs) results += fmt::format(" t{}", machine.number(n));
     lines.push_back(results);
+    if (!program.later.empty()) lines.emplace_back("then, on the inputs and results:");
+    Tensors pool = inputs;
+    for (const Tensor& t : machine.outputs(program.outputs)) pool.push_back(t);
+    Machine caller(pool, &lines);
+    for (const Step& s : program.later) caller.try_to_run(s);
   } catch (const Error& e) {
     lines.emplace_back(e.what());
   }

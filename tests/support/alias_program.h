@@ -42,21 +42,25 @@ struct AliasProgram {
   std::vector<std::vector<Place>> patterns;  // of the calls, one after the other
   std::vector<Step> steps;
   std::vector<uint32_t> outputs;
+  std::vector<Step> later;  // of the caller, in eager grad mode, on the inputs and results
 };
 
 AliasProgram random_alias_program(uint64_t seed);
 
 /// Runs eager and compiled under every pattern. `difference`: where they differ, or "".
-/// `refused`: eager throws; `unsupported`: only the compiled function does, and says so.
+/// `refused`: eager throws; `unsupported`: only the compiled function does, and says so;
+/// `stricter`: only after a compiled call is backward refused, for a saved tensor that the caller's
+/// own operations kept and a later step wrote. (Eager knows of each input whether a write by
+/// constants cut its gradient; a compiled call, of all inputs that are views of one tensor
+/// together.)
 struct AliasVerdict {
   std::string difference;
-  bool refused = false, unsupported = false, too_large = false;
+  bool refused = false, unsupported = false, too_large = false, stricter = false;
 };
 AliasVerdict check_alias_program(const AliasProgram& program,
                                  const std::shared_ptr<const ir::Backend>& backend);
 
-/// The smallest program that still differs, found by leaving out calls, steps, outputs and inputs'
-/// overlap.
+/// The smallest program that still differs, found by leaving out calls, steps and outputs.
 AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Backend>& backend);
 
 /// The program as C++-like text, one line per step that does something.

@@ -8,12 +8,25 @@
 namespace tandem::testing {
 namespace {
 
+/// `function`, then what the caller does with its results.
+Program followed_by(const Program& function, const Afterwards& afterwards) {
+  if (!afterwards) return function;
+  return [=](const Tensors& inputs) {
+    Tensors results = function(inputs);
+    const EnableGrad grad_mode;
+    const Tensors more = afterwards(inputs, results);
+    results.insert(results.end(), more.begin(), more.end());
+    return results;
+  };
+}
+
 void expect_same(const Program& eager, const Program& compiled, const MakeInputs& make_inputs,
-                 const RunOptions& how, double tolerance) {
-  const Outcome expected = run(eager, make_inputs, how), actual = run(compiled, make_inputs, how);
-  EXPECT_EQ(difference(expected, actual, tolerance), "");
-  // Of several calls, those before the one that failed may have written.
-  if (!expected.forward_error || how.calls > 1) return;
+                 const RunOptions& how, const CheckOptions& options) {
+  const Outcome expected = run(followed_by(eager, options.afterwards), make_inputs, how);
+  const Outcome actual = run(followed_by(compiled, options.afterwards), make_inputs, how);
+  EXPECT_EQ(difference(expected, actual, options.tolerance), "");
+  // What came before that which failed may have written.
+  if (!expected.forward_error || how.calls > 1 || options.afterwards) return;
   EXPECT_EQ(untouched(actual, make_inputs, how), "") << "after the error";
 }
 
@@ -29,7 +42,7 @@ void check_setting(const Program& function, const MakeInputs& make_inputs, RunOp
     for (const int calls : {1, 1, 2}) {  // the second is served by the cache
       SCOPED_TRACE(fmt::format("calls: {}", calls));
       how.calls = calls;
-      expect_same(function, compiled, make_inputs, how, options.tolerance);
+      expect_same(function, compiled, make_inputs, how, options);
     }
   }
 }

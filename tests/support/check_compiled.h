@@ -21,12 +21,16 @@ inline const std::vector<CallSetting> kAllSettings{{Setting::Plain, true},
                                                    {Setting::NonLeaf, false}};
 inline const std::vector<CallSetting> kLeavesInGradMode{{Setting::Leaf, true}};
 
+/// What a caller does, in grad mode, with the inputs and results of a call; more results.
+using Afterwards = std::function<Tensors(const Tensors& inputs, const Tensors& results)>;
+
 struct CheckOptions {
   std::vector<const char*> partitions = {"default"};
   bool check_grad = true;   // backward with small tangents through every result that requires grad
   double tolerance = 1e-5;  // of f32 results, relative to the largest magnitude; f64: 1e-12
   std::vector<CallSetting> settings = kAllSettings;
   std::shared_ptr<const ir::Backend> backend;  // null: the JIT
+  Afterwards afterwards = nullptr;             // in eager mode, after each call
 };
 
 /// Fails the running GoogleTest if the compiled function differs from the eager one, in any of the

@@ -230,24 +230,31 @@ V transposed(Builder& b, V v) {
   return b.permute(v, order);
 }
 
-void expect_tiles(const Plan& plan) {
+void expect_tiles(const Plan& plan, int64_t width, int64_t length) {
   ASSERT_EQ(plan.kernels.size(), 1u);
-  for (const Loop& loop : plan.kernels[0].loops)
-    EXPECT_TRUE(loop.kind == Loop::Kind::Unit || loop.extent <= 64) << print(plan);
+  int long_loops = 0;
+  for (const Loop& loop : plan.kernels[0].loops) {
+    if (loop.kind == Loop::Kind::Unit) continue;
+    EXPECT_LE(loop.extent, length) << print(plan);
+    long_loops += loop.extent > width;
+  }
+  EXPECT_LE(long_loops, 1) << print(plan);
 }
 
-// A kernel whose reads or writes run across rows works in tiles of 64 by 64, whatever the sizes.
+// A kernel whose reads or writes run across rows works in tiles of 64 by 64, whatever the sizes; a
+// copy in strips.
 TEST(Lower, TransposedAccessesRunInTiles) {
-  for (const Shape& sizes : {Shape{130, 200}, Shape{3, 65, 129}, Shape{2, 64, 64}, Shape{70, 9}})
+  for (const Shape& sizes :
+       {Shape{130, 200}, Shape{3, 65, 129}, Shape{2, 64, 64}, Shape{70, 9}, Shape{35, 600}})
     for (DType t : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::Bool}) {
       TestGraph copy, both;
       copy.output(transposed(copy.b, copy.input(sizes, t)));
-      expect_tiles(check_lowering(copy.finish()).plan);
+      expect_tiles(check_lowering(copy.finish()).plan, 32, 256);
 
       const V x = both.input(sizes, t);
       const V y = transposed(both.b, x), z = both.input(both.b.sizes(y), t);
       both.output(both.b.where(both.b.eq(y, z), y, z));
-      expect_tiles(check_lowering(both.finish()).plan);
+      expect_tiles(check_lowering(both.finish()).plan, 64, 64);
     }
 }
 
@@ -283,6 +290,39 @@ TEST(Lower, ShapeOps) {
   t.output(b.slice_scatter(x, y, 0, 1, 3, 1));
   t.output(b.neg(b.slice_scatter(b.neg(x), b.slice(b.exp(x), 1, Dim(0), Dim(2)), 1, 0, 4, 2)));
   check_lowering(t.finish());
+}
+
+size_t steps_of(TestGraph& t) { return check_lowering(t.finish()).plan.steps.size(); }
+
+// The parts of a row are written one after the other by one kernel, whatever their lengths and
+// whatever makes them.
+TEST(Lower, PartsOfRowsAreWrittenByOneKernel) {
+  for (int64_t rows : {2, 40, 700}) {
+    TestGraph cat, pad;
+    const V x = cat.input({rows, 130}), y = cat.input({rows, 7}), z = cat.input({rows, 40});
+    const V strided = cat.b.slice(z, 1, Dim(0), Dim(40), 2);
+    cat.output(cat.b.cat(std::vector<V>{cat.b.exp(x), y, strided, cat.input({rows, 33})}, 1));
+    EXPECT_EQ(steps_of(cat), 1u) << rows;
+    pad.output(pad.b.pad(pad.input({rows, 33}), std::vector<Dim>{0, 0, 2, 5}, 7.0));
+    EXPECT_EQ(steps_of(pad), 1u) << rows;
+  }
+}
+
+// Parts that follow each other in memory, long rows, and a part that is written over another one or
+// read by it keep kernels of their own.
+TEST(Lower, PartsThatDoNotShareRowsAreApart) {
+  TestGraph below, rows, over, chain;
+  below.output(below.b.cat(std::vector<V>{below.input({40, 30}), below.input({50, 30})}, 0));
+  EXPECT_EQ(steps_of(below), 2u);
+  rows.output(rows.b.cat(std::vector<V>{rows.input({2, 9000}), rows.input({2, 9000})}, 1));
+  EXPECT_EQ(steps_of(rows), 2u);
+  const V x = over.input({40, 30});
+  over.output(over.b.slice_scatter(x, over.input({40, 10}), 1, 3, 13, 1));
+  EXPECT_EQ(steps_of(over), 2u);
+  const V first = chain.b.cat(std::vector<V>{chain.input({40, 30}), chain.input({40, 30})}, 1);
+  const V part = chain.b.slice(first, 1, Dim(1), Dim(31));
+  chain.output(chain.b.cat(std::vector<V>{part, chain.input({40, 30})}, 1));
+  EXPECT_EQ(steps_of(chain), 2u);
 }
 
 TEST(Lower, Scatters) {
