@@ -17,19 +17,22 @@ namespace {
 using evaluate::Positions;
 using evaluate::Tensor;
 
-/// Reads row-major elements into `t`, which may be a view.
+/// Reads row-major elements (or none) into `t`, which may be a view.
 void load(const Tensor& t, const Buffer& buffer) {
+  if (buffer.numel() == 0) return;
+  const Tensor values = t.positions ? evaluate::zeros(t.type) : t;
   evaluate::by_category(t.dtype(), [&]<class T>(T) {
     for (int64_t i = 0; i < buffer.numel(); ++i)
-      evaluate::elements<T>(t)[t.position(i)] = evaluate::number_as<T>(buffer.at(i));
+      evaluate::elements<T>(values)[i] = evaluate::number_as<T>(buffer.at(i));
   });
+  if (t.positions) evaluate::write(t, values);
 }
 
 /// Writes t's elements in row-major order.
 void store(const Tensor& t, Buffer& buffer) {
+  const Tensor values = evaluate::gathered(t);
   evaluate::by_category(t.dtype(), [&]<class T>(T) {
-    for (int64_t i = 0; i < buffer.numel(); ++i)
-      buffer.set(i, evaluate::elements<T>(t)[t.position(i)]);
+    for (int64_t i = 0; i < buffer.numel(); ++i) buffer.set(i, evaluate::elements<T>(values)[i]);
   });
 }
 
@@ -37,7 +40,7 @@ Buffer to_buffer(const Tensor& t, bool in_f64) {
   Type type = t.type;
   if (in_f64 && is_floating(type.dtype)) type.dtype = DType::F64;
   Buffer buffer(type);
-  store(evaluate::gathered(t), buffer);
+  store(t, buffer);
   return buffer;
 }
 
@@ -160,13 +163,11 @@ class Inputs {
     tensors_.resize(buffers.size());
     std::vector<std::vector<Member>> groups(buffers.size());
     for (int i = 0; i < count(); ++i) {
-      auto [root, positions] = located(i);
-      if (type(root).dtype == type(i).dtype)
-        groups[root].push_back({i, std::move(positions)});
-      else
-        groups[i].push_back({i, alone(i)});
+      auto [root, member] = located(i);
+      groups[root].push_back(std::move(member));
     }
-    for (int root = 0; root < count(); ++root) place(groups[root], type(root).dtype);
+    for (std::vector<Member>& members : groups)
+      if (!members.empty()) place(members);
     // An alias's own elements count where its root does not reach.
     for (int i = count(); i-- > 0;)
       if (graph.inputs()[i].alias_of) load(tensors_[i], buffers[i]);
@@ -188,55 +189,51 @@ class Inputs {
  private:
   struct Member {
     int input;
-    Positions positions;  // from the root's first element
+    Positions bytes;  // the first of each element, from the root's first
   };
 
   int count() const { return static_cast<int>(tensors_.size()); }
   const Type& type(int i) const { return graph_.type(graph_.inputs()[i].value); }
-
-  /// Where the elements of input `i` lie in a storage of its own: of another dtype than its root,
-  /// which only matters where graphs write.
-  Positions alone(int i) const {
-    if (graph_.level == Level::Traced)
-      fail(Errc::Unsupported,
-           fmt::format("interpret: input {} of a traced graph shares memory with one of another "
-                       "dtype; expected the functional graph",
-                       graph_.inputs()[i].name));
-    return evaluate::strided_positions(type(i).sizes, contiguous_strides(type(i).sizes), 0);
-  }
+  int64_t size(int i) const { return static_cast<int64_t>(size_of(type(i).dtype)); }
 
   /// The input in whose storage input `i` lies, and where.
-  std::pair<int, Positions> located(int i) const {
-    const auto size = [&](int k) { return static_cast<int64_t>(size_of(type(k).dtype)); };
+  std::pair<int, Member> located(int i) const {
     int root = i;
-    Dim offset = 0;  // in bytes, then in elements
+    Dim offset = 0;  // in bytes
     while (const auto& alias = graph_.inputs()[root].alias_of) {
       offset += alias->offset * std::min(size(root), size(alias->input));
       root = alias->input;
     }
-    offset = offset / size(i);
     const Shape& sizes = type(i).sizes;
     const Strides& strides = graph_.inputs()[i].strides;
     const bool has_strides = strides.rank() == sizes.rank();
-    return {root, evaluate::strided_positions(
-                      sizes, has_strides ? strides : contiguous_strides(sizes), offset)};
+    Positions bytes =
+        evaluate::strided_positions(sizes, has_strides ? strides : contiguous_strides(sizes), 0);
+    for (int64_t& b : bytes) b = b * size(i) + int64_t{offset};
+    return {root, {i, std::move(bytes)}};
   }
 
-  /// Gives a root and its aliases one storage that holds them all.
-  void place(std::vector<Member>& members, DType dtype) {
-    int64_t low = 0, high = -1;
-    for (const Member& member : members)
-      for (int64_t p : member.positions) low = std::min(low, p), high = std::max(high, p);
-    const auto storage = evaluate::zeros({dtype, {high + 1 - low}}).storage;
-    for (auto& [i, positions] : members) {
-      bool in_order = true;
-      for (size_t k = 0; k < positions.size(); ++k) {
-        positions[k] -= low;
-        in_order = in_order && positions[k] == static_cast<int64_t>(k);
+  /// Gives a root and its aliases one storage that holds them all: of their elements, or if they
+  /// are of several dtypes of bytes (so that even an f64 run rounds to the dtypes).
+  void place(std::vector<Member>& members) {
+    const DType dtype = type(members[0].input).dtype;
+    const bool mixed =
+        std::ranges::any_of(members, [&](const Member& m) { return type(m.input).dtype != dtype; });
+    const int64_t unit = mixed ? 1 : static_cast<int64_t>(size_of(dtype));
+    int64_t low = 0, end = 0;
+    for (const auto& [i, bytes] : members)
+      for (int64_t b : bytes) low = std::min(low, b), end = std::max(end, b + size(i));
+    const Type all{mixed ? DType::U8 : dtype, {(end - low) / unit}};
+    const auto storage = evaluate::zeros(all).storage;
+    for (auto& [i, bytes] : members) {
+      bool in_order = !mixed;
+      for (size_t k = 0; k < bytes.size(); ++k) {
+        bytes[k] = (bytes[k] - low) / unit;
+        in_order = in_order && bytes[k] == static_cast<int64_t>(k);
       }
       tensors_[i] = {type(i), storage, nullptr};
-      if (!in_order)
-        tensors_[i].positions = std::make_shared<const Positions>(std::move(positions));
+      if (mixed) tensors_[i].stored = DType::U8;
+      if (!in_order) tensors_[i].positions = std::make_shared<const Positions>(std::move(bytes));
     }
   }
 

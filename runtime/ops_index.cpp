@@ -41,6 +41,18 @@ int index_dim(Call& c, V self, int64_t dim, std::string_view op) {
   return c.b.wrap_dim(dim, rank, op);
 }
 
+/// How many elements up to and with each are true, in row-major order: [n]. Doubles the distance
+/// over which counts are complete with every step.
+V counts(Call& c, V mask) {
+  const Dim n = c.b.numel(mask);
+  V sum = c.b.convert(c.b.reshape(mask, {n}), i64);
+  for (Dim distance = 1; distance < n; distance *= 2) {
+    const Dim before[] = {distance, 0};
+    sum = c.b.add(sum, c.b.pad(c.b.slice(sum, 0, 0, n - distance, 1), before, Number(0)));
+  }
+  return sum;
+}
+
 // --- index_put: self seen as [places, rest], with the indexed dims first
 
 /// The dims that have an index, in order.
@@ -50,8 +62,8 @@ std::vector<int> indexed_dims(Call& c, V self, const std::vector<Tensor>& indice
     if (!indices[d].defined()) continue;
     if (indices[d].dtype() != i64 && indices[d].dtype() != i32)
       ir::fail(Errc::DType,
-               fmt::format("index_put: an index is not an integer; expected i64 or i32 (masks: "
-                           "masked_fill, masked_scatter), got {}",
+               fmt::format("index_put: an index is not an integer; expected i64, i32 or a mask of "
+                           "bool, got {}",
                            ir::name(indices[d].dtype())));
     dims.push_back(static_cast<int>(d));
   }
@@ -131,35 +143,94 @@ V rows_of(Call& c, V values, const Shape& self, const Shape& positions,
                      {ir::numel(positions), rest});
 }
 
+/// self as [places, rest], and back.
+struct Rows {
+  Rows(Call& c, V self, const std::vector<int>& dims)
+      : c(c), order(with_first(dims, c.b.rank(self))), moved(c.b.permute(self, order)) {
+    Dim places = 1;
+    for (int d : dims) places *= c.b.sizes(self)[d];
+    Dim rest = 1;
+    for (size_t d = dims.size(); d < order.size(); ++d)
+      rest *= c.b.sizes(moved)[static_cast<int>(d)];
+    flat = c.b.reshape(moved, {places, rest});
+  }
+  V back(V written) const {
+    return c.b.permute(c.b.reshape(written, c.b.sizes(moved)), inverse(order));
+  }
+
+  Call& c;
+  std::vector<Dim> order;
+  V moved, flat;
+};
+
 V index_put(Call& c, V self, const std::vector<Tensor>& indices, V values, bool accumulate) {
   const std::vector<int> dims = indexed_dims(c, self, indices);
-  const Shape sizes = c.b.sizes(self), positions = common_sizes(c, indices, dims);
   const V index = places(c, self, indices, dims);
-  const V rows = rows_of(c, values, sizes, positions, dims);
-  const std::vector<Dim> order = with_first(dims, sizes.rank());
-  const V moved = c.b.permute(self, order);
-  const Dim rest = c.b.sizes(rows)[1];
-  Dim count = 1;
-  for (int d : dims) count *= sizes[d];
-  const V flat = c.b.reshape(moved, {count, rest});
-  const V written = accumulate ? c.b.index_add(flat, 0, index, rows)
-                               : c.b.scatter(flat, 0, along(c, index, c.b.sizes(rows), 0), rows);
-  return c.b.permute(c.b.reshape(written, c.b.sizes(moved)), inverse(order));
+  const V rows = rows_of(c, values, c.b.sizes(self), common_sizes(c, indices, dims), dims);
+  const Rows r(c, self, dims);
+  return r.back(accumulate ? c.b.index_add(r.flat, 0, index, rows)
+                           : c.b.scatter(r.flat, 0, along(c, index, c.b.sizes(rows), 0), rows));
+}
+
+// --- index_put by a mask: a row of values for each true element, or one for all
+
+bool is_mask(const Tensor& index) { return index.defined() && index.dtype() == boolean; }
+
+/// The dims of self that a mask at `first` stands for.
+std::vector<int> masked_dims(Call& c, V self, const std::vector<Tensor>& indices, int first) {
+  const Tensor& mask = indices[static_cast<size_t>(first)];
+  for (const Tensor& index : indices)
+    if (index.defined() && !index.is_same(mask))
+      ir::fail(Errc::Unsupported,
+               "index_put: a mask stands beside other indices, which would be paired with as many "
+               "positions as it has true elements; expected one mask alone, or positions");
+  std::vector<int> dims;
+  bool fits = mask.dim() > 0 && first + mask.dim() <= c.b.rank(self);
+  for (int d = 0; fits && d < mask.dim(); ++d) {
+    dims.push_back(first + d);
+    fits = mask.sizes()[d] == c.b.sizes(self)[first + d];
+  }
+  if (!fits)
+    ir::fail(Errc::Shape,
+             fmt::format("index_put: the mask does not fit; expected the sizes of one or more "
+                         "dimensions of {} from {} on, got {}",
+                         to_string(c.b.sizes(self)), first, to_string(mask.sizes())));
+  return dims;
+}
+
+/// For each place the row of values that is written there, zeros where none is: [places, rest].
+/// Every place is out of range if there are not as many rows as true elements.
+V rows_by_count(Call& c, V rows, V mask) {
+  const Dim given = c.b.sizes(rows)[0], places = c.b.numel(mask);
+  if (places == 0 && given > 0)
+    ir::fail(Errc::Index, fmt::format("index_put: a mask without elements; expected no rows of "
+                                      "values, got {}",
+                                      int64_t{given}));
+  if (places == 0) return rows;
+  const Dim one_more[] = {0, 1, 0, 0};
+  const V table = c.b.pad(rows, one_more, Number(0)), count = counts(c, mask);
+  const V total = c.b.slice(count, 0, places - 1, places, 1);
+  const Number past(int64_t{given});
+  const V number = c.b.where(c.b.reshape(mask, {places}), c.b.sub(count, Number(1)), past);
+  const V fits = c.b.eq(total, past);
+  return c.b.index_select(table, 0, c.b.where(fits, number, Number(int64_t{given} + 1)));
+}
+
+V masked_put(Call& c, V self, const std::vector<Tensor>& indices, V values, bool accumulate) {
+  const int first = static_cast<int>(std::ranges::find_if(indices, is_mask) - indices.begin());
+  const std::vector<int> dims = masked_dims(c, self, indices, first);
+  const int after = c.b.rank(self) - dims.back() - 1, axis = c.b.rank(values) - after - 1;
+  const Dim given = axis < 0 ? Dim(1) : c.b.sizes(values)[axis];
+  const V rows = rows_of(c, values, c.b.sizes(self), {given}, dims);
+  const V mask = c.in(indices[static_cast<size_t>(first)]);
+  const Rows r(c, self, dims);
+  const Shape sizes = c.b.sizes(r.flat);
+  const V chosen = given == 1 ? c.b.expand(rows, sizes) : rows_by_count(c, rows, mask);
+  const V written = c.b.expand(c.b.reshape(mask, {sizes[0], 1}), sizes);
+  return r.back(c.b.where(written, accumulate ? c.b.add(r.flat, chosen) : chosen, r.flat));
 }
 
 // --- masked_scatter
-
-/// How many elements up to and with each are true, in row-major order: [n]. Doubles the distance
-/// over which counts are complete with every step.
-V counts(Call& c, V mask) {
-  const Dim n = c.b.numel(mask);
-  V sum = c.b.convert(c.b.reshape(mask, {n}), i64);
-  for (Dim distance = 1; distance < n; distance *= 2) {
-    const Dim before[] = {distance, 0};
-    sum = c.b.add(sum, c.b.pad(c.b.slice(sum, 0, 0, n - distance, 1), before, Number(0)));
-  }
-  return sum;
-}
 
 V masked_scatter(Call& c, V self, V mask, V src) {
   if (c.b.dtype(mask) != boolean)
@@ -241,7 +312,10 @@ Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const L
     ir::fail(Errc::DType,
              fmt::format("index_put: the values' dtype differs from self's; expected {}, got {}",
                          ir::name(self.dtype()), ir::name(values.tensor->dtype())));
-  const V written = index_put(c, v, indices, c.b.convert(from, self.dtype()), accumulate);
+  const V converted = c.b.convert(from, self.dtype());
+  const V written = std::ranges::any_of(indices, is_mask)
+                        ? masked_put(c, v, indices, converted, accumulate)
+                        : index_put(c, v, indices, converted, accumulate);
   const Tensor result = c.out(written);
   return result.is_contiguous() ? result : c.out(c.b.clone(written));
 }

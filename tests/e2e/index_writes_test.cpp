@@ -94,6 +94,45 @@ const std::vector<Row> kRows{
      [](const Tensors& in) -> Tensors {
        return {index_put(in[0], {positions({1, 3}), positions({0, 0})}, 7) * 2};
      }},
+    {"IndexPutByAMaskOfRows", tensors({{4, 3}, {2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].index_put_({positions({1, 0, 1, 0}) > 0}, in[1]);
+       return {in[0] * in[0]};
+     }},
+    {"IndexPutByAMaskOfOneRowForAll", tensors({{4, 3}, {3}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].index_put_({positions({1, 0, 1, 0}) > 0}, in[1]);
+       return {in[0] * 2};
+     }},
+    {"IndexPutByAMaskOfElements", tensors({{2, 3}, {4}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].index_put_({positions({1, 0, 1, 0, 1, 1}).view({2, 3}) > 0}, in[1]);
+       return {in[0] * in[0]};
+     }},
+    {"IndexPutByAMaskOfData", tensors({{2, 3}, {}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].index_put_({in[0] > 0}, in[1]);
+       return {in[0] * in[0]};
+     }},
+    {"IndexPutByAMaskThroughAView", tensors({{3, 2}, {2}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].t().index_put_({positions({0, 1}) > 0}, 4);
+       in[0].select(1, 0).index_put_({positions({0, 1, 1}) > 0}, in[1]);
+       return {in[0] * in[0]};
+     }},
+    {"IndexPutByAMaskThatAdds", tensors({{4, 3}, {2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       return {index_put(in[0], {positions({1, 0, 0, 1}) > 0}, in[1], true) * 2};
+     }},
+    {"IndexPutByAMaskBehindAWholeDimension", tensors({{2, 4, 3}, {2, 2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       in[0].index_put_({Tensor(), positions({0, 1, 1, 0}) > 0}, in[1]);
+       return {in[0] * in[0]};
+     }},
+    {"IndexPutByAMaskWithTheWrongNumberOfRows", tensors({{4}, {3}}),
+     [](const Tensors& in) -> Tensors {
+       return {index_put(in[0], {positions({0, 1, 1, 0}) > 0}, in[1])};
+     }},
     {"MaskedScatter", tensors({{2, 3}, {8}}),
      [](const Tensors& in) -> Tensors {
        in[0].masked_scatter_(in[0] > 0, in[1]);
@@ -139,6 +178,14 @@ TEST(IndexWrites, Values) {
   EXPECT_EQ(values(index_put(zeros({3, 2}), {positions({0, 2}), positions({1, -2})}, 5)),
             Values({0, 5, 0, 0, 5, 0}));
   const Tensor mask = positions({1, 1, 0}) > 0;
+  EXPECT_EQ(values(index_put(zeros({3, 2}), {mask}, arange(4).to(f32).view({2, 2}))),
+            Values({0, 1, 2, 3, 0, 0}));
+  EXPECT_EQ(values(index_put(ones({3, 2}), {mask}, arange(2).to(f32).view({2, 1}), true)),
+            Values({1, 1, 2, 2, 1, 1}));
+  EXPECT_EQ(values(index_put(zeros({2, 3}), {Tensor(), mask}, arange(4).to(f32).view({2, 2}))),
+            Values({0, 1, 0, 2, 3, 0}));
+  EXPECT_EQ(values(index_put(zeros({3}), {mask & mask.logical_not()}, zeros({0}))),
+            Values({0, 0, 0}));
   EXPECT_EQ(values(masked_scatter(zeros({2, 3}), mask, arange(8).to(f32))),
             Values({0, 1, 0, 2, 3, 0}));
   EXPECT_EQ(values(masked_scatter(zeros({3}), mask.logical_not() & mask, zeros({0}))),
@@ -197,7 +244,15 @@ TEST(IndexWrites, Refusals) {
   refused(Errc::DType, "index_put: the values' dtype differs",
           [=](const Tensor& x) { x.index_put_({index}, ones({2, 3}, i64)); });
   refused(Errc::DType, "index_put: an index is not an integer",
-          [=](const Tensor& x) { x.index_put_({x > 0}, 1); });
+          [=](const Tensor& x) { x.index_put_({x}, 1); });
+  const Tensor mask = positions({1, 0, 1, 1}) > 0;
+  for (int64_t rows : {2, 4})
+    refused(Errc::Index, "index out of range",
+            [=](const Tensor& x) { x.index_put_({mask}, ones({rows, 3})); });
+  refused(Errc::Shape, "index_put: the mask does not fit",
+          [=](const Tensor& x) { x.index_put_({Tensor(), mask}, 1); });
+  refused(Errc::Unsupported, "index_put: a mask stands beside other indices",
+          [=](const Tensor& x) { x.index_put_({mask, positions({1, 2, 0})}, 1); });
   refused(Errc::Argument, "index_put: wrong number of indices",
           [=](const Tensor& x) { x.index_put_({index, index, index}, 1); });
   refused(Errc::DType, "masked_scatter: mask is not a mask",

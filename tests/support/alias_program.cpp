@@ -190,7 +190,7 @@ void Machine::write(const Step& s) {
   const uint32_t other = operand_for(a, s.b);
   const Tensor b = pool_[other];
   const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
-  switch (s.c / 5 % 8) {
+  switch (s.c / 5 % 9) {
     case 0:
     case 1:
       bound_ *= 2;
@@ -221,6 +221,14 @@ void Machine::write(const Step& s) {
       say(x + ".relu_()");
       a.relu_();
       return;
+    case 7: {
+      if (a.dim() == 0 || b.numel() == 0) return;
+      const bool accumulate = s.c / 45 % 2 == 0;
+      bound_ *= 2;
+      say(fmt::format("{}.index_put_({{{} > 0}}, first of {}, {})", x, y, y, accumulate));
+      a.index_put_({expand_as(b > 0, a)}, b.reshape({-1}).slice(0, 0, 1), accumulate);
+      return;
+    }
     default:
       say(x + ".copy_(" + y + ")");
       a.copy_(b);

@@ -277,6 +277,8 @@ TANDEM_API Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& inde
                              const Located& value);
 /// self with `values` (broadcast) at self[indices]: one tensor of positions for each leading
 /// dimension, an undefined one for all of it. Positions may count from the end. `accumulate`: adds.
+/// Or one mask, of bool and the sizes of the dimensions it stands for: `values` has as many rows as
+/// it has true elements (else Error{Index}), or one for all of them.
 TANDEM_API Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices,
                             const Located& values, bool accumulate = false);
 /// self with src's elements, one after the other, where mask is true.

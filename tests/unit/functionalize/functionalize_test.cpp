@@ -497,6 +497,22 @@ TEST(Functionalize, AHookedTensorIsTheSameTensor) {
   EXPECT_EQ(graph.epilogue.results[1].kind, Kind::ViewOfInput);
 }
 
+TEST(Functionalize, WritesOfTwoDtypesOverOneMemory) {
+  Traced p;
+  const ValueId x = p.in("x", {DType::F32, {4}}), bits = p.in("bits", {DType::I32, {2}}),
+                bytes = p.in("bytes", {DType::U8, {3}});
+  p.graph.inputs()[1].alias_of = ir::AliasOf{0, 2, true};
+  p.graph.inputs()[2].alias_of = ir::AliasOf{0, 7, true};  // of x's second element the last, ...
+  const ValueId mask = p.b.full({}, DType::I32, 0x7fffffff);
+  p.b.pointwise_in_place(Op::bitwise_and, {bits, mask});  // |x| of its second half
+  p.mul_(p.b.slice(x, 0, 1, 3), 2);
+  p.b.pointwise_in_place(Op::add, {bytes, p.b.full({}, DType::U8, 64)});
+  p.output(p.b.clone(x));
+  p.output(p.b.clone(bits));
+  p.output(bytes);
+  checked(p);
+}
+
 TEST(Functionalize, ImpureCallsAreInlined) {
   test::Program body(Level::Traced, "body");
   const ValueId v = body.input("v", kMatrix);

@@ -410,6 +410,33 @@ TEST_F(TracedTest, InputsAreLaidOutByTheirStrides) {
   expect(x, {1, 2, 3, 4});
 }
 
+TEST_F(TracedTest, InputsOfTwoDtypesShareBytes) {
+  const ValueId x = input(DType::F32, {3}, {1, -2, 3});
+  Input bits;
+  bits.name = "bits";
+  bits.strides = {1};
+  bits.alias_of = AliasOf{0, 1};
+  const ValueId y = g.add_input(bits, {DType::I32, {2}});
+  inputs.emplace_back();
+  b.pointwise_in_place(Op::bitwise_and, {y, b.full({}, DType::I32, 0x7fffffff)});  // |x|
+  b.emit_in_place(Op::fill, std::vector{b.slice(x, 0, 2, 3, 1)}, {Number(0.5)});
+  expect(x, {1, 2, 0.5});
+  expect(y, {0x40000000, 0x3f000000});
+}
+
+TEST_F(TracedTest, AnInputOfSmallerElementsSharesParts) {
+  const ValueId x = input(DType::I32, {2}, {0x01020304, 0});
+  Input bytes;
+  bytes.name = "bytes";
+  bytes.strides = {2};
+  bytes.alias_of = AliasOf{0, 1};
+  const ValueId y = g.add_input(bytes, {DType::U8, {3}});
+  inputs.emplace_back();
+  b.pointwise_in_place(Op::bitwise_or, {y, b.full({}, DType::U8, 0x10)});
+  expect(x, {0x11021304, 0x1000});
+  expect(y, {0x13, 0x11, 0x10});
+}
+
 // --- subgraphs, epilogue, options
 
 TEST_F(InterpretTest, CallsRunTheirSubgraph) {
