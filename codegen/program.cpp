@@ -47,7 +47,10 @@ bool uneven_inside(const View& v, int64_t n, int64_t inner) {
 
 class Maker {
  public:
-  explicit Maker(const Graph& graph) : g_(graph), views_(graph) {}
+  explicit Maker(const Graph& graph) : g_(graph), views_(graph) {
+    p_.values.reserve(graph.num_values());
+    p_.nodes.reserve(graph.num_equations());
+  }
 
   Program run() {
     for (size_t i = 0; i < g_.inputs().size(); ++i) input(static_cast<int>(i));

@@ -4,8 +4,8 @@
 
 namespace tandem::codegen {
 
-std::vector<Run> collapsed(const View& v) {
-  std::vector<Run> runs;
+Runs collapsed(const View& v) {
+  Runs runs;
   for (int d = 0; d < v.sizes.rank(); ++d) {
     const int64_t size = v.sizes[d], stride = v.strides[d];
     if (size == 1) continue;

@@ -3,7 +3,9 @@
 #ifndef TANDEM_CODEGEN_VIEW_H
 #define TANDEM_CODEGEN_VIEW_H
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,8 +29,23 @@ struct View {
 struct Run {
   int64_t size = 1, stride = 0;
 };
-/// The view's dims without those of size 1, merged where possible, outermost first.
-std::vector<Run> collapsed(const View& v);
+/// At most one run a dimension, outermost first.
+class Runs {
+ public:
+  void push_back(Run run) { runs_[size_++] = run; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Run& operator[](size_t i) const { return runs_[i]; }
+  Run& back() { return runs_[size_ - 1]; }
+  auto rbegin() const { return std::make_reverse_iterator(runs_.begin() + size_); }
+  auto rend() const { return runs_.rend(); }
+
+ private:
+  std::array<Run, ir::kMaxRank> runs_;
+  uint8_t size_ = 0;
+};
+/// The view's dims without those of size 1, merged where possible.
+Runs collapsed(const View& v);
 
 /// Whether the view reads elements 0, 1, ..., numel - 1 in this order.
 bool is_linear(const View& v);

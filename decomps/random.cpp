@@ -71,15 +71,15 @@ V randn(Context& c) {
   return b.convert(normal, c.result.dtype);
 }
 
-// x (u >= p ? 1 / (1 - p) : 0), u uniform in f32
+// x (u >= p ? 1 / (1 - p) : 0), u uniform in f32: u is a multiple of 2^-digits, and the multiples
+// compare like u and p
 V dropout(Context& c) {
   Builder& b = c.b;
   const double p = c.attr<double>(Attr::p);
   const int digits = ir::uniform_digits(DType::F32);
   const V w = words(b, c[1], c.result.sizes, DType::I32, c.attr<Dim>(Attr::offset));
-  // The least multiple of 2^-digits that is at least p compares like p, and f32 holds it.
-  const double threshold = std::ldexp(std::ceil(std::ldexp(p, digits)), -digits);
-  const V keep = b.ge(uniform(b, w, digits, DType::F32), threshold);
+  const auto threshold = static_cast<int64_t>(std::ceil(std::ldexp(p, digits)));
+  const V keep = b.ge(bits(b, w, 32 - digits, digits), threshold);
   const DType dtype = c.result.dtype;
   const V noise =
       b.where(keep, b.full(c.result.sizes, dtype, 1 / (1 - p)), b.full(c.result.sizes, dtype, 0.0));

@@ -50,13 +50,14 @@ V logsumexp(Context& c) {
   return b.add(log_sum, b.reshape(m, c.result.sizes));
 }
 
-// e / sum(e) of e = exp(x - amax(x))
+// e (1 / sum(e)) of e = exp(x - amax(x)). The sum lies in [1, n], so its reciprocal is normal: one
+// division for a row in place of one for each element.
 V softmax(Context& c) {
   Builder& b = c.b;
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
   if (b.numel(c[0]) == 0) return c[0];
   const V e = b.exp(centred_at_max(b, c[0], dim));
-  return b.div(e, b.sum(e, {dim}, true));
+  return b.mul(e, b.reciprocal(b.sum(e, {dim}, true)));
 }
 
 // y - log(sum(exp(y))) of y = x - amax(x)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "ir/error.h"
 
@@ -84,27 +85,63 @@ ValueId Graph::add_input(Input input, const Type& type) {
   return inputs_.back().value;
 }
 
+Equation Graph::next_equation(Op op, size_t operand_count, size_t result_count) const {
+  Equation e;
+  e.op = op;
+  e.first_operand = static_cast<uint32_t>(operands_.size());
+  e.operand_count = static_cast<uint32_t>(operand_count);
+  e.first_result = static_cast<uint32_t>(results_.size());
+  e.result_count = static_cast<uint32_t>(result_count);
+  e.first_attr = static_cast<uint32_t>(attrs_.size());
+  return e;
+}
+
 EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
                          std::span<const Type> results, bool in_place) {
   TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
                std::string(ir::name(op)) + ": wrong number of attributes");
   const EquationId id{static_cast<uint32_t>(equations_.size())};
-  Equation e;
-  e.op = op;
-  e.in_place = in_place;
-  e.first_operand = static_cast<uint32_t>(operands_.size());
-  e.operand_count = static_cast<uint32_t>(operands.size());
-  e.first_result = static_cast<uint32_t>(results_.size());
-  e.result_count = static_cast<uint32_t>(results.size());
-  e.first_attr = static_cast<uint32_t>(attrs_.size());
+  equations_.push_back(next_equation(op, operands.size(), results.size()));
+  equations_.back().in_place = in_place;
   operands_.insert(operands_.end(), operands.begin(), operands.end());
-  std::ranges::move(attrs, std::back_inserter(attrs_));
+  attrs_.insert(attrs_.end(), std::make_move_iterator(attrs.begin()),
+                std::make_move_iterator(attrs.end()));
   for (const Type& type : results) {
     results_.push_back({static_cast<uint32_t>(values_.size())});
     values_.push_back({type, id});
   }
-  equations_.push_back(e);
   return id;
+}
+
+EquationId Graph::append_copy(const Graph& source, EquationId e,
+                              std::span<const ValueId> operands) {
+  const Equation& from = source.equation(e);
+  const EquationId id{static_cast<uint32_t>(equations_.size())};
+  Equation to = next_equation(from.op, operands.size(), from.result_count);
+  to.in_place = from.in_place;
+  to.grad_enabled = from.grad_enabled;
+  to.is_backward = from.is_backward;
+  to.region = from.region;
+  equations_.push_back(to);
+  operands_.insert(operands_.end(), operands.begin(), operands.end());
+  const auto attrs = source.attrs(e);
+  attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());
+  for (ValueId v : source.results(e)) {
+    results_.push_back({static_cast<uint32_t>(values_.size())});
+    values_.push_back({source.type(v), id});
+  }
+  return id;
+}
+
+void Graph::reserve(const Graph& other) {
+  inputs_.reserve(other.inputs_.size());
+  outputs_.reserve(other.outputs_.size());
+  equations_.reserve(other.equations_.size());
+  values_.reserve(other.values_.size());
+  operands_.reserve(other.operands_.size());
+  results_.reserve(other.results_.size());
+  attrs_.reserve(other.attrs_.size());
+  hints_.reserve(other.hints_.size());
 }
 
 SubgraphId Graph::add_subgraph(Graph graph) {

@@ -236,6 +236,11 @@ class TANDEM_API Graph {
   /// have `results`' types.
   EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
                     std::span<const Type> results, bool in_place = false);
+  /// Appends an equation of another graph, but with `operands` of this one. Marks, hints and the
+  /// location stay behind.
+  EquationId append_copy(const Graph& source, EquationId e, std::span<const ValueId> operands);
+  /// Makes room for a graph of the size of `other`.
+  void reserve(const Graph& other);
   void add_output(Output output) { outputs_.push_back(std::move(output)); }
   SubgraphId add_subgraph(Graph graph);
   LocationId add_location(const Location& location);
@@ -250,6 +255,9 @@ class TANDEM_API Graph {
     EquationId producer;
     friend bool operator==(const Value&, const Value&) = default;
   };
+
+  /// An equation that begins where the tables end.
+  Equation next_equation(Op op, size_t operand_count, size_t result_count) const;
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;

@@ -14,7 +14,9 @@ Rewriter::Rewriter(const Graph& source)
       sink_(target_),
       builder_(sink_),
       map_(source),
-      subgraphs_(source.subgraphs().size()) {}
+      subgraphs_(source.subgraphs().size()) {
+  target_.reserve(source);
+}
 
 ValueId Rewriter::operator[](ValueId source_value) const {
   const ValueId v = map_[source_value];
@@ -52,23 +54,32 @@ void Rewriter::copy_inputs() {
 }
 
 void Rewriter::copy(EquationId e) {
-  const Equation& from = source_.equation(e);
-  std::vector<Type> types;
-  types.reserve(from.result_count);
-  for (ValueId v : source_.results(e)) types.push_back(source_.type(v));
-  const EquationId id = target_.append(from.op, operands(e), attrs(e), types, from.in_place);
-  Equation& to = target_.equation(id);
-  to.grad_enabled = from.grad_enabled;
-  to.is_backward = from.is_backward;
-  to.region = from.region;
-  if (const Location* location = source_.location(e)) to.location = target_.add_location(*location);
+  operands_.clear();
+  for (ValueId v : source_.operands(e)) operands_.push_back((*this)[v]);
+  const EquationId id = target_.append_copy(source_, e, operands_);
+  if (!subgraphs_.empty()) rename_subgraphs(e, id);
+  target_.set_location(id, location(e));
   replace(e, target_.results(id));
+}
+
+void Rewriter::rename_subgraphs(EquationId from, EquationId to) {
+  const std::vector<Attr>& names = info(source_.op(from)).attrs;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const auto* id = std::get_if<SubgraphId>(&source_.attrs(from)[i]))
+      target_.set_attr(to, names[i], subgraph(*id));
+}
+
+LocationId Rewriter::location(EquationId e) {
+  const LocationId from = source_.equation(e).location;
+  if (!from.valid()) return {};
+  if (from != last_location_.first)
+    last_location_ = {from, target_.add_location(*source_.location(e))};
+  return last_location_.second;
 }
 
 void Rewriter::at(EquationId e) {
   const Equation& from = source_.equation(e);
-  const Location* location = source_.location(e);
-  sink_.location = location ? target_.add_location(*location) : LocationId{};
+  sink_.location = location(e);
   sink_.grad_enabled = from.grad_enabled;
   sink_.is_backward = from.is_backward;
   sink_.region = from.region;
@@ -149,10 +160,11 @@ void clean_subgraphs(Rewriter& rewriter, EquationId e, std::vector<bool>& done) 
 
 }  // namespace
 
-Graph remove_dead_code(const Graph& graph) {
+Graph remove_dead_code(Graph graph) {
+  const std::vector<bool> live = live_equations(graph);
+  if (graph.subgraphs().empty() && std::ranges::find(live, false) == live.end()) return graph;
   Rewriter rewriter(graph);
   std::vector<bool> done(graph.subgraphs().size());
-  const std::vector<bool> live = live_equations(graph);
   rewriter.copy_inputs();
   for (size_t i = 0; i < graph.num_equations(); ++i) {
     if (!live[i]) continue;

@@ -70,6 +70,20 @@ std::vector<bool> outputs_of_backward(const Graph& core) {
   return out;
 }
 
+/// By value: see Analysis::base.
+ir::ValueMap<ValueId> bases_of(const Graph& graph) {
+  ir::ValueMap<ValueId> bases(graph);
+  for (uint32_t i = 0; i < graph.num_values(); ++i) {
+    const ValueId v{i};
+    const EquationId e = graph.producer(v);
+    bases[v] = v;
+    if (!e.valid() || ir::info(graph.op(e)).cls != ir::OpClass::View) continue;
+    const ValueId shown = graph.operand(e, 0);
+    if (size_in_bytes(graph.type(v)) >= size_in_bytes(graph.type(shown))) bases[v] = bases[shown];
+  }
+  return bases;
+}
+
 }  // namespace
 
 Users::Users(const Graph& graph) : first_(graph.num_values() + 1) {
@@ -89,7 +103,8 @@ Analysis::Analysis(const Graph& core)
       forward(core),
       needs_tangent(core),
       backward(core),
-      gradient(core) {
+      gradient(core),
+      base_(bases_of(core)) {
   for (size_t i = 0; i < core.inputs().size(); ++i) {
     input[core.inputs()[i].value] = static_cast<int>(i);
     if (is_tangent(core.inputs()[i])) needs_tangent[core.inputs()[i].value] = true;
@@ -111,17 +126,6 @@ bool Analysis::has_effects(EquationId e) const {
 
 int64_t Analysis::saved_bytes(ValueId v) const {
   return is_free_to_save(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
-}
-
-bool Analysis::is_free_view(ValueId v) const {
-  if (!is(v, ir::OpClass::View)) return false;
-  const ValueId shown = graph.operand(producer(v), 0);
-  return size_in_bytes(graph.type(v)) >= size_in_bytes(graph.type(shown));
-}
-
-ValueId Analysis::base(ValueId v) const {
-  while (is_free_view(v)) v = graph.operand(producer(v), 0);
-  return v;
 }
 
 std::vector<ValueId> Analysis::all_values() const {

@@ -52,10 +52,13 @@ struct Analysis {
   int64_t saved_bytes(ir::ValueId v) const;
   /// The value whose storage a chain of views of at least its own size shows: saving `v` is saving
   /// that.
-  ir::ValueId base(ir::ValueId v) const;
+  ir::ValueId base(ir::ValueId v) const { return base_[v]; }
   /// A view that is no smaller than what it shows: saved only as its base.
-  bool is_free_view(ir::ValueId v) const;
+  bool is_free_view(ir::ValueId v) const { return base_[v] != v; }
   std::vector<ir::ValueId> all_values() const;
+
+ private:
+  ir::ValueMap<ir::ValueId> base_;
 };
 
 inline bool is_tangent(const ir::Input& input) { return input.role == ir::Role::Tangent; }

@@ -19,8 +19,6 @@ class Requests {
     for (uint32_t i = static_cast<uint32_t>(a.graph.num_values()); i-- > 0;) read({i});
   }
 
-  bool any() const { return any_; }
-
   const char* ban(ValueId v) const {
     if (mark_[v] == Mark::Save) return "marked: save";
     if (region(v) != 0 && mark_[v] == Mark::Auto) {
@@ -50,7 +48,6 @@ class Requests {
     const ValueId base = a_.base(v);
     const Mark mark = a_.graph.equation(e).mark;
     if (mark != Mark::Auto && mark_[base] == Mark::Auto) mark_[base] = mark;
-    any_ |= mark != Mark::Auto || region(v) != 0;
     if (region(v) == 0) return;
     const bool leaves = std::ranges::any_of(a_.users[v], [&](EquationId user) {
       const ir::Equation& u = a_.graph.equation(user);
@@ -63,14 +60,16 @@ class Requests {
   const Policy policy_;
   ir::ValueMap<Mark> mark_;
   ir::ValueMap<bool> handed_out_;
-  bool any_ = false;
 };
 
 }  // namespace
 
 Policy heeding_marks(const Analysis& a, Policy policy) {
+  const auto is_marked = [](const ir::Equation& e) {
+    return e.mark != Mark::Auto || e.region != 0;
+  };
+  if (std::ranges::none_of(a.graph.equations(), is_marked)) return policy;
   const auto requests = std::make_shared<const Requests>(a, policy);
-  if (!requests->any()) return policy;
   return {[requests](ValueId v) { return requests->price(v); },
           [requests](ValueId v) { return requests->ban(v); },
           [requests](ValueId v) { return requests->cost(v); }};

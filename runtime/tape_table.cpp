@@ -41,12 +41,31 @@ void add_saved(const Variant& variant, const std::vector<bool>& written, TapeTab
   }
 }
 
+bool is_gradient(const ir::Graph& joint, size_t output) {
+  return joint.outputs()[output].role == ir::Role::Gradient &&
+         !is_grad_slot(joint, static_cast<int>(output));
+}
+
+/// By value: whether some gradient is computed from it.
+ir::ValueMap<bool> needed_by_gradients(const ir::Graph& joint) {
+  ir::ValueMap<bool> needed(joint);
+  for (size_t k = 0; k < joint.outputs().size(); ++k)
+    if (is_gradient(joint, k)) needed[joint.outputs()[k].value] = true;
+  for (size_t i = joint.num_equations(); i-- > 0;) {
+    const ir::EquationId e = joint.equation_id(i);
+    const auto is_needed = [&](ir::ValueId v) { return bool{needed[v]}; };
+    if (!std::ranges::any_of(joint.results(e), is_needed)) continue;
+    for (ir::ValueId v : joint.operands(e)) needed[v] = true;
+  }
+  return needed;
+}
+
 void add_kept_inputs(const Variant& variant, const std::vector<bool>& written, TapeTable& table) {
-  const ir::Graph gradients = gradients_of(variant.graphs.joint);
-  const std::vector<uint32_t> uses = ir::use_counts(gradients);
-  for (size_t i = 0; i < gradients.inputs().size(); ++i) {
-    const ir::Input& input = gradients.inputs()[i];
-    if (input.role == ir::Role::Tangent || uses[input.value.index] == 0) continue;
+  const ir::Graph& joint = variant.graphs.joint;
+  const ir::ValueMap<bool> needed = needed_by_gradients(joint);
+  for (size_t i = 0; i < joint.inputs().size(); ++i) {
+    const ir::Input& input = joint.inputs()[i];
+    if (input.role == ir::Role::Tangent || !needed[input.value]) continue;
     const int number = static_cast<int>(i);
     const auto saved = std::ranges::find(table.saved, number, &TapeTable::Saved::input);
     if (!written[i])
@@ -87,7 +106,7 @@ ir::Graph gradients_of(const ir::Graph& joint) {
   for (size_t i = 0; i < joint.num_equations(); ++i) rewriter.copy(joint.equation_id(i));
   for (size_t k = 0; k < joint.outputs().size(); ++k) {
     ir::Output output = joint.outputs()[k];
-    if (output.role != ir::Role::Gradient || is_grad_slot(joint, static_cast<int>(k))) continue;
+    if (!is_gradient(joint, k)) continue;
     output.value = rewriter[output.value];
     rewriter.target().add_output(std::move(output));
   }

@@ -70,7 +70,8 @@ Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Targ
       values_(kernel.code.size()),
       running_(kernel.accumulators.size()),
       ends_(kernel.code.size()),
-      unit_(within_unit(kernel)) {
+      unit_(within_unit(kernel)),
+      ahead_(kernel.loops.size()) {
   std::vector<size_t> open;
   for (size_t i = 0; i < kernel.code.size(); ++i) {
     if (kernel.code[i].kind == InstrKind::LoopBegin) open.push_back(i);
@@ -166,6 +167,7 @@ void Emitter::loop(size_t at) {
   if (!kernel_.code[at].args.empty())
     count = ir_.CreateSelect(values_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0], count,
                              i64(0));
+  find_ahead(at);
   begin_accumulators(id);
   count_loop(count, 1, slots_of(id), [&](llvm::Value* i) {
     index_[static_cast<size_t>(id)] = i;
@@ -195,6 +197,7 @@ void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
   count_loop(main, step, slots_of(static_cast<int>(id)), [&](llvm::Value* i) {
     index_[id] = ir_.CreateAdd(first, i);
     run(at + 1, ends_[at]);
+    read_ahead();
   });
   rest(at, ir_.CreateAdd(first, main), ir_.CreateSub(count, main));
 }

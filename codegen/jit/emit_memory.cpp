@@ -28,12 +28,14 @@ void Emitter::check_indices(size_t at) {
 }
 
 Emitter::Address Emitter::address(size_t at) {
-  const codegen::Instr& i = kernel_.code[at];
-  const Access& access = i.access;
+  return address(kernel_.code[at].access, kernel_.code[at].dtype);
+}
+
+Emitter::Address Emitter::address(const Access& access, DType dtype) {
   const auto buffer = static_cast<size_t>(access.buffer);
   Address a{access.is_local ? locals_[buffer] : params_[buffer],
-            memory_type(context_, i.dtype),
-            static_cast<unsigned>(ir::size_of(i.dtype)),
+            memory_type(context_, dtype),
+            static_cast<unsigned>(ir::size_of(dtype)),
             lane_stride(access.index),
             {}};
   a.base = ir_.CreateGEP(a.element, a.base, outer_affine(access.index));

@@ -1,6 +1,7 @@
 // Philox4x32-10 (ir/random.h), vectorised over counters.
 #include <algorithm>
 
+#include "codegen/jit/emit_compute.h"
 #include "codegen/jit/emitter.h"
 
 namespace tandem::jit {
@@ -8,68 +9,47 @@ namespace {
 
 using ir::DType;
 
-/// The words of one counter in each lane.
-struct Words {
-  llvm::Value* word[4];
-};
-
-/// Ten rounds on vectors of i64 counters; key is an i64 scalar.
+/// Ten rounds on vectors of i64 counters; key is an i64 scalar. A lane of 64 bits holds one word of
+/// one counter in its lower half, the upper one is rubbish: the product of two lower halves lies
+/// where the next round wants it, so that nothing is shuffled before the end.
 struct Philox {
   llvm::IRBuilder<>& ir;
-  llvm::Type* ints;  // i32, as many as there are counters
-  llvm::Type* wide;  // i64
+  llvm::Type* type;  // i64, as many as there are counters
+
+  /// The words of one counter in each lane.
+  struct Words {
+    llvm::Value* word[4];
+  };
 
   llvm::Value* splat(llvm::Value* scalar) {
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(ints);
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
     return vector ? ir.CreateVectorSplat(vector->getNumElements(), scalar) : scalar;
   }
-  llvm::Value* low(llvm::Value* v) { return ir.CreateTrunc(v, ints); }
-  llvm::Value* high(llvm::Value* v) { return low(ir.CreateLShr(v, 32)); }
-
-  struct Product {
-    llvm::Value *low, *high;
-  };
-  // Of vectors: the even and the odd lanes are multiplied where they lie, which needs no widening.
-  Product product(llvm::Value* a, uint32_t b) {
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(ints);
-    if (!vector) {
-      llvm::Value* p = ir.CreateMul(ir.CreateZExt(a, wide), llvm::ConstantInt::get(wide, b));
-      return {low(p), high(p)};
-    }
-    const auto lanes = static_cast<int>(vector->getNumElements());
-    llvm::Type* pairs =
-        llvm::FixedVectorType::get(ir.getInt64Ty(), static_cast<unsigned>(lanes) / 2);
-    llvm::Constant* factor = llvm::ConstantInt::get(pairs, b);
-    llvm::Value* both = ir.CreateBitCast(a, pairs);
-    llvm::Value* even =
-        ir.CreateMul(ir.CreateAnd(both, llvm::ConstantInt::get(pairs, 0xffffffffu)), factor);
-    llvm::Value* odd = ir.CreateMul(ir.CreateLShr(both, 32), factor);
-    even = ir.CreateBitCast(even, ints), odd = ir.CreateBitCast(odd, ints);
-    std::vector<int> lows, highs;
-    for (int l = 0; l < lanes; l += 2) {
-      lows.insert(lows.end(), {l, lanes + l});
-      highs.insert(highs.end(), {l + 1, lanes + l + 1});
-    }
-    return {ir.CreateShuffleVector(even, odd, lows), ir.CreateShuffleVector(even, odd, highs)};
+  llvm::Value* lower(llvm::Value* v) {
+    return ir.CreateAnd(v, llvm::ConstantInt::get(v->getType(), 0xffffffffu));
   }
-
-  llvm::Value* joined(llvm::Value* lower, llvm::Value* upper) {
-    return ir.CreateOr(ir.CreateShl(ir.CreateZExt(upper, wide), 32), ir.CreateZExt(lower, wide));
+  llvm::Value* product(llvm::Value* a, uint32_t b) {
+    return ir.CreateMul(lower(a), llvm::ConstantInt::get(type, b));
   }
+  llvm::Value* upper(llvm::Value* v) { return ir.CreateLShr(v, 32); }
 
   Words words(llvm::Value* key, llvm::Value* counter) {
-    llvm::Value* k0 = ir.CreateTrunc(key, ir.getInt32Ty());
-    llvm::Value* k1 = ir.CreateTrunc(ir.CreateLShr(key, 32), ir.getInt32Ty());
-    llvm::Constant* zero = llvm::Constant::getNullValue(ints);
-    Words c{{low(counter), high(counter), zero, zero}};
+    llvm::Value *k0 = lower(key), *k1 = upper(key);
+    llvm::Constant* zero = llvm::Constant::getNullValue(type);
+    Words c{{counter, upper(counter), zero, zero}};
     for (int round = 0; round < 10; ++round) {
-      const Product a = product(c.word[0], 0xD2511F53u), b = product(c.word[2], 0xCD9E8D57u);
-      c = {{ir.CreateXor(ir.CreateXor(b.high, c.word[1]), splat(k0)), b.low,
-            ir.CreateXor(ir.CreateXor(a.high, c.word[3]), splat(k1)), a.low}};
-      k0 = ir.CreateAdd(k0, ir.getInt32(0x9E3779B9u));
-      k1 = ir.CreateAdd(k1, ir.getInt32(0xBB67AE85u));
+      llvm::Value *a = product(c.word[0], 0xD2511F53u), *b = product(c.word[2], 0xCD9E8D57u);
+      c = {{ir.CreateXor(ir.CreateXor(upper(b), c.word[1]), splat(k0)), b,
+            ir.CreateXor(ir.CreateXor(upper(a), c.word[3]), splat(k1)), a}};
+      k0 = lower(ir.CreateAdd(k0, ir.getInt64(0x9E3779B9u)));
+      k1 = lower(ir.CreateAdd(k1, ir.getInt64(0xBB67AE85u)));
     }
     return c;
+  }
+
+  /// Two words as one of 64 bits.
+  llvm::Value* joined(llvm::Value* low, llvm::Value* high) {
+    return ir.CreateOr(ir.CreateShl(high, 32), lower(low));
   }
 };
 
@@ -79,12 +59,10 @@ struct Philox {
 llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
                                    llvm::Value* word) {
   const bool wide = i.dtype == DType::I64;
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(word->getType());
-  const unsigned lanes = vector ? vector->getNumElements() : 1;
-  Philox philox{ir_, vector_type(ir_.getInt32Ty(), lanes), word->getType()};
+  Philox philox{ir_, word->getType()};
   llvm::Value* first = ir_.CreateAdd(base, i64(i.number.to_int()));
   llvm::Value* counter = ir_.CreateAdd(philox.splat(first), ir_.CreateAShr(word, wide ? 1 : 2));
-  const Words w = philox.words(key, counter);
+  const Philox::Words w = philox.words(key, counter);
   const auto bit = [&](uint64_t b) {
     return ir_.CreateIsNotNull(ir_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), b)));
   };
@@ -93,7 +71,8 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
                             philox.joined(w.word[0], w.word[1]));
   llvm::Value* odd = ir_.CreateSelect(bit(2), w.word[3], w.word[1]);
   llvm::Value* even = ir_.CreateSelect(bit(2), w.word[2], w.word[0]);
-  return ir_.CreateSelect(bit(1), odd, even);
+  return ir_.CreateTrunc(ir_.CreateSelect(bit(1), odd, even),
+                         with_element(word->getType(), ir_.getInt32Ty()));
 }
 
 // The word numbers of consecutive lanes follow each other, and every part starts with a whole
@@ -110,7 +89,7 @@ bool Emitter::random_is_aligned(const codegen::Instr& i) const {
 void Emitter::random_groups(size_t at, llvm::Value* key, llvm::Value* base) {
   const codegen::Instr& i = kernel_.code[at];
   const unsigned words = i.dtype == DType::I64 ? 2 : 4, lanes = scope_.lanes;
-  Philox philox{ir_, vector_type(ir_.getInt32Ty(), lanes), vector_type(ir_.getInt64Ty(), lanes)};
+  Philox philox{ir_, vector_type(ir_.getInt64Ty(), lanes)};
   llvm::Value* first = ir_.CreateAShr(affine(i.affine), words == 4 ? 2 : 1);
   first = ir_.CreateAdd(ir_.CreateAdd(base, i64(i.number.to_int())), first);
   Parts parts;
@@ -118,33 +97,25 @@ void Emitter::random_groups(size_t at, llvm::Value* key, llvm::Value* base) {
     llvm::Value* start = ir_.CreateAdd(first, i64(int64_t{p} / words * lanes));
     llvm::Value* counter =
         ir_.CreateAdd(philox.splat(start), lane_numbers(ir_.getInt64Ty(), lanes));
-    const Words w = philox.words(key, counter);
-    llvm::SmallVector<llvm::Value*, 4> columns(w.word, w.word + 4);
-    if (words == 2)
-      columns = {philox.joined(w.word[0], w.word[1]), philox.joined(w.word[2], w.word[3])};
-    for (unsigned q = 0; q < words && p + q < scope_.parts; ++q)
-      parts.push_back(interleaved(columns, q * lanes));
+    const Philox::Words w = philox.words(key, counter);
+    llvm::Value* front = philox.joined(w.word[0], w.word[1]);
+    llvm::Value* back = philox.joined(w.word[2], w.word[3]);
+    for (unsigned q = 0; q < words && p + q < scope_.parts; ++q) {
+      const unsigned count = words == 4 ? lanes / 2 : lanes;  // 64 bits each
+      llvm::Value* taken = in_turn(front, back, q * count, count);
+      parts.push_back(words == 2 ? taken
+                                 : ir_.CreateBitCast(taken, vector_type(ir_.getInt32Ty(), lanes)));
+    }
   }
   set(at, std::move(parts), false);
 }
 
-// Elements first, first + 1, ... of the sequence column 0 [0], column 1 [0], ..., column 0 [1], ...
-llvm::Value* Emitter::interleaved(llvm::ArrayRef<llvm::Value*> columns, unsigned first) {
-  const auto count = static_cast<unsigned>(columns.size());
-  const auto pairs = [&](llvm::Value* a, llvm::Value* b, unsigned from, unsigned length) {
-    std::vector<int> lanes;  // a and b in turn, from element `from` of each
-    for (unsigned l = 0; l < length; ++l)
-      lanes.push_back(static_cast<int>(from + l / 2 + l % 2 * scope_.lanes));
-    return ir_.CreateShuffleVector(a, b, lanes);
-  };
-  const unsigned from = first / count, length = scope_.lanes;
-  if (count == 2) return pairs(columns[0], columns[1], from, length);
-  llvm::Value* low = pairs(columns[0], columns[1], from, length / 2);
-  llvm::Value* high = pairs(columns[2], columns[3], from, length / 2);
+/// Elements [first, first + count) of a[0], b[0], a[1], b[1], ...
+llvm::Value* Emitter::in_turn(llvm::Value* a, llvm::Value* b, unsigned first, unsigned count) {
   std::vector<int> lanes;
-  for (unsigned l = 0; l < length; ++l)
-    lanes.push_back(static_cast<int>(l / 4 * 2 + l % 2 + (l % 4 < 2 ? 0 : length / 2)));
-  return ir_.CreateShuffleVector(low, high, lanes);
+  for (unsigned l = first; l < first + count; ++l)
+    lanes.push_back(static_cast<int>(l / 2 + l % 2 * scope_.lanes));
+  return ir_.CreateShuffleVector(a, b, lanes);
 }
 
 void Emitter::random_bits(size_t at) {

@@ -97,6 +97,7 @@ class Emitter {
 
   // --- emit_memory.cpp
   Address address(size_t at);
+  Address address(const codegen::Access& access, ir::DType dtype);
   void check_indices(size_t at);
   bool stays_the_same(const codegen::Access& access) const;
   void load(size_t at);
@@ -107,6 +108,16 @@ class Emitter {
   llvm::Value* lane_pointers(const Address& a, unsigned part);
   llvm::Value* to_register(llvm::Value* v, ir::DType dtype);
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
+
+  // --- emit_ahead.cpp
+  /// What a pass over a row asks for of the next row: an access over the pass's loop.
+  struct Ahead {
+    codegen::Access access;
+    ir::DType dtype;
+  };
+  std::vector<size_t> passes_of(size_t row) const;
+  void find_ahead(size_t row);
+  void read_ahead();
 
   // --- emit_transpose.cpp
   /// Two loops around a copy: the load is contiguous along loop `x`, the store along loop `y`.
@@ -133,7 +144,7 @@ class Emitter {
                             llvm::Value* word);
   bool random_is_aligned(const codegen::Instr& i) const;
   void random_groups(size_t at, llvm::Value* key, llvm::Value* base);
-  llvm::Value* interleaved(llvm::ArrayRef<llvm::Value*> columns, unsigned first);
+  llvm::Value* in_turn(llvm::Value* a, llvm::Value* b, unsigned first, unsigned count);
   /// `offset` + the affine's terms, without that of the scope's loop.
   llvm::Value* outer_affine(const codegen::Affine& affine);
   int64_t lane_stride(const codegen::Affine& affine) const;
@@ -194,11 +205,12 @@ class Emitter {
   llvm::IRBuilder<> ir_;
   Scope scope_;
   std::vector<llvm::Value*> params_, locals_;
-  std::vector<llvm::Value*> index_;  // by loop; of the scope's loop: of lane 0 of part 0
-  std::vector<Value> values_;        // by instruction
-  std::vector<Running> running_;     // by accumulator
-  std::vector<size_t> ends_;         // LoopBegin -> its LoopEnd
-  std::vector<bool> unit_;           // by instruction: NaN or within [-1, 1]
+  std::vector<llvm::Value*> index_;        // by loop; of the scope's loop: of lane 0 of part 0
+  std::vector<Value> values_;              // by instruction
+  std::vector<Running> running_;           // by accumulator
+  std::vector<size_t> ends_;               // LoopBegin -> its LoopEnd
+  std::vector<bool> unit_;                 // by instruction: NaN or within [-1, 1]
+  std::vector<std::vector<Ahead>> ahead_;  // by Vector loop
 };
 
 }  // namespace tandem::jit

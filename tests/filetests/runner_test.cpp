@@ -36,7 +36,7 @@ constexpr Pass kPasses[] = {
     {"decompose", decomps::decompose},
     {"simplify", decomps::simplify},
     {"cse", decomps::eliminate_common_subexpressions},
-    {"dce", ir::remove_dead_code},
+    {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
     {"fma", decomps::form_fma},
     {"orders", decomps::set_reduction_orders},
 };

@@ -1,0 +1,71 @@
+// Row loops that ask for the next row while they compute: where they do it, and that results do not
+// change at the last row, where there is nothing to ask for.
+#include "codegen/jit/emit.h"
+#include "codegen/jit/llvm.h"
+#include "codegen/jit/object.h"
+#include "tests/unit/jit/kernel_writer.h"
+
+namespace tandem::jit {
+namespace {
+
+using LK = Loop::Kind;
+
+/// x - sum(x) of rows of `inputs` summed values, two passes over each row.
+Kernel centred(int64_t rows, int64_t n, int inputs) {
+  Writer w;
+  std::vector<int> x;
+  for (int i = 0; i < inputs; ++i) x.push_back(w.param(DType::F32));
+  const int y = w.result(DType::F32);
+  const int row = w.loop(LK::Serial, rows), first = w.loop(LK::Vector, n),
+            second = w.loop(LK::Vector, n);
+  const auto value = [&](int loop) {
+    int sum = w.load(x[0], {0, {{row, n}, {loop, 1}}});
+    for (int i = 1; i < inputs; ++i)
+      sum = w.compute(Op::add, {sum, w.load(x[static_cast<size_t>(i)], {0, {{row, n}, {loop, 1}}})},
+                      DType::F32);
+    return sum;
+  };
+  const int acc = w.accumulator({Combine::Sum, DType::F32, first, 16, 0});
+  w.begin(row);
+  w.begin(first);
+  w.accumulate(acc, {value(first)});
+  w.end(first);
+  const int total = w.reduced(acc, DType::F32);
+  w.begin(second);
+  w.store(y, {0, {{row, n}, {second, 1}}}, w.compute(Op::sub, {value(second), total}, DType::F32));
+  w.end(second);
+  w.end(row);
+  return w.k;
+}
+
+bool reads_ahead(const Kernel& kernel, const Target& target) {
+  llvm::LLVMContext context;
+  llvm::Module module("test", context);
+  emit_kernel(module, kernel, target, "kernel");
+  return compile_assembly(module, target).find("prefetch") != std::string::npos;
+}
+
+TEST(Ahead, NextRowIsReadWhereItFitsBesideThisOne) {
+  for (const Target& target : targets()) {
+    EXPECT_TRUE(reads_ahead(centred(4, 1024, 1), target));
+    EXPECT_TRUE(reads_ahead(centred(4, 1000, 2), target));
+    EXPECT_FALSE(reads_ahead(centred(4, 1024, 3), target));
+    EXPECT_FALSE(reads_ahead(centred(4, 8192, 1), target));
+  }
+}
+
+TEST(Ahead, ResultsAreTheSame) {
+  for (int64_t rows : {1, 2, 5})
+    for (int64_t n : {16, 100, 1021})
+      for (int inputs : {1, 2}) {
+        std::vector<Argument> arguments;
+        for (int i = 0; i < inputs; ++i)
+          arguments.push_back(
+              random_argument(DType::F32, rows * n, static_cast<uint32_t>(i) + 7, true));
+        arguments.push_back(Argument(DType::F32, rows * n));
+        check(centred(rows, n, inputs), arguments);
+      }
+}
+
+}  // namespace
+}  // namespace tandem::jit
