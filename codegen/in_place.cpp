@@ -99,6 +99,25 @@ int param_of(const LaunchDraft& launch, int value) {
 
 }  // namespace
 
+bool is_copy(const LaunchDraft& launch, int read_value, int written_value) {
+  const Kernel& k = launch.kernel;
+  const int read = param_of(launch, read_value), written = param_of(launch, written_value);
+  if (read < 0 || written < 0 || k.params.size() != 2) return false;
+  int load = -1, store = -1;
+  for (int i = 0; i < static_cast<int>(k.code.size()); ++i) {
+    const Instr& instr = k.code[static_cast<size_t>(i)];
+    if (instr.kind == Kind::LoopBegin || instr.kind == Kind::LoopEnd) continue;
+    int& place = instr.kind == Kind::Load ? load : store;
+    if ((instr.kind != Kind::Load && instr.kind != Kind::Store) || place >= 0) return false;
+    place = i;
+  }
+  if (load < 0 || store < 0) return false;
+  Access from = k.code[static_cast<size_t>(load)].access;
+  const Instr& to = k.code[static_cast<size_t>(store)];
+  from.buffer = written;
+  return from == to.access && from.indirect.empty() && to.args[0] == load;
+}
+
 bool merge_in_place(LaunchDraft& launch, int read_value, int written_value) {
   Kernel& k = launch.kernel;
   const int read = param_of(launch, read_value), written = param_of(launch, written_value);

@@ -88,21 +88,22 @@ void describe(const ir::Graph& graph, const Program& p, Plan& plan) {
   }
 }
 
-/// By output: the input in whose memory it may be computed, or -1. An input that shares memory with
-/// another is never overwritten.
+/// By output: the input in whose memory it may be computed, or -1.
 std::vector<int> write_targets(const ir::Graph& graph, const LowerOptions& options) {
-  std::vector<bool> shared(graph.inputs().size());
+  std::vector<int> targets(graph.outputs().size(), -1);
+  for (int o : options.write_into_input)
+    targets[static_cast<size_t>(o)] = graph.outputs()[static_cast<size_t>(o)].target;
+  return targets;
+}
+
+/// By input: the first one that shares its storage.
+std::vector<int> input_memories(const ir::Graph& graph) {
+  std::vector<int> memories;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const auto& alias = graph.inputs()[i].alias_of;
-    if (alias) shared[i] = shared[static_cast<size_t>(alias->input)] = true;
+    memories.push_back(alias ? memories[static_cast<size_t>(alias->input)] : static_cast<int>(i));
   }
-  std::vector<int> targets(graph.outputs().size(), -1);
-  for (int o : options.write_into_input) {
-    const int target = graph.outputs()[static_cast<size_t>(o)].target;
-    if (target >= 0 && !shared[static_cast<size_t>(target)])
-      targets[static_cast<size_t>(o)] = target;
-  }
-  return targets;
+  return memories;
 }
 
 void report(const Program& p, Plan& plan) {
@@ -127,7 +128,8 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   for (const Bundle& b : bundle(program, std::move(groups))) draft(program, b, stored, drafts);
   Plan plan;
   describe(graph, program, plan);
-  plan_memory(program, std::move(drafts), write_targets(graph, options), options.cache_bytes, plan);
+  plan_memory(program, std::move(drafts), write_targets(graph, options), input_memories(graph),
+              options.cache_bytes, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);
   return plan;

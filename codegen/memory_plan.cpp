@@ -90,13 +90,14 @@ class MemoryPlanner {
         offset_(p.values.size(), -1),
         input_(p.values.size(), -1) {}
 
-  void run(const std::vector<int>& targets) {
+  void run(const std::vector<int>& targets, const std::vector<int>& memories) {
     lifetimes();
     for (size_t o = 0; o < targets.size(); ++o)
-      if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o]);
+      if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o], memories);
     for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
     plan_.arena_bytes = ranges_.end();
-    for (StepDraft& d : drafts_) finish(d);
+    for (size_t s = 0; s < drafts_.size(); ++s)
+      if (!left_out_.contains(static_cast<int>(s))) finish(drafts_[s]);
   }
 
  private:
@@ -139,9 +140,25 @@ class MemoryPlanner {
     return value.kind == Value::Kind::Computed && value.output < 0;
   }
 
+  /// Whether input `i` shares its memory with others, and these are needed from step `start` on: as
+  /// operands, as outputs, or for contents of their own.
+  bool shared_from(int start, int i, const std::vector<int>& memories) const {
+    const auto shares = [&](int k) {
+      return k >= 0 && k != i && memories[at(k)] == memories[at(i)];
+    };
+    for (size_t u = 0; u < p_.values.size(); ++u)
+      if (p_.values[u].kind == Value::Kind::Input && shares(p_.values[u].index) &&
+          last_[u] >= start)
+        return true;
+    return std::ranges::any_of(p_.outputs,
+                               [&](const auto& out) { return shares(out.from_input); }) ||
+           std::ranges::any_of(plan_.outputs,
+                               [&](const auto& out) { return shares(out.into_input); });
+  }
+
   /// Computes output `o` in the memory of input `i` if the input's old contents are not needed
   /// later, not by another tensor, and if nothing can fail any more.
-  void try_input(int o, int i) {
+  void try_input(int o, int i, const std::vector<int>& memories) {
     const int v = p_.outputs[at(o)].value;
     if (v < 0 || p_.values[at(v)].output != o || first_[at(v)] < 0) return;
     const PlanInput& in = plan_.inputs[at(i)];
@@ -149,18 +166,39 @@ class MemoryPlanner {
     if (in.type != out.type || in.strides != out.strides) return;
     for (const ProgramOutput& other : p_.outputs)
       if (other.from_input == i) return;
-    const int start = first_[at(v)];
-    if (start <= last_failing_) return;
     int read = -1;
     for (int u = 0; u < static_cast<int>(p_.values.size()); ++u)
       if (p_.values[at(u)].kind == Value::Kind::Input && p_.values[at(u)].index == i) read = u;
+    // A value that starts as a copy of the input (of which parts are written later) is there.
+    const auto* first = std::get_if<LaunchDraft>(&drafts_[at(first_[at(v)])]);
+    const int copy = first && is_copy(*first, read, v) ? first_[at(v)] : -1;
+    const int start = copy >= 0 ? next_write(v, copy) : first_[at(v)];
+    if (start <= last_failing_ || shared_from(start, i, memories)) return;
     if (last_[at(read)] > start || input_[at(read)] == i) return;
     if (last_[at(read)] == start) {
       auto* launch = std::get_if<LaunchDraft>(&drafts_[at(start)]);
       if (launch == nullptr || !merge_in_place(*launch, read, v)) return;
     }
+    if (copy >= 0) left_out_.insert(copy);
     input_[at(v)] = i;
     plan_.outputs[at(o)].into_input = i;
+  }
+
+  /// The first step behind `step` that writes `v`, or -1.
+  int next_write(int v, int step) const {
+    for (int s = step + 1; s <= last_[at(v)]; ++s)
+      if (writes(drafts_[at(s)], v)) return s;
+    return -1;
+  }
+
+  static bool writes(const StepDraft& d, int v) {
+    if (const auto* c = std::get_if<ContractionDraft>(&d)) return c->c == v;
+    if (const auto* e = std::get_if<ExternalDraft>(&d))
+      return std::ranges::count(e->results, v) != 0;
+    const auto& l = std::get<LaunchDraft>(d);
+    for (size_t i = 0; i < l.values.size(); ++i)
+      if (l.values[i] == v && l.kernel.params[i].use != Param::Use::Read) return true;
+    return false;
   }
 
   void place_step(int s) {
@@ -254,6 +292,7 @@ class MemoryPlanner {
   std::vector<int64_t> offset_;        // by value: in the arena
   std::vector<int> input_;             // by value: the input whose memory it is computed in
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
+  std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
   std::unordered_map<uint64_t, std::vector<int>> known_;
   Ranges ranges_;
   int last_failing_ = -1;
@@ -262,8 +301,9 @@ class MemoryPlanner {
 }  // namespace
 
 void plan_memory(const Program& program, std::vector<StepDraft> drafts,
-                 const std::vector<int>& targets, int64_t cache_bytes, Plan& plan) {
-  MemoryPlanner(program, std::move(drafts), cache_bytes, plan).run(targets);
+                 const std::vector<int>& targets, const std::vector<int>& memories,
+                 int64_t cache_bytes, Plan& plan) {
+  MemoryPlanner(program, std::move(drafts), cache_bytes, plan).run(targets, memories);
 }
 
 }  // namespace tandem::codegen

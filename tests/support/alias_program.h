@@ -49,10 +49,9 @@ AliasProgram random_alias_program(uint64_t seed);
 
 /// Runs eager and compiled under every pattern. `difference`: where they differ, or "".
 /// `refused`: eager throws; `unsupported`: only the compiled function does, and says so;
-/// `stricter`: only after a compiled call is backward refused, for a saved tensor that the caller's
-/// own operations kept and a later step wrote. (Eager knows of each input whether a write by
-/// constants cut its gradient; a compiled call, of all inputs that are views of one tensor
-/// together.)
+/// `stricter`: only after a compiled call is backward refused, since a later step wrote what is
+/// saved. (The cut may read an input where eager kept an intermediate; and of inputs that are views
+/// of one tensor eager knows for each that a write by constants cut its gradient.)
 struct AliasVerdict {
   std::string difference;
   bool refused = false, unsupported = false, too_large = false, stricter = false;
