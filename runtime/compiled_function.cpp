@@ -15,6 +15,7 @@
 #include "ir/verify.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
+#include "runtime/rearrange.h"
 #include "runtime/replay.h"
 #include "runtime/trace.h"
 #include "runtime/variant.h"
@@ -173,7 +174,8 @@ std::vector<int> add_results(Trace& trace, const std::vector<Tensor>& results) {
 }
 
 /// Views whose origin the replay of the epilogue does not give them: how often their memory was
-/// written since they were made, and that they are parts of a split.
+/// written since they were made, that they are parts of a split, and that nothing required grad
+/// yet.
 std::vector<ResultView> result_views(Trace& trace, const std::vector<Tensor>& results,
                                      const std::vector<int>& outputs) {
   std::vector<ResultView> views;
@@ -182,7 +184,8 @@ std::vector<ResultView> result_views(Trace& trace, const std::vector<Tensor>& re
     const Tensor t = trace.resolve(results[i]);
     const ViewOf* view = view_of(t);
     if (view == nullptr || view->origin == ViewOrigin::Alone || trace.input_index(t) >= 0) continue;
-    views.push_back({outputs[i], view->origin, view->base->storage->version() - view->version});
+    const uint64_t writes_since = view->base->storage->version() - view->version;
+    views.push_back({outputs[i], view->origin, writes_since, is_leaf(t)});
   }
   return views;
 }
@@ -268,8 +271,11 @@ Guards guards_of(const Recording& recording, const Flat& arguments) {
 
 CallResults arrange(const Recording& recording, const std::vector<Tensor>& outputs) {
   CallResults results;
-  for (const ResultView& view : recording.views)
-    note_origin(outputs[static_cast<size_t>(view.output)], view.origin, view.writes_since);
+  for (const ResultView& view : recording.views) {
+    const Tensor& t = outputs[static_cast<size_t>(view.output)];
+    note_origin(t, view.origin, view.writes_since);
+    if (view.is_leaf) drop_history(t);
+  }
   for (int output : recording.results)
     results.tensors.push_back(output < 0 ? Tensor() : outputs[output]);
   results.prototype = recording.prototype;

@@ -197,6 +197,12 @@ void take_history(const Tensor& view, const Tensor& value) {
     set_history(view, edge.node, edge.result);
 }
 
+/// Makes `t` require grad, as in eager, though no gradient flows. (A view does as its base does.)
+void require_grad_in_name(const Tensor& t) {
+  const ViewOf* view = view_of(t);
+  set_written_history(view != nullptr ? Tensor(view->base) : t, make_node<NoGradient>(), 0);
+}
+
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
 std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
@@ -212,7 +218,7 @@ std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
     if (source.history >= 0)
       take_history(results.back(), values[static_cast<size_t>(source.history)]);
     if (source.requires_grad && !results.back().requires_grad())
-      set_history(results.back(), make_node<NoGradient>());
+      require_grad_in_name(results.back());
   }
   return results;
 }

@@ -21,6 +21,7 @@ struct ResultView {
   int output;  // of the traced graph
   ViewOrigin origin;
   uint64_t writes_since;  // of its memory, since it was made
+  bool is_leaf;           // nothing that it is made of required grad when it was made
 };
 
 /// What tracing a function once gave.

@@ -165,6 +165,19 @@ Tensors as_other_dtype_written(const Tensors& in) {
   return {y, d};
 }
 
+Tensors view_of_filled(const Tensors& in) {
+  const Tensor y = relu(in[0]), v = y.slice(0, 1, 3);
+  y.fill_(3);
+  return {v, in[0] * 2};
+}
+Tensors view_of_no_grad_view_made_before_grad(const Tensors& in) {
+  const Tensor d = in[0].detach();
+  const Tensor v = under_no_grad([&] { return d.slice(0, 1, 3); });
+  const Tensor u = v.unsqueeze(0);
+  d.mul_(in[1]);
+  return {u};
+}
+
 const std::vector<ThenRow> kRows{
     {"OnePartIsWritten", tensors({{4}}), one_part, write(0)},
     {"OnePartIsUsed", tensors({{4}}), one_part, use(0)},
@@ -193,6 +206,13 @@ const std::vector<ThenRow> kRows{
     {"AViewOfANoGradViewIsWritten", tensors({{4}}), view_of_no_grad_view, write(0)},
     {"APartOfANoGradViewIsWritten", tensors({{4}}), part_of_no_grad_view, write(0)},
     {"APartOfANoGradViewOfAnInputIsWritten", tensors({{4}}), part_of_no_grad_view, write(1)},
+
+    {"ANoGradViewOfAViewOfFilledIsMade", tensors({{4}}), view_of_filled,
+     [](const Tensors&, const Tensors& results) {
+       return Tensors{under_no_grad([&] { return results[0].slice(0, 0, 1); })};
+     }},
+    {"AViewOfANoGradViewMadeBeforeGrad", tensors({{4}, {4}}), view_of_no_grad_view_made_before_grad,
+     [](const Tensors&, const Tensors& results) { return Tensors{results[0].detach()}; }},
 
     {"DetachedIsWritten", tensors({{4}, {4}}), detached, write(0)},
     {"DetachedIsWrittenAndItsViewUsed", tensors({{4}, {4}}), detached_and_its_view,
