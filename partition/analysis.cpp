@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/ancestors.h"
+
 namespace tandem::partition {
 
 using ir::Equation;
@@ -23,16 +25,6 @@ void for_each_use(const Graph& graph, F use) {
     const auto operands = graph.operands(graph.equation_id(i));
     for (size_t k = 0; k < operands.size(); ++k)
       if (!occurs_before(operands, k, operands[k])) use(operands[k], graph.equation_id(i));
-  }
-}
-
-/// Marks everything that marked values are computed from.
-void mark_ancestors(const Graph& graph, ir::ValueMap<bool>& marked) {
-  for (size_t i = graph.num_equations(); i-- > 0;) {
-    const EquationId e = graph.equation_id(i);
-    const auto is_marked = [&](ValueId v) { return bool{marked[v]}; };
-    if (!std::ranges::any_of(graph.results(e), is_marked)) continue;
-    for (ValueId v : graph.operands(e)) marked[v] = true;
   }
 }
 

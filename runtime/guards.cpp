@@ -49,10 +49,10 @@ class StorageIndex {
 /// The parts of a guard that concern one tensor alone.
 bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
   const TensorImpl& t = *tensor.impl();
+  const bool receives = receives_gradient(tensor);  // and so requires grad
   return t.dtype == guard.dtype && t.sizes == guard.sizes && has_layout(t, guard.strides) &&
-         requires_grad(tensor) == guard.requires_grad &&
-         (!guard.requires_grad || receives_gradient(tensor) == guard.receives_gradient) &&
-         t.is_weak == guard.is_weak;
+         receives == guard.receives_gradient &&
+         (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak;
 }
 
 /// The first tensor before number `i` that is a view of the same tensor, or -1.

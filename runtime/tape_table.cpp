@@ -2,6 +2,7 @@
 // graph as a function of their own.
 #include <algorithm>
 
+#include "ir/ancestors.h"
 #include "ir/rewrite.h"
 #include "runtime/variant.h"
 
@@ -51,12 +52,7 @@ ir::ValueMap<bool> needed_by_gradients(const ir::Graph& joint) {
   ir::ValueMap<bool> needed(joint);
   for (size_t k = 0; k < joint.outputs().size(); ++k)
     if (is_gradient(joint, k)) needed[joint.outputs()[k].value] = true;
-  for (size_t i = joint.num_equations(); i-- > 0;) {
-    const ir::EquationId e = joint.equation_id(i);
-    const auto is_needed = [&](ir::ValueId v) { return bool{needed[v]}; };
-    if (!std::ranges::any_of(joint.results(e), is_needed)) continue;
-    for (ir::ValueId v : joint.operands(e)) needed[v] = true;
-  }
+  ir::mark_ancestors(joint, needed);
   return needed;
 }
 

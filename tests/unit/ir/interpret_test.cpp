@@ -361,6 +361,15 @@ TEST_F(InterpretTest, AnIndexOutOfRangeIsAnError) {
 class TracedTest : public InterpretTest {
  protected:
   TracedTest() { g.level = Level::Traced; }
+
+  /// An input over the memory of the first one; the test gives it a buffer.
+  ValueId alias_of_first(const char* name, const Type& type, const Strides& strides, Dim offset) {
+    Input alias;
+    alias.name = name;
+    alias.strides = strides;
+    alias.alias_of = AliasOf{0, offset};
+    return g.add_input(std::move(alias), type);
+  }
 };
 
 TEST_F(TracedTest, WritesShowThroughEveryAlias) {
@@ -386,11 +395,7 @@ TEST_F(TracedTest, AWriteReadsItsOperandsFirst) {
 
 TEST_F(TracedTest, InputsThatAliasShareTheirStorage) {
   const ValueId x = input(DType::F32, {4}, {1, 2, 3, 4});
-  Input part;
-  part.name = "part";
-  part.strides = {1};
-  part.alias_of = AliasOf{0, 2};
-  const ValueId y = g.add_input(part, {DType::F32, {3}});  // reaches one past x
+  const ValueId y = alias_of_first("part", {DType::F32, {3}}, {1}, 2);  // reaches one past x
   inputs.push_back(buffer(DType::F32, {3}, {0, 0, 5}));
   b.pointwise_in_place(Op::neg, {y});
   expect(x, {1, 2, -3, -4});
@@ -400,11 +405,7 @@ TEST_F(TracedTest, InputsThatAliasShareTheirStorage) {
 TEST_F(TracedTest, InputsAreLaidOutByTheirStrides) {
   const ValueId x = input(DType::F32, {2, 2}, {1, 2, 3, 4});
   g.inputs()[0].strides = {1, 2};
-  Input whole;
-  whole.name = "whole";
-  whole.strides = {1};
-  whole.alias_of = AliasOf{0, 0};
-  const ValueId y = g.add_input(whole, {DType::F32, {4}});
+  const ValueId y = alias_of_first("whole", {DType::F32, {4}}, {1}, 0);
   inputs.emplace_back();
   expect(y, {1, 3, 2, 4});
   expect(x, {1, 2, 3, 4});
@@ -412,11 +413,7 @@ TEST_F(TracedTest, InputsAreLaidOutByTheirStrides) {
 
 TEST_F(TracedTest, InputsOfTwoDtypesShareBytes) {
   const ValueId x = input(DType::F32, {3}, {1, -2, 3});
-  Input bits;
-  bits.name = "bits";
-  bits.strides = {1};
-  bits.alias_of = AliasOf{0, 1};
-  const ValueId y = g.add_input(bits, {DType::I32, {2}});
+  const ValueId y = alias_of_first("bits", {DType::I32, {2}}, {1}, 1);
   inputs.emplace_back();
   b.pointwise_in_place(Op::bitwise_and, {y, b.full({}, DType::I32, 0x7fffffff)});  // |x|
   b.emit_in_place(Op::fill, std::vector{b.slice(x, 0, 2, 3, 1)}, {Number(0.5)});
@@ -426,11 +423,7 @@ TEST_F(TracedTest, InputsOfTwoDtypesShareBytes) {
 
 TEST_F(TracedTest, AnInputOfSmallerElementsSharesParts) {
   const ValueId x = input(DType::I32, {2}, {0x01020304, 0});
-  Input bytes;
-  bytes.name = "bytes";
-  bytes.strides = {2};
-  bytes.alias_of = AliasOf{0, 1};
-  const ValueId y = g.add_input(bytes, {DType::U8, {3}});
+  const ValueId y = alias_of_first("bytes", {DType::U8, {3}}, {2}, 1);
   inputs.emplace_back();
   b.pointwise_in_place(Op::bitwise_or, {y, b.full({}, DType::U8, 0x10)});
   expect(x, {0x11021304, 0x1000});
