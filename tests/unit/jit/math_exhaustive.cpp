@@ -16,7 +16,7 @@ namespace tandem::jit {
 namespace {
 
 constexpr uint64_t kAll = uint64_t{1} << 32;
-constexpr uint64_t kBlock = uint64_t{1} << 20;
+constexpr uint64_t kBlock = uint64_t{1} << 14;
 
 struct Worst {
   double error = 0;
@@ -39,10 +39,9 @@ struct Block {
 };
 
 Block unary_block(uint64_t number) {
-  Block b;
+  Block b{std::vector<float>(kBlock), std::vector<float>(kBlock)};
   for (uint64_t i = 0; i < kBlock; ++i)
-    b.x.push_back(std::bit_cast<float>(static_cast<uint32_t>(number * kBlock + i)));
-  b.y.resize(kBlock);
+    b.x[i] = std::bit_cast<float>(static_cast<uint32_t>(number * kBlock + i));
   return b;
 }
 
@@ -69,7 +68,10 @@ Block binary_block(uint64_t number) {
 void check_block(MathFn fn, const Block& b, Worst& worst) {
   const std::vector<float> out = run(code(true, 16), fn, b.x, b.y);
   for (size_t i = 0; i < out.size(); ++i) {
-    const double error = ulp_error(out[i], reference<double>(fn, b.x[i], b.y[i]));
+    const double exact = reference<double>(fn, b.x[i], b.y[i]);
+    // Most are rounded right, and need no distance once a worse one is known.
+    if (worst.error >= 0.5 && same(out[i], static_cast<float>(exact))) continue;
+    const double error = ulp_error(out[i], exact);
     if (!(error <= worst.error))
       worst.error = error, worst.x = b.x[i], worst.y = b.y[i], worst.got = out[i];
   }
