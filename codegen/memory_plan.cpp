@@ -97,7 +97,7 @@ class MemoryPlanner {
     for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
     plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
-      if (!left_out_.contains(static_cast<int>(s))) finish(drafts_[s]);
+      if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
   }
 
  private:
@@ -234,7 +234,8 @@ class MemoryPlanner {
     return {BufferRef::Kind::Arena, 0, offset_[at(v)] + byte};
   }
 
-  void finish(StepDraft& d) {
+  void finish(int step) {
+    StepDraft& d = drafts_[at(step)];
     if (auto* c = std::get_if<ContractionDraft>(&d)) {
       Contraction call = c->call;
       call.a = ref(c->a, c->a_offset);
@@ -251,26 +252,26 @@ class MemoryPlanner {
       return;
     }
     auto& l = std::get<LaunchDraft>(d);
-    choose_streams(l);
+    choose_streams(l, step);
     Launch launch{.units = l.kernel.units(), .grain = l.grain, .checks = std::move(l.checks)};
     for (int v : l.values) launch.params.push_back(ref(v));
     launch.kernel = intern(std::move(l.kernel));
     plan_.steps.emplace_back(std::move(launch));
   }
 
-  /// Streams what a kernel writes that reads so much that little of either would be found in the
-  /// caches again: outputs of some size, and other values if they are larger than the caches
-  /// themselves. A kernel that can fail ends without the fence that this needs.
-  void choose_streams(LaunchDraft& l) const {
-    if (cache_bytes_ <= 0 || !l.checks.empty()) return;
-    int64_t read = 0;
-    for (size_t i = 0; i < l.values.size(); ++i)
-      if (l.kernel.params[i].use == Param::Use::Read) read += bytes(l.values[i]);
-    if (read < cache_bytes_) return;
+  /// Streams what a kernel writes that touches so much that little of it would be found in the
+  /// caches again: outputs of some size, and what later steps read if it is larger than the caches
+  /// itself. (Stored the ordinary way, memory is first read to be written over.)
+  void choose_streams(LaunchDraft& l, int step) const {
+    if (cache_bytes_ <= 0) return;
+    int64_t touched = 0;
+    for (int v : l.values) touched += bytes(v);
+    if (touched < cache_bytes_ / 2) return;
     for (size_t i = 0; i < l.values.size(); ++i) {
       Param& param = l.kernel.params[i];
-      const int64_t least = in_arena(l.values[i]) ? cache_bytes_ : cache_bytes_ / 4;
-      param.streams = param.use == Param::Use::Write && bytes(l.values[i]) >= least;
+      const int v = l.values[i];
+      const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
+      param.streams = param.use == Param::Use::Write && bytes(v) >= least;
     }
   }
 

@@ -4,11 +4,17 @@
 // or a triad, with ordinary stores or past the caches, whichever is faster; both take turns with
 // the kernel, as bandwidth changes with what the machine's neighbours do), and that of the
 // operations at the measured peak. A transcendental function counts as the operations of its
-// formula (twice its instructions, as an fma). Says of each row bound by memory that stays below
-// its aim what holds it back.
+// formula (twice its instructions, as an fma).
+//
+// Where the memory comes from: calls at the first size go round over several sets of inputs,
+// outputs and gradients, so that kFromMemory times the last cache is read before a set comes again:
+// everything comes from memory and goes there, in the loop too. The other sizes use one set, which
+// stays in the caches that hold it. Says of each row bound by memory that stays below its aim what
+// holds it back.
 #include <tandem/tandem.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -16,6 +22,7 @@
 #include <vector>
 
 #include "bench/limits/machine.h"
+#include "codegen/exec/cpu.h"
 
 namespace {
 
@@ -152,17 +159,30 @@ struct Size {
 constexpr Size kSizes[] = {{4096, 1024}, {509, 1021}, {32, 256}};
 
 constexpr double kAim = 0.8, kAimBytes = 4e6;  // of rows bound by memory that move at least so much
+constexpr double kFromMemory = 4;              // last caches that the sets of the first size fill
 
 struct Times {
   double kernel = 1e9, memory = 1e9;
 };
 
+double bytes_of(Size size, const Work& work) {
+  return 4.0 * (work.reads + work.writes) * static_cast<double>(size.rows * size.columns);
+}
+
+/// Sets that calls go round over. Only what they read counts: what they write may pass the caches.
+size_t sets_of(Size size, const Work& work) {
+  if (size.rows != kSizes[0].rows) return 1;
+  const auto cache = static_cast<double>(tandem::exec::last_level_cache_bytes());
+  const double read = bytes_of(size, {work.reads, 0, 0});
+  return static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / read)));
+}
+
 /// The kernel and a loop with the same traffic, in turns.
-Times best_times(const std::function<void()>& kernel, const Work& work, double bytes) {
-  constexpr int kTurns = 3;
-  constexpr double kSeconds = 0.05;
+Times best_times(const std::function<void()>& kernel, const Work& work, double bytes, size_t sets) {
+  constexpr int kTurns = 6;
+  constexpr double kSeconds = 0.03;
   const int writes = std::min(work.writes, 1), reads = writes == 0 ? 1 : work.reads / work.writes;
-  const bench::Traffic traffic(reads, writes, bytes);
+  bench::Traffic traffic(reads, writes, bytes, sets);
   Times best;
   for (int turn = 0; turn < kTurns; ++turn) {
     best.kernel = std::min(best.kernel, bench::best_time(kernel, kSeconds));
@@ -175,12 +195,11 @@ Times best_times(const std::function<void()>& kernel, const Work& work, double b
   return best;
 }
 
-void report(double peak, const std::string& name, Size size, const Work& work,
+void report(double peak, const std::string& name, Size size, const Work& work, size_t sets,
             const std::function<void()>& kernel) {
-  const double elements = static_cast<double>(size.rows * size.columns);
-  const double bytes = 4 * (work.reads + work.writes) * elements,
-               operations = work.flops * elements;
-  const Times time = best_times(kernel, work, bytes);
+  const double bytes = bytes_of(size, work),
+               operations = work.flops * static_cast<double>(size.rows * size.columns);
+  const Times time = best_times(kernel, work, bytes, sets);
   const double arithmetic = peak > 0 ? operations / peak : 0;
   const double limit = std::max(time.memory, arithmetic), part = limit / time.kernel;
   const bool by_bytes = time.memory >= arithmetic;
@@ -193,27 +212,54 @@ void report(double peak, const std::string& name, Size size, const Work& work,
   std::fflush(stdout);
 }
 
-void measure(double peak, const Case& c, Size size) {
-  Tensors inputs = c.inputs(size.rows, size.columns);
-  const auto compiled = td::compile(c.function, {.name = "limits"});
-  {
-    const td::NoGrad no_grad;
-    report(peak, c.name, size, c.forward, [&] { compiled(inputs); });
-  }
-  if (c.backward.reads == 0) return;
-  for (Tensor& t : inputs)
-    if (t.dtype() == td::f32) t = t.requires_grad_();
-  const Tensor out = compiled(inputs);
-  const Tensor tangent = out.numel() == 1 ? Tensor() : td::randn_like(out.detach());
-  report(peak, std::string(c.name) + " backward", size, c.backward, [&] {
-    for (const Tensor& t : inputs)
-      if (t.requires_grad()) t.set_grad({});
-    out.backward(tangent, true);
+void measure_forward(double peak, const Case& c, Size size, const Function& compiled) {
+  const td::NoGrad no_grad;
+  std::vector<Tensors> inputs(sets_of(size, c.forward));
+  for (Tensors& set : inputs) set = c.inputs(size.rows, size.columns);
+  Tensors outputs(inputs.size());  // one held for each set: the next call gets other memory
+  size_t next = 0;
+  report(peak, c.name, size, c.forward, inputs.size(), [&] {
+    const size_t i = next++ % inputs.size();
+    outputs[i] = {};
+    outputs[i] = compiled(inputs[i]);
   });
 }
 
+/// A recorded call, ready to be differentiated again and again.
+struct Recorded {
+  Tensors inputs;
+  Tensor out, tangent;
+};
+
+Recorded record(const Case& c, Size size, const Function& compiled) {
+  Recorded r{c.inputs(size.rows, size.columns), {}, {}};
+  for (Tensor& t : r.inputs)
+    if (t.dtype() == td::f32) t = t.requires_grad_();
+  r.out = compiled(r.inputs);
+  if (r.out.numel() != 1) r.tangent = td::randn_like(r.out.detach());
+  return r;
+}
+
+void measure_backward(double peak, const Case& c, Size size, const Function& compiled) {
+  std::vector<Recorded> calls(sets_of(size, c.backward));
+  for (Recorded& call : calls) call = record(c, size, compiled);
+  size_t next = 0;
+  report(peak, std::string(c.name) + " backward", size, c.backward, calls.size(), [&] {
+    const Recorded& call = calls[next++ % calls.size()];
+    for (const Tensor& t : call.inputs)
+      if (t.requires_grad()) t.set_grad({});
+    call.out.backward(call.tangent, true);
+  });
+}
+
+void measure(double peak, const Case& c, Size size) {
+  const Function compiled = td::compile(c.function, {.name = "limits"});
+  measure_forward(peak, c, size, compiled);
+  if (c.backward.reads != 0) measure_backward(peak, c, size, compiled);
+}
+
 double triad_rate(double bytes) {
-  const bench::Traffic traffic(2, 1, bytes);
+  bench::Traffic traffic(2, 1, bytes);
   return bytes / bench::best_time([&] { traffic.run(false); });
 }
 
@@ -222,15 +268,18 @@ double triad_rate(double bytes) {
 int main(int argc, char** argv) {
   const char* only = argc > 1 ? argv[1] : "";
   try {
-    const double peak = bench::peak_flops();
-    std::printf("peak %.0f Gflop/s; triad %.0f, %.0f, %.0f GB/s at 256 KB, 4 MB, 64 MB\n",
+    double peak = bench::peak_flops();
+    std::printf("peak %.0f Gflop/s; triad %.0f, %.0f, %.0f GB/s at 256 KB, 4 MB, 256 MB\n",
                 peak / 1e9, triad_rate(1 << 18) / 1e9, triad_rate(1 << 22) / 1e9,
-                triad_rate(1 << 26) / 1e9);
+                triad_rate(1 << 28) / 1e9);
     std::printf("%-26s %13s %11s %14s %13s %11s %s\n", "kernel", "size", "moved", "operations",
                 "took", "limit", "of the limit");
     for (const Size size : kSizes)
-      for (const Case& c : kCases)
-        if (std::strstr(c.name, only)) measure(peak, c, size);
+      for (const Case& c : kCases) {
+        if (!std::strstr(c.name, only)) continue;
+        peak = std::max(peak, bench::peak_flops());  // neighbours may have disturbed the first
+        measure(peak, c, size);
+      }
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "limits: %s\n", e.what());

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "codegen/exec/allocator.h"
@@ -103,28 +104,27 @@ double best_time(const std::function<void()>& run, double seconds) {
 
 struct Traffic::Arrays {
   std::array<std::unique_ptr<Floats>, 3> of;
-  std::vector<uint32_t> sums;
   float* at(size_t i, int64_t element) const { return of[i] ? of[i]->data + element : nullptr; }
 };
 
-Traffic::Traffic(int reads, int writes, double bytes)
-    : reads_(reads), writes_(writes), arrays_(std::make_unique<Arrays>()) {
+Traffic::Traffic(int reads, int writes, double bytes, size_t sets)
+    : reads_(reads), writes_(writes), sets_(sets) {
   lines_ = static_cast<int64_t>(bytes / (64 * (reads + writes))) + 1;
-  for (int i = writes == 0 ? 1 : 0; i <= reads; ++i)
-    arrays_->of[static_cast<size_t>(i)] =
-        std::make_unique<Floats>(static_cast<size_t>(lines_) * 16);
-  arrays_->sums.resize(static_cast<size_t>(tandem::exec::num_threads()) * 64);
+  for (Arrays& set : sets_)
+    for (int i = writes == 0 ? 1 : 0; i <= reads; ++i)
+      set.of[static_cast<size_t>(i)] = std::make_unique<Floats>(static_cast<size_t>(lines_) * 16);
+  sums_.resize(static_cast<size_t>(tandem::exec::num_threads()) * 64);
 }
 Traffic::~Traffic() = default;
 
-void Traffic::run(bool streams) const {
+void Traffic::run(bool streams) {
   constexpr int64_t kGrain = 256;
+  const Arrays& set = sets_[next_++ % sets_.size()];
   parallel_for(lines_, kGrain, [&](int64_t begin, int64_t end, int thread) {
     const int64_t n = 16 * (end - begin);
-    float *a = arrays_->at(0, 16 * begin), *b = arrays_->at(1, 16 * begin),
-          *c = arrays_->at(2, 16 * begin);
+    float *a = set.at(0, 16 * begin), *b = set.at(1, 16 * begin), *c = set.at(2, 16 * begin);
     if (writes_ == 0)
-      arrays_->sums[static_cast<size_t>(thread) * 64] = sum(reinterpret_cast<uint32_t*>(b), n);
+      sums_[static_cast<size_t>(thread) * 64] = sum(reinterpret_cast<uint32_t*>(b), n);
     else if (streams)
       __builtin_cpu_supports("avx512f") ? stream_512(a, b, c, n) : stream_256(a, b, c, n);
     else

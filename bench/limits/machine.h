@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <vector>
 
 namespace bench {
 
@@ -14,20 +14,22 @@ double best_time(const std::function<void()>& run, double seconds = 0.15);
 
 /// A loop that does nothing but move memory, on the pool's threads and in pages of the library's
 /// allocator: a sum (reads 1, writes 0), a copy (1, 1) or a triad a[i] = b[i] + s * c[i] (2, 1) on
-/// arrays of together `bytes`.
+/// arrays of together `bytes`. There are `sets` such arrays, which runs take in turns.
 class Traffic {
  public:
-  Traffic(int reads, int writes, double bytes);
+  Traffic(int reads, int writes, double bytes, size_t sets = 1);
   ~Traffic();
   /// `streams`: stores go past the caches.
-  void run(bool streams) const;
+  void run(bool streams);
   bool can_stream() const;
 
  private:
   struct Arrays;
   int reads_, writes_;
   int64_t lines_;  // of 64 bytes, in each array
-  std::unique_ptr<Arrays> arrays_;
+  std::vector<Arrays> sets_;
+  std::vector<uint32_t> sums_;
+  size_t next_ = 0;
 };
 
 /// f32 operations a second on the pool's threads, an fma counted as two.

@@ -1,4 +1,6 @@
 // Blocks: counted loops, branches, and the way out when a check fails.
+#include <algorithm>
+
 #include "codegen/jit/emitter.h"
 
 namespace tandem::jit {
@@ -71,8 +73,16 @@ void Emitter::fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, 
     ir_.CreateAlignedStore(fields[f],
                            ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(4), f),
                            llvm::Align(8));
-  ir_.CreateRet(i64(1));
+  leave(1);
   ir_.SetInsertPoint(good);
+}
+
+void Emitter::leave(int64_t status) {
+  // streamed stores are seen by who waits for this kernel
+  if (std::any_of(kernel_.params.begin(), kernel_.params.end(),
+                  [](const auto& p) { return p.streams; }))
+    ir_.CreateIntrinsic(ir_.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
+  ir_.CreateRet(i64(status));
 }
 
 void Emitter::fail_if_any(const Value& value, size_t instruction, int64_t extent,

@@ -88,6 +88,8 @@ class Emitter {
   void count_loop(llvm::Value* count, int64_t step, const Slots& slots,
                   const std::function<void(llvm::Value*)>& body);
   void when(llvm::Value* condition, const Slots& slots, const std::function<void()>& body);
+  /// Returns from the kernel.
+  void leave(int64_t status);
   /// Leaves the kernel with an error if `bad`.
   void fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, int64_t extent);
   /// The same for a value of the scope: reports the first lane in which bad(part) holds.

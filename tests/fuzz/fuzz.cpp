@@ -56,7 +56,7 @@ int fuzz_aliasing(const Arguments& a) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const auto backend = a.backend == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();
   uint64_t seed = first_seed(a), done = 0, refused = 0, unsupported = 0, stricter = 0,
-           too_large = 0;
+           strictest = 0, too_large = 0;
   int differing = 0;
   for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done, ++seed) {
     const AliasProgram program = random_alias_program(seed);
@@ -64,6 +64,7 @@ int fuzz_aliasing(const Arguments& a) {
     refused += verdict.refused;
     unsupported += verdict.unsupported;
     stricter += verdict.stricter;
+    strictest += verdict.strictest;
     too_large += verdict.too_large;
     if (!verdict.difference.empty()) {
       const AliasProgram small = minimized(program, backend);
@@ -75,8 +76,10 @@ int fuzz_aliasing(const Arguments& a) {
   if (!a.from) std::ofstream(a.state) << seed << "\n";
   fmt::print(
       "{} programs on the {} backend in {:.0f} s; {} that eager refuses, {} unsupported, {} whose "
-      "backward alone is refused, {} set aside since sums may round; {} differ; next seed {}\n",
-      done, a.backend, seconds(), refused, unsupported, stricter, too_large, differing, seed);
+      "backward alone is refused ({} under save-all too), {} set aside since sums may round; {} "
+      "differ; next seed {}\n",
+      done, a.backend, seconds(), refused, unsupported, stricter, strictest, too_large, differing,
+      seed);
   return differing > 0;
 }
 

@@ -50,11 +50,13 @@ AliasProgram random_alias_program(uint64_t seed);
 /// Runs eager and compiled under every pattern. `difference`: where they differ, or "".
 /// `refused`: eager throws; `unsupported`: only the compiled function does, and says so;
 /// `stricter`: only after a compiled call is backward refused, since a later step wrote what is
-/// saved. (The cut may read an input where eager kept an intermediate; and of inputs that are views
-/// of one tensor eager knows for each that a write by constants cut its gradient.)
+/// saved (the cut may read an input where eager kept an intermediate): save-all is compared
+/// instead. `strictest`: that refuses too (of inputs that are views of one tensor eager knows for
+/// each that a write by constants cut its gradient).
 struct AliasVerdict {
   std::string difference;
-  bool refused = false, unsupported = false, too_large = false, stricter = false;
+  bool refused = false, unsupported = false, too_large = false;
+  bool stricter = false, strictest = false;
 };
 AliasVerdict check_alias_program(const AliasProgram& program,
                                  const std::shared_ptr<const ir::Backend>& backend);
