@@ -61,7 +61,7 @@ struct Input {
   bool requires_grad = false;
   Strides strides;  // elements
   std::optional<AliasOf> alias_of;
-  int target = -1;  // Tangent: the joint graph's output
+  int target = -1;  // Tangent: the joint (or forward) graph's output; Saved: the forward graph's
   friend bool operator==(const Input&, const Input&) = default;
 };
 

@@ -67,7 +67,8 @@ TANDEM_API std::string to_json(const PartitionReport& report);
 
 struct Partition {
   Graph forward;   // Level::Forward: primals -> (outputs, saved)
-  Graph backward;  // Level::Backward: (saved, tangents) -> gradients
+  Graph backward;  // Level::Backward: (saved, tangents) -> gradients; a Saved input's target is the
+                   // output of forward that it is: a Saved one, or a Result
   PartitionReport report;
 };
 
@@ -76,6 +77,10 @@ struct PartitionContext {
   /// What an eager tape would hold for this graph beyond its inputs, in bytes: a partitioner that
   /// can saves no more than that.
   int64_t tape_bytes = std::numeric_limits<int64_t>::max();
+  /// By output of the graph: whether an eager tape would hold the memory that it lies in. Saving
+  /// such a result takes no memory but its own; changing it before backward is an error eagerly
+  /// too.
+  std::vector<bool> held_outputs;
   const CostModel* costs = nullptr;  // null: bytes alone count
 };
 

@@ -106,6 +106,7 @@ class Verifier {
   void check_inputs() const;
   void check_input(const Input& input) const;
   void check_alias(size_t input) const;
+  void require_target(const Input& input, const char* what) const;
   void check_tangent(const Input& input) const;
   void check_layout(const Type& type, const Strides& strides, bool requires_grad,
                     const std::string& what) const;
@@ -193,15 +194,18 @@ void Verifier::check_input(const Input& input) const {
     fail("input {}: an rng is i64[2]; got {}", input.name, to_string(type));
   if (input.role == Role::Tangent)
     check_tangent(input);
+  else if (input.role == Role::Saved && g_.level == Level::Backward && !is_subgraph())
+    require_target(input, "saved");
   else if (input.target != -1)
-    fail("input {}: only a tangent has a target", input.name);
+    fail("input {}: only tangents, and saved values of backward, have a target", input.name);
+}
+
+void Verifier::require_target(const Input& input, const char* what) const {
+  if (input.target < 0) fail("{} {}: has no target", what, input.name);
 }
 
 void Verifier::check_tangent(const Input& input) const {
-  if (!has_both_halves(g_.level)) {
-    if (input.target < 0) fail("tangent {}: has no target", input.name);
-    return;
-  }
+  if (!has_both_halves(g_.level)) return require_target(input, "tangent");
   if (!is_output(input.target)) fail("tangent {}: there is no output {}", input.name, input.target);
   const Role role = g_.outputs()[input.target].role;
   if (role != Role::Result && role != Role::MutatedInput)

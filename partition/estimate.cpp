@@ -89,12 +89,14 @@ class Kernels {
 
 }  // namespace
 
-Estimate::Estimate(const Analysis& a, const ir::CostModel* costs)
+Estimate::Estimate(const Analysis& a, const ir::CostModel* costs,
+                   const std::vector<bool>& held_outputs)
     : costs_(costs), save_(a.graph), recompute_(a.graph) {
   if (!costs) return;
   const Kernels forward(a, *costs, Kernels::Forward), backward(a, *costs, Kernels::Backward);
   ir::ValueMap<bool> output(a.graph);
-  for (const ir::Output& o : a.graph.outputs()) output[o.value] = !a.gradient[o.value];
+  for (size_t i = 0; i < held_outputs.size(); ++i)
+    if (held_outputs[i] && !a.of_backward[i]) output[a.graph.outputs()[i].value] = true;
   for (ValueId v : a.all_values()) {
     if (a.graph.type(v).is_token || a.needs_tangent[v]) continue;
     const EquationId e = a.producer(v);

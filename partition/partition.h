@@ -26,13 +26,19 @@ std::unique_ptr<ir::Partitioner> make_partitioner(std::string name, ChooseSaved 
 
 /// Splits `core` so that exactly `saved` (values of its forward half, none of which depends on a
 /// tangent; a view as what it shows, unless it is smaller) pass from forward to backward;
-/// everything else that backward needs is recomputed there, just in time. Error{Partition} names a
-/// value that can be neither.
-ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved);
+/// everything else that backward needs is recomputed there, just in time. A result that is held by
+/// an eager tape too (`held_outputs`, by output of `core`) passes as itself; all else is an output
+/// of its own. Error{Partition} names a value that can be neither.
+ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved,
+                    const std::vector<bool>& held_outputs = {});
 
-/// Bytes that an eager tape would hold for `joint` (a Joint graph, before decomposition) beyond its
-/// inputs: the storages of all forward values that the backward half reads.
-int64_t tape_bytes(const ir::Graph& joint);
+/// What an eager tape would hold: the storages of all forward values that the backward half reads.
+struct EagerTape {
+  int64_t bytes = 0;          // beyond the inputs
+  std::vector<bool> outputs;  // by output of the joint graph: whether its storage is among them
+};
+/// `joint`: a Joint graph, before decomposition.
+EagerTape eager_tape(const ir::Graph& joint);
 
 }  // namespace tandem::partition
 

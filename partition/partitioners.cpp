@@ -109,17 +109,22 @@ double number(std::string_view name, std::string_view text) {
 
 }  // namespace
 
-int64_t tape_bytes(const Graph& joint) {
+EagerTape eager_tape(const Graph& joint) {
   const Analysis a(joint);
-  std::vector<bool> held(joint.num_values());
-  int64_t bytes = 0;
-  for (ValueId v : read_by_backward(a)) {
+  const auto storage = [&](ValueId v) {
     while (a.is(v, ir::OpClass::View)) v = joint.operand(a.producer(v), 0);
-    if (held[v.index]) continue;
-    held[v.index] = true;
-    if (!a.is(v, ir::OpClass::Factory)) bytes += a.saved_bytes(v);
+    return v;
+  };
+  ir::ValueMap<bool> held(joint);
+  EagerTape tape;
+  for (ValueId read : read_by_backward(a)) {
+    const ValueId v = storage(read);
+    if (!held[v] && !a.is(v, ir::OpClass::Factory)) tape.bytes += a.saved_bytes(v);
+    held[v] = true;
   }
-  return bytes;
+  for (const ir::Output& output : joint.outputs())
+    tape.outputs.push_back(held[storage(output.value)]);
+  return tape;
 }
 
 std::vector<std::string_view> partitioner_names() {

@@ -19,12 +19,24 @@ struct Plan {
   double least_seconds = 0;
 };
 
-int64_t bytes_of_outputs(const ir::Graph& half, bool saved) {
+/// Of what a half returns, but for inputs that it saves as they are.
+int64_t bytes_of_outputs(const ir::Graph& half) {
   int64_t bytes = 0;
   for (const ir::Output& output : half.outputs())
-    if ((output.role == ir::Role::Saved) == saved)
+    if (output.role != ir::Role::Saved || half.input_index(output.value) < 0)
       bytes += int64_t{size_in_bytes(half.type(output.value))};
   return bytes;
+}
+
+/// Simulated peak of forward and backward in bytes beyond the inputs: what is saved, outputs, and
+/// the arena of each half's memory plan.
+int64_t peak_bytes(const ir::Partition& partition, const ir::CostModel& costs) {
+  const int64_t between = bytes_of_outputs(partition.forward);
+  const int64_t forward = costs.arena_bytes(partition.forward);
+  if (partition.backward.outputs().empty()) return between + forward;
+  const int64_t backward =
+      bytes_of_outputs(partition.backward) + costs.arena_bytes(partition.backward);
+  return between + std::max(forward, backward);
 }
 
 void require_costs(const Problem& p, const char* what) {
@@ -89,21 +101,9 @@ std::vector<Plan> plans_to_try(const Problem& p) {
 }  // namespace
 
 ir::Partition partition_at(const Problem& p, const Choices& choices) {
-  ir::Partition out = split(p.analysis.graph, values_of(choices));
+  ir::Partition out = split(p.analysis.graph, values_of(choices), p.context.held_outputs);
   out.report = report_of(p.analysis, p.estimate, choices);
   return out;
-}
-
-int64_t peak_bytes(const Analysis& a, const ir::Partition& partition, const ir::CostModel& costs) {
-  int64_t saved = 0;
-  for (const ir::SavedValue& v : partition.report.saved) saved += v.bytes;
-  const int64_t results = bytes_of_outputs(partition.forward, false);
-  const int64_t forward = costs.arena_bytes(partition.forward);
-  if (a.graph.outputs().empty() || partition.backward.outputs().empty())
-    return saved + results + forward;
-  const int64_t backward =
-      bytes_of_outputs(partition.backward, false) + costs.arena_bytes(partition.backward);
-  return saved + results + std::max(forward, backward);
 }
 
 ir::Partition partition_by_peak(const Problem& p, double fraction) {
@@ -111,10 +111,9 @@ ir::Partition partition_by_peak(const Problem& p, double fraction) {
   require_fraction(fraction, "memory budget");
   std::vector<Plan> plans = plans_to_try(p);
   for (Plan& plan : plans) {
-    ir::Partition parts = split(p.analysis.graph, values_of(plan.choices));
-    for (const Choice& c : plan.choices)
-      parts.report.saved.push_back({.bytes = p.analysis.saved_bytes(c.value)});
-    plan.point.peak_bytes = peak_bytes(p.analysis, parts, *p.context.costs);
+    const ir::Partition parts =
+        split(p.analysis.graph, values_of(plan.choices), p.context.held_outputs);
+    plan.point.peak_bytes = peak_bytes(parts, *p.context.costs);
   }
   const auto peak = [](const Plan& plan) { return plan.point.peak_bytes; };
   const int64_t least = peak(*std::ranges::min_element(plans, {}, peak));

@@ -18,11 +18,6 @@ ir::Partition partition_by_bytes(const Problem& problem, int64_t bytes);
 /// The split at `choices`, with its report.
 ir::Partition partition_at(const Problem& problem, const Choices& choices);
 
-/// Simulated peak of forward and backward in bytes beyond the inputs: what is saved, outputs, and
-/// the arena of each half's memory plan.
-int64_t peak_bytes(const Analysis& analysis, const ir::Partition& partition,
-                   const ir::CostModel& costs);
-
 }  // namespace tandem::partition
 
 #endif  // TANDEM_PARTITION_PLANS_H

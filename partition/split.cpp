@@ -165,7 +165,7 @@ ir::Epilogue moved(ir::Epilogue epilogue, const Positions& inputs, const Positio
   return epilogue;
 }
 
-/// Where forward's inputs (all but the tangents) and outputs stand.
+/// Where forward's inputs (all but the tangents) and outputs (before what it saves) stand.
 Positions forward_inputs(const Graph& core) {
   Positions positions;
   int next = 0;
@@ -188,7 +188,39 @@ std::vector<Output> outputs_of(const Analysis& a, bool backward) {
   return outputs;
 }
 
-Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
+/// What passes from forward to backward.
+struct SavedSet {
+  std::vector<ValueId> values;
+  std::vector<int> output;  // by value: the output of forward that it is
+};
+
+/// The result that is `v` and may serve as what is saved of it, or -1.
+int result_that_is(const Analysis& a, ValueId v, const std::vector<bool>& held_outputs) {
+  if (a.is_primal(v)) return -1;
+  const auto& outputs = a.graph.outputs();
+  for (size_t i = 0; i < held_outputs.size(); ++i)
+    if (held_outputs[i] && !a.of_backward[i] && outputs[i].role == Role::Result &&
+        outputs[i].value == v && outputs[i].strides == strides_of(a, v))
+      return static_cast<int>(i);
+  return -1;
+}
+
+/// Saved values follow forward's own outputs, but for those that are among these. (Not if an input
+/// becomes something else by the call: it may take over the memory of a result.)
+SavedSet saved_set(const Analysis& a, std::vector<ValueId> values,
+                   const std::vector<bool>& held_outputs) {
+  const Positions positions = forward_outputs(a);
+  const bool may_share = a.graph.epilogue.changes.empty();
+  auto next = static_cast<int>(std::ranges::count(a.of_backward, false));
+  SavedSet saved{std::move(values), {}};
+  for (ValueId v : saved.values) {
+    const int result = may_share ? result_that_is(a, v, held_outputs) : -1;
+    saved.output.push_back(result >= 0 ? positions[static_cast<size_t>(result)] : next++);
+  }
+  return saved;
+}
+
+Graph make_forward(const Analysis& a, const SavedSet& saved) {
   const Graph& core = a.graph;
   const Positions inputs = forward_inputs(core), outputs = forward_outputs(a);
   Half half(a, "forward", ir::Level::Forward);
@@ -199,23 +231,27 @@ Graph make_forward(const Analysis& a, std::span<const ValueId> saved) {
   }
   const std::vector<Output> results = outputs_of(a, false);
   for (const Output& output : results) half.compute(output.value);
-  for (ValueId v : saved) half.compute(v);
+  for (ValueId v : saved.values) half.compute(v);
   for (Output output : results) {
     output.target = moved(inputs, output.target);
     half.add_output(output);
   }
-  for (ValueId v : saved) half.save(v);
+  for (size_t i = 0; i < saved.values.size(); ++i)
+    if (saved.output[i] >= static_cast<int>(results.size())) half.save(saved.values[i]);
   half.target().epilogue = moved(core.epilogue, inputs, outputs);
   return half.take();
 }
 
 // The equations that depend on a tangent keep their order; before each stands what it recomputes.
-Graph make_backward(const Analysis& a, std::span<const ValueId> saved) {
+Graph make_backward(const Analysis& a, const SavedSet& saved) {
   const Graph& core = a.graph;
   const Positions outputs = forward_outputs(a);
   Half half(a, "backward", ir::Level::Backward);
-  for (ValueId v : saved)
-    half.add_input({v, Role::Saved, value_name(core, v), false, strides_of(a, v), {}, -1}, v);
+  for (size_t i = 0; i < saved.values.size(); ++i) {
+    const ValueId v = saved.values[i];
+    half.add_input(
+        {v, Role::Saved, value_name(core, v), false, strides_of(a, v), {}, saved.output[i]}, v);
+  }
   for (Input input : core.inputs()) {
     if (!is_tangent(input)) continue;
     input.target = moved(outputs, input.target);
@@ -234,6 +270,17 @@ Graph make_backward(const Analysis& a, std::span<const ValueId> saved) {
 
 // The contract: of joint (p, t) -> (o, g), forward is p -> (o, saved), backward (saved, t) -> g.
 
+bool is_saved(const Input& input) { return input.role == Role::Saved; }
+
+/// Every saved value of backward is an output of forward.
+bool fit(const Graph& forward, const Graph& backward) {
+  return std::ranges::all_of(backward.inputs(), [&](const Input& input) {
+    return !is_saved(input) ||
+           backward.type(input.value) ==
+               forward.type(forward.outputs()[static_cast<size_t>(input.target)].value);
+  });
+}
+
 template <class Items, class Keep>
 std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep) {
   std::vector<ir::Type> types;
@@ -245,14 +292,12 @@ std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep
 void check_contract(const Analysis& a, const Graph& forward, const Graph& backward) {
   const Graph& core = a.graph;
   const auto all = [](const auto&) { return true; };
-  const auto saved = [](const auto& item) { return item.role == Role::Saved; };
   const auto not_saved = [](const auto& item) { return item.role != Role::Saved; };
   const auto primal = [](const Input& input) { return !is_tangent(input); };
   TANDEM_CHECK(types_of(forward, forward.inputs(), all) == types_of(core, core.inputs(), primal));
   TANDEM_CHECK(types_of(forward, forward.outputs(), not_saved) ==
                types_of(core, outputs_of(a, false), all));
-  TANDEM_CHECK(types_of(forward, forward.outputs(), saved) ==
-               types_of(backward, backward.inputs(), saved));
+  TANDEM_CHECK(fit(forward, backward));
   TANDEM_CHECK(types_of(backward, backward.inputs(), not_saved) ==
                types_of(core, core.inputs(), is_tangent));
   TANDEM_CHECK(types_of(backward, backward.outputs(), all) ==
@@ -261,12 +306,13 @@ void check_contract(const Analysis& a, const Graph& forward, const Graph& backwa
 
 }  // namespace
 
-ir::Partition split(const Graph& core, std::span<const ValueId> saved_values) {
+ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
+                    const std::vector<bool>& held_outputs) {
   const Analysis analysis(core);
   std::vector<ValueId> bases;
   for (ValueId v : saved_values) bases.push_back(analysis.base(v));
-  const std::vector<ValueId> saved = in_graph_order(bases);
-  require_computable_in_forward(analysis, saved);
+  const SavedSet saved = saved_set(analysis, in_graph_order(bases), held_outputs);
+  require_computable_in_forward(analysis, saved.values);
   ir::Partition partition;
   partition.forward = make_forward(analysis, saved);
   partition.backward = make_backward(analysis, saved);

@@ -71,10 +71,15 @@ CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
     : Node(edges_of(*variant, inputs), static_cast<int>(variant->tape.tangents.size())),
       variant_(std::move(variant)) {
   saved_.reserve(variant_->tape.saved.size());
-  for (const TapeTable::Saved& s : variant_->tape.saved) {
-    const Tensor& value = values[static_cast<size_t>(s.output)];
+  const TapeTable& tape = variant_->tape;
+  for (const TapeTable::Saved& s : tape.saved) {
+    const auto output = static_cast<size_t>(s.output);
+    const Tensor& value = values[output];
     if (!s.copy) {
-      saved_.push_back(s.input < 0 ? SavedTensor::of_own(value) : SavedTensor(value));
+      saved_.push_back(s.input >= 0 ? SavedTensor(value)
+                       : tape.is_result[output]
+                           ? SavedTensor::of_result(value, tape.result_of_output[output])
+                           : SavedTensor::of_own(value));
       continue;
     }
     // The epilogue is about to overwrite it.

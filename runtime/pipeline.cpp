@@ -90,10 +90,11 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
     return run_passes(g, options, ir::PassPoint::Forward, g.forward);
   }
   const auto start = std::chrono::steady_clock::now();
-  g.eager_saved_bytes = partition::tape_bytes(g.joint);
+  partition::EagerTape tape = partition::eager_tape(g.joint);
+  g.eager_saved_bytes = tape.bytes;
   const auto costs = codegen::make_cost_model();
   ir::Partition cut = options.partitioner->partition_within(
-      g.core, {.tape_bytes = g.eager_saved_bytes, .costs = costs.get()});
+      g.core, {tape.bytes, std::move(tape.outputs), costs.get()});
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
   g.forward = std::move(cut.forward);

@@ -33,12 +33,11 @@ bool is_grad_slot(const ir::Graph& graph, int output) {
 }
 
 void add_saved(const Variant& variant, const std::vector<bool>& written, TapeTable& table) {
-  const ir::Graph& forward = variant.graphs.forward;
-  for (size_t k = 0; k < forward.outputs().size(); ++k) {
-    if (forward.outputs()[k].role != ir::Role::Saved) continue;
-    const int input = variant.halves.forward->output_from_input(static_cast<int>(k));
+  for (const ir::Input& saved : variant.graphs.backward.inputs()) {
+    if (saved.role != ir::Role::Saved) continue;
+    const int input = variant.halves.forward->output_from_input(saved.target);
     const bool copy = input >= 0 && written[static_cast<size_t>(input)];
-    table.saved.push_back({static_cast<int>(k), input, copy, forward.outputs()[k].strides});
+    table.saved.push_back({saved.target, input, copy, saved.strides});
   }
 }
 

@@ -49,7 +49,7 @@ struct Recording {
 struct TapeTable {
   /// A Saved input of the backward.
   struct Saved {
-    int output;       // of the forward graph
+    int output;       // of the forward graph: a saved one, or a result
     int input;        // the graph input that it is, or -1
     bool copy;        // the epilogue overwrites that input
     Strides strides;  // of a copy

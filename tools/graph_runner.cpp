@@ -236,14 +236,9 @@ class Run {
                     const std::vector<StridedBuffer>& gradients) {
     const Graph& backward = graphs_.backward;
     std::vector<BufferView> inputs;
-    size_t next = 0;
     for (const ir::Input& in : backward.inputs()) {
-      if (in.role == Role::Tangent) {
-        inputs.push_back(tangents[static_cast<size_t>(in.target)].view());
-        continue;
-      }
-      while (forward_.outputs()[next].role != Role::Saved) ++next;
-      inputs.push_back(values[next++]);
+      const auto output = static_cast<size_t>(in.target);
+      inputs.push_back(in.role == Role::Tangent ? tangents[output].view() : values[output]);
     }
     const std::vector<StridedBuffer> laid_out = with_layouts(backward, inputs);
     const auto executable = options_.backend->compile(backward);

@@ -106,9 +106,18 @@ struct Row {
   std::string name;
   int64_t torch_bytes, tape_bytes, reference_bytes, default_bytes, minimal_bytes, peak_bytes;
   double solver_ms, default_ms, reference_ms, save_all_ms;
+  double to_reference, to_save_all;  // default's time over the other's, median over the rounds
 };
 
-constexpr double kLeastSeconds = 1.5;  // of measuring one program
+constexpr double kLeastSeconds = 3;  // of measuring one program
+
+/// The median of a[i] / b[i]. The steps of a round run one after the other, so what slows down all
+/// of a round does not count.
+double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return median(std::move(ratios));
+}
 
 Row measure(const Program& program, int64_t torch_bytes, int rounds) {
   std::array<Compiled, 3> compiled = {Compiled(program, "default"), Compiled(program, "reference"),
@@ -132,7 +141,9 @@ Row measure(const Program& program, int64_t torch_bytes, int rounds) {
           own.seconds * 1e3,
           median(seconds[0]) * 1e3,
           median(seconds[1]) * 1e3,
-          median(seconds[2]) * 1e3};
+          median(seconds[2]) * 1e3,
+          median_ratio(seconds[0], seconds[1]),
+          median_ratio(seconds[0], seconds[2])};
 }
 
 std::string megabytes(int64_t bytes) {
@@ -140,10 +151,11 @@ std::string megabytes(int64_t bytes) {
 }
 
 void print(const Row& r) {
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} | {:.3f} | {:.3f} | {:.3f} |\n", r.name,
-             megabytes(r.torch_bytes), megabytes(r.tape_bytes), megabytes(r.reference_bytes),
-             megabytes(r.default_bytes), megabytes(r.minimal_bytes), megabytes(r.peak_bytes),
-             r.solver_ms, r.default_ms, r.reference_ms, r.save_all_ms);
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} | {:.3f} | {:.3f} | {:.3f} | {:.2f} |\n",
+             r.name, megabytes(r.torch_bytes), megabytes(r.tape_bytes),
+             megabytes(r.reference_bytes), megabytes(r.default_bytes), megabytes(r.minimal_bytes),
+             megabytes(r.peak_bytes), r.solver_ms, r.default_ms, r.reference_ms, r.save_all_ms,
+             std::max(r.to_reference, r.to_save_all));
   std::fflush(stdout);
 }
 
@@ -164,13 +176,12 @@ void print_promises(const std::vector<Row>& rows) {
   print_promise("\ndefault is never above eager in bytes", breakers(rows, [](const Row& r) {
                   return r.default_bytes <= std::min(r.torch_bytes, r.tape_bytes);
                 }));
-  print_promise("default is at most 5% slower than the better of save-all and reference",
-                breakers(rows, [](const Row& r) {
-                  return r.default_ms <= 1.05 * std::min(r.reference_ms, r.save_all_ms);
-                }));
+  print_promise(
+      "default is at most 5% slower than the better of save-all and reference",
+      breakers(rows, [](const Row& r) { return std::max(r.to_reference, r.to_save_all) <= 1.05; }));
   print_promise("default is above reference in bytes only where it is faster",
                 breakers(rows, [](const Row& r) {
-                  return r.default_bytes <= r.reference_bytes || r.default_ms < r.reference_ms;
+                  return r.default_bytes <= r.reference_bytes || r.to_reference < 1;
                 }));
   const auto above =
       std::ranges::count_if(rows, [](const Row& r) { return r.reference_bytes > r.minimal_bytes; });
@@ -187,8 +198,8 @@ void print_table(const std::string& eager_path, int rounds) {
   fmt::print(
       "Megabytes beyond inputs and parameters; milliseconds, medians of at least {} rounds.\n\n"
       "| program | PyTorch eager | our tape | reference | default | byte-minimal | peak | solver, "
-      "ms | step default | step reference | step save-all |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n",
+      "ms | step default | step reference | step save-all | default over the better, paired |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
       rounds);
   std::vector<Row> rows;
   for (const Program& program : bench::programs()) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "codegen/exec/allocator.h"
 #include "runtime/backends/backends.h"
 #include "runtime/tensor_impl.h"
 #include "tests/support/check_compiled.h"
@@ -71,6 +72,47 @@ TEST(SavedTensors, AChangeOfWhatBackwardDoesNotReadIsAllowed) {
   }
   loss.backward();
   expect_close(x, w.grad(), 0, "w.grad");
+}
+
+TEST(SavedTensors, AResultThatEagerKeepsIsKeptAsItself) {
+  const auto eager = [](const Tensor& x) { return softmax(x, 1); };
+  const auto f = compile(eager, with_partition("save-all"));
+  const Tensor x = leaf({64, 64}, 1), g = noise({64, 64}, 2);
+  f(x).backward(g);
+  const Tensor gradient = x.grad();
+  const size_t before = exec::allocator_stats().live_bytes;
+  {
+    const Tensor y = f(x);
+    EXPECT_EQ(exec::allocator_stats().live_bytes - before, 64 * 64 * sizeof(float));
+    expect_close(grad({y}, {x}, {.grad_outputs = {g}, .retain_graph = true})[0], gradient, 0,
+                 "x.grad");
+    const NoGrad no_grad;
+    y.mul_(2);
+    EXPECT_NE(error_of([&] { grad({y}, {x}, {.grad_outputs = {g}}); }, Errc::Version), "");
+  }
+  EXPECT_EQ(exec::allocator_stats().live_bytes, before);
+  const Tensor y = eager(x);
+  const NoGrad no_grad;
+  y.mul_(2);
+  EXPECT_NE(error_of([&] { grad({y}, {x}, {.grad_outputs = {g}}); }, Errc::Version), "");
+}
+
+TEST(SavedTensors, AResultThatEagerDoesNotKeepMayBeWritten) {
+  const auto eager = [](const Tensor& a, const Tensor& b, const Tensor& w) {
+    const Tensor y = matmul(a, b);
+    return std::pair(y, (y + 1) * w);
+  };
+  const Tensor a = noise({8, 8}, 1), b = noise({8, 8}, 2), g = noise({8, 8}, 3);
+  const auto gradient_of = [&](const auto& f) {
+    const Tensor w = leaf({8, 8}, 4);
+    const auto [y, z] = f(a, b, w);
+    y.mul_(2);
+    z.backward(g);
+    return w.grad();
+  };
+  for (const char* partition : {"default", "reference", "save-all"})
+    expect_close(gradient_of(compile(eager, with_partition(partition))), gradient_of(eager), 1e-6,
+                 "w.grad");
 }
 
 TEST(SavedTensors, AChangeOfWhatOnlyAnotherGradientReadsIsAllowed) {

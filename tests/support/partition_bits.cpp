@@ -115,8 +115,11 @@ Buffers run_halves(const Graph& core, const Buffers& inputs, const Graph& forwar
   const Buffers values = run_half(forward, primals);
   Buffers all;
   for (size_t o = 0; o < values.size(); ++o)
-    (forward.outputs()[o].role == ir::Role::Saved ? backward_inputs : all).push_back(values[o]);
+    if (forward.outputs()[o].role != ir::Role::Saved) all.push_back(values[o]);
   if (tangents.empty()) return all;
+  for (const ir::Input& input : backward.inputs())
+    if (input.role == ir::Role::Saved)
+      backward_inputs.push_back(values[static_cast<size_t>(input.target)]);
   backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
   for (ir::Buffer& gradient : run_half(backward, backward_inputs))
     all.push_back(std::move(gradient));
@@ -154,8 +157,9 @@ class Cuts {
   }
 
   void try_by(const std::string& name, const ir::CostModel& costs) try {
-    check(partition::make_partitioner(name)->partition_within(
-              graphs_.core, {.tape_bytes = graphs_.eager_saved_bytes, .costs = &costs}),
+    const partition::EagerTape tape = partition::eager_tape(graphs_.joint);
+    check(partition::make_partitioner(name)->partition_within(graphs_.core,
+                                                              {tape.bytes, tape.outputs, &costs}),
           name);
   } catch (const ir::Error& e) {
     result_.difference =

@@ -92,7 +92,7 @@ inline constexpr const char* kForward = R"(graph @forward forward {
 )";
 
 inline constexpr const char* kBackward = R"(graph @backward backward {
-  in %y: f32[2] saved
+  in %y: f32[2] saved of output 1
   in %t: f32[2] tangent of output 0
   in %rng: i64[2] rng
   %3: f32[2] = mul %t, %y [backward]

@@ -50,7 +50,7 @@ TEST(Verify, Inputs) {
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Saved; }, "role saved");
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Token; }, "role token with type");
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Rng; }, "an rng is i64[2]");
-  expect_error(kTraced, [&](Graph& g) { in(g, 0).target = 0; }, "only a tangent has a target");
+  expect_error(kTraced, [&](Graph& g) { in(g, 0).target = 0; }, "have a target");
 }
 
 TEST(Verify, Tangents) {
@@ -64,6 +64,8 @@ TEST(Verify, Tangents) {
       samples::kCore, [&](Graph& g) { g.outputs()[0].value = {0}; },
       "type f32[2] of an output of type f32[2, 2]");
   expect_error(samples::kBackward, [&](Graph& g) { tangent(g).target = -1; }, "has no target");
+  expect_error(
+      samples::kBackward, [&](Graph& g) { g.inputs()[0].target = -1; }, "saved y: has no target");
 }
 
 TEST(Verify, Equations) {

@@ -32,9 +32,11 @@ inline graph_testing::Buffers run_halves(const Graph& core, const Partition& p,
   for (size_t i = 0; i < inputs.size(); ++i)
     (partition::is_tangent(core.inputs()[i]) ? tangents : primals).push_back(inputs[i]);
   graph_testing::Buffers all = graph_testing::run(p.forward, primals), backward_inputs;
+  for (const ir::Input& input : p.backward.inputs())
+    if (input.role == ir::Role::Saved)
+      backward_inputs.push_back(all[static_cast<size_t>(input.target)]);
   const auto is_saved = [](const ir::Output& o) { return o.role == ir::Role::Saved; };
   const auto saved = std::ranges::count_if(p.forward.outputs(), is_saved);
-  backward_inputs.assign(all.end() - saved, all.end());
   all.resize(all.size() - static_cast<size_t>(saved));
   backward_inputs.insert(backward_inputs.end(), tangents.begin(), tangents.end());
   const graph_testing::Buffers gradients = graph_testing::run(p.backward, backward_inputs);

@@ -109,6 +109,36 @@ TEST(Partition, EveryCutGivesTheJointGraphsBits) {
           "random cut"));
 }
 
+TEST(Partition, AResultThatATapeHoldsPassesAsItself) {
+  const Graph core = core_joint({f32({4, 9})}, [](Builder& b, const Values& v) {
+    return Values{b.exp(v[0]), b.t(b.exp(b.neg(v[0])))};
+  });
+  const ValueId y = core.outputs()[0].value;
+  const auto saved_outputs = [](const Partition& p) {
+    return std::ranges::count(p.forward.outputs(), ir::Role::Saved, &ir::Output::role);
+  };
+  const auto split = [&](const std::vector<bool>& held) {
+    return partition::split(core, std::vector{core.inputs()[0].value, y}, held);
+  };
+  EXPECT_EQ(saved_outputs(split({})), 2);
+  EXPECT_EQ(saved_outputs(split({false, true, true})), 2);
+  const Partition shared = split({true, true, true});
+  EXPECT_EQ(saved_outputs(shared), 1);  // the input, whose memory is the caller's
+  EXPECT_EQ(shared.backward.inputs()[1].target, 0);
+  expect_joint_bits(core, shared, "shared");
+}
+
+TEST(Partition, EveryCutWithSharedResultsGivesTheJointGraphsBits) {
+  std::mt19937 gen(8);
+  for (const Graph& core : all_graphs())
+    for (int round = 0; round < 20; ++round)
+      ASSERT_NO_FATAL_FAILURE(
+          expect_joint_bits(core,
+                            partition::split(core, partition_testing::random_saved_set(core, gen),
+                                             std::vector<bool>(core.outputs().size(), true)),
+                            "random cut"));
+}
+
 TEST(Partition, NeverSavesMoreThanTheTape) {
   for (const Graph& core : all_graphs()) {
     const auto report = by("default", core).report;
@@ -120,8 +150,9 @@ TEST(Partition, NeverSavesMoreThanTheTape) {
 
 TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
   const auto bytes = [](const Body& body) {
-    return partition::tape_bytes(
-        autodiff::joint(make_graph({f32({8, 4})}, body, ir::Level::Functional)));
+    return partition::eager_tape(
+               autodiff::joint(make_graph({f32({8, 4})}, body, ir::Level::Functional)))
+        .bytes;
   };
   EXPECT_EQ(bytes([](Builder& b, const Values& v) { return Values{b.sin(b.cos(v[0]))}; }), 128);
   // gelu reads its operand alone; a slice holds the storage of its base; views count once.
@@ -131,6 +162,18 @@ TEST(Partition, TheTapeHoldsStoragesOfWhatRulesRead) {
               return Values{b.sin(b.slice(x, 0, 0, 2)), b.sin(b.t(x))};
             }),
             128);
+}
+
+TEST(Partition, TheTapeHoldsResultsThatRulesRead) {
+  const Graph joint = autodiff::joint(make_graph(
+      {f32({8, 4})},
+      [](Builder& b, const Values& v) {
+        const ValueId y = b.exp(v[0]);
+        return Values{y, b.neg(y), b.t(b.tanh(v[0]))};
+      },
+      ir::Level::Functional));
+  const std::vector<bool> held = partition::eager_tape(joint).outputs;
+  EXPECT_EQ(std::vector(held.begin(), held.begin() + 3), (std::vector{true, false, true}));
 }
 
 TEST(Partition, ALimitLiftsBansOneKindAtATime) {

@@ -35,7 +35,7 @@ TEST(RandomGraphs, PassesKeepEveryBit) {
 TEST(RandomGraphs, DefaultSavesNoMoreThanTheTape) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const Graph joint = random_joint(seed), core = partition_testing::to_core(joint);
-    const int64_t tape = partition::tape_bytes(joint);
+    const int64_t tape = partition::eager_tape(joint).bytes;
     const auto p =
         partition::make_partitioner("default")->partition_within(core, {.tape_bytes = tape});
     EXPECT_LE(p.report.saved_bytes, tape) << seed;
