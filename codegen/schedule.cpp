@@ -102,8 +102,9 @@ class Scheduler {
       if (d != tile) unit_dim(d);
     const int64_t size = s_.dims.sizes[tile];
     s_.tile_rows = even_chunk(size, tile_.rows, kTileMultiple);
+    if (tile_.along_rows) chunk_columns(tile_.columns, kTileMultiple);
     s_.tile_loop = unit(ceil_div(size, s_.tile_rows));
-    chunk_columns(tile_.columns, kTileMultiple);
+    if (!tile_.along_rows) chunk_columns(tile_.columns, kTileMultiple);
     const int row = w_.loop(Loop::Kind::Serial, s_.tile_rows, s_.tile_loop, size);
     s_.loops[tile] = {{s_.tile_loop, s_.tile_rows}, {row, 1}};
     s_.rows = {row};

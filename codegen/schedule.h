@@ -41,6 +41,7 @@ struct Schedule {
 struct Tile {
   int dim = -1;
   int64_t rows = 64, columns = 64;
+  bool along_rows = false;  // a unit's neighbour lies along `dim` rather than along the columns
 };
 
 /// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.

@@ -44,9 +44,9 @@ static int tile_dim(const Program& p, const Group& g) {
 }
 
 Tile tile_of(const Program& p, const Group& g) {
-  // copies: a few lines wide where memory is written, long where it is read, as caches fetch ahead
-  // of what is read in order
-  constexpr int64_t kWidth = 32, kLength = 256;
+  // copies: a few lines wide where memory is written, long where it is read, and on along what is
+  // read, as caches fetch ahead of what is read in order
+  constexpr int64_t kWidth = 64, kLength = 256;
   Tile tile{.dim = tile_dim(p, g)};
   const Dims dims = dims_of(g.domain);
   if (!is_transposition(p, g, dims, tile.dim)) return tile;
@@ -54,6 +54,7 @@ Tile tile_of(const Program& p, const Group& g) {
   const bool by_rows = row_dim_along(from, dims) == tile.dim;
   tile.rows = by_rows ? kLength : kWidth;
   tile.columns = by_rows ? kWidth : kLength;
+  tile.along_rows = by_rows;
   return tile;
 }
 

@@ -2,9 +2,9 @@
 // bytes that must move and the operations that must be done; its limit is the larger of two times:
 // that of a loop that only moves as much memory in the same mix of reads and writes (a sum, a copy
 // or a triad, with ordinary stores or past the caches, whichever is faster; both take turns with
-// the kernel, as bandwidth changes with what the machine's neighbours do), and that of the
-// operations at the measured peak. A transcendental function counts as the operations of its
-// formula (twice its instructions, as an fma).
+// the kernel, as bandwidth changes with what the machine's neighbours do, and the turn of the
+// median ratio counts), and that of the operations at the measured peak. A transcendental function
+// counts as the operations of its formula (twice its instructions, as an fma).
 //
 // Where the memory comes from: calls at the first size go round over several sets of inputs,
 // outputs and gradients, so that kFromMemory times the last cache is read before a set comes again:
@@ -177,29 +177,32 @@ size_t sets_of(Size size, const Work& work) {
   return static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / read)));
 }
 
-/// The kernel and a loop with the same traffic, in turns.
-Times best_times(const std::function<void()>& kernel, const Work& work, double bytes, size_t sets) {
-  constexpr int kTurns = 6;
-  constexpr double kSeconds = 0.03;
+/// The kernel and a loop with the same traffic, in turns: of the turns the one whose ratio is the
+/// median. What disturbs a turn, or makes memory slower or faster for a while, does so to both.
+Times median_turn(const std::function<void()>& kernel, const Work& work, double bytes,
+                  size_t sets) {
+  constexpr size_t kTurns = 9;
+  constexpr double kSeconds = 0.02;
   const int writes = std::min(work.writes, 1), reads = writes == 0 ? 1 : work.reads / work.writes;
   bench::Traffic traffic(reads, writes, bytes, sets);
-  Times best;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    best.kernel = std::min(best.kernel, bench::best_time(kernel, kSeconds));
+  std::vector<Times> turns(kTurns);
+  for (Times& turn : turns) {
+    turn.kernel = bench::best_time(kernel, kSeconds);
     for (const bool streams : {false, true}) {
       if (streams && (bytes < kAimBytes || !traffic.can_stream())) continue;
-      best.memory =
-          std::min(best.memory, bench::best_time([&] { traffic.run(streams); }, kSeconds));
+      turn.memory =
+          std::min(turn.memory, bench::best_time([&] { traffic.run(streams); }, kSeconds));
     }
   }
-  return best;
+  std::ranges::sort(turns, {}, [](const Times& t) { return t.memory / t.kernel; });
+  return turns[kTurns / 2];
 }
 
 void report(double peak, const std::string& name, Size size, const Work& work, size_t sets,
             const std::function<void()>& kernel) {
   const double bytes = bytes_of(size, work),
                operations = work.flops * static_cast<double>(size.rows * size.columns);
-  const Times time = best_times(kernel, work, bytes, sets);
+  const Times time = median_turn(kernel, work, bytes, sets);
   const double arithmetic = peak > 0 ? operations / peak : 0;
   const double limit = std::max(time.memory, arithmetic), part = limit / time.kernel;
   const bool by_bytes = time.memory >= arithmetic;

@@ -1,5 +1,5 @@
 // Reading ahead. A row loop of several passes waits for memory in the pass that meets the row first
-// and computes in the others: there it asks for the next row, if that fits into the nearest cache
+// and computes in the others: there it asks for the next row, into the nearest cache that holds it
 // beside this one.
 #include <algorithm>
 
@@ -12,6 +12,7 @@ using codegen::Access;
 using codegen::Affine;
 
 constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
+constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
 constexpr int kAnyPass = -1;           // in place of the loop that an access runs over
 
 /// What passes access along the row.
@@ -81,7 +82,8 @@ void Emitter::find_ahead(size_t row) {
     bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
     busy[s.first_pass] += s.from_memory();
   }
-  if (bytes > kNearBytes) return;
+  if (bytes > kFarBytes) return;
+  const int locality = bytes <= kNearBytes ? 3 : 2;
   for (const Stream& s : streams) {
     if (!s.reads || !s.from_memory() || s.first_pass + 1 == passes.size()) continue;
     const auto pass =
@@ -90,7 +92,7 @@ void Emitter::find_ahead(size_t row) {
     const int loop = loop_of(static_cast<size_t>(pass - busy.begin()));
     Access next = over(s.access, kAnyPass, loop);
     next.index.offset += s.row_stride;
-    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.dtype});
+    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.dtype, locality});
   }
 }
 
@@ -102,7 +104,7 @@ void Emitter::read_ahead() {
     for (int64_t line = 0; line < bytes; line += kLine)
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
                           {ir_.CreateGEP(ir_.getInt8Ty(), a.base, i64(line)), ir_.getInt32(0),
-                           ir_.getInt32(3), ir_.getInt32(1)});
+                           ir_.getInt32(static_cast<uint32_t>(x.locality)), ir_.getInt32(1)});
   }
 }
 

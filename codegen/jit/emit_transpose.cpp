@@ -1,7 +1,7 @@
 // Copies that turn rows into columns: a Serial loop around a Vector loop around one load and one
 // store, of which each is contiguous along another of the two loops. Square blocks are loaded by
 // rows, transposed in registers and stored by rows. A block's rows are loaded in pieces of 16 bytes
-// (loads take the place of shuffles across them).
+// (loads take the place of shuffles across them). Whole lines may go past the caches.
 #include <numeric>
 
 #include "codegen/jit/emitter.h"
@@ -9,6 +9,8 @@
 
 namespace tandem::jit {
 namespace {
+
+constexpr int64_t kLine = 64;  // bytes of a cache line
 
 int64_t stride_along(const codegen::Affine& a, int loop) {
   for (const auto& t : a.terms)
@@ -96,13 +98,42 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
     unpack(group, size);
     block.insert(block.end(), group.begin(), group.end());
   }
-  for (unsigned i = 0; i < lanes; ++i) {
-    llvm::Value* at = ir_.CreateGEP(to.element, to.base, i64(i * to_step));
-    if (rows)
-      ir_.CreateMaskedStore(block[i], at, align, mask(i, rows, columns));
-    else
-      ir_.CreateAlignedStore(block[i], at, align);
+  const auto row_to = [&](unsigned i) {
+    return ir_.CreateGEP(to.element, to.base, i64(i * to_step));
+  };
+  if (rows) {
+    for (unsigned i = 0; i < lanes; ++i)
+      ir_.CreateMaskedStore(block[i], row_to(i), align, mask(i, rows, columns));
+    return;
   }
+  const bool lines = lanes * to.size == kLine && to_step * to.size % kLine == 0;
+  const bool streams =
+      lines && kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)].streams;
+  const auto store = [&](llvm::MDNode* past_caches) {
+    for (unsigned i = 0; i < lanes; ++i) {
+      auto* s =
+          ir_.CreateAlignedStore(block[i], row_to(i), past_caches ? llvm::Align(kLine) : align);
+      if (past_caches) s->setMetadata(llvm::LLVMContext::MD_nontemporal, past_caches);
+    }
+  };
+  if (!streams) return store(nullptr);
+  read_rows_ahead(t, from, lanes, from_step);
+  llvm::Value* aligned = ir_.CreateICmpEQ(
+      ir_.CreateAnd(ir_.CreatePtrToInt(to.base, ir_.getInt64Ty()), i64(kLine - 1)), i64(0));
+  when(aligned, {},
+       [&] { store(llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)))); });
+  when(ir_.CreateNot(aligned), {}, [&] { store(nullptr); });
+}
+
+// Asks for the rows of the block after the next, where blocks follow each other along the rows.
+void Emitter::read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
+                              int64_t from_step) {
+  if (t.x != t.inner) return;
+  for (unsigned i = 0; i < lanes; ++i)
+    ir_.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+        {ir_.CreateGEP(from.element, from.base, i64(i * from_step + 2 * int64_t{lanes})),
+         ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
 }
 
 // part(0), part(1), ... side by side in one vector; `count` is a power of two.

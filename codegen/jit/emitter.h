@@ -118,6 +118,7 @@ class Emitter {
   struct Ahead {
     codegen::Access access;
     ir::DType dtype;
+    int locality;  // of the prefetch: 3 into the first cache, 2 into the second
   };
   std::vector<size_t> passes_of(size_t row) const;
   void find_ahead(size_t row);
@@ -134,6 +135,8 @@ class Emitter {
   void transposed_copy(const Transposition& t);
   void transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
                         llvm::Value* columns);
+  void read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
+                       int64_t from_step);
   llvm::Value* joined(unsigned count, const std::function<llvm::Value*(unsigned)>& part);
   void unpack(std::vector<llvm::Value*>& vectors, unsigned size);
 

@@ -249,7 +249,7 @@ TEST(Lower, TransposedAccessesRunInTiles) {
     for (DType t : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::Bool}) {
       TestGraph copy, both;
       copy.output(transposed(copy.b, copy.input(sizes, t)));
-      expect_tiles(check_lowering(copy.finish()).plan, 32, 256);
+      expect_tiles(check_lowering(copy.finish()).plan, 64, 256);
 
       const V x = both.input(sizes, t);
       const V y = transposed(both.b, x), z = both.input(both.b.sizes(y), t);

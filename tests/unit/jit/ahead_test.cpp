@@ -38,19 +38,23 @@ Kernel centred(int64_t rows, int64_t n, int inputs) {
   return w.k;
 }
 
-bool reads_ahead(const Kernel& kernel, const Target& target) {
+/// The level of the cache that the next row is read into, or 0.
+int reads_ahead(const Kernel& kernel, const Target& target) {
   llvm::LLVMContext context;
   llvm::Module module("test", context);
   emit_kernel(module, kernel, target, "kernel");
-  return compile_assembly(module, target).find("prefetch") != std::string::npos;
+  const std::string text = compile_assembly(module, target);
+  const auto has = [&](const char* what) { return text.find(what) != std::string::npos; };
+  return has("prefetcht0") ? 1 : has("prefetcht1") ? 2 : has("prefetch") ? -1 : 0;
 }
 
 TEST(Ahead, NextRowIsReadWhereItFitsBesideThisOne) {
   for (const Target& target : targets()) {
-    EXPECT_TRUE(reads_ahead(centred(4, 1024, 1), target));
-    EXPECT_TRUE(reads_ahead(centred(4, 1000, 2), target));
-    EXPECT_FALSE(reads_ahead(centred(4, 1024, 3), target));
-    EXPECT_FALSE(reads_ahead(centred(4, 8192, 1), target));
+    EXPECT_EQ(reads_ahead(centred(4, 1024, 1), target), 1);
+    EXPECT_EQ(reads_ahead(centred(4, 1000, 2), target), 1);
+    EXPECT_EQ(reads_ahead(centred(4, 1024, 3), target), 2);
+    EXPECT_EQ(reads_ahead(centred(4, 8192, 1), target), 2);
+    EXPECT_EQ(reads_ahead(centred(4, 16384, 1), target), 0);
   }
 }
 

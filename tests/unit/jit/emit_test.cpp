@@ -345,6 +345,33 @@ TEST(Emit, StreamedStores) {
       }
 }
 
+// Rows and columns exchanged, in lines where they are whole and aligned.
+TEST(Emit, StreamedTransposition) {
+  for (DType t : {DType::F32, DType::F64, DType::BF16})
+    for (int64_t n : {48, 37})
+      for (int64_t m : {64, 50})
+        for (bool inner_rows : {false, true}) {
+          Writer w;
+          const int x = w.param(t), y = w.result(t);
+          w.k.params[static_cast<size_t>(y)].streams = true;
+          const int u = w.loop(LK::Unit, 2);
+          const int outer = w.loop(LK::Serial, inner_rows ? m : n);
+          const int inner = w.loop(LK::Vector, inner_rows ? n : m);
+          const int row = inner_rows ? inner : outer, column = inner_rows ? outer : inner;
+          const codegen::Affine to{
+              0, {{u, n * m}, {outer, column == outer ? n : 1}, {inner, column == inner ? n : 1}}};
+          const codegen::Affine from{
+              0, {{u, n * m}, {outer, row == outer ? m : 1}, {inner, row == inner ? m : 1}}};
+          w.begin(outer);
+          w.begin(inner);
+          w.store(y, to, w.load(x, from));
+          w.end(inner);
+          w.end(outer);
+          check(w.k,
+                {random_argument(t, 2 * n * m, static_cast<uint32_t>(n)), Argument(t, 2 * n * m)});
+        }
+}
+
 TEST(Emit, ScalarKernel) {
   Writer w;
   const int x = w.param(DType::F32), y = w.result(DType::F32);
