@@ -141,17 +141,44 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   }
 }
 
+// Passes over machine code that are left out. The schedulers: the order in which kernels are
+// emitted puts independent work side by side, and CPUs reorder the rest. All others have nothing to
+// find.
+llvm::ArrayRef<llvm::AnalysisID> needless_passes() {
+  static const llvm::AnalysisID passes[] = {
+      &llvm::MachineSchedulerID,
+      &llvm::PostRASchedulerID,
+      &llvm::EarlyTailDuplicateID,
+      &llvm::TailDuplicateID,
+      &llvm::EarlyIfConverterID,
+      &llvm::MachineCombinerID,
+      &llvm::StackColoringID,
+      &llvm::StackSlotColoringID,
+      &llvm::LiveRangeShrinkID,
+      &llvm::ShrinkWrapID,
+      &llvm::PostRAMachineSinkingID,
+      &llvm::FuncletLayoutID,
+      &llvm::StackMapLivenessID,
+      &llvm::LiveDebugValuesID,
+      &llvm::RemoveRedundantDebugValuesID,
+      &llvm::XRayInstrumentationID,
+      &llvm::FEntryInserterID,
+      &llvm::PatchableFunctionID,
+  };
+  return passes;
+}
+
 // What LLVMTargetMachine::addPassesToEmitFile adds, less what only costs time here. The largest is
 // loop strength reduction, a quarter of the whole: an address is a row and an index already, as
 // x86 wants it. No pass lowers exceptions, atomics, AMX types or library calls, which kernels do
-// not have; and CPUs reorder instructions themselves after registers are given out.
+// not have.
 void add_code_generation(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& machine,
                          llvm::raw_pwrite_stream& stream, llvm::CodeGenFileType type) {
   auto* const config = machine.createPassConfig(passes);
   auto* const functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   passes.add(config);
   passes.add(functions);
-  config->disablePass(&llvm::PostRASchedulerID);
+  for (const llvm::AnalysisID pass : needless_passes()) config->disablePass(pass);
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes.add(llvm::createScalarizeMaskedMemIntrinLegacyPass());
   passes.add(llvm::createExpandReductionsPass());
