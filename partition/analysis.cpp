@@ -86,7 +86,7 @@ Users::Users(const Graph& graph) : first_(graph.num_values() + 1) {
   for_each_use(graph, [&](ValueId v, EquationId e) { users_[next[v.index]++] = e; });
 }
 
-Analysis::Analysis(const Graph& core)
+Analysis::Analysis(const Graph& core, const std::vector<bool>& held_outputs)
     : graph(core),
       users(core),
       input(core, -1),
@@ -96,6 +96,7 @@ Analysis::Analysis(const Graph& core)
       needs_tangent(core),
       backward(core),
       gradient(core),
+      held_result(core, -1),
       base_(bases_of(core)) {
   for (size_t i = 0; i < core.inputs().size(); ++i) {
     input[core.inputs()[i].value] = static_cast<int>(i);
@@ -108,6 +109,18 @@ Analysis::Analysis(const Graph& core)
   mark_ancestors(core, forward);
   mark_ancestors(core, backward);
   mark_descendants(core, needs_tangent);
+  find_held_results(held_outputs);
+}
+
+// (An input that becomes something else by the call may take over the memory of a result.)
+void Analysis::find_held_results(const std::vector<bool>& held_outputs) {
+  if (!graph.epilogue.changes.empty()) return;
+  for (size_t i = 0; i < held_outputs.size(); ++i) {
+    const ir::Output& output = graph.outputs()[i];
+    if (held_outputs[i] && !of_backward[i] && output.role == ir::Role::Result &&
+        !is_primal(output.value) && output.strides == saved_strides(output.value))
+      held_result[output.value] = static_cast<int>(i);
+  }
 }
 
 bool Analysis::has_effects(EquationId e) const {
@@ -118,6 +131,11 @@ bool Analysis::has_effects(EquationId e) const {
 
 int64_t Analysis::saved_bytes(ValueId v) const {
   return is_free_to_save(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
+}
+
+ir::Strides Analysis::saved_strides(ValueId v) const {
+  return is_free_to_save(v) ? graph.inputs()[static_cast<size_t>(input[v])].strides
+                            : ir::contiguous_strides(graph.type(v).sizes);
 }
 
 std::vector<ValueId> Analysis::all_values() const {

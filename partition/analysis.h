@@ -24,7 +24,8 @@ class Users {
 };
 
 struct Analysis {
-  explicit Analysis(const ir::Graph& core);
+  /// `held_outputs`: ir::PartitionContext's.
+  explicit Analysis(const ir::Graph& core, const std::vector<bool>& held_outputs = {});
 
   const ir::Graph& graph;
   Users users;
@@ -35,6 +36,7 @@ struct Analysis {
   ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
   ir::ValueMap<bool> backward;       // some gradient needs it
   ir::ValueMap<bool> gradient;       // is an output of backward
+  ir::ValueMap<int> held_result;     // the result that may serve as what is saved of it, or -1
 
   ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
   /// A graph input that is no tangent.
@@ -48,8 +50,10 @@ struct Analysis {
   bool has_effects(ir::EquationId e) const;
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
   bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }
-  /// Bytes of memory that saving `v` takes.
+  /// Bytes that are saved with `v`; results that serve as what is saved of them count too.
   int64_t saved_bytes(ir::ValueId v) const;
+  /// The layout in which `v` is saved: an input that is saved as itself keeps its own.
+  ir::Strides saved_strides(ir::ValueId v) const;
   /// The value whose storage a chain of views of at least its own size shows: saving `v` is saving
   /// that.
   ir::ValueId base(ir::ValueId v) const { return base_[v]; }
@@ -58,6 +62,8 @@ struct Analysis {
   std::vector<ir::ValueId> all_values() const;
 
  private:
+  void find_held_results(const std::vector<bool>& held_outputs);
+
   ir::ValueMap<ir::ValueId> base_;
 };
 

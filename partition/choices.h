@@ -10,7 +10,7 @@ namespace tandem::partition {
 /// What a partitioner decides from.
 struct Problem {
   Problem(const ir::Graph& core, const ir::PartitionContext& given)
-      : analysis(core), context(given), estimate(analysis, given.costs, given.held_outputs) {}
+      : analysis(core, given.held_outputs), context(given), estimate(analysis, given.costs) {}
 
   Analysis analysis;
   ir::PartitionContext context;

@@ -89,21 +89,17 @@ class Kernels {
 
 }  // namespace
 
-Estimate::Estimate(const Analysis& a, const ir::CostModel* costs,
-                   const std::vector<bool>& held_outputs)
+Estimate::Estimate(const Analysis& a, const ir::CostModel* costs)
     : costs_(costs), save_(a.graph), recompute_(a.graph) {
   if (!costs) return;
   const Kernels forward(a, *costs, Kernels::Forward), backward(a, *costs, Kernels::Backward);
-  ir::ValueMap<bool> output(a.graph);
-  for (size_t i = 0; i < held_outputs.size(); ++i)
-    if (held_outputs[i] && !a.of_backward[i]) output[a.graph.outputs()[i].value] = true;
   for (ValueId v : a.all_values()) {
     if (a.graph.type(v).is_token || a.needs_tangent[v]) continue;
     const EquationId e = a.producer(v);
     if (!e.valid() && a.is_free_to_save(v)) continue;
     const double once = costs->transfer_seconds(static_cast<double>(a.saved_bytes(v)));
     const bool free_write =
-        e.valid() && (output[v] || forward.stores(v) || a.is(v, OpClass::Contraction));
+        e.valid() && (a.held_result[v] >= 0 || forward.stores(v) || a.is(v, OpClass::Contraction));
     save_[v] = free_write ? once : 2 * once;
     if (!e.valid() || !a.forward[v] || a.graph.result(e) != v) continue;
     const bool is_view = a.is(v, OpClass::View) || a.is(v, OpClass::Factory);

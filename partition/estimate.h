@@ -10,10 +10,8 @@ namespace tandem::partition {
 
 class Estimate {
  public:
-  /// Without a cost model all times are 0. `held_outputs`: the results that may serve as what is
-  /// saved of them.
-  Estimate(const Analysis& analysis, const ir::CostModel* costs,
-           const std::vector<bool>& held_outputs = {});
+  /// Without a cost model all times are 0.
+  Estimate(const Analysis& analysis, const ir::CostModel* costs);
 
   /// Seconds to write `v` in forward, unless it is written there anyway, and to read it in
   /// backward. Inputs cost nothing.

@@ -82,8 +82,9 @@ ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const
   const Halves halves(a, saved);
   for (const Choice& c : choices) {
     const ValueId v = c.value;
-    report.saved.push_back({value_name(a.graph, v), a.graph.type(v), a.saved_bytes(v), c.reason,
-                            readers(a, halves, v), estimate.save_seconds(v),
+    const char* where = a.held_result[v] < 0 ? "" : "; a result, kept as itself";
+    report.saved.push_back({value_name(a.graph, v), a.graph.type(v), a.saved_bytes(v),
+                            c.reason + where, readers(a, halves, v), estimate.save_seconds(v),
                             estimate.recompute_seconds(v)});
   }
   for (size_t i = 0; i < halves.forward.size(); ++i) {

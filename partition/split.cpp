@@ -52,12 +52,6 @@ class Names {
   std::unordered_set<std::string> taken_;
 };
 
-/// An input that is saved as itself keeps its layout.
-ir::Strides strides_of(const Analysis& a, ValueId v) {
-  return a.is_free_to_save(v) ? a.graph.inputs()[static_cast<size_t>(a.input[v])].strides
-                              : ir::contiguous_strides(a.graph.type(v).sizes);
-}
-
 /// Copies equations from the joint graph into one half.
 class Half {
  public:
@@ -78,7 +72,7 @@ class Half {
 
   /// Saves `v`; an input that the epilogue writes is copied before.
   void save(ValueId v) {
-    const Output output{v, Role::Saved, value_name(a_.graph, v), false, strides_of(a_, v), -1};
+    const Output output{v, Role::Saved, value_name(a_.graph, v), false, a_.saved_strides(v), -1};
     const bool copied = a_.is_primal(v) && !a_.is_free_to_save(v);
     add_output(output, copied ? rewriter_.builder().clone(rewriter_[v]) : rewriter_[v]);
   }
@@ -194,27 +188,13 @@ struct SavedSet {
   std::vector<int> output;  // by value: the output of forward that it is
 };
 
-/// The result that is `v` and may serve as what is saved of it, or -1.
-int result_that_is(const Analysis& a, ValueId v, const std::vector<bool>& held_outputs) {
-  if (a.is_primal(v)) return -1;
-  const auto& outputs = a.graph.outputs();
-  for (size_t i = 0; i < held_outputs.size(); ++i)
-    if (held_outputs[i] && !a.of_backward[i] && outputs[i].role == Role::Result &&
-        outputs[i].value == v && outputs[i].strides == strides_of(a, v))
-      return static_cast<int>(i);
-  return -1;
-}
-
-/// Saved values follow forward's own outputs, but for those that are among these. (Not if an input
-/// becomes something else by the call: it may take over the memory of a result.)
-SavedSet saved_set(const Analysis& a, std::vector<ValueId> values,
-                   const std::vector<bool>& held_outputs) {
+/// Saved values follow forward's own outputs, but for those that are among these.
+SavedSet saved_set(const Analysis& a, std::vector<ValueId> values) {
   const Positions positions = forward_outputs(a);
-  const bool may_share = a.graph.epilogue.changes.empty();
   auto next = static_cast<int>(std::ranges::count(a.of_backward, false));
   SavedSet saved{std::move(values), {}};
   for (ValueId v : saved.values) {
-    const int result = may_share ? result_that_is(a, v, held_outputs) : -1;
+    const int result = a.held_result[v];
     saved.output.push_back(result >= 0 ? positions[static_cast<size_t>(result)] : next++);
   }
   return saved;
@@ -250,7 +230,7 @@ Graph make_backward(const Analysis& a, const SavedSet& saved) {
   for (size_t i = 0; i < saved.values.size(); ++i) {
     const ValueId v = saved.values[i];
     half.add_input(
-        {v, Role::Saved, value_name(core, v), false, strides_of(a, v), {}, saved.output[i]}, v);
+        {v, Role::Saved, value_name(core, v), false, a.saved_strides(v), {}, saved.output[i]}, v);
   }
   for (Input input : core.inputs()) {
     if (!is_tangent(input)) continue;
@@ -308,10 +288,10 @@ void check_contract(const Analysis& a, const Graph& forward, const Graph& backwa
 
 ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
                     const std::vector<bool>& held_outputs) {
-  const Analysis analysis(core);
+  const Analysis analysis(core, held_outputs);
   std::vector<ValueId> bases;
   for (ValueId v : saved_values) bases.push_back(analysis.base(v));
-  const SavedSet saved = saved_set(analysis, in_graph_order(bases), held_outputs);
+  const SavedSet saved = saved_set(analysis, in_graph_order(bases));
   require_computable_in_forward(analysis, saved.values);
   ir::Partition partition;
   partition.forward = make_forward(analysis, saved);

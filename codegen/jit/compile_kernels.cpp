@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <unordered_map>
 
 #include "codegen/exec/cpu.h"
@@ -105,20 +106,37 @@ std::vector<Found> compile_cached(std::span<const Kernel* const> kernels, const 
   return found;
 }
 
-/// `kernels` dealt out over modules so that each thread gets about as many instructions.
+/// The kernels of each of `count` modules, as positions: the longest first, each to the module with
+/// the least so far, so that threads get about as much to do.
+std::vector<std::vector<size_t>> deal_out(std::span<const Kernel* const> kernels, size_t count) {
+  constexpr size_t kEach = 20;  // what a kernel costs before its first instruction, in instructions
+  const auto cost = [&](size_t k) { return kEach + kernels[k]->code.size(); };
+  std::vector<size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return cost(a) > cost(b); });
+  std::vector<std::vector<size_t>> modules(count);
+  std::vector<size_t> total(count);
+  for (size_t k : order) {
+    const auto least = static_cast<size_t>(std::ranges::min_element(total) - total.begin());
+    modules[least].push_back(k);
+    total[least] += cost(k);
+  }
+  return modules;
+}
+
 std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Target& target,
                                const ObjectCache* cache) {
   const auto threads = static_cast<size_t>(exec::num_threads());
-  const size_t modules = std::min(kernels.size(), threads);
+  const auto modules = deal_out(kernels, std::min(kernels.size(), threads));
   std::vector<Found> found(kernels.size());
-  std::vector<std::exception_ptr> errors(modules);
-  exec::parallel_for(static_cast<int64_t>(modules), 1, [&](int64_t begin, int64_t end, int) {
+  std::vector<std::exception_ptr> errors(modules.size());
+  exec::parallel_for(static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
     for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
         std::vector<const Kernel*> mine;
-        for (size_t k = m; k < kernels.size(); k += modules) mine.push_back(kernels[k]);
+        for (size_t k : modules[m]) mine.push_back(kernels[k]);
         const auto compiled =
             cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
-        for (size_t i = 0; i < mine.size(); ++i) found[m + i * modules] = compiled[i];
+        for (size_t i = 0; i < mine.size(); ++i) found[modules[m][i]] = compiled[i];
       } catch (...) {
         errors[m] = std::current_exception();
       }

@@ -6,6 +6,9 @@
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -15,6 +18,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -98,6 +102,9 @@ void set_attributes(llvm::Module& module, const Target& target) {
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.setDoesNotThrow();
+    // a spilled vector that crosses cache lines costs more than aligning the stack
+    f.addFnAttr(llvm::Attribute::getWithStackAlignment(
+        f.getContext(), llvm::Align(static_cast<uint64_t>(target.vector_bytes))));
     f.addFnAttr("target-cpu", kBaseCpu);
     f.addFnAttr("tune-cpu", tuning_cpu(target));
     f.addFnAttr("target-features", target.features);
@@ -134,6 +141,32 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   }
 }
 
+// What LLVMTargetMachine::addPassesToEmitFile adds, less what only costs time here. The largest is
+// loop strength reduction, a quarter of the whole: an address is a row and an index already, as
+// x86 wants it. No pass lowers exceptions, atomics, AMX types or library calls, which kernels do
+// not have; and CPUs reorder instructions themselves after registers are given out.
+void add_code_generation(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& machine,
+                         llvm::raw_pwrite_stream& stream, llvm::CodeGenFileType type) {
+  auto* const config = machine.createPassConfig(passes);
+  auto* const functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(config);
+  passes.add(functions);
+  config->disablePass(&llvm::PostRASchedulerID);
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  passes.add(llvm::createScalarizeMaskedMemIntrinLegacyPass());
+  passes.add(llvm::createExpandReductionsPass());
+  config->addCodeGenPrepare();
+  config->addISelPrepare();
+  TANDEM_CHECK(!config->addInstSelector(), "LLVM cannot select instructions");
+  passes.add(llvm::Pass::createPass(&llvm::FinalizeISelID));
+  config->addMachinePasses();
+  config->setInitialized();
+  TANDEM_CHECK(
+      !machine.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext()),
+      "LLVM cannot emit this file type");
+  passes.add(llvm::createFreeMachineFunctionPass());
+}
+
 std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFileType type) {
   llvm::TargetMachine& machine = machine_for(target);
   module.setTargetTriple(kTriple);
@@ -144,8 +177,7 @@ std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFi
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager emission;
-  TANDEM_CHECK(!machine.addPassesToEmitFile(emission, stream, nullptr, type),
-               "LLVM cannot emit this file type");
+  add_code_generation(emission, static_cast<llvm::LLVMTargetMachine&>(machine), stream, type);
   emission.run(module);
   return std::string(bytes.data(), bytes.size());
 }

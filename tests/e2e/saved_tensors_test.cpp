@@ -84,6 +84,7 @@ TEST(SavedTensors, AResultThatEagerKeepsIsKeptAsItself) {
   {
     const Tensor y = f(x);
     EXPECT_EQ(exec::allocator_stats().live_bytes - before, 64 * 64 * sizeof(float));
+    EXPECT_NE(to_text(f.graphs(x).partition).find("a result, kept as itself"), std::string::npos);
     expect_close(grad({y}, {x}, {.grad_outputs = {g}, .retain_graph = true})[0], gradient, 0,
                  "x.grad");
     const NoGrad no_grad;
