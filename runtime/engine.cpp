@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <queue>
-#include <unordered_map>
+#include <map>
 #include <unordered_set>
 
 #include "ir/buffer.h"
@@ -24,10 +23,10 @@ struct Capture {
   size_t output;
 };
 
-struct Later {
-  bool operator()(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) const {
-    return a->sequence < b->sequence;
-  }
+/// A node to visit, and what its results have received so far.
+struct Pending {
+  std::shared_ptr<Node> node;
+  std::vector<Tensor> grads;
 };
 
 class Engine {
@@ -46,12 +45,9 @@ class Engine {
   }
 
   void run() {
-    while (!ready_.empty()) {
-      const std::shared_ptr<Node> node = ready_.top();
-      ready_.pop();
-      std::vector<Tensor> grads = std::move(buffers_[node.get()]);
-      buffers_.erase(node.get());
-      visit(node, std::move(grads));
+    while (!pending_.empty()) {
+      auto latest = pending_.extract(pending_.begin());
+      visit(*latest.mapped().node, std::move(latest.mapped().grads));
     }
   }
 
@@ -60,30 +56,28 @@ class Engine {
  private:
   /// Adds into what a node's result has received so far.
   void receive(const Edge& edge, Tensor gradient) {
-    auto [it, is_new] = buffers_.try_emplace(edge.node.get());
-    if (is_new) {
-      it->second.resize(static_cast<size_t>(edge.node->results));
-      ready_.push(edge.node);
-    }
-    Tensor& slot = it->second[static_cast<size_t>(edge.result)];
+    auto [it, is_new] = pending_.try_emplace(edge.node->sequence);
+    Pending& pending = it->second;
+    if (is_new) pending = {edge.node, std::vector<Tensor>(static_cast<size_t>(edge.node->results))};
+    Tensor& slot = pending.grads[static_cast<size_t>(edge.result)];
     slot = slot.defined() ? add_tensors(slot, gradient) : std::move(gradient);
   }
 
-  void visit(const std::shared_ptr<Node>& node, std::vector<Tensor> grads) {
-    const LocationScope at(node->made_at);
-    run_hooks(*node, grads);
-    for (const Node::RetainedGrad& r : node->retained) store_retained(r, grads);
+  void visit(Node& node, std::vector<Tensor> grads) {
+    const LocationScope at(node.made_at);
+    run_hooks(node, grads);
+    for (const Node::RetainedGrad& r : node.retained) store_retained(r, grads);
     for (const Capture& c : captures_)
-      if (c.node == node.get()) captured_[c.output] = grads[static_cast<size_t>(c.result)];
-    if (restricted_ && needed_.count(node.get()) == 0) return;
-    Flags asked(node->edges.size());
-    for (size_t i = 0; i < node->edges.size(); ++i)
-      asked[i] = node->edges[i].node && wanted(node->edges[i]);
-    std::vector<Tensor> out = node->apply(std::move(grads), asked.all());
-    if (!retain_graph_) node->release();
-    TANDEM_CHECK(out.size() == node->edges.size(), "a node gives one gradient per operand");
+      if (c.node == &node) captured_[c.output] = grads[static_cast<size_t>(c.result)];
+    if (restricted_ && needed_.count(&node) == 0) return;
+    Flags asked(node.edges.size());
+    for (size_t i = 0; i < node.edges.size(); ++i)
+      asked[i] = node.edges[i].node && wanted(node.edges[i]);
+    std::vector<Tensor> out = node.apply(std::move(grads), asked.all());
+    if (!retain_graph_) node.release();
+    TANDEM_CHECK(out.size() == node.edges.size(), "a node gives one gradient per operand");
     for (size_t i = 0; i < out.size(); ++i) {
-      const Edge& edge = node->edges[i];
+      const Edge& edge = node.edges[i];
       if (out[i].defined() && asked[i]) receive(edge, std::move(out[i]));
     }
   }
@@ -123,7 +117,7 @@ class Engine {
     std::vector<const Node*> reached;
     std::unordered_set<const Node*> seen;
     std::vector<const Node*> stack;
-    for (const auto& [node, grads] : buffers_) stack.push_back(node);
+    for (const auto& [sequence, pending] : pending_) stack.push_back(pending.node.get());
     while (!stack.empty()) {
       const Node* node = stack.back();
       stack.pop_back();
@@ -144,8 +138,7 @@ class Engine {
   const bool retain_graph_;
   const GradMode grad_mode_;
   bool restricted_ = false;
-  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, Later> ready_;
-  std::unordered_map<const Node*, std::vector<Tensor>> buffers_;
+  std::map<uint64_t, Pending, std::greater<>> pending_;  // by sequence number, which no two share
   std::vector<Capture> captures_;
   std::vector<Tensor> captured_;
   std::unordered_set<const Node*> needed_, captured_nodes_;

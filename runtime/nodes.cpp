@@ -32,8 +32,9 @@ namespace detail {
 void delete_node(Node* node) {
   thread_local std::vector<Node*>* queue = nullptr;
   if (queue != nullptr) return queue->push_back(node);
-  std::vector<Node*> pending{node};
+  std::vector<Node*> pending;
   queue = &pending;
+  delete node;
   while (!pending.empty()) {
     Node* next = pending.back();
     pending.pop_back();
