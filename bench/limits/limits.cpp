@@ -41,7 +41,8 @@ constexpr const char* kExpAgain = "the exponential is computed again from the in
 constexpr const char* kLines = "a line here, a line there: neither side has runs to fetch ahead";
 constexpr const char* kIndexed = "rows in the order of the indices, each fetched anew";
 constexpr const char* kAdded = "a row is read and written again for each source row";
-constexpr const char* kVaries = "not explained; it differs from run to run";
+constexpr const char* kSums = "sums are read and written again for each row";
+constexpr const char* kOpen = "not explained";
 
 constexpr double kExp = 28, kTanh = 50, kCos = 36, kErf = 44, kRandom = 60;
 
@@ -68,20 +69,20 @@ Tensors with_row(int64_t r, int64_t c) { return {x_of(r, c), td::randn({c}), td:
 constexpr Work kNone{0, 0, 0};
 
 const Case kCases[] = {
-    {"add", {2, 1, 1, kVaries}, kNone, two, [](const Tensors& t) { return t[0] + t[1]; }},
+    {"add", {2, 1, 1, kOpen}, kNone, two, [](const Tensors& t) { return t[0] + t[1]; }},
     {"relu",
-     {1, 1, 1, kVaries},
-     {2, 1, 1, kVaries},
+     {1, 1, 1, kOpen},
+     {2, 1, 1, kOpen},
      one,
      [](const Tensors& t) { return td::relu(t[0]); }},
     {"gelu (erf)",
-     {1, 1, kErf + 4, kVaries},
-     {2, 1, kErf + kExp + 8, kVaries},
+     {1, 1, kErf + 4, kOpen},
+     {2, 1, kErf + kExp + 8, kOpen},
      one,
      [](const Tensors& t) { return td::gelu(t[0]); }},
     {"gelu (tanh)",
-     {1, 1, kTanh + 8, kVaries},
-     {2, 1, kTanh + 16, kVaries},
+     {1, 1, kTanh + 8, kOpen},
+     {2, 1, kTanh + 16, kOpen},
      one,
      [](const Tensors& t) { return td::gelu(t[0], "tanh"); }},
     {"10 cos",
@@ -94,8 +95,8 @@ const Case kCases[] = {
        return x;
      }},
     {"dropout",
-     {1, 1, kRandom, kVaries},
-     {1, 1, kRandom, kVaries},
+     {1, 1, kRandom, kOpen},
+     {1, 1, kRandom, kOpen},
      one,
      [](const Tensors& t) { return td::dropout(t[0], 0.1); }},
     {"layer norm",
@@ -120,24 +121,20 @@ const Case kCases[] = {
      {2, 1, kExp + 4, kPasses},
      one,
      [](const Tensors& t) { return td::log_softmax(t[0], 1); }},
-    {"row sums",
-     {1, 0, 1, kVaries},
-     kNone,
-     one,
-     [](const Tensors& t) { return td::sum(t[0], {1}); }},
+    {"row sums", {1, 0, 1, kOpen}, kNone, one, [](const Tensors& t) { return td::sum(t[0], {1}); }},
     {"column sums",
-     {1, 0, 1, kVaries},
+     {1, 0, 1, kSums},
      kNone,
      one,
      [](const Tensors& t) { return td::sum(t[0], {0}); }},
-    {"sum", {1, 0, 1, kVaries}, kNone, one, [](const Tensors& t) { return td::sum(t[0]); }},
+    {"sum", {1, 0, 1, kOpen}, kNone, one, [](const Tensors& t) { return td::sum(t[0]); }},
     {"transpose",
      {1, 1, 0, kLines},
      kNone,
      one,
      [](const Tensors& t) { return td::clone(td::transpose(t[0], 0, 1).contiguous()); }},
     {"cat",
-     {2, 2, 0, kVaries},
+     {2, 2, 0, kOpen},
      kNone,
      two,
      [](const Tensors& t) { return td::cat({t[0], t[1]}, 1); }},
@@ -215,10 +212,16 @@ void report(double peak, const std::string& name, Size size, const Work& work, s
   std::fflush(stdout);
 }
 
+Tensors copies(const Tensors& of) {
+  Tensors out;
+  for (const Tensor& t : of) out.push_back(td::clone(t));
+  return out;
+}
+
 void measure_forward(double peak, const Case& c, Size size, const Function& compiled) {
   const td::NoGrad no_grad;
-  std::vector<Tensors> inputs(sets_of(size, c.forward));
-  for (Tensors& set : inputs) set = c.inputs(size.rows, size.columns);
+  std::vector<Tensors> inputs(sets_of(size, c.forward), c.inputs(size.rows, size.columns));
+  for (Tensors& set : inputs) set = copies(set);
   Tensors outputs(inputs.size());  // one held for each set: the next call gets other memory
   size_t next = 0;
   report(peak, c.name, size, c.forward, inputs.size(), [&] {
@@ -234,18 +237,19 @@ struct Recorded {
   Tensor out, tangent;
 };
 
-Recorded record(const Case& c, Size size, const Function& compiled) {
-  Recorded r{c.inputs(size.rows, size.columns), {}, {}};
+Recorded record(const Tensors& inputs, const Function& compiled) {
+  Recorded r{copies(inputs), {}, {}};
   for (Tensor& t : r.inputs)
     if (t.dtype() == td::f32) t = t.requires_grad_();
   r.out = compiled(r.inputs);
-  if (r.out.numel() != 1) r.tangent = td::randn_like(r.out.detach());
+  if (r.out.numel() != 1) r.tangent = td::clone(r.out.detach());
   return r;
 }
 
 void measure_backward(double peak, const Case& c, Size size, const Function& compiled) {
   std::vector<Recorded> calls(sets_of(size, c.backward));
-  for (Recorded& call : calls) call = record(c, size, compiled);
+  const Tensors inputs = c.inputs(size.rows, size.columns);
+  for (Recorded& call : calls) call = record(inputs, compiled);
   size_t next = 0;
   report(peak, std::string(c.name) + " backward", size, c.backward, calls.size(), [&] {
     const Recorded& call = calls[next++ % calls.size()];
