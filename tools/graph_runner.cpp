@@ -151,11 +151,19 @@ class Run {
     return views;
   }
 
-  /// The number of the output that is written into the memory in which input `i` lies, or -1.
-  int final_contents(int i) const {
+  /// The number of the output of the first of these writes into the memory in which input `i` lies,
+  /// or -1.
+  template <class Counts>
+  int written_to(int i, Counts counts) const {
     for (const ir::InputWrite& write : forward_.epilogue.writes)
-      if (memory_.root(write.input) == memory_.root(i)) return write.output;
+      if (memory_.root(write.input) == memory_.root(i) && counts(write)) return write.output;
     return -1;
+  }
+  int final_contents(int i) const {
+    return written_to(i, [](const ir::InputWrite&) { return true; });
+  }
+  int final_history(int i) const {
+    return written_to(i, [](const ir::InputWrite& write) { return !write.no_grad; });
   }
 
   void add_mutated() {
@@ -189,12 +197,13 @@ class Run {
         add("grad:" + input(static_cast<int>(i)).name, gradients[i].view());
   }
 
-  /// A result's tangent belongs to what the result is a view of.
+  /// A result's tangent belongs to what the result is a view of; of a written input, to what was
+  /// written, if autograd saw it.
   void distribute_tangents(const std::vector<StridedBuffer>& tangents,
                            const std::vector<StridedBuffer>& gradients) {
     const auto of_output = [&](int k) { return tangents[static_cast<size_t>(k)].view(); };
     const auto of_input = [&](int i) {
-      const int output = final_contents(i);
+      const int output = final_history(i);
       if (output < 0) return gradients[static_cast<size_t>(i)].view();
       if (memory_.root(i) == i) return of_output(output);
       const BufferView& view = memory_.view(i);

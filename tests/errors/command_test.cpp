@@ -47,9 +47,10 @@ Tensors good_inputs() {
           {"tangent:rows", Buffer({DType::F32, {3, 2}})}};
 }
 
-Tensors run(const Tensors& tensors, const ir::Backend& backend, bool grad = true) {
+Tensors run(const Tensors& tensors, const ir::Backend& backend, bool grad = true,
+            const char* program = kProgram) {
   const auto partitioner = partition::make_partitioner("default");
-  return tools::run_graph(ir::parse(kProgram), tensors, {&backend, partitioner.get(), grad, 0});
+  return tools::run_graph(ir::parse(program), tensors, {&backend, partitioner.get(), grad, 0});
 }
 Tensors run(const Tensors& tensors, bool grad = true) {
   return run(tensors, *runtime::interpreter_backend(), grad);
@@ -59,6 +60,23 @@ TEST(Run, GoodInputsGiveAllResults) {
   const Tensors results = run(good_inputs());
   for (const char* name : {"rows", "mutated:total", "grad:x"}) EXPECT_TRUE(results.contains(name));
   EXPECT_EQ(results.size(), 3u);
+}
+
+// As eager: the result is the input, whose history does not know of the write.
+TEST(Run, AWriteUnderNoGradLeavesTheGradientAlone) {
+  constexpr const char* kWrite = R"(graph @f traced {
+  in %x: f32[2] primal requires_grad
+  %y: f32[2] = mul %x, %x
+  mul_ %x, %y [no_grad]
+  out %x: result name=x requires_grad
+}
+)";
+  Buffer x({DType::F32, {2}}), tangent = x;
+  x.set(0, 3.0), tangent.set(0, 5.0);
+  const Tensors results =
+      run({{"x", x}, {"tangent:x", tangent}}, *runtime::interpreter_backend(), true, kWrite);
+  EXPECT_EQ(results.at("x").at(0).to_double(), 27);
+  EXPECT_EQ(results.at("grad:x").at(0).to_double(), 5);
 }
 
 TEST(Run, TensorsThatDoNotFit) {

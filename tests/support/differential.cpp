@@ -88,8 +88,13 @@ class PerturbingBackend final : public ir::Backend {
         decisions_.push_back(v.is_float() ? std::bit_cast<uint64_t>(v.to_double())
                                           : static_cast<uint64_t>(v.to_int()));
       else if (!is_exact(op) && result.dtype() == ir::DType::F64)  // f32 are the draws' equations
-        result.set(i, v.to_double() * (1 + (random_() % 2 ? unit_ : -unit_)));
+        result.set(i, moved(v.to_double()));
     }
+  }
+
+  /// (1 + half a unit of f64 would be 1.)
+  double moved(double v) const {
+    return std::isfinite(v) ? std::fma(v, random_() % 2 ? unit_ : -unit_, v) : v;
   }
 
   mutable std::mt19937_64 random_;
