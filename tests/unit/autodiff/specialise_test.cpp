@@ -15,8 +15,8 @@ using ir::Graph;
 using ir::Op;
 
 constexpr const char* kBackward = R"(graph @g backward {
-  in %a: f64[2] saved
-  in %b: f64[2] saved
+  in %a: f64[2] saved of output 2
+  in %b: f64[2] saved of output 3
   in %t0: f64[2] tangent of output 0
   in %t1: f64[2] tangent of output 1
   %m: f64[2] = mul %t0, %a [backward]
