@@ -1,6 +1,8 @@
 // The pipeline as one list of stages. Each is timed and, where verification is on, verified.
 #include "runtime/pipeline.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "autodiff/joint.h"
@@ -84,6 +86,23 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   run_passes(g, options, ir::PassPoint::Core, g.core);
 }
 
+/// Of a user's partitioner too: calls find what is saved by these numbers.
+void require_saved_outputs(const ir::Partition& cut) {
+  const auto& outputs = cut.forward.outputs();
+  for (const ir::Input& input : cut.backward.inputs()) {
+    if (input.role != ir::Role::Saved) continue;
+    const auto output = static_cast<size_t>(input.target);
+    const ir::Type& type = cut.backward.type(input.value);
+    if (input.target < 0 || output >= outputs.size() ||
+        cut.forward.type(outputs[output].value) != type)
+      ir::fail(
+          ir::Errc::Partition,
+          fmt::format("partition: saved input {} of backward; expected an output {} of forward "
+                      "as its target, got output {} of {}",
+                      input.name, ir::to_string(type), input.target, outputs.size()));
+  }
+}
+
 void split(CompiledGraphs& g, const PipelineOptions& options) {
   if (!has_tangents(g.core)) {
     g.forward = relabelled(g.core, ir::Level::Forward);
@@ -97,6 +116,7 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
       g.core, {tape.bytes, std::move(tape.outputs), costs.get()});
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
+  require_saved_outputs(cut);
   g.forward = std::move(cut.forward);
   g.backward = std::move(cut.backward);
   g.partition = std::move(cut.report);

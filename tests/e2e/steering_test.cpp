@@ -268,5 +268,31 @@ TEST(MemoryBudget, ThePeakOfFourBlocksFallsWithTheBudget) {
   EXPECT_LT(last, first);
 }
 
+/// The default's halves, which no longer say where saved values come from.
+struct Forgetful final : ir::Partitioner {
+  std::string name() const override { return "forgetful"; }
+  ir::Partition partition(const Graph& core) const override {
+    ir::Partition cut = make_partitioner("default")->partition(core);
+    for (ir::Input& input : cut.backward.inputs())
+      if (input.role == ir::Role::Saved) input.target = target;
+    return cut;
+  }
+  int target = -1;
+};
+
+TEST(Steering, SavedValuesThatForwardDoesNotReturnAreRefused) {
+  for (int target : {-1, 0, 99}) {
+    const auto forgetful = std::make_shared<Forgetful>();
+    forgetful->target = target;
+    try {
+      differentiated(two_layers, {.partitioner = forgetful});
+      ADD_FAILURE() << "expected an Error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Errc::Partition);
+      EXPECT_NE(std::string(e.what()).find("saved input"), std::string::npos) << e.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem
