@@ -32,6 +32,9 @@ std::unique_ptr<ir::Partitioner> make_partitioner(std::string name, ChooseSaved 
 ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved,
                     const std::vector<bool>& held_outputs = {});
 
+/// The first Saved input of backward whose target is no output of forward of its type, or null.
+const ir::Input* unmatched_saved_input(const ir::Partition& partition);
+
 /// What an eager tape would hold: the storages of all forward values that the backward half reads.
 struct EagerTape {
   int64_t bytes = 0;          // beyond the inputs

@@ -250,17 +250,6 @@ Graph make_backward(const Analysis& a, const SavedSet& saved) {
 
 // The contract: of joint (p, t) -> (o, g), forward is p -> (o, saved), backward (saved, t) -> g.
 
-bool is_saved(const Input& input) { return input.role == Role::Saved; }
-
-/// Every saved value of backward is an output of forward.
-bool fit(const Graph& forward, const Graph& backward) {
-  return std::ranges::all_of(backward.inputs(), [&](const Input& input) {
-    return !is_saved(input) ||
-           backward.type(input.value) ==
-               forward.type(forward.outputs()[static_cast<size_t>(input.target)].value);
-  });
-}
-
 template <class Items, class Keep>
 std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep) {
   std::vector<ir::Type> types;
@@ -269,15 +258,15 @@ std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep
   return types;
 }
 
-void check_contract(const Analysis& a, const Graph& forward, const Graph& backward) {
-  const Graph& core = a.graph;
+void check_contract(const Analysis& a, const ir::Partition& partition) {
+  const Graph &core = a.graph, &forward = partition.forward, &backward = partition.backward;
   const auto all = [](const auto&) { return true; };
   const auto not_saved = [](const auto& item) { return item.role != Role::Saved; };
   const auto primal = [](const Input& input) { return !is_tangent(input); };
   TANDEM_CHECK(types_of(forward, forward.inputs(), all) == types_of(core, core.inputs(), primal));
   TANDEM_CHECK(types_of(forward, forward.outputs(), not_saved) ==
                types_of(core, outputs_of(a, false), all));
-  TANDEM_CHECK(fit(forward, backward));
+  TANDEM_CHECK(!unmatched_saved_input(partition));
   TANDEM_CHECK(types_of(backward, backward.inputs(), not_saved) ==
                types_of(core, core.inputs(), is_tangent));
   TANDEM_CHECK(types_of(backward, backward.outputs(), all) ==
@@ -285,6 +274,18 @@ void check_contract(const Analysis& a, const Graph& forward, const Graph& backwa
 }
 
 }  // namespace
+
+const ir::Input* unmatched_saved_input(const ir::Partition& partition) {
+  const Graph &forward = partition.forward, &backward = partition.backward;
+  for (const Input& input : backward.inputs()) {
+    if (input.role != Role::Saved) continue;
+    const auto output = static_cast<size_t>(input.target);
+    if (input.target < 0 || output >= forward.outputs().size() ||
+        forward.type(forward.outputs()[output].value) != backward.type(input.value))
+      return &input;
+  }
+  return nullptr;
+}
 
 ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
                     const std::vector<bool>& held_outputs) {
@@ -296,7 +297,7 @@ ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
   ir::Partition partition;
   partition.forward = make_forward(analysis, saved);
   partition.backward = make_backward(analysis, saved);
-  check_contract(analysis, partition.forward, partition.backward);
+  check_contract(analysis, partition);
   return partition;
 }
 

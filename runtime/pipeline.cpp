@@ -88,19 +88,13 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
 
 /// Of a user's partitioner too: calls find what is saved by these numbers.
 void require_saved_outputs(const ir::Partition& cut) {
-  const auto& outputs = cut.forward.outputs();
-  for (const ir::Input& input : cut.backward.inputs()) {
-    if (input.role != ir::Role::Saved) continue;
-    const auto output = static_cast<size_t>(input.target);
-    const ir::Type& type = cut.backward.type(input.value);
-    if (input.target < 0 || output >= outputs.size() ||
-        cut.forward.type(outputs[output].value) != type)
-      ir::fail(
-          ir::Errc::Partition,
-          fmt::format("partition: saved input {} of backward; expected an output {} of forward "
-                      "as its target, got output {} of {}",
-                      input.name, ir::to_string(type), input.target, outputs.size()));
-  }
+  const ir::Input* input = partition::unmatched_saved_input(cut);
+  if (!input) return;
+  ir::fail(ir::Errc::Partition,
+           fmt::format("partition: saved input {} of backward; expected an output {} of forward "
+                       "as its target, got output {} of {}",
+                       input->name, ir::to_string(cut.backward.type(input->value)), input->target,
+                       cut.forward.outputs().size()));
 }
 
 void split(CompiledGraphs& g, const PipelineOptions& options) {

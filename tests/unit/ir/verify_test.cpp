@@ -50,7 +50,9 @@ TEST(Verify, Inputs) {
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Saved; }, "role saved");
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Token; }, "role token with type");
   expect_error(kTraced, [&](Graph& g) { in(g, 0).role = Role::Rng; }, "an rng is i64[2]");
-  expect_error(kTraced, [&](Graph& g) { in(g, 0).target = 0; }, "have a target");
+  expect_error(
+      kTraced, [&](Graph& g) { in(g, 0).target = 0; },
+      "only tangents, and saved values of backward, have a target");
 }
 
 TEST(Verify, Tangents) {
