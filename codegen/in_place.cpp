@@ -1,8 +1,7 @@
-// When a kernel may overwrite what it reads.
+#include "codegen/in_place.h"
+
 #include <algorithm>
 #include <tuple>
-
-#include "codegen/memory_plan.h"
 
 namespace tandem::codegen {
 namespace {

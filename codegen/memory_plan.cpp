@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/in_place.h"
+#include "codegen/kernel_table.h"
 #include "ir/error.h"
 
 namespace tandem::codegen {
@@ -100,7 +100,7 @@ class MemoryPlanner {
     plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
       if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
-    place_kernels();
+    kernels_.move_into(plan_);
   }
 
  private:
@@ -204,13 +204,7 @@ class MemoryPlanner {
     return false;
   }
 
-  // --- kernels: of `kernels_`, and variants of them
-  const Kernel& kernel(const LaunchDraft& l) const { return kernels_[at(l.kernel)]; }
-
-  int add(Kernel k) {
-    kernels_.push_back(std::move(k));
-    return static_cast<int>(kernels_.size()) - 1;
-  }
+  const Kernel& kernel(const LaunchDraft& l) const { return kernels_[l.kernel]; }
 
   static int param_of(const LaunchDraft& l, int value) {
     const auto found = std::ranges::find(l.values, value);
@@ -225,24 +219,11 @@ class MemoryPlanner {
   /// Gives values `from` and `to` one parameter, if the kernel can compute in place.
   bool merge(LaunchDraft& l, int from, int to) {
     const int read = param_of(l, from), written = param_of(l, to);
-    if (read < 0 || written < 0) return false;
-    const auto [known, fresh] = merged_.try_emplace({l.kernel, read, written}, -1);
-    if (fresh)
-      if (auto merged = merged_in_place(kernel(l), read, written))
-        known->second = add(std::move(*merged));
-    if (known->second < 0) return false;
-    l.kernel = known->second;
+    const int merged = read < 0 || written < 0 ? -1 : kernels_.merged(l.kernel, read, written);
+    if (merged < 0) return false;
+    l.kernel = merged;
     l.values.erase(l.values.begin() + written);
     return true;
-  }
-
-  /// The kernel with these parameters streaming.
-  int streaming(int k, const std::vector<bool>& streams) {
-    const auto [known, fresh] = streaming_.try_emplace({k, streams}, -1);
-    if (!fresh) return known->second;
-    Kernel variant = kernels_[at(k)];
-    for (size_t i = 0; i < streams.size(); ++i) variant.params[i].streams = streams[i];
-    return known->second = add(std::move(variant));
   }
 
   void place_step(int s) {
@@ -319,36 +300,11 @@ class MemoryPlanner {
       const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
       streams.push_back(kernel(l).params[i].use == Param::Use::Write && bytes(v) >= least);
     }
-    l.kernel = streaming(l.kernel, streams);
-  }
-
-  /// Moves the kernels that the plan's launches name into the plan, in the order of their use.
-  void place_kernels() {
-    std::vector<int> placed(kernels_.size(), -1);
-    std::unordered_map<uint64_t, std::vector<int>> known;
-    for (Step& step : plan_.steps) {
-      auto* launch = std::get_if<Launch>(&step);
-      if (launch == nullptr) continue;
-      int& number = placed[at(launch->kernel)];
-      if (number < 0) {
-        Kernel& k = kernels_[at(launch->kernel)];
-        number = place(std::move(k), known[hash(k)]);
-      }
-      launch->kernel = number;
-    }
-  }
-
-  /// The number in the plan of a kernel equal to `k`.
-  int place(Kernel k, std::vector<int>& same_hash) {
-    for (int i : same_hash)
-      if (plan_.kernels[at(i)] == k) return i;
-    same_hash.push_back(static_cast<int>(plan_.kernels.size()));
-    plan_.kernels.push_back(std::move(k));
-    return same_hash.back();
+    l.kernel = kernels_.streaming(l.kernel, streams);
   }
 
   const Program& p_;
-  std::vector<Kernel> kernels_;
+  KernelTable kernels_;
   std::vector<StepDraft> drafts_;
   int64_t cache_bytes_;
   Plan& plan_;
@@ -357,8 +313,6 @@ class MemoryPlanner {
   std::vector<int> input_;             // by value: the input whose memory it is computed in
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
   std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
-  std::map<std::tuple<int, int, int>, int> merged_;  // kernel, read, written: in place, or -1
-  std::map<std::pair<int, std::vector<bool>>, int> streaming_;  // kernel, params that stream
   Ranges ranges_;
   int last_failing_ = -1;
 };

@@ -3,7 +3,6 @@
 #ifndef TANDEM_CODEGEN_MEMORY_PLAN_H
 #define TANDEM_CODEGEN_MEMORY_PLAN_H
 
-#include <optional>
 #include <vector>
 
 #include "codegen/draft.h"
@@ -19,14 +18,6 @@ namespace tandem::codegen {
 /// input, the first one that shares its memory. `cache_bytes`: as in LowerOptions.
 void plan_memory(const Program& program, Drafts drafts, const std::vector<int>& targets,
                  const std::vector<int>& memories, int64_t cache_bytes, Plan& plan);
-
-/// Whether all that a kernel does is to give elements of param `read` to the same places of param
-/// `written`.
-bool is_copy(const Kernel& kernel, int read, int written);
-
-/// The kernel with params `read` and `written` as one, `read`, if the same memory can be both: if
-/// each element is read for the last time before, and where, it is written.
-std::optional<Kernel> merged_in_place(const Kernel& kernel, int read, int written);
 
 }  // namespace tandem::codegen
 
