@@ -1,4 +1,4 @@
-// Drafts of steps: kernels and calls whose buffers are still values of the program.
+// Drafts of steps: launches and calls whose buffers are still values of the program.
 #ifndef TANDEM_CODEGEN_DRAFT_H
 #define TANDEM_CODEGEN_DRAFT_H
 
@@ -10,10 +10,16 @@
 namespace tandem::codegen {
 
 struct LaunchDraft {
-  Kernel kernel;
+  int kernel = -1;          // of Drafts::kernels
   std::vector<int> values;  // of the program, one per kernel param
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
+};
+
+/// A kernel and a launch of it.
+struct KernelDraft {
+  Kernel kernel;
+  LaunchDraft launch;
 };
 
 struct ContractionDraft {
@@ -29,6 +35,11 @@ struct ExternalDraft {
 };
 
 using StepDraft = std::variant<LaunchDraft, ContractionDraft, ExternalDraft>;
+
+struct Drafts {
+  std::vector<Kernel> kernels;  // of any number of launches each
+  std::vector<StepDraft> steps;
+};
 
 }  // namespace tandem::codegen
 

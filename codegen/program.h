@@ -23,6 +23,7 @@ struct Value {
   std::vector<int> writers;     // Computed: its nodes, in order
   int output = -1;              // Computed: the output whose buffer it lives in, or -1
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
+  friend bool operator==(const Value&, const Value&) = default;
 };
 
 /// Where a row or column reduction cuts its domain: the operand is [outer, n, inner].
@@ -77,18 +78,21 @@ struct Node {
     for (const View& v : results) f(v.root);
   }
   int64_t total() const { return ir::numel(domain); }
+  friend bool operator==(const Node&, const Node&) = default;
 };
 
 /// An output's source.
 struct ProgramOutput {
   int value = -1;       // a Computed value bound to the output, or
   int from_input = -1;  // the input that it is
+  friend bool operator==(const ProgramOutput&, const ProgramOutput&) = default;
 };
 
 struct Program {
   std::vector<Value> values;
   std::vector<Node> nodes;  // in topological order
   std::vector<ProgramOutput> outputs;
+  friend bool operator==(const Program&, const Program&) = default;
 };
 
 /// The program of a graph of primitives. Nothing is fused yet.
