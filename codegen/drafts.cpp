@@ -12,7 +12,15 @@ namespace {
 
 ContractionDraft library_draft(const Node& n) {
   const View &a = n.operands[0], &b = n.operands[1];
-  return {library_call(n), a.root, b.root, n.dest.root, a.offset, b.offset};
+  ContractionDraft draft{.call = library_call(n),
+                         .a = a.root,
+                         .b = b.root,
+                         .c = n.dest.root,
+                         .a_offset = a.offset,
+                         .b_offset = b.offset};
+  if (n.operands.size() > 2)
+    draft.bias = n.operands[2].root, draft.bias_offset = n.operands[2].offset;
+  return draft;
 }
 
 ExternalDraft external_draft(const Program& p, const Node& n) {

@@ -117,8 +117,10 @@ class MemoryPlanner {
       return all;
     }
     const auto& c = std::get<ContractionDraft>(d);
-    if (c.a == c.b) return {c.a, c.c};
-    return {c.a, c.b, c.c};
+    std::vector<int> all = {c.a};
+    for (const int v : {c.b, c.c, c.bias})
+      if (v >= 0 && std::ranges::count(all, v) == 0) all.push_back(v);
+    return all;
   }
 
   void lifetimes() {
@@ -266,6 +268,7 @@ class MemoryPlanner {
       call.a = ref(c->a, c->a_offset);
       call.b = ref(c->b, c->b_offset);
       call.c = ref(c->c);
+      if (c->bias >= 0) call.bias = ref(c->bias, c->bias_offset);
       plan_.steps.emplace_back(call);
       return;
     }

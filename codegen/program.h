@@ -44,7 +44,8 @@ struct Node {
     RowReduce,    // operand [outer, n] -> [outer]
     RowPartial,   // operand [outer, n] -> [outer, blocks], one partial for each block
     ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
-    Matmul,       // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
+    Matmul,       // a library call: operands a [b, m, k], b [b, k, n] and maybe a bias [n] that all
+                  // rows start as; adds to dest if `accumulate`
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
     External,     // a custom operator; operands and results contiguous
