@@ -174,18 +174,16 @@ class Fuser {
   /// Whether some other group lies on a path from a to b (or too much would have to be searched).
   bool path_between(int a, int b) {
     begin_search();
-    const auto meet_producers = [&](int c) {
-      resolve(at(c).before, c);
-      for (int up : at(c).before)
-        if (at(up).depth > at(a).depth && is_new(up)) stack_.push_back(up);
-    };
-    meet_producers(b);
+    stack_.push_back(b);
     for (size_t visits = 0; !stack_.empty(); ++visits) {
       const int c = stack_.back();
       stack_.pop_back();
-      if (visits == kMaxVisits) return true;
-      meet_producers(c);
-      if (std::ranges::binary_search(at(c).before, a)) return true;
+      if (visits > kMaxVisits) return true;
+      for (int producer : at(c).before) {
+        const int up = find(producer);
+        if (up == a && c != b) return true;
+        if (at(up).depth > at(a).depth && is_new(up)) stack_.push_back(up);
+      }
     }
     return false;
   }
