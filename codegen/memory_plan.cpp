@@ -302,7 +302,7 @@ class MemoryPlanner {
     for (size_t i = 0; i < l.values.size(); ++i) {
       const int v = l.values[i];
       const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
-      streams.push_back(kernel(l).params[i].use == Param::Use::Write && bytes(v) >= least);
+      streams.push_back(bytes(v) >= least && can_stream(kernel(l), static_cast<int>(i)));
     }
     l.kernel = kernels_.streaming(l.kernel, streams);
   }
