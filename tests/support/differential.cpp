@@ -285,7 +285,7 @@ class Check {
     try {
       eager = run_eager(program_.graph, inputs_);
     } catch (const ir::Error& e) {
-      verdict_.message = e.what();
+      if (verdict_.kind != Verdict::Kind::Differ) verdict_.message = e.what();
       return;
     }
     verdict_.ran_eagerly = true;
