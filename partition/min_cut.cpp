@@ -1,7 +1,8 @@
 // Boykov-Kolmogorov maximum flow, then a search backwards from the sink in the residual network.
 // Its augmenting paths never carry more than a finite cut's value, so capacities cannot overflow.
 // Before, all nodes that infinite edges tie to the source become one node, and so with the sink:
-// most of a joint graph is either banned from recomputation or needs a tangent.
+// most of a joint graph is either banned from recomputation or needs a tangent. That, and the graph
+// for Boost, hold for all finite capacities.
 #include "partition/min_cut.h"
 
 #include <algorithm>
@@ -66,46 +67,66 @@ struct Merged {
     if (!has_finite_cut) return;
     for (size_t i = 0; i < node.size(); ++i)
       node[i] = from_source[i] >= 0 ? kSource : to_sink[i] >= 0 ? kSink : nodes++;
-    into_sink_.assign(index(nodes), 0);
-    out_of_source_.assign(index(nodes), 0);
-    for (const FlowEdge& e : network.edges) {
-      infinity = added(infinity, e.capacity == kInfinite ? 0 : e.capacity);
-      add(node[index(e.from)], node[index(e.to)], e.capacity);
-    }
-    for (int v = 2; v < nodes; ++v) {
-      if (out_of_source_[index(v)] > 0) edges.push_back({kSource, v, out_of_source_[index(v)]});
-      if (into_sink_[index(v)] > 0) edges.push_back({v, kSink, into_sink_[index(v)]});
-    }
+    out_of_source_.assign(index(nodes), kInNoCut);
+    into_sink_.assign(index(nodes), kInNoCut);
+    edge.reserve(network.edges.size());
+    for (const FlowEdge& e : network.edges)
+      edge.push_back(merged(node[index(e.from)], node[index(e.to)]));
   }
+
+  struct Edge {
+    int from, to;
+  };
 
   static constexpr int kSource = 0, kSink = 1;
+  static constexpr int kInNoCut = -1;     // enters the source, leaves the sink, or is inside a node
+  static constexpr int kInEveryCut = -2;  // from source to sink
   bool has_finite_cut = true;
   int nodes = 2;
-  std::vector<int> node;  // what each node of the network became
-  std::vector<FlowEdge> edges;
-  int64_t direct = 0;    // capacity from source to sink: in every cut
-  int64_t infinity = 1;  // no minimum cut can pay it
+  std::vector<int> node;    // what each node of the network became
+  std::vector<Edge> edges;  // no two of them from the source, or into the sink, are parallel
+  std::vector<int> edge;    // which of `edges` each edge of the network became a part of
 
  private:
-  static int64_t added(int64_t a, int64_t b) {
-    TANDEM_CHECK(!__builtin_add_overflow(a, b, &a), "capacities overflow");
-    return a;
+  int merged(int from, int to) {
+    if (from == to || from == kSink || to == kSource) return kInNoCut;
+    if (from == kSource && to == kSink) return kInEveryCut;
+    if (from == kSource) return only(out_of_source_[index(to)], from, to);
+    if (to == kSink) return only(into_sink_[index(from)], from, to);
+    return add(from, to);
   }
 
-  // What enters the source or leaves the sink is in no minimum cut.
-  void add(int from, int to, int64_t capacity) {
-    if (from == to || from == kSink || to == kSource || capacity == 0) return;
-    if (from == kSource && to == kSink)
-      direct += capacity;
-    else if (from == kSource)
-      out_of_source_[index(to)] += capacity;
-    else if (to == kSink)
-      into_sink_[index(from)] += capacity;
-    else
-      edges.push_back({from, to, capacity});
+  int only(int& known, int from, int to) {
+    if (known == kInNoCut) known = add(from, to);
+    return known;
   }
 
-  std::vector<int64_t> out_of_source_, into_sink_;
+  int add(int from, int to) {
+    edges.push_back({from, to});
+    return static_cast<int>(edges.size()) - 1;
+  }
+
+  std::vector<int> out_of_source_, into_sink_;  // by node: the edge
+};
+
+/// What the edges of the merged network can carry.
+struct Capacities {
+  Capacities(const Merged& merged, std::span<const int64_t> given) : of_edge(merged.edges.size()) {
+    int64_t infinity = 1;  // no minimum cut can pay it
+    for (int64_t c : given)
+      TANDEM_CHECK(c == kInfinite || !__builtin_add_overflow(infinity, c, &infinity),
+                   "capacities overflow");
+    for (size_t i = 0; i < given.size(); ++i) {
+      const int64_t capacity = std::min(given[i], infinity);
+      if (merged.edge[i] >= 0)
+        of_edge[index(merged.edge[i])] += capacity;
+      else if (merged.edge[i] == Merged::kInEveryCut)
+        in_every_cut += capacity;
+    }
+  }
+
+  std::vector<int64_t> of_edge;
+  int64_t in_every_cut = 0;
 };
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
@@ -113,35 +134,47 @@ using Edge = Graph::edge_descriptor;
 using Vertex = Graph::vertex_descriptor;
 
 /// The merged network with a reverse of each edge; what belongs to edges stands in arrays beside.
-class Flow {
+class Flows {
  public:
-  explicit Flow(const Merged& merged)
-      : capacity_(2 * merged.edges.size()),
-        residual_(capacity_.size()),
-        reverse_(capacity_.size()) {
+  explicit Flows(const Merged& merged) : position_(merged.edges.size()) {
     std::vector<size_t> next(index(merged.nodes) + 1);
-    for (const FlowEdge& e : merged.edges) {
+    for (const Merged::Edge& e : merged.edges) {
       ++next[index(e.from) + 1];
       ++next[index(e.to) + 1];
     }
     for (size_t v = 1; v < next.size(); ++v) next[v] += next[v - 1];
-    std::vector<std::pair<size_t, size_t>> ends(capacity_.size());
-    std::vector<size_t> reverse(capacity_.size());
-    for (const FlowEdge& e : merged.edges) {
-      const size_t there = next[index(e.from)]++, back = next[index(e.to)]++;
-      ends[there] = {index(e.from), index(e.to)};
-      ends[back] = {index(e.to), index(e.from)};
-      capacity_[there] = std::min(e.capacity, merged.infinity);
+    std::vector<std::pair<size_t, size_t>> ends(2 * merged.edges.size());
+    std::vector<size_t> reverse(ends.size());
+    for (size_t i = 0; i < merged.edges.size(); ++i) {
+      const size_t from = index(merged.edges[i].from), to = index(merged.edges[i].to);
+      const size_t there = position_[i] = next[from]++, back = next[to]++;
+      ends[there] = {from, to};
+      ends[back] = {to, from};
       reverse[there] = back;
       reverse[back] = there;
     }
     graph_ = Graph(boost::edges_are_sorted, ends.begin(), ends.end(), index(merged.nodes));
     std::vector<Edge> edges(ends.size());
     for (const Edge& e : boost::make_iterator_range(boost::edges(graph_))) edges[at(e)] = e;
-    for (size_t i = 0; i < edges.size(); ++i) reverse_[i] = edges[reverse[i]];
+    for (size_t there : reverse) reverse_.push_back(edges[there]);
   }
 
-  int64_t run() {
+  struct Maximum {
+    int64_t value;
+    std::vector<bool> reaches_sink;  // by node: whether it still can
+  };
+
+  Maximum maximum(std::span<const int64_t> capacities) const {
+    std::vector<int64_t> capacity(reverse_.size()), residual(capacity.size());
+    for (size_t i = 0; i < capacities.size(); ++i) capacity[position_[i]] = capacities[i];
+    const int64_t value = run(capacity, residual);
+    return {value, nodes_that_reach_sink(residual)};
+  }
+
+ private:
+  size_t at(const Edge& e) const { return get(boost::edge_index, graph_, e); }
+
+  int64_t run(const std::vector<int64_t>& capacity, std::vector<int64_t>& residual) const {
     std::vector<Edge> parent(num_vertices(graph_));
     std::vector<boost::default_color_type> color(parent.size());
     std::vector<int64_t> distance(parent.size());
@@ -151,14 +184,13 @@ class Flow {
     const auto of_vertex = [&](auto& values) {
       return boost::make_iterator_property_map(values.begin(), get(boost::vertex_index, graph_));
     };
-    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity_), of_edge(residual_),
+    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity), of_edge(residual),
                                              of_edge(reverse_), of_vertex(parent), of_vertex(color),
                                              of_vertex(distance), get(boost::vertex_index, graph_),
                                              Vertex{Merged::kSource}, Vertex{Merged::kSink});
   }
 
-  /// By node: whether it can still reach the sink.
-  std::vector<bool> nodes_that_reach_sink() const {
+  std::vector<bool> nodes_that_reach_sink(const std::vector<int64_t>& residual) const {
     std::vector<bool> reaches(num_vertices(graph_));
     std::vector<Vertex> stack = {Merged::kSink};
     reaches[Merged::kSink] = true;
@@ -167,7 +199,7 @@ class Flow {
       stack.pop_back();
       for (const Edge& e : boost::make_iterator_range(out_edges(v, graph_))) {
         const Vertex u = target(e, graph_);
-        if (reaches[u] || residual_[at(reverse_[at(e)])] == 0) continue;
+        if (reaches[u] || residual[at(reverse_[at(e)])] == 0) continue;
         reaches[u] = true;
         stack.push_back(u);
       }
@@ -175,25 +207,44 @@ class Flow {
     return reaches;
   }
 
- private:
-  size_t at(const Edge& e) const { return get(boost::edge_index, graph_, e); }
-
   Graph graph_;
-  std::vector<int64_t> capacity_, residual_;
+  std::vector<size_t> position_;  // of the merged network's edges among the graph's
   std::vector<Edge> reverse_;
 };
 
 }  // namespace
 
-std::optional<Cut> min_cut(const FlowNetwork& network) {
-  const Merged merged(network);
+struct MinCut::Solver {
+  explicit Solver(const FlowNetwork& network) : merged(network), flows(merged) {}
+
+  Merged merged;
+  Flows flows;
+};
+
+MinCut::MinCut(const FlowNetwork& network) : solver_(std::make_unique<Solver>(network)) {}
+MinCut::MinCut(MinCut&&) noexcept = default;
+MinCut::~MinCut() = default;
+
+std::optional<Cut> MinCut::at(std::span<const int64_t> given) const {
+  const Merged& merged = solver_->merged;
   if (!merged.has_finite_cut) return std::nullopt;
-  Flow flow(merged);
-  Cut cut{std::vector<bool>(index(network.nodes)), merged.direct + flow.run()};
-  const std::vector<bool> reaches = flow.nodes_that_reach_sink();
+  const Capacities capacities(merged, given);
+  const Flows::Maximum maximum = solver_->flows.maximum(capacities.of_edge);
+  Cut cut{std::vector<bool>(merged.node.size()), capacities.in_every_cut + maximum.value};
   for (size_t i = 0; i < cut.sink_side.size(); ++i)
-    cut.sink_side[i] = reaches[index(merged.node[i])];
+    cut.sink_side[i] = maximum.reaches_sink[index(merged.node[i])];
   return cut;
+}
+
+std::vector<int64_t> capacities_of(const FlowNetwork& network) {
+  std::vector<int64_t> capacities;
+  capacities.reserve(network.edges.size());
+  for (const FlowEdge& e : network.edges) capacities.push_back(e.capacity);
+  return capacities;
+}
+
+std::optional<Cut> min_cut(const FlowNetwork& network) {
+  return MinCut(network).at(capacities_of(network));
 }
 
 std::vector<int> infinite_path(const FlowNetwork& network) {

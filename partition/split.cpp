@@ -1,5 +1,7 @@
 // Splitting a joint graph at a given set of saved values. Each half is a copy of the equations that
 // it needs; backward emits what it recomputes just before the first use.
+#include "partition/split.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -287,9 +289,12 @@ const ir::Input* unmatched_saved_input(const ir::Partition& partition) {
   return nullptr;
 }
 
-ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
+ir::Partition split(const Graph& core, std::span<const ValueId> saved,
                     const std::vector<bool>& held_outputs) {
-  const Analysis analysis(core, held_outputs);
+  return split(Analysis(core, held_outputs), saved);
+}
+
+ir::Partition split(const Analysis& analysis, std::span<const ValueId> saved_values) {
   std::vector<ValueId> bases;
   for (ValueId v : saved_values) bases.push_back(analysis.base(v));
   const SavedSet saved = saved_set(analysis, in_graph_order(bases));
