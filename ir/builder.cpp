@@ -70,6 +70,7 @@ int Builder::wrap_dim(int64_t dim, int rank, std::string_view op) const {
 std::vector<Dim> Builder::wrap_dims(std::span<const Dim> dims, int rank,
                                     std::string_view op) const {
   std::vector<Dim> wrapped;
+  wrapped.reserve(dims.size());
   for (Dim dim : dims) {
     const int d = wrap_dim(dim, rank, op);
     if (std::ranges::count(wrapped, Dim(d)))

@@ -1,8 +1,9 @@
 // Boykov-Kolmogorov maximum flow, then a search backwards from the sink in the residual network.
 // Its augmenting paths never carry more than a finite cut's value, so capacities cannot overflow.
 // Before, all nodes that infinite edges tie to the source become one node, and so with the sink:
-// most of a joint graph is either banned from recomputation or needs a tangent. That, and the graph
-// for Boost, hold for all finite capacities.
+// most of a joint graph is either banned from recomputation or needs a tangent. Nodes that cannot
+// be on another side than the one before them, like a view that is not saved, become one with it.
+// That, and the graph for Boost, hold for all finite capacities.
 #include "partition/min_cut.h"
 
 #include <algorithm>
@@ -57,6 +58,20 @@ class InfiniteEdges {
   std::vector<int> far_;
 };
 
+/// By node: where the only edge into it comes from, if that edge is infinite and so are all that
+/// leave the node; negative: there is none. On its leader's side such a node adds nothing to a cut.
+std::vector<int> leaders(const FlowNetwork& network) {
+  constexpr int kNone = -1, kUnknown = -2;
+  std::vector<int> leader(index(network.nodes), kUnknown);
+  for (const FlowEdge& e : network.edges) {
+    int& of = leader[index(e.to)];
+    of = of == kUnknown && e.capacity == kInfinite ? e.from : kNone;
+  }
+  for (const FlowEdge& e : network.edges)
+    if (e.capacity != kInfinite) leader[index(e.from)] = kNone;
+  return leader;
+}
+
 /// The network with one node for the source and all that is tied to it, and one for the sink.
 struct Merged {
   explicit Merged(const FlowNetwork& network) : node(index(network.nodes)) {
@@ -65,17 +80,25 @@ struct Merged {
     const auto to_sink = InfiniteEdges(network, InfiniteEdges::Entering).paths_from(network.sink);
     has_finite_cut = from_source[index(network.sink)] < 0;
     if (!has_finite_cut) return;
+    const std::vector<int> leader = leaders(network);
     for (size_t i = 0; i < node.size(); ++i)
-      node[i] = from_source[i] >= 0 ? kSource : to_sink[i] >= 0 ? kSink : nodes++;
+      node[i] = from_source[i] >= 0     ? kSource
+                : to_sink[i] >= 0       ? kSink
+                : follows(leader[i], i) ? node[index(leader[i])]
+                                        : nodes++;
     out_of_source_.assign(index(nodes), kInNoCut);
     into_sink_.assign(index(nodes), kInNoCut);
-    edge.reserve(network.edges.size());
-    for (const FlowEdge& e : network.edges)
-      edge.push_back(merged(node[index(e.from)], node[index(e.to)]));
+    for (size_t i = 0; i < network.edges.size(); ++i)
+      if (const int of = merged(network.edges[i]); of != kInNoCut) parts.push_back({i, of});
   }
 
   struct Edge {
     int from, to;
+  };
+  /// An edge of the network that is in cuts: a part of one of `edges`, or kInEveryCut.
+  struct Part {
+    size_t edge;
+    int of;
   };
 
   static constexpr int kSource = 0, kSink = 1;
@@ -85,10 +108,14 @@ struct Merged {
   int nodes = 2;
   std::vector<int> node;    // what each node of the network became
   std::vector<Edge> edges;  // no two of them from the source, or into the sink, are parallel
-  std::vector<int> edge;    // which of `edges` each edge of the network became a part of
+  std::vector<Part> parts;
 
  private:
-  int merged(int from, int to) {
+  /// Leaders that come later have no node yet.
+  static bool follows(int leader, size_t i) { return leader >= 0 && index(leader) < i; }
+
+  int merged(const FlowEdge& e) {
+    const int from = node[index(e.from)], to = node[index(e.to)];
     if (from == to || from == kSink || to == kSource) return kInNoCut;
     if (from == kSource && to == kSink) return kInEveryCut;
     if (from == kSource) return only(out_of_source_[index(to)], from, to);
@@ -113,16 +140,13 @@ struct Merged {
 struct Capacities {
   Capacities(const Merged& merged, std::span<const int64_t> given) : of_edge(merged.edges.size()) {
     int64_t infinity = 1;  // no minimum cut can pay it
-    for (int64_t c : given)
-      TANDEM_CHECK(c == kInfinite || !__builtin_add_overflow(infinity, c, &infinity),
-                   "capacities overflow");
-    for (size_t i = 0; i < given.size(); ++i) {
-      const int64_t capacity = std::min(given[i], infinity);
-      if (merged.edge[i] >= 0)
-        of_edge[index(merged.edge[i])] += capacity;
-      else if (merged.edge[i] == Merged::kInEveryCut)
-        in_every_cut += capacity;
-    }
+    for (const auto& [edge, of] : merged.parts)
+      TANDEM_CHECK(
+          given[edge] == kInfinite || !__builtin_add_overflow(infinity, given[edge], &infinity),
+          "capacities overflow");
+    for (const auto& [edge, of] : merged.parts)
+      (of == Merged::kInEveryCut ? in_every_cut : of_edge[index(of)]) +=
+          std::min(given[edge], infinity);
   }
 
   std::vector<int64_t> of_edge;

@@ -26,8 +26,8 @@ struct FlowNetwork {
 };
 
 struct Cut {
-  /// The nodes that can still reach the sink when a maximum flow runs: of all minimum cuts, the one
-  /// nearest the sink. It is unique, whatever algorithm finds the flow.
+  /// The nodes on the sink's side of the minimum cut that is nearest the sink: those that can still
+  /// reach it when a maximum flow runs. Which finite edges are cut is the same for every algorithm.
   std::vector<bool> sink_side;
   int64_t value = 0;
 };

@@ -82,12 +82,10 @@ ValueNetwork make_network(const Analysis& analysis, const Policy& policy) {
 
 Values CheapestSets::find() const { return required(find_if_any()); }
 
-std::optional<Values> CheapestSets::find_if_any() const {
-  return find(capacities_of(network_.flow));
-}
+std::optional<Values> CheapestSets::find_if_any() const { return find(capacities_); }
 
 Values CheapestSets::find_at(const Price& price) const {
-  std::vector<int64_t> capacities = capacities_of(network_.flow);
+  std::vector<int64_t> capacities = capacities_;
   for (size_t i = 0; i < network_.values.size(); ++i)
     if (capacities[i] != kInfinite) capacities[i] = price(network_.values[i]);
   return required(find(capacities));
@@ -121,7 +119,7 @@ std::string impossible_chain(const Analysis& analysis, const Policy& policy) {
 std::string value_name(const Graph& graph, ValueId v) {
   const int input = graph.input_index(v);
   if (input >= 0) return graph.inputs()[static_cast<size_t>(input)].name;
-  return graph.hint(v).empty() ? fmt::format("v{}", v.index) : graph.hint(v);
+  return graph.hint(v).empty() ? "v" + std::to_string(v.index) : graph.hint(v);
 }
 
 }  // namespace tandem::partition

@@ -40,7 +40,10 @@ ValueNetwork make_network(const Analysis& analysis, const Policy& policy);
 class CheapestSets {
  public:
   CheapestSets(const Analysis& analysis, const Policy& policy)
-      : analysis_(analysis), network_(make_network(analysis, policy)), min_cut_(network_.flow) {}
+      : analysis_(analysis),
+        network_(make_network(analysis, policy)),
+        capacities_(capacities_of(network_.flow)),
+        min_cut_(network_.flow) {}
 
   /// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.
   /// Error{Partition} shows a chain of values that can be neither saved nor recomputed.
@@ -56,6 +59,7 @@ class CheapestSets {
 
   const Analysis& analysis_;
   ValueNetwork network_;
+  std::vector<int64_t> capacities_;
   MinCut min_cut_;
 };
 
