@@ -441,7 +441,7 @@ int64_t grain_of(const Schedule& s, double total, double cost) {
 }
 
 /// Several groups of equal rows: each row of the one is followed by the same row of the next.
-LaunchDraft build_bundle(const Program& p, const Bundle& groups,
+KernelDraft build_bundle(const Program& p, const Bundle& groups,
                          const std::vector<bool>& is_stored) {
   int64_t total = 0;
   double cost = 0;
@@ -467,7 +467,7 @@ LaunchDraft build_bundle(const Program& p, const Bundle& groups,
 
 }  // namespace
 
-LaunchDraft build_kernel(const Program& program, const Bundle& groups,
+KernelDraft build_kernel(const Program& program, const Bundle& groups,
                          const std::vector<bool>& is_stored) {
   if (groups.size() > 1) return build_bundle(program, groups, is_stored);
   const Group& g = groups[0];

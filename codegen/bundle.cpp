@@ -16,7 +16,7 @@ class Bundler {
   explicit Bundler(const Program& p) : p_(p) {}
 
   bool fits(const Bundle& b, const Group& g) const {
-    if (!is_plain(g) || !is_plain(b[0]) || rows(g) != rows(b[0]) || !write_one_value(b[0], g))
+    if (!write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) || rows(g) != rows(b[0]))
       return false;
     int64_t row = columns(g);
     size_t nodes = g.nodes.size();

@@ -32,7 +32,7 @@ class TiledKernel {
   TiledKernel(const Program& p, const Node& n, int64_t first, int64_t count, int64_t tile)
       : n_(n), w_(p), first_(first), count_(count), tile_(tile), sum_(sum_type(n.dtype)) {}
 
-  LaunchDraft run() {
+  KernelDraft run() {
     const View &a = n_.operands[0], &b = n_.operands[1];
     const int64_t k = a.sizes[2], cols = b.sizes[2];
     batch_ = w_.loop(Loop::Kind::Unit, a.sizes[0]);
@@ -127,9 +127,9 @@ Contraction library_call(const Node& n) {
   return c;
 }
 
-std::vector<LaunchDraft> tiled_matmul(const Program& program, const Node& node) {
+std::vector<KernelDraft> tiled_matmul(const Program& program, const Node& node) {
   const int64_t m = node.operands[0].sizes[1], full = m / kTileRows * kTileRows;
-  std::vector<LaunchDraft> out;
+  std::vector<KernelDraft> out;
   if (full > 0) out.push_back(TiledKernel(program, node, 0, full, kTileRows).run());
   if (m > full) out.push_back(TiledKernel(program, node, full, m - full, m - full).run());
   return out;

@@ -21,7 +21,7 @@ bool is_library_matrix(const View& v);
 /// The library call of a Matmul node; its buffers are left to the memory plan.
 Contraction library_call(const Node& node);
 /// The kernels of a TiledMatmul node: rows by four, and what is left.
-std::vector<LaunchDraft> tiled_matmul(const Program& program, const Node& node);
+std::vector<KernelDraft> tiled_matmul(const Program& program, const Node& node);
 
 }  // namespace tandem::codegen
 

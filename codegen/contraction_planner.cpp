@@ -1,6 +1,8 @@
 // What is decided about contractions before the partition: which algorithm, and in which layout the
 // result is computed. A product that is only used transposed is computed transposed: (A B)^T =
 // B^T A^T; so a weight's gradient comes out as the weight is stored, without a copy.
+#include <algorithm>
+
 #include "codegen/contraction.h"
 #include "codegen/lower.h"
 #include "ir/rewrite.h"
@@ -24,40 +26,60 @@ bool is_transposition(std::span<const Dim> dims) {
          dims[static_cast<size_t>(rank - 1)] == rank - 2;
 }
 
+/// The product of two operands that view `e` transposes, if nothing else uses it; else invalid.
+EquationId transposed_product(const Graph& g, EquationId e, const std::vector<uint32_t>& uses) {
+  if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
+  const ValueId value = g.operand(e, 0);
+  const EquationId product = g.producer(value);
+  if (!product.valid() || !is_transposition(g.attr<std::vector<Dim>>(e, Attr::dims))) return {};
+  if (!ir::has_attr(g.op(product), Attr::algorithm) || g.operands(product).size() != 2) return {};
+  const bool same_half = g.equation(product).is_backward == g.equation(e).is_backward;
+  return same_half && uses[value.index] == 1 ? product : EquationId();
+}
+
+/// B^T A^T in place of view `e` of the product A B.
+void emit_transposed(ir::Rewriter& r, EquationId e, EquationId product) {
+  const Graph& g = r.source();
+  const auto& dims = g.attr<std::vector<Dim>>(e, Attr::dims);
+  const std::vector<ValueId> operands = r.operands(product);
+  r.at(e);
+  ir::Builder& b = r.builder();
+  const ValueId transposed = b.emit(
+      g.op(product), {b.permute(operands[1], dims), b.permute(operands[0], dims)}, {std::string()});
+  r.replace(e, {{transposed}});
+}
+
+Graph with_transposed_products(Graph core) {
+  const std::vector<uint32_t> uses = ir::use_counts(core);
+  std::vector<EquationId> products;  // by equation: the one that it transposes
+  std::vector<bool> replaced(core.num_equations());
+  for (size_t i = 0; i < core.num_equations(); ++i) {
+    products.push_back(transposed_product(core, core.equation_id(i), uses));
+    if (products[i].valid()) replaced[products[i].index] = true;
+  }
+  if (std::ranges::find(replaced, true) == replaced.end()) return core;
+  ir::Rewriter r(core);
+  r.copy_inputs();
+  for (size_t i = 0; i < core.num_equations(); ++i) {
+    if (products[i].valid())
+      emit_transposed(r, core.equation_id(i), products[i]);
+    else if (!replaced[i])
+      r.copy(core.equation_id(i));
+  }
+  r.copy_outputs();
+  return r.take();
+}
+
 class Planner final : public ir::ContractionPlanner {
  public:
-  Graph plan(const Graph& core) const override {
-    const std::vector<uint32_t> uses = ir::use_counts(core);
-    const auto transpose = [&](ir::Rewriter& r, EquationId e) {
-      return &r.source() == &core ? transposed(r, e, uses) : ir::Replacement();
-    };
-    Graph out = ir::remove_dead_code(ir::rewrite(core, transpose));
+  Graph plan(Graph core) const override {
+    Graph out = ir::remove_dead_code(with_transposed_products(std::move(core)));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;
       out.set_attr(e, Attr::algorithm, std::string(algorithm_for(out.type(out.result(e)).dtype)));
     }
     return out;
-  }
-
- private:
-  /// For a transposition of a product of two operands that nothing else uses: the transposed
-  /// product.
-  static ir::Replacement transposed(ir::Rewriter& r, EquationId e,
-                                    const std::vector<uint32_t>& uses) {
-    const Graph& g = r.source();
-    if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
-    const auto& dims = g.attr<std::vector<Dim>>(e, Attr::dims);
-    const ValueId product = g.operand(e, 0);
-    const EquationId from = g.producer(product);
-    if (!from.valid() || !is_transposition(dims)) return {};
-    if (!ir::has_attr(g.op(from), Attr::algorithm) || g.operands(from).size() != 2) return {};
-    if (uses[product.index] != 1 || g.equation(from).is_backward != g.equation(e).is_backward)
-      return {};
-    const std::vector<ValueId> operands = r.operands(from);
-    ir::Builder& b = r.builder();
-    return {{b.emit(g.op(from), {b.permute(operands[1], dims), b.permute(operands[0], dims)},
-                    {std::string()})}};
   }
 };
 

@@ -1,4 +1,4 @@
-// Drafts of steps: kernels and calls whose buffers are still values of the program.
+// Drafts of steps: launches and calls whose buffers are still values of the program.
 #ifndef TANDEM_CODEGEN_DRAFT_H
 #define TANDEM_CODEGEN_DRAFT_H
 
@@ -10,16 +10,22 @@
 namespace tandem::codegen {
 
 struct LaunchDraft {
-  Kernel kernel;
+  int kernel = -1;          // of Drafts::kernels
   std::vector<int> values;  // of the program, one per kernel param
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
 };
 
+/// A kernel and a launch of it.
+struct KernelDraft {
+  Kernel kernel;
+  LaunchDraft launch;
+};
+
 struct ContractionDraft {
   Contraction call;  // BufferRefs hold element offsets until the memory plan
-  int a = -1, b = -1, c = -1;
-  int64_t a_offset = 0, b_offset = 0;
+  int a = -1, b = -1, c = -1, bias = -1;
+  int64_t a_offset = 0, b_offset = 0, bias_offset = 0;
 };
 
 struct ExternalDraft {
@@ -29,6 +35,11 @@ struct ExternalDraft {
 };
 
 using StepDraft = std::variant<LaunchDraft, ContractionDraft, ExternalDraft>;
+
+struct Drafts {
+  std::vector<Kernel> kernels;  // of any number of launches each
+  std::vector<StepDraft> steps;
+};
 
 }  // namespace tandem::codegen
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <queue>
-#include <unordered_map>
+#include <utility>
 
 #include "codegen/domain.h"
 
@@ -10,7 +10,7 @@ namespace tandem::codegen {
 namespace {
 
 constexpr size_t kMaxNodes = 128;       // of a group
-constexpr size_t kMaxOperands = 400;    // looked at for one merge
+constexpr size_t kMaxOperands = 400;    // of a group
 constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merge makes no cycle
 constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
 constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
@@ -20,7 +20,9 @@ struct Cluster {
   std::vector<int> nodes;
   Domain domain;
   std::vector<int> before, after;  // groups that it reads from; groups that read from it
+  size_t reads = 0;                // operands of its nodes
   int depth = 0;                   // greater than that of every group in `before`
+  int search = 0;                  // the latest one that met it
   bool fusible = false;
 };
 
@@ -63,8 +65,16 @@ class Fuser {
     return p_.values[static_cast<size_t>(v.root)].writers;
   }
 
+  /// What the groups are now, each once and ascending, without `self`.
   void resolve(std::vector<int>& groups, int self) {
-    for (int& g : groups) g = find(g);
+    bool resolved = true;
+    int last = -1;
+    for (int& g : groups) {
+      const int now = find(g);
+      resolved = resolved && now == g && now > last && now != self;
+      last = g = now;
+    }
+    if (resolved) return;
     std::sort(groups.begin(), groups.end());
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
     std::erase(groups, self);
@@ -77,6 +87,7 @@ class Fuser {
     if (c.fusible) c.domain = domain_of(node_n);
     for_each_read(node_n, [&](const View& v) {
       for (int w : writers(v)) c.before.push_back(w);
+      ++c.reads;
     });
     if (node_n.after >= 0) c.before.push_back(node_n.after);
     parent_[static_cast<size_t>(n)] = n;
@@ -90,8 +101,7 @@ class Fuser {
 
   void fuse_with_producers(int n) {
     std::vector<int> candidates = at(n).before;
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](int a, int b) { return at(a).depth > at(b).depth; });
+    std::ranges::sort(candidates, {}, [&](int c) { return std::pair(-at(c).depth, c); });
     for (int c : candidates) merge_if_legal(find(c), find(n));
   }
 
@@ -135,84 +145,83 @@ class Fuser {
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
     const auto domain = united(at(a).domain, at(b).domain);
     if (!domain || !edges_fit(a, b, *domain) || path_between(a, b)) return;
-    std::vector<std::pair<int, int>> raised;
-    if (!raise_after(a, b, raised)) return;
-    for (const auto& [c, depth] : raised) at(c).depth = depth;
-    merge(a, b, *domain);
+    if (raise(a, b)) merge(a, b, *domain);
   }
 
   /// Every value that would pass from node to node inside the merged group can do so, also those
-  /// that pass inside a and b now (rows may have appeared).
+  /// that pass inside a and b now, if rows have appeared there.
   bool edges_fit(int a, int b, const Domain& d) {
-    size_t seen = 0;
-    for (int c : {a, b}) {
-      for (int n : at(c).nodes) {
-        bool fits = true;
-        for_each_read(node(n), [&](const View& v) {
-          for (int w : writers(v)) {
-            const int from = find(w);
-            if (from != a && from != b) continue;
-            fits = fits && passes_in_registers(node(w), node(n), v, d);
-          }
-          ++seen;
-        });
-        if (node(n).after >= 0) {
-          const int from = find(node(n).after);
-          fits = fits && from != a && from != b;
-        }
-        if (!fits || seen > kMaxOperands) return false;
-      }
-    }
-    return true;
+    if (at(a).reads + at(b).reads > kMaxOperands) return false;
+    return (same_rows(at(a).domain, d) || edges_between_fit(a, a, d)) &&
+           (same_rows(at(b).domain, d) || edges_between_fit(b, b, d)) && edges_between_fit(a, b, d);
+  }
+
+  static bool same_rows(const Domain& a, const Domain& b) {
+    return a.total == b.total && a.rows() == b.rows();
+  }
+
+  bool edges_between_fit(int from, int to, const Domain& d) {
+    return std::ranges::all_of(at(to).nodes, [&](int n) {
+      bool fits = node(n).after < 0 || find(node(n).after) != from;
+      for_each_read(node(n), [&](const View& v) {
+        for (int w : writers(v))
+          fits = fits && (find(w) != from || passes_in_registers(node(w), node(n), v, d));
+      });
+      return fits;
+    });
   }
 
   /// Whether some other group lies on a path from a to b (or too much would have to be searched).
   bool path_between(int a, int b) {
-    std::vector<int> stack, visited;
-    resolve(at(b).before, b);
-    for (int c : at(b).before)
-      if (c != a && at(c).depth > at(a).depth) stack.push_back(c);
-    while (!stack.empty()) {
-      const int c = stack.back();
-      stack.pop_back();
-      if (std::find(visited.begin(), visited.end(), c) != visited.end()) continue;
-      visited.push_back(c);
-      if (visited.size() > kMaxVisits) return true;
-      resolve(at(c).before, c);
-      for (int up : at(c).before) {
-        if (up == a) return true;
-        if (at(up).depth > at(a).depth) stack.push_back(up);
+    begin_search();
+    stack_.push_back(b);
+    for (size_t visits = 0; !stack_.empty(); ++visits) {
+      const int c = stack_.back();
+      stack_.pop_back();
+      if (visits > kMaxVisits) return true;
+      for (int producer : at(c).before) {
+        const int up = find(producer);
+        if (up == a && c != b) return true;
+        if (at(up).depth > at(a).depth && is_new(up)) stack_.push_back(up);
       }
     }
     return false;
   }
 
-  /// The depths that groups after `a` get when a is merged into the deeper b.
-  bool raise_after(int a, int b, std::vector<std::pair<int, int>>& raised) {
-    std::unordered_map<int, int> depth;
-    std::vector<std::pair<int, int>> stack = {{a, at(b).depth}};
-    while (!stack.empty()) {
-      const auto [c, d] = stack.back();
-      stack.pop_back();
+  /// Makes `a` as deep as b, and what depends on it deeper; nothing if that is too much.
+  bool raise(int a, int b) {
+    begin_search();
+    raise_to(at(b).depth, a);
+    while (!stack_.empty()) {
+      const int c = stack_.back();
+      stack_.pop_back();
       resolve(at(c).after, c);
-      for (int down : at(c).after) {
-        if (down == b || at(down).depth > d) continue;
-        const auto known = depth.find(down);
-        if (known != depth.end() && known->second > d) continue;
-        depth[down] = d + 1;
-        if (depth.size() > kMaxVisits) return false;
-        stack.push_back({down, d + 1});
-      }
+      for (int down : at(c).after)
+        if (down != b && at(down).depth <= at(c).depth) raise_to(at(c).depth + 1, down);
+      if (raised_.size() <= kMaxVisits) continue;
+      for (const auto& [group, depth] : raised_) at(group).depth = depth;
+      return false;
     }
-    raised.assign(depth.begin(), depth.end());
     return true;
   }
 
+  void raise_to(int depth, int c) {
+    if (is_new(c)) raised_.push_back({c, at(c).depth});
+    at(c).depth = depth;
+    stack_.push_back(c);
+  }
+
+  void begin_search() {
+    ++search_;
+    stack_.clear();
+    raised_.clear();
+  }
+  /// Whether this search meets `c` for the first time.
+  bool is_new(int c) { return std::exchange(at(c).search, search_) != search_; }
+
   void merge(int a, int b, const Domain& domain) {
-    if (at(a).nodes.size() + at(a).after.size() > at(b).nodes.size() + at(b).after.size()) {
-      at(a).depth = at(b).depth;
+    if (at(a).nodes.size() + at(a).after.size() > at(b).nodes.size() + at(b).after.size())
       std::swap(a, b);  // the smaller is moved
-    }
     Cluster &from = at(a), &to = at(b);
     parent_[static_cast<size_t>(a)] = b;
     to.nodes.insert(to.nodes.end(), from.nodes.begin(), from.nodes.end());
@@ -220,6 +229,7 @@ class Fuser {
     to.after.insert(to.after.end(), from.after.begin(), from.after.end());
     resolve(to.before, b);
     resolve(to.after, b);
+    to.reads += from.reads;
     to.domain = domain;
     from = {};
   }
@@ -254,6 +264,10 @@ class Fuser {
   std::vector<Cluster> clusters_;
   std::vector<int> parent_;
   std::vector<std::vector<int>> readers_;  // by value: groups that read it, latest last
+  // of the present search through the groups
+  int search_ = 0;
+  std::vector<int> stack_;
+  std::vector<std::pair<int, int>> raised_;  // groups, and their depths before
 };
 
 }  // namespace

@@ -23,11 +23,13 @@ struct Domain {
   std::vector<int64_t> cuts = {};  // where accesses step unevenly: suffix products, ascending
 
   int64_t rows() const { return cols > 0 ? total / cols : total; }
+  friend bool operator==(const Domain&, const Domain&) = default;
 };
 
 struct Group {
   std::vector<int> nodes;  // ascending
   Domain domain;
+  friend bool operator==(const Group&, const Group&) = default;
 };
 
 /// Groups in an order in which they can run; every node is in one.

@@ -1,8 +1,7 @@
-// When a kernel may overwrite what it reads.
+#include "codegen/in_place.h"
+
 #include <algorithm>
 #include <tuple>
-
-#include "codegen/memory_plan.h"
 
 namespace tandem::codegen {
 namespace {
@@ -92,17 +91,24 @@ bool uses_all_shared_loops(const Kernel& k, const Affine& a) {
   return true;
 }
 
-int param_of(const LaunchDraft& launch, int value) {
-  const auto at = std::find(launch.values.begin(), launch.values.end(), value);
-  return at == launch.values.end() ? -1 : static_cast<int>(at - launch.values.begin());
+/// Whether each element of param `read` is read for the last time before, and where, it is written
+/// as one of `written`.
+bool can_be_one(const Kernel& k, int read, int written) {
+  const Param from = k.params[static_cast<size_t>(read)];
+  if (from.use != Param::Use::Read || from.dtype != k.params[static_cast<size_t>(written)].dtype)
+    return false;
+  const Uses reads = uses_of(k, read), writes = uses_of(k, written);
+  if (!reads.affine || !writes.affine || reads.last >= writes.first) return false;
+  if (reads.shapes.size() != 1 || writes.shapes.size() != 1 || reads.shapes != writes.shapes)
+    return false;
+  const Affine& index = k.code[static_cast<size_t>(writes.first)].access.index;
+  return is_injective(k, index) && uses_all_shared_loops(k, index);
 }
 
 }  // namespace
 
-bool is_copy(const LaunchDraft& launch, int read_value, int written_value) {
-  const Kernel& k = launch.kernel;
-  const int read = param_of(launch, read_value), written = param_of(launch, written_value);
-  if (read < 0 || written < 0 || k.params.size() != 2) return false;
+bool is_copy(const Kernel& k, int read, int written) {
+  if (k.params.size() != 2) return false;
   int load = -1, store = -1;
   for (int i = 0; i < static_cast<int>(k.code.size()); ++i) {
     const Instr& instr = k.code[static_cast<size_t>(i)];
@@ -114,23 +120,14 @@ bool is_copy(const LaunchDraft& launch, int read_value, int written_value) {
   if (load < 0 || store < 0) return false;
   Access from = k.code[static_cast<size_t>(load)].access;
   const Instr& to = k.code[static_cast<size_t>(store)];
+  if (from.buffer != read) return false;
   from.buffer = written;
   return from == to.access && from.indirect.empty() && to.args[0] == load;
 }
 
-bool merge_in_place(LaunchDraft& launch, int read_value, int written_value) {
-  Kernel& k = launch.kernel;
-  const int read = param_of(launch, read_value), written = param_of(launch, written_value);
-  if (read < 0 || written < 0 || read == written) return false;
-  const Param from = k.params[static_cast<size_t>(read)];
-  if (from.use != Param::Use::Read || from.dtype != k.params[static_cast<size_t>(written)].dtype)
-    return false;
-  const Uses reads = uses_of(k, read), writes = uses_of(k, written);
-  if (!reads.affine || !writes.affine || reads.last >= writes.first) return false;
-  if (reads.shapes.size() != 1 || writes.shapes.size() != 1 || reads.shapes != writes.shapes)
-    return false;
-  const Affine& index = k.code[static_cast<size_t>(writes.first)].access.index;
-  if (!is_injective(k, index) || !uses_all_shared_loops(k, index)) return false;
+std::optional<Kernel> merged_in_place(const Kernel& kernel, int read, int written) {
+  if (!can_be_one(kernel, read, written)) return std::nullopt;
+  Kernel k = kernel;
   for (Instr& i : k.code) {
     if (i.access.is_local || (i.kind != Kind::Load && i.kind != Kind::Store)) continue;
     if (i.access.buffer == written) i.access.buffer = read;
@@ -138,8 +135,7 @@ bool merge_in_place(LaunchDraft& launch, int read_value, int written_value) {
   }
   k.params[static_cast<size_t>(read)].use = Param::Use::ReadWrite;
   k.params.erase(k.params.begin() + written);
-  launch.values.erase(launch.values.begin() + written);
-  return true;
+  return k;
 }
 
 }  // namespace tandem::codegen

@@ -4,21 +4,13 @@
 #include <bit>
 #include <cstring>
 
+#include "codegen/hasher.h"
 #include "ir/error.h"
 
 namespace tandem::codegen {
 namespace {
 
 using Kind = Instr::Kind;
-
-/// FNV-1a over 64-bit words, with a final mix per word.
-struct Hasher {
-  uint64_t state = 0xcbf29ce484222325u;
-  void word(int64_t v) {
-    state = (state ^ static_cast<uint64_t>(v)) * 0x100000001b3u;
-    state ^= state >> 29;
-  }
-};
 
 /// The words themselves, eight bytes each.
 struct Writer {

@@ -133,10 +133,11 @@ std::string text(const Plan& plan, const Step& step) {
   }
   const auto& c = std::get<Contraction>(step);
   return fmt::format(
-      "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
+      "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
       "{})",
-      c.batch, c.m, c.n, c.k, text(c.c), c.c_batch, c.c_row, c.accumulate ? "+=" : "=", text(c.a),
-      c.a_batch, c.a_row, c.a_col, text(c.b), c.b_batch, c.b_row, c.b_col);
+      c.batch, c.m, c.n, c.k, text(c.c), c.c_batch, c.c_row, c.accumulate ? "+=" : "=",
+      c.bias ? text(*c.bias) + " + " : "", text(c.a), c.a_batch, c.a_row, c.a_col, text(c.b),
+      c.b_batch, c.b_row, c.b_col);
 }
 
 }  // namespace

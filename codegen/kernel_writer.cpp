@@ -43,7 +43,7 @@ int KernelWriter::constant(const ir::Number& number, DType dtype) {
 }
 
 int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype, const std::string& check) {
-  if (!ir::is_floating(dtype) && ir::info(op).may_fail) draft_.checks.push_back(check);
+  if (!ir::is_floating(dtype) && ir::info(op).may_fail) draft_.launch.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }
 
@@ -61,9 +61,10 @@ void KernelWriter::store_local(int local, Affine index, int value) {
 }
 
 int KernelWriter::param(int value, Param::Use use) {
-  const auto [at, fresh] = params_.try_emplace(value, static_cast<int>(draft_.values.size()));
+  const auto [at, fresh] =
+      params_.try_emplace(value, static_cast<int>(draft_.launch.values.size()));
   if (fresh) {
-    draft_.values.push_back(value);
+    draft_.launch.values.push_back(value);
     draft_.kernel.params.push_back({dtype(value), use});
   } else if (draft_.kernel.params[static_cast<size_t>(at->second)].use != use) {
     draft_.kernel.params[static_cast<size_t>(at->second)].use = Param::Use::ReadWrite;
@@ -84,7 +85,7 @@ void KernelWriter::store(int value, Affine index, int stored) {
 int KernelWriter::load_at(int value, Affine index, Access::Indirect at, const std::string& check) {
   const int i = load(value, std::move(index));
   draft_.kernel.code.back().access.indirect = {at};
-  draft_.checks.push_back(check);
+  draft_.launch.checks.push_back(check);
   return i;
 }
 
@@ -92,7 +93,7 @@ void KernelWriter::store_at(int value, Affine index, Access::Indirect at, int st
                             const std::string& check) {
   store(value, std::move(index), stored);
   draft_.kernel.code.back().access.indirect = {at};
-  draft_.checks.push_back(check);
+  draft_.launch.checks.push_back(check);
 }
 
 int KernelWriter::random_bits(DType dtype, int key, int base, int64_t offset, Affine index) {
@@ -141,9 +142,9 @@ int KernelWriter::iota(const Value& value, Affine index) {
   return value.dtype == DType::F64 ? sum : compute(ir::Op::convert, {sum}, value.dtype);
 }
 
-LaunchDraft KernelWriter::take(std::string name, int64_t grain) {
+KernelDraft KernelWriter::take(std::string name, int64_t grain) {
   draft_.kernel.name = std::move(name);
-  draft_.grain = std::max<int64_t>(grain, 1);
+  draft_.launch.grain = std::max<int64_t>(grain, 1);
   return std::move(draft_);
 }
 

@@ -48,7 +48,7 @@ class KernelWriter {
   const Program& program() const { return program_; }
 
   /// The finished draft.
-  LaunchDraft take(std::string name, int64_t grain);
+  KernelDraft take(std::string name, int64_t grain);
 
  private:
   int push(Instr i);
@@ -57,7 +57,7 @@ class KernelWriter {
   int param(int value, Param::Use use);
 
   const Program& program_;
-  LaunchDraft draft_;
+  KernelDraft draft_;
   std::unordered_map<int, int> params_;  // value -> param
 };
 

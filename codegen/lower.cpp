@@ -1,14 +1,11 @@
 // Lowering from end to end: nodes, groups, kernels and calls, memory.
 #include "codegen/lower.h"
 
-#include "codegen/build_kernel.h"
 #include "codegen/bundle.h"
-#include "codegen/contraction.h"
+#include "codegen/drafts.h"
 #include "codegen/fuse.h"
 #include "codegen/memory_plan.h"
 #include "codegen/program.h"
-#include "codegen/scatter.h"
-#include "ir/error.h"
 
 namespace tandem::codegen {
 namespace {
@@ -30,50 +27,6 @@ std::vector<bool> stored_values(const Program& p, const std::vector<Group>& grou
     if (p.nodes[n].table.root >= 0) read(p.nodes[n].table.root, n);
   }
   return stored;
-}
-
-ContractionDraft library_draft(const Node& n) {
-  const View &a = n.operands[0], &b = n.operands[1];
-  return {library_call(n), a.root, b.root, n.dest.root, a.offset, b.offset};
-}
-
-ExternalDraft external_draft(const Program& p, const Node& n) {
-  ExternalDraft draft{.call = {.name = n.name, .numbers = n.numbers}};
-  const auto type_of = [&](const View& v) {
-    return ir::Type{p.values[static_cast<size_t>(v.root)].dtype, v.sizes};
-  };
-  for (const View& v : n.operands) {
-    draft.call.operands.push_back({{}, type_of(v)});
-    draft.operands.push_back(v.root);
-    draft.offsets.push_back(v.offset);
-  }
-  for (const View& v : n.results) {
-    draft.call.results.push_back({{}, type_of(v)});
-    draft.results.push_back(v.root);
-  }
-  return draft;
-}
-
-/// The steps of one bundle.
-void draft(const Program& p, const Bundle& groups, const std::vector<bool>& stored,
-           std::vector<StepDraft>& out) {
-  const Node& first = p.nodes[static_cast<size_t>(groups[0].nodes[0])];
-  switch (first.kind) {
-    case Node::Kind::Matmul:
-      out.emplace_back(library_draft(first));
-      return;
-    case Node::Kind::External:
-      out.emplace_back(external_draft(p, first));
-      return;
-    case Node::Kind::Scatter:
-      out.emplace_back(scatter_kernel(p, first));
-      return;
-    case Node::Kind::TiledMatmul:
-      for (LaunchDraft& l : tiled_matmul(p, first)) out.emplace_back(std::move(l));
-      return;
-    default:
-      out.emplace_back(build_kernel(p, groups, stored));
-  }
 }
 
 void describe(const ir::Graph& graph, const Program& p, Plan& plan) {
@@ -124,8 +77,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   const Program program = make_program(graph);
   std::vector<Group> groups = fuse(program);
   const std::vector<bool> stored = stored_values(program, groups);
-  std::vector<StepDraft> drafts;
-  for (const Bundle& b : bundle(program, std::move(groups))) draft(program, b, stored, drafts);
+  Drafts drafts = make_drafts(program, bundle(program, std::move(groups)), stored);
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), write_targets(graph, options), input_memories(graph),

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/in_place.h"
+#include "codegen/kernel_table.h"
 #include "ir/error.h"
 
 namespace tandem::codegen {
@@ -80,9 +81,10 @@ class Ranges {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Program& p, std::vector<StepDraft> drafts, int64_t cache_bytes, Plan& plan)
+  MemoryPlanner(const Program& p, Drafts drafts, int64_t cache_bytes, Plan& plan)
       : p_(p),
-        drafts_(std::move(drafts)),
+        kernels_(std::move(drafts.kernels)),
+        drafts_(std::move(drafts.steps)),
         cache_bytes_(cache_bytes),
         plan_(plan),
         first_(p.values.size(), -1),
@@ -98,6 +100,7 @@ class MemoryPlanner {
     plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
       if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
+    kernels_.move_into(plan_);
   }
 
  private:
@@ -114,8 +117,10 @@ class MemoryPlanner {
       return all;
     }
     const auto& c = std::get<ContractionDraft>(d);
-    if (c.a == c.b) return {c.a, c.c};
-    return {c.a, c.b, c.c};
+    std::vector<int> all = {c.a};
+    for (const int v : {c.b, c.c, c.bias})
+      if (v >= 0 && std::ranges::count(all, v) == 0) all.push_back(v);
+    return all;
   }
 
   void lifetimes() {
@@ -171,13 +176,13 @@ class MemoryPlanner {
       if (p_.values[at(u)].kind == Value::Kind::Input && p_.values[at(u)].index == i) read = u;
     // A value that starts as a copy of the input (of which parts are written later) is there.
     const auto* first = std::get_if<LaunchDraft>(&drafts_[at(first_[at(v)])]);
-    const int copy = first && is_copy(*first, read, v) ? first_[at(v)] : -1;
+    const int copy = first && copies(*first, read, v) ? first_[at(v)] : -1;
     const int start = copy >= 0 ? next_write(v, copy) : first_[at(v)];
     if (start <= last_failing_ || shared_from(start, i, memories)) return;
     if (last_[at(read)] > start || input_[at(read)] == i) return;
     if (last_[at(read)] == start) {
       auto* launch = std::get_if<LaunchDraft>(&drafts_[at(start)]);
-      if (launch == nullptr || !merge_in_place(*launch, read, v)) return;
+      if (launch == nullptr || !merge(*launch, read, v)) return;
     }
     if (copy >= 0) left_out_.insert(copy);
     input_[at(v)] = i;
@@ -191,14 +196,36 @@ class MemoryPlanner {
     return -1;
   }
 
-  static bool writes(const StepDraft& d, int v) {
+  bool writes(const StepDraft& d, int v) const {
     if (const auto* c = std::get_if<ContractionDraft>(&d)) return c->c == v;
     if (const auto* e = std::get_if<ExternalDraft>(&d))
       return std::ranges::count(e->results, v) != 0;
     const auto& l = std::get<LaunchDraft>(d);
     for (size_t i = 0; i < l.values.size(); ++i)
-      if (l.values[i] == v && l.kernel.params[i].use != Param::Use::Read) return true;
+      if (l.values[i] == v && kernel(l).params[i].use != Param::Use::Read) return true;
     return false;
+  }
+
+  const Kernel& kernel(const LaunchDraft& l) const { return kernels_[l.kernel]; }
+
+  static int param_of(const LaunchDraft& l, int value) {
+    const auto found = std::ranges::find(l.values, value);
+    return found == l.values.end() ? -1 : static_cast<int>(found - l.values.begin());
+  }
+
+  bool copies(const LaunchDraft& l, int from, int to) const {
+    const int read = param_of(l, from), written = param_of(l, to);
+    return read >= 0 && written >= 0 && is_copy(kernel(l), read, written);
+  }
+
+  /// Gives values `from` and `to` one parameter, if the kernel can compute in place.
+  bool merge(LaunchDraft& l, int from, int to) {
+    const int read = param_of(l, from), written = param_of(l, to);
+    const int merged = read < 0 || written < 0 ? -1 : kernels_.merged(l.kernel, read, written);
+    if (merged < 0) return false;
+    l.kernel = merged;
+    l.values.erase(l.values.begin() + written);
+    return true;
   }
 
   void place_step(int s) {
@@ -217,7 +244,7 @@ class MemoryPlanner {
       if (launch == nullptr) break;
       if (!in_arena(dying) || last_[at(dying)] != s || first_[at(dying)] == s) continue;
       if (bytes(dying) != bytes(v) || handed_on(dying)) continue;
-      if (!merge_in_place(*launch, dying, v)) continue;
+      if (!merge(*launch, dying, v)) continue;
       offset_[at(v)] = offset_[at(dying)];
       handed_on_.insert(dying);
       return;
@@ -241,6 +268,7 @@ class MemoryPlanner {
       call.a = ref(c->a, c->a_offset);
       call.b = ref(c->b, c->b_offset);
       call.c = ref(c->c);
+      if (c->bias >= 0) call.bias = ref(c->bias, c->bias_offset);
       plan_.steps.emplace_back(call);
       return;
     }
@@ -253,39 +281,33 @@ class MemoryPlanner {
     }
     auto& l = std::get<LaunchDraft>(d);
     choose_streams(l, step);
-    Launch launch{.units = l.kernel.units(), .grain = l.grain, .checks = std::move(l.checks)};
+    Launch launch{.kernel = l.kernel,
+                  .units = kernel(l).units(),
+                  .grain = l.grain,
+                  .checks = std::move(l.checks)};
     for (int v : l.values) launch.params.push_back(ref(v));
-    launch.kernel = intern(std::move(l.kernel));
     plan_.steps.emplace_back(std::move(launch));
   }
 
   /// Streams what a kernel writes that touches so much that little of it would be found in the
   /// caches again: outputs of some size, and what later steps read if it is larger than the caches
   /// itself. (Stored the ordinary way, memory is first read to be written over.)
-  void choose_streams(LaunchDraft& l, int step) const {
+  void choose_streams(LaunchDraft& l, int step) {
     if (cache_bytes_ <= 0) return;
     int64_t touched = 0;
     for (int v : l.values) touched += bytes(v);
     if (touched < cache_bytes_ / 2) return;
+    std::vector<bool> streams;
     for (size_t i = 0; i < l.values.size(); ++i) {
-      Param& param = l.kernel.params[i];
       const int v = l.values[i];
       const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
-      param.streams = param.use == Param::Use::Write && bytes(v) >= least;
+      streams.push_back(kernel(l).params[i].use == Param::Use::Write && bytes(v) >= least);
     }
-  }
-
-  /// The number of a kernel equal to `k`.
-  int intern(Kernel k) {
-    auto& same_hash = known_[hash(k)];
-    for (int i : same_hash)
-      if (plan_.kernels[at(i)] == k) return i;
-    same_hash.push_back(static_cast<int>(plan_.kernels.size()));
-    plan_.kernels.push_back(std::move(k));
-    return same_hash.back();
+    l.kernel = kernels_.streaming(l.kernel, streams);
   }
 
   const Program& p_;
+  KernelTable kernels_;
   std::vector<StepDraft> drafts_;
   int64_t cache_bytes_;
   Plan& plan_;
@@ -294,16 +316,14 @@ class MemoryPlanner {
   std::vector<int> input_;             // by value: the input whose memory it is computed in
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
   std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
-  std::unordered_map<uint64_t, std::vector<int>> known_;
   Ranges ranges_;
   int last_failing_ = -1;
 };
 
 }  // namespace
 
-void plan_memory(const Program& program, std::vector<StepDraft> drafts,
-                 const std::vector<int>& targets, const std::vector<int>& memories,
-                 int64_t cache_bytes, Plan& plan) {
+void plan_memory(const Program& program, Drafts drafts, const std::vector<int>& targets,
+                 const std::vector<int>& memories, int64_t cache_bytes, Plan& plan) {
   MemoryPlanner(program, std::move(drafts), cache_bytes, plan).run(targets, memories);
 }
 

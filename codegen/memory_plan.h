@@ -16,17 +16,8 @@ namespace tandem::codegen {
 /// input over the same memory. Expects plan.inputs and plan.outputs with the graph's types and
 /// strides. `targets`: by output, the input that it is the new contents of, or -1. `memories`: by
 /// input, the first one that shares its memory. `cache_bytes`: as in LowerOptions.
-void plan_memory(const Program& program, std::vector<StepDraft> drafts,
-                 const std::vector<int>& targets, const std::vector<int>& memories,
-                 int64_t cache_bytes, Plan& plan);
-
-/// Whether all that a launch does is to give elements of `read_value` to the same places of
-/// `written_value`.
-bool is_copy(const LaunchDraft& launch, int read_value, int written_value);
-
-/// Whether a launch may give params `read` and `written` the same memory: each element is read for
-/// the last time before, and where, it is written. If so they become one parameter.
-bool merge_in_place(LaunchDraft& launch, int read_value, int written_value);
+void plan_memory(const Program& program, Drafts drafts, const std::vector<int>& targets,
+                 const std::vector<int>& memories, int64_t cache_bytes, Plan& plan);
 
 }  // namespace tandem::codegen
 

@@ -4,6 +4,7 @@
 #define TANDEM_CODEGEN_PLAN_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,8 +32,8 @@ struct Launch {
                                     // op and the user's source line if known
 };
 
-/// C = A @ B, or C += A @ B, by a library call on f32. Strides in elements; of each operand's row
-/// and column strides one is 1.
+/// C = A @ B, C += A @ B, or C = bias + A @ B, by a library call on f32. Strides in elements; of
+/// each operand's row and column strides one is 1.
 struct Contraction {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t a_batch = 0, a_row = 0, a_col = 0;
@@ -40,6 +41,7 @@ struct Contraction {
   int64_t c_batch = 0, c_row = 0;  // C's columns are contiguous
   bool accumulate = false;         // the addend already lies in C
   BufferRef a, b, c;
+  std::optional<BufferRef> bias;  // [n], contiguous: what every row of C starts as
 };
 
 /// Runs the user's custom operator `name` on contiguous buffers.

@@ -530,6 +530,28 @@ class Maker {
     return {v.root, v.offset, {1, v.sizes[0], v.sizes[1]}, {0, v.strides[0], v.strides[1]}};
   }
 
+  /// Whether `addend`, a matrix, is one contiguous row in memory that all rows share.
+  bool is_bias(const View& addend) const {
+    return addend.strides[0] == 0 && addend.strides[1] == 1 &&
+           !p_.values[static_cast<size_t>(addend.root)].formula();
+  }
+
+  void library_contraction(EquationId e, std::vector<View> operands, const View& dest,
+                           const View* addend) {
+    const bool bias = addend && is_bias(*addend), accumulate = addend && !bias;
+    if (bias) operands.push_back(*addend);
+    const int copy = accumulate ? write_region(*addend, dest) : -1;
+    push({.kind = Node::Kind::Matmul,
+          .op = g_.op(e),
+          .dtype = DType::F32,
+          .domain = dest.sizes,
+          .operands = std::move(operands),
+          .dest = dest,
+          .whole = !accumulate,
+          .after = copy,
+          .accumulate = accumulate});
+  }
+
   void contraction(EquationId e, const View& a, const View& b, const View* addend) {
     const ir::Type& t = result_type(e);
     const int64_t k = a.sizes[2];
@@ -538,17 +560,7 @@ class Maker {
     if (k == 0) {
       write_region(addend ? *addend : filled(0, t.dtype, t.sizes), dest);
     } else if (is_library_contraction(t.dtype, g_.attr<std::string>(e, Attr::algorithm))) {
-      const View left = matrix(a), right = matrix(b);
-      const int copy = addend ? write_region(*addend, dest) : -1;
-      push({.kind = Node::Kind::Matmul,
-            .op = g_.op(e),
-            .dtype = t.dtype,
-            .domain = t.sizes,
-            .operands = {left, right},
-            .dest = dest,
-            .whole = addend == nullptr,
-            .after = copy,
-            .accumulate = addend != nullptr});
+      library_contraction(e, {matrix(a), matrix(b)}, dest, addend);
     } else {
       Node n{.kind = Node::Kind::TiledMatmul, .op = g_.op(e), .dtype = t.dtype, .domain = t.sizes};
       n.operands = {stored(a), stored(b.strides[2] == 1 ? b : copied(b))};

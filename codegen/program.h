@@ -23,6 +23,7 @@ struct Value {
   std::vector<int> writers;     // Computed: its nodes, in order
   int output = -1;              // Computed: the output whose buffer it lives in, or -1
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
+  friend bool operator==(const Value&, const Value&) = default;
 };
 
 /// Where a row or column reduction cuts its domain: the operand is [outer, n, inner].
@@ -43,7 +44,8 @@ struct Node {
     RowReduce,    // operand [outer, n] -> [outer]
     RowPartial,   // operand [outer, n] -> [outer, blocks], one partial for each block
     ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
-    Matmul,       // a library call: operands a [b, m, k], b [b, k, n]; adds to dest if `accumulate`
+    Matmul,       // a library call: operands a [b, m, k], b [b, k, n] and maybe a bias [n] that all
+                  // rows start as; adds to dest if `accumulate`
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
     External,     // a custom operator; operands and results contiguous
@@ -77,18 +79,21 @@ struct Node {
     for (const View& v : results) f(v.root);
   }
   int64_t total() const { return ir::numel(domain); }
+  friend bool operator==(const Node&, const Node&) = default;
 };
 
 /// An output's source.
 struct ProgramOutput {
   int value = -1;       // a Computed value bound to the output, or
   int from_input = -1;  // the input that it is
+  friend bool operator==(const ProgramOutput&, const ProgramOutput&) = default;
 };
 
 struct Program {
   std::vector<Value> values;
   std::vector<Node> nodes;  // in topological order
   std::vector<ProgramOutput> outputs;
+  friend bool operator==(const Program&, const Program&) = default;
 };
 
 /// The program of a graph of primitives. Nothing is fused yet.

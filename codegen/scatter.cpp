@@ -57,7 +57,7 @@ class ByColumns : Scatter {
  public:
   ByColumns(const Program& p, const Node& n) : Scatter(p, n) {}
 
-  LaunchDraft run() {
+  KernelDraft run() {
     const int rank = node.domain.rank();
     int inner = rank - 1;
     if (inner == node.scatter_dim) --inner;
@@ -104,7 +104,7 @@ class ByRows : Scatter {
     while (block_ > 1 && block_ * parts_ > rows) block_ /= 2;
   }
 
-  LaunchDraft run() {
+  KernelDraft run() {
     const int rank = node.domain.rank();
     for (int d = 0; d < node.scatter_dim; ++d)
       if (node.domain[d] > 1) loops(d) = {{w.loop(Loop::Kind::Unit, node.domain[d]), 1}};
@@ -183,7 +183,7 @@ bool scatters_rows(const View& index, int dim, const ir::Shape& sizes) {
   return sizes[sizes.rank() - 1] > 1;
 }
 
-LaunchDraft scatter_kernel(const Program& program, const Node& node) {
+KernelDraft scatter_kernel(const Program& program, const Node& node) {
   return scatters_rows(node.operands[0], node.scatter_dim, node.domain)
              ? ByRows(program, node).run()
              : ByColumns(program, node).run();

@@ -14,7 +14,7 @@ bool scatters_rows(const View& index, int dim, const ir::Shape& sizes);
 
 /// The kernel of a Scatter node. Every destination takes its sources in ascending order; units
 /// share out destination rows, or the dims other than the scattered one.
-LaunchDraft scatter_kernel(const Program& program, const Node& node);
+KernelDraft scatter_kernel(const Program& program, const Node& node);
 
 }  // namespace tandem::codegen
 

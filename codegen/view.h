@@ -23,6 +23,7 @@ struct View {
   ir::Strides strides;
 
   int64_t numel() const { return ir::numel(sizes); }
+  friend bool operator==(const View&, const View&) = default;
 };
 
 /// One dimension of a view with its neighbours merged where they step evenly.

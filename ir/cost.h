@@ -33,7 +33,7 @@ class TANDEM_API CostModel {
 class ContractionPlanner {
  public:
   virtual ~ContractionPlanner() = default;
-  virtual Graph plan(const Graph& core) const = 0;
+  virtual Graph plan(Graph core) const = 0;
 };
 
 }  // namespace tandem::ir

@@ -60,9 +60,9 @@ void Graph::set_attr(EquationId e, Attr attr_name, AttrValue value) {
 
 int Graph::input_index(ValueId v) const {
   if (producer(v).valid()) return -1;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].value == v) return static_cast<int>(i);
-  return -1;
+  const auto number = [](const Input& input) { return input.value.index; };  // rising, as added
+  const auto it = std::ranges::lower_bound(inputs_, v.index, {}, number);
+  return it != inputs_.end() && it->value == v ? static_cast<int>(it - inputs_.begin()) : -1;
 }
 
 const std::string& Graph::hint(ValueId v) const {

@@ -114,6 +114,7 @@ Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir
   const Strides strides = result_strides(op, extents_of(operands), type.sizes);
   if (!eager::has_kernel(op))
     return laid_out(run_decomposition(op, operands, attrs, type), strides, operands);
+  if (eager::gives_zeros(op, attrs, type.dtype)) return zero_tensor(type.sizes, type.dtype);
   const Tensor out = empty_tensor(type.sizes, strides, type.dtype);
   eager::run(op, operands, attrs, out.impl()->view());
   return out;

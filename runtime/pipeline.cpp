@@ -83,8 +83,8 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   if (options.contract) g.core = run(g, "fma", [&] { return decomps::form_fma(g.core); });
   g.core =
       run(g, "reduction orders", [&] { return decomps::set_reduction_orders(std::move(g.core)); });
-  g.core =
-      run(g, "contractions", [&] { return codegen::make_contraction_planner()->plan(g.core); });
+  g.core = run(g, "contractions",
+               [&] { return codegen::make_contraction_planner()->plan(std::move(g.core)); });
   run_passes(g, options, ir::PassPoint::Core, g.core);
 }
 

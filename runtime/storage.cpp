@@ -8,9 +8,9 @@
 
 namespace tandem::runtime {
 
-std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
+std::shared_ptr<Storage> Storage::allocate(size_t bytes, bool zeroed) {
   auto storage = std::make_shared<Storage>();
-  storage->data_ = exec::allocate(bytes);
+  storage->data_ = zeroed ? exec::allocate_zeroed(bytes) : exec::allocate(bytes);
   storage->bytes_ = bytes;
   storage->owned_ = true;
   return storage;
@@ -54,14 +54,22 @@ Tensor empty_tensor(const Shape& sizes, DType dtype) {
   return empty_tensor(sizes, ir::contiguous_strides(sizes), dtype);
 }
 
-Tensor empty_tensor(const Shape& sizes, const Strides& strides, DType dtype) {
+static Tensor new_tensor(const Shape& sizes, const Strides& strides, DType dtype, bool zeroed) {
   auto impl = std::make_shared<TensorImpl>();
-  impl->storage = Storage::allocate(static_cast<size_t>(
-      int64_t{ir::checked_mul(ir::numel(sizes), ir::size_of(dtype), "tensor size in bytes")}));
+  const Dim bytes = ir::checked_mul(ir::numel(sizes), ir::size_of(dtype), "tensor size in bytes");
+  impl->storage = Storage::allocate(static_cast<size_t>(int64_t{bytes}), zeroed);
   impl->dtype = dtype;
   impl->sizes = sizes;
   impl->strides = strides;
   return Tensor(std::move(impl));
+}
+
+Tensor empty_tensor(const Shape& sizes, const Strides& strides, DType dtype) {
+  return new_tensor(sizes, strides, dtype, false);
+}
+
+Tensor zero_tensor(const Shape& sizes, DType dtype) {
+  return new_tensor(sizes, ir::contiguous_strides(sizes), dtype, true);
 }
 
 Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset) {

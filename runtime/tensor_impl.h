@@ -21,8 +21,8 @@ struct Node;
 /// Memory that tensors share. A traced storage has no data: it only gives aliases an identity.
 class Storage {
  public:
-  /// Allocates from the caching allocator; uninitialised.
-  static std::shared_ptr<Storage> allocate(size_t bytes);
+  /// Allocates from the caching allocator; uninitialised, or filled with zeros.
+  static std::shared_ptr<Storage> allocate(size_t bytes, bool zeroed = false);
   /// Wraps foreign memory; `deleter` runs when the last tensor is gone.
   static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void(void*)> deleter,
                                        bool read_only);
@@ -124,6 +124,8 @@ Dim offset_between(const TensorImpl& tensor, const TensorImpl& other);
 Tensor empty_tensor(const Shape& sizes, DType dtype);
 /// The same with other strides, which must be those of a permutation of a contiguous tensor.
 Tensor empty_tensor(const Shape& sizes, const Strides& strides, DType dtype);
+/// A contiguous one of zeros.
+Tensor zero_tensor(const Shape& sizes, DType dtype);
 /// A tensor over `like`'s storage with another geometry.
 Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset);
 

@@ -80,24 +80,22 @@ Tensor Trace::traced_tensor(ir::ValueId value, const ir::Type& type, const Strid
 }
 
 std::string Trace::unique_name(std::string name) const {
-  const auto taken = [&](const std::string& candidate) {
-    return std::ranges::any_of(graph_.inputs(),
-                               [&](const ir::Input& input) { return input.name == candidate; });
-  };
-  if (!taken(name)) return name;
+  if (!input_names_.contains(name)) return name;
   for (int i = 1;; ++i)
-    if (std::string candidate = fmt::format("{}_{}", name, i); !taken(candidate)) return candidate;
+    if (std::string other = fmt::format("{}_{}", name, i); !input_names_.contains(other))
+      return other;
 }
 
 std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* first) const {
   std::optional<ir::AliasOf> found;
-  for (size_t i = 0; i < real_inputs_.size(); ++i) {
-    const Tensor& earlier = real_inputs_[i];
-    if (!earlier.defined() || !earlier.shares_storage(real)) continue;
+  const auto sharing = inputs_over_.find(real.impl()->storage.get());
+  if (sharing == inputs_over_.end()) return found;
+  for (const int i : sharing->second) {
+    const Tensor& earlier = real_inputs_[static_cast<size_t>(i)];
     const bool detached = autograd_base(earlier) != autograd_base(real);
     if (found && detached) continue;
-    *first = static_cast<int>(i);
-    found = ir::AliasOf{*first, offset_between(*real.impl(), *earlier.impl()), detached};
+    *first = i;
+    found = ir::AliasOf{i, offset_between(*real.impl(), *earlier.impl()), detached};
     if (!detached) break;
   }
   return found;
@@ -108,6 +106,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   ir::Input input;
   input.role = role;
   input.name = unique_name(std::move(name));
+  input_names_.insert(input.name);
   input.requires_grad = receives_gradient(real);
   input.strides = real.strides();
   int first = -1;
@@ -126,6 +125,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   stand_in.impl()->is_weak = real.impl()->is_weak;
   copy_autograd_state(real, stand_in);
   stand_ins_.emplace(real.impl().get(), stand_in);
+  inputs_over_[real.impl()->storage.get()].push_back(static_cast<int>(real_inputs_.size()));
   real_inputs_.push_back(real);
   input_stand_ins_.push_back(stand_in);
   first_seen_.push_back(without_history(stand_in).impl());
@@ -249,6 +249,7 @@ Tensor Trace::add_port(const ir::Type& type, std::string name, ir::Role role, in
   ir::Input input;
   input.role = role;
   input.name = unique_name(std::move(name));
+  input_names_.insert(input.name);
   input.strides = ir::contiguous_strides(type.sizes);
   input.target = target;
   const Strides strides = input.strides;
@@ -326,11 +327,11 @@ int Trace::bumps_of_change(int input) const {
   const Storage& before = *first_seen_[i]->storage;
   if (const auto it = resized_.find(&now); it != resized_.end())
     return static_cast<int>(now.storage->version() - it->second);
+  if (now.storage == first_seen_[i]->storage)
+    return graph_.inputs()[i].alias_of ? 0 : before.times_rearranged();
   const auto is_memory_of = [&](const auto& seen) { return seen->storage == now.storage; };
-  if (std::ranges::none_of(first_seen_, is_memory_of))
-    return static_cast<int>(now.storage->version());
-  const bool counts = now.storage == first_seen_[i]->storage && !graph_.inputs()[i].alias_of;
-  return counts ? before.times_rearranged() : 0;
+  const bool is_input = std::ranges::any_of(first_seen_, is_memory_of);
+  return is_input ? 0 : static_cast<int>(now.storage->version());
 }
 
 void Trace::note_resized(const Tensor& t) {

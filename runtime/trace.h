@@ -111,6 +111,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   ir::Graph graph_;
   std::vector<Tensor> real_inputs_, input_stand_ins_;
+  std::unordered_set<std::string> input_names_;
+  std::unordered_map<const Storage*, std::vector<int>> inputs_over_;  // by the real memory
   std::vector<std::shared_ptr<TensorImpl>> first_seen_;      // each stand-in as it was at the start
   std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
   std::unordered_set<const TensorImpl*> detached_;

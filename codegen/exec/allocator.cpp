@@ -1,6 +1,7 @@
-// Size classes with four steps a power of two. Each class has a central stack of idle blocks,
-// linked through their first bytes; blocks of up to 16 KiB pass through a small stack of their
-// thread first.
+// Size classes, four to a power of two. Each class has a central stack of idle blocks, linked
+// through their first bytes; blocks of up to 16 KiB pass through a small stack of their thread
+// first. Fresh blocks come from malloc, from slabs (more than 64 KiB) or are mapped (2 MB and
+// more).
 #include "codegen/exec/allocator.h"
 
 #include <sys/sysinfo.h>
@@ -11,43 +12,65 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/pages.h"
+#include "codegen/exec/slabs.h"
+#include "codegen/exec/thread_pool.h"
 
 namespace tandem::exec {
 namespace {
 
 constexpr size_t kThreadClassBytes = size_t{16} << 10;  // what a thread keeps of one class
-constexpr int kClasses = 4 * 55;
+constexpr size_t kSlabsFrom = size_t{64} << 10;
 
-/// The class of a request of up to SIZE_MAX / 8 bytes. Classes 0 to 3 hold blocks of 64, 128, 192
-/// and 256 bytes; class 4 + 4 * e + s holds blocks of (5 + s) * 2^(e + 6) bytes.
+/// Sizes that cut every power of two from 2^`least` on into `steps` (a power of two).
+struct Steps {
+  int steps, least;
+
+  int shift() const { return least - std::countr_zero(static_cast<unsigned>(steps)); }
+  size_t bytes(int i) const {
+    return static_cast<size_t>(steps + 1 + i % steps) << (i / steps + shift());
+  }
+  /// The number of the smallest size that holds `bytes`, which are more than 2^least.
+  int number(size_t bytes) const {
+    const int e = std::bit_width(bytes - 1) - 1 - least;
+    return e * steps + static_cast<int>((bytes - 1) >> (e + shift())) - steps;
+  }
+};
+
+constexpr int kTinyClasses = 4;   // 64, 128, 192 and 256 bytes
+constexpr Steps kSmall{4, 8};     // from malloc
+constexpr Steps kMedium{16, 16};  // in slabs, where rounding takes memory: sixteen
+constexpr Steps kLarge{4, 21};    // more than 2 MB, mapped one by one
+constexpr int kFirstMedium = kTinyClasses + 8 * 4, kFirstLarge = kFirstMedium + 5 * 16;
+constexpr int kClasses = kFirstLarge + 4 * 40;
+constexpr int kThreadClasses = 28;  // those of up to 16 KiB
+
+// AddressSanitizer sees what is written beyond a block of malloc, not of a slab.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kUseSlabs = false;
+#else
+constexpr bool kUseSlabs = true;
+#endif
+
+/// The class of a request of up to SIZE_MAX / 8 bytes.
 int class_of(size_t bytes) {
-  if (bytes <= 4 * kBlockAlignment)
+  if (bytes <= kTinyClasses * kBlockAlignment)
     return static_cast<int>((std::max<size_t>(bytes, 1) - 1) / kBlockAlignment);
-  const int e = std::bit_width(bytes - 1) - 9;  // 2^(e + 8) < bytes <= 2^(e + 9)
-  return 4 * e + static_cast<int>((bytes - 1) >> (e + 6));
+  if (bytes <= kSlabsFrom) return kTinyClasses + kSmall.number(bytes);
+  if (bytes <= kHugePage) return kFirstMedium + kMedium.number(bytes);
+  return kFirstLarge + kLarge.number(bytes);
 }
 
 /// Bytes of a block of class `c`, a multiple of the alignment that its size asks for.
 size_t class_bytes(int c) {
-  if (c < 4) return kBlockAlignment * static_cast<size_t>(c + 1);
-  const size_t raw = kBlockAlignment * static_cast<size_t>(5 + c % 4) << (c / 4 - 1);
-  return raw < kHugePage ? raw : (raw + kHugePage - 1) / kHugePage * kHugePage;
-}
-
-constexpr int kThreadClasses = 28;  // those of up to 16 KiB
-
-void* system_allocate(int c) {
-  const size_t bytes = class_bytes(c);
-  return bytes >= kHugePage ? map_pages(bytes) : std::aligned_alloc(kBlockAlignment, bytes);
-}
-
-void system_release(void* data, int c) {
-  const size_t bytes = class_bytes(c);
-  bytes >= kHugePage ? unmap_pages(data, bytes) : std::free(data);
+  if (c < kTinyClasses) return kBlockAlignment * static_cast<size_t>(c + 1);
+  if (c < kFirstMedium) return kSmall.bytes(c - kTinyClasses);
+  if (c < kFirstLarge) return kMedium.bytes(c - kFirstMedium);
+  return (kLarge.bytes(c - kFirstLarge) + kHugePage - 1) / kHugePage * kHugePage;
 }
 
 /// Idle blocks of one class, linked through their first bytes.
@@ -71,19 +94,17 @@ struct Stack {
   }
 };
 
-void free_all(Stack& stack, int c) {
-  while (void* data = stack.pop()) system_release(data, c);
-}
-
 /// What all threads share; guarded by lock().
 struct Central {
   std::array<Stack, kClasses> stacks;
   std::array<uint64_t, kClasses> last_use{};
   uint64_t clock = 0;
   size_t idle_bytes = 0;
+  Slabs slabs;
 
   void* take(int c);
   void put(void* data, int c);
+  void free_top(int c);
   int least_recently_used() const;
 };
 
@@ -120,11 +141,20 @@ void Central::put(void* data, int c) {
   stacks[c].push(data);
   idle_bytes += class_bytes(c);
   last_use[c] = ++clock;
-  while (idle_bytes > idle_bound()) {
-    const int oldest = least_recently_used();
-    system_release(stacks[oldest].pop(), oldest);
-    idle_bytes -= class_bytes(oldest);
-  }
+  while (idle_bytes > idle_bound()) free_top(least_recently_used());
+}
+
+/// Gives the first idle block of class `c` back to the system.
+void Central::free_top(int c) {
+  void* const data = stacks[c].pop();
+  const size_t bytes = class_bytes(c);
+  idle_bytes -= bytes;
+  if (bytes >= kHugePage)
+    unmap_pages(data, bytes);
+  else if (c >= kFirstMedium && slabs.owns(data))
+    slabs.give_back(data, bytes);
+  else
+    std::free(data);
 }
 
 Central& central() {
@@ -177,13 +207,69 @@ void count_allocation(size_t bytes) {
   }
 }
 
-void* take_idle(int c) {
+struct Block {
+  void* data;
+  bool zero;  // known to be filled with zeros
+};
+
+Block take_idle(int c) {
   if (c < kThreadClasses) {
     ThreadCache* cache = thread_cache();
-    if (void* data = cache ? cache->stacks[c].pop() : nullptr) return data;
+    if (void* data = cache ? cache->stacks[c].pop() : nullptr) return {data, false};
   }
   const std::lock_guard guard(lock());
-  return central().take(c);
+  return {central().take(c), false};
+}
+
+/// A program that already holds kSlabsAtOnce slabs gets the pages of a further one at once, on all
+/// threads.
+constexpr size_t kSlabsAtOnce = 16;
+
+void* take_from_slabs(size_t bytes) {
+  void* data;
+  bool at_once;
+  {
+    const std::lock_guard guard(lock());
+    Slabs& slabs = central().slabs;
+    const size_t before = slabs.count();
+    data = slabs.take(bytes);
+    at_once = slabs.count() > before && before >= kSlabsAtOnce;
+  }
+  if (at_once) populate_pages(data, kSlabBytes);
+  return data;
+}
+
+Block take_fresh(int c) {
+  const size_t bytes = class_bytes(c);
+  if (bytes >= kHugePage) return {map_pages(bytes), true};
+  if (!kUseSlabs || c < kFirstMedium || idle_bound().load(std::memory_order_relaxed) == 0)
+    return {std::aligned_alloc(kBlockAlignment, bytes), false};
+  return {take_from_slabs(bytes), true};
+}
+
+Block take_block(size_t bytes) {
+  if (bytes > SIZE_MAX / 8) fail_out_of_memory("allocate", bytes);
+  const int c = class_of(bytes);
+  Block block = take_idle(c);
+  if (!block.data) block = take_fresh(c);
+  if (!block.data) {
+    release_idle_blocks();
+    block = take_fresh(c);
+  }
+  if (!block.data) fail_out_of_memory("allocate", bytes);
+  count_allocation(bytes);
+  return block;
+}
+
+constexpr size_t kClearBytes = size_t{256} << 10;  // the least that is worth a thread
+
+void clear(void* data, size_t bytes) {
+  const auto parts = static_cast<int64_t>((bytes + kClearBytes - 1) / kClearBytes);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end, int) {
+    const size_t first = static_cast<size_t>(begin) * kClearBytes,
+                 last = std::min(bytes, static_cast<size_t>(end) * kClearBytes);
+    std::memset(static_cast<uint8_t*>(data) + first, 0, last - first);
+  });
 }
 
 bool keep_in_thread(void* data, int c) {
@@ -196,18 +282,12 @@ bool keep_in_thread(void* data, int c) {
 
 }  // namespace
 
-void* allocate(size_t bytes) {
-  if (bytes > SIZE_MAX / 8) fail_out_of_memory("allocate", bytes);
-  const int c = class_of(bytes);
-  void* data = take_idle(c);
-  if (!data) data = system_allocate(c);
-  if (!data) {
-    release_idle_blocks();
-    data = system_allocate(c);
-  }
-  if (!data) fail_out_of_memory("allocate", bytes);
-  count_allocation(bytes);
-  return data;
+void* allocate(size_t bytes) { return take_block(bytes).data; }
+
+void* allocate_zeroed(size_t bytes) {
+  const Block block = take_block(bytes);
+  block.zero ? populate_pages(block.data, class_bytes(class_of(bytes))) : clear(block.data, bytes);
+  return block.data;
 }
 
 void release(void* data, size_t bytes) noexcept {
@@ -236,8 +316,9 @@ void set_max_idle_bytes(size_t bytes) {
 void release_idle_blocks() {
   if (ThreadCache* cache = thread_cache()) cache->flush();
   const std::lock_guard guard(lock());
-  for (int c = 0; c < kClasses; ++c) free_all(central().stacks[c], c);
-  central().idle_bytes = 0;
+  for (int c = 0; c < kClasses; ++c) {
+    while (central().stacks[c].top) central().free_top(c);
+  }
 }
 
 }  // namespace tandem::exec

@@ -8,14 +8,18 @@
 
 namespace tandem::exec {
 
-/// Blocks are aligned to this many bytes; those of 2 MB and more to 2 MB.
+/// Blocks are aligned to this many bytes; those of 64 KB and more to a page, those of 2 MB
+/// and more to 2 MB.
 inline constexpr size_t kBlockAlignment = 64;
 
 /// A block of at least `bytes` bytes (one that may be released for 0). The contents are undefined.
 /// Throws Error (out_of_memory) after giving all idle memory back to the system.
 void* allocate(size_t bytes);
 
-/// Takes back what allocate(bytes) returned; null is ignored. Any thread may release.
+/// The same, filled with zeros. Memory fresh from the system is zero already.
+void* allocate_zeroed(size_t bytes);
+
+/// Takes back what either returned for `bytes`; null is ignored. Any thread may release.
 void release(void* data, size_t bytes) noexcept;
 
 struct AllocatorStats {

@@ -29,7 +29,8 @@ struct Job {
   const float* a;
   const float* b;
   float* c;
-  float* partials;  // [grid_k, batch, m, n] when the sum is split
+  const float* bias;  // [n], or null
+  float* partials;    // [grid_k, batch, m, n] when the sum is split
   const BlockPrimitive* full;
   const BlockPrimitive* last;
   std::atomic<int> status{dnnl_success};
@@ -62,6 +63,17 @@ const float* at(const float* base, const MatrixStrides& s, int64_t batch, int64_
   return base + batch * s.batch + row * s.row + col * s.col;
 }
 
+float* row_of_c(const Job& job, int64_t batch, int64_t row) {
+  return const_cast<float*>(at(job.c, job.spec.c, batch, row, 0));
+}
+
+/// The block's rows of C become the bias, just before the product is added to them.
+void start_with_bias(const Job& job, const Block& x) {
+  for (int64_t batch = x.batch; batch < x.batch + x.count; ++batch)
+    for (int64_t i = x.i; i < x.i + x.m; ++i)
+      std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
+}
+
 void sgemm_block(Job& job, const Block& x) {
   const MatmulSpec& s = job.spec;
   const bool split = job.blocks.grid_k > 1;
@@ -87,6 +99,7 @@ void run_blocks(Job& job, int64_t begin, int64_t end) {
   const SingleOmpThread single;
   for (int64_t unit = begin; unit < end; ++unit) {
     const Block x = block_at(job.spec, job.blocks, unit);
+    if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
     job.blocks.primitive ? primitive_block(job, x) : sgemm_block(job, x);
   }
 }
@@ -108,8 +121,10 @@ void combine_rows(Job& job, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     float* row = job.partials + r * s.n;
     sum_partials(row, s.n, job.blocks.grid_k, s.batch * s.m * s.n);
-    float* c = const_cast<float*>(at(job.c, s.c, r / s.m, r % s.m, 0));
-    if (s.accumulate) {
+    float* c = row_of_c(job, r / s.m, r % s.m);
+    if (job.bias) {
+      for (int64_t j = 0; j < s.n; ++j) c[j] = job.bias[j] + row[j];
+    } else if (s.accumulate) {
       for (int64_t j = 0; j < s.n; ++j) c[j] += row[j];
     } else {
       std::memcpy(c, row, static_cast<size_t>(s.n) * sizeof(float));
@@ -207,8 +222,9 @@ size_t Matmul::scratch_bytes() const {
   return static_cast<size_t>(blocks_.grid_k * spec_.batch * spec_.m * spec_.n) * sizeof(float);
 }
 
-void Matmul::run(const float* a, const float* b, float* c, void* scratch) const {
+void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias) const {
   const MatmulSpec& s = spec_;
+  TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && !swapped_), "matmul: a bias that has no place");
   if (empty(s)) return;
   if (s.k == 0) {
     if (!s.accumulate) clear(s, c);
@@ -223,6 +239,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch) const 
           a,
           b,
           c,
+          bias,
           static_cast<float*>(scratch),
           full_.get(),
           last_.get()};

@@ -55,9 +55,11 @@ class Matmul {
   /// Bytes of scratch that run needs, 64-byte aligned; often 0.
   size_t scratch_bytes() const;
 
-  /// Computes the product on the pool. Safe to call from several threads, each with its own
-  /// scratch. Throws Error (out_of_memory) when the library cannot get its packing buffers.
-  void run(const float* a, const float* b, float* c, void* scratch) const;
+  /// Computes the product on the pool. With a `bias` [n] (where the spec accumulates and C is
+  /// row-major) every row of C starts as the bias. Safe to call from several threads, each with its
+  /// own scratch. Throws Error (out_of_memory) when the library cannot get its packing buffers.
+  void run(const float* a, const float* b, float* c, void* scratch,
+           const float* bias = nullptr) const;
 
   /// The same with scratch borrowed from the arenas.
   void run(const float* a, const float* b, float* c) const;

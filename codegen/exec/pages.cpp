@@ -3,9 +3,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
+#include "codegen/exec/thread_pool.h"
 #include "ir/error.h"
 
 namespace tandem::exec {
@@ -28,6 +31,23 @@ void* map_pages(size_t bytes) noexcept {
 }
 
 void unmap_pages(void* data, size_t bytes) noexcept { munmap(data, bytes); }
+
+void drop_pages(void* data, size_t bytes) noexcept {
+  if (madvise(data, bytes, MADV_DONTNEED) != 0) std::memset(data, 0, bytes);  // locked memory
+}
+
+void populate_pages(void* data, size_t bytes) noexcept {
+#ifdef MADV_POPULATE_WRITE
+  const auto first = reinterpret_cast<uintptr_t>(data), last = first + bytes;
+  const uintptr_t base = first / kHugePage * kHugePage;
+  const auto pages = static_cast<int64_t>((last - base + kHugePage - 1) / kHugePage);
+  parallel_for(pages, 1, [&](int64_t begin, int64_t end, int) {
+    const uintptr_t from = std::max(first, base + static_cast<uintptr_t>(begin) * kHugePage),
+                    to = std::min(last, base + static_cast<uintptr_t>(end) * kHugePage);
+    madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE);
+  });
+#endif
+}
 
 void touch_pages(void* data, size_t bytes) noexcept {
   auto* p = static_cast<volatile uint8_t*>(data);

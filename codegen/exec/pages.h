@@ -14,6 +14,14 @@ void* map_pages(size_t bytes) noexcept;
 /// Gives back what map_pages(bytes) returned.
 void unmap_pages(void* data, size_t bytes) noexcept;
 
+/// Gives the contents of `bytes` (a multiple of 4096) inside such memory back to the system; what
+/// is read there later is zero.
+void drop_pages(void* data, size_t bytes) noexcept;
+
+/// Backs `bytes` of mapped memory with pages now, on all threads of the pool; contents stay. Where
+/// the system cannot do this, pages come when they are touched.
+void populate_pages(void* data, size_t bytes) noexcept;
+
 /// Writes one byte in every page, so that later writes do not fault.
 void touch_pages(void* data, size_t bytes) noexcept;
 

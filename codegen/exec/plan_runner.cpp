@@ -36,7 +36,7 @@ MatmulSpec spec_of(const Contraction& c) {
           {c.a_batch, c.a_row, c.a_col},
           {c.b_batch, c.b_row, c.b_col},
           {c.c_batch, c.c_row, 1},
-          c.accumulate};
+          c.accumulate || c.bias.has_value()};
 }
 
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
@@ -143,8 +143,11 @@ void PlanRunner::add(const Launch& launch) {
 }
 
 void PlanRunner::add(const Contraction& c) {
-  steps_.push_back({.matmul = shared_matmul(spec_of(c)), .first_buffer = buffers_.size()});
+  steps_.push_back({.matmul = shared_matmul(spec_of(c)),
+                    .has_bias = c.bias.has_value(),
+                    .first_buffer = buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
+  if (c.bias) buffers_.push_back(resolve(*c.bias));
   matmul_scratch_ = std::max(matmul_scratch_, steps_.back().matmul->scratch_bytes());
 }
 
@@ -192,9 +195,9 @@ void PlanRunner::execute(const Call& call, const Step& step) const {
   if (step.launch) return launch(call, step);
   if (step.external) return call_out(call, step);
   const BufferRef* refs = &buffers_[step.first_buffer];
-  step.matmul->run(static_cast<const float*>(call.address(refs[0])),
-                   static_cast<const float*>(call.address(refs[1])),
-                   static_cast<float*>(call.address(refs[2])), call.scratch);
+  const auto matrix = [&](int i) { return static_cast<float*>(call.address(refs[i])); };
+  step.matmul->run(matrix(0), matrix(1), matrix(2), call.scratch,
+                   step.has_bias ? matrix(3) : nullptr);
 }
 
 void PlanRunner::run(void* const* inputs, void* const* outputs) const {

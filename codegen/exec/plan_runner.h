@@ -43,8 +43,9 @@ class PlanRunner {
     const codegen::ExternalCall* external = nullptr;
     std::shared_ptr<const ir::CustomOperator> custom;
     std::shared_ptr<const Matmul> matmul;
-    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B and C; of an
-                              // external call's operands and results
+    bool has_bias = false;
+    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B, C and maybe bias;
+                              // of an external call's operands and results
   };
   struct Call;
 

@@ -40,6 +40,21 @@ void copy_elements(const BufferView& from, const BufferView& to) {
   with_size(to.dtype, [&]<class T>(Tag<T>) { map<T, T>(to, from, [](T v) { return v; }); });
 }
 
+namespace {
+
+uint64_t fill_bits(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype) {
+  uint64_t bits = 0;
+  const int index = ir::attr_index(op, ir::Attr::value);
+  ir::store_element(&bits, dtype, std::get<Number>(attrs[static_cast<size_t>(index)]));
+  return bits;
+}
+
+}  // namespace
+
+bool gives_zeros(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype) {
+  return op == ir::Op::full && fill_bits(op, attrs, dtype) == 0;
+}
+
 namespace kernels {
 
 void convert(const Args& a) { copy_elements(a.in[0], a.out); }
@@ -64,8 +79,7 @@ void where(const Args& a) {
 }
 
 void fill(const Args& a) {
-  uint64_t value = 0;
-  ir::store_element(&value, a.out.dtype, a.attr<Number>(ir::Attr::value));
+  uint64_t value = fill_bits(a.op, a.attrs, a.out.dtype);
   copy_elements({&value, a.out.dtype, a.out.sizes, Strides::filled(a.out.sizes.rank(), 0)}, a.out);
 }
 void full(const Args& a) { fill(a); }

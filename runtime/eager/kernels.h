@@ -15,6 +15,9 @@ namespace tandem::runtime::eager {
 /// True for primitives that compute, and for the composites copy and fill (which only write).
 bool has_kernel(ir::Op op);
 
+/// True for a `full` whose elements are all zero bits: memory that is zero already serves.
+bool gives_zeros(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype);
+
 /// Computes `op` into `out`, which has the result's dtype and sizes and any strides without
 /// overlap. Pointwise ops may have operands that lie exactly where `out` does.
 void run(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,

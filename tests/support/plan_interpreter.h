@@ -133,12 +133,13 @@ class PlanInterpreter {
   void run_contraction(const codegen::Contraction& c) {
     const auto* a = static_cast<const float*>(address(c.a));
     const auto* b = static_cast<const float*>(address(c.b));
+    const auto* bias = c.bias ? static_cast<const float*>(address(*c.bias)) : nullptr;
     auto* out = static_cast<float*>(address(c.c));
     for (int64_t batch = 0; batch < c.batch; ++batch)
       for (int64_t i = 0; i < c.m; ++i)
         for (int64_t j = 0; j < c.n; ++j) {
           float& x = out[batch * c.c_batch + i * c.c_row + j];
-          double sum = c.accumulate ? x : 0.0;
+          double sum = bias ? bias[j] : c.accumulate ? x : 0.0;
           for (int64_t k = 0; k < c.k; ++k)
             sum += static_cast<double>(a[batch * c.a_batch + i * c.a_row + k * c.a_col]) *
                    b[batch * c.b_batch + k * c.b_row + j * c.b_col];

@@ -441,6 +441,19 @@ TEST(Lower, Contractions) {
   EXPECT_EQ(c.plan.report.library_calls, 4);
 }
 
+TEST(Lower, RowsOfAProductStartAsTheBias) {
+  for (const bool is_row : {true, false}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({5, 7}), w = t.input({7, 4}), addend = t.input({is_row ? 4 : 5, 1});
+    const V row = is_row ? b.permute(addend, {1, 0}) : addend;
+    t.output(b.addmm(b.expand(row, {5, 4}), x, w));
+    const Checked c = check_lowering(t.finish());
+    EXPECT_EQ(c.plan.report.library_calls, 1);
+    EXPECT_EQ(c.plan.report.kernels, is_row ? 0 : 1);  // a column has to be copied first
+  }
+}
+
 TEST(Lower, GeneratedContractions) {
   for (DType dtype : {DType::F64, DType::I64, DType::I32}) {
     TestGraph t;

@@ -1,7 +1,10 @@
 #include "codegen/exec/allocator.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -13,6 +16,11 @@
 namespace tandem::exec {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 constexpr size_t kMiB = size_t{1} << 20;
 
 struct Allocator : testing::Test {
@@ -36,6 +44,89 @@ TEST_F(Allocator, BlocksAreAlignedAndUsable) {
     std::memset(data, 1, bytes);
     release(data, bytes);
   }
+}
+
+TEST_F(Allocator, LargerBlocksAreAlignedToPagesAndHugePages) {
+  for (size_t bytes = kMiB / 16 + 1; bytes < 5 * kMiB; bytes += 77'777) {
+    void* data = allocate(bytes);
+    const size_t alignment = bytes >= 2 * kMiB ? 2 * kMiB : 4096;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % (kSanitized ? kBlockAlignment : alignment), 0u);
+    release(data, bytes);
+  }
+}
+
+TEST_F(Allocator, MediumBlocksWasteLittle) {
+  if (kSanitized) GTEST_SKIP() << "blocks are malloc's";
+  set_max_idle_bytes(64 * kMiB);
+  for (size_t bytes = kMiB / 16 + 1; bytes < 2 * kMiB; bytes += 77'777) {
+    release(allocate(bytes), bytes);
+    EXPECT_LE(allocator_stats().idle_bytes, bytes + bytes / 16 + 4096) << bytes;
+    release_idle_blocks();
+  }
+}
+
+TEST_F(Allocator, ZeroedMemoryIsZeroFreshOrRecycled) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{5000}, size_t{100'000}, kMiB,
+                             2 * kMiB - 1, 2 * kMiB, 5 * kMiB + 1}) {
+    for (int round = 0; round < 3; ++round) {
+      auto* data = static_cast<uint8_t*>(allocate_zeroed(bytes));
+      ASSERT_NE(data, nullptr);
+      ASSERT_EQ(std::count(data, data + bytes, 0), static_cast<ptrdiff_t>(bytes)) << bytes;
+      std::memset(data, 0xff, bytes);
+      release(data, bytes);
+      if (round == 1) release_idle_blocks();
+    }
+  }
+}
+
+TEST_F(Allocator, MemoryOfASlabGoesBackWithTheBound) {
+  set_max_idle_bytes(kMiB);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(allocate(400'000));
+  for (void* b : blocks) {
+    std::memset(b, 1, 400'000);
+    release(b, 400'000);
+  }
+  EXPECT_LE(allocator_stats().idle_bytes, kMiB);
+  for (int i = 0; i < 100; ++i) {  // what came back is the system's, so it is zero again
+    blocks[i] = allocate_zeroed(400'000);
+    const auto* p = static_cast<const uint8_t*>(blocks[i]);
+    ASSERT_EQ(std::count(p, p + 400'000, 0), 400'000);
+  }
+  for (void* b : blocks) release(b, 400'000);
+}
+
+TEST_F(Allocator, BlocksOutliveAChangeOfTheBound) {
+  std::vector<void*> blocks;
+  for (const size_t bound : {0 * kMiB, 64 * kMiB, 0 * kMiB, 64 * kMiB}) {
+    set_max_idle_bytes(bound);
+    for (int i = 0; i < 10; ++i) blocks.push_back(allocate(100'000));
+    if (blocks.size() < 20) continue;
+    for (int i = 0; i < 10; ++i) {  // some made under the one bound, some under the other
+      release(blocks.front(), 100'000);
+      blocks.erase(blocks.begin());
+    }
+  }
+  set_max_idle_bytes(0);
+  for (void* b : blocks) release(b, 100'000);
+  EXPECT_EQ(allocator_stats().idle_bytes, 0u);
+}
+
+TEST_F(Allocator, AForkedChildHasItsOwnMemory) {
+  void* before = allocate_zeroed(300'000);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::memset(before, 1, 300'000);
+    release(before, 300'000);
+    auto* mine = static_cast<uint8_t*>(allocate_zeroed(300'000));
+    _exit(std::count(mine, mine + 300'000, 0) == 300'000 ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  const auto* p = static_cast<const uint8_t*>(before);
+  EXPECT_EQ(std::count(p, p + 300'000, 0), 300'000);
+  release(before, 300'000);
 }
 
 TEST_F(Allocator, EverySizeGetsABlockThatHoldsIt) {
@@ -92,7 +183,8 @@ TEST_F(Allocator, TheLeastRecentlyUsedClassGoesFirst) {
 
 TEST_F(Allocator, ABoundOfZeroTurnsCachingOff) {
   set_max_idle_bytes(0);
-  for (const size_t bytes : {size_t{100}, kMiB, 4 * kMiB}) release(allocate(bytes), bytes);
+  for (const size_t bytes : {size_t{100}, size_t{100'000}, kMiB, 4 * kMiB})
+    release(allocate(bytes), bytes);
   EXPECT_EQ(allocator_stats().idle_bytes, 0u);
 }
 

@@ -112,6 +112,25 @@ TEST(Matmul, Accumulates) {
   }
 }
 
+TEST(Matmul, StartsWithABias) {
+  std::vector<MatmulSpec> specs;
+  for (const bool tb : {false, true})
+    for (const int64_t m : {1, 5, 64, 300}) specs.push_back(dense_matmul(1, m, 100, 70, false, tb));
+  specs.push_back(dense_matmul(3, 16, 24, 8));
+  specs.push_back(dense_matmul(1, 40, 48, 30'000, true, false));  // a sum in parts
+  for (MatmulSpec s : specs) {
+    s.accumulate = true;
+    Operands x(s);
+    const std::vector<float> bias = random_floats(s.n, 4);
+    std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+    const Matmul matmul(s);
+    std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
+    matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
+    for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
+    EXPECT_EQ(c, run(s, x));
+  }
+}
+
 TEST(Matmul, Batches) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {

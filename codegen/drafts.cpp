@@ -1,0 +1,109 @@
+#include "codegen/drafts.h"
+
+#include <unordered_map>
+
+#include "codegen/build_kernel.h"
+#include "codegen/contraction.h"
+#include "codegen/scatter.h"
+#include "codegen/slice.h"
+
+namespace tandem::codegen {
+namespace {
+
+ContractionDraft library_draft(const Node& n) {
+  const View &a = n.operands[0], &b = n.operands[1];
+  ContractionDraft draft{.call = library_call(n),
+                         .a = a.root,
+                         .b = b.root,
+                         .c = n.dest.root,
+                         .a_offset = a.offset,
+                         .b_offset = b.offset};
+  if (n.operands.size() > 2)
+    draft.bias = n.operands[2].root, draft.bias_offset = n.operands[2].offset;
+  return draft;
+}
+
+ExternalDraft external_draft(const Program& p, const Node& n) {
+  ExternalDraft draft{.call = {.name = n.name, .numbers = n.numbers}};
+  const auto type_of = [&](const View& v) {
+    return ir::Type{p.values[static_cast<size_t>(v.root)].dtype, v.sizes};
+  };
+  for (const View& v : n.operands) {
+    draft.call.operands.push_back({{}, type_of(v)});
+    draft.operands.push_back(v.root);
+    draft.offsets.push_back(v.offset);
+  }
+  for (const View& v : n.results) {
+    draft.call.results.push_back({{}, type_of(v)});
+    draft.results.push_back(v.root);
+  }
+  return draft;
+}
+
+std::vector<KernelDraft> build(const Slice& slice) {
+  const Node& first = slice.program.nodes[0];
+  switch (first.kind) {
+    case Node::Kind::Scatter:
+      return {scatter_kernel(slice.program, first)};
+    case Node::Kind::TiledMatmul:
+      return tiled_matmul(slice.program, first);
+    default:
+      return {build_kernel(slice.program, slice.groups, slice.stored)};
+  }
+}
+
+class Drafter {
+ public:
+  Drafter(const Program& p, const std::vector<bool>& stored) : p_(p), slicer_(p, stored) {}
+
+  Drafts run(const std::vector<Bundle>& bundles) {
+    for (const Bundle& b : bundles) add(b);
+    return std::move(out_);
+  }
+
+ private:
+  void add(const Bundle& groups) {
+    const Node& first = p_.nodes[static_cast<size_t>(groups[0].nodes[0])];
+    switch (first.kind) {
+      case Node::Kind::Matmul:
+        out_.steps.emplace_back(library_draft(first));
+        return;
+      case Node::Kind::External:
+        out_.steps.emplace_back(external_draft(p_, first));
+        return;
+      default:
+        for (LaunchDraft launch : launches(slicer_.cut(groups))) {
+          for (int& v : launch.values) v = slicer_.values()[static_cast<size_t>(v)];
+          out_.steps.emplace_back(std::move(launch));
+        }
+    }
+  }
+
+  /// On the values of the slice.
+  const std::vector<LaunchDraft>& launches(Slice slice) {
+    const auto [at, fresh] = known_.try_emplace(std::move(slice));
+    if (fresh)
+      for (KernelDraft& d : build(at->first)) at->second.push_back(with_kernel(std::move(d)));
+    return at->second;
+  }
+
+  LaunchDraft with_kernel(KernelDraft d) {
+    d.launch.kernel = static_cast<int>(out_.kernels.size());
+    out_.kernels.push_back(std::move(d.kernel));
+    return std::move(d.launch);
+  }
+
+  const Program& p_;
+  Slicer slicer_;
+  std::unordered_map<Slice, std::vector<LaunchDraft>, SliceHash> known_;
+  Drafts out_;
+};
+
+}  // namespace
+
+Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
+                   const std::vector<bool>& stored) {
+  return Drafter(program, stored).run(bundles);
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,19 @@
+// From bundles to drafts of steps.
+#ifndef TANDEM_CODEGEN_DRAFTS_H
+#define TANDEM_CODEGEN_DRAFTS_H
+
+#include <vector>
+
+#include "codegen/bundle.h"
+#include "codegen/draft.h"
+
+namespace tandem::codegen {
+
+/// The steps of the bundles, in their order; the kernels of bundles that compute the same are built
+/// once. `stored`: by value, whether it has to be in memory after the step that computes it.
+Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
+                   const std::vector<bool>& stored);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_DRAFTS_H

@@ -1,0 +1,46 @@
+// Slices: bundles cut out of their program, with all that their kernels depend on and nothing else.
+// The kernels are made from the slice, so equal slices (one layer and the next) have equal kernels.
+#ifndef TANDEM_CODEGEN_SLICE_H
+#define TANDEM_CODEGEN_SLICE_H
+
+#include <vector>
+
+#include "codegen/bundle.h"
+#include "codegen/draft.h"
+#include "codegen/program.h"
+
+namespace tandem::codegen {
+
+struct Slice {
+  Program program;           // the bundle's nodes, and values in the order that the nodes name them
+  Bundle groups;             // of `program`
+  std::vector<bool> stored;  // by value: whether it has to be in memory afterwards
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+struct SliceHash {
+  size_t operator()(const Slice& slice) const;
+};
+
+class Slicer {
+ public:
+  /// `stored`: by value of the program.
+  Slicer(const Program& program, const std::vector<bool>& stored);
+
+  Slice cut(const Bundle& groups);
+  /// By value of the latest slice: which it is in the program.
+  const std::vector<int>& values() const { return values_; }
+
+ private:
+  void renumber(Node& node, Slice& slice);
+  int number(int value, Slice& slice);
+
+  const Program& program_;
+  const std::vector<bool>& stored_;
+  std::vector<int> values_;
+  std::vector<int> numbers_;  // by value of the program: its number in the slice, or -1
+};
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_SLICE_H
