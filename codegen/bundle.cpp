@@ -76,10 +76,8 @@ std::vector<Bundle> bundle(const Program& program, std::vector<Group> groups) {
   const Bundler bundler(program);
   std::vector<Bundle> out;
   for (Group& g : groups) {
-    if (!out.empty() && bundler.fits(out.back(), g))
-      out.back().push_back(std::move(g));
-    else
-      out.push_back({std::move(g)});
+    if (out.empty() || !bundler.fits(out.back(), g)) out.emplace_back();
+    out.back().push_back(std::move(g));
   }
   return out;
 }

@@ -37,16 +37,23 @@ EquationId transposed_product(const Graph& g, EquationId e, const std::vector<ui
   return same_half && uses[value.index] == 1 ? product : EquationId();
 }
 
+/// The transposition of a value of the target, by `dims`; of one that was transposed: what it was.
+ValueId transposed(ir::Rewriter& r, ValueId v, const std::vector<Dim>& dims) {
+  const Graph& g = r.target();
+  const EquationId e = g.producer(v);
+  const bool again =
+      e.valid() && g.op(e) == ir::Op::permute && g.attr<std::vector<Dim>>(e, Attr::dims) == dims;
+  return again ? g.operand(e, 0) : r.builder().permute(v, dims);
+}
+
 /// B^T A^T in place of view `e` of the product A B.
 void emit_transposed(ir::Rewriter& r, EquationId e, EquationId product) {
   const Graph& g = r.source();
   const auto& dims = g.attr<std::vector<Dim>>(e, Attr::dims);
   const std::vector<ValueId> operands = r.operands(product);
   r.at(e);
-  ir::Builder& b = r.builder();
-  const ValueId transposed = b.emit(
-      g.op(product), {b.permute(operands[1], dims), b.permute(operands[0], dims)}, {std::string()});
-  r.replace(e, {{transposed}});
+  const ValueId left = transposed(r, operands[1], dims), right = transposed(r, operands[0], dims);
+  r.replace(e, {{r.builder().emit(g.op(product), {left, right}, {std::string()})}});
 }
 
 Graph with_transposed_products(Graph core) {

@@ -42,14 +42,12 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
 
 std::vector<KernelDraft> build(const Slice& slice) {
   const Node& first = slice.program.nodes[0];
-  switch (first.kind) {
-    case Node::Kind::Scatter:
-      return {scatter_kernel(slice.program, first)};
-    case Node::Kind::TiledMatmul:
-      return tiled_matmul(slice.program, first);
-    default:
-      return {build_kernel(slice.program, slice.groups, slice.stored)};
-  }
+  if (first.kind == Node::Kind::TiledMatmul) return tiled_matmul(slice.program, first);
+  std::vector<KernelDraft> one;
+  one.push_back(first.kind == Node::Kind::Scatter
+                    ? scatter_kernel(slice.program, first)
+                    : build_kernel(slice.program, slice.groups, slice.stored));
+  return one;
 }
 
 class Drafter {

@@ -17,18 +17,20 @@ constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a la
 
 /// A group under construction. Edges point to groups as they were; find() says what became of them.
 struct Cluster {
-  std::vector<int> nodes;
   Domain domain;
   std::vector<int> before, after;  // groups that it reads from; groups that read from it
-  size_t reads = 0;                // operands of its nodes
-  int depth = 0;                   // greater than that of every group in `before`
-  int search = 0;                  // the latest one that met it
+  size_t nodes = 1;
+  size_t reads = 0;  // operands of its nodes
+  int last = 0;      // of its nodes
+  int depth = 0;     // greater than that of every group in `before`
+  int search = 0;    // the latest one that met it
   bool fusible = false;
 };
 
 class Fuser {
  public:
-  explicit Fuser(const Program& p) : p_(p), parent_(p.nodes.size()), readers_(p.values.size()) {
+  explicit Fuser(const Program& p)
+      : p_(p), parent_(p.nodes.size()), next_(p.nodes.size()), readers_(p.values.size()) {
     clusters_.reserve(p.nodes.size());
   }
 
@@ -83,14 +85,15 @@ class Fuser {
   /// A cluster of the one node `n`.
   void add(int n) {
     const Node& node_n = node(n);
-    Cluster c{.nodes = {n}, .fusible = is_fusible(node_n)};
+    Cluster c{.last = n, .fusible = is_fusible(node_n)};
     if (c.fusible) c.domain = domain_of(node_n);
+    c.before.reserve(node_n.operands.size());
     for_each_read(node_n, [&](const View& v) {
       for (int w : writers(v)) c.before.push_back(w);
       ++c.reads;
     });
     if (node_n.after >= 0) c.before.push_back(node_n.after);
-    parent_[static_cast<size_t>(n)] = n;
+    parent_[static_cast<size_t>(n)] = next_[static_cast<size_t>(n)] = n;
     resolve(c.before, n);
     for (int b : c.before) {
       at(b).after.push_back(n);
@@ -100,26 +103,28 @@ class Fuser {
   }
 
   void fuse_with_producers(int n) {
-    std::vector<int> candidates = at(n).before;
-    std::ranges::sort(candidates, {}, [&](int c) { return std::pair(-at(c).depth, c); });
-    for (int c : candidates) merge_if_legal(find(c), find(n));
+    producers_ = at(n).before;
+    std::ranges::sort(producers_, {}, [&](int c) { return std::pair(-at(c).depth, c); });
+    for (int c : producers_) merge_if_legal(find(c), find(n));
   }
 
   /// With groups that read the same value, or another value of the same group.
   void fuse_with_siblings(int n) {
-    for (int source : std::vector<int>(at(find(n)).before)) {
+    producers_ = at(find(n)).before;
+    for (int source : producers_) {
       if (at(find(n)).domain.total > kSmallDomain) break;
       resolve(at(find(source)).after, find(source));
       const std::vector<int>& after = at(find(source)).after;
       const size_t known = std::min(after.size(), kMaxReaders);
-      for (int sibling : std::vector<int>(after.end() - static_cast<ptrdiff_t>(known), after.end()))
-        fuse_with_sibling(find(sibling), find(n));
+      siblings_.assign(after.end() - static_cast<ptrdiff_t>(known), after.end());
+      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
     }
     for_each_read(node(n), [&](const View& v) {
       if (!worth_sharing(v, at(find(n)).domain)) return;
       auto& readers = readers_[static_cast<size_t>(v.root)];
       resolve(readers, -1);
-      for (int r : std::vector<int>(readers)) fuse_with_sibling(find(r), find(n));
+      siblings_ = readers;
+      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
       resolve(readers, -1);
       readers.push_back(find(n));
       if (readers.size() > kMaxReaders) readers.erase(readers.begin());
@@ -141,11 +146,11 @@ class Fuser {
   // --- legality
   void merge_if_legal(int a, int b) {
     if (a == b || !at(a).fusible || !at(b).fusible) return;
-    if (at(a).nodes.size() + at(b).nodes.size() > kMaxNodes) return;
+    if (at(a).nodes + at(b).nodes > kMaxNodes) return;
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
-    const auto domain = united(at(a).domain, at(b).domain);
+    auto domain = united(at(a).domain, at(b).domain);
     if (!domain || !edges_fit(a, b, *domain) || path_between(a, b)) return;
-    if (raise(a, b)) merge(a, b, *domain);
+    if (raise(a, b)) merge(a, b, std::move(*domain));
   }
 
   /// Every value that would pass from node to node inside the merged group can do so, also those
@@ -160,8 +165,19 @@ class Fuser {
     return a.total == b.total && a.rows() == b.rows();
   }
 
+  /// Whether f(node) for all nodes of a group.
+  template <class F>
+  bool all_of_nodes(int group, F f) const {
+    int n = group;
+    do {
+      if (!f(n)) return false;
+      n = next_[static_cast<size_t>(n)];
+    } while (n != group);
+    return true;
+  }
+
   bool edges_between_fit(int from, int to, const Domain& d) {
-    return std::ranges::all_of(at(to).nodes, [&](int n) {
+    return all_of_nodes(to, [&](int n) {
       bool fits = node(n).after < 0 || find(node(n).after) != from;
       for_each_read(node(n), [&](const View& v) {
         for (int w : writers(v))
@@ -219,18 +235,20 @@ class Fuser {
   /// Whether this search meets `c` for the first time.
   bool is_new(int c) { return std::exchange(at(c).search, search_) != search_; }
 
-  void merge(int a, int b, const Domain& domain) {
-    if (at(a).nodes.size() + at(a).after.size() > at(b).nodes.size() + at(b).after.size())
+  void merge(int a, int b, Domain domain) {
+    if (at(a).nodes + at(a).after.size() > at(b).nodes + at(b).after.size())
       std::swap(a, b);  // the smaller is moved
     Cluster &from = at(a), &to = at(b);
     parent_[static_cast<size_t>(a)] = b;
-    to.nodes.insert(to.nodes.end(), from.nodes.begin(), from.nodes.end());
+    std::swap(next_[static_cast<size_t>(a)], next_[static_cast<size_t>(b)]);
     to.before.insert(to.before.end(), from.before.begin(), from.before.end());
     to.after.insert(to.after.end(), from.after.begin(), from.after.end());
     resolve(to.before, b);
     resolve(to.after, b);
+    to.nodes += from.nodes;
     to.reads += from.reads;
-    to.domain = domain;
+    to.last = std::max(to.last, from.last);
+    to.domain = std::move(domain);
     from = {};
   }
 
@@ -242,28 +260,37 @@ class Fuser {
     std::vector<int> waiting(clusters_.size());
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       if (find(c) != c) continue;
-      std::sort(at(c).nodes.begin(), at(c).nodes.end());
       resolve(at(c).after, c);
       waiting[static_cast<size_t>(c)] = static_cast<int>(at(c).after.size());
-      if (at(c).after.empty()) ready.push({at(c).nodes.back(), c});
+      if (at(c).after.empty()) ready.push({at(c).last, c});
     }
     std::vector<Group> out;
     while (!ready.empty()) {
       const int c = ready.top().second;
       ready.pop();
-      out.push_back({at(c).nodes, at(c).domain});
+      out.push_back({nodes_of(c), std::move(at(c).domain)});
       resolve(at(c).before, c);
       for (int up : at(c).before)
-        if (--waiting[static_cast<size_t>(up)] == 0) ready.push({at(up).nodes.back(), up});
+        if (--waiting[static_cast<size_t>(up)] == 0) ready.push({at(up).last, up});
     }
     std::reverse(out.begin(), out.end());
     return out;
   }
 
+  std::vector<int> nodes_of(int c) {
+    std::vector<int> nodes;
+    nodes.reserve(at(c).nodes);
+    all_of_nodes(c, [&](int n) { return nodes.push_back(n), true; });
+    std::ranges::sort(nodes);
+    return nodes;
+  }
+
   const Program& p_;
   std::vector<Cluster> clusters_;
-  std::vector<int> parent_;
+  std::vector<int> parent_;                // by node, as the number of a group: see find()
+  std::vector<int> next_;                  // by node: the next of its group, in a ring
   std::vector<std::vector<int>> readers_;  // by value: groups that read it, latest last
+  std::vector<int> producers_, siblings_;  // of the node that is being fused
   // of the present search through the groups
   int search_ = 0;
   std::vector<int> stack_;

@@ -1,6 +1,7 @@
 // Kernels as values: sizes, equality, hash, and the check of kernel.h's rules.
 #include "codegen/kernel.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -47,7 +48,9 @@ class Walker {
   void add(const Affine::Term& t) { words(t.loop, t.stride); }
   void add(const Affine& a) { words(a.offset), list(a.terms); }
   void add(const Access::Indirect& i) { words(i.value, i.stride, i.extent); }
-  void add(const Access& a) { words(a.is_local, a.buffer), add(a.index), list(a.indirect); }
+  void add(const Access& a) {
+    words(a.is_local, a.buffer, a.again), add(a.index), list(a.indirect);
+  }
   void add(const ir::Number& n) {
     words(n.kind(), n.is_float() ? std::bit_cast<int64_t>(n.to_double()) : n.to_int());
   }
@@ -123,8 +126,7 @@ class Verifier {
     const ir::DType dtype = a.is_local ? k_.locals[a.buffer].dtype : k_.params[a.buffer].dtype;
     check(i.dtype == dtype, "the dtype of an access is its buffer's");
     if (a.is_local) return;
-    check(!k_.params[a.buffer].streams || k_.params[a.buffer].use == Param::Use::Write,
-          "streams what it reads");
+    check(!k_.params[a.buffer].streams || store || a.again, "streams what it reads");
     check(k_.params[a.buffer].use != (store ? Param::Use::Read : Param::Use::Write),
           "an access that the parameter's use does not allow");
   }
@@ -217,6 +219,14 @@ int64_t Kernel::units() const {
 bool operator==(const Kernel& a, const Kernel& b) {
   return a.params == b.params && a.locals == b.locals && a.loops == b.loops &&
          a.accumulators == b.accumulators && a.code == b.code;
+}
+
+bool can_stream(const Kernel& kernel, int param) {
+  if (kernel.params[static_cast<size_t>(param)].use == Param::Use::Read) return false;
+  return std::none_of(kernel.code.begin(), kernel.code.end(), [&](const Instr& i) {
+    return i.kind == Instr::Kind::Load && !i.access.is_local && i.access.buffer == param &&
+           !i.access.again;
+  });
 }
 
 size_t scratch_bytes(const Kernel& kernel) {

@@ -25,8 +25,9 @@ struct Param {
   enum class Use : uint8_t { Read, Write, ReadWrite };
   ir::DType dtype = ir::DType::F32;
   Use use = Use::Read;
-  bool streams = false;  // of Write: runs of whole vectors go past the caches, which they would
-                         // only push other data out of
+  bool streams = false;  // of what is written once and not read (a Write, or a ReadWrite but for
+                         // accesses `again`): runs of whole vectors go past the caches, which they
+                         // would only push other data out of
   friend bool operator==(const Param&, const Param&) = default;
 };
 
@@ -74,6 +75,7 @@ struct Access {
   int buffer = 0;  // index into params or locals
   Affine index;
   std::vector<Indirect> indirect;
+  bool again = false;  // what it stores is read or written again: it stays in the caches
   friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -158,6 +160,8 @@ using KernelFunction = int64_t (*)(void* const* params, int64_t begin, int64_t e
                                    KernelError* error);
 
 size_t scratch_bytes(const Kernel& kernel);
+/// Whether `param` has stores that may go past the caches.
+bool can_stream(const Kernel& kernel, int param);
 std::string print(const Kernel& kernel);
 /// Throws InternalError if the kernel breaks a rule of this header.
 void verify(const Kernel& kernel);

@@ -31,7 +31,8 @@ std::string text(const Access& a) {
   std::string index = text(a.index);
   for (const auto& i : a.indirect)
     index += fmt::format(" + {} * %{} (< {})", i.stride, i.value, i.extent);
-  return fmt::format("{}{}[{}]", a.is_local ? 'l' : 'p', a.buffer, index);
+  return fmt::format("{}{}[{}]{}", a.is_local ? 'l' : 'p', a.buffer, index,
+                     a.again ? " again" : "");
 }
 
 std::string text(const ir::Number& n) {

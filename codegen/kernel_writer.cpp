@@ -60,6 +60,26 @@ void KernelWriter::store_local(int local, Affine index, int value) {
         .access = {true, local, std::move(index), {}}});
 }
 
+int KernelWriter::load_local_at(int local, Access::Indirect at, const std::string& check) {
+  const int i = load_local(local, {});
+  from_data(at, check, false);
+  return i;
+}
+
+void KernelWriter::store_local_at(int local, Access::Indirect at, int value,
+                                  const std::string& check) {
+  store_local(local, {}, value);
+  from_data(at, check, false);
+}
+
+/// Makes the position of the last access one that comes from data.
+void KernelWriter::from_data(Access::Indirect at, const std::string& check, bool again) {
+  Access& access = draft_.kernel.code.back().access;
+  access.indirect = {at};
+  access.again = again;
+  draft_.launch.checks.push_back(check);
+}
+
 int KernelWriter::param(int value, Param::Use use) {
   const auto [at, fresh] =
       params_.try_emplace(value, static_cast<int>(draft_.launch.values.size()));
@@ -82,18 +102,17 @@ void KernelWriter::store(int value, Affine index, int stored) {
   push({.kind = Kind::Store, .dtype = dtype(value), .args = {stored}, .access = std::move(a)});
 }
 
-int KernelWriter::load_at(int value, Affine index, Access::Indirect at, const std::string& check) {
+int KernelWriter::load_at(int value, Affine index, Access::Indirect at, const std::string& check,
+                          bool again) {
   const int i = load(value, std::move(index));
-  draft_.kernel.code.back().access.indirect = {at};
-  draft_.launch.checks.push_back(check);
+  from_data(at, check, again);
   return i;
 }
 
 void KernelWriter::store_at(int value, Affine index, Access::Indirect at, int stored,
-                            const std::string& check) {
+                            const std::string& check, bool again) {
   store(value, std::move(index), stored);
-  draft_.kernel.code.back().access.indirect = {at};
-  draft_.launch.checks.push_back(check);
+  from_data(at, check, again);
 }
 
 int KernelWriter::random_bits(DType dtype, int key, int base, int64_t offset, Affine index) {

@@ -32,11 +32,16 @@ class KernelWriter {
   int compute(ir::Op op, std::vector<int> args, ir::DType dtype, const std::string& check = {});
   int load_local(int local, Affine index);
   void store_local(int local, Affine index, int value);
+  /// The same at a position that comes from data; `check`: what one out of range is reported as.
+  int load_local_at(int local, Access::Indirect at, const std::string& check);
+  void store_local_at(int local, Access::Indirect at, int value, const std::string& check);
   int load(int value, Affine index);
   void store(int value, Affine index, int stored);
-  /// The same at a position that comes from data; `check`: what one out of range is reported as.
-  int load_at(int value, Affine index, Access::Indirect at, const std::string& check);
-  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check);
+  /// The same at a position that comes from data; `again`: as in Access.
+  int load_at(int value, Affine index, Access::Indirect at, const std::string& check,
+              bool again = false);
+  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check,
+                bool again = false);
   int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
   void accumulate(int accumulator, std::vector<int> args);
   int reduced(int accumulator, ir::DType dtype);
@@ -52,6 +57,7 @@ class KernelWriter {
 
  private:
   int push(Instr i);
+  void from_data(Access::Indirect at, const std::string& check, bool again);
   /// first + index * increment in the dtype of the Iota value.
   int iota(const Value& value, Affine index);
   int param(int value, Param::Use use);

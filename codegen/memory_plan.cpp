@@ -106,21 +106,22 @@ class MemoryPlanner {
  private:
   static size_t at(int i) { return static_cast<size_t>(i); }
 
-  /// Each value once.
-  static std::vector<int> touched(const StepDraft& d) {
-    if (const auto* launch = std::get_if<LaunchDraft>(&d)) return launch->values;
-    if (const auto* external = std::get_if<ExternalDraft>(&d)) {
-      std::vector<int> all = external->operands;
-      all.insert(all.end(), external->results.begin(), external->results.end());
-      std::ranges::sort(all);
-      all.erase(std::ranges::unique(all).begin(), all.end());
-      return all;
+  /// The values of a step, each once; until the next call.
+  const std::vector<int>& touched(const StepDraft& d) {
+    touched_.clear();
+    if (const auto* launch = std::get_if<LaunchDraft>(&d)) {
+      touched_ = launch->values;
+    } else if (const auto* external = std::get_if<ExternalDraft>(&d)) {
+      touched_ = external->operands;
+      touched_.insert(touched_.end(), external->results.begin(), external->results.end());
+      std::ranges::sort(touched_);
+      touched_.erase(std::ranges::unique(touched_).begin(), touched_.end());
+    } else {
+      const auto& c = std::get<ContractionDraft>(d);
+      for (const int v : {c.a, c.b, c.c, c.bias})
+        if (v >= 0 && std::ranges::count(touched_, v) == 0) touched_.push_back(v);
     }
-    const auto& c = std::get<ContractionDraft>(d);
-    std::vector<int> all = {c.a};
-    for (const int v : {c.b, c.c, c.bias})
-      if (v >= 0 && std::ranges::count(all, v) == 0) all.push_back(v);
-    return all;
+    return touched_;
   }
 
   void lifetimes() {
@@ -229,7 +230,7 @@ class MemoryPlanner {
   }
 
   void place_step(int s) {
-    const std::vector<int> values = touched(drafts_[at(s)]);
+    const std::vector<int>& values = touched(drafts_[at(s)]);
     for (int v : values)
       if (in_arena(v) && first_[at(v)] == s && offset_[at(v)] < 0) place(v, s, values);
     for (int v : values)
@@ -301,7 +302,7 @@ class MemoryPlanner {
     for (size_t i = 0; i < l.values.size(); ++i) {
       const int v = l.values[i];
       const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
-      streams.push_back(kernel(l).params[i].use == Param::Use::Write && bytes(v) >= least);
+      streams.push_back(bytes(v) >= least && can_stream(kernel(l), static_cast<int>(i)));
     }
     l.kernel = kernels_.streaming(l.kernel, streams);
   }
@@ -317,6 +318,7 @@ class MemoryPlanner {
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
   std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
   Ranges ranges_;
+  std::vector<int> touched_;  // by the step that is being looked at
   int last_failing_ = -1;
 };
 

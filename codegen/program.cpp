@@ -197,6 +197,7 @@ class Maker {
 
   void on_pointwise(EquationId e) {
     std::vector<View> operands;
+    operands.reserve(g_.operands(e).size());
     for (ValueId v : g_.operands(e)) operands.push_back(views_[v]);
     const ir::Type& t = result_type(e);
     const View dest = computed(t.dtype, t.sizes);

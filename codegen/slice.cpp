@@ -20,7 +20,9 @@ Slice Slicer::cut(const Bundle& groups) {
   for (int v : values_) numbers_[static_cast<size_t>(v)] = -1;
   values_.clear();
   Slice slice;
-  slice.program.nodes.reserve(count_nodes(groups));
+  const size_t nodes = count_nodes(groups);
+  slice.program.nodes.reserve(nodes);
+  slice.program.values.reserve(2 * nodes);
   for (const Group& g : groups) {
     Group own{.domain = g.domain};
     for (int n : g.nodes) {

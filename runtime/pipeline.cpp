@@ -77,6 +77,7 @@ ir::Graph relabelled(ir::Graph graph, ir::Level level) {
 void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   g.core = run(g, "decompose", [&] { return decomps::decompose(g.joint); });
   g.core = run(g, "simplify", [&] { return decomps::simplify(g.core); });
+  g.core = run(g, "join parts", [&] { return decomps::join_parts(std::move(g.core)); });
   g.core =
       run(g, "cse", [&] { return decomps::eliminate_common_subexpressions(std::move(g.core)); });
   g.core = run(g, "dead code", [&] { return ir::remove_dead_code(std::move(g.core)); });

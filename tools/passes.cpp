@@ -37,6 +37,7 @@ constexpr Pass kPasses[] = {
     {"joint", Level::Functional, Level::Functional, autodiff::joint},
     {"decompose", Level::Functional, Level::Joint, decomps::decompose},
     {"simplify", Level::Core, Level::Backward, decomps::simplify},
+    {"parts", Level::Core, Level::Core, [](const Graph& g) { return decomps::join_parts(g); }},
     {"cse", Level::Core, Level::Backward,
      [](const Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", Level::Functional, Level::Backward,

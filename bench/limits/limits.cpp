@@ -40,7 +40,6 @@ constexpr const char* kColumns = "several passes over a row, and sums of columns
 constexpr const char* kExpAgain = "the exponential is computed again from the input";
 constexpr const char* kLines = "a line here, a line there: neither side has runs to fetch ahead";
 constexpr const char* kIndexed = "rows in the order of the indices, each fetched anew";
-constexpr const char* kAdded = "a row is read and written again for each source row";
 constexpr const char* kSums = "sums are read and written again for each row";
 constexpr const char* kOpen = "not explained";
 
@@ -145,7 +144,7 @@ const Case kCases[] = {
      [](const Tensors& t) { return td::cross_entropy(t[0], t[1]); }},
     {"embedding",
      {1, 1, 0, kIndexed},
-     {1, 1, 1, kAdded},
+     {1, 1, 1, kIndexed},
      [](int64_t r, int64_t c) { return Tensors{x_of(r, c), td::randint(0, r, {r})}; },
      [](const Tensors& t) { return td::embedding(t[0], t[1]); }},
 };

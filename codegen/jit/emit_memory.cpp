@@ -153,8 +153,9 @@ void Emitter::store(size_t at) {
 // Whole vectors one after the other, of a size that such a store exists for.
 bool Emitter::may_stream(const Access& access, const Address& a) const {
   const unsigned bytes = scope_.lanes * a.size;
-  return !access.is_local && kernel_.params[static_cast<size_t>(access.buffer)].streams &&
-         a.varying.empty() && a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
+  return !access.is_local && !access.again &&
+         kernel_.params[static_cast<size_t>(access.buffer)].streams && a.varying.empty() &&
+         a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
          bytes <= static_cast<unsigned>(target_.vector_bytes);
 }
 

@@ -35,6 +35,7 @@ constexpr Pass kPasses[] = {
     {"joint", autodiff::joint},
     {"decompose", decomps::decompose},
     {"simplify", decomps::simplify},
+    {"parts", [](const ir::Graph& g) { return decomps::join_parts(g); }},
     {"cse", [](const ir::Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
     {"fma", decomps::form_fma},

@@ -108,6 +108,10 @@ TEST(Kernel, EqualityIgnoresNames) {
   EXPECT_NE(hash(a), hash(c));
   EXPECT_NE(content(a), content(c));
   EXPECT_NE(print(c).find("p1 write f32 streams"), std::string::npos) << print(c);
+  Kernel d = softmax();
+  d.code[4].access.again = true;
+  EXPECT_FALSE(a == d);
+  EXPECT_NE(hash(a), hash(d));
 }
 
 TEST(Kernel, Prints) {

@@ -377,6 +377,32 @@ TEST(Lower, Embedding) {
   check_lowering(t.finish());
 }
 
+// Row n has n sources; the one of row 1 is negative zeros, which begin with a zero.
+TEST(Lower, SumsOfRowsAreWrittenOnce) {
+  constexpr int64_t kRows = 100, kSources = 90;
+  for (const int64_t columns : {200, 208}) {
+    TestGraph t;
+    const V index = t.input({kSources}, DType::I64), g = t.input({kSources, columns});
+    t.output(t.b.index_add(t.b.full({kRows, columns}, DType::F32, 0.0), 0, index, g));
+    t.output(t.b.index_add(t.input({kRows, columns}), 0, index, g));
+    std::vector<ir::Buffer> inputs = {sample({DType::I64, {kSources}}, 0),
+                                      sample({DType::F32, {kSources, columns}}, 1),
+                                      ir::Buffer({DType::F32, {kRows, columns}})};
+    int64_t at = 0;
+    for (int64_t row = 0; at < kSources; ++row)
+      for (int64_t i = 0; i < row && at < kSources; ++i) inputs[0].set(at++ * 37 % kSources, row);
+    for (int64_t j = 0; j < columns; ++j) inputs[1].set(j, -0.0);
+    const Checked cached = check_lowering(t.finish(), inputs);
+    const Checked streamed = check_lowering(t.finish(), inputs, {.cache_bytes = 4096});
+    EXPECT_FALSE(streams(cached.plan));
+    EXPECT_TRUE(streams(streamed.plan));
+    for (const Checked& c : {cached, streamed}) {
+      expect_close(c.run.outputs[1], c.run.outputs[0], 0, "added to zeros in memory");
+      EXPECT_FALSE(std::signbit(c.run.outputs[0].at(columns).to_double()));
+    }
+  }
+}
+
 // Rows that are long enough are shared out by their destination; the numbers of rows are no
 // multiples of anything, and the last index is met often.
 TEST(Lower, ScatterOfRows) {

@@ -164,6 +164,52 @@ TEST(CommonSubexpressions, AttributesTellApart) {
   expect_same_outputs(graph, merged);
 }
 
+/// Gradients of three parts of [4, 9], in an order of no use, and of two that leave gaps.
+Graph sums_of_parts(DType dtype) {
+  const auto part = [&](Dim columns) { return Type{dtype, {4, columns}}; };
+  return core_graph({part(2), part(3), part(4)}, [](Builder& b, const Values& x) {
+    const auto padded = [&](ValueId v, Dim before) {
+      const Dim after = Dim(9) - before - b.sizes(v)[1];
+      return b.pad(v, std::vector<Dim>{0, 0, before, after}, 0);
+    };
+    const ValueId all = b.add(b.add(padded(x[2], 5), padded(x[0], 0)), padded(x[1], 2));
+    const ValueId gaps = b.add(padded(x[1], 4), padded(x[0], 1));
+    return Values{b.neg(all), gaps};
+  });
+}
+
+TEST(JoinParts, MakesOneConcatenation) {
+  for (DType dtype : {DType::F32, DType::I64}) {
+    const Graph graph = sums_of_parts(dtype), joined = decomps::join_parts(graph);
+    ir::verify(joined);
+    EXPECT_EQ(count(joined, Op::cat), 2);
+    EXPECT_EQ(count(joined, Op::pad), 1);  // around the gaps
+    expect_same_outputs(graph, joined);
+  }
+}
+
+TEST(JoinParts, KeepsTheSignOfZero) {
+  const Graph graph = sums_of_parts(DType::F32), joined = decomps::join_parts(graph);
+  Buffers inputs = random_inputs(graph, 1);
+  for (auto& x : inputs)
+    for (int64_t i = 0; i < x.numel(); ++i) x.set(i, -0.0);
+  expect_same_bits(run(joined, inputs), run(graph, inputs), ir::print(joined));
+}
+
+TEST(JoinParts, LeavesOtherSumsAlone) {
+  const Graph graph = core_graph({f32({4, 5}), f32({2, 9})}, [](Builder& b, const Values& x) {
+    const auto padded = [&](ValueId v, std::vector<Dim> padding, double value = 0) {
+      return b.pad(v, padding, value);
+    };
+    const ValueId first = padded(x[0], {0, 0, 0, 4});
+    return Values{b.add(first, padded(x[0], {0, 0, 4, 0})),  // they overlap
+                  b.add(first, padded(x[1], {2, 0, 0, 0})),  // along two dims
+                  b.add(first, padded(b.slice(x[0], 1, 0, 4, 1), {0, 0, 5, 0}, 1)),  // with ones
+                  b.add(first, b.add(b.exp(first), padded(x[0], {0, 0, 4, 0})))};
+  });
+  EXPECT_EQ(decomps::join_parts(graph), graph);
+}
+
 TEST(Fma, TakesProductsOfOneUse) {
   const Graph graph = core_graph({f32({8}), f32({8}), f32({8})}, [](Builder& b, const Values& x) {
     const ValueId shared = b.mul(x[0], x[2]);

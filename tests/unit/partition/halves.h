@@ -20,7 +20,7 @@ using ir::ValueId;
 
 /// All passes before the partition.
 inline Graph to_core(const Graph& joint) {
-  Graph g = decomps::simplify(decomps::decompose(joint));
+  Graph g = decomps::join_parts(decomps::simplify(decomps::decompose(joint)));
   g = ir::remove_dead_code(decomps::eliminate_common_subexpressions(g));
   return decomps::set_reduction_orders(decomps::form_fma(g));
 }
