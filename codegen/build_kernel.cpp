@@ -450,9 +450,11 @@ KernelDraft build_bundle(const Program& p, const Bundle& groups,
     cost += cost_per_element(p, g, is_stored) * static_cast<double>(g.domain.total);
   }
   cost /= static_cast<double>(total);
-  const int64_t cols = total / dims_of(groups[0].domain).rows;
+  const Dims first = dims_of(groups[0].domain);
+  const int64_t cols = total / first.rows;
   KernelWriter w(p);
-  const Domain joint{.total = total, .cols = cols, .row_nodes = true, .cuts = {cols}};
+  Domain joint{.total = total, .cols = cols, .row_nodes = true};
+  for (int64_t cut : groups[0].domain.cuts) joint.cuts.push_back(cut / first.cols * cols);
   const Schedule s = make_schedule(joint, cost, {}, w);
   for (int l : s.rows) w.begin(l);
   for (const Group& g : groups) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/domain.h"
+#include "codegen/schedule.h"
 #include "codegen/tiles.h"
 
 namespace tandem::codegen {
@@ -16,7 +17,8 @@ class Bundler {
   explicit Bundler(const Program& p) : p_(p) {}
 
   bool fits(const Bundle& b, const Group& g) const {
-    if (!write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) || rows(g) != rows(b[0]))
+    if (!write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) ||
+        row_sizes(g) != row_sizes(b[0]))
       return false;
     int64_t row = columns(g);
     size_t nodes = g.nodes.size();
@@ -34,11 +36,15 @@ class Bundler {
   /// Rows and columns, and no more.
   bool is_plain(const Group& g) const {
     const Domain& d = g.domain;
-    return is_fusible(node(g.nodes[0])) && d.cols == 0 && d.cuts.size() == 1 && !d.row_nodes &&
+    return is_fusible(node(g.nodes[0])) && d.cols == 0 && !d.cuts.empty() && !d.row_nodes &&
            !d.row_reduces && d.partial.n == 0 && tile_of(p_, g).dim < 0;
   }
   static int64_t columns(const Group& g) { return g.domain.cuts[0]; }
-  static int64_t rows(const Group& g) { return g.domain.total / columns(g); }
+  static std::vector<int64_t> row_sizes(const Group& g) {
+    std::vector<int64_t> sizes = dims_of(g.domain).sizes;
+    sizes.pop_back();
+    return sizes;
+  }
 
   bool writes_region(const Group& g, int value) const {
     return std::any_of(g.nodes.begin(), g.nodes.end(),

@@ -15,8 +15,8 @@ ir::Graph simplify(const ir::Graph& graph);
 /// effects stay.
 ir::Graph eliminate_common_subexpressions(ir::Graph graph);
 
-/// Sums of parts that were padded with zeros along one dim and lie beside each other (the gradient of
-/// what was split) become concatenations.
+/// Sums of parts that were padded with zeros along one dim and lie beside each other (the gradient
+/// of what was split) become concatenations.
 ir::Graph join_parts(ir::Graph graph);
 
 /// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding:

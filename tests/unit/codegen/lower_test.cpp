@@ -467,6 +467,18 @@ TEST(Lower, Contractions) {
   EXPECT_EQ(c.plan.report.library_calls, 4);
 }
 
+TEST(Lower, HeadsAreConcatenatedInOneKernel) {
+  TestGraph t;
+  Builder& b = t.b;
+  std::vector<V> parts;
+  for (int i = 0; i < 3; ++i) {  // [batch, heads, time, channels]
+    const V heads = b.permute(t.input({2, 3, 5, 16}), {0, 2, 1, 3});
+    parts.push_back(b.add(b.view(heads, {2, 5, 48}), 1));
+  }
+  t.output(b.cat(parts, 2));
+  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+}
+
 TEST(Lower, RowsOfAProductStartAsTheBias) {
   for (const bool is_row : {true, false}) {
     TestGraph t;
