@@ -49,6 +49,11 @@ bool moves_elements(Op op) {
          op == Op::stop_gradient;
 }
 
+/// Whether `dims` (ascending) are neighbours.
+bool is_one_run(std::span<const Dim> dims) {
+  return dims.empty() || dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
+}
+
 /// `dims` (ascending) as runs of neighbours.
 std::vector<std::vector<Dim>> runs_of(std::span<const Dim> dims) {
   std::vector<std::vector<Dim>> runs;
@@ -67,22 +72,33 @@ class DecomposingSink final : public ir::Sink {
   ir::GraphSink& primitives() { return primitives_; }
   const Type& type(ValueId v) const override { return graph_.type(v); }
 
+  /// Whether an equation may stand in a Core graph as it is.
+  bool is_core(Op op, std::span<const ValueId> operands, std::span<const AttrValue> attrs,
+               std::span<const Type> types) const {
+    if (rule_of(op) || computes_in_low_precision(op, operands, types)) return false;
+    if (op == Op::pow) return !is_product(constant(operands[1]), types[0].dtype);
+    return !ir::has_attr(op, ir::Attr::order) || is_one_run(dims_of(op, attrs));
+  }
+
   void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, bool in_place,
             std::span<const Type> types, std::span<ValueId> results) override {
     TANDEM_CHECK(!in_place, "decompose: expected a functional graph");
-    if (computes_in_low_precision(op, operands, types))
-      results[0] = emit_widened(op, operands, std::move(attrs), types[0]);
-    else if (const Rule rule = rule_of(op))
-      results[0] = apply(rule, op, operands, attrs, types[0]);
-    else if (ir::has_attr(op, ir::Attr::order) && runs_of(dims_of(op, attrs)).size() > 1)
-      results[0] = reduce_run_by_run(op, operands[0], dims_of(op, attrs), types[0].sizes);
-    else if (const auto product = op == Op::pow ? power_as_product(operands) : std::nullopt)
-      results[0] = *product;
-    else
+    if (is_core(op, operands, attrs, types))
       primitives_.emit(op, operands, std::move(attrs), false, types, results);
+    else
+      results[0] = decomposed(op, operands, std::move(attrs), types[0]);
   }
 
  private:
+  ValueId decomposed(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+                     const Type& result) {
+    if (computes_in_low_precision(op, operands, {&result, 1}))
+      return emit_widened(op, operands, std::move(attrs), result);
+    if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, result);
+    if (op == Op::pow) return power_as_product(operands[0], *constant(operands[1]));
+    return reduce_run_by_run(op, operands[0], dims_of(op, attrs), result.sizes);
+  }
+
   static const std::vector<Dim>& dims_of(Op op, std::span<const AttrValue> attrs) {
     return std::get<std::vector<Dim>>(
         attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
@@ -136,17 +152,17 @@ class DecomposingSink final : public ir::Sink {
     return graph_.attr<ir::Number>(e, ir::Attr::value).to_double();
   }
 
+  static bool is_product(std::optional<double> exponent, DType dtype) {
+    if (exponent == 1 || exponent == 2 || exponent == 3) return true;
+    return ir::is_floating(dtype) && (exponent == -1 || exponent == -2);
+  }
+
   // As ATen: x^1 = x, x^2 = x x, x^3 = x x x, x^-1 = 1 / x, x^-2 = 1 / (x x)
-  std::optional<ValueId> power_as_product(std::span<const ValueId> operands) {
-    const ValueId x = operands[0];
-    const auto exponent = constant(operands[1]);
-    const bool floating = ir::is_floating(type(x).dtype);
+  ValueId power_as_product(ValueId x, double exponent) {
     if (exponent == 1) return x;
     if (exponent == 2) return builder_.mul(x, x);
     if (exponent == 3) return builder_.mul(builder_.mul(x, x), x);
-    if (exponent == -1 && floating) return builder_.reciprocal(x);
-    if (exponent == -2 && floating) return builder_.reciprocal(builder_.mul(x, x));
-    return std::nullopt;
+    return builder_.reciprocal(exponent == -1 ? x : builder_.mul(x, x));
   }
 
   Graph& graph_;
@@ -161,32 +177,65 @@ class Inliner {
 
   /// The target's values for the outputs of `source` on `inputs`.
   std::vector<ValueId> run(const Graph& source, std::span<const ValueId> inputs, bool backward) {
-    ir::ValueMap<ValueId> map(source);
-    for (size_t i = 0; i < inputs.size(); ++i) map[source.inputs()[i].value] = inputs[i];
-    for (size_t i = 0; i < source.num_equations(); ++i)
-      emit(source, source.equation_id(i), map, backward);
+    Body body{source, ir::ValueMap<ValueId>(source), target_.add_locations(source), backward};
+    for (size_t i = 0; i < inputs.size(); ++i) body.map[source.inputs()[i].value] = inputs[i];
+    for (size_t i = 0; i < source.num_equations(); ++i) emit(body, source.equation_id(i));
     std::vector<ValueId> outputs;
-    for (const ir::Output& o : source.outputs()) outputs.push_back(map[o.value]);
+    for (const ir::Output& o : source.outputs()) outputs.push_back(body.map[o.value]);
     return outputs;
   }
 
  private:
-  void emit(const Graph& source, EquationId e, ir::ValueMap<ValueId>& map, bool backward) {
-    std::vector<ValueId> operands;
-    for (ValueId v : source.operands(e)) operands.push_back(map[v]);
-    const bool in_backward = backward || source.equation(e).is_backward;
-    const std::vector<ValueId> values = ir::info(source.op(e)).cls == OpClass::Control
-                                            ? inline_body(source, e, operands, in_backward)
-                                            : emit_plain(source, e, operands, in_backward);
+  /// A graph whose equations are being emitted.
+  struct Body {
+    const Graph& source;
+    ir::ValueMap<ValueId> map;  // to the target's values
+    uint32_t first_location;    // of the source's among the target's
+    bool backward;
+
+    bool is_backward(EquationId e) const { return backward || source.equation(e).is_backward; }
+    ir::LocationId location(EquationId e) const {
+      const ir::LocationId id = source.equation(e).location;
+      return id.valid() ? ir::LocationId{first_location + id.index} : id;
+    }
+  };
+
+  void emit(Body& body, EquationId e) {
+    const Graph& source = body.source;
     const auto results = source.results(e);
+    operands_.clear();
+    for (ValueId v : source.operands(e)) operands_.push_back(body.map[v]);
+    if (stays(source, e)) return copy(body, e);
+    const std::vector<ValueId> operands = operands_;  // a body within uses the memory again
+    const bool has_body = ir::info(source.op(e)).cls == OpClass::Control;
+    const std::vector<ValueId> values = has_body
+                                            ? inline_body(source, e, operands, body.is_backward(e))
+                                            : std::vector{decomposed(body, e, operands)};
     for (size_t i = 0; i < results.size(); ++i) {
-      map[results[i]] = values[i];
+      body.map[results[i]] = values[i];
       const EquationId producer = target_.producer(values[i]);
       if (!producer.valid()) continue;
       if (target_.hint(values[i]).empty()) target_.set_hint(values[i], source.hint(results[i]));
       ir::Mark& mark = target_.equation(producer).mark;
       if (mark == ir::Mark::Auto) mark = source.equation(e).mark;
     }
+  }
+
+  bool stays(const Graph& source, EquationId e) const {
+    const auto results = source.results(e);
+    std::span<const Type> types;
+    if (!results.empty()) types = {&source.type(results[0]), 1};
+    return ir::info(source.op(e)).cls != OpClass::Control &&
+           sink_.is_core(source.op(e), operands_, source.attrs(e), types);
+  }
+
+  void copy(Body& body, EquationId e) {
+    TANDEM_CHECK(!body.source.equation(e).in_place, "decompose: expected a functional graph");
+    const EquationId id = target_.append_copy(body.source, e, operands_);
+    target_.set_location(id, body.location(e));
+    target_.equation(id).is_backward = body.is_backward(e);
+    const auto from = body.source.results(e), to = target_.results(id);
+    for (size_t i = 0; i < from.size(); ++i) body.map[from[i]] = to[i];
   }
 
   // call and custom_function are their (forward) body; a hook that still stands is the identity.
@@ -198,29 +247,29 @@ class Inliner {
     return {operands.begin(), operands.end()};
   }
 
-  std::vector<ValueId> emit_plain(const Graph& source, EquationId e,
-                                  std::span<const ValueId> operands, bool backward) {
-    const ir::Location* location = source.location(e);
-    sink_.primitives().location = location ? target_.add_location(*location) : ir::LocationId{};
+  ValueId decomposed(const Body& body, EquationId e, std::span<const ValueId> operands) {
+    const Graph& source = body.source;
+    sink_.primitives().location = body.location(e);
     sink_.primitives().grad_enabled = source.equation(e).grad_enabled;
-    sink_.primitives().is_backward = backward;
+    sink_.primitives().is_backward = body.is_backward(e);
     sink_.primitives().region = source.equation(e).region;
-    std::vector<Type> types;
-    for (ValueId v : source.results(e)) types.push_back(source.type(v));
-    std::vector<ValueId> results(types.size());
+    ValueId result;
     const auto attrs = source.attrs(e);
-    sink_.emit(source.op(e), operands, {attrs.begin(), attrs.end()}, false, types, results);
-    return results;
+    sink_.emit(source.op(e), operands, {attrs.begin(), attrs.end()}, false,
+               {&source.type(source.result(e)), 1}, {&result, 1});
+    return result;
   }
 
   Graph& target_;
   DecomposingSink sink_;
+  std::vector<ValueId> operands_;  // of the equation that is being emitted
 };
 
 }  // namespace
 
 Graph decompose(const Graph& graph) {
   Graph core(graph.name, ir::Level::Core);
+  core.reserve(graph);
   std::vector<ValueId> inputs;
   for (const ir::Input& input : graph.inputs())
     inputs.push_back(core.add_input(input, graph.type(input.value)));

@@ -14,7 +14,7 @@ namespace tandem::decomps {
 ir::Graph decompose(const ir::Graph& graph);
 
 /// Sets the summation order [lanes, block] of every reduction from its sizes alone.
-ir::Graph set_reduction_orders(const ir::Graph& core);
+ir::Graph set_reduction_orders(ir::Graph core);
 
 }  // namespace tandem::decomps
 

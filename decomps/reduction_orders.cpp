@@ -46,16 +46,15 @@ ReductionOrder choose_order(const ir::Type& operand, std::span<const Dim> dims) 
 
 }  // namespace
 
-Graph set_reduction_orders(const Graph& core) {
-  Graph out = core;
+Graph set_reduction_orders(Graph core) {
   for (size_t i = 0; i < core.num_equations(); ++i) {
     const EquationId e = core.equation_id(i);
     if (!ir::has_attr(core.op(e), ir::Attr::order)) continue;
     const auto& dims = core.attr<std::vector<Dim>>(e, ir::Attr::dims);
     const ReductionOrder order = choose_order(core.type(core.operand(e, 0)), dims);
-    out.set_attr(e, ir::Attr::order, std::vector<Dim>{order.lanes, order.block});
+    core.set_attr(e, ir::Attr::order, std::vector<Dim>{order.lanes, order.block});
   }
-  return out;
+  return core;
 }
 
 }  // namespace tandem::decomps

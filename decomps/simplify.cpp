@@ -344,6 +344,11 @@ struct RuleIndex {
   }
 };
 
+const std::vector<Result (*)(const Candidate&)>& rules_of(Op op) {
+  static const RuleIndex index;
+  return index.rules[static_cast<size_t>(op)];
+}
+
 /// Emits simplified equations. What a rule emits is simplified too; each rule makes an equation
 /// smaller, so that ends.
 class SimplifyingSink final : public ir::Sink {
@@ -352,18 +357,25 @@ class SimplifyingSink final : public ir::Sink {
 
   const Type& type(V v) const override { return rewriter_.target().type(v); }
 
+  /// What stands for the equation, if a rule applies.
+  Result simplified(Op op, std::span<const V> operands, std::span<const AttrValue> attrs,
+                    const Type& result) {
+    const Candidate candidate{builder_, rewriter_.target(), op, operands, attrs, result};
+    for (const auto& rule : rules_of(op))
+      if (const Result v = rule(candidate)) {
+        TANDEM_CHECK(type(*v) == result,
+                     std::string(ir::name(op)) + ": simplified to " + to_string(type(*v)));
+        return v;
+      }
+    return std::nullopt;
+  }
+
   void emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs, bool in_place,
             std::span<const Type> types, std::span<V> results) override {
-    static const RuleIndex index;
-    const Candidate candidate{builder_, rewriter_.target(), op, operands, attrs, types[0]};
-    for (const auto& rule : index.rules[static_cast<size_t>(op)])
-      if (const Result v = rule(candidate)) {
-        TANDEM_CHECK(type(*v) == types[0],
-                     std::string(ir::name(op)) + ": simplified to " + to_string(type(*v)));
-        results[0] = *v;
-        return;
-      }
-    rewriter_.sink().emit(op, operands, std::move(attrs), in_place, types, results);
+    if (const Result v = simplified(op, operands, attrs, types[0]))
+      results[0] = *v;
+    else
+      rewriter_.sink().emit(op, operands, std::move(attrs), in_place, types, results);
   }
 
  private:
@@ -371,24 +383,26 @@ class SimplifyingSink final : public ir::Sink {
   Builder builder_;
 };
 
-ir::Replacement simplify_equation(ir::Rewriter& rewriter, EquationId e) {
+/// `operands` is memory that serves one equation after the other.
+ir::Replacement simplify_equation(ir::Rewriter& rewriter, EquationId e, std::vector<V>& operands) {
   const Graph& source = rewriter.source();
   const ir::Equation& equation = source.equation(e);
-  if (equation.in_place || equation.result_count != 1 ||
-      ir::info(equation.op).cls == ir::OpClass::Control)
+  if (equation.in_place || equation.result_count != 1 || rules_of(equation.op).empty())
     return std::nullopt;
-  const Type type = source.type(source.result(e));
-  const auto attrs = source.attrs(e);
-  std::vector<V> results(1);
-  SimplifyingSink(rewriter).emit(equation.op, rewriter.operands(e), {attrs.begin(), attrs.end()},
-                                 false, {&type, 1}, results);
-  return results;
+  operands.clear();
+  for (V v : source.operands(e)) operands.push_back(rewriter[v]);
+  const Result v = SimplifyingSink(rewriter).simplified(equation.op, operands, source.attrs(e),
+                                                        source.type(source.result(e)));
+  return v ? ir::Replacement({*v}) : std::nullopt;
 }
 
 }  // namespace
 
 Graph simplify(const Graph& graph) {
-  return ir::remove_dead_code(ir::rewrite(graph, simplify_equation));
+  const auto rule = [operands = std::vector<V>()](ir::Rewriter& r, EquationId e) mutable {
+    return simplify_equation(r, e, operands);
+  };
+  return ir::remove_dead_code(ir::rewrite(graph, rule));
 }
 
 }  // namespace tandem::decomps

@@ -13,7 +13,7 @@ ir::Graph simplify(const ir::Graph& graph);
 /// Merges equal equations (same op, operands, attributes). Forward and backward copies merge;
 /// random values never differ by it since they are functions of (rng, offset). Equations with
 /// effects stay.
-ir::Graph eliminate_common_subexpressions(const ir::Graph& graph);
+ir::Graph eliminate_common_subexpressions(ir::Graph graph);
 
 /// Sums of parts that were padded with zeros along one dim and lie beside each other (the gradient
 /// of what was split) become concatenations.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "ir/error.h"
 #include "ir/shape_rules.h"
@@ -22,9 +23,10 @@ void GraphSink::emit(Op op, std::span<const ValueId> operands, std::vector<AttrV
 }
 
 Type Builder::infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const {
-  std::vector<Type> types;
-  types.reserve(operands.size());
-  for (V v : operands) types.push_back(type(v));
+  std::array<Type, 4> few;
+  std::vector<Type> many(operands.size() > few.size() ? operands.size() : 0);
+  const std::span<Type> types = many.empty() ? std::span(few).first(operands.size()) : many;
+  std::ranges::transform(operands, types.begin(), [&](V v) { return type(v); });
   return infer_type(op, types, attrs);
 }
 
@@ -68,6 +70,7 @@ int Builder::wrap_dim(int64_t dim, int rank, std::string_view op) const {
 std::vector<Dim> Builder::wrap_dims(std::span<const Dim> dims, int rank,
                                     std::string_view op) const {
   std::vector<Dim> wrapped;
+  wrapped.reserve(dims.size());
   for (Dim dim : dims) {
     const int d = wrap_dim(dim, rank, op);
     if (std::ranges::count(wrapped, Dim(d)))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -180,7 +181,7 @@ V Builder::full(const Shape& sizes, DType dtype, const Number& value) {
   // to the dtype is left to whoever evaluates it.
   const Number stored = is_floating(dtype) ? Number(value.to_double()) : rounded_to(dtype, value);
   return emit(Op::full, std::span<const V>(),
-              {std::vector<Dim>(sizes.begin(), sizes.end()), dtype, stored});
+              attr_list(std::vector<Dim>(sizes.begin(), sizes.end()), dtype, stored));
 }
 
 V Builder::iota(Dim length, DType dtype, const Number& first, const Number& increment) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -38,8 +39,7 @@ V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
     wrap_dims(dims, 1, name(op));
     return reduce(op, view(self, {1}), {}, false, std::move(first_attrs));
   }
-  const std::vector<Dim> reduced = reduced_dims(dims, from.rank(), name(op));
-  std::vector<AttrValue> attrs = {reduced};
+  std::vector<AttrValue> attrs = attr_list(reduced_dims(dims, from.rank(), name(op)));
   std::ranges::move(first_attrs, std::back_inserter(attrs));
   attrs.emplace_back(keepdim);
   if (has_attr(op, Attr::order)) attrs.emplace_back(std::vector<Dim>());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -61,7 +62,7 @@ Dim wrap_index(Dim index, Dim size, std::string_view op) {
 V Builder::view(V self, const Shape& new_sizes) {
   const Shape completed = complete_sizes(new_sizes, numel(self), "view");
   if (completed == sizes(self)) return self;
-  return emit(Op::view, {self}, {list(completed)});
+  return emit(Op::view, {self}, attr_list(list(completed)));
 }
 
 V Builder::reshape(V self, const Shape& new_sizes) {
@@ -71,10 +72,10 @@ V Builder::reshape(V self, const Shape& new_sizes) {
 }
 
 V Builder::permute(V self, std::span<const Dim> dims) {
-  const std::vector<Dim> order = wrap_dims(dims, rank(self), "permute");
+  std::vector<Dim> order = wrap_dims(dims, rank(self), "permute");
   const bool identity = static_cast<int>(order.size()) == rank(self) &&
                         std::ranges::is_sorted(order, {}, [](Dim d) { return int64_t{d}; });
-  return identity ? self : emit(Op::permute, {self}, {order});
+  return identity ? self : emit(Op::permute, {self}, attr_list(std::move(order)));
 }
 
 V Builder::transpose(V self, int dim0, int dim1) {
@@ -90,7 +91,7 @@ V Builder::expand(V self, const Shape& new_sizes) {
   for (int d = std::max(added, 0); d < new_sizes.rank(); ++d)
     if (new_sizes[d] == -1) explicit_sizes[d] = from[d - added];
   if (explicit_sizes == from) return self;
-  return emit(Op::expand, {self}, {list(explicit_sizes)});
+  return emit(Op::expand, {self}, attr_list(list(explicit_sizes)));
 }
 
 V Builder::slice(V self, int dim, std::optional<Dim> start, std::optional<Dim> end, Dim step) {

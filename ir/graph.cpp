@@ -1,7 +1,6 @@
 #include "ir/graph.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "ir/error.h"
@@ -22,18 +21,22 @@ std::optional<E> find_name(const std::string_view (&names)[N], std::string_view 
   return it == std::end(names) ? std::nullopt : std::optional(static_cast<E>(it - names));
 }
 
-/// Floats are equal if their bits are, or if both are NaN.
-bool same_attr(const AttrValue& a, const AttrValue& b) {
-  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
-  return x && y ? Number(*x) == Number(*y) : a == b;
-}
-
 bool same_equation(const Equation& a, const Equation& b) {
   return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
          a.is_backward == b.is_backward && a.mark == b.mark && a.region == b.region &&
          a.first_operand == b.first_operand && a.operand_count == b.operand_count &&
          a.first_result == b.first_result && a.result_count == b.result_count &&
          a.first_attr == b.first_attr;
+}
+
+/// Moves `count` items from `first` down to `end`, which is then behind them. Returns where they
+/// begin.
+template <class T>
+uint32_t moved_down(std::vector<T>& items, uint32_t first, size_t count, uint32_t& end) {
+  const uint32_t begin = end;
+  for (size_t i = 0; i < count; ++i, ++end)
+    if (end != first + i) items[end] = std::move(items[first + i]);
+  return begin;
 }
 
 }  // namespace
@@ -103,13 +106,9 @@ EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<A
   const EquationId id{static_cast<uint32_t>(equations_.size())};
   equations_.push_back(next_equation(op, operands.size(), results.size()));
   equations_.back().in_place = in_place;
-  operands_.insert(operands_.end(), operands.begin(), operands.end());
-  attrs_.insert(attrs_.end(), std::make_move_iterator(attrs.begin()),
-                std::make_move_iterator(attrs.end()));
-  for (const Type& type : results) {
-    results_.push_back({static_cast<uint32_t>(values_.size())});
-    values_.push_back({type, id});
-  }
+  append_operands(operands);
+  for (AttrValue& value : attrs) attrs_.push_back(std::move(value));
+  for (const Type& type : results) append_result(type, id);
   return id;
 }
 
@@ -121,16 +120,59 @@ EquationId Graph::append_copy(const Graph& source, EquationId e,
   to.in_place = from.in_place;
   to.grad_enabled = from.grad_enabled;
   to.is_backward = from.is_backward;
+  to.mark = from.mark;
   to.region = from.region;
   equations_.push_back(to);
-  operands_.insert(operands_.end(), operands.begin(), operands.end());
-  const auto attrs = source.attrs(e);
-  attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());
-  for (ValueId v : source.results(e)) {
-    results_.push_back({static_cast<uint32_t>(values_.size())});
-    values_.push_back({source.type(v), id});
+  append_operands(operands);
+  for (const AttrValue& value : source.attrs(from)) attrs_.push_back(value);
+  for (ValueId v : source.results(from)) {
+    append_result(source.type(v), id);
+    if (const std::string& hint = source.hint(v); !hint.empty()) set_hint(results_.back(), hint);
   }
   return id;
+}
+
+void Graph::rename_uses(std::span<const ValueId> renamed) {
+  for (ValueId& v : operands_) v = renamed[v.index];
+  for (Output& output : outputs_) output.value = renamed[output.value.index];
+}
+
+// The value that `v` becomes is moved[v].
+std::vector<ValueId> Graph::keep_values(const std::vector<bool>& kept) {
+  std::vector<ValueId> moved(values_.size());
+  uint32_t next = 0;
+  for (uint32_t v = 0; v < values_.size(); ++v) {
+    const EquationId producer = values_[v].producer;
+    if (producer.valid() && !kept[producer.index]) continue;
+    moved[v] = {next++};
+    values_[moved[v].index] = values_[v];
+    if (v < hints_.size() && moved[v].index != v)
+      hints_[moved[v].index] = std::exchange(hints_[v], {});
+  }
+  values_.resize(next);
+  if (hints_.size() > next) hints_.resize(next);
+  return moved;
+}
+
+void Graph::keep_only(const std::vector<bool>& kept) {
+  const std::vector<ValueId> moved = keep_values(kept);
+  uint32_t next = 0, operands_end = 0, results_end = 0, attrs_end = 0;
+  for (uint32_t i = 0; i < equations_.size(); ++i) {
+    if (!kept[i]) continue;
+    Equation& e = equations_[next] = equations_[i];
+    e.first_operand = moved_down(operands_, e.first_operand, e.operand_count, operands_end);
+    e.first_result = moved_down(results_, e.first_result, e.result_count, results_end);
+    e.first_attr = moved_down(attrs_, e.first_attr, info(e.op).attrs.size(), attrs_end);
+    for (ValueId v : results(e)) values_[moved[v.index].index].producer = {next};
+    ++next;
+  }
+  equations_.resize(next);
+  operands_.resize(operands_end);
+  results_.resize(results_end);
+  attrs_.resize(attrs_end);
+  rename_uses(moved);
+  for (ValueId& v : results_) v = moved[v.index];
+  for (Input& input : inputs_) input.value = moved[input.value.index];
 }
 
 void Graph::reserve(const Graph& other) {
@@ -157,6 +199,12 @@ LocationId Graph::add_location(const Location& location) {
   return {static_cast<uint32_t>(locations_.size() - 1)};
 }
 
+uint32_t Graph::add_locations(const Graph& other) {
+  const auto first = static_cast<uint32_t>(locations_.size());
+  locations_.insert(locations_.end(), other.locations_.begin(), other.locations_.end());
+  return first;
+}
+
 bool operator==(const Graph& a, const Graph& b) {
   const auto hints_match = [&] {
     for (uint32_t v = 0; v < std::max(a.hints_.size(), b.hints_.size()); ++v)
@@ -166,7 +214,7 @@ bool operator==(const Graph& a, const Graph& b) {
   return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
          a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
          a.operands_ == b.operands_ && a.results_ == b.results_ &&
-         std::ranges::equal(a.attrs_, b.attrs_, same_attr) &&
+         std::ranges::equal(a.attrs_, b.attrs_, same) &&
          std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
          a.subgraphs_ == b.subgraphs_;
 }

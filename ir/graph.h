@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "export.h"
@@ -236,14 +237,22 @@ class TANDEM_API Graph {
   /// have `results`' types.
   EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
                     std::span<const Type> results, bool in_place = false);
-  /// Appends an equation of another graph, but with `operands` of this one. Marks, hints and the
-  /// location stay behind.
+  /// Appends an equation of another graph with its mark and hints, but with `operands` of this one.
+  /// The location stays behind.
   EquationId append_copy(const Graph& source, EquationId e, std::span<const ValueId> operands);
   /// Makes room for a graph of the size of `other`.
   void reserve(const Graph& other);
   void add_output(Output output) { outputs_.push_back(std::move(output)); }
   SubgraphId add_subgraph(Graph graph);
+  /// Equations and outputs use `renamed[v]` in place of each value v.
+  void rename_uses(std::span<const ValueId> renamed);
+  std::vector<Graph> take_subgraphs() { return std::exchange(subgraphs_, {}); }
+  /// Removes all equations but the `kept` ones, with their results. What stays is numbered anew, in
+  /// the order in which it stands.
+  void keep_only(const std::vector<bool>& kept);
   LocationId add_location(const Location& location);
+  /// Appends the locations of `other`. Returns where they begin: what to add to their ids.
+  uint32_t add_locations(const Graph& other);
   void set_location(EquationId e, LocationId location) { equations_[e.index].location = location; }
 
   /// Everything but source locations.
@@ -258,6 +267,14 @@ class TANDEM_API Graph {
 
   /// An equation that begins where the tables end.
   Equation next_equation(Op op, size_t operand_count, size_t result_count) const;
+  void append_operands(std::span<const ValueId> operands) {
+    for (ValueId v : operands) operands_.push_back(v);
+  }
+  void append_result(const Type& type, EquationId producer) {
+    results_.push_back({static_cast<uint32_t>(values_.size())});
+    values_.push_back({type, producer});
+  }
+  std::vector<ValueId> keep_values(const std::vector<bool>& kept_equations);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;

@@ -89,7 +89,7 @@ Json op_with_attributes(F wanted) {
   std::map<std::vector<Attr>, Json> ops;
   for (int i = 0; i < kOpCount; ++i) {
     const OpInfo& row = info(static_cast<Op>(i));
-    if (wanted(static_cast<Op>(i))) ops[row.attrs].push_back(row.name);
+    if (wanted(static_cast<Op>(i))) ops[{row.attrs.begin(), row.attrs.end()}].push_back(row.name);
   }
   Json alternatives = Json::array();
   for (const auto& [attrs, op_names] : ops) {

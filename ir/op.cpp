@@ -1,10 +1,11 @@
-// The op table of ops.def as values, parsed once from the rows' strings.
+// The op table of ops.def as constants: the compiler parses the rows' strings.
 #include "ir/op.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/error.h"
 
@@ -36,17 +37,31 @@ constexpr AttrRow kAttrs[] = {
 #include "ir/ops.def"
 };
 
-std::vector<std::string_view> words(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    if (end > 0) out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
+constexpr Attr attribute(std::string_view name) {
+  size_t i = 0;
+  while (kAttrs[i].name != name) ++i;  // no constant, if ops.def names an unknown one
+  return static_cast<Attr>(i);
 }
 
-OpInfo parse_row(const Row& row) {
+/// Calls `use` with each of the words of `text`.
+template <class Use>
+constexpr void for_each_word(std::string_view text, Use use) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) use(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+constexpr void add_operand(OpInfo& op, std::string_view word) {
+  const bool optional = word.ends_with('?');
+  op.variadic = word.ends_with("...");
+  word.remove_suffix(optional ? 1 : op.variadic ? 3 : 0);
+  op.operands.push_back(word);
+  op.min_operands += !optional;
+}
+
+constexpr OpInfo parse_row(const Row& row) {
   OpInfo op{row.name,
             row.cls,
             row.level,
@@ -57,33 +72,22 @@ OpInfo parse_row(const Row& row) {
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
             (row.traits & MayFail) != 0};
-  for (std::string_view word : words(row.operands)) {
-    const bool optional = word.ends_with('?');
-    op.variadic = word.ends_with("...");
-    word.remove_suffix(optional ? 1 : op.variadic ? 3 : 0);
-    op.operands.push_back(word);
-    op.min_operands += !optional;
-  }
-  for (std::string_view word : words(row.attributes)) {
-    const auto attr = attr_named(word);
-    TANDEM_CHECK(attr, "ops.def names an unknown attribute");
-    op.attrs.push_back(*attr);
-  }
+  for_each_word(row.operands, [&](std::string_view word) { add_operand(op, word); });
+  for_each_word(row.attributes,
+                [&](std::string_view word) { op.attrs.push_back(attribute(word)); });
   return op;
 }
 
-const std::vector<OpInfo>& table() {
-  static const std::vector<OpInfo> ops = [] {
-    std::vector<OpInfo> all;
-    for (const Row& row : kRows) all.push_back(parse_row(row));
-    return all;
-  }();
+constexpr std::array<OpInfo, kOpCount> parse_rows() {
+  std::array<OpInfo, kOpCount> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = parse_row(kRows[i]);
   return ops;
 }
 
 }  // namespace
 
-const OpInfo& info(Op op) { return table()[static_cast<size_t>(op)]; }
+constinit const std::array<OpInfo, kOpCount> kOps = parse_rows();
+
 std::string_view name(Op op) { return kRows[static_cast<size_t>(op)].name; }
 std::string_view name(Attr attr) { return kAttrs[static_cast<size_t>(attr)].name; }
 AttrType type_of(Attr attr) { return kAttrs[static_cast<size_t>(attr)].type; }
@@ -111,7 +115,10 @@ std::string_view name(OpClass cls) {
   return kNames[static_cast<size_t>(cls)];
 }
 
-bool has_attr(Op op, Attr attr) { return std::ranges::count(info(op).attrs, attr) > 0; }
+bool has_attr(Op op, Attr attr) {
+  const auto& attrs = info(op).attrs;
+  return std::ranges::find(attrs, attr) != attrs.end();
+}
 
 int attr_index(Op op, Attr attr) {
   const auto& attrs = info(op).attrs;

@@ -3,11 +3,10 @@
 #ifndef TANDEM_IR_OP_H
 #define TANDEM_IR_OP_H
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "export.h"
 
@@ -51,20 +50,38 @@ enum class OpClass : uint8_t {
 
 enum class OpLevel : uint8_t { Primitive, Composite };
 
+/// A list of at most `N` items that can be a constant of the program.
+template <class T, size_t N>
+class ShortList {
+ public:
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T& operator[](size_t i) const { return items_[i]; }
+  constexpr const T* begin() const { return items_.data(); }
+  constexpr const T* end() const { return items_.data() + size_; }
+  constexpr void push_back(const T& item) { items_.at(size_++) = item; }
+
+ private:
+  std::array<T, N> items_{};
+  size_t size_ = 0;
+};
+
 struct OpInfo {
   std::string_view name;
   OpClass cls;
   OpLevel level;
-  std::vector<std::string_view> operands;  // names, without "..." and "?"
-  int min_operands;                        // fewer operands than this is malformed
-  bool variadic;                           // the last operand name stands for one or more
-  std::vector<Attr> attrs;                 // in the order in which they are stored and printed
+  ShortList<std::string_view, 8> operands;  // names, without "..." and "?"
+  int min_operands;                         // fewer operands than this is malformed
+  bool variadic;                            // the last operand name stands for one or more
+  ShortList<Attr, 8> attrs;                 // in the order in which they are stored and printed
   bool commutative;
   bool in_place;  // the writing form `name_` exists
   bool may_fail;
 };
 
-TANDEM_API const OpInfo& info(Op op);
+/// By op.
+TANDEM_API extern const std::array<OpInfo, kOpCount> kOps;
+inline const OpInfo& info(Op op) { return kOps[static_cast<size_t>(op)]; }
 TANDEM_API std::string_view name(Op op);
 TANDEM_API std::optional<Op> op_named(std::string_view name);
 

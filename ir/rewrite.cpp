@@ -16,6 +16,7 @@ Rewriter::Rewriter(const Graph& source)
       map_(source),
       subgraphs_(source.subgraphs().size()) {
   target_.reserve(source);
+  target_.add_locations(source);  // so that their ids are the same
 }
 
 ValueId Rewriter::operator[](ValueId source_value) const {
@@ -58,28 +59,21 @@ void Rewriter::copy(EquationId e) {
   for (ValueId v : source_.operands(e)) operands_.push_back((*this)[v]);
   const EquationId id = target_.append_copy(source_, e, operands_);
   if (!subgraphs_.empty()) rename_subgraphs(e, id);
-  target_.set_location(id, location(e));
-  replace(e, target_.results(id));
+  target_.set_location(id, source_.equation(e).location);
+  for (size_t i = 0; i < source_.results(e).size(); ++i)
+    set(source_.results(e)[i], target_.results(id)[i]);
 }
 
 void Rewriter::rename_subgraphs(EquationId from, EquationId to) {
-  const std::vector<Attr>& names = info(source_.op(from)).attrs;
+  const auto& names = info(source_.op(from)).attrs;
   for (size_t i = 0; i < names.size(); ++i)
     if (const auto* id = std::get_if<SubgraphId>(&source_.attrs(from)[i]))
       target_.set_attr(to, names[i], subgraph(*id));
 }
 
-LocationId Rewriter::location(EquationId e) {
-  const LocationId from = source_.equation(e).location;
-  if (!from.valid()) return {};
-  if (from != last_location_.first)
-    last_location_ = {from, target_.add_location(*source_.location(e))};
-  return last_location_.second;
-}
-
 void Rewriter::at(EquationId e) {
   const Equation& from = source_.equation(e);
-  sink_.location = location(e);
+  sink_.location = from.location;
   sink_.grad_enabled = from.grad_enabled;
   sink_.is_backward = from.is_backward;
   sink_.region = from.region;
@@ -93,7 +87,8 @@ void Rewriter::replace(EquationId e, std::span<const ValueId> values) {
     set(results[i], values[i]);
     const EquationId producer = target_.producer(values[i]);
     if (!producer.valid()) continue;
-    if (target_.hint(values[i]).empty()) target_.set_hint(values[i], source_.hint(results[i]));
+    const std::string& hint = source_.hint(results[i]);
+    if (!hint.empty() && target_.hint(values[i]).empty()) target_.set_hint(values[i], hint);
     Mark& mark = target_.equation(producer).mark;
     if (mark == Mark::Auto) mark = source_.equation(e).mark;
   }
@@ -147,32 +142,27 @@ std::vector<bool> live_equations(const Graph& graph) {
   return live;
 }
 
-/// Carries over, without dead code, the subgraphs that `e` names.
-void clean_subgraphs(Rewriter& rewriter, EquationId e, std::vector<bool>& done) {
-  const Graph& graph = rewriter.source();
-  for (const AttrValue& value : graph.attrs(e)) {
-    const auto* id = std::get_if<SubgraphId>(&value);
-    if (!id || done[id->index]) continue;
-    done[id->index] = true;
-    rewriter.set_subgraph(*id, remove_dead_code(graph.subgraph(*id)));
-  }
+/// Leaves the subgraphs that equations name, without dead code.
+void clean_subgraphs(Graph& graph) {
+  std::vector<Graph> subgraphs = graph.take_subgraphs();
+  std::vector<SubgraphId> moved(subgraphs.size());
+  for (uint32_t i = 0; i < graph.num_equations(); ++i)
+    for (Attr attr : info(graph.op({i})).attrs) {
+      if (type_of(attr) != AttrType::Graph) continue;
+      const auto from = graph.attr<SubgraphId>({i}, attr);
+      SubgraphId& to = moved[from.index];
+      if (!to.valid()) to = graph.add_subgraph(remove_dead_code(std::move(subgraphs[from.index])));
+      graph.set_attr({i}, attr, to);
+    }
 }
 
 }  // namespace
 
 Graph remove_dead_code(Graph graph) {
   const std::vector<bool> live = live_equations(graph);
-  if (graph.subgraphs().empty() && std::ranges::find(live, false) == live.end()) return graph;
-  Rewriter rewriter(graph);
-  std::vector<bool> done(graph.subgraphs().size());
-  rewriter.copy_inputs();
-  for (size_t i = 0; i < graph.num_equations(); ++i) {
-    if (!live[i]) continue;
-    clean_subgraphs(rewriter, graph.equation_id(i), done);
-    rewriter.copy(graph.equation_id(i));
-  }
-  rewriter.copy_outputs();
-  return rewriter.take();
+  if (std::ranges::find(live, false) != live.end()) graph.keep_only(live);
+  if (!graph.subgraphs().empty()) clean_subgraphs(graph);
+  return graph;
 }
 
 }  // namespace tandem::ir

@@ -52,7 +52,6 @@ class TANDEM_API Rewriter {
   Graph take() { return std::move(target_); }
 
  private:
-  LocationId location(EquationId e);
   void rename_subgraphs(EquationId from, EquationId to);
 
   const Graph& source_;
@@ -60,9 +59,8 @@ class TANDEM_API Rewriter {
   GraphSink sink_;
   Builder builder_;
   ValueMap<ValueId> map_;
-  std::vector<SubgraphId> subgraphs_;                // source index -> target
-  std::vector<ValueId> operands_;                    // of the equation that is being copied
-  std::pair<LocationId, LocationId> last_location_;  // neighbours mostly share a line
+  std::vector<SubgraphId> subgraphs_;  // source index -> target
+  std::vector<ValueId> operands_;      // of the equation that is being copied
 };
 
 /// What a callback returns for one equation: nothing (copy it), or the values that stand for its
@@ -75,8 +73,7 @@ using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>
 TANDEM_API Graph rewrite(const Graph& graph, const RewriteRule& rule);
 
 /// `graph` and its subgraphs without equations whose results are not used (no effects, not in
-/// place), and without the subgraphs that only those named. Inputs stay. Where nothing is dead, a
-/// graph that is handed over comes back as it was.
+/// place), and without the subgraphs that only those named. Inputs stay.
 TANDEM_API Graph remove_dead_code(Graph graph);
 
 }  // namespace tandem::ir

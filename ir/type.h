@@ -85,6 +85,9 @@ TANDEM_API Number rounded_to(DType dtype, const Number& value);
 using AttrValue = std::variant<bool, int64_t, Dim, std::vector<Dim>, double, Number, DType,
                                std::string, SubgraphId>;
 
+/// Floats are the same if their bits are, or if both are NaN.
+TANDEM_API bool same(const AttrValue& a, const AttrValue& b);
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_TYPE_H

@@ -62,8 +62,21 @@ std::vector<bool> outputs_of_backward(const Graph& core) {
   return out;
 }
 
+std::vector<ValueId> values_of(const Graph& graph) {
+  std::vector<ValueId> values(graph.num_values());
+  for (uint32_t i = 0; i < values.size(); ++i) values[i] = {i};
+  return values;
+}
+
+ir::ValueMap<int64_t> bytes_of(const Graph& graph) {
+  ir::ValueMap<int64_t> bytes(graph);
+  for (uint32_t i = 0; i < bytes.size(); ++i)
+    bytes[ValueId{i}] = size_in_bytes(graph.type(ValueId{i}));
+  return bytes;
+}
+
 /// By value: see Analysis::base.
-ir::ValueMap<ValueId> bases_of(const Graph& graph) {
+ir::ValueMap<ValueId> bases_of(const Graph& graph, const ir::ValueMap<int64_t>& bytes) {
   ir::ValueMap<ValueId> bases(graph);
   for (uint32_t i = 0; i < graph.num_values(); ++i) {
     const ValueId v{i};
@@ -71,7 +84,7 @@ ir::ValueMap<ValueId> bases_of(const Graph& graph) {
     bases[v] = v;
     if (!e.valid() || ir::info(graph.op(e)).cls != ir::OpClass::View) continue;
     const ValueId shown = graph.operand(e, 0);
-    if (size_in_bytes(graph.type(v)) >= size_in_bytes(graph.type(shown))) bases[v] = bases[shown];
+    if (bytes[v] >= bytes[shown]) bases[v] = bases[shown];
   }
   return bases;
 }
@@ -97,7 +110,9 @@ Analysis::Analysis(const Graph& core, const std::vector<bool>& held_outputs)
       backward(core),
       gradient(core),
       held_result(core, -1),
-      base_(bases_of(core)) {
+      all_values_(values_of(core)),
+      bytes_(bytes_of(core)),
+      base_(bases_of(core, bytes_)) {
   for (size_t i = 0; i < core.inputs().size(); ++i) {
     input[core.inputs()[i].value] = static_cast<int>(i);
     if (is_tangent(core.inputs()[i])) needs_tangent[core.inputs()[i].value] = true;
@@ -129,19 +144,15 @@ bool Analysis::has_effects(EquationId e) const {
          std::ranges::any_of(graph.results(e), is_token);
 }
 
-int64_t Analysis::saved_bytes(ValueId v) const {
-  return is_free_to_save(v) ? 0 : int64_t{size_in_bytes(graph.type(v))};
+int64_t Analysis::saved_bytes(std::span<const ValueId> values) const {
+  int64_t bytes = 0;
+  for (ValueId v : values) bytes += saved_bytes(v);
+  return bytes;
 }
 
 ir::Strides Analysis::saved_strides(ValueId v) const {
   return is_free_to_save(v) ? graph.inputs()[static_cast<size_t>(input[v])].strides
                             : ir::contiguous_strides(graph.type(v).sizes);
-}
-
-std::vector<ValueId> Analysis::all_values() const {
-  std::vector<ValueId> values;
-  for (uint32_t i = 0; i < graph.num_values(); ++i) values.push_back({i});
-  return values;
 }
 
 }  // namespace tandem::partition

@@ -50,8 +50,11 @@ struct Analysis {
   bool has_effects(ir::EquationId e) const;
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
   bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }
+  /// Of a contiguous tensor of its type.
+  int64_t bytes(ir::ValueId v) const { return bytes_[v]; }
   /// Bytes that are saved with `v`; results that serve as what is saved of them count too.
-  int64_t saved_bytes(ir::ValueId v) const;
+  int64_t saved_bytes(ir::ValueId v) const { return is_free_to_save(v) ? 0 : bytes_[v]; }
+  int64_t saved_bytes(std::span<const ir::ValueId> values) const;
   /// The layout in which `v` is saved: an input that is saved as itself keeps its own.
   ir::Strides saved_strides(ir::ValueId v) const;
   /// The value whose storage a chain of views of at least its own size shows: saving `v` is saving
@@ -59,11 +62,13 @@ struct Analysis {
   ir::ValueId base(ir::ValueId v) const { return base_[v]; }
   /// A view that is no smaller than what it shows: saved only as its base.
   bool is_free_view(ir::ValueId v) const { return base_[v] != v; }
-  std::vector<ir::ValueId> all_values() const;
+  std::span<const ir::ValueId> all_values() const { return all_values_; }
 
  private:
   void find_held_results(const std::vector<bool>& held_outputs);
 
+  std::vector<ir::ValueId> all_values_;
+  ir::ValueMap<int64_t> bytes_;
   ir::ValueMap<ir::ValueId> base_;
 };
 

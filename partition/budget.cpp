@@ -9,7 +9,6 @@
 
 #include "ir/error.h"
 #include "partition/marks.h"
-#include "partition/min_cut.h"
 #include "partition/policies.h"
 
 namespace tandem::partition {
@@ -73,7 +72,7 @@ class Search {
     const Policy policy{
         [&](ValueId v) { return fixed_[v] == Fixed::NotSaved ? kInfinite : base.price(v); },
         [&](ValueId v) { return fixed_[v] == Fixed::Saved ? "kept" : base.ban(v); }, base.cost};
-    auto saved = cheapest_saved_set_if_any(a_, policy);
+    auto saved = CheapestSets(a_, policy).find_if_any();
     Plan plan;
     plan.feasible = saved.has_value();
     if (!saved) return plan;

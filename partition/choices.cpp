@@ -43,12 +43,6 @@ Choices cut(const Analysis& a, const Policy& policy) {
   return explained(a, cheapest_saved_set(a, asked), asked);
 }
 
-int64_t bytes_of(const Analysis& a, const Choices& choices) {
-  int64_t bytes = 0;
-  for (const Choice& c : choices) bytes += a.saved_bytes(c.value);
-  return bytes;
-}
-
 Choices relaxed(const Analysis& a, const Policy& policy, int64_t max_bytes) {
   const Policy asked = heeding_marks(a, policy);
   const Policy relaxed = relaxed_to(a, asked, max_bytes);
@@ -59,27 +53,30 @@ Choices relaxed(const Analysis& a, const Policy& policy, int64_t max_bytes) {
 /// lifted only if no price is enough.
 Choices fastest_within(const Problem& p, int64_t max_bytes) {
   const Analysis& a = p.analysis;
-  // A saved byte also displaces another from the caches: once more what its traffic costs.
-  double enough = p.context.costs->transfer_seconds(1), too_little = enough;
   const auto at = [&](double seconds_per_byte) {
     return time_policy(a, p.estimate, {.seconds_per_byte = seconds_per_byte});
   };
-  Choices choices = cut(a, at(enough));
-  if (bytes_of(a, choices) <= max_bytes) return choices;
+  // A saved byte also displaces another from the caches: once more what its traffic costs.
+  double enough = p.context.costs->transfer_seconds(1), too_little = enough;
+  const Policy asked = heeding_marks(a, at(enough));
+  const CheapestSets sets(a, asked);
+  const auto set_at = [&](double s) { return sets.find_at(heeding_marks(a, at(s)).price); };
+  Values saved = sets.find();
+  if (a.saved_bytes(saved) <= max_bytes) return explained(a, saved, asked);
   constexpr int kDoublings = 7, kHalvings = 4;
-  for (int i = 0; i < kDoublings && bytes_of(a, choices) > max_bytes; ++i) {
+  for (int i = 0; i < kDoublings && a.saved_bytes(saved) > max_bytes; ++i) {
     too_little = enough;
-    choices = cut(a, at(enough *= 8));
+    saved = set_at(enough *= 8);
   }
-  if (bytes_of(a, choices) > max_bytes) return relaxed(a, at(enough), max_bytes);
+  if (a.saved_bytes(saved) > max_bytes) return relaxed(a, at(enough), max_bytes);
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (enough + too_little) / 2;
-    Choices other = cut(a, at(middle));
-    const bool fits = bytes_of(a, other) <= max_bytes;
+    Values other = set_at(middle);
+    const bool fits = a.saved_bytes(other) <= max_bytes;
     (fits ? enough : too_little) = middle;
-    if (fits) choices = std::move(other);
+    if (fits) saved = std::move(other);
   }
-  return choices;
+  return explained(a, saved, asked);
 }
 
 /// Computed by an equation that the forward half wrote.
@@ -106,7 +103,8 @@ Values read_by_backward(const Analysis& a) {
 }
 
 Choices choose_default(const Problem& p) {
-  const int64_t limit = std::min(p.context.tape_bytes, bytes_of(p.analysis, choose_everything(p)));
+  const int64_t limit =
+      std::min(p.context.tape_bytes, p.analysis.saved_bytes(values_of(choose_everything(p))));
   if (p.estimate.known()) return fastest_within(p, limit);
   return relaxed(p.analysis, default_policy(p.analysis), limit);
 }

@@ -1,7 +1,9 @@
 // Boykov-Kolmogorov maximum flow, then a search backwards from the sink in the residual network.
 // Its augmenting paths never carry more than a finite cut's value, so capacities cannot overflow.
 // Before, all nodes that infinite edges tie to the source become one node, and so with the sink:
-// most of a joint graph is either banned from recomputation or needs a tangent.
+// most of a joint graph is either banned from recomputation or needs a tangent. Nodes that cannot
+// be on another side than the one before them, like a view that is not saved, become one with it.
+// That, and the graph for Boost, hold for all finite capacities.
 #include "partition/min_cut.h"
 
 #include <algorithm>
@@ -56,6 +58,20 @@ class InfiniteEdges {
   std::vector<int> far_;
 };
 
+/// By node: where the only edge into it comes from, if that edge is infinite and so are all that
+/// leave the node; negative: there is none. On its leader's side such a node adds nothing to a cut.
+std::vector<int> leaders(const FlowNetwork& network) {
+  constexpr int kNone = -1, kUnknown = -2;
+  std::vector<int> leader(index(network.nodes), kUnknown);
+  for (const FlowEdge& e : network.edges) {
+    int& of = leader[index(e.to)];
+    of = of == kUnknown && e.capacity == kInfinite ? e.from : kNone;
+  }
+  for (const FlowEdge& e : network.edges)
+    if (e.capacity != kInfinite) leader[index(e.from)] = kNone;
+  return leader;
+}
+
 /// The network with one node for the source and all that is tied to it, and one for the sink.
 struct Merged {
   explicit Merged(const FlowNetwork& network) : node(index(network.nodes)) {
@@ -64,48 +80,77 @@ struct Merged {
     const auto to_sink = InfiniteEdges(network, InfiniteEdges::Entering).paths_from(network.sink);
     has_finite_cut = from_source[index(network.sink)] < 0;
     if (!has_finite_cut) return;
+    const std::vector<int> leader = leaders(network);
     for (size_t i = 0; i < node.size(); ++i)
-      node[i] = from_source[i] >= 0 ? kSource : to_sink[i] >= 0 ? kSink : nodes++;
-    into_sink_.assign(index(nodes), 0);
-    out_of_source_.assign(index(nodes), 0);
-    for (const FlowEdge& e : network.edges) {
-      infinity = added(infinity, e.capacity == kInfinite ? 0 : e.capacity);
-      add(node[index(e.from)], node[index(e.to)], e.capacity);
-    }
-    for (int v = 2; v < nodes; ++v) {
-      if (out_of_source_[index(v)] > 0) edges.push_back({kSource, v, out_of_source_[index(v)]});
-      if (into_sink_[index(v)] > 0) edges.push_back({v, kSink, into_sink_[index(v)]});
-    }
+      node[i] = from_source[i] >= 0     ? kSource
+                : to_sink[i] >= 0       ? kSink
+                : follows(leader[i], i) ? node[index(leader[i])]
+                                        : nodes++;
+    out_of_source_.assign(index(nodes), kInNoCut);
+    into_sink_.assign(index(nodes), kInNoCut);
+    for (size_t i = 0; i < network.edges.size(); ++i)
+      if (const int of = merged(network.edges[i]); of != kInNoCut) parts.push_back({i, of});
   }
+
+  struct Edge {
+    int from, to;
+  };
+  /// An edge of the network that is in cuts: a part of one of `edges`, or kInEveryCut.
+  struct Part {
+    size_t edge;
+    int of;
+  };
 
   static constexpr int kSource = 0, kSink = 1;
+  static constexpr int kInNoCut = -1;     // enters the source, leaves the sink, or is inside a node
+  static constexpr int kInEveryCut = -2;  // from source to sink
   bool has_finite_cut = true;
   int nodes = 2;
-  std::vector<int> node;  // what each node of the network became
-  std::vector<FlowEdge> edges;
-  int64_t direct = 0;    // capacity from source to sink: in every cut
-  int64_t infinity = 1;  // no minimum cut can pay it
+  std::vector<int> node;    // what each node of the network became
+  std::vector<Edge> edges;  // no two of them from the source, or into the sink, are parallel
+  std::vector<Part> parts;
 
  private:
-  static int64_t added(int64_t a, int64_t b) {
-    TANDEM_CHECK(!__builtin_add_overflow(a, b, &a), "capacities overflow");
-    return a;
+  /// Leaders that come later have no node yet.
+  static bool follows(int leader, size_t i) { return leader >= 0 && index(leader) < i; }
+
+  int merged(const FlowEdge& e) {
+    const int from = node[index(e.from)], to = node[index(e.to)];
+    if (from == to || from == kSink || to == kSource) return kInNoCut;
+    if (from == kSource && to == kSink) return kInEveryCut;
+    if (from == kSource) return only(out_of_source_[index(to)], from, to);
+    if (to == kSink) return only(into_sink_[index(from)], from, to);
+    return add(from, to);
   }
 
-  // What enters the source or leaves the sink is in no minimum cut.
-  void add(int from, int to, int64_t capacity) {
-    if (from == to || from == kSink || to == kSource || capacity == 0) return;
-    if (from == kSource && to == kSink)
-      direct += capacity;
-    else if (from == kSource)
-      out_of_source_[index(to)] += capacity;
-    else if (to == kSink)
-      into_sink_[index(from)] += capacity;
-    else
-      edges.push_back({from, to, capacity});
+  int only(int& known, int from, int to) {
+    if (known == kInNoCut) known = add(from, to);
+    return known;
   }
 
-  std::vector<int64_t> out_of_source_, into_sink_;
+  int add(int from, int to) {
+    edges.push_back({from, to});
+    return static_cast<int>(edges.size()) - 1;
+  }
+
+  std::vector<int> out_of_source_, into_sink_;  // by node: the edge
+};
+
+/// What the edges of the merged network can carry.
+struct Capacities {
+  Capacities(const Merged& merged, std::span<const int64_t> given) : of_edge(merged.edges.size()) {
+    int64_t infinity = 1;  // no minimum cut can pay it
+    for (const auto& [edge, of] : merged.parts)
+      TANDEM_CHECK(
+          given[edge] == kInfinite || !__builtin_add_overflow(infinity, given[edge], &infinity),
+          "capacities overflow");
+    for (const auto& [edge, of] : merged.parts)
+      (of == Merged::kInEveryCut ? in_every_cut : of_edge[index(of)]) +=
+          std::min(given[edge], infinity);
+  }
+
+  std::vector<int64_t> of_edge;
+  int64_t in_every_cut = 0;
 };
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
@@ -113,35 +158,47 @@ using Edge = Graph::edge_descriptor;
 using Vertex = Graph::vertex_descriptor;
 
 /// The merged network with a reverse of each edge; what belongs to edges stands in arrays beside.
-class Flow {
+class Flows {
  public:
-  explicit Flow(const Merged& merged)
-      : capacity_(2 * merged.edges.size()),
-        residual_(capacity_.size()),
-        reverse_(capacity_.size()) {
+  explicit Flows(const Merged& merged) : position_(merged.edges.size()) {
     std::vector<size_t> next(index(merged.nodes) + 1);
-    for (const FlowEdge& e : merged.edges) {
+    for (const Merged::Edge& e : merged.edges) {
       ++next[index(e.from) + 1];
       ++next[index(e.to) + 1];
     }
     for (size_t v = 1; v < next.size(); ++v) next[v] += next[v - 1];
-    std::vector<std::pair<size_t, size_t>> ends(capacity_.size());
-    std::vector<size_t> reverse(capacity_.size());
-    for (const FlowEdge& e : merged.edges) {
-      const size_t there = next[index(e.from)]++, back = next[index(e.to)]++;
-      ends[there] = {index(e.from), index(e.to)};
-      ends[back] = {index(e.to), index(e.from)};
-      capacity_[there] = std::min(e.capacity, merged.infinity);
+    std::vector<std::pair<size_t, size_t>> ends(2 * merged.edges.size());
+    std::vector<size_t> reverse(ends.size());
+    for (size_t i = 0; i < merged.edges.size(); ++i) {
+      const size_t from = index(merged.edges[i].from), to = index(merged.edges[i].to);
+      const size_t there = position_[i] = next[from]++, back = next[to]++;
+      ends[there] = {from, to};
+      ends[back] = {to, from};
       reverse[there] = back;
       reverse[back] = there;
     }
     graph_ = Graph(boost::edges_are_sorted, ends.begin(), ends.end(), index(merged.nodes));
     std::vector<Edge> edges(ends.size());
     for (const Edge& e : boost::make_iterator_range(boost::edges(graph_))) edges[at(e)] = e;
-    for (size_t i = 0; i < edges.size(); ++i) reverse_[i] = edges[reverse[i]];
+    for (size_t there : reverse) reverse_.push_back(edges[there]);
   }
 
-  int64_t run() {
+  struct Maximum {
+    int64_t value;
+    std::vector<bool> reaches_sink;  // by node: whether it still can
+  };
+
+  Maximum maximum(std::span<const int64_t> capacities) const {
+    std::vector<int64_t> capacity(reverse_.size()), residual(capacity.size());
+    for (size_t i = 0; i < capacities.size(); ++i) capacity[position_[i]] = capacities[i];
+    const int64_t value = run(capacity, residual);
+    return {value, nodes_that_reach_sink(residual)};
+  }
+
+ private:
+  size_t at(const Edge& e) const { return get(boost::edge_index, graph_, e); }
+
+  int64_t run(const std::vector<int64_t>& capacity, std::vector<int64_t>& residual) const {
     std::vector<Edge> parent(num_vertices(graph_));
     std::vector<boost::default_color_type> color(parent.size());
     std::vector<int64_t> distance(parent.size());
@@ -151,14 +208,13 @@ class Flow {
     const auto of_vertex = [&](auto& values) {
       return boost::make_iterator_property_map(values.begin(), get(boost::vertex_index, graph_));
     };
-    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity_), of_edge(residual_),
+    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity), of_edge(residual),
                                              of_edge(reverse_), of_vertex(parent), of_vertex(color),
                                              of_vertex(distance), get(boost::vertex_index, graph_),
                                              Vertex{Merged::kSource}, Vertex{Merged::kSink});
   }
 
-  /// By node: whether it can still reach the sink.
-  std::vector<bool> nodes_that_reach_sink() const {
+  std::vector<bool> nodes_that_reach_sink(const std::vector<int64_t>& residual) const {
     std::vector<bool> reaches(num_vertices(graph_));
     std::vector<Vertex> stack = {Merged::kSink};
     reaches[Merged::kSink] = true;
@@ -167,7 +223,7 @@ class Flow {
       stack.pop_back();
       for (const Edge& e : boost::make_iterator_range(out_edges(v, graph_))) {
         const Vertex u = target(e, graph_);
-        if (reaches[u] || residual_[at(reverse_[at(e)])] == 0) continue;
+        if (reaches[u] || residual[at(reverse_[at(e)])] == 0) continue;
         reaches[u] = true;
         stack.push_back(u);
       }
@@ -175,25 +231,44 @@ class Flow {
     return reaches;
   }
 
- private:
-  size_t at(const Edge& e) const { return get(boost::edge_index, graph_, e); }
-
   Graph graph_;
-  std::vector<int64_t> capacity_, residual_;
+  std::vector<size_t> position_;  // of the merged network's edges among the graph's
   std::vector<Edge> reverse_;
 };
 
 }  // namespace
 
-std::optional<Cut> min_cut(const FlowNetwork& network) {
-  const Merged merged(network);
+struct MinCut::Solver {
+  explicit Solver(const FlowNetwork& network) : merged(network), flows(merged) {}
+
+  Merged merged;
+  Flows flows;
+};
+
+MinCut::MinCut(const FlowNetwork& network) : solver_(std::make_unique<Solver>(network)) {}
+MinCut::MinCut(MinCut&&) noexcept = default;
+MinCut::~MinCut() = default;
+
+std::optional<Cut> MinCut::at(std::span<const int64_t> given) const {
+  const Merged& merged = solver_->merged;
   if (!merged.has_finite_cut) return std::nullopt;
-  Flow flow(merged);
-  Cut cut{std::vector<bool>(index(network.nodes)), merged.direct + flow.run()};
-  const std::vector<bool> reaches = flow.nodes_that_reach_sink();
+  const Capacities capacities(merged, given);
+  const Flows::Maximum maximum = solver_->flows.maximum(capacities.of_edge);
+  Cut cut{std::vector<bool>(merged.node.size()), capacities.in_every_cut + maximum.value};
   for (size_t i = 0; i < cut.sink_side.size(); ++i)
-    cut.sink_side[i] = reaches[index(merged.node[i])];
+    cut.sink_side[i] = maximum.reaches_sink[index(merged.node[i])];
   return cut;
+}
+
+std::vector<int64_t> capacities_of(const FlowNetwork& network) {
+  std::vector<int64_t> capacities;
+  capacities.reserve(network.edges.size());
+  for (const FlowEdge& e : network.edges) capacities.push_back(e.capacity);
+  return capacities;
+}
+
+std::optional<Cut> min_cut(const FlowNetwork& network) {
+  return MinCut(network).at(capacities_of(network));
 }
 
 std::vector<int> infinite_path(const FlowNetwork& network) {

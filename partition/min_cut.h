@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace tandem::partition {
@@ -24,13 +26,31 @@ struct FlowNetwork {
 };
 
 struct Cut {
-  /// The nodes that can still reach the sink when a maximum flow runs: of all minimum cuts, the one
-  /// nearest the sink. It is unique, whatever algorithm finds the flow.
+  /// The nodes on the sink's side of the minimum cut that is nearest the sink: those that can still
+  /// reach it when a maximum flow runs. Which finite edges are cut is the same for every algorithm.
   std::vector<bool> sink_side;
   int64_t value = 0;
 };
 
-/// Nothing if no finite cut exists.
+/// Finds minimum cuts of one network at different capacities.
+class MinCut {
+ public:
+  explicit MinCut(const FlowNetwork& network);
+  MinCut(MinCut&&) noexcept;
+  ~MinCut();
+
+  /// Where edge i has `capacities[i]`; the same ones must be infinite as in the network. Nothing if
+  /// no finite cut exists.
+  std::optional<Cut> at(std::span<const int64_t> capacities) const;
+
+ private:
+  struct Solver;
+  std::unique_ptr<const Solver> solver_;
+};
+
+std::vector<int64_t> capacities_of(const FlowNetwork& network);
+
+/// At the network's own capacities.
 std::optional<Cut> min_cut(const FlowNetwork& network);
 
 /// The nodes of a path from source to sink along infinite edges, or nothing: then a finite cut

@@ -11,26 +11,60 @@
 #include <vector>
 
 #include "partition/analysis.h"
+#include "partition/min_cut.h"
 
 namespace tandem::partition {
 
+/// What saving a value costs; kInfinite: it cannot be saved.
+using Price = std::function<int64_t(ir::ValueId)>;
+
 /// What a cut may do, and what it costs.
 struct Policy {
-  /// What saving a value costs; kInfinite: it cannot be saved.
-  std::function<int64_t(ir::ValueId)> price;
+  Price price;
   /// Why a value of the forward half must not be computed again in backward; null if it may.
   std::function<const char*(ir::ValueId)> ban;
   /// What computing a value of the forward half again costs, in the unit of `price`.
   std::function<int64_t(ir::ValueId)> cost = [](ir::ValueId) { return int64_t{0}; };
 };
 
-/// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.
-/// Error{Partition} shows a chain of values that can be neither saved nor recomputed.
-std::vector<ir::ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& policy);
+/// The values that backward needs and that depend on no tangent, as a flow network. Value i is the
+/// nodes 2 i (in) and 2 i + 1 (out), and edge i is the one between them; what needs a tangent is
+/// part of the sink.
+struct ValueNetwork {
+  std::vector<ir::ValueId> values;  // in graph order
+  FlowNetwork flow;
+};
+ValueNetwork make_network(const Analysis& analysis, const Policy& policy);
 
-/// The same, or nothing where that fails.
-std::optional<std::vector<ir::ValueId>> cheapest_saved_set_if_any(const Analysis& analysis,
-                                                                  const Policy& policy);
+/// Finds the cheapest sets to save at several prices.
+class CheapestSets {
+ public:
+  CheapestSets(const Analysis& analysis, const Policy& policy)
+      : analysis_(analysis),
+        network_(make_network(analysis, policy)),
+        capacities_(capacities_of(network_.flow)),
+        min_cut_(network_.flow) {}
+
+  /// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.
+  /// Error{Partition} shows a chain of values that can be neither saved nor recomputed.
+  std::vector<ir::ValueId> find() const;
+  /// The same, or nothing where that fails.
+  std::optional<std::vector<ir::ValueId>> find_if_any() const;
+  /// The same at another price, which must be infinite for the same values.
+  std::vector<ir::ValueId> find_at(const Price& price) const;
+
+ private:
+  std::optional<std::vector<ir::ValueId>> find(std::span<const int64_t> capacities) const;
+  std::vector<ir::ValueId> required(std::optional<std::vector<ir::ValueId>> saved) const;
+
+  const Analysis& analysis_;
+  ValueNetwork network_;
+  std::vector<int64_t> capacities_;
+  MinCut min_cut_;
+};
+
+/// What CheapestSets finds.
+std::vector<ir::ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& policy);
 
 /// A chain of values "a -> b -> c", from what forward has to what backward needs, none of which can
 /// be saved or recomputed; empty if there is none.

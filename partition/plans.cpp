@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ir/error.h"
-#include "partition/partition.h"
+#include "partition/split.h"
 
 namespace tandem::partition {
 namespace {
@@ -101,7 +101,7 @@ std::vector<Plan> plans_to_try(const Problem& p) {
 }  // namespace
 
 ir::Partition partition_at(const Problem& p, const Choices& choices) {
-  ir::Partition out = split(p.analysis.graph, values_of(choices), p.context.held_outputs);
+  ir::Partition out = split(p.analysis, values_of(choices));
   out.report = report_of(p.analysis, p.estimate, choices);
   return out;
 }
@@ -111,8 +111,7 @@ ir::Partition partition_by_peak(const Problem& p, double fraction) {
   require_fraction(fraction, "memory budget");
   std::vector<Plan> plans = plans_to_try(p);
   for (Plan& plan : plans) {
-    const ir::Partition parts =
-        split(p.analysis.graph, values_of(plan.choices), p.context.held_outputs);
+    const ir::Partition parts = split(p.analysis, values_of(plan.choices));
     plan.point.peak_bytes = peak_bytes(parts, *p.context.costs);
   }
   const auto peak = [](const Plan& plan) { return plan.point.peak_bytes; };

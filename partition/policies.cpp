@@ -13,12 +13,13 @@ using ir::EquationId;
 using ir::OpClass;
 using ir::ValueId;
 
-int64_t bytes(const Analysis& a, ValueId v) { return int64_t{size_in_bytes(a.graph.type(v))}; }
-
 // A view that is no smaller than its base is saved as its base, which costs the base's bytes once.
+bool cannot_be_saved(const Analysis& a, ValueId v) {
+  return a.graph.type(v).is_token || a.is_free_view(v);
+}
+
 int64_t price_in_bytes(const Analysis& a, ValueId v) {
-  if (a.graph.type(v).is_token || a.is_free_view(v)) return kInfinite;
-  return a.saved_bytes(v);
+  return cannot_be_saved(a, v) ? kInfinite : a.saved_bytes(v);
 }
 
 const char* ban_effects_and_contractions(const Analysis& a, ValueId v) {
@@ -36,7 +37,7 @@ bool writes_at_positions(const Analysis& a, EquationId e) {
 bool reduces_much(const Analysis& a, EquationId e) {
   constexpr int64_t kRatio = 4;
   return a.cls(e) == OpClass::Reduction &&
-         kRatio * bytes(a, a.graph.result(e)) < bytes(a, a.graph.operand(e, 0));
+         kRatio * a.bytes(a.graph.result(e)) < a.bytes(a.graph.operand(e, 0));
 }
 
 /// Whether a contraction of the backward half reads `v`, possibly through views: recomputing v
@@ -70,7 +71,7 @@ Policy time_policy(const Analysis& a, const Estimate& estimate, TimePolicy optio
     return writes_at_positions(a, a.producer(v)) ? "writes at indices: not recomputed" : nullptr;
   };
   const auto price = [&a, &estimate, options](ValueId v) {
-    if (price_in_bytes(a, v) == kInfinite) return kInfinite;
+    if (cannot_be_saved(a, v)) return kInfinite;
     const auto bytes = static_cast<double>(a.saved_bytes(v));
     return picoseconds(estimate.save_seconds(v) + options.seconds_per_byte * bytes);
   };

@@ -41,7 +41,7 @@ class Reference {
     if (a_.graph.type(v).is_token) return kInfinite;
     if (is_parameter(v)) return 0;
     const double weight = std::pow(1.1, std::clamp(distance_[v], 1, 100));
-    const auto bytes = static_cast<double>(int64_t{size_in_bytes(a_.graph.type(v))});
+    const auto bytes = static_cast<double>(a_.bytes(v));
     const auto cost = static_cast<int64_t>(bytes * weight);
     return is_materialised(v) ? cost : 2 * cost;
   }
@@ -115,8 +115,8 @@ class Reference {
 
   bool reads_much(EquationId e) const {
     int64_t read = 0;
-    for (ValueId v : a_.graph.operands(e)) read += size_in_bytes(a_.graph.type(v));
-    return 4 * size_in_bytes(a_.graph.type(a_.graph.result(e))) < read;
+    for (ValueId v : a_.graph.operands(e)) read += a_.bytes(v);
+    return 4 * a_.bytes(a_.graph.result(e)) < read;
   }
 
   void ban_if_allowed(EquationId e, const char* reason) {

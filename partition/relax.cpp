@@ -76,12 +76,6 @@ class Relaxation {
   std::unordered_set<std::string> lifted_;
 };
 
-int64_t bytes_of(const Analysis& a, std::span<const ValueId> values) {
-  int64_t bytes = 0;
-  for (ValueId v : values) bytes += a.saved_bytes(v);
-  return bytes;
-}
-
 }  // namespace
 
 Policy relaxed_to(const Analysis& a, const Policy& policy, int64_t max_bytes) {
@@ -90,7 +84,7 @@ Policy relaxed_to(const Analysis& a, const Policy& policy, int64_t max_bytes) {
                        [relaxation](ValueId v) { return relaxation->ban(v); }, policy.cost};
   for (;;) {
     const std::vector<ValueId> saved = cheapest_saved_set(a, relaxed);
-    const int64_t excess = bytes_of(a, saved) - max_bytes;
+    const int64_t excess = a.saved_bytes(saved) - max_bytes;
     if (excess <= 0) return relaxed;
     // What is saved because it is banned; else what is banned on the way to it.
     if (!relaxation->lift_one(saved, excess) && !relaxation->lift_one(a.all_values(), excess))

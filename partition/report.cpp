@@ -49,10 +49,17 @@ std::vector<std::string> readers(const Analysis& a, const Halves& halves, ValueI
 }
 
 int64_t minimal_bytes(const Analysis& a) {
-  int64_t bytes = 0;
-  for (ValueId v : cheapest_saved_set(a, heeding_marks(a, minimal_policy(a))))
-    bytes += a.saved_bytes(v);
-  return bytes;
+  return a.saved_bytes(cheapest_saved_set(a, heeding_marks(a, minimal_policy(a))));
+}
+
+Cost cost_of(const Analysis& a, const Estimate& estimate, std::span<const ValueId> saved,
+             const Halves& halves) {
+  Cost cost{.saved_bytes = a.saved_bytes(saved)};
+  for (ValueId v : saved) cost.save_seconds += estimate.save_seconds(v);
+  for (size_t i = 0; i < halves.forward.size(); ++i)
+    if (halves.is_recomputed(i))
+      cost.recompute_seconds += estimate.recompute_seconds(a.graph.result(a.graph.equation_id(i)));
+  return cost;
 }
 
 }  // namespace
@@ -64,16 +71,7 @@ std::vector<ValueId> values_of(const Choices& choices) {
 }
 
 Cost cost_of(const Analysis& a, const Estimate& estimate, std::span<const ValueId> saved) {
-  Cost cost;
-  for (ValueId v : saved) {
-    cost.saved_bytes += a.saved_bytes(v);
-    cost.save_seconds += estimate.save_seconds(v);
-  }
-  const Halves halves(a, saved);
-  for (size_t i = 0; i < halves.forward.size(); ++i)
-    if (halves.is_recomputed(i))
-      cost.recompute_seconds += estimate.recompute_seconds(a.graph.result(a.graph.equation_id(i)));
-  return cost;
+  return cost_of(a, estimate, saved, Halves(a, saved));
 }
 
 ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const Choices& choices) {
@@ -94,7 +92,7 @@ ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const
     report.recomputed.push_back({value_name(a.graph, v), std::string(ir::name(a.graph.op(e))),
                                  a.graph.type(v), estimate.recompute_seconds(v)});
   }
-  const Cost cost = cost_of(a, estimate, saved);
+  const Cost cost = cost_of(a, estimate, saved, halves);
   report.saved_bytes = cost.saved_bytes;
   report.save_seconds = cost.save_seconds;
   report.recompute_seconds = cost.recompute_seconds;

@@ -1,5 +1,7 @@
 // Splitting a joint graph at a given set of saved values. Each half is a copy of the equations that
 // it needs; backward emits what it recomputes just before the first use.
+#include "partition/split.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,12 +81,12 @@ class Half {
 
   /// Emits what `v` is computed from and is not there yet, in the joint graph's order.
   void compute(ValueId v) {
-    std::vector<EquationId> missing;
-    require(v, missing);
-    for (size_t i = 0; i < missing.size(); ++i)
-      for (ValueId operand : a_.graph.operands(missing[i])) require(operand, missing);
-    std::ranges::sort(missing);
-    for (EquationId e : missing) copy(e);
+    missing_.clear();
+    require(v);
+    for (size_t i = 0; i < missing_.size(); ++i)
+      for (ValueId operand : a_.graph.operands(missing_[i])) require(operand);
+    std::ranges::sort(missing_);
+    for (EquationId e : missing_) copy(e);
   }
 
   Graph take() { return ir::remove_dead_code(rewriter_.take()); }
@@ -96,7 +98,7 @@ class Half {
     target().add_output(std::move(output));
   }
 
-  void require(ValueId v, std::vector<EquationId>& missing) {
+  void require(ValueId v) {
     if (rewriter_.has(v)) return;
     const EquationId e = a_.producer(v);
     if (!e.valid())
@@ -106,18 +108,17 @@ class Half {
                            value_name(a_.graph, v)));
     if (done_[e.index]) return;
     done_[e.index] = true;
-    missing.push_back(e);
+    missing_.push_back(e);
   }
 
   // A saved value of an equation with several results keeps the half's own copy.
   void copy(EquationId e) {
-    const auto results = a_.graph.results(e);
-    std::vector<ValueId> before;
-    for (ValueId v : results) before.push_back(rewriter_.has(v) ? rewriter_[v] : ValueId{});
+    std::vector<std::pair<ValueId, ValueId>> own;
+    for (ValueId v : a_.graph.results(e))
+      if (rewriter_.has(v)) own.emplace_back(v, rewriter_[v]);
     rewriter_.copy(e);
     mark_half();
-    for (size_t i = 0; i < results.size(); ++i)
-      if (before[i].valid()) rewriter_.set(results[i], before[i]);
+    for (const auto& [v, value] : own) rewriter_.set(v, value);
   }
 
   // Forward has no backward half: what it computes for backward is its own.
@@ -129,6 +130,7 @@ class Half {
   const Analysis& a_;
   ir::Rewriter rewriter_;
   std::vector<bool> done_;
+  std::vector<EquationId> missing_;  // of what is being computed
   Names names_;
 };
 
@@ -287,9 +289,12 @@ const ir::Input* unmatched_saved_input(const ir::Partition& partition) {
   return nullptr;
 }
 
-ir::Partition split(const Graph& core, std::span<const ValueId> saved_values,
+ir::Partition split(const Graph& core, std::span<const ValueId> saved,
                     const std::vector<bool>& held_outputs) {
-  const Analysis analysis(core, held_outputs);
+  return split(Analysis(core, held_outputs), saved);
+}
+
+ir::Partition split(const Analysis& analysis, std::span<const ValueId> saved_values) {
   std::vector<ValueId> bases;
   for (ValueId v : saved_values) bases.push_back(analysis.base(v));
   const SavedSet saved = saved_set(analysis, in_graph_order(bases));

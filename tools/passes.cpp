@@ -38,11 +38,13 @@ constexpr Pass kPasses[] = {
     {"decompose", Level::Functional, Level::Joint, decomps::decompose},
     {"simplify", Level::Core, Level::Backward, decomps::simplify},
     {"parts", Level::Core, Level::Core, [](const Graph& g) { return decomps::join_parts(g); }},
-    {"cse", Level::Core, Level::Backward, decomps::eliminate_common_subexpressions},
+    {"cse", Level::Core, Level::Backward,
+     [](const Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", Level::Functional, Level::Backward,
      [](const Graph& g) { return ir::remove_dead_code(g); }},
     {"fma", Level::Core, Level::Core, decomps::form_fma},
-    {"orders", Level::Core, Level::Core, decomps::set_reduction_orders},
+    {"orders", Level::Core, Level::Core,
+     [](const Graph& g) { return decomps::set_reduction_orders(g); }},
     {"contractions", Level::Core, Level::Core, plan_contractions},
 };
 

@@ -36,10 +36,10 @@ constexpr Pass kPasses[] = {
     {"decompose", decomps::decompose},
     {"simplify", decomps::simplify},
     {"parts", [](const ir::Graph& g) { return decomps::join_parts(g); }},
-    {"cse", decomps::eliminate_common_subexpressions},
+    {"cse", [](const ir::Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
     {"fma", decomps::form_fma},
-    {"orders", decomps::set_reduction_orders},
+    {"orders", [](const ir::Graph& g) { return decomps::set_reduction_orders(g); }},
 };
 
 /// The parts of a test file.

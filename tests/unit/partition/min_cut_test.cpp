@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "ir/error.h"
 #include "partition/network.h"
 #include "tests/support/graph_testing.h"
@@ -28,6 +31,77 @@ TEST(MinCut, InfiniteEdgesAreNotCut) {
       4, 0, 3, {{0, 1, kInfinite}, {1, 2, int64_t{1} << 60}, {2, 3, kInfinite}}};
   EXPECT_TRUE(infinite_path(chain).empty());
   EXPECT_EQ(min_cut(chain)->value, int64_t{1} << 60);
+}
+
+/// 8 nodes, from the source 0 to the sink 7; every third edge is infinite, some cost nothing.
+FlowNetwork random_network(std::mt19937& gen) {
+  FlowNetwork network{8, 0, 7, {}};
+  for (int k = 0; k < 14; ++k) {
+    const int from = static_cast<int>(gen() % 7), to = 1 + static_cast<int>(gen() % 7);
+    const int64_t capacity = gen() % 3 == 0 ? kInfinite : static_cast<int64_t>(gen() % 4);
+    if (from != to) network.edges.push_back({from, to, capacity});
+  }
+  return network;
+}
+
+/// What is paid when the nodes in `sink_side` (a set of bits) are the sink's.
+int64_t cost_of(const FlowNetwork& network, unsigned sink_side) {
+  int64_t cost = 0;
+  for (const FlowEdge& e : network.edges) {
+    if ((sink_side >> e.from & 1) || !(sink_side >> e.to & 1)) continue;
+    if (e.capacity == kInfinite) return kInfinite;
+    cost += e.capacity;
+  }
+  return cost;
+}
+
+/// The finite edges that go to the sink's side.
+template <class OnSinkSide>
+std::vector<size_t> edges_cut(const FlowNetwork& network, OnSinkSide on_sink_side) {
+  std::vector<size_t> edges;
+  for (size_t i = 0; i < network.edges.size(); ++i) {
+    const FlowEdge& e = network.edges[i];
+    if (e.capacity != kInfinite && !on_sink_side(e.from) && on_sink_side(e.to)) edges.push_back(i);
+  }
+  return edges;
+}
+
+/// Tries every cut. Those of least cost are closed under intersection.
+void expect_least_cut(const FlowNetwork& network, const std::optional<Cut>& cut) {
+  int64_t least = kInfinite;
+  unsigned nearest = 0;
+  for (unsigned side = 0x80; side < 0x100; side += 2) {
+    const int64_t cost = cost_of(network, side);
+    if (cost < least) nearest = side;
+    if (cost == least) nearest &= side;
+    least = std::min(least, cost);
+  }
+  ASSERT_EQ(cut.has_value(), least != kInfinite);
+  if (!cut) return;
+  EXPECT_EQ(cut->value, least);
+  EXPECT_EQ(edges_cut(network, [&](int v) { return bool{cut->sink_side[static_cast<size_t>(v)]}; }),
+            edges_cut(network, [&](int v) { return (nearest >> v & 1) != 0; }));
+}
+
+TEST(MinCut, OfRandomNetworksIsWhatTryingAllFinds) {
+  std::mt19937 gen(1);
+  for (int k = 0; k < 2000; ++k) {
+    const FlowNetwork network = random_network(gen);
+    expect_least_cut(network, min_cut(network));
+  }
+}
+
+TEST(MinCut, OfOneNetworkAtManyCapacities) {
+  std::mt19937 gen(2);
+  for (int k = 0; k < 200; ++k) {
+    FlowNetwork network = random_network(gen);
+    const MinCut cuts(network);
+    for (int round = 0; round < 5; ++round) {
+      for (FlowEdge& e : network.edges)
+        if (e.capacity != kInfinite) e.capacity = static_cast<int64_t>(gen() % 5);
+      expect_least_cut(network, cuts.at(capacities_of(network)));
+    }
+  }
 }
 
 TEST(MinCut, FindsAnInfinitePath) {
