@@ -553,15 +553,17 @@ class Maker {
           .accumulate = accumulate});
   }
 
-  void contraction(EquationId e, const View& a, const View& b, const View* addend) {
+  /// The product of operands number `first` and `first + 1` of `e`.
+  void contraction(EquationId e, int first, const View* addend) {
     const ir::Type& t = result_type(e);
+    const View a = batched(operand(e, first)), b = batched(operand(e, first + 1));
     const int64_t k = a.sizes[2];
     const View dest = computed(t.dtype, t.sizes);
     set(e, dest);
     if (k == 0) {
       write_region(addend ? *addend : filled(0, t.dtype, t.sizes), dest);
     } else if (is_library_contraction(t.dtype, g_.attr<std::string>(e, Attr::algorithm))) {
-      library_contraction(e, {matrix(a), matrix(b)}, dest, addend);
+      library_contraction(e, {matrix(e, first), matrix(e, first + 1)}, dest, addend);
     } else {
       Node n{.kind = Node::Kind::TiledMatmul, .op = g_.op(e), .dtype = t.dtype, .domain = t.sizes};
       n.operands = {stored(a), stored(b.strides[2] == 1 ? b : copied(b))};
@@ -571,19 +573,68 @@ class Maker {
     }
   }
 
-  /// An operand that the library takes; a copy if its strides are none.
-  View matrix(const View& v) { return is_library_matrix(v) ? stored(v) : copied(v); }
+  /// Whether the result of `e` is a view that is always saved as what it shows, or not at all.
+  bool is_free_view(EquationId e) const {
+    const ir::Type &shown = g_.type(g_.operand(e, 0)), &result = g_.type(g_.result(e));
+    return ir::is_view(g_.op(e)) && ir::numel(result.sizes) >= ir::numel(shown.sizes);
+  }
+
+  /// `from` as free view `e` shows it; contiguous where that is no strided view.
+  View shown(EquationId e, const View& from) const {
+    const Shape& sizes = result_type(e).sizes;
+    if (g_.op(e) == Op::permute) return permuted(from, dims_attr(e, Attr::dims));
+    if (g_.op(e) == Op::expand) return expanded(from, sizes);
+    const auto view = g_.op(e) == Op::view ? reshaped(from, sizes) : std::nullopt;
+    return view.value_or(whole(from.root, sizes));
+  }
+
+  /// The strides in which contractions read `v`, whatever the partition saved: what may be saved as
+  /// itself counts as contiguous, though here it may be a part of something that was saved instead.
+  View layout(ValueId v) const {
+    std::vector<EquationId> chain;
+    for (EquationId e = g_.producer(v); e.valid() && is_free_view(e); e = g_.producer(v)) {
+      chain.push_back(e);
+      v = g_.operand(e, 0);
+    }
+    View out = g_.producer(v).valid() ? whole(-1, g_.type(v).sizes) : views_[v];
+    for (size_t i = chain.size(); i-- > 0;) out = shown(chain[i], out);
+    return out;
+  }
+
+  static bool same_strides(const View& a, const View& b) {
+    for (int d = 0; d < a.sizes.rank(); ++d)
+      if (a.sizes[d] > 1 && a.strides[d] != b.strides[d]) return false;
+    return true;
+  }
+
+  /// A copy of `v` with these strides, which are dense but for dims that repeat.
+  View copied_to(View v, const ir::Strides& strides) {
+    const Shape sizes = v.sizes;
+    for (int d = 0; d < sizes.rank(); ++d)
+      if (strides[d] == 0) v.sizes[d] = 1;
+    View dest = computed(dtype(v), v.sizes);
+    dest.strides = strides;
+    write_region(v, dest);
+    dest.sizes = sizes;
+    return dest;
+  }
+
+  /// Operand `i` of a contraction as the library reads it. The bits of a product may depend on the
+  /// strides of its operands, so these must not depend on what was saved.
+  View matrix(EquationId e, int i) {
+    const View v = batched(operand(e, i)), planned = batched(layout(g_.operand(e, i)));
+    if (!is_library_matrix(planned)) return copied(v);
+    return same_strides(v, planned) ? stored(v) : copied_to(v, planned.strides);
+  }
   /// An operand in memory.
   View stored(const View& v) {
     return p_.values[static_cast<size_t>(v.root)].formula() ? copied(v) : v;
   }
 
-  void on_mm(EquationId e) {
-    contraction(e, batched(operand(e, 0)), batched(operand(e, 1)), nullptr);
-  }
+  void on_mm(EquationId e) { contraction(e, 0, nullptr); }
   void on_addmm(EquationId e) {
     const View c = operand(e, 0);
-    contraction(e, batched(operand(e, 1)), batched(operand(e, 2)), &c);
+    contraction(e, 1, &c);
   }
 
   // --- outputs
