@@ -492,6 +492,24 @@ TEST(Lower, RowsOfAProductStartAsTheBias) {
   }
 }
 
+/// The strides of the operands of [4, 6] x [6, 5], whose second operand is made of a part of `w`,
+/// which is computed here or was saved.
+std::array<int64_t, 6> operand_strides(bool saved) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({4, 6});
+  const V part = saved ? t.input({5, 6}) : b.slice(t.input({5, 12}), 1, Dim(0), Dim(12), 2);
+  t.output(b.mm(x, b.permute(part, {1, 0})));
+  const Checked done = check_lowering(t.finish());
+  const auto& c = std::get<Contraction>(done.plan.steps.back());
+  return {c.a_batch, c.a_row, c.a_col, c.b_batch, c.b_row, c.b_col};
+}
+
+TEST(Lower, ProductsReadTheSameStridesWhateverWasSaved) {
+  EXPECT_EQ(operand_strides(false), operand_strides(true));
+  EXPECT_EQ(operand_strides(true), (std::array<int64_t, 6>{0, 6, 1, 0, 1, 6}));
+}
+
 TEST(Lower, GeneratedContractions) {
   for (DType dtype : {DType::F64, DType::I64, DType::I32}) {
     TestGraph t;
