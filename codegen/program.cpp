@@ -575,8 +575,8 @@ class Maker {
 
   /// Whether the result of `e` is a view that is always saved as what it shows, or not at all.
   bool is_free_view(EquationId e) const {
-    const ir::Type &shown = g_.type(g_.operand(e, 0)), &result = g_.type(g_.result(e));
-    return ir::is_view(g_.op(e)) && ir::numel(result.sizes) >= ir::numel(shown.sizes);
+    return ir::is_view(g_.op(e)) &&
+           ir::numel(g_.type(g_.result(e)).sizes) >= ir::numel(g_.type(g_.operand(e, 0)).sizes);
   }
 
   /// `from` as free view `e` shows it; contiguous where that is no strided view.
