@@ -92,9 +92,10 @@ class PerturbingBackend final : public ir::Backend {
     }
   }
 
-  /// (1 + half a unit of f64 would be 1.)
+  /// (1 + half a unit of f64 would be 1. A zero keeps its sign.)
   double moved(double v) const {
-    return std::isfinite(v) ? std::fma(v, random_() % 2 ? unit_ : -unit_, v) : v;
+    const double unit = random_() % 2 ? unit_ : -unit_;
+    return std::isfinite(v) && v != 0 ? std::fma(v, unit, v) : v;
   }
 
   mutable std::mt19937_64 random_;
