@@ -103,7 +103,7 @@ class ByRows : Scatter {
     const auto power = [](int64_t v) {
       return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(v, 1))));
     };
-    const int64_t sources = n.domain[n.scatter_dim], again = counts_first() ? sources / 4 : rows;
+    const int64_t again = counts_first() ? sources() / 4 : rows;
     parts_ = power(std::clamp<int64_t>(again * row * size / kPartBytes, 8, kMaxParts));
     while (parts_ > 1 && (parts_ > rows || parts_ * kMinRow > 2 * row)) parts_ /= 2;
     block_ = power(kBlockBytes / (row * size));
@@ -127,10 +127,9 @@ class ByRows : Scatter {
 
  private:
   bool counts_first() const {
-    const Value::Kind source = w.program().values[static_cast<size_t>(node.operands[1].root)].kind;
-    return node.operands.size() > 2 && node.op == Op::scatter_add && source != Value::Kind::Full &&
-           source != Value::Kind::Iota && node.domain[node.scatter_dim] < kMostCounted &&
-           node.gather_extent < kMostCounted;
+    const Value& source = w.program().values[static_cast<size_t>(node.operands[1].root)];
+    return node.operands.size() > 2 && node.op == Op::scatter_add && !source.formula() &&
+           sources() < kMostCounted && node.gather_extent < kMostCounted;
   }
 
   int integer(int64_t v) { return w.constant(v, DType::I64); }
@@ -164,7 +163,7 @@ class ByRows : Scatter {
   /// where `condition` is false.
   template <class F>
   void for_own_sources(F body, int condition = -1) {
-    const int source = w.loop(Loop::Kind::Serial, node.domain[node.scatter_dim]);
+    const int source = w.loop(Loop::Kind::Serial, sources());
     loops(node.scatter_dim) = {{source, 1}};
     w.begin(source, condition);
     const int index = read(node.operands[0]);
