@@ -10,7 +10,7 @@ namespace {
 
 V words(Builder& b, V rng, const Shape& sizes, DType dtype, Dim offset) {
   return b.emit(Op::random_bits, {rng},
-                {std::vector<Dim>(sizes.begin(), sizes.end()), dtype, offset});
+                {sizes, dtype, offset});
 }
 
 /// Bits [low, low + count) of integers.

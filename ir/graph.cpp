@@ -99,7 +99,7 @@ Equation Graph::next_equation(Op op, size_t operand_count, size_t result_count) 
   return e;
 }
 
-EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+EquationId Graph::append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                          std::span<const Type> results, bool in_place) {
   TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
                std::string(ir::name(op)) + ": wrong number of attributes");
@@ -107,7 +107,7 @@ EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<A
   equations_.push_back(next_equation(op, operands.size(), results.size()));
   equations_.back().in_place = in_place;
   append_operands(operands);
-  for (AttrValue& value : attrs) attrs_.push_back(std::move(value));
+  attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());
   for (const Type& type : results) append_result(type, id);
   return id;
 }
@@ -124,7 +124,8 @@ EquationId Graph::append_copy(const Graph& source, EquationId e,
   to.region = from.region;
   equations_.push_back(to);
   append_operands(operands);
-  for (const AttrValue& value : source.attrs(from)) attrs_.push_back(value);
+  const auto attrs = source.attrs(from);
+  attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());
   for (ValueId v : source.results(from)) {
     append_result(source.type(v), id);
     if (const std::string& hint = source.hint(v); !hint.empty()) set_hint(results_.back(), hint);

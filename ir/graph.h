@@ -233,9 +233,9 @@ class TANDEM_API Graph {
 
   // --- building (unchecked; builder.h has the checked constructors)
   ValueId add_input(Input input, const Type& type);
-  /// Appends an equation; `operands` must not point into this graph. Returns its id; its results
-  /// have `results`' types.
-  EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+  /// Appends an equation; `operands`, `attrs` and `results` must not point into this graph. Returns
+  /// its id; its results have `results`' types.
+  EquationId append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                     std::span<const Type> results, bool in_place = false);
   /// Appends an equation of another graph with its mark and hints, but with `operands` of this one.
   /// The location stays behind.
@@ -268,7 +268,7 @@ class TANDEM_API Graph {
   /// An equation that begins where the tables end.
   Equation next_equation(Op op, size_t operand_count, size_t result_count) const;
   void append_operands(std::span<const ValueId> operands) {
-    for (ValueId v : operands) operands_.push_back(v);
+    operands_.insert(operands_.end(), operands.begin(), operands.end());
   }
   void append_result(const Type& type, EquationId producer) {
     results_.push_back({static_cast<uint32_t>(values_.size())});

@@ -128,7 +128,7 @@ ir::Type type_of_result(std::span<const Tensor> operands, bool in_place,
 }
 
 Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
-                     const std::vector<ir::AttrValue>& attrs, bool in_place,
+                     ir::AttrsRef attrs, bool in_place,
                      std::span<const ir::Type> types) {
   if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types)[0];
   return run_eager(op, operands, attrs, in_place, type_of_result(operands, in_place, types));
@@ -137,7 +137,7 @@ Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
 }  // namespace
 
 std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given,
-                             std::vector<ir::AttrValue> attrs, bool in_place,
+                             ir::AttrsRef attrs, bool in_place,
                              std::span<const ir::Type> types) {
   if (BelowTape::active())
     return {run_eager(op, given, attrs, in_place, type_of_result(given, in_place, types))};
@@ -186,7 +186,7 @@ bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
 }
 
 void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands,
-                     std::vector<ir::AttrValue> attrs, bool in_place,
+                     ir::AttrsRef attrs, bool in_place,
                      std::span<const ir::Type> types, std::span<ir::ValueId> results) {
   std::vector<Tensor> tensors;
   tensors.reserve(operands.size());
@@ -194,7 +194,7 @@ void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands,
     TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
     tensors.push_back(tensor(v));
   }
-  const std::vector<Tensor> out = dispatch(op, tensors, std::move(attrs), in_place, types);
+  const std::vector<Tensor> out = dispatch(op, tensors, attrs, in_place, types);
   for (size_t i = 0; i < results.size(); ++i) results[i] = add(out[i]);
 }
 

@@ -20,7 +20,7 @@ using ir::Number;
 using ir::Op;
 using ir::Shape;
 using ir::Type;
-using Dims = std::vector<Dim>;
+using ir::Dims;
 using Attrs = std::vector<AttrValue>;
 
 /// Magnitudes of an op's floating operands, and whether they have both signs.

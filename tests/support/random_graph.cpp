@@ -23,7 +23,7 @@ using ir::Op;
 using ir::Shape;
 using ir::Type;
 using ir::ValueId;
-using Dims = std::vector<Dim>;
+using ir::Dims;
 
 constexpr double kMaxMagnitude = 30, kMaxElements = 400;
 
@@ -561,7 +561,7 @@ class Generator {
   ValueId drawn(Op op, const Shape& sizes) {
     const DType dtype = program_.single ? DType::F32 : DType::F64;
     const ValueId id =
-        b_.emit(op, {rng_}, {Dims(sizes.begin(), sizes.end()), dtype, take_draws(dtype, sizes)});
+        b_.emit(op, {rng_}, {sizes, dtype, take_draws(dtype, sizes)});
     drawn_.push_back(id);
     return b_.emit(Op::convert, {id}, {float_});
   }

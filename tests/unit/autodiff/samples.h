@@ -26,7 +26,7 @@ using ir::DType;
 using ir::Number;
 using ir::Op;
 using ir::Shape;
-using Dims = std::vector<Dim>;
+using ir::Dims;
 
 /// Random values with magnitudes in [low, high] and, unless `positive`, both signs.
 inline Buffer random(const Shape& sizes, uint64_t seed, double low, double high, bool positive) {
