@@ -59,8 +59,6 @@ struct Strided {
   Dim offset;
 };
 
-
-
 /// For each element of the view, row-major, its position in the storage: [numel].
 V strided_positions(Builder& b, const Strided& view) {
   V positions = b.full(view.sizes, ir::DType::I64, view.offset);
@@ -130,9 +128,7 @@ const VjpRule vjp_detach_copy = vjp_detach;
 namespace {
 
 /// The scatter op of the rule on (g, zeros like src).
-V without_replaced(Args a) {
-  return a.b.emit(a.c.op, {a.g, zeros(a, 1)}, a.c.attrs);
-}
+V without_replaced(Args a) { return a.b.emit(a.c.op, {a.g, zeros(a, 1)}, a.c.attrs); }
 
 /// The view `op`, which has the scatter's attributes, of g.
 V replaced_part(Args a, Op op) { return a.b.emit(op, {a.g}, a.c.attrs); }

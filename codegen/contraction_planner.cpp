@@ -50,7 +50,7 @@ ValueId transposed(ir::Rewriter& r, ValueId v, const ir::Dims& dims) {
 void emit_transposed(ir::Rewriter& r, EquationId e, EquationId product) {
   const Graph& g = r.source();
   const auto& dims = g.attr<ir::Dims>(e, Attr::dims);
-  const std::vector<ValueId> operands = r.operands(product);
+  const ir::ValueList operands = r.operands(product);
   r.at(e);
   const ValueId left = transposed(r, operands[1], dims), right = transposed(r, operands[0], dims);
   r.replace(e, {{r.builder().emit(g.op(product), {left, right}, {std::string()})}});

@@ -168,9 +168,7 @@ class Maker {
   const ir::Type& result_type(EquationId e) const { return g_.type(g_.result(e)); }
   int64_t size_attr(EquationId e, Attr a) const { return g_.attr<Dim>(e, a); }
   int dim_attr(EquationId e, Attr a) const { return static_cast<int>(g_.attr<int64_t>(e, a)); }
-  const ir::Dims& dims_attr(EquationId e, Attr a) const {
-    return g_.attr<ir::Dims>(e, a);
-  }
+  const ir::Dims& dims_attr(EquationId e, Attr a) const { return g_.attr<ir::Dims>(e, a); }
 
   void input(int i) {
     const ir::Input& in = g_.inputs()[static_cast<size_t>(i)];

@@ -100,8 +100,7 @@ class DecomposingSink final : public ir::Sink {
   }
 
   static const ir::Dims& dims_of(Op op, std::span<const AttrValue> attrs) {
-    return std::get<ir::Dims>(
-        attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
+    return std::get<ir::Dims>(attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
   }
 
   bool computes_in_low_precision(Op op, std::span<const ValueId> operands,
@@ -255,8 +254,8 @@ class Inliner {
     sink_.primitives().region = source.equation(e).region;
     ValueId result;
     const auto attrs = source.attrs(e);
-    sink_.emit(source.op(e), operands, attrs, false,
-               {&source.type(source.result(e)), 1}, {&result, 1});
+    sink_.emit(source.op(e), operands, attrs, false, {&source.type(source.result(e)), 1},
+               {&result, 1});
     return result;
   }
 

@@ -273,8 +273,7 @@ class Declarer {
 
   /// What leads from memory that begins at `begin`, as elements of the input's dtype, to the input.
   std::vector<AttrValue> view(const Extent& e, Dim begin) const {
-    return {type(e).sizes, input(e).strides,
-            (e.begin - begin) / element_size(graph_, e.input)};
+    return {type(e).sizes, input(e).strides, (e.begin - begin) / element_size(graph_, e.input)};
   }
 
   void add_views_of_buffer(const Extents& part) {

@@ -54,9 +54,7 @@ ValueId inverse_unfold(const InverseContext& c) {
   strides[dim] *= std::get<Dim>(c.attrs[2]);
   strides.push_back(inside);
   const ir::Shape windows = c.b.sizes(c.value);
-  return c.b.emit(
-      ir::Op::as_strided_scatter, {c.parent, c.value},
-      {windows, strides, Dim(0)});
+  return c.b.emit(ir::Op::as_strided_scatter, {c.parent, c.value}, {windows, strides, Dim(0)});
 }
 ValueId inverse_view_dtype(const InverseContext& c) {
   return c.b.emit(Op::view_dtype, {c.value}, {c.type.dtype});

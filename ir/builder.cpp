@@ -11,8 +11,8 @@
 
 namespace tandem::ir {
 
-void GraphSink::emit(Op op, std::span<const ValueId> operands, AttrsRef attrs,
-                     bool in_place, std::span<const Type> types, std::span<ValueId> results) {
+void GraphSink::emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
+                     std::span<const Type> types, std::span<ValueId> results) {
   const EquationId e = graph_.append(op, operands, attrs, types, in_place);
   Equation& equation = graph_.equation(e);
   equation.location = location;
@@ -52,8 +52,8 @@ void Builder::emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs) 
   sink_.emit(op, operands, attrs, true, {}, {});
 }
 
-std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands,
-                                        AttrsRef attrs, std::span<const Type> types) {
+std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands, AttrsRef attrs,
+                                        std::span<const Type> types) {
   TANDEM_CHECK(has_several_results(op), "only ops with subgraphs and custom ones have several");
   std::vector<V> results(types.size());
   sink_.emit(op, operands, attrs, false, types, results);

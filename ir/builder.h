@@ -30,8 +30,8 @@ class TANDEM_API Sink {
   /// traced strided tensors).
   virtual bool can_view(ValueId, const Shape& /*sizes*/) const { return true; }
   /// Appends one equation; `results` has room for one id per type (none for an in-place equation).
-  virtual void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs,
-                    bool in_place, std::span<const Type> types, std::span<ValueId> results) = 0;
+  virtual void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
+                    std::span<const Type> types, std::span<ValueId> results) = 0;
 };
 
 /// Appends to a graph. New equations carry the location, grad mode, half and checkpoint region
@@ -87,8 +87,7 @@ class TANDEM_API Builder {
   /// it.
   V pointwise(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
   /// `op_`: operands after the first are converted and expanded to operand 0's type.
-  void pointwise_in_place(Op op, std::initializer_list<V> operands,
-                          AttrsRef attrs = {});
+  void pointwise_in_place(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
   /// A number as an operand beside `like`: a 0-d `full` of the dtype that promotion against `like`
   /// gives the number.
   V number(const Number& value, V like);
@@ -242,8 +241,7 @@ class TANDEM_API Builder {
   /// `dims`, or all if there are none, ascending in [0, rank).
   Dims reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
   /// `first_attrs` stand between dims and keepdim.
-  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
-           AttrsRef first_attrs);
+  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs);
   V along_dim(Op op, V self, int dim);
   /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.
   V as_rows(V x);

@@ -158,8 +158,7 @@ V Builder::pointwise(Op op, std::initializer_list<V> operand_list, AttrsRef attr
   return emit(op, ready, attrs);
 }
 
-void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list,
-                                 AttrsRef attrs) {
+void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list, AttrsRef attrs) {
   const std::span<const V> operands(operand_list.begin(), operand_list.size());
   const V self = operands[0];
   if (promotion(op) == Promotion::Whole && is_integer(dtype(self))) return;

@@ -30,8 +30,7 @@ Dims Builder::reduced_dims(std::span<const Dim> dims, int rank, std::string_view
   return out;
 }
 
-V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
-                  AttrsRef first_attrs) {
+V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs) {
   const Shape from = sizes(self);
   if (from.empty()) {  // ATen reduces a 0-d tensor as if it had one dimension of one element
     wrap_dims(dims, 1, name(op));

@@ -53,8 +53,8 @@ Geometry diagonal_geometry(const Context& c, const Shape& sizes) {
 }
 
 Geometry strided_geometry(const Context& c) {
-  return {Shape(c.attr<Dims>(Attr::sizes)),
-          Strides(c.attr<Dims>(Attr::strides)), c.attr<Dim>(Attr::offset)};
+  return {Shape(c.attr<Dims>(Attr::sizes)), Strides(c.attr<Dims>(Attr::strides)),
+          c.attr<Dim>(Attr::offset)};
 }
 
 Positions positions_of(const Geometry& g) {

@@ -265,22 +265,18 @@ class TANDEM_API Graph {
     friend bool operator==(const Value&, const Value&) = default;
   };
 
-  /// An equation that begins where the tables end.
-  Equation next_equation(Op op, size_t operand_count, size_t result_count) const;
-  void append_operands(std::span<const ValueId> operands) {
-    operands_.insert(operands_.end(), operands.begin(), operands.end());
-  }
-  void append_result(const Type& type, EquationId producer) {
-    results_.push_back({static_cast<uint32_t>(values_.size())});
-    values_.push_back({type, producer});
-  }
+  /// Appends `e` with these operands and attributes, and without results.
+  EquationId add_equation(Equation e, std::span<const ValueId> operands,
+                          std::span<const AttrValue> attrs);
+  /// Adds a result to the last equation.
+  void add_result(const Type& type);
   std::vector<ValueId> keep_values(const std::vector<bool>& kept_equations);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<Equation> equations_;
   std::vector<Value> values_;
-  std::vector<ValueId> operands_, results_;
+  std::vector<ValueId> operands_, results_;  // equations have ranges of these and of attrs_
   std::vector<AttrValue> attrs_;
   std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none
   std::vector<Location> locations_;

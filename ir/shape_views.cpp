@@ -8,9 +8,7 @@
 namespace tandem::ir::shape_rule {
 namespace {
 
-const Dims& dims_of(const ShapeContext& c, Attr name) {
-  return c.attr<Dims>(name);
-}
+const Dims& dims_of(const ShapeContext& c, Attr name) { return c.attr<Dims>(name); }
 
 Shape checked_sizes(const ShapeContext& c) {
   const Shape sizes(dims_of(c, Attr::sizes));

@@ -97,8 +97,8 @@ class AttrsRef : public std::span<const AttrValue> {
  public:
   AttrsRef() = default;
   AttrsRef(std::initializer_list<AttrValue> values) : span(values.begin(), values.size()) {}
-  AttrsRef(std::span<const AttrValue> values) : span(values) {}         // NOLINT
-  AttrsRef(const std::vector<AttrValue>& values) : span(values) {}      // NOLINT
+  AttrsRef(std::span<const AttrValue> values) : span(values) {}     // NOLINT
+  AttrsRef(const std::vector<AttrValue>& values) : span(values) {}  // NOLINT
 };
 
 }  // namespace tandem::ir

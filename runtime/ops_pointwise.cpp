@@ -19,8 +19,7 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
   return a.tensor != nullptr ? a.location : b.location;
 }
 
-Tensor unary(Op op, const Tensor& self, const SourceLocation& at,
-             ir::AttrsRef attrs = {}) {
+Tensor unary(Op op, const Tensor& self, const SourceLocation& at, ir::AttrsRef attrs = {}) {
   Call c(at);
   return c.out(c.b.pointwise(op, {c.in(self)}, attrs));
 }
