@@ -62,8 +62,10 @@ class PerturbingBackend final : public ir::Backend {
         : owner_(owner), graph_(std::move(graph)) {}
     void run(std::span<void* const> inputs, std::span<void* const> outputs) const override {
       std::vector<ir::Buffer> buffers;
-      for (const auto& input : ir::input_views(graph_, inputs))
+      for (const auto& input : ir::input_views(graph_, inputs)) {
         buffers.push_back(ir::copy_of(input));
+        owner_.move(buffers.back());  // what a sum of it loses by cancellation
+      }
       ir::InterpretOptions options;
       options.after_equation = [&](const ir::Graph& g, ir::EquationId e, ir::Buffer& result) {
         owner_.observe(g.op(e), result);
@@ -81,15 +83,23 @@ class PerturbingBackend final : public ir::Backend {
   };
 
   void observe(Op op, ir::Buffer& result) const {
-    const bool decides = !ir::is_floating(result.dtype()) || is_step(op);
-    for (int64_t i = 0; i < result.numel(); ++i) {
-      const ir::Number v = result.at(i);
-      if (decides)
-        decisions_.push_back(v.is_float() ? std::bit_cast<uint64_t>(v.to_double())
-                                          : static_cast<uint64_t>(v.to_int()));
-      else if (!is_exact(op) && result.dtype() == ir::DType::F64)  // f32 are the draws' equations
-        result.set(i, moved(v.to_double()));
+    if (!ir::is_floating(result.dtype()) || is_step(op))
+      record(result);
+    else if (!is_exact(op))
+      move(result);
+  }
+
+  void record(const ir::Buffer& decided) const {
+    for (int64_t i = 0; i < decided.numel(); ++i) {
+      const ir::Number v = decided.at(i);
+      decisions_.push_back(v.is_float() ? std::bit_cast<uint64_t>(v.to_double())
+                                        : static_cast<uint64_t>(v.to_int()));
     }
+  }
+
+  void move(ir::Buffer& values) const {
+    if (values.dtype() != ir::DType::F64) return;  // f32 are the draws' equations
+    for (int64_t i = 0; i < values.numel(); ++i) values.set(i, moved(values.at(i).to_double()));
   }
 
   /// (1 + half a unit of f64 would be 1. A zero keeps its sign.)

@@ -36,8 +36,7 @@ struct Value {
   ValueId id;
   size_t storage = 0;
   bool is_view = false;
-  bool writable = true;    // no two elements share memory
-  bool contiguous = true;  // as eager lays it out
+  bool writable = true;  // no two elements share memory
 };
 
 enum class Domain : uint8_t { Any, Positive, Unit, AboveOne };
@@ -160,6 +159,30 @@ class Generator {
   double bound(const Value& v) const { return storages_[v.storage].bound; }
   bool grad(const Value& v) const { return storages_[v.storage].grad; }
 
+  /// Whether eager may lay `v` out otherwise than row by row: pointwise results take the order of
+  /// their operands' dims.
+  bool strided(ValueId v) {
+    for (auto i = static_cast<uint32_t>(strided_.size()); i <= v.index; ++i)
+      strided_.push_back(is_strided_input(ValueId{i}) || is_strided_result(ValueId{i}));
+    return strided_[v.index];
+  }
+  bool is_strided_input(ValueId v) const {
+    const int i = program_.graph.input_index(v);
+    return i >= 0 && program_.graph.inputs()[static_cast<size_t>(i)].strides !=
+                         ir::contiguous_strides(program_.graph.type(v).sizes);
+  }
+  bool is_strided_result(ValueId v) const {
+    const ir::EquationId e = program_.graph.producer(v);
+    if (!e.valid()) return false;
+    const Op op = program_.graph.op(e);
+    if (op == Op::permute || op == Op::diagonal) return true;
+    if (op == Op::clone || !(ir::is_view(op) || ir::is_pointwise(op))) return false;
+    return std::ranges::any_of(program_.graph.operands(e),
+                               [&](ValueId operand) { return strided_[operand.index]; });
+  }
+  /// Whether eager can view `v` as any other sizes.
+  bool has_views(const Value& v) { return !v.is_view && !strided(v.id); }
+
   Value fresh(ValueId id, double bound, bool grad) {
     grad = grad && sink_.grad_enabled && ir::is_floating(program_.graph.type(id).dtype);
     storages_.push_back({bound, grad});
@@ -200,8 +223,8 @@ class Generator {
   }
   Value with_shape(const Value& v, const Shape& sizes) {
     sink_.grad_enabled = true;  // see view_of
-    const Value base = v.contiguous && !v.is_view ? v : fresh(b_.clone(v.id), bound(v), {v});
-    return add_view(base, b_.view(base.id, sizes), true, true);
+    const Value base = has_views(v) ? v : fresh(b_.clone(v.id), bound(v), {v});
+    return add_view(base, b_.view(base.id, sizes), true);
   }
 
   /// A value in [-limit, limit].
@@ -240,7 +263,6 @@ class Generator {
       ir::Strides strides = ir::contiguous_strides(sizes);
       if (transposed) strides = {1, std::max<Dim>(1, sizes[0])};
       add_input(fmt::format("x{}", i), {float_, sizes}, requires_grad, {}, strides);
-      values_.back().contiguous = !transposed;
     }
     if (overlap) add_overlapping();
     if (below(3) == 0) add_input("n", {below(2) ? DType::I64 : DType::I32, common}, false);
@@ -329,7 +351,7 @@ class Generator {
     if (below(4) == 0 && sizes.rank() > 0) {
       sink_.grad_enabled = true;  // see view_of
       const Value other = *find(same);
-      return add_view(other, b_.slice(other.id, below(sizes.rank()), 0, 1), true, false);
+      return add_view(other, b_.slice(other.id, below(sizes.rank()), 0, 1), true);
     }
     return *find(same);
   }
@@ -409,9 +431,9 @@ class Generator {
   }
 
   // --- views
-  Value add_view(const Value& of, ValueId id, bool writable, bool contiguous) {
+  Value add_view(const Value& of, ValueId id, bool writable) {
     if (id == of.id) return of;
-    values_.push_back({id, of.storage, true, of.writable && writable, of.contiguous && contiguous});
+    values_.push_back({id, of.storage, true, of.writable && writable});
     return values_.back();
   }
 
@@ -421,26 +443,24 @@ class Generator {
     const Shape sizes = type(v).sizes;  // new equations move the graph's types
     const int rank = sizes.rank(), dim = rank ? below(rank) : 0;
     const int choice = below(9);
-    if (rank == 0 || choice == 0)
-      return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true, true);
+    if (rank == 0 || choice == 0) return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true);
     const Dim size = sizes[dim];
-    if (choice == 1 && rank > 1) return add_view(v, b_.transpose(v.id, 0, rank - 1), true, false);
+    if (choice == 1 && rank > 1) return add_view(v, b_.transpose(v.id, 0, rank - 1), true);
     if (choice == 2 && rank > 1 && rank < 5)
-      return add_view(v, b_.select(v.id, dim, below(static_cast<int>(int64_t{size}))), true, false);
-    if (choice == 3 && v.contiguous && !v.is_view)
-      return add_view(v, b_.view(v.id, {ir::numel(sizes)}), true, true);
-    if (choice == 4 && rank > 1) return add_view(v, b_.diagonal(v.id, 0, 0, 1), true, false);
+      return add_view(v, b_.select(v.id, dim, below(static_cast<int>(int64_t{size}))), true);
+    if (choice == 3 && has_views(v)) return add_view(v, b_.view(v.id, {ir::numel(sizes)}), true);
+    if (choice == 4 && rank > 1) return add_view(v, b_.diagonal(v.id, 0, 0, 1), true);
     if (choice == 5 && rank < 3) {
       const ValueId up = b_.unsqueeze(v.id, 0);
       Shape wanted{3};
       for (Dim d : sizes) wanted.push_back(d);
-      return add_view(v, b_.expand(up, wanted), false, false);
+      return add_view(v, b_.expand(up, wanted), false);
     }
-    if (choice == 6 && v.contiguous && !v.is_view && ir::numel(sizes) >= 4)
-      return add_view(v, b_.as_strided(v.id, {2, 2}, {2, 1}, 0), true, false);
-    if (choice == 7) return add_view(v, b_.emit(Op::alias, {v.id}), true, true);
+    if (choice == 6 && has_views(v) && ir::numel(sizes) >= 4)
+      return add_view(v, b_.as_strided(v.id, {2, 2}, {2, 1}, 0), true);
+    if (choice == 7) return add_view(v, b_.emit(Op::alias, {v.id}), true);
     const Dim start = below(static_cast<int>(int64_t{size})), step = 1 + below(2);
-    return add_view(v, b_.slice(v.id, dim, start, std::nullopt, step), true, false);
+    return add_view(v, b_.slice(v.id, dim, start, std::nullopt, step), true);
   }
 
   void view() {
@@ -602,7 +622,7 @@ class Generator {
     if (!base) return;
     Value target = view_of(*base);
     if (!target.writable || target.id == base->id)
-      target = add_view(*base, b_.slice(base->id, 0, 0, 1), true, false);
+      target = add_view(*base, b_.slice(base->id, 0, 0, 1), true);
     if (target.id == base->id) return;
     write_into(target);
     program_.features.view_write = true;
@@ -639,6 +659,7 @@ class Generator {
   std::vector<ValueId> drawn_;
   std::vector<Value> values_;
   std::vector<Storage> storages_;
+  std::vector<bool> strided_;  // by value, as far as `strided` was asked
 };
 
 /// A key, and a counter far from both ends.

@@ -37,6 +37,16 @@ TEST(Lower, TenCosineBackwardIsOneKernel) {
   EXPECT_EQ(order, "ccscscscscscscscsss");
 }
 
+TEST(Lower, FunctionsOfWhatLiesWithinTheUnitInterval) {
+  TestGraph t;
+  const V x = t.input({40}), s = t.b.sin(x), c = t.b.cos(x);
+  for (const Op op : {Op::exp, Op::sin, Op::cos, Op::tan, Op::asin, Op::atan, Op::tanh, Op::erf})
+    t.output(t.b.emit(op, {s}));
+  t.output(t.b.atan2(s, c));
+  t.output(t.b.pow(t.b.abs(s), c));
+  EXPECT_EQ(check_lowering(t.finish()).plan.report.kernels, 1);
+}
+
 TEST(Lower, BroadcastsAndPermutedInputs) {
   TestGraph t;
   const V x = t.input({4, 6, 5}, DType::F32, ir::Strides{5, 20, 1});
