@@ -78,8 +78,8 @@ class Drafter {
   }
 
   /// On the values of the slice.
-  const std::vector<LaunchDraft>& launches(Slice slice) {
-    const auto [at, fresh] = known_.try_emplace(std::move(slice));
+  const std::vector<LaunchDraft>& launches(const Slice& slice) {
+    const auto [at, fresh] = known_.try_emplace(slice);
     if (fresh)
       for (KernelDraft& d : build(at->first)) at->second.push_back(with_kernel(std::move(d)));
     return at->second;

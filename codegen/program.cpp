@@ -13,6 +13,7 @@
 #include "codegen/contraction.h"
 #include "codegen/scatter.h"
 #include "ir/error.h"
+#include "ir/free_view.h"
 #include "ir/reduction_order.h"
 
 namespace tandem::codegen {
@@ -571,12 +572,6 @@ class Maker {
     }
   }
 
-  /// Whether the result of `e` is a view that is always saved as what it shows, or not at all.
-  bool is_free_view(EquationId e) const {
-    return ir::is_view(g_.op(e)) &&
-           ir::numel(g_.type(g_.result(e)).sizes) >= ir::numel(g_.type(g_.operand(e, 0)).sizes);
-  }
-
   /// `from` as free view `e` shows it; contiguous where that is no strided view.
   View shown(EquationId e, const View& from) const {
     const Shape& sizes = result_type(e).sizes;
@@ -590,7 +585,7 @@ class Maker {
   /// itself counts as contiguous, though here it may be a part of something that was saved instead.
   View layout(ValueId v) const {
     std::vector<EquationId> chain;
-    for (EquationId e = g_.producer(v); e.valid() && is_free_view(e); e = g_.producer(v)) {
+    for (EquationId e = g_.producer(v); e.valid() && ir::is_free_view(g_, e); e = g_.producer(v)) {
       chain.push_back(e);
       v = g_.operand(e, 0);
     }

@@ -16,45 +16,44 @@ size_t count_nodes(const Bundle& groups) {
 Slicer::Slicer(const Program& program, const std::vector<bool>& stored)
     : program_(program), stored_(stored), numbers_(program.values.size(), -1) {}
 
-Slice Slicer::cut(const Bundle& groups) {
+const Slice& Slicer::cut(const Bundle& groups) {
   for (int v : values_) numbers_[static_cast<size_t>(v)] = -1;
   values_.clear();
-  Slice slice;
-  const size_t nodes = count_nodes(groups);
-  slice.program.nodes.reserve(nodes);
-  slice.program.values.reserve(2 * nodes);
-  for (const Group& g : groups) {
-    Group own{.domain = g.domain};
-    for (int n : g.nodes) {
-      own.nodes.push_back(static_cast<int>(slice.program.nodes.size()));
-      slice.program.nodes.push_back(program_.nodes[static_cast<size_t>(n)]);
-      renumber(slice.program.nodes.back(), slice);
+  slice_.program.values.clear();
+  slice_.stored.clear();
+  slice_.groups.assign(groups.begin(), groups.end());
+  slice_.program.nodes.resize(count_nodes(groups));
+  int next = 0;
+  for (Group& g : slice_.groups)
+    for (int& n : g.nodes) {
+      Node& own = slice_.program.nodes[static_cast<size_t>(next)];
+      own = program_.nodes[static_cast<size_t>(n)];
+      renumber(own);
+      n = next++;
     }
-    slice.groups.push_back(std::move(own));
-  }
-  return slice;
+  return slice_;
 }
 
 /// Without `after`, which says when the node runs, not what it does.
-void Slicer::renumber(Node& node, Slice& slice) {
-  for (View& v : node.operands) v.root = number(v.root, slice);
-  if (node.table.root >= 0) node.table.root = number(node.table.root, slice);
-  node.dest.root = number(node.dest.root, slice);
+void Slicer::renumber(Node& node) {
+  for (View& v : node.operands) v.root = number(v.root);
+  if (node.table.root >= 0) node.table.root = number(node.table.root);
+  node.dest.root = number(node.dest.root);
   node.after = -1;
 }
 
-int Slicer::number(int value, Slice& slice) {
+int Slicer::number(int value) {
   int& number = numbers_[static_cast<size_t>(value)];
   if (number >= 0) return number;
   number = static_cast<int>(values_.size());
   values_.push_back(value);
   const Value& v = program_.values[static_cast<size_t>(value)];
-  slice.program.values.push_back({.kind = v.formula() ? v.kind : Value::Kind::Computed,
-                                  .dtype = v.dtype,
-                                  .numel = v.numel,
-                                  .first = v.first,
-                                  .increment = v.increment});
-  slice.stored.push_back(stored_[static_cast<size_t>(value)]);
+  slice_.program.values.push_back({.kind = v.formula() ? v.kind : Value::Kind::Computed,
+                                   .dtype = v.dtype,
+                                   .numel = v.numel,
+                                   .first = v.first,
+                                   .increment = v.increment});
+  slice_.stored.push_back(stored_[static_cast<size_t>(value)]);
   return number;
 }
 

@@ -27,16 +27,18 @@ class Slicer {
   /// `stored`: by value of the program.
   Slicer(const Program& program, const std::vector<bool>& stored);
 
-  Slice cut(const Bundle& groups);
+  /// The slice is good until the next call.
+  const Slice& cut(const Bundle& groups);
   /// By value of the latest slice: which it is in the program.
   const std::vector<int>& values() const { return values_; }
 
  private:
-  void renumber(Node& node, Slice& slice);
-  int number(int value, Slice& slice);
+  void renumber(Node& node);
+  int number(int value);
 
   const Program& program_;
   const std::vector<bool>& stored_;
+  Slice slice_;
   std::vector<int> values_;
   std::vector<int> numbers_;  // by value of the program: its number in the slice, or -1
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ancestors.h"
+#include "ir/free_view.h"
 
 namespace tandem::partition {
 
@@ -76,15 +77,12 @@ ir::ValueMap<int64_t> bytes_of(const Graph& graph) {
 }
 
 /// By value: see Analysis::base.
-ir::ValueMap<ValueId> bases_of(const Graph& graph, const ir::ValueMap<int64_t>& bytes) {
+ir::ValueMap<ValueId> bases_of(const Graph& graph) {
   ir::ValueMap<ValueId> bases(graph);
   for (uint32_t i = 0; i < graph.num_values(); ++i) {
-    const ValueId v{i};
-    const EquationId e = graph.producer(v);
-    bases[v] = v;
-    if (!e.valid() || ir::info(graph.op(e)).cls != ir::OpClass::View) continue;
-    const ValueId shown = graph.operand(e, 0);
-    if (bytes[v] >= bytes[shown]) bases[v] = bases[shown];
+    const EquationId e = graph.producer({i});
+    const bool is_free_view = e.valid() && ir::is_free_view(graph, e);
+    bases[{i}] = is_free_view ? bases[graph.operand(e, 0)] : ValueId{i};
   }
   return bases;
 }
@@ -112,7 +110,7 @@ Analysis::Analysis(const Graph& core, const std::vector<bool>& held_outputs)
       held_result(core, -1),
       all_values_(values_of(core)),
       bytes_(bytes_of(core)),
-      base_(bases_of(core, bytes_)) {
+      base_(bases_of(core)) {
   for (size_t i = 0; i < core.inputs().size(); ++i) {
     input[core.inputs()[i].value] = static_cast<int>(i);
     if (is_tangent(core.inputs()[i])) needs_tangent[core.inputs()[i].value] = true;

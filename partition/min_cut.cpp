@@ -1,12 +1,14 @@
 // Boykov-Kolmogorov maximum flow, then a search backwards from the sink in the residual network.
 // Its augmenting paths never carry more than a finite cut's value, so capacities cannot overflow.
 // Before, all nodes that infinite edges tie to the source become one node, and so with the sink:
-// most of a joint graph is either banned from recomputation or needs a tangent. Nodes that cannot
-// be on another side than the one before them, like a view that is not saved, become one with it.
-// That, and the graph for Boost, hold for all finite capacities.
+// most of a joint graph is either banned from recomputation or needs a tangent. Nodes that are
+// always on the side of a neighbour, like a view that is not saved, or a saved value that one
+// equation reads, become one with it. That, and the graph for Boost, hold for all finite
+// capacities.
 #include "partition/min_cut.h"
 
 #include <algorithm>
+#include <numeric>
 
 // GCC 12 takes the iterators inside Boost's optional for uninitialised.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -72,6 +74,22 @@ std::vector<int> leaders(const FlowNetwork& network) {
   return leader;
 }
 
+/// Disjoint sets of nodes.
+class Sets {
+ public:
+  explicit Sets(int nodes) : parent_(index(nodes)) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  int find(int node) {
+    while (parent_[index(node)] != node)
+      node = parent_[index(node)] = parent_[index(parent_[index(node)])];
+    return node;
+  }
+  void unite(int a, int b) { parent_[index(find(a))] = find(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
 /// The network with one node for the source and all that is tied to it, and one for the sink.
 struct Merged {
   explicit Merged(const FlowNetwork& network) : node(index(network.nodes)) {
@@ -86,6 +104,7 @@ struct Merged {
                 : to_sink[i] >= 0       ? kSink
                 : follows(leader[i], i) ? node[index(leader[i])]
                                         : nodes++;
+    merge_with_followers(network.edges);
     out_of_source_.assign(index(nodes), kInNoCut);
     into_sink_.assign(index(nodes), kInNoCut);
     for (size_t i = 0; i < network.edges.size(); ++i)
@@ -114,9 +133,37 @@ struct Merged {
   /// Leaders that come later have no node yet.
   static bool follows(int leader, size_t i) { return leader >= 0 && index(leader) < i; }
 
+  /// Where the only edge out of a node is infinite, the node can only add to a cut on the sink's
+  /// side if the edge's end is not there. One that nothing leaves is never needed on that side.
+  void merge_with_followers(std::span<const FlowEdge> network) {
+    constexpr int kNone = -1;
+    std::vector<int> follower(index(nodes), kSource);
+    for (const FlowEdge& e : network) {
+      const int from = node[index(e.from)], to = node[index(e.to)];
+      if (is_in_no_cut(from, to)) continue;
+      int& of = follower[index(from)];
+      of = e.capacity == kInfinite && (of == kSource || of == to) ? to : kNone;
+    }
+    Sets sets(nodes);
+    for (int i = kSink + 1; i < nodes; ++i)
+      if (follower[index(i)] != kNone) sets.unite(i, follower[index(i)]);
+    std::vector<int> number(index(nodes), kNone);  // by the one that stands for a set
+    number[index(sets.find(kSource))] = kSource;
+    number[index(sets.find(kSink))] = kSink;
+    nodes = 2;
+    for (int& i : node) {
+      int& known = number[index(sets.find(i))];
+      i = known != kNone ? known : known = nodes++;
+    }
+  }
+
+  static bool is_in_no_cut(int from, int to) {
+    return from == to || from == kSink || to == kSource;
+  }
+
   int merged(const FlowEdge& e) {
     const int from = node[index(e.from)], to = node[index(e.to)];
-    if (from == to || from == kSink || to == kSource) return kInNoCut;
+    if (is_in_no_cut(from, to)) return kInNoCut;
     if (from == kSource && to == kSink) return kInEveryCut;
     if (from == kSource) return only(out_of_source_[index(to)], from, to);
     if (to == kSink) return only(into_sink_[index(from)], from, to);
@@ -189,16 +236,17 @@ class Flows {
   };
 
   Maximum maximum(std::span<const int64_t> capacities) const {
-    std::vector<int64_t> capacity(reverse_.size()), residual(capacity.size());
-    for (size_t i = 0; i < capacities.size(); ++i) capacity[position_[i]] = capacities[i];
-    const int64_t value = run(capacity, residual);
+    std::vector<int64_t> residual(reverse_.size());
+    for (size_t i = 0; i < capacities.size(); ++i) residual[position_[i]] = capacities[i];
+    const int64_t value = use_up(residual);
     return {value, nodes_that_reach_sink(residual)};
   }
 
  private:
   size_t at(const Edge& e) const { return get(boost::edge_index, graph_, e); }
 
-  int64_t run(const std::vector<int64_t>& capacity, std::vector<int64_t>& residual) const {
+  /// Sends through the capacities in `residual` what they can carry, and leaves what is unused.
+  int64_t use_up(std::vector<int64_t>& residual) const {
     std::vector<Edge> parent(num_vertices(graph_));
     std::vector<boost::default_color_type> color(parent.size());
     std::vector<int64_t> distance(parent.size());
@@ -208,7 +256,7 @@ class Flows {
     const auto of_vertex = [&](auto& values) {
       return boost::make_iterator_property_map(values.begin(), get(boost::vertex_index, graph_));
     };
-    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity), of_edge(residual),
+    return boost::boykov_kolmogorov_max_flow(graph_, of_edge(residual), of_edge(residual),
                                              of_edge(reverse_), of_vertex(parent), of_vertex(color),
                                              of_vertex(distance), get(boost::vertex_index, graph_),
                                              Vertex{Merged::kSource}, Vertex{Merged::kSink});
@@ -254,9 +302,13 @@ std::optional<Cut> MinCut::at(std::span<const int64_t> given) const {
   if (!merged.has_finite_cut) return std::nullopt;
   const Capacities capacities(merged, given);
   const Flows::Maximum maximum = solver_->flows.maximum(capacities.of_edge);
-  Cut cut{std::vector<bool>(merged.node.size()), capacities.in_every_cut + maximum.value};
-  for (size_t i = 0; i < cut.sink_side.size(); ++i)
-    cut.sink_side[i] = maximum.reaches_sink[index(merged.node[i])];
+  const std::vector<bool>& on_sink_side = maximum.reaches_sink;
+  Cut cut{{}, capacities.in_every_cut + maximum.value};
+  const auto is_cut = [&](const Merged::Edge& e) {
+    return !on_sink_side[index(e.from)] && on_sink_side[index(e.to)];
+  };
+  for (const auto& [edge, of] : merged.parts)
+    if (of == Merged::kInEveryCut || is_cut(merged.edges[index(of)])) cut.edges.push_back(edge);
   return cut;
 }
 

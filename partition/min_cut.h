@@ -26,9 +26,9 @@ struct FlowNetwork {
 };
 
 struct Cut {
-  /// The nodes on the sink's side of the minimum cut that is nearest the sink: those that can still
-  /// reach it when a maximum flow runs. Which finite edges are cut is the same for every algorithm.
-  std::vector<bool> sink_side;
+  /// The edges, ascending, of the minimum cut that is nearest the sink: on its side are the nodes
+  /// that can still reach it when a maximum flow runs. They are the same for every algorithm.
+  std::vector<size_t> edges;
   int64_t value = 0;
 };
 

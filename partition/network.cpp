@@ -95,8 +95,8 @@ std::optional<Values> CheapestSets::find(std::span<const int64_t> capacities) co
   const std::optional<Cut> cut = min_cut_.at(capacities);
   if (!cut) return std::nullopt;
   Values saved;
-  for (size_t i = 0; i < network_.values.size(); ++i)
-    if (!cut->sink_side[2 * i] && cut->sink_side[2 * i + 1]) saved.push_back(network_.values[i]);
+  for (size_t edge : cut->edges)
+    if (edge < network_.values.size()) saved.push_back(network_.values[edge]);
   return saved;
 }
 

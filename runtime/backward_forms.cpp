@@ -39,9 +39,10 @@ bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
 // Inputs keep their order and their unique names, outputs their order and their targets.
 BackwardForm make_form(const ir::Graph& full, const BackwardRequest& request) {
   BackwardForm form;
-  form.graph = request.is_full()
-                   ? full
-                   : autodiff::specialise_backward(full, request.defined, request.wanted);
+  if (request.is_full())
+    form.graph = full;
+  else
+    form.graph = autodiff::specialise_backward(full, request.defined, request.wanted);
   const std::vector<BackwardForm::Source> sources = sources_of(full);
   size_t i = 0;
   for (const ir::Input& input : form.graph.inputs()) {

@@ -1,5 +1,5 @@
-// Target machines (one per thread and target, reused), the pass list and code generation. The pass
-// list is short on purpose: kernels arrive as explicit vector code, so inlining, vectorisers and
+// Code generators (one per thread, reused), the pass list and code generation. The pass list is
+// short on purpose: kernels arrive as explicit vector code, so inlining, vectorisers and
 // unrolling have nothing to add.
 #include "codegen/jit/object.h"
 
@@ -84,17 +84,6 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   };
   check_features(*create(""), target.features);
   return create(target.features);
-}
-
-// A target machine is not thread-safe and costs 0.2 ms to make: each thread keeps its last one.
-llvm::TargetMachine& machine_for(const Target& target) {
-  thread_local std::string features;
-  thread_local std::unique_ptr<llvm::TargetMachine> machine;
-  if (!machine || features != target.features) {
-    machine = make_machine(target);
-    features = target.features;
-  }
-  return *machine;
 }
 
 void set_attributes(llvm::Module& module, const Target& target) {
@@ -194,19 +183,45 @@ void add_code_generation(llvm::legacy::PassManager& passes, llvm::LLVMTargetMach
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
+// Code generation for one target into one kind of file. It is not thread-safe. To make the target
+// machine and schedule the passes costs as much as to run them on a third of a small kernel.
+class Generator {
+ public:
+  Generator(const Target& target, llvm::CodeGenFileType type)
+      : features_(target.features), type_(type), machine_(make_machine(target)) {
+    add_code_generation(passes_, static_cast<llvm::LLVMTargetMachine&>(*machine_), stream_, type);
+  }
+
+  bool is_for(const Target& target, llvm::CodeGenFileType type) const {
+    return features_ == target.features && type_ == type;
+  }
+
+  std::string run(llvm::Module& module, const Target& target) {
+    module.setTargetTriple(kTriple);
+    module.setDataLayout(machine_->createDataLayout());
+    set_attributes(module, target);
+    verify(module);
+    run_passes(module, *machine_);
+    bytes_.clear();
+    passes_.run(module);
+    return std::string(bytes_.data(), bytes_.size());
+  }
+
+ private:
+  std::string features_;
+  llvm::CodeGenFileType type_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_{bytes_};
+  llvm::legacy::PassManager passes_;
+};
+
+// Each thread keeps its last generator.
 std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFileType type) {
-  llvm::TargetMachine& machine = machine_for(target);
-  module.setTargetTriple(kTriple);
-  module.setDataLayout(machine.createDataLayout());
-  set_attributes(module, target);
-  verify(module);
-  run_passes(module, machine);
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emission;
-  add_code_generation(emission, static_cast<llvm::LLVMTargetMachine&>(machine), stream, type);
-  emission.run(module);
-  return std::string(bytes.data(), bytes.size());
+  thread_local std::unique_ptr<Generator> generator;
+  if (!generator || !generator->is_for(target, type))
+    generator = std::make_unique<Generator>(target, type);
+  return generator->run(module, target);
 }
 
 }  // namespace

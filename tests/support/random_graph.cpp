@@ -175,7 +175,7 @@ class Generator {
     const ir::EquationId e = program_.graph.producer(v);
     if (!e.valid()) return false;
     const Op op = program_.graph.op(e);
-    if (op == Op::permute || op == Op::diagonal) return true;
+    if (op == Op::permute || op == Op::transpose || op == Op::diagonal) return true;
     if (op == Op::clone || !(ir::is_view(op) || ir::is_pointwise(op))) return false;
     return std::ranges::any_of(program_.graph.operands(e),
                                [&](ValueId operand) { return strided_[operand.index]; });

@@ -23,7 +23,7 @@ llvm::Function* make_function(llvm::Module& module, const char* name,
 }
 
 // f(x) = x + `added`, or external(x) + added.
-std::string object_of(int64_t added, bool calls_outside = false) {
+std::string object_of(int64_t added, bool calls_outside = false, const Target& target = kTarget) {
   llvm::LLVMContext context;
   llvm::Module module("test", context);
   llvm::Function* f = make_function(module, "f", llvm::Function::ExternalLinkage);
@@ -32,7 +32,7 @@ std::string object_of(int64_t added, bool calls_outside = false) {
   if (calls_outside)
     x = ir.CreateCall(make_function(module, "outside", llvm::Function::ExternalLinkage), {x});
   ir.CreateRet(ir.CreateAdd(x, ir.getInt64(added)));
-  return compile_object(module, kTarget);
+  return compile_object(module, target);
 }
 
 Code load_f(const std::string& object, const char* name = "f") {
@@ -51,7 +51,17 @@ TEST(Jit, LoadedCodeRuns) {
   EXPECT_EQ(call(moved, 1), 6);
 }
 
-TEST(Jit, EqualModulesGiveEqualBytes) { EXPECT_EQ(object_of(7), object_of(7)); }
+TEST(Jit, EqualModulesGiveEqualBytesWhateverTheThreadCompiledBefore) {
+  const std::string first = object_of(7);
+  EXPECT_EQ(object_of(7), first);
+  EXPECT_NE(object_of(8, true), first);
+  EXPECT_EQ(object_of(7), first);
+  object_of(7, false, {"+sse4.1", 16});
+  EXPECT_EQ(object_of(7), first);
+  std::string elsewhere;
+  std::thread([&] { elsewhere = object_of(7); }).join();
+  EXPECT_EQ(elsewhere, first);
+}
 
 TEST(Jit, ACodeDoesNotSeeAnothersSymbols) {
   const Code one = load_f(object_of(1)), two = load_f(object_of(2));
