@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "autodiff/vjp.h"
 #include "ir/error.h"
@@ -117,8 +116,7 @@ class Differentiator {
   void apply_rule_of(EquationId e) {
     const ir::ValueList operands = rewriter_.operands(e);
     const ValueId result = rewriter_[source_.result(e)];
-    // vector<bool> has no span.
-    const auto needs = std::make_unique<bool[]>(operands.size());
+    ir::InlineVector<bool, 8> needs(operands.size());
     for (size_t i = 0; i < operands.size(); ++i) needs[i] = active_[source_.operands(e)[i]];
     VjpContext context{rewriter_.builder(),
                        source_.op(e),
@@ -126,7 +124,7 @@ class Differentiator {
                        {&result, 1},
                        source_.attrs(e),
                        cotangents_[source_.result(e)],
-                       {needs.get(), operands.size()}};
+                       needs};
     const Gradients gradients = apply_vjp(context);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i]) accumulate(source_.operands(e)[i], *gradients[i]);

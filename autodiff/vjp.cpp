@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "autodiff/rules.h"
 #include "ir/error.h"
@@ -28,8 +27,8 @@ void check_gradients(const VjpContext& c, const Gradients& gradients) {
 }
 
 /// needs_grad without the operands of integral dtype.
-std::unique_ptr<bool[]> floating_only(const VjpContext& c) {
-  auto needs = std::make_unique<bool[]>(c.operands.size());
+ir::InlineVector<bool, 8> floating_only(const VjpContext& c) {
+  ir::InlineVector<bool, 8> needs(c.operands.size());
   for (size_t i = 0; i < c.operands.size(); ++i)
     needs[i] = c.needs_grad[i] && ir::is_floating(c.b.dtype(c.operands[i]));
   return needs;
@@ -46,13 +45,8 @@ Gradients apply_vjp(VjpContext& context) {
   TANDEM_CHECK(rule.kind != VjpRule::Kind::Subgraph,
                "ops with subgraphs are differentiated by who owns the subgraphs");
   const auto needs = floating_only(context);
-  VjpContext masked{context.b,
-                    context.op,
-                    context.operands,
-                    context.results,
-                    context.attrs,
-                    context.grad,
-                    {needs.get(), context.operands.size()}};
+  VjpContext masked{context.b,    context.op, context.operands, context.results, context.attrs,
+                    context.grad, needs};
   Gradients gradients = rule.apply(masked);
   check_gradients(masked, gradients);
   return gradients;

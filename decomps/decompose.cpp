@@ -175,11 +175,11 @@ class Inliner {
   explicit Inliner(Graph& target) : target_(target), sink_(target) {}
 
   /// The target's values for the outputs of `source` on `inputs`.
-  std::vector<ValueId> run(const Graph& source, std::span<const ValueId> inputs, bool backward) {
+  ir::ValueList run(const Graph& source, std::span<const ValueId> inputs, bool backward) {
     Body body{source, ir::ValueMap<ValueId>(source), target_.add_locations(source), backward};
     for (size_t i = 0; i < inputs.size(); ++i) body.map[source.inputs()[i].value] = inputs[i];
     for (size_t i = 0; i < source.num_equations(); ++i) emit(body, source.equation_id(i));
-    std::vector<ValueId> outputs;
+    ir::ValueList outputs;
     for (const ir::Output& o : source.outputs()) outputs.push_back(body.map[o.value]);
     return outputs;
   }
@@ -205,11 +205,10 @@ class Inliner {
     operands_.clear();
     for (ValueId v : source.operands(e)) operands_.push_back(body.map[v]);
     if (stays(source, e)) return copy(body, e);
-    const std::vector<ValueId> operands = operands_;  // a body within uses the memory again
+    const ir::ValueList operands(operands_);  // a body within uses the memory again
     const bool has_body = ir::info(source.op(e)).cls == OpClass::Control;
-    const std::vector<ValueId> values = has_body
-                                            ? inline_body(source, e, operands, body.is_backward(e))
-                                            : std::vector{decomposed(body, e, operands)};
+    const ir::ValueList values = has_body ? inline_body(source, e, operands, body.is_backward(e))
+                                          : ir::ValueList{decomposed(body, e, operands)};
     for (size_t i = 0; i < results.size(); ++i) {
       body.map[results[i]] = values[i];
       const EquationId producer = target_.producer(values[i]);
@@ -238,12 +237,12 @@ class Inliner {
   }
 
   // call and custom_function are their (forward) body; a hook that still stands is the identity.
-  std::vector<ValueId> inline_body(const Graph& source, EquationId e,
-                                   std::span<const ValueId> operands, bool backward) {
+  ir::ValueList inline_body(const Graph& source, EquationId e, std::span<const ValueId> operands,
+                            bool backward) {
     for (ir::Attr body : {ir::Attr::body, ir::Attr::forward})
       if (ir::has_attr(source.op(e), body))
         return run(source.subgraph(source.attr<ir::SubgraphId>(e, body)), operands, backward);
-    return {operands.begin(), operands.end()};
+    return operands;
   }
 
   ValueId decomposed(const Body& body, EquationId e, std::span<const ValueId> operands) {
@@ -272,7 +271,7 @@ Graph decompose(const Graph& graph) {
   std::vector<ValueId> inputs;
   for (const ir::Input& input : graph.inputs())
     inputs.push_back(core.add_input(input, graph.type(input.value)));
-  const std::vector<ValueId> values = Inliner(core).run(graph, inputs, false);
+  const ir::ValueList values = Inliner(core).run(graph, inputs, false);
   for (size_t i = 0; i < values.size(); ++i) {
     ir::Output output = graph.outputs()[i];
     output.value = values[i];

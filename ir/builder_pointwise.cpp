@@ -106,6 +106,8 @@ Shape Builder::broadcast(const Shape& a, const Shape& b, std::string_view op) co
 }
 
 void Builder::expand_all(std::span<V> operands, std::string_view op) {
+  const auto like_first = [&](V v) { return sizes(v) == sizes(operands[0]); };
+  if (std::ranges::all_of(operands.subspan(1), like_first)) return;
   Shape common = sizes(operands[0]);
   for (V v : operands.subspan(1)) common = broadcast(common, sizes(v), op);
   for (V& v : operands) v = expand(v, common);

@@ -82,7 +82,7 @@ V Builder::transpose(V self, int dim0, int dim1) {
 }
 
 V Builder::expand(V self, const Shape& new_sizes) {
-  const Shape from = sizes(self);
+  const Shape& from = sizes(self);
   const int added = new_sizes.rank() - from.rank();
   Shape explicit_sizes = new_sizes;
   for (int d = std::max(added, 0); d < new_sizes.rank(); ++d)

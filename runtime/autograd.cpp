@@ -329,6 +329,8 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
                                    const ir::Type& result) {
   std::vector<Edge> edges;
   std::vector<ir::Type> types;
+  edges.reserve(operands.size());
+  types.reserve(operands.size());
   for (const Tensor& t : operands) {
     edges.push_back(ir::is_floating(t.dtype()) ? gradient_edge(t) : Edge());
     types.push_back(t.impl()->type());

@@ -140,14 +140,14 @@ std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given, ir::Attrs
   if (BelowTape::active())
     return {run_eager(op, given, attrs, in_place, type_of_result(given, in_place, types))};
   Trace* trace = Trace::current();
-  std::vector<Tensor> resolved;
+  ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) {
     if (trace != nullptr)
       resolved.push_back(trace->resolve(t));
     else
       require_real(t, ir::name(op));
   }
-  const std::span<const Tensor> operands = trace != nullptr ? resolved : given;
+  const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
   if (in_place) check_writable(operands, op);
   std::shared_ptr<Node> node;
   const ir::Type type = type_of_result(operands, in_place, types);
@@ -186,8 +186,7 @@ bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
 void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs,
                      bool in_place, std::span<const ir::Type> types,
                      std::span<ir::ValueId> results) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(operands.size());
+  ir::InlineVector<Tensor, 4> tensors;
   for (ir::ValueId v : operands) {
     TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
     tensors.push_back(tensor(v));

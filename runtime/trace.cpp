@@ -22,6 +22,7 @@ constexpr int64_t kLargestConstant = 16;
 
 std::vector<ir::Extent> extents_of(std::span<const Tensor> operands) {
   std::vector<ir::Extent> extents;
+  extents.reserve(operands.size());
   for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
   return extents;
 }
@@ -37,7 +38,7 @@ Tensor constant_result(ir::Op op, std::span<const Tensor> operands,
   if (cls == ir::OpClass::Control || cls == ir::OpClass::External || cls == ir::OpClass::Random ||
       type.is_token || int64_t{ir::numel(type.sizes)} > kLargestConstant)
     return {};
-  std::vector<Tensor> values;
+  ir::InlineVector<Tensor, 4> values;
   for (const Tensor& t : operands) {
     values.push_back(constant_value(t));
     if (!values.back().defined()) return {};
@@ -208,15 +209,14 @@ int Trace::input_index(const Tensor& stand_in) const {
 
 std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                                   bool in_place, std::span<const ir::Type> types) {
-  std::vector<ir::ValueId> values;
+  ir::ValueList values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
-  std::vector<Tensor> results;
   const auto geometry = [&](const ir::Type& type) -> ir::ViewGeometry {
     if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
     const TensorImpl& from = *operands[0].impl();
     return placed_view(op, from.type(), from.strides, from.offset, attrs, type);
   };
-  std::vector<ir::ViewGeometry> geometries;  // before the equation: a view may be refused
+  ir::InlineVector<ir::ViewGeometry, 1> geometries;  // before the equation: a view may be refused
   for (const ir::Type& type : types) geometries.push_back(geometry(type));
 
   const ir::EquationId e =
@@ -230,6 +230,8 @@ std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands, i
     writes_.push_back({e.index, operands[0].impl()->storage.get()});
     return {operands[0]};
   }
+  std::vector<Tensor> results;
+  results.reserve(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     const bool view = ir::is_view(op);
     results.push_back(traced_tensor(graph_.result(e, static_cast<int>(i)), types[i],
