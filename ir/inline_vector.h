@@ -64,8 +64,10 @@ class InlineVector {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* data() { return is_inline() ? reinterpret_cast<T*>(inline_) : heap_; }
-  const T* data() const { return is_inline() ? reinterpret_cast<const T*>(inline_) : heap_; }
+  T* data() { return is_inline() ? reinterpret_cast<T*>(memory_.few) : memory_.heap; }
+  const T* data() const {
+    return is_inline() ? reinterpret_cast<const T*>(memory_.few) : memory_.heap;
+  }
   T& operator[](size_t i) { return data()[i]; }
   const T& operator[](size_t i) const { return data()[i]; }
   T& back() { return data()[size_ - 1]; }
@@ -87,7 +89,7 @@ class InlineVector {
     std::uninitialized_move(begin(), end(), items);
     const uint32_t size = size_;
     release();
-    heap_ = items;
+    memory_.heap = items;
     size_ = size;
     capacity_ = static_cast<uint32_t>(capacity);
   }
@@ -98,7 +100,7 @@ class InlineVector {
       size_ = other.size_;
       other.clear();
     } else {
-      heap_ = other.heap_;
+      memory_.heap = other.memory_.heap;
       size_ = std::exchange(other.size_, 0);
       capacity_ = std::exchange(other.capacity_, N);
     }
@@ -106,16 +108,16 @@ class InlineVector {
   /// Leaves no items and no memory.
   void release() {
     std::destroy(begin(), end());
-    if (!is_inline()) std::allocator<T>().deallocate(heap_, capacity_);
+    if (!is_inline()) std::allocator<T>().deallocate(memory_.heap, capacity_);
     size_ = 0;
     capacity_ = N;
   }
 
   uint32_t size_ = 0, capacity_ = N;
   union {
-    T* heap_;
-    alignas(T) unsigned char inline_[N * sizeof(T)];
-  };
+    T* heap;
+    alignas(T) unsigned char few[N * sizeof(T)];
+  } memory_;
 };
 
 }  // namespace tandem::ir
