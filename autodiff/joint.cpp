@@ -115,7 +115,7 @@ class Differentiator {
   }
 
   void apply_rule_of(EquationId e) {
-    const std::vector<ValueId> operands = rewriter_.operands(e);
+    const ir::ValueList operands = rewriter_.operands(e);
     const ValueId result = rewriter_[source_.result(e)];
     // vector<bool> has no span.
     const auto needs = std::make_unique<bool[]>(operands.size());

@@ -130,7 +130,7 @@ inline constexpr VjpRule kZeroGradient{VjpRule::Kind::ZeroGradient, apply_nothin
 inline constexpr VjpRule kSubgraph{VjpRule::Kind::Subgraph, nullptr, read_nothing};
 
 /// Gradient of a reduction over `dims`, back at the operand's `sizes`: [.., ..] -> [.., n, ..].
-V spread(Builder& b, V grad, const Shape& sizes, const std::vector<Dim>& dims, bool keepdim);
+V spread(Builder& b, V grad, const Shape& sizes, const ir::Dims& dims, bool keepdim);
 
 }  // namespace tandem::autodiff
 

@@ -7,7 +7,7 @@
 namespace tandem::autodiff {
 namespace {
 
-using Dims = std::vector<Dim>;
+using ir::Dims;
 
 Shape kept_sizes(const Shape& sizes, const Dims& dims) {
   Shape kept = sizes;
@@ -65,7 +65,7 @@ Dims reduced_last(int rank, const Dims& dims) {
   Dims order;
   for (int d = 0; d < rank; ++d)
     if (std::ranges::find(dims, Dim(d)) == dims.end()) order.push_back(d);
-  order.insert(order.end(), dims.begin(), dims.end());
+  order.append(dims);
   return order;
 }
 

@@ -6,7 +6,7 @@
 namespace tandem::autodiff {
 namespace {
 
-using Dims = std::vector<Dim>;
+using ir::Dims;
 
 /// `v` on the fresh storage that as_strided needs.
 V as_strided(Args a, V v) {
@@ -59,8 +59,6 @@ struct Strided {
   Dim offset;
 };
 
-Dims list(const Shape& s) { return {s.begin(), s.end()}; }
-
 /// For each element of the view, row-major, its position in the storage: [numel].
 V strided_positions(Builder& b, const Strided& view) {
   V positions = b.full(view.sizes, ir::DType::I64, view.offset);
@@ -77,7 +75,7 @@ V strided_positions(Builder& b, const Strided& view) {
 V from_strided(Args a, const Strided& view) {
   if (!ir::self_overlaps(view.sizes, view.strides))
     return a.b.emit(Op::as_strided_scatter, {zeros(a, 0), a.g},
-                    {list(view.sizes), list(view.strides), view.offset});
+                    {view.sizes, view.strides, view.offset});
   const V flat = a.b.full({ir::numel(a.sizes())}, a.b.dtype(a.g), 0);
   const V grads = a.b.reshape(a.g, {ir::numel(view.sizes)});
   return a.b.reshape(a.b.index_add(flat, 0, strided_positions(a.b, view), grads), a.sizes());
@@ -130,12 +128,10 @@ const VjpRule vjp_detach_copy = vjp_detach;
 namespace {
 
 /// The scatter op of the rule on (g, zeros like src).
-V without_replaced(Args a) {
-  return a.b.emit(a.c.op, {a.g, zeros(a, 1)}, {a.c.attrs.begin(), a.c.attrs.end()});
-}
+V without_replaced(Args a) { return a.b.emit(a.c.op, {a.g, zeros(a, 1)}, a.c.attrs); }
 
 /// The view `op`, which has the scatter's attributes, of g.
-V replaced_part(Args a, Op op) { return a.b.emit(op, {a.g}, {a.c.attrs.begin(), a.c.attrs.end()}); }
+V replaced_part(Args a, Op op) { return a.b.emit(op, {a.g}, a.c.attrs); }
 
 }  // namespace
 const VjpRule vjp_slice_scatter =

@@ -31,26 +31,26 @@ EquationId transposed_product(const Graph& g, EquationId e, const std::vector<ui
   if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
   const ValueId value = g.operand(e, 0);
   const EquationId product = g.producer(value);
-  if (!product.valid() || !is_transposition(g.attr<std::vector<Dim>>(e, Attr::dims))) return {};
+  if (!product.valid() || !is_transposition(g.attr<ir::Dims>(e, Attr::dims))) return {};
   if (!ir::has_attr(g.op(product), Attr::algorithm) || g.operands(product).size() != 2) return {};
   const bool same_half = g.equation(product).is_backward == g.equation(e).is_backward;
   return same_half && uses[value.index] == 1 ? product : EquationId();
 }
 
 /// The transposition of a value of the target, by `dims`; of one that was transposed: what it was.
-ValueId transposed(ir::Rewriter& r, ValueId v, const std::vector<Dim>& dims) {
+ValueId transposed(ir::Rewriter& r, ValueId v, const ir::Dims& dims) {
   const Graph& g = r.target();
   const EquationId e = g.producer(v);
   const bool again =
-      e.valid() && g.op(e) == ir::Op::permute && g.attr<std::vector<Dim>>(e, Attr::dims) == dims;
+      e.valid() && g.op(e) == ir::Op::permute && g.attr<ir::Dims>(e, Attr::dims) == dims;
   return again ? g.operand(e, 0) : r.builder().permute(v, dims);
 }
 
 /// B^T A^T in place of view `e` of the product A B.
 void emit_transposed(ir::Rewriter& r, EquationId e, EquationId product) {
   const Graph& g = r.source();
-  const auto& dims = g.attr<std::vector<Dim>>(e, Attr::dims);
-  const std::vector<ValueId> operands = r.operands(product);
+  const auto& dims = g.attr<ir::Dims>(e, Attr::dims);
+  const ir::ValueList operands = r.operands(product);
   r.at(e);
   const ValueId left = transposed(r, operands[1], dims), right = transposed(r, operands[0], dims);
   r.replace(e, {{r.builder().emit(g.op(product), {left, right}, {std::string()})}});

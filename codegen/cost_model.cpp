@@ -48,8 +48,8 @@ double arithmetic_seconds(const CostTable& costs, const Graph& g, EquationId e) 
 /// Whether a reduction's results are known to the kernel that computes them: whole rows, by one
 /// thread each.
 bool stays_in_kernel(const Graph& g, EquationId e) {
-  const auto run = ir::reduction_run(g.type(g.operand(e, 0)).sizes,
-                                     g.attr<std::vector<ir::Dim>>(e, ir::Attr::dims));
+  const auto run =
+      ir::reduction_run(g.type(g.operand(e, 0)).sizes, g.attr<ir::Dims>(e, ir::Attr::dims));
   return run.inner == 1 && (run.outer >= 16 || run.n <= 8192);
 }
 

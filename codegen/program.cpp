@@ -169,9 +169,7 @@ class Maker {
   const ir::Type& result_type(EquationId e) const { return g_.type(g_.result(e)); }
   int64_t size_attr(EquationId e, Attr a) const { return g_.attr<Dim>(e, a); }
   int dim_attr(EquationId e, Attr a) const { return static_cast<int>(g_.attr<int64_t>(e, a)); }
-  const std::vector<Dim>& dims_attr(EquationId e, Attr a) const {
-    return g_.attr<std::vector<Dim>>(e, a);
-  }
+  const ir::Dims& dims_attr(EquationId e, Attr a) const { return g_.attr<ir::Dims>(e, a); }
 
   void input(int i) {
     const ir::Input& in = g_.inputs()[static_cast<size_t>(i)];
@@ -435,11 +433,11 @@ class Maker {
     const bool position = combine == Combine::ArgMax || combine == Combine::ArgMin;
     View x = operand(e, 0);
     if (!position) x = converted(x, t.dtype);
-    const std::vector<Dim>& dims = dims_attr(e, Attr::dims);
-    const bool neighbours = dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
+    const ir::Dims& dims = dims_attr(e, Attr::dims);
+    const bool neighbours = dims.back() - dims[0] + 1 == static_cast<int64_t>(dims.size());
     Reduction r{.combine = combine, .dtype = dtype(x)};
     if (!neighbours) x = reduced_last(x, dims);
-    split_sizes(r, x.sizes, neighbours ? dims.front() : Dim(x.sizes.rank() - dims.size()),
+    split_sizes(r, x.sizes, neighbours ? dims[0] : Dim(x.sizes.rank() - dims.size()),
                 neighbours ? dims.back() : Dim(x.sizes.rank() - 1));
     const ir::ReductionOrder order = ir::reduction_order(dims_attr(e, Attr::order), r.n);
     r.lanes = order.lanes;
@@ -458,7 +456,7 @@ class Maker {
       (d < first ? r.outer : d <= last ? r.n : r.inner) *= int64_t{sizes[d]};
   }
 
-  static View reduced_last(const View& x, const std::vector<Dim>& dims) {
+  static View reduced_last(const View& x, const ir::Dims& dims) {
     std::vector<Dim> order;
     for (int d = 0; d < x.sizes.rank(); ++d)
       if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);

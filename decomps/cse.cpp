@@ -38,7 +38,7 @@ class Hash {
     n.is_float() ? add_value(n.to_double()) : add_value(n.to_int());
   }
   void add_value(const std::string& text) { add(std::hash<std::string>()(text)); }
-  void add_value(const std::vector<Dim>& dims) {
+  void add_value(const ir::Dims& dims) {
     for (Dim d : dims) add_value(d);
   }
 

@@ -80,28 +80,27 @@ class DecomposingSink final : public ir::Sink {
     return !ir::has_attr(op, ir::Attr::order) || is_one_run(dims_of(op, attrs));
   }
 
-  void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, bool in_place,
+  void emit(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs, bool in_place,
             std::span<const Type> types, std::span<ValueId> results) override {
     TANDEM_CHECK(!in_place, "decompose: expected a functional graph");
     if (is_core(op, operands, attrs, types))
-      primitives_.emit(op, operands, std::move(attrs), false, types, results);
+      primitives_.emit(op, operands, attrs, false, types, results);
     else
-      results[0] = decomposed(op, operands, std::move(attrs), types[0]);
+      results[0] = decomposed(op, operands, attrs, types[0]);
   }
 
  private:
-  ValueId decomposed(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+  ValueId decomposed(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
                      const Type& result) {
     if (computes_in_low_precision(op, operands, {&result, 1}))
-      return emit_widened(op, operands, std::move(attrs), result);
+      return emit_widened(op, operands, attrs, result);
     if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, result);
     if (op == Op::pow) return power_as_product(operands[0], *constant(operands[1]));
     return reduce_run_by_run(op, operands[0], dims_of(op, attrs), result.sizes);
   }
 
-  static const std::vector<Dim>& dims_of(Op op, std::span<const AttrValue> attrs) {
-    return std::get<std::vector<Dim>>(
-        attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
+  static const ir::Dims& dims_of(Op op, std::span<const AttrValue> attrs) {
+    return std::get<ir::Dims>(attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
   }
 
   bool computes_in_low_precision(Op op, std::span<const ValueId> operands,
@@ -115,13 +114,13 @@ class DecomposingSink final : public ir::Sink {
   }
 
   // Low-precision arithmetic is f32 arithmetic between converts: one rounding per equation.
-  ValueId emit_widened(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+  ValueId emit_widened(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
                        const Type& result) {
-    std::vector<ValueId> wide;
+    ir::ValueList wide;
     for (ValueId v : operands) wide.push_back(builder_.convert(v, widened(type(v)).dtype));
     const Type type = widened(result);
     ValueId out;
-    emit(op, wide, std::move(attrs), false, {&type, 1}, {&out, 1});
+    emit(op, wide, attrs, false, {&type, 1}, {&out, 1});
     return builder_.convert(out, result.dtype);
   }
 
@@ -255,8 +254,8 @@ class Inliner {
     sink_.primitives().region = source.equation(e).region;
     ValueId result;
     const auto attrs = source.attrs(e);
-    sink_.emit(source.op(e), operands, {attrs.begin(), attrs.end()}, false,
-               {&source.type(source.result(e)), 1}, {&result, 1});
+    sink_.emit(source.op(e), operands, attrs, false, {&source.type(source.result(e)), 1},
+               {&result, 1});
     return result;
   }
 

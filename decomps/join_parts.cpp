@@ -33,7 +33,7 @@ bool pads_with_zeros(const Graph& g, ValueId v) {
 std::optional<Part> part_of(const Graph& g, ValueId v) {
   if (!pads_with_zeros(g, v)) return std::nullopt;
   const ValueId inner = g.operand(g.producer(v), 0);
-  const auto& padding = g.attr<std::vector<Dim>>(g.producer(v), Attr::padding);
+  const auto& padding = g.attr<ir::Dims>(g.producer(v), Attr::padding);
   std::optional<Part> part;
   for (int d = 0; d < g.type(v).rank(); ++d) {
     const Dim before = padding[2 * static_cast<size_t>(d)];

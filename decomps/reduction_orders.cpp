@@ -50,9 +50,9 @@ Graph set_reduction_orders(Graph core) {
   for (size_t i = 0; i < core.num_equations(); ++i) {
     const EquationId e = core.equation_id(i);
     if (!ir::has_attr(core.op(e), ir::Attr::order)) continue;
-    const auto& dims = core.attr<std::vector<Dim>>(e, ir::Attr::dims);
+    const auto& dims = core.attr<ir::Dims>(e, ir::Attr::dims);
     const ReductionOrder order = choose_order(core.type(core.operand(e, 0)), dims);
-    core.set_attr(e, ir::Attr::order, std::vector<Dim>{order.lanes, order.block});
+    core.set_attr(e, ir::Attr::order, ir::Dims{order.lanes, order.block});
   }
   return core;
 }

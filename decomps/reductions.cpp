@@ -20,7 +20,7 @@ V centred_at_max(Builder& b, V x, int dim) { return b.sub(x, b.amax(x, {dim}, tr
 // mean((x - mean(x))^2) with n - correction in place of n
 V variance(Context& c) {
   Builder& b = c.b;
-  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const auto& dims = c.attr<ir::Dims>(Attr::dims);
   const V centred = b.sub(c[0], b.mean(c[0], dims, true));
   const double n = reduced_count(b, c[0], dims) - c.attr<double>(Attr::correction);
   return b.div(b.sum(b.mul(centred, centred), dims, c.attr<bool>(Attr::keepdim)), std::max(n, 0.0));
@@ -30,7 +30,7 @@ V variance(Context& c) {
 
 // sum(x) / n
 V mean(Context& c) {
-  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const auto& dims = c.attr<ir::Dims>(Attr::dims);
   return c.b.div(c.b.sum(c[0], dims, c.attr<bool>(Attr::keepdim)), reduced_count(c.b, c[0], dims));
 }
 
@@ -40,7 +40,7 @@ V std(Context& c) { return c.b.sqrt(variance(c)); }
 // m + log(sum(exp(x - m))) of m = amax(x), or 0 where that is infinite
 V logsumexp(Context& c) {
   Builder& b = c.b;
-  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const auto& dims = c.attr<ir::Dims>(Attr::dims);
   const bool keepdim = c.attr<bool>(Attr::keepdim);
   if (b.numel(c[0]) == 0) return b.log(b.sum(c[0], dims, keepdim));
   const V max = b.reduce(Op::amax, c[0], dims, true);
@@ -73,7 +73,7 @@ V log_softmax(Context& c) {
 V layer_norm(Context& c) {
   Builder& b = c.b;
   const int rank = b.rank(c[0]), n = static_cast<int>(c.attr<int64_t>(Attr::normalized_dims));
-  std::vector<Dim> dims;
+  ir::Dims dims;
   for (int d = rank - n; d < rank; ++d) dims.push_back(d);
   const V y = b.sub(c[0], b.mean(c[0], dims, true));
   const V variance = b.mean(b.mul(y, y), dims, true);

@@ -209,7 +209,7 @@ Result view_of_full(const Candidate& c) {
 // view(view x) = view x; expand(expand x) = expand x
 Result same_view_twice(const Candidate& c) {
   if (!c.is(c[0], c.op)) return std::nullopt;
-  return c.b.emit(c.op, {c.behind(c[0])}, {c.attrs.begin(), c.attrs.end()});
+  return c.b.emit(c.op, {c.behind(c[0])}, c.attrs);
 }
 
 // expand(view(x [n], [1, n]), [m, n]) = expand(x, [m, n]): expand itself adds leading dimensions
@@ -225,7 +225,7 @@ Result expand_of_leading_ones(const Candidate& c) {
 Result permute_of_ones(const Candidate& c) {
   const Shape& sizes = c.graph.type(c[0]).sizes;
   int64_t last = -1;
-  for (Dim d : c.attr<std::vector<Dim>>(Attr::dims)) {
+  for (Dim d : c.attr<ir::Dims>(Attr::dims)) {
     if (sizes[static_cast<int>(d)] == 1) continue;
     if (d < last) return std::nullopt;
     last = d;
@@ -236,9 +236,9 @@ Result permute_of_ones(const Candidate& c) {
 // permute(permute(x, p), q) = permute(x, p[q[i]])
 Result permute_of_permute(const Candidate& c) {
   if (!c.is(c[0], Op::permute)) return std::nullopt;
-  const auto& first = c.attr_behind<std::vector<Dim>>(c[0], Attr::dims);
-  std::vector<Dim> dims;
-  for (Dim d : c.attr<std::vector<Dim>>(Attr::dims)) dims.push_back(first[static_cast<size_t>(d)]);
+  const auto& first = c.attr_behind<ir::Dims>(c[0], Attr::dims);
+  ir::Dims dims;
+  for (Dim d : c.attr<ir::Dims>(Attr::dims)) dims.push_back(first[static_cast<size_t>(d)]);
   return c.b.permute(c.behind(c[0]), dims);
 }
 
@@ -263,7 +263,7 @@ Result cat_of_one(const Candidate& c) {
 
 bool reduces_single_elements(const Candidate& c) {
   const Shape& sizes = c.graph.type(c[0]).sizes;
-  return std::ranges::all_of(c.attr<std::vector<Dim>>(Attr::dims),
+  return std::ranges::all_of(c.attr<ir::Dims>(Attr::dims),
                              [&](Dim d) { return sizes[static_cast<int>(d)] == 1; });
 }
 
@@ -370,12 +370,12 @@ class SimplifyingSink final : public ir::Sink {
     return std::nullopt;
   }
 
-  void emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs, bool in_place,
+  void emit(Op op, std::span<const V> operands, ir::AttrsRef attrs, bool in_place,
             std::span<const Type> types, std::span<V> results) override {
     if (const Result v = simplified(op, operands, attrs, types[0]))
       results[0] = *v;
     else
-      rewriter_.sink().emit(op, operands, std::move(attrs), in_place, types, results);
+      rewriter_.sink().emit(op, operands, attrs, in_place, types, results);
   }
 
  private:

@@ -73,7 +73,7 @@ namespace {
 
 template <Op op>
 V copy_of_view(Context& c) {
-  return c.b.clone(c.b.emit(op, c.operands, {c.attrs.begin(), c.attrs.end()}));
+  return c.b.clone(c.b.emit(op, c.operands, c.attrs));
 }
 
 }  // namespace

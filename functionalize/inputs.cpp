@@ -248,7 +248,7 @@ class Declarer {
     const bool same = rewriter_.builder().dtype(memory.value) == dtype;
     const ir::Op op = same ? ir::Op::as_strided : ir::Op::view_dtype;
     std::vector<AttrValue> attrs{dtype};
-    if (same) attrs = {std::vector<Dim>{length}, std::vector<Dim>{1}, Dim(0)};
+    if (same) attrs = {ir::Dims{length}, ir::Dims{1}, Dim(0)};
     const ValueId data = rewriter_.builder().emit(op, {history_.detached(memory.value)}, attrs);
     return aliases_.add_detached_buffer(memory.id, op, std::move(attrs),
                                         history_.hidden_write(own, data));
@@ -273,9 +273,7 @@ class Declarer {
 
   /// What leads from memory that begins at `begin`, as elements of the input's dtype, to the input.
   std::vector<AttrValue> view(const Extent& e, Dim begin) const {
-    const auto list = [](const ir::Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
-    return {list(type(e).sizes), list(input(e).strides),
-            (e.begin - begin) / element_size(graph_, e.input)};
+    return {type(e).sizes, input(e).strides, (e.begin - begin) / element_size(graph_, e.input)};
   }
 
   void add_views_of_buffer(const Extents& part) {

@@ -10,9 +10,9 @@ namespace {
 
 using ir::AttrValue;
 using ir::Dim;
+using ir::Dims;
 using ir::Op;
 using ir::ValueId;
-using Dims = std::vector<Dim>;
 
 struct InverseContext {
   ir::Builder& b;
@@ -20,7 +20,7 @@ struct InverseContext {
   const ir::Type& type;  // the parent's
   ValueId parent, value;
 
-  ValueId scatter(Op op) const { return b.emit(op, {parent, value}, {attrs.begin(), attrs.end()}); }
+  ValueId scatter(Op op) const { return b.emit(op, {parent, value}, attrs); }
 };
 using Inverse = ValueId (*)(const InverseContext&);
 
@@ -54,9 +54,7 @@ ValueId inverse_unfold(const InverseContext& c) {
   strides[dim] *= std::get<Dim>(c.attrs[2]);
   strides.push_back(inside);
   const ir::Shape windows = c.b.sizes(c.value);
-  return c.b.emit(
-      ir::Op::as_strided_scatter, {c.parent, c.value},
-      {Dims(windows.begin(), windows.end()), Dims(strides.begin(), strides.end()), Dim(0)});
+  return c.b.emit(ir::Op::as_strided_scatter, {c.parent, c.value}, {windows, strides, Dim(0)});
 }
 ValueId inverse_view_dtype(const InverseContext& c) {
   return c.b.emit(Op::view_dtype, {c.value}, {c.type.dtype});
@@ -83,7 +81,7 @@ constexpr Inverse kInverses[] = {
 
 ValueId replay(ir::Builder& b, const View& view, ValueId parent) {
   const bool identity = view.op == Op::alias || view.op == Op::detach;
-  return identity ? parent : b.emit(view.op, {parent}, {view.attrs.begin(), view.attrs.end()});
+  return identity ? parent : b.emit(view.op, {parent}, view.attrs);
 }
 
 bool keeps_rest(Op view) {

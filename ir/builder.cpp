@@ -11,9 +11,9 @@
 
 namespace tandem::ir {
 
-void GraphSink::emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
-                     bool in_place, std::span<const Type> types, std::span<ValueId> results) {
-  const EquationId e = graph_.append(op, operands, std::move(attrs), types, in_place);
+void GraphSink::emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
+                     std::span<const Type> types, std::span<ValueId> results) {
+  const EquationId e = graph_.append(op, operands, attrs, types, in_place);
   Equation& equation = graph_.equation(e);
   equation.location = location;
   equation.grad_enabled = grad_enabled;
@@ -30,18 +30,18 @@ Type Builder::infer(Op op, std::span<const V> operands, std::span<const AttrValu
   return infer_type(op, types, attrs);
 }
 
-ValueId Builder::emit(Op op, std::initializer_list<V> operands, std::vector<AttrValue> attrs) {
-  return emit(op, std::span(operands.begin(), operands.size()), std::move(attrs));
+ValueId Builder::emit(Op op, std::initializer_list<V> operands, AttrsRef attrs) {
+  return emit(op, std::span(operands.begin(), operands.size()), attrs);
 }
 
-ValueId Builder::emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs) {
+ValueId Builder::emit(Op op, std::span<const V> operands, AttrsRef attrs) {
   const Type result_type = infer(op, operands, attrs);
   V result;
-  sink_.emit(op, operands, std::move(attrs), false, {&result_type, 1}, {&result, 1});
+  sink_.emit(op, operands, attrs, false, {&result_type, 1}, {&result, 1});
   return result;
 }
 
-void Builder::emit_in_place(Op op, std::span<const V> operands, std::vector<AttrValue> attrs) {
+void Builder::emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs) {
   if (!info(op).in_place)
     fail(Errc::Mutation, fmt::format("{}: no writing form; expected an op that has one", name(op)));
   const Type result_type = infer(op, operands, attrs);
@@ -49,14 +49,14 @@ void Builder::emit_in_place(Op op, std::span<const V> operands, std::vector<Attr
     fail(Errc::Mutation,
          fmt::format("{}_: the result does not fit what is written; expected {}, got {}", name(op),
                      to_string(type(operands[0])), to_string(result_type)));
-  sink_.emit(op, operands, std::move(attrs), true, {}, {});
+  sink_.emit(op, operands, attrs, true, {}, {});
 }
 
-std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands,
-                                        std::vector<AttrValue> attrs, std::span<const Type> types) {
+std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands, AttrsRef attrs,
+                                        std::span<const Type> types) {
   TANDEM_CHECK(has_several_results(op), "only ops with subgraphs and custom ones have several");
   std::vector<V> results(types.size());
-  sink_.emit(op, operands, std::move(attrs), false, types, results);
+  sink_.emit(op, operands, attrs, false, types, results);
   return results;
 }
 
@@ -67,9 +67,8 @@ int Builder::wrap_dim(int64_t dim, int rank, std::string_view op) const {
   return static_cast<int>(dim < 0 ? dim + rank : dim);
 }
 
-std::vector<Dim> Builder::wrap_dims(std::span<const Dim> dims, int rank,
-                                    std::string_view op) const {
-  std::vector<Dim> wrapped;
+Dims Builder::wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const {
+  Dims wrapped;
   wrapped.reserve(dims.size());
   for (Dim dim : dims) {
     const int d = wrap_dim(dim, rank, op);

@@ -30,8 +30,8 @@ class TANDEM_API Sink {
   /// traced strided tensors).
   virtual bool can_view(ValueId, const Shape& /*sizes*/) const { return true; }
   /// Appends one equation; `results` has room for one id per type (none for an in-place equation).
-  virtual void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
-                    bool in_place, std::span<const Type> types, std::span<ValueId> results) = 0;
+  virtual void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
+                    std::span<const Type> types, std::span<ValueId> results) = 0;
 };
 
 /// Appends to a graph. New equations carry the location, grad mode, half and checkpoint region
@@ -40,7 +40,7 @@ class TANDEM_API GraphSink final : public Sink {
  public:
   explicit GraphSink(Graph& graph) : graph_(graph) {}
   const Type& type(ValueId v) const override { return graph_.type(v); }
-  void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, bool in_place,
+  void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
             std::span<const Type> types, std::span<ValueId> results) override;
 
   LocationId location;
@@ -66,13 +66,13 @@ class TANDEM_API Builder {
 
   // --- the general constructors. Operands must already be promoted and broadcast; attributes in
   // the op's order.
-  V emit(Op op, std::initializer_list<V> operands, std::vector<AttrValue> attrs = {});
-  V emit(Op op, std::span<const V> operands, std::vector<AttrValue> attrs = {});
+  V emit(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
+  V emit(Op op, std::span<const V> operands, AttrsRef attrs = {});
   /// The writing form `op_`: operand 0 is written. Result sizes and dtype must be operand 0's.
-  void emit_in_place(Op op, std::span<const V> operands, std::vector<AttrValue> attrs = {});
+  void emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs = {});
   /// call, custom_function, custom_operator: several results, whose types are the subgraph's or the
   /// operator's.
-  std::vector<V> emit_call(Op op, std::span<const V> operands, std::vector<AttrValue> attrs,
+  std::vector<V> emit_call(Op op, std::span<const V> operands, AttrsRef attrs,
                            std::span<const Type> types);
 
   // --- promotion and broadcasting
@@ -81,14 +81,13 @@ class TANDEM_API Builder {
   DType result_type(std::span<const V> operands) const;
   /// Converts all to their result type (`min_float`: at least the default floating dtype f32) and
   /// expands all to their common sizes.
-  std::vector<V> promote(std::span<const V> operands, bool min_float = false);
+  ValueList promote(std::span<const V> operands, bool min_float = false);
   Shape broadcast(const Shape& a, const Shape& b, std::string_view op) const;
   /// Promotes and broadcasts as `op`'s row asks (div: floats; logical: to bool; ...), then emits
   /// it.
-  V pointwise(Op op, std::initializer_list<V> operands, std::vector<AttrValue> attrs = {});
+  V pointwise(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
   /// `op_`: operands after the first are converted and expanded to operand 0's type.
-  void pointwise_in_place(Op op, std::initializer_list<V> operands,
-                          std::vector<AttrValue> attrs = {});
+  void pointwise_in_place(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
   /// A number as an operand beside `like`: a 0-d `full` of the dtype that promotion against `like`
   /// gives the number.
   V number(const Number& value, V like);
@@ -230,7 +229,7 @@ class TANDEM_API Builder {
   /// A dimension in [-rank, rank) as [0, rank); Error{Index} otherwise.
   int wrap_dim(int64_t dim, int rank, std::string_view op) const;
   /// The same for each of `dims`, in their order; a dimension that appears twice is an Error.
-  std::vector<Dim> wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
+  Dims wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
 
  private:
   Type infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const;
@@ -238,12 +237,11 @@ class TANDEM_API Builder {
   /// The dtype in which `op` computes on these operands.
   DType operand_dtype(Op op, std::span<const V> operands) const;
   /// The operands in that dtype, but for masks and conditions.
-  std::vector<V> converted(Op op, std::span<const V> operands, DType dtype);
+  ValueList converted(Op op, std::span<const V> operands, DType dtype);
   /// `dims`, or all if there are none, ascending in [0, rank).
-  std::vector<Dim> reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
+  Dims reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
   /// `first_attrs` stand between dims and keepdim.
-  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
-           std::vector<AttrValue> first_attrs);
+  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs);
   V along_dim(Op op, V self, int dim);
   /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.
   V as_rows(V x);

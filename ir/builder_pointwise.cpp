@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -112,8 +111,8 @@ void Builder::expand_all(std::span<V> operands, std::string_view op) {
   for (V& v : operands) v = expand(v, common);
 }
 
-std::vector<V> Builder::promote(std::span<const V> operands, bool min_float) {
-  std::vector<V> out(operands.begin(), operands.end());
+ValueList Builder::promote(std::span<const V> operands, bool min_float) {
+  ValueList out(operands);
   const DType common = result_type(operands);
   for (V& v : out) v = convert(v, min_float ? at_least_float(common) : common);
   expand_all(out, "promote");
@@ -139,8 +138,8 @@ DType Builder::operand_dtype(Op op, std::span<const V> operands) const {
   return dtype(operands[0]);
 }
 
-std::vector<V> Builder::converted(Op op, std::span<const V> operands, DType dtype) {
-  std::vector<V> out(operands.begin(), operands.end());
+ValueList Builder::converted(Op op, std::span<const V> operands, DType dtype) {
+  ValueList out(operands);
   const Promotion rule = promotion(op);
   const size_t mask = rule == Promotion::Chosen   ? 0
                       : rule == Promotion::Masked ? 1
@@ -151,16 +150,15 @@ std::vector<V> Builder::converted(Op op, std::span<const V> operands, DType dtyp
   return out;
 }
 
-V Builder::pointwise(Op op, std::initializer_list<V> operand_list, std::vector<AttrValue> attrs) {
+V Builder::pointwise(Op op, std::initializer_list<V> operand_list, AttrsRef attrs) {
   const std::span<const V> operands(operand_list.begin(), operand_list.size());
   if (promotion(op) == Promotion::Whole && is_integer(dtype(operands[0]))) return operands[0];
-  std::vector<V> ready = converted(op, operands, operand_dtype(op, operands));
+  ValueList ready = converted(op, operands, operand_dtype(op, operands));
   expand_all(ready, name(op));
-  return emit(op, ready, std::move(attrs));
+  return emit(op, ready, attrs);
 }
 
-void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list,
-                                 std::vector<AttrValue> attrs) {
+void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list, AttrsRef attrs) {
   const std::span<const V> operands(operand_list.begin(), operand_list.size());
   const V self = operands[0];
   if (promotion(op) == Promotion::Whole && is_integer(dtype(self))) return;
@@ -169,10 +167,10 @@ void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list,
     fail(Errc::DType, fmt::format("{}_: result type {} can't be cast to {}; expected a dtype of "
                                   "self's category or a lower one",
                                   name(op), ir::name(computed), ir::name(stored)));
-  std::vector<V> ready = converted(op, operands, computed);
+  ValueList ready = converted(op, operands, computed);
   for (size_t i = 1; i < ready.size(); ++i) ready[i] = expand(ready[i], sizes(self));
-  if (computed == stored) return emit_in_place(op, ready, std::move(attrs));
-  const V written[] = {self, convert(emit(op, ready, std::move(attrs)), stored)};
+  if (computed == stored) return emit_in_place(op, ready, attrs);
+  const V written[] = {self, convert(emit(op, ready, attrs), stored)};
   emit_in_place(Op::copy, written);
 }
 
@@ -180,8 +178,7 @@ V Builder::full(const Shape& sizes, DType dtype, const Number& value) {
   // One spelling for each constant: floating dtypes hold a floating number, bool a bool. Rounding
   // to the dtype is left to whoever evaluates it.
   const Number stored = is_floating(dtype) ? Number(value.to_double()) : rounded_to(dtype, value);
-  return emit(Op::full, std::span<const V>(),
-              attr_list(std::vector<Dim>(sizes.begin(), sizes.end()), dtype, stored));
+  return emit(Op::full, std::span<const V>(), {sizes, dtype, stored});
 }
 
 V Builder::iota(Dim length, DType dtype, const Number& first, const Number& increment) {
@@ -189,7 +186,7 @@ V Builder::iota(Dim length, DType dtype, const Number& first, const Number& incr
     return is_floating(dtype) ? Number(n.to_double()) : rounded_to(dtype, n);
   };
   return emit(Op::iota, std::span<const V>(),
-              {std::vector<Dim>{length}, dtype, stored(first), stored(increment)});
+              {Dims{length}, dtype, stored(first), stored(increment)});
 }
 
 V Builder::where(V condition, V self, V other) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -24,26 +23,24 @@ Shape appended(Shape sizes, std::initializer_list<Dim> more) {
 
 }  // namespace
 
-std::vector<Dim> Builder::reduced_dims(std::span<const Dim> dims, int rank,
-                                       std::string_view op) const {
-  std::vector<Dim> out = wrap_dims(dims, rank, op);
+Dims Builder::reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const {
+  Dims out = wrap_dims(dims, rank, op);
   for (int d = 0; dims.empty() && d < rank; ++d) out.push_back(d);
   std::ranges::sort(out, {}, [](Dim d) { return int64_t{d}; });
   return out;
 }
 
-V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim,
-                  std::vector<AttrValue> first_attrs) {
+V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs) {
   const Shape from = sizes(self);
   if (from.empty()) {  // ATen reduces a 0-d tensor as if it had one dimension of one element
     wrap_dims(dims, 1, name(op));
-    return reduce(op, view(self, {1}), {}, false, std::move(first_attrs));
+    return reduce(op, view(self, {1}), {}, false, first_attrs);
   }
-  std::vector<AttrValue> attrs = attr_list(reduced_dims(dims, from.rank(), name(op)));
-  std::ranges::move(first_attrs, std::back_inserter(attrs));
-  attrs.emplace_back(keepdim);
-  if (has_attr(op, Attr::order)) attrs.emplace_back(std::vector<Dim>());
-  return emit(op, {self}, std::move(attrs));
+  InlineVector<AttrValue, 4> attrs{reduced_dims(dims, from.rank(), name(op))};
+  attrs.append(first_attrs);
+  attrs.push_back(keepdim);
+  if (has_attr(op, Attr::order)) attrs.push_back(Dims());
+  return emit(op, {self}, std::span<const AttrValue>(attrs));
 }
 
 V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim) {
@@ -78,7 +75,7 @@ V Builder::log_softmax(V self, int dim) { return along_dim(Op::log_softmax, self
 
 V Builder::layer_norm(V self, std::optional<V> weight, std::optional<V> bias, int normalized_dims,
                       double eps) {
-  std::vector<V> operands = {self};
+  ValueList operands = {self};
   if (bias && !weight) weight = full_like(*bias, 1);
   if (weight) operands.push_back(*weight);
   if (bias) operands.push_back(*bias);
@@ -92,7 +89,7 @@ V Builder::cross_entropy(V self, V target, int64_t ignore_index, double label_sm
   const bool keeps_rows = reduction == "none";
   if (rank != 2 && rank > 0) {  // [c] or [n, c, d...]: rows of classes
     if (rank > 2) {
-      std::vector<Dim> order = {0};
+      Dims order{0};
       for (int d = 2; d < rank; ++d) order.push_back(d);
       order.push_back(1);
       self = permute(self, order);
@@ -115,7 +112,7 @@ V Builder::sum_to(V v, const Shape& target) {
   const Shape from = sizes(v);
   if (from == target) return v;
   const int added = from.rank() - target.rank();
-  std::vector<Dim> dims;
+  Dims dims;
   for (int d = 0; d < from.rank(); ++d)
     if (d < added || (target[d - added] == 1 && from[d] != 1)) dims.push_back(d);
   if (dims.empty()) return view(v, target);  // not a broadcast: refused there
@@ -185,7 +182,7 @@ V Builder::linear(V x, V weight, std::optional<V> bias) {
 
 V Builder::scaled_dot_product_attention(V q, V k, V v, std::optional<V> mask,
                                         std::optional<double> scale, bool is_causal) {
-  std::vector<V> operands = {q, k, v};
+  ValueList operands = {q, k, v};
   if (rank(q) < 2 || rank(k) < 2)
     fail(Errc::Shape,
          fmt::format("scaled_dot_product_attention: too few dimensions; expected query "

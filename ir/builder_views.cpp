@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ir/attr_list.h"
 #include "ir/builder.h"
 #include "ir/error.h"
 
@@ -12,9 +11,7 @@ namespace {
 
 using V = ValueId;
 
-std::vector<Dim> list(const Shape& sizes) { return {sizes.begin(), sizes.end()}; }
-
-std::vector<Dim> sorted(std::vector<Dim> dims) {
+Dims sorted(Dims dims) {
   std::ranges::sort(dims, {}, [](Dim d) { return int64_t{d}; });
   return dims;
 }
@@ -62,7 +59,7 @@ Dim wrap_index(Dim index, Dim size, std::string_view op) {
 V Builder::view(V self, const Shape& new_sizes) {
   const Shape completed = complete_sizes(new_sizes, numel(self), "view");
   if (completed == sizes(self)) return self;
-  return emit(Op::view, {self}, attr_list(list(completed)));
+  return emit(Op::view, {self}, {completed});
 }
 
 V Builder::reshape(V self, const Shape& new_sizes) {
@@ -72,10 +69,10 @@ V Builder::reshape(V self, const Shape& new_sizes) {
 }
 
 V Builder::permute(V self, std::span<const Dim> dims) {
-  std::vector<Dim> order = wrap_dims(dims, rank(self), "permute");
+  const Dims order = wrap_dims(dims, rank(self), "permute");
   const bool identity = static_cast<int>(order.size()) == rank(self) &&
                         std::ranges::is_sorted(order, {}, [](Dim d) { return int64_t{d}; });
-  return identity ? self : emit(Op::permute, {self}, attr_list(std::move(order)));
+  return identity ? self : emit(Op::permute, {self}, {order});
 }
 
 V Builder::transpose(V self, int dim0, int dim1) {
@@ -91,7 +88,7 @@ V Builder::expand(V self, const Shape& new_sizes) {
   for (int d = std::max(added, 0); d < new_sizes.rank(); ++d)
     if (new_sizes[d] == -1) explicit_sizes[d] = from[d - added];
   if (explicit_sizes == from) return self;
-  return emit(Op::expand, {self}, attr_list(list(explicit_sizes)));
+  return emit(Op::expand, {self}, {explicit_sizes});
 }
 
 V Builder::slice(V self, int dim, std::optional<Dim> start, std::optional<Dim> end, Dim step) {
@@ -109,13 +106,14 @@ V Builder::select(V self, int dim, Dim index) {
 
 V Builder::squeeze(V self, std::span<const Dim> dims) {
   const Shape from = sizes(self);
-  std::vector<Dim> removed = sorted(wrap_dims(dims, rank(self), "squeeze"));
-  std::erase_if(removed, [&](Dim d) { return from[static_cast<int>(d)] != 1; });
+  Dims removed;
+  for (Dim d : sorted(wrap_dims(dims, rank(self), "squeeze")))
+    if (from[static_cast<int>(d)] == 1) removed.push_back(d);
   return removed.empty() ? self : emit(Op::squeeze, {self}, {removed});
 }
 
 V Builder::squeeze(V self) {
-  std::vector<Dim> all;
+  Dims all;
   for (int d = 0; d < rank(self); ++d) all.push_back(d);
   return squeeze(self, all);
 }
@@ -148,7 +146,7 @@ V Builder::diagonal(V self, Dim offset, int dim0, int dim1) {
 }
 
 V Builder::as_strided(V self, const Shape& new_sizes, const Strides& strides, Dim offset) {
-  return emit(Op::as_strided, {self}, {list(new_sizes), list(strides), offset});
+  return emit(Op::as_strided, {self}, {new_sizes, strides, offset});
 }
 
 // A 0-d tensor is a window of its own.
@@ -192,7 +190,7 @@ V Builder::stack(std::span<const V> tensors, int dim) {
 }
 
 V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
-  std::vector<Dim> added(padding.begin(), padding.end());
+  Dims added(padding);
   if (static_cast<int>(added.size()) != 2 * rank(self))
     fail(Errc::Argument, fmt::format("pad: wrong number of paddings; expected {} (before and after "
                                      "each dimension), got {}",
@@ -216,7 +214,7 @@ V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
 }
 
 V Builder::flip(V self, std::span<const Dim> dims) {
-  const std::vector<Dim> flipped = sorted(wrap_dims(dims, rank(self), "flip"));
+  const Dims flipped = sorted(wrap_dims(dims, rank(self), "flip"));
   return flipped.empty() ? self : emit(Op::flip, {self}, {flipped});
 }
 

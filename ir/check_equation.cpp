@@ -37,7 +37,7 @@ void check_attrs(Op op, std::span<const AttrValue> attrs) {
 /// A summation order is unset, or [lanes, block].
 void check_order(Op op, std::span<const AttrValue> attrs) {
   if (!has_attr(op, Attr::order)) return;
-  const auto& order = std::get<std::vector<Dim>>(attrs[attr_index(op, Attr::order)]);
+  const auto& order = std::get<Dims>(attrs[attr_index(op, Attr::order)]);
   const bool set = order.size() == 2 && order[0] > 0 && order[1] > 0;
   if (!order.empty() && !set)
     fail(Errc::Graph,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "export.h"
+#include "inline_vector.h"
 
 namespace tandem::ir {
 
@@ -58,6 +59,9 @@ TANDEM_DIM_OPERATOR(<=>, std::strong_ordering)
 /// of wrapping.
 TANDEM_API Dim checked_mul(Dim a, Dim b, const char* what);
 TANDEM_API Dim checked_add(Dim a, Dim b, const char* what);
+
+/// Dimensions, sizes, strides or paddings as an attribute: of any number.
+using Dims = InlineVector<Dim, 4>;
 
 inline constexpr int kMaxRank = 8;
 

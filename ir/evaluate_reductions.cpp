@@ -51,7 +51,7 @@ struct Rows {
 /// One result of R for each row of T.
 template <class R, class T, class F>
 Tensor reduce_as(const Context& c, F f) {
-  const Rows rows(c.operand(0), c.attr<std::vector<Dim>>(Attr::dims));
+  const Rows rows(c.operand(0), c.attr<Dims>(Attr::dims));
   Tensor result = zeros(c.result);
   for (int64_t i = 0; i < rows.outer; ++i) elements<R>(result)[i] = f(rows.row<T>(i));
   return result;

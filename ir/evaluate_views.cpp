@@ -53,8 +53,8 @@ Geometry diagonal_geometry(const Context& c, const Shape& sizes) {
 }
 
 Geometry strided_geometry(const Context& c) {
-  return {Shape(c.attr<std::vector<Dim>>(Attr::sizes)),
-          Strides(c.attr<std::vector<Dim>>(Attr::strides)), c.attr<Dim>(Attr::offset)};
+  return {Shape(c.attr<Dims>(Attr::sizes)), Strides(c.attr<Dims>(Attr::strides)),
+          c.attr<Dim>(Attr::offset)};
 }
 
 Positions positions_of(const Geometry& g) {
@@ -99,7 +99,7 @@ Tensor detach(const Context& c) { return same_elements(c); }
 Tensor permute(const Context& c) {
   const Strides from = contiguous_strides(c.operand(0).sizes());
   Strides strides;
-  for (Dim d : c.attr<std::vector<Dim>>(Attr::dims)) strides.push_back(from[static_cast<int>(d)]);
+  for (Dim d : c.attr<Dims>(Attr::dims)) strides.push_back(from[static_cast<int>(d)]);
   return aliased(c, {c.result.sizes, strides});
 }
 
@@ -179,7 +179,7 @@ Tensor cat(const Context& c) {
 }
 
 Tensor pad(const Context& c) {
-  const auto& padding = c.attr<std::vector<Dim>>(Attr::padding);
+  const auto& padding = c.attr<Dims>(Attr::padding);
   Tensor result = fill(c);
   Geometry inside = whole_of(c.result.sizes);
   for (int d = 0; d < c.result.rank(); ++d)
@@ -190,7 +190,7 @@ Tensor pad(const Context& c) {
 
 Tensor flip(const Context& c) {
   Geometry g = whole_of(c.result.sizes);
-  for (Dim dim : c.attr<std::vector<Dim>>(Attr::dims)) {
+  for (Dim dim : c.attr<Dims>(Attr::dims)) {
     const int d = static_cast<int>(dim);
     g.offset += (g.sizes[d] - 1) * g.strides[d];
     g.strides[d] *= -1;

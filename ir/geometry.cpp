@@ -21,7 +21,7 @@ struct ViewContext {
     return std::get<T>(attrs[ir::attr_index(op, name)]);
   }
   int dim(ir::Attr name = ir::Attr::dim) const { return static_cast<int>(attr<int64_t>(name)); }
-  const std::vector<Dim>& dims(ir::Attr name) const { return attr<std::vector<Dim>>(name); }
+  const Dims& dims(ir::Attr name) const { return attr<Dims>(name); }
 };
 
 ViewGeometry view(const ViewContext& c) {

@@ -21,22 +21,13 @@ std::optional<E> find_name(const std::string_view (&names)[N], std::string_view 
   return it == std::end(names) ? std::nullopt : std::optional(static_cast<E>(it - names));
 }
 
-bool same_equation(const Equation& a, const Equation& b) {
-  return a.op == b.op && a.in_place == b.in_place && a.grad_enabled == b.grad_enabled &&
-         a.is_backward == b.is_backward && a.mark == b.mark && a.region == b.region &&
-         a.first_operand == b.first_operand && a.operand_count == b.operand_count &&
-         a.first_result == b.first_result && a.result_count == b.result_count &&
-         a.first_attr == b.first_attr;
-}
-
-/// Moves `count` items from `first` down to `end`, which is then behind them. Returns where they
-/// begin.
-template <class T>
-uint32_t moved_down(std::vector<T>& items, uint32_t first, size_t count, uint32_t& end) {
-  const uint32_t begin = end;
-  for (size_t i = 0; i < count; ++i, ++end)
-    if (end != first + i) items[end] = std::move(items[first + i]);
-  return begin;
+bool same_equation(const Graph& a, const Graph& b, EquationId id) {
+  const Equation &p = a.equation(id), &q = b.equation(id);
+  return p.op == q.op && p.in_place == q.in_place && p.grad_enabled == q.grad_enabled &&
+         p.is_backward == q.is_backward && p.mark == q.mark && p.region == q.region &&
+         std::ranges::equal(a.operands(p), b.operands(q)) &&
+         std::ranges::equal(a.results(p), b.results(q)) &&
+         std::ranges::equal(a.attrs(p), b.attrs(q), same);
 }
 
 }  // namespace
@@ -88,52 +79,52 @@ ValueId Graph::add_input(Input input, const Type& type) {
   return inputs_.back().value;
 }
 
-Equation Graph::next_equation(Op op, size_t operand_count, size_t result_count) const {
-  Equation e;
-  e.op = op;
+EquationId Graph::add_equation(Equation e, std::span<const ValueId> operands,
+                               std::span<const AttrValue> attrs) {
   e.first_operand = static_cast<uint32_t>(operands_.size());
-  e.operand_count = static_cast<uint32_t>(operand_count);
+  e.operand_count = static_cast<uint32_t>(operands.size());
   e.first_result = static_cast<uint32_t>(results_.size());
-  e.result_count = static_cast<uint32_t>(result_count);
+  e.result_count = 0;
   e.first_attr = static_cast<uint32_t>(attrs_.size());
-  return e;
+  equations_.push_back(e);
+  for (ValueId v : operands) operands_.push_back(v);
+  for (const AttrValue& value : attrs) attrs_.push_back(value);
+  return {static_cast<uint32_t>(equations_.size() - 1)};
 }
 
-EquationId Graph::append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+void Graph::add_result(const Type& type) {
+  results_.push_back({static_cast<uint32_t>(values_.size())});
+  values_.emplace_back(type, EquationId{static_cast<uint32_t>(equations_.size() - 1)});
+  ++equations_.back().result_count;
+}
+
+EquationId Graph::append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                          std::span<const Type> results, bool in_place) {
   TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
                std::string(ir::name(op)) + ": wrong number of attributes");
-  const EquationId id{static_cast<uint32_t>(equations_.size())};
-  equations_.push_back(next_equation(op, operands.size(), results.size()));
-  equations_.back().in_place = in_place;
-  append_operands(operands);
-  for (AttrValue& value : attrs) attrs_.push_back(std::move(value));
-  for (const Type& type : results) append_result(type, id);
+  const EquationId id = add_equation({.op = op, .in_place = in_place}, operands, attrs);
+  for (const Type& type : results) add_result(type);
   return id;
 }
 
 EquationId Graph::append_copy(const Graph& source, EquationId e,
                               std::span<const ValueId> operands) {
-  const Equation& from = source.equation(e);
-  const EquationId id{static_cast<uint32_t>(equations_.size())};
-  Equation to = next_equation(from.op, operands.size(), from.result_count);
-  to.in_place = from.in_place;
-  to.grad_enabled = from.grad_enabled;
-  to.is_backward = from.is_backward;
-  to.mark = from.mark;
-  to.region = from.region;
-  equations_.push_back(to);
-  append_operands(operands);
-  for (const AttrValue& value : source.attrs(from)) attrs_.push_back(value);
-  for (ValueId v : source.results(from)) {
-    append_result(source.type(v), id);
+  Equation copy = source.equation(e);
+  copy.location = {};
+  const EquationId id = add_equation(copy, operands, source.attrs(e));
+  for (ValueId v : source.results(e)) {
+    add_result(source.type(v));
     if (const std::string& hint = source.hint(v); !hint.empty()) set_hint(results_.back(), hint);
   }
   return id;
 }
 
 void Graph::rename_uses(std::span<const ValueId> renamed) {
-  for (ValueId& v : operands_) v = renamed[v.index];
+  for (const Equation& e : equations_)
+    for (uint32_t i = 0; i < e.operand_count; ++i) {
+      ValueId& v = operands_[e.first_operand + i];
+      v = renamed[v.index];
+    }
   for (Output& output : outputs_) output.value = renamed[output.value.index];
 }
 
@@ -145,33 +136,31 @@ std::vector<ValueId> Graph::keep_values(const std::vector<bool>& kept) {
     const EquationId producer = values_[v].producer;
     if (producer.valid() && !kept[producer.index]) continue;
     moved[v] = {next++};
+    if (moved[v].index == v) continue;
     values_[moved[v].index] = values_[v];
-    if (v < hints_.size() && moved[v].index != v)
-      hints_[moved[v].index] = std::exchange(hints_[v], {});
+    if (v < hints_.size()) hints_[moved[v].index] = std::exchange(hints_[v], {});
   }
   values_.resize(next);
   if (hints_.size() > next) hints_.resize(next);
   return moved;
 }
 
+// What the removed equations had in the other tables stays there unused.
 void Graph::keep_only(const std::vector<bool>& kept) {
   const std::vector<ValueId> moved = keep_values(kept);
-  uint32_t next = 0, operands_end = 0, results_end = 0, attrs_end = 0;
+  uint32_t next = 0;
   for (uint32_t i = 0; i < equations_.size(); ++i) {
     if (!kept[i]) continue;
-    Equation& e = equations_[next] = equations_[i];
-    e.first_operand = moved_down(operands_, e.first_operand, e.operand_count, operands_end);
-    e.first_result = moved_down(results_, e.first_result, e.result_count, results_end);
-    e.first_attr = moved_down(attrs_, e.first_attr, info(e.op).attrs.size(), attrs_end);
-    for (ValueId v : results(e)) values_[moved[v.index].index].producer = {next};
+    const Equation& e = equations_[next] = equations_[i];
+    for (uint32_t k = 0; k < e.result_count; ++k) {
+      ValueId& v = results_[e.first_result + k];
+      v = moved[v.index];
+      values_[v.index].producer = {next};
+    }
     ++next;
   }
   equations_.resize(next);
-  operands_.resize(operands_end);
-  results_.resize(results_end);
-  attrs_.resize(attrs_end);
   rename_uses(moved);
-  for (ValueId& v : results_) v = moved[v.index];
   for (Input& input : inputs_) input.value = moved[input.value.index];
 }
 
@@ -206,6 +195,12 @@ uint32_t Graph::add_locations(const Graph& other) {
 }
 
 bool operator==(const Graph& a, const Graph& b) {
+  const auto equations_match = [&] {
+    if (a.num_equations() != b.num_equations()) return false;
+    for (size_t i = 0; i < a.num_equations(); ++i)
+      if (!same_equation(a, b, a.equation_id(i))) return false;
+    return true;
+  };
   const auto hints_match = [&] {
     for (uint32_t v = 0; v < std::max(a.hints_.size(), b.hints_.size()); ++v)
       if (a.hint({v}) != b.hint({v})) return false;
@@ -213,10 +208,7 @@ bool operator==(const Graph& a, const Graph& b) {
   };
   return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
          a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
-         a.operands_ == b.operands_ && a.results_ == b.results_ &&
-         std::ranges::equal(a.attrs_, b.attrs_, same) &&
-         std::ranges::equal(a.equations_, b.equations_, same_equation) && hints_match() &&
-         a.subgraphs_ == b.subgraphs_;
+         equations_match() && hints_match() && a.subgraphs_ == b.subgraphs_;
 }
 
 Strides contiguous_strides(const Shape& sizes) {

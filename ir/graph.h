@@ -233,9 +233,9 @@ class TANDEM_API Graph {
 
   // --- building (unchecked; builder.h has the checked constructors)
   ValueId add_input(Input input, const Type& type);
-  /// Appends an equation; `operands` must not point into this graph. Returns its id; its results
-  /// have `results`' types.
-  EquationId append(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs,
+  /// Appends an equation; `operands`, `attrs` and `results` must not point into this graph. Returns
+  /// its id; its results have `results`' types.
+  EquationId append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                     std::span<const Type> results, bool in_place = false);
   /// Appends an equation of another graph with its mark and hints, but with `operands` of this one.
   /// The location stays behind.
@@ -265,22 +265,18 @@ class TANDEM_API Graph {
     friend bool operator==(const Value&, const Value&) = default;
   };
 
-  /// An equation that begins where the tables end.
-  Equation next_equation(Op op, size_t operand_count, size_t result_count) const;
-  void append_operands(std::span<const ValueId> operands) {
-    for (ValueId v : operands) operands_.push_back(v);
-  }
-  void append_result(const Type& type, EquationId producer) {
-    results_.push_back({static_cast<uint32_t>(values_.size())});
-    values_.push_back({type, producer});
-  }
+  /// Appends `e` with these operands and attributes, and without results.
+  EquationId add_equation(Equation e, std::span<const ValueId> operands,
+                          std::span<const AttrValue> attrs);
+  /// Adds a result to the last equation.
+  void add_result(const Type& type);
   std::vector<ValueId> keep_values(const std::vector<bool>& kept_equations);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<Equation> equations_;
   std::vector<Value> values_;
-  std::vector<ValueId> operands_, results_;
+  std::vector<ValueId> operands_, results_;  // equations have ranges of these and of attrs_
   std::vector<AttrValue> attrs_;
   std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none
   std::vector<Location> locations_;

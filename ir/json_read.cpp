@@ -62,7 +62,7 @@ class GraphReader {
   Op op(const JsonValue& json);
   DType dtype(const JsonValue& json);
   Type type(const JsonValue& dtype, const JsonValue& sizes);
-  std::vector<Dim> dims(const JsonValue& json);
+  Dims dims(const JsonValue& json);
   Shape shape(const JsonValue& json);
   Number number(const JsonValue& json);
   std::vector<AttrValue> attrs(Op op, const JsonValue& json);
@@ -128,8 +128,8 @@ Graph GraphReader::read(const JsonValue& json) {
 Op GraphReader::op(const JsonValue& json) { return named(json, "op", op_named); }
 DType GraphReader::dtype(const JsonValue& json) { return named(json, "element type", dtype_named); }
 
-std::vector<Dim> GraphReader::dims(const JsonValue& json) {
-  std::vector<Dim> out;
+Dims GraphReader::dims(const JsonValue& json) {
+  Dims out;
   json.for_each([&](const JsonValue& dim) { out.push_back(dim.as_integer()); });
   return out;
 }

@@ -45,7 +45,7 @@ std::string attr(const AttrValue& value) {
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(Dim v) const { return fmt::format("{}", int64_t{v}); }
-    std::string operator()(const std::vector<Dim>& v) const { return dims(v); }
+    std::string operator()(const Dims& v) const { return dims(v); }
     std::string operator()(double v) const { return json_float(v); }
     std::string operator()(const Number& v) const { return json_number(v); }
     std::string operator()(DType v) const { return fmt::format("\"{}\"", name(v)); }

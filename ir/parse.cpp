@@ -56,7 +56,7 @@ class GraphParser {
 
   Declared declaration();
   Type type();
-  std::vector<Dim> dim_list();
+  Dims dim_list();
   void define(const Declared& declared, ValueId value);
   ValueId value();
   Op op(bool& in_place);
@@ -149,14 +149,14 @@ Type GraphParser::type() {
   const auto dtype = dtype_named(word);
   if (!dtype) in_.fail_at(at, fmt::format("unknown element type '{}'", word));
   return located(at, [&] {
-    const Type type{*dtype, dim_list()};
+    const Type type{*dtype, Shape(dim_list())};
     check_type(type);
     return type;
   });
 }
 
-std::vector<Dim> GraphParser::dim_list() {
-  std::vector<Dim> dims;
+Dims GraphParser::dim_list() {
+  Dims dims;
   in_.expect('[');
   if (in_.accept(']')) return dims;
   do dims.push_back(in_.integer());

@@ -146,7 +146,7 @@ class Printer {
       std::string operator()(bool v) const { return v ? "true" : "false"; }
       std::string operator()(int64_t v) const { return fmt::format("{}", v); }
       std::string operator()(Dim v) const { return fmt::format("{}", int64_t{v}); }
-      std::string operator()(const std::vector<Dim>& v) const { return list(v); }
+      std::string operator()(const Dims& v) const { return list(v); }
       std::string operator()(double v) const { return spell(v); }
       std::string operator()(const Number& v) const { return spell(v); }
       std::string operator()(DType v) const { return std::string(name(v)); }

@@ -25,9 +25,8 @@ ValueId Rewriter::operator[](ValueId source_value) const {
   return v;
 }
 
-std::vector<ValueId> Rewriter::operands(EquationId e) const {
-  std::vector<ValueId> out;
-  out.reserve(source_.operands(e).size());
+ValueList Rewriter::operands(EquationId e) const {
+  ValueList out;
   for (ValueId v : source_.operands(e)) out.push_back((*this)[v]);
   return out;
 }
@@ -123,8 +122,8 @@ namespace {
 
 bool has_effects(const Graph& graph, const Equation& e) {
   const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
-  return e.in_place || std::ranges::any_of(graph.operands(e), is_token) ||
-         std::ranges::any_of(graph.results(e), is_token);
+  return e.in_place || std::ranges::any_of(graph.results(e), is_token) ||
+         std::ranges::any_of(graph.operands(e), is_token);
 }
 
 /// Which equations must stay, by index.
@@ -135,7 +134,7 @@ std::vector<bool> live_equations(const Graph& graph) {
   for (size_t i = graph.num_equations(); i-- > 0;) {
     const Equation& e = graph.equations()[i];
     const auto is_used = [&](ValueId v) { return bool{used[v]}; };
-    live[i] = has_effects(graph, e) || std::ranges::any_of(graph.results(e), is_used);
+    live[i] = std::ranges::any_of(graph.results(e), is_used) || has_effects(graph, e);
     if (!live[i]) continue;
     for (ValueId v : graph.operands(e)) used[v] = true;
   }

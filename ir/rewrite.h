@@ -30,7 +30,7 @@ class TANDEM_API Rewriter {
   ValueId operator[](ValueId source_value) const;
   bool has(ValueId source_value) const { return map_[source_value].valid(); }
   void set(ValueId source_value, ValueId target_value) { map_[source_value] = target_value; }
-  std::vector<ValueId> operands(EquationId e) const;
+  ValueList operands(EquationId e) const;
   /// e's attributes, with subgraphs renamed to the target's.
   std::vector<AttrValue> attrs(EquationId e);
   /// The target's id for a source subgraph, which is carried over on first use.
@@ -65,7 +65,7 @@ class TANDEM_API Rewriter {
 
 /// What a callback returns for one equation: nothing (copy it), or the values that stand for its
 /// results.
-using Replacement = std::optional<std::vector<ValueId>>;
+using Replacement = std::optional<ValueList>;
 using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>;
 
 /// Copies `graph` with `rule` applied to every equation of it and (first) of its subgraphs, which

@@ -7,7 +7,7 @@ namespace tandem::ir::shape_rule {
 namespace {
 
 Type typed_sizes(const ShapeContext& c) {
-  const Shape sizes(c.attr<std::vector<Dim>>(Attr::sizes));
+  const Shape sizes(c.attr<Dims>(Attr::sizes));
   for (Dim d : sizes)
     if (d < 0) reject(c, Errc::Shape, "negative size", "sizes >= 0", to_string(sizes));
   const Type type{c.attr<DType>(Attr::dtype), sizes};

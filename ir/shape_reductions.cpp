@@ -10,7 +10,7 @@ namespace {
 
 /// Sizes without `dims` (or with 1 there).
 Shape reduced_sizes(const ShapeContext& c) {
-  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const auto& dims = c.attr<Dims>(Attr::dims);
   const Shape& sizes = c.operands[0].sizes;
   require_dims(c, dims, sizes.rank());
   if (dims.empty()) reject(c, Errc::Argument, "no dims to reduce", "at least one dimension", "[]");
@@ -25,7 +25,7 @@ Shape reduced_sizes(const ShapeContext& c) {
 }
 
 void require_nonempty(const ShapeContext& c) {
-  for (Dim d : c.attr<std::vector<Dim>>(Attr::dims))
+  for (Dim d : c.attr<Dims>(Attr::dims))
     if (c.operands[0].sizes[static_cast<int>(d)] == 0)
       reject(c, Errc::Shape, fmt::format("dimension {} is empty", int64_t{d}),
              "at least one element to reduce", to_string(c.operands[0].sizes));
@@ -68,7 +68,7 @@ Type reduce_extremum(const ShapeContext& c) {
 }
 
 Type reduce_index(const ShapeContext& c) {
-  const auto& dims = c.attr<std::vector<Dim>>(Attr::dims);
+  const auto& dims = c.attr<Dims>(Attr::dims);
   const Shape sizes = reduced_sizes(c);
   if (dims.size() != 1)
     reject(c, Errc::Argument, "wrong number of dims", "one dimension", to_string(Shape(dims)));

@@ -8,9 +8,7 @@
 namespace tandem::ir::shape_rule {
 namespace {
 
-const std::vector<Dim>& dims_of(const ShapeContext& c, Attr name) {
-  return c.attr<std::vector<Dim>>(name);
-}
+const Dims& dims_of(const ShapeContext& c, Attr name) { return c.attr<Dims>(name); }
 
 Shape checked_sizes(const ShapeContext& c) {
   const Shape sizes(dims_of(c, Attr::sizes));
@@ -48,7 +46,7 @@ Type view(const ShapeContext& c) {
 Type permute(const ShapeContext& c) {
   const Shape& from = c.operands[0].sizes;
   const auto& order = dims_of(c, Attr::dims);
-  std::vector<Dim> sorted = order;
+  Dims sorted = order;
   std::ranges::sort(sorted, {}, [](Dim d) { return int64_t{d}; });
   bool complete = static_cast<int>(order.size()) == from.rank();
   for (size_t i = 0; complete && i < sorted.size(); ++i) complete = sorted[i] == i;

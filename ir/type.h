@@ -4,6 +4,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +14,7 @@
 #include "dim.h"
 #include "dtype.h"
 #include "export.h"
+#include "inline_vector.h"
 
 namespace tandem::ir {
 
@@ -24,6 +27,7 @@ struct Id {
   friend auto operator<=>(Id, Id) = default;
 };
 using ValueId = Id<struct ValueTag>;
+using ValueList = InlineVector<ValueId, 4>;
 using EquationId = Id<struct EquationTag>;
 using SubgraphId = Id<struct SubgraphTag>;
 using LocationId = Id<struct LocationTag>;
@@ -82,11 +86,20 @@ class TANDEM_API Number {
 TANDEM_API Number rounded_to(DType dtype, const Number& value);
 
 /// One attribute's value; which alternative is held follows from the attribute's AttrType.
-using AttrValue = std::variant<bool, int64_t, Dim, std::vector<Dim>, double, Number, DType,
-                               std::string, SubgraphId>;
+using AttrValue =
+    std::variant<bool, int64_t, Dim, Dims, double, Number, DType, std::string, SubgraphId>;
 
 /// Floats are the same if their bits are, or if both are NaN.
 TANDEM_API bool same(const AttrValue& a, const AttrValue& b);
+
+/// Attributes as an argument: refers to a list, or to what stands in braces in the call.
+class AttrsRef : public std::span<const AttrValue> {
+ public:
+  AttrsRef() = default;
+  AttrsRef(std::initializer_list<AttrValue> values) : span(values.begin(), values.size()) {}
+  AttrsRef(std::span<const AttrValue> values) : span(values) {}     // NOLINT
+  AttrsRef(const std::vector<AttrValue>& values) : span(values) {}  // NOLINT
+};
 
 }  // namespace tandem::ir
 

@@ -28,7 +28,7 @@ struct TraceSession::Impl {
   std::vector<Tensor> results, rebound_to;
 };
 
-using Tensors = InlineVector<const Tensor*, 96>;
+using Tensors = ir::InlineVector<const Tensor*, 96>;
 
 class FunctionCache {
  public:
@@ -69,7 +69,7 @@ class FunctionCache {
 namespace {
 
 template <class T, size_t N>
-std::span<const T> span_of(const InlineVector<T, N>& v) {
+std::span<const T> span_of(const ir::InlineVector<T, N>& v) {
   return {v.data(), v.size()};
 }
 

@@ -50,8 +50,8 @@ std::vector<Tensor> bind(const BackwardForm& form, const std::vector<Tensor>& ta
   return values;
 }
 
-InlineVector<const Tensor*, 96> pointers_to(const std::vector<Tensor>& tensors) {
-  InlineVector<const Tensor*, 96> pointers;
+ir::InlineVector<const Tensor*, 96> pointers_to(const std::vector<Tensor>& tensors) {
+  ir::InlineVector<const Tensor*, 96> pointers;
   for (const Tensor& t : tensors) pointers.push_back(&t);
   return pointers;
 }

@@ -127,18 +127,16 @@ ir::Type type_of_result(std::span<const Tensor> operands, bool in_place,
   return in_place ? operands[0].impl()->type() : types[0];
 }
 
-Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
-                     const std::vector<ir::AttrValue>& attrs, bool in_place,
-                     std::span<const ir::Type> types) {
+Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                     bool in_place, std::span<const ir::Type> types) {
   if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types)[0];
   return run_eager(op, operands, attrs, in_place, type_of_result(operands, in_place, types));
 }
 
 }  // namespace
 
-std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given,
-                             std::vector<ir::AttrValue> attrs, bool in_place,
-                             std::span<const ir::Type> types) {
+std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs,
+                             bool in_place, std::span<const ir::Type> types) {
   if (BelowTape::active())
     return {run_eager(op, given, attrs, in_place, type_of_result(given, in_place, types))};
   Trace* trace = Trace::current();
@@ -185,16 +183,16 @@ bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
   return strides_as(impl.sizes, impl.strides, sizes).has_value();
 }
 
-void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands,
-                     std::vector<ir::AttrValue> attrs, bool in_place,
-                     std::span<const ir::Type> types, std::span<ir::ValueId> results) {
+void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs,
+                     bool in_place, std::span<const ir::Type> types,
+                     std::span<ir::ValueId> results) {
   std::vector<Tensor> tensors;
   tensors.reserve(operands.size());
   for (ir::ValueId v : operands) {
     TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
     tensors.push_back(tensor(v));
   }
-  const std::vector<Tensor> out = dispatch(op, tensors, std::move(attrs), in_place, types);
+  const std::vector<Tensor> out = dispatch(op, tensors, attrs, in_place, types);
   for (size_t i = 0; i < results.size(); ++i) results[i] = add(out[i]);
 }
 

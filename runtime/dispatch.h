@@ -19,9 +19,8 @@ namespace tandem::runtime {
 /// returned. Steps: check that no operand is dead or of another trace; result geometry; record into
 /// the current trace or run the eager kernel (composites: their decomposition, without grad mode);
 /// then, in grad mode and if an operand requires grad, the tape.
-std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands,
-                             std::vector<ir::AttrValue> attrs, bool in_place,
-                             std::span<const ir::Type> types);
+std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                             bool in_place, std::span<const ir::Type> types);
 
 /// The same without the tape and outside traces: what dispatch does when it runs.
 Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
@@ -37,9 +36,8 @@ class EagerSink final : public ir::Sink {
   const ir::Type& type(ir::ValueId v) const override { return slots_[v.index].type; }
   bool is_weak(ir::ValueId v) const override;
   bool can_view(ir::ValueId v, const Shape& sizes) const override;
-  void emit(ir::Op op, std::span<const ir::ValueId> operands, std::vector<ir::AttrValue> attrs,
-            bool in_place, std::span<const ir::Type> types,
-            std::span<ir::ValueId> results) override;
+  void emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs, bool in_place,
+            std::span<const ir::Type> types, std::span<ir::ValueId> results) override;
 
  private:
   struct Slot {

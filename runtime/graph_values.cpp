@@ -1,7 +1,5 @@
 #include "runtime/graph_values.h"
 
-#include <tandem/inline_vector.h>
-
 #include "ir/error.h"
 
 namespace tandem::runtime {
@@ -15,7 +13,7 @@ bool has_layout(const TensorImpl& t, const Strides& strides) {
 std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph,
                                    std::span<const Tensor* const> inputs) {
   TANDEM_CHECK(inputs.size() == graph.inputs().size(), "one tensor per graph input");
-  InlineVector<void*, 96> from, to;
+  ir::InlineVector<void*, 96> from, to;
   for (const Tensor* t : inputs) from.push_back(t->impl()->data());
   std::vector<Tensor> results;
   results.reserve(graph.outputs().size());

@@ -19,8 +19,6 @@ using ir::Op;
 using runtime::Call;
 using runtime::V;
 
-std::vector<Dim> list(const Shape& sizes) { return {sizes.begin(), sizes.end()}; }
-
 void require_floating(DType dtype, std::string_view op) {
   if (!ir::is_floating(dtype))
     ir::fail(Errc::DType,
@@ -31,7 +29,7 @@ Tensor random(Op op, const Shape& sizes, DType dtype, const SourceLocation& at) 
   require_floating(dtype, ir::name(op));
   Call c(at);
   const runtime::Draw d = runtime::draw(sizes, dtype);
-  return c.out(c.b.emit(op, {c.in(d.rng)}, {list(sizes), dtype, d.offset}));
+  return c.out(c.b.emit(op, {c.in(d.rng)}, {sizes, dtype, d.offset}));
 }
 
 DType dtype_for(std::initializer_list<Number> values, std::optional<DType> dtype) {
@@ -173,7 +171,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype, Sourc
     ir::fail(Errc::Argument, fmt::format("randint: expected low < high, got {} and {}", low, high));
   Call c(at);
   const runtime::Draw d = runtime::draw(sizes, i64);
-  const V bits = c.b.emit(Op::random_bits, {c.in(d.rng)}, {list(sizes), i64, d.offset});
+  const V bits = c.b.emit(Op::random_bits, {c.in(d.rng)}, {sizes, i64, d.offset});
   const V positive = c.b.bitwise_and(bits, std::numeric_limits<int64_t>::max());
   return c.out(c.b.convert(c.b.add(c.b.remainder(positive, high - low), low), dtype));
 }

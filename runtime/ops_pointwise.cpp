@@ -19,16 +19,15 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
   return a.tensor != nullptr ? a.location : b.location;
 }
 
-Tensor unary(Op op, const Tensor& self, const SourceLocation& at,
-             std::vector<ir::AttrValue> attrs = {}) {
+Tensor unary(Op op, const Tensor& self, const SourceLocation& at, ir::AttrsRef attrs = {}) {
   Call c(at);
-  return c.out(c.b.pointwise(op, {c.in(self)}, std::move(attrs)));
+  return c.out(c.b.pointwise(op, {c.in(self)}, attrs));
 }
 
 const Tensor& unary_in_place(Op op, const Tensor& self, const SourceLocation& at,
-                             std::vector<ir::AttrValue> attrs = {}) {
+                             ir::AttrsRef attrs = {}) {
   Call c(at);
-  c.b.pointwise_in_place(op, {c.in(self)}, std::move(attrs));
+  c.b.pointwise_in_place(op, {c.in(self)}, attrs);
   return self;
 }
 

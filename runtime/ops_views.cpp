@@ -381,9 +381,8 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset, int64
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& sizes,
                           const Strides& strides, Dim storage_offset, SourceLocation at) {
   Call c(at);
-  const auto list = [](const Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
   return c.out(c.b.emit(Op::as_strided_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
-                        {list(sizes), list(strides), storage_offset}));
+                        {sizes, strides, storage_offset}));
 }
 
 // --- as methods

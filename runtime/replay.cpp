@@ -114,7 +114,7 @@ class Replayer {
     std::vector<ir::Type> types;
     for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
     const auto attrs = graph_.attrs(e);
-    return dispatch(graph_.op(e), operands, {attrs.begin(), attrs.end()}, false, types);
+    return dispatch(graph_.op(e), operands, attrs, false, types);
   }
 
   const Graph& subgraph(EquationId e, Attr attr) const {

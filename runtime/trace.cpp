@@ -206,9 +206,8 @@ int Trace::input_index(const Tensor& stand_in) const {
 
 // --- equations
 
-std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands,
-                                  std::vector<ir::AttrValue> attrs, bool in_place,
-                                  std::span<const ir::Type> types) {
+std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                                  bool in_place, std::span<const ir::Type> types) {
   std::vector<ir::ValueId> values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
   std::vector<Tensor> results;

@@ -47,9 +47,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   /// Appends an equation; results are traced tensors with the given geometry. View results share
   /// operand 0's storage. In place: returns operand 0.
-  std::vector<Tensor> record(ir::Op op, std::span<const Tensor> operands,
-                             std::vector<ir::AttrValue> attrs, bool in_place,
-                             std::span<const ir::Type> types);
+  std::vector<Tensor> record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                             bool in_place, std::span<const ir::Type> types);
   /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
   Tensor rng();
   Dim take_draws(Dim blocks);

@@ -77,7 +77,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
 
 /// The inputs with the rng input's tensor made from this thread's generator, which advances.
 struct BoundInputs {
-  InlineVector<const Tensor*, 96> tensors;
+  ir::InlineVector<const Tensor*, 96> tensors;
   Tensor rng;
 };
 

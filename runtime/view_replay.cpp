@@ -16,7 +16,7 @@ ValueId contiguous(ir::Builder& b, ValueId v) {
 /// made on a contiguous copy where that is needed.
 ValueId read_step(ir::Builder& b, ValueId parent, const ir::ViewStep& step) {
   if (step.op == ir::Op::view)
-    return b.reshape(parent, ir::Shape(std::get<std::vector<ir::Dim>>(step.attrs[0])));
+    return b.reshape(parent, ir::Shape(std::get<ir::Dims>(step.attrs[0])));
   if (step.op == ir::Op::as_strided) parent = contiguous(b, parent);
   return functionalize::replay(b, {step.op, step.attrs}, parent);
 }

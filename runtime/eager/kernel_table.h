@@ -28,7 +28,7 @@ struct Args {
     return std::get<T>(attrs[static_cast<size_t>(ir::attr_index(op, name))]);
   }
   int dim() const { return static_cast<int>(attr<int64_t>(ir::Attr::dim)); }
-  const std::vector<Dim>& dims(ir::Attr name) const { return attr<std::vector<Dim>>(name); }
+  const ir::Dims& dims(ir::Attr name) const { return attr<ir::Dims>(name); }
 };
 
 using Kernel = void (*)(const Args&);

@@ -15,12 +15,12 @@ namespace {
 using ir::AttrValue;
 using ir::Buffer;
 using ir::Dim;
+using ir::Dims;
 using ir::DType;
 using ir::Number;
 using ir::Op;
 using ir::Shape;
 using ir::Type;
-using Dims = std::vector<Dim>;
 using Attrs = std::vector<AttrValue>;
 
 /// Magnitudes of an op's floating operands, and whether they have both signs.

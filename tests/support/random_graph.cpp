@@ -18,12 +18,12 @@ namespace tandem::testing {
 namespace {
 
 using ir::Dim;
+using ir::Dims;
 using ir::DType;
 using ir::Op;
 using ir::Shape;
 using ir::Type;
 using ir::ValueId;
-using Dims = std::vector<Dim>;
 
 constexpr double kMaxMagnitude = 30, kMaxElements = 400;
 
@@ -580,8 +580,7 @@ class Generator {
   /// As the single program draws it, so that the widened one has the same bits.
   ValueId drawn(Op op, const Shape& sizes) {
     const DType dtype = program_.single ? DType::F32 : DType::F64;
-    const ValueId id =
-        b_.emit(op, {rng_}, {Dims(sizes.begin(), sizes.end()), dtype, take_draws(dtype, sizes)});
+    const ValueId id = b_.emit(op, {rng_}, {sizes, dtype, take_draws(dtype, sizes)});
     drawn_.push_back(id);
     return b_.emit(Op::convert, {id}, {float_});
   }

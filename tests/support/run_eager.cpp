@@ -67,8 +67,8 @@ class EagerRun {
     for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
     if (equation.in_place) types.push_back(graph_.type(graph_.operand(e, 0)));
     const auto attrs = graph_.attrs(e);
-    const std::vector<Tensor> results = runtime::dispatch(
-        equation.op, operands, {attrs.begin(), attrs.end()}, equation.in_place, types);
+    const std::vector<Tensor> results =
+        runtime::dispatch(equation.op, operands, attrs, equation.in_place, types);
     for (size_t k = 0; k < graph_.results(e).size(); ++k)
       values_[graph_.results(e)[k]] = results[k];
   }

@@ -2,9 +2,8 @@
 // with.
 #ifndef TANDEM_COMPILE_H
 #define TANDEM_COMPILE_H
-
-#include <tandem/inline_vector.h>
 #include <tandem/ir/function_ref.h>
+#include <tandem/ir/inline_vector.h>
 #include <tandem/scalar.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>
@@ -56,8 +55,8 @@ struct Variant;
 
 /// The leaves of one call's arguments, in order.
 struct Flat {
-  InlineVector<const Tensor*, 64> tensors;
-  InlineVector<uint64_t, 64>
+  ir::InlineVector<const Tensor*, 64> tensors;
+  ir::InlineVector<uint64_t, 64>
       tokens;  // numbers, strings and container sizes: what is guarded by value
 
   void operator()(const Tensor& t, const std::string&) {
@@ -101,7 +100,7 @@ using Tracer = ir::FunctionRef<void(TraceSession&)>;
 
 /// What a call gives back: the result's tensors in leaf order, then the rebound ones.
 struct CallResults {
-  InlineVector<Tensor, 8> tensors;
+  ir::InlineVector<Tensor, 8> tensors;
   std::shared_ptr<const void> prototype;
   std::vector<int> rebound;
 };

@@ -22,11 +22,11 @@ struct Sample {
 
 using ir::Buffer;
 using ir::Dim;
+using ir::Dims;
 using ir::DType;
 using ir::Number;
 using ir::Op;
 using ir::Shape;
-using Dims = std::vector<Dim>;
 
 /// Random values with magnitudes in [low, high] and, unless `positive`, both signs.
 inline Buffer random(const Shape& sizes, uint64_t seed, double low, double high, bool positive) {

@@ -23,7 +23,7 @@ struct Case {
 Type f32(Shape sizes) { return {DType::F32, sizes}; }
 Type i64(Shape sizes) { return {DType::I64, sizes}; }
 Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
-std::vector<Dim> dims(std::initializer_list<Dim> list) { return list; }
+ir::Dims dims(std::initializer_list<Dim> list) { return list; }
 const std::string kNone = "none", kMean = "mean", kSum = "sum", kTanh = "tanh";
 
 std::vector<Case> pointwise_cases() {
@@ -164,10 +164,10 @@ TEST(Decompose, EveryCompositeHasARuleAndNoPrimitive) {
 TEST(Decompose, ReductionsOfACoreGraphRunOverNeighbours) {
   const Graph core = decomps::decompose(
       graph_of({Op::sum, {f32({2, 3, 4, 5})}, {dims({0, 2, 3}), false, dims({})}}));
-  std::vector<std::vector<Dim>> runs;
+  std::vector<ir::Dims> runs;
   for (size_t i = 0; i < core.num_equations(); ++i)
     if (core.op(core.equation_id(i)) == Op::sum)
-      runs.push_back(core.attr<std::vector<Dim>>(core.equation_id(i), ir::Attr::dims));
+      runs.push_back(core.attr<ir::Dims>(core.equation_id(i), ir::Attr::dims));
   EXPECT_EQ(runs, (std::vector{dims({2, 3}), dims({0})}));
 }
 
@@ -227,9 +227,9 @@ TEST(ReductionOrders, FollowTheShape) {
       },
       ir::Level::Core);
   const Graph ordered = decomps::set_reduction_orders(graph);
-  std::vector<std::vector<Dim>> orders;
+  std::vector<ir::Dims> orders;
   for (size_t i = 0; i < ordered.num_equations(); ++i)
-    orders.push_back(ordered.attr<std::vector<Dim>>(ordered.equation_id(i), ir::Attr::order));
+    orders.push_back(ordered.attr<ir::Dims>(ordered.equation_id(i), ir::Attr::order));
   EXPECT_EQ(orders,
             (std::vector{dims({64, 16384}), dims({64, 16384}), dims({1, 256}), dims({4, 16384})}));
 }

@@ -17,9 +17,9 @@ class TestSink final : public Sink {
   const Type& type(ValueId v) const override { return graph_.type(v); }
   bool is_weak(ValueId v) const override { return weak.contains(v.index); }
   bool can_view(ValueId, const Shape&) const override { return viewable; }
-  void emit(Op op, std::span<const ValueId> operands, std::vector<AttrValue> attrs, bool in_place,
+  void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
             std::span<const Type> types, std::span<ValueId> results) override {
-    sink_.emit(op, operands, std::move(attrs), in_place, types, results);
+    sink_.emit(op, operands, attrs, in_place, types, results);
   }
 
   std::set<uint32_t> weak;

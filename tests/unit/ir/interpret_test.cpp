@@ -15,7 +15,6 @@ namespace tandem::ir {
 namespace {
 
 using Values = std::vector<double>;
-using Dims = std::vector<Dim>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 

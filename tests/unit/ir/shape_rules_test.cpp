@@ -8,8 +8,6 @@
 namespace tandem::ir {
 namespace {
 
-using Dims = std::vector<Dim>;
-
 Type f32(Shape sizes) { return {DType::F32, sizes}; }
 Type i64(Shape sizes) { return {DType::I64, sizes}; }
 Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
