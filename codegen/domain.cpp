@@ -1,6 +1,7 @@
 #include "codegen/domain.h"
 
 #include <algorithm>
+#include <span>
 
 namespace tandem::codegen {
 namespace {
@@ -12,8 +13,10 @@ constexpr int64_t kShortRow = 16, kFewRows = 1024;
 
 void add_cut(Domain& d, int64_t cut) {
   if (cut <= 1 || cut >= d.total) return;
-  const auto at = std::lower_bound(d.cuts.begin(), d.cuts.end(), cut);
-  if (at == d.cuts.end() || *at != cut) d.cuts.insert(at, cut);
+  const auto place = std::ranges::lower_bound(d.cuts, cut) - d.cuts.begin();
+  if (place < std::ssize(d.cuts) && d.cuts.begin()[place] == cut) return;
+  d.cuts.push_back(cut);
+  std::rotate(d.cuts.begin() + place, d.cuts.end() - 1, d.cuts.end());
 }
 
 void add_cuts(Domain& d, const View& v) {
@@ -22,7 +25,7 @@ void add_cuts(Domain& d, const View& v) {
   for (auto r = runs.rbegin(); r != runs.rend(); ++r) add_cut(d, suffix), suffix *= r->size;
 }
 
-bool is_chain(const std::vector<int64_t>& cuts, int64_t total) {
+bool is_chain(std::span<const int64_t> cuts, int64_t total) {
   for (size_t i = 0; i < cuts.size(); ++i)
     if ((i + 1 < cuts.size() ? cuts[i + 1] : total) % cuts[i] != 0) return false;
   return true;

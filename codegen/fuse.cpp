@@ -15,10 +15,12 @@ constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merg
 constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
 constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
 
+using Groups = ir::InlineVector<int, kMaxReaders + 1>;
+
 /// A group under construction. Edges point to groups as they were; find() says what became of them.
 struct Cluster {
   Domain domain;
-  std::vector<int> before, after;  // groups that it reads from; groups that read from it
+  Groups before, after;  // groups that it reads from; groups that read from it
   size_t nodes = 1;
   size_t reads = 0;  // operands of its nodes
   int last = 0;      // of its nodes
@@ -68,7 +70,7 @@ class Fuser {
   }
 
   /// What the groups are now, each once and ascending, without `self`.
-  void resolve(std::vector<int>& groups, int self) {
+  void resolve(Groups& groups, int self) {
     bool resolved = true;
     int last = -1;
     for (int& g : groups) {
@@ -78,8 +80,8 @@ class Fuser {
     }
     if (resolved) return;
     std::sort(groups.begin(), groups.end());
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-    std::erase(groups, self);
+    const auto end = std::remove(groups.begin(), std::unique(groups.begin(), groups.end()), self);
+    groups.resize(static_cast<size_t>(end - groups.begin()));
   }
 
   /// A cluster of the one node `n`.
@@ -103,31 +105,33 @@ class Fuser {
   }
 
   void fuse_with_producers(int n) {
-    producers_ = at(n).before;
+    producers_.assign(at(n).before.begin(), at(n).before.end());
     std::ranges::sort(producers_, {}, [&](int c) { return std::pair(-at(c).depth, c); });
     for (int c : producers_) merge_if_legal(find(c), find(n));
   }
 
   /// With groups that read the same value, or another value of the same group.
   void fuse_with_siblings(int n) {
-    producers_ = at(find(n)).before;
-    for (int source : producers_) {
+    const Groups sources = at(find(n)).before;
+    for (int source : sources) {
       if (at(find(n)).domain.total > kSmallDomain) break;
       resolve(at(find(source)).after, find(source));
-      const std::vector<int>& after = at(find(source)).after;
+      const Groups& after = at(find(source)).after;
       const size_t known = std::min(after.size(), kMaxReaders);
       siblings_.assign(after.end() - static_cast<ptrdiff_t>(known), after.end());
       for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
     }
     for_each_read(node(n), [&](const View& v) {
       if (!worth_sharing(v, at(find(n)).domain)) return;
-      auto& readers = readers_[static_cast<size_t>(v.root)];
+      Groups& readers = readers_[static_cast<size_t>(v.root)];
       resolve(readers, -1);
-      siblings_ = readers;
+      siblings_.assign(readers.begin(), readers.end());
       for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
       resolve(readers, -1);
       readers.push_back(find(n));
-      if (readers.size() > kMaxReaders) readers.erase(readers.begin());
+      if (readers.size() <= kMaxReaders) return;
+      std::shift_left(readers.begin(), readers.end(), 1);
+      readers.resize(kMaxReaders);
     });
   }
 
@@ -241,8 +245,8 @@ class Fuser {
     Cluster &from = at(a), &to = at(b);
     parent_[static_cast<size_t>(a)] = b;
     std::swap(next_[static_cast<size_t>(a)], next_[static_cast<size_t>(b)]);
-    to.before.insert(to.before.end(), from.before.begin(), from.before.end());
-    to.after.insert(to.after.end(), from.after.begin(), from.after.end());
+    to.before.append(from.before);
+    to.after.append(from.after);
     resolve(to.before, b);
     resolve(to.after, b);
     to.nodes += from.nodes;
@@ -289,7 +293,7 @@ class Fuser {
   std::vector<Cluster> clusters_;
   std::vector<int> parent_;                // by node, as the number of a group: see find()
   std::vector<int> next_;                  // by node: the next of its group, in a ring
-  std::vector<std::vector<int>> readers_;  // by value: groups that read it, latest last
+  std::vector<Groups> readers_;            // by value: groups that read it, latest last
   std::vector<int> producers_, siblings_;  // of the node that is being fused
   // of the present search through the groups
   int search_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/program.h"
+#include "ir/inline_vector.h"
 
 namespace tandem::codegen {
 
@@ -15,12 +16,13 @@ namespace tandem::codegen {
 /// row.
 struct Domain {
   int64_t total = 1;
-  int64_t cols = 0;                // 0: undetermined
-  bool row_nodes = false;          // has nodes of one element a row
-  bool row_reduces = false;        // has reductions of whole rows
-  Reduction partial{.n = 0};       // of the ColPartial or RowPartial nodes; n = 0: has none
-  bool col_partial = false;        // `partial` is that of columns
-  std::vector<int64_t> cuts = {};  // where accesses step unevenly: suffix products, ascending
+  int64_t cols = 0;           // 0: undetermined
+  bool row_nodes = false;     // has nodes of one element a row
+  bool row_reduces = false;   // has reductions of whole rows
+  Reduction partial{.n = 0};  // of the ColPartial or RowPartial nodes; n = 0: has none
+  bool col_partial = false;   // `partial` is that of columns
+  // where accesses step unevenly: suffix products, ascending
+  ir::InlineVector<int64_t, 4> cuts = {};
 
   int64_t rows() const { return cols > 0 ? total / cols : total; }
   friend bool operator==(const Domain&, const Domain&) = default;

@@ -1,6 +1,7 @@
 #include "codegen/schedule.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "codegen/costs.h"
 #include "ir/error.h"
@@ -154,10 +155,10 @@ Dims dims_of(const Domain& domain) {
   out.cols = domain.cols > 0 ? domain.cols : domain.cuts.empty() ? domain.total : domain.cuts[0];
   out.rows = domain.total / out.cols;
   int64_t above = domain.total;
-  for (auto cut = domain.cuts.rbegin(); cut != domain.cuts.rend(); ++cut) {
-    out.sizes.push_back(above / *cut);
-    above = *cut;
-    if (*cut >= out.cols) ++out.row_dims;
+  for (int64_t cut : std::views::reverse(domain.cuts)) {
+    out.sizes.push_back(above / cut);
+    above = cut;
+    if (cut >= out.cols) ++out.row_dims;
   }
   out.sizes.push_back(above);
   return out;

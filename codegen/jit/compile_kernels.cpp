@@ -109,8 +109,7 @@ std::vector<Found> compile_cached(std::span<const Kernel* const> kernels, const 
 /// The kernels of each of `count` modules, as positions: the longest first, each to the module with
 /// the least so far, so that threads get about as much to do.
 std::vector<std::vector<size_t>> deal_out(std::span<const Kernel* const> kernels, size_t count) {
-  constexpr size_t kEach = 20;  // what a kernel costs before its first instruction, in instructions
-  const auto cost = [&](size_t k) { return kEach + kernels[k]->code.size(); };
+  const auto cost = [&](size_t k) { return code_length(*kernels[k]); };
   std::vector<size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return cost(a) > cost(b); });

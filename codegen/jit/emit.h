@@ -18,6 +18,9 @@ namespace tandem::jit {
 void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
                  const std::string& name);
 
+/// About how much code `kernel` becomes, in its instructions: what compiling it takes time for.
+size_t code_length(const codegen::Kernel& kernel);
+
 }  // namespace tandem::jit
 
 #endif  // TANDEM_CODEGEN_JIT_EMIT_H

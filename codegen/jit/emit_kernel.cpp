@@ -29,11 +29,11 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const Instr& i) {
   static constexpr ir::Op kShort[] = {
-      ir::Op::add,    ir::Op::sub,     ir::Op::mul, ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg,    ir::Op::minimum, ir::Op::abs, ir::Op::where, ir::Op::convert,
-      ir::Op::eq,     ir::Op::ne,      ir::Op::lt,  ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,     ir::Op::clone,   ir::Op::div, ir::Op::sqrt,  ir::Op::logical_and,
-      ir::Op::bitcast};
+      ir::Op::add,     ir::Op::sub,     ir::Op::mul,       ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg,     ir::Op::minimum, ir::Op::abs,       ir::Op::where, ir::Op::convert,
+      ir::Op::eq,      ir::Op::ne,      ir::Op::lt,        ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,      ir::Op::clone,   ir::Op::div,       ir::Op::sqrt,  ir::Op::logical_and,
+      ir::Op::bitcast, ir::Op::rsqrt,   ir::Op::reciprocal};
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute &&
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
@@ -275,6 +275,13 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   const unsigned live = most_live(kernel_, at + 1, ends_[at]);
   while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
   return parts;
+}
+
+size_t code_length(const codegen::Kernel& kernel) {
+  constexpr size_t kEach = 3, kPolynomial = 20;
+  size_t length = kEach;
+  for (const Instr& i : kernel.code) length += is_long(i) ? kPolynomial : 1;
+  return length;
 }
 
 void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
