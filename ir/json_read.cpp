@@ -302,7 +302,7 @@ void GraphReader::read_equation(const JsonValue& json) {
   for (ValueId v : operands) operand_types.push_back(graph_.type(v));
   located(json, [&] { check_equation(the_op, flags.in_place, operand_types, values, types); });
 
-  const EquationId id = graph_.append(the_op, operands, std::move(values), types, flags.in_place);
+  const EquationId id = graph_.append(the_op, operands, values, types, flags.in_place);
   graph_.equation(id).grad_enabled = flags.grad_enabled;
   graph_.equation(id).is_backward = flags.is_backward;
   graph_.equation(id).mark = flags.mark;

@@ -293,7 +293,7 @@ void GraphParser::equation() {
   for (const Declared& r : results) result_types.push_back(r.type);
   located(at, [&] { check_equation(the_op, in_place, operand_types, values, result_types); });
 
-  const EquationId id = graph_.append(the_op, operands, std::move(values), result_types, in_place);
+  const EquationId id = graph_.append(the_op, operands, values, result_types, in_place);
   for (size_t i = 0; i < results.size(); ++i) {
     define(results[i], graph_.results(id)[i]);
     graph_.set_hint(graph_.results(id)[i], stem_of(results[i].spelled));
