@@ -88,14 +88,14 @@ void Aliases::add_input_view(ValueId traced, ValueId parent, std::vector<ir::Att
   if (!counts_at_parent) alias(traced).counted_at = traced;
 }
 
-void Aliases::add_hook(ValueId traced, EquationId e, std::vector<ir::AttrValue> attrs) {
+void Aliases::add_hook(ValueId traced, EquationId e, ir::AttrsRef attrs) {
   const ValueId parent = rewriter_.source().operand(e, 0);
   Storage& storage = storages_[alias(parent).storage];
   if (storage.newest.valid()) fold(storage);  // else the next read would, and forget the hook
   const ValueId value = regenerate(parent);
   at(e);
   add_view(traced, parent, {ir::Op::alias, {}}, e, false);
-  set_current(alias(traced), rewriter_.builder().emit(ir::Op::hook, {value}, std::move(attrs)));
+  set_current(alias(traced), rewriter_.builder().emit(ir::Op::hook, {value}, attrs));
 }
 
 void Aliases::add_view(ValueId traced, ValueId parent, const View& view, EquationId e,

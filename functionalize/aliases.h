@@ -24,7 +24,7 @@ class Aliases {
   void add_view(ir::ValueId traced, ir::EquationId e);
   /// `traced` is the result of the hook equation `e` (`attrs`: as in the target): the same tensor,
   /// whose gradient is mapped until the next write gives it another history.
-  void add_hook(ir::ValueId traced, ir::EquationId e, std::vector<ir::AttrValue> attrs);
+  void add_hook(ir::ValueId traced, ir::EquationId e, ir::AttrsRef attrs);
   /// Memory that no traced value shows as a whole, holding `value`. Returns an id for it that
   /// stands beside the traced graph's.
   ir::ValueId add_buffer(ir::ValueId value);

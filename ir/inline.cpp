@@ -51,7 +51,7 @@ class Inliner {
         *id = target_.add_subgraph(body_.subgraph(*id));
     std::vector<Type> types;
     for (ValueId v : body_.results(e)) types.push_back(body_.type(v));
-    const EquationId id = target_.append(from.op, operands, std::move(attrs), types, from.in_place);
+    const EquationId id = target_.append(from.op, operands, attrs, types, from.in_place);
     Equation& to = target_.equation(id);
     to.grad_enabled = from.grad_enabled;
     to.is_backward = in_backward_ || from.is_backward;

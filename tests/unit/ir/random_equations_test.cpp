@@ -93,15 +93,14 @@ std::optional<Type> result_type(Op op, std::span<const Type> operands,
   }
 }
 
-Graph graph_of(Op op, const std::vector<Type>& operands, std::vector<AttrValue> attrs,
-               const Type& result) {
+Graph graph_of(Op op, const std::vector<Type>& operands, AttrsRef attrs, const Type& result) {
   Graph g("g", Level::Functional);
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < operands.size(); ++i)
     inputs.push_back(g.add_input(
         {.name = "x" + std::to_string(i), .strides = contiguous_strides(operands[i].sizes)},
         operands[i]));
-  g.append(op, inputs, std::move(attrs), {{result}});
+  g.append(op, inputs, attrs, {{result}});
   return g;
 }
 

@@ -73,10 +73,9 @@ TEST(Verify, Tangents) {
 TEST(Verify, Equations) {
   using samples::kFunctional, samples::kTraced;
   const Type f32x2{DType::F32, {2}};
-  const auto append = [](Graph& g, Op op, std::vector<ValueId> operands,
-                         std::vector<AttrValue> attrs, std::vector<Type> results,
-                         bool in_place = false) {
-    g.append(op, operands, std::move(attrs), results, in_place);
+  const auto append = [](Graph& g, Op op, std::vector<ValueId> operands, AttrsRef attrs,
+                         std::vector<Type> results, bool in_place = false) {
+    g.append(op, operands, attrs, results, in_place);
   };
   expect_error(
       kTraced, [&](Graph& g) { append(g, Op::neg, {{99}}, {}, {f32x2}); },
