@@ -122,10 +122,10 @@ TEST(RandomEquations, AreRefusedOrPassThroughTextAndJson) {
     int accepted = 0;
     for (int attempt = 0; attempt < 2000 && accepted < 10; ++attempt) {
       const std::vector<Type> operands = generator.operands(info(op));
-      std::vector<AttrValue> attrs = generator.attrs(info(op));
+      const std::vector<AttrValue> attrs = generator.attrs(info(op));
       const std::optional<Type> result = result_type(op, operands, attrs);
       if (!result) continue;
-      const Graph g = graph_of(op, operands, std::move(attrs), *result);
+      const Graph g = graph_of(op, operands, attrs, *result);
       if (!is_well_formed(g)) continue;  // sizes whose bytes overflow; a malformed order
       EXPECT_EQ(parse(print(g)), g) << print(g);
       EXPECT_EQ(from_json(to_json(g))[0], g) << print(g);
