@@ -204,7 +204,10 @@ bool is_differentiable(const Graph& graph) {
 
 Graph joint(const Graph& functional) {
   TANDEM_CHECK(functional.level == ir::Level::Functional, "joint takes a functional graph");
-  if (is_differentiable(functional)) return Differentiator(ir::inline_calls(functional)).run();
+  if (is_differentiable(functional)) {
+    if (ir::has_calls(functional)) return joint(ir::inline_calls(functional));
+    return Differentiator(functional).run();
+  }
   Graph unchanged = functional;
   unchanged.level = ir::Level::Joint;
   return unchanged;

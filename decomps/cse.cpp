@@ -115,10 +115,7 @@ class Merger {
 /// `to` stands for `from` as well from now on.
 void take_over(Graph& graph, EquationId from, EquationId to) {
   if (!graph.equation(from).is_backward) graph.equation(to).is_backward = false;
-  if (graph.equation(to).mark == ir::Mark::Auto)
-    graph.equation(to).mark = graph.equation(from).mark;
-  const ValueId old = graph.result(from), value = graph.result(to);
-  if (graph.hint(value).empty()) graph.set_hint(value, graph.hint(old));
+  graph.inherit(graph.result(to), graph, graph.result(from));
 }
 
 }  // namespace
@@ -127,15 +124,16 @@ Graph eliminate_common_subexpressions(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = eliminate_common_subexpressions(std::move(graph.subgraph({i})));
   const Merger merger(graph);
-  std::vector<bool> stays(graph.num_equations(), true);
-  for (size_t i = 0; i < stays.size(); ++i) {
+  std::vector<EquationId> stay;
+  for (size_t i = 0; i < graph.num_equations(); ++i) {
     const EquationId e = graph.equation_id(i);
-    if (!may_merge(graph, e) || merger.first(e) == e) continue;
-    take_over(graph, e, merger.first(e));
-    stays[i] = false;
+    if (!may_merge(graph, e) || merger.first(e) == e)
+      stay.push_back(e);
+    else
+      take_over(graph, e, merger.first(e));
   }
   graph.rename_uses(merger.first());
-  graph.keep_only(stays);
+  graph.keep_only(stay);
   return graph;
 }
 
