@@ -64,6 +64,7 @@ class Differentiator {
 
   Graph run() {
     rewriter_.target().level = ir::Level::Joint;
+    rewriter_.target().reserve(source_, 4);
     rewriter_.copy_inputs();
     const auto tangents = add_tangents();
     for (size_t i = 0; i < source_.num_equations(); ++i) rewriter_.copy(source_.equation_id(i));

@@ -260,7 +260,7 @@ class Inliner {
 
 Graph decompose(const Graph& graph) {
   Graph core(graph.name, ir::Level::Core);
-  core.reserve(graph);
+  core.reserve(graph, 3);
   std::vector<ValueId> inputs;
   for (const ir::Input& input : graph.inputs())
     inputs.push_back(core.add_input(input, graph.type(input.value)));

@@ -344,9 +344,9 @@ struct RuleIndex {
   }
 };
 
-const std::vector<Result (*)(const Candidate&)>& rules_of(Op op) {
+const RuleIndex& rule_index() {
   static const RuleIndex index;
-  return index.rules[static_cast<size_t>(op)];
+  return index;
 }
 
 /// Emits simplified equations. What a rule emits is simplified too; each rule makes an equation
@@ -357,11 +357,12 @@ class SimplifyingSink final : public ir::Sink {
 
   const Type& type(V v) const override { return splicer_.graph().type(v); }
 
+  bool has_rules(Op op) const { return !index_.rules[static_cast<size_t>(op)].empty(); }
   /// What stands for the equation, if a rule applies.
   Result simplified(Op op, std::span<const V> operands, std::span<const AttrValue> attrs,
                     const Type& result) {
     const Candidate candidate{builder_, splicer_.graph(), op, operands, attrs, result};
-    for (const auto& rule : rules_of(op))
+    for (const auto& rule : index_.rules[static_cast<size_t>(op)])
       if (const Result v = rule(candidate)) {
         TANDEM_CHECK(type(*v) == result,
                      std::string(ir::name(op)) + ": simplified to " + to_string(type(*v)));
@@ -379,6 +380,7 @@ class SimplifyingSink final : public ir::Sink {
   }
 
  private:
+  const RuleIndex& index_ = rule_index();
   ir::Splicer& splicer_;
   Builder builder_;
 };
@@ -401,7 +403,7 @@ class Simplifier {
   Result simplified(EquationId e) {
     const Graph& graph = splicer_.graph();
     const ir::Equation& equation = graph.equation(e);
-    if (equation.in_place || equation.result_count != 1 || rules_of(equation.op).empty())
+    if (equation.in_place || equation.result_count != 1 || !sink_.has_rules(equation.op))
       return std::nullopt;
     operands_.assign(graph.operands(e).begin(), graph.operands(e).end());
     attrs_.assign(graph.attrs(e).begin(), graph.attrs(e).end());

@@ -42,7 +42,10 @@ Shape Shape::filled(int rank, Dim value) {
   return s;
 }
 
-void Shape::push_back(Dim d) { insert(rank_, d); }
+void Shape::push_back(Dim d) {
+  check_rank(rank_ + 1u);
+  dims_[rank_++] = d;
+}
 
 void Shape::insert(int at, Dim d) {
   check_rank(rank_ + 1u);

@@ -125,14 +125,6 @@ EquationId Graph::append_copy(const Graph& source, EquationId e, ValueMap<ValueI
   return id;
 }
 
-void Graph::rename_operands(EquationId e, std::span<const ValueId> renamed) {
-  const Equation& equation = equations_[e.index];
-  for (uint32_t i = 0; i < equation.operand_count; ++i) {
-    ValueId& v = operands_[equation.first_operand + i];
-    v = renamed[v.index];
-  }
-}
-
 void Graph::rename_uses(std::span<const ValueId> renamed) {
   for (uint32_t i = 0; i < equations_.size(); ++i) rename_operands({i}, renamed);
   for (Output& output : outputs_) output.value = renamed[output.value.index];
@@ -141,7 +133,7 @@ void Graph::rename_uses(std::span<const ValueId> renamed) {
 void Graph::inherit(ValueId v, const Graph& from, ValueId old) {
   const EquationId to = producer(v), old_producer = from.producer(old);
   if (!to.valid()) return;
-  if (hint(v).empty()) set_hint(v, from.hint(old));
+  if (const std::string& name = from.hint(old); !name.empty() && hint(v).empty()) set_hint(v, name);
   Mark& mark = equations_[to.index].mark;
   if (mark == Mark::Auto && old_producer.valid()) mark = from.equation(old_producer).mark;
 }
@@ -173,15 +165,16 @@ void Graph::keep_only(std::span<const EquationId> order) {
   rename_uses(moved);
 }
 
-void Graph::reserve(const Graph& other) {
-  inputs_.reserve(other.inputs_.size());
-  outputs_.reserve(other.outputs_.size());
-  equations_.reserve(other.equations_.size());
-  values_.reserve(other.values_.size());
-  operands_.reserve(other.operands_.size());
-  results_.reserve(other.results_.size());
-  attrs_.reserve(other.attrs_.size());
-  hints_.reserve(other.hints_.size());
+void Graph::reserve(const Graph& other, size_t times) {
+  const auto reserve = [&](auto& table, const auto& like) { table.reserve(times * like.size()); };
+  reserve(inputs_, other.inputs_);
+  reserve(outputs_, other.outputs_);
+  reserve(equations_, other.equations_);
+  reserve(values_, other.values_);
+  reserve(operands_, other.operands_);
+  reserve(results_, other.results_);
+  reserve(attrs_, other.attrs_);
+  reserve(hints_, other.hints_);
 }
 
 SubgraphId Graph::add_subgraph(Graph graph) {

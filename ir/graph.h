@@ -245,12 +245,18 @@ class TANDEM_API Graph {
   /// source's locations begin at `first_location` here; subgraphs keep the source's ids.
   EquationId append_copy(const Graph& source, EquationId e, ValueMap<ValueId>& map,
                          uint32_t first_location = 0);
-  /// Makes room for a graph of the size of `other`.
-  void reserve(const Graph& other);
+  /// Makes room for a graph `times` as large as `other`.
+  void reserve(const Graph& other, size_t times = 1);
   void add_output(Output output) { outputs_.push_back(std::move(output)); }
   SubgraphId add_subgraph(Graph graph);
   /// Equation `e` uses `renamed[v]` in place of each value v; all equations and outputs do.
-  void rename_operands(EquationId e, std::span<const ValueId> renamed);
+  void rename_operands(EquationId e, std::span<const ValueId> renamed) {
+    const Equation& equation = equations_[e.index];
+    for (uint32_t i = 0; i < equation.operand_count; ++i) {
+      ValueId& v = operands_[equation.first_operand + i];
+      v = renamed[v.index];
+    }
+  }
   void rename_uses(std::span<const ValueId> renamed);
   /// `v` takes over the hint and the mark of value `old` of `from` (which may be this graph), which
   /// it stands for, unless it has its own.

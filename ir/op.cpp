@@ -119,10 +119,9 @@ std::string_view name(OpClass cls) {
   return kNames[static_cast<size_t>(cls)];
 }
 
-int attr_index(Op op, Attr attr) {
-  TANDEM_CHECK(has_attr(op, attr),
+void fail_without_attr(Op op, Attr attr) {
+  check_failed("has_attr(op, attr)", __FILE__, __LINE__,
                std::string(name(op)) + " has no attribute " + std::string(name(attr)));
-  return info(op).positions[static_cast<size_t>(attr)];
 }
 
 Op copy_form(Op view) {

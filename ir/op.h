@@ -103,11 +103,17 @@ inline bool has_several_results(Op op) {
 }
 inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
-/// The position of `attr` among the op's attributes; an internal error if the op has no such
-/// attribute.
-TANDEM_API int attr_index(Op op, Attr attr);
 inline bool has_attr(Op op, Attr attr) {
   return info(op).positions[static_cast<size_t>(attr)] >= 0;
+}
+[[noreturn]] TANDEM_API void fail_without_attr(Op op, Attr attr);
+
+/// The position of `attr` among the op's attributes; an internal error if the op has no such
+/// attribute.
+inline int attr_index(Op op, Attr attr) {
+  if (!has_attr(op, attr)) [[unlikely]]
+    fail_without_attr(op, attr);
+  return info(op).positions[static_cast<size_t>(attr)];
 }
 
 }  // namespace tandem::ir

@@ -78,6 +78,7 @@ class TANDEM_API Splicer {
  public:
   explicit Splicer(Graph graph);
 
+  Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Builder& builder() { return builder_; }
   GraphSink& sink() { return sink_; }
