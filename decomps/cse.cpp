@@ -93,25 +93,30 @@ class Merger {
       if (!table_[i].valid() || are_equal(table_[i], e)) return table_[i];
   }
 
-  /// The operands; those of a commutative op in the order of their ids.
-  ir::ValueList operands(EquationId e) const {
-    ir::ValueList operands(graph_.operands(e));
-    if (ir::info(graph_.op(e)).commutative && operands[1] < operands[0])
-      std::swap(operands[0], operands[1]);
-    return operands;
-  }
+  bool is_commutative(EquationId e) const { return ir::info(graph_.op(e)).commutative; }
 
   size_t hash(EquationId e) const {
     Hash hash;
     hash.add(static_cast<uint64_t>(graph_.op(e)));
-    for (ValueId v : operands(e)) hash.add(v);
+    const auto operands = graph_.operands(e);
+    if (is_commutative(e)) {
+      hash.add(std::min(operands[0], operands[1]));
+      hash.add(std::max(operands[0], operands[1]));
+    } else {
+      for (ValueId v : operands) hash.add(v);
+    }
     for (const AttrValue& attr : graph_.attrs(e)) hash.add(attr);
     return hash.get();
   }
 
   bool are_equal(EquationId a, EquationId b) const {
-    return graph_.op(a) == graph_.op(b) && operands(a) == operands(b) &&
+    return graph_.op(a) == graph_.op(b) && have_equal_operands(a, b) &&
            std::ranges::equal(graph_.attrs(a), graph_.attrs(b), ir::same);
+  }
+
+  bool have_equal_operands(EquationId a, EquationId b) const {
+    const auto x = graph_.operands(a), y = graph_.operands(b);
+    return std::ranges::equal(x, y) || (is_commutative(a) && x[0] == y[1] && x[1] == y[0]);
   }
 
   ir::Splicer splicer_;
