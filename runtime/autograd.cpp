@@ -278,10 +278,11 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
   if (autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient) return;
   auto view = std::make_unique<ViewOf>();
   view->base = operand.impl();
-  if (const AutogradMeta* from = meta_of(operand); from != nullptr && from->view) {
-    view->base = from->view->base;
-    view->chain = from->view->chain;
-    view->origin = from->view->origin;
+  if (const ViewOf* from = view_of(operand)) {
+    view->base = from->base;
+    view->chain.reserve(from->chain.size() + 1);
+    view->chain = from->chain;
+    view->origin = from->origin;
   }
   if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->chain.push_back({op, {attrs.begin(), attrs.end()}});

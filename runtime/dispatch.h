@@ -55,7 +55,7 @@ class EagerSink final : public ir::Sink {
   }
 
   // References to what is in a slot stay valid. Most calls have few and allocate nothing.
-  static constexpr size_t kFew = 6;
+  static constexpr size_t kFew = 10;
   ir::InlineVector<Slot, kFew> few_;
   std::unique_ptr<std::deque<Slot>> more_;
 };
