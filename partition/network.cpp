@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+
 #include "ir/error.h"
 
 namespace tandem::partition {
@@ -13,64 +16,105 @@ using Values = std::vector<ValueId>;
 
 namespace {
 
+/// The half of a joint graph that a network is about: what backward needs and could be given.
+bool is_in_network(const Analysis& a, ValueId v) { return a.backward[v] && !a.needs_tangent[v]; }
+
+bool starts_in_forward(const Analysis& a, const Policy& policy, ValueId v) {
+  return a.is_primal(v) || (a.forward[v] && policy.ban(v));
+}
+
+/// Calls `f` for each value of backward that is computed from `v`.
+template <class F>
+void for_each_reader(const Analysis& a, ValueId v, F f) {
+  for (EquationId user : a.users[v])
+    for (ValueId result : a.graph.results(user))
+      if (a.backward[result]) f(result);
+}
+
+/// A node that infinite edges tie to the source or the sink is that, and one that only leads to
+/// another along them is that other: both lie on one side of every cut that is searched for.
 class NetworkBuilder {
  public:
   NetworkBuilder(const Analysis& analysis, const Policy& policy)
-      : analysis_(analysis), policy_(policy), in_(analysis.graph, -1) {
-    for (ValueId v : analysis.all_values())
-      if (analysis.backward[v] && !analysis.needs_tangent[v]) {
-        in_[v] = 2 * static_cast<int>(network_.values.size());
-        network_.values.push_back(v);
-      }
-    flow_.source = 2 * static_cast<int>(network_.values.size());
-    flow_.sink = flow_.source + 1;
-    flow_.nodes = flow_.source + 2;
-    for (ValueId v : network_.values) edge(in_[v], out(v), policy.price(v));
-    for (ValueId v : network_.values) connect(v);
+      : a_(analysis),
+        policy_(policy),
+        price_(analysis.graph),
+        cost_(analysis.graph),
+        in_forward_(analysis.graph),
+        is_free_(analysis.graph),
+        in_(analysis.graph, kSource) {
+    const auto values = a_.all_values();
+    for (ValueId v : values)
+      if (is_in_network(a_, v)) read(v);
+    for (ValueId v : values | std::views::reverse)
+      if (is_in_network(a_, v)) add(v);
   }
 
   ValueNetwork take() { return std::move(network_); }
 
  private:
-  int out(ValueId v) const { return in_[v] + 1; }
-  void edge(int from, int to, int64_t capacity) { flow_.edges.push_back({from, to, capacity}); }
+  static constexpr int kSource = 0, kSink = 1;
 
-  bool starts_in_forward(ValueId v) const {
-    return analysis_.is_primal(v) || (analysis_.forward[v] && policy_.ban(v));
-  }
+  bool cannot_be_saved(ValueId v) const { return price_[v] == kInfinite; }
 
-  void connect(ValueId v) {
-    if (starts_in_forward(v))
-      edge(flow_.source, in_[v], kInfinite);
-    else if (const int64_t cost = analysis_.forward[v] ? policy_.cost(v) : 0; cost > 0)
-      edge(flow_.source, in_[v], cost);
-    bool is_needed = analysis_.gradient[v];
-    for (EquationId user : analysis_.users[v])
-      for (ValueId result : analysis_.graph.results(user)) {
-        if (!analysis_.backward[result]) continue;
-        is_needed |= analysis_.needs_tangent[result];
-        if (in_[result] >= 0) edge(out(v), in_[result], kInfinite);
+  void read(ValueId v) {
+    bool in_forward = starts_in_forward(a_, policy_, v), needs_free_only = true;
+    if (const EquationId e = a_.producer(v); e.valid())
+      for (ValueId operand : a_.graph.operands(e)) {
+        in_forward |= in_forward_[operand] && cannot_be_saved(operand);
+        needs_free_only &= is_free_[operand];
       }
-    if (is_needed) edge(out(v), flow_.sink, kInfinite);
+    price_[v] = policy_.price(v);
+    cost_[v] = a_.forward[v] && !in_forward ? policy_.cost(v) : 0;
+    in_forward_[v] = in_forward;
+    is_free_[v] = needs_free_only && !in_forward && cost_[v] == 0 && price_[v] > 0;
   }
 
-  const Analysis& analysis_;
+  /// The nodes of what is computed from `v` are there already.
+  void add(ValueId v) {
+    if (is_free_[v]) return;
+    const int out = node_behind(v);
+    const bool is_source = in_forward_[v] || out == kSource;
+    in_[v] = is_source ? kSource : cannot_be_saved(v) ? out : network_.flow.nodes++;
+    if (in_[v] != out) edge(in_[v], out, price_[v], v);
+    if (in_[v] != kSource && cost_[v] > 0) edge(kSource, in_[v], cost_[v]);
+  }
+
+  int node_behind(ValueId v) {
+    ends_.clear();
+    if (a_.gradient[v]) ends_.push_back(kSink);
+    for_each_reader(a_, v, [&](ValueId reader) {
+      const int end = a_.needs_tangent[reader] ? kSink : in_[reader];
+      if (end != kSource) ends_.push_back(end);
+    });
+    if (ends_.empty()) return kSource;
+    std::ranges::sort(ends_);
+    ends_.erase(std::ranges::unique(ends_).begin(), ends_.end());
+    if (ends_.front() == kSink || ends_.size() == 1) return ends_.front();
+    const int node = network_.flow.nodes++;
+    for (int end : ends_) edge(node, end, kInfinite);
+    return node;
+  }
+
+  void edge(int from, int to, int64_t capacity, ValueId saved = {}) {
+    network_.flow.edges.push_back({from, to, capacity});
+    network_.saved.push_back(saved);
+  }
+
+  const Analysis& a_;
   const Policy& policy_;
-  ir::ValueMap<int> in_;  // of a value's nodes; -1: it has none
-  ValueNetwork network_;
-  FlowNetwork& flow_ = network_.flow;
+  ir::ValueMap<int64_t> price_, cost_;
+  ir::ValueMap<bool> in_forward_;  // tied to the source
+  ir::ValueMap<bool> is_free_;     // so is what it is computed from: never saved, no part of it
+  ir::ValueMap<int> in_;           // the node
+  std::vector<int> ends_;          // of what leaves the node that is being made
+  ValueNetwork network_{{.nodes = 2, .source = kSource, .sink = kSink, .edges = {}}, {}};
 };
 
-/// The values along a path of infinite edges, each once.
-std::string infinite_chain(const Analysis& analysis, const ValueNetwork& network) {
-  std::string text;
-  ValueId last;
-  for (int node : infinite_path(network.flow)) {
-    if (node >= network.flow.source) continue;
-    const ValueId v = network.values[static_cast<size_t>(node / 2)];
-    if (v != last) text += (text.empty() ? "" : " -> ") + value_name(analysis.graph, v);
-    last = v;
-  }
+std::string chain_to(ValueId last, const ir::ValueMap<ValueId>& previous, const Graph& graph) {
+  std::string text = value_name(graph, last);
+  for (ValueId v = last; previous[v] != v; v = previous[v])
+    text = value_name(graph, previous[v]) + " -> " + text;
   return text;
 }
 
@@ -80,14 +124,39 @@ ValueNetwork make_network(const Analysis& analysis, const Policy& policy) {
   return NetworkBuilder(analysis, policy).take();
 }
 
-Values CheapestSets::find() const { return required(find_if_any()); }
+std::string impossible_chain(const Analysis& a, const Policy& policy) {
+  ir::ValueMap<ValueId> previous(a.graph);  // on a shortest way; invalid: not reached
+  Values reached;
+  const auto reach = [&](ValueId v, ValueId from) {
+    if (previous[v].valid()) return;
+    previous[v] = from;
+    reached.push_back(v);
+  };
+  for (ValueId v : a.all_values())
+    if (is_in_network(a, v) && starts_in_forward(a, policy, v)) reach(v, v);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const ValueId v = reached[i];
+    if (policy.price(v) != kInfinite) continue;
+    bool is_needed = a.gradient[v];
+    for_each_reader(a, v, [&](ValueId reader) {
+      if (a.needs_tangent[reader])
+        is_needed = true;
+      else
+        reach(reader, v);
+    });
+    if (is_needed) return chain_to(v, previous, a.graph);
+  }
+  return "";
+}
+
+std::vector<ValueId> CheapestSets::find() const { return required(find_if_any()); }
 
 std::optional<Values> CheapestSets::find_if_any() const { return find(capacities_); }
 
 Values CheapestSets::find_at(const Price& price) const {
   std::vector<int64_t> capacities = capacities_;
-  for (size_t i = 0; i < network_.values.size(); ++i)
-    if (capacities[i] != kInfinite) capacities[i] = price(network_.values[i]);
+  for (size_t i = 0; i < capacities.size(); ++i)
+    if (network_.saved[i].valid()) capacities[i] = price(network_.saved[i]);
   return required(find(capacities));
 }
 
@@ -96,7 +165,8 @@ std::optional<Values> CheapestSets::find(std::span<const int64_t> capacities) co
   if (!cut) return std::nullopt;
   Values saved;
   for (size_t edge : cut->edges)
-    if (edge < network_.values.size()) saved.push_back(network_.values[edge]);
+    if (network_.saved[edge].valid()) saved.push_back(network_.saved[edge]);
+  std::ranges::sort(saved);
   return saved;
 }
 
@@ -105,15 +175,11 @@ Values CheapestSets::required(std::optional<Values> saved) const {
   ir::fail(ir::Errc::Partition,
            fmt::format("partition: backward needs a value that can be neither saved nor "
                        "recomputed; expected one of either on every path, got {}",
-                       infinite_chain(analysis_, network_)));
+                       impossible_chain(analysis_, policy_)));
 }
 
 Values cheapest_saved_set(const Analysis& analysis, const Policy& policy) {
   return CheapestSets(analysis, policy).find();
-}
-
-std::string impossible_chain(const Analysis& analysis, const Policy& policy) {
-  return infinite_chain(analysis, make_network(analysis, policy));
 }
 
 std::string value_name(const Graph& graph, ValueId v) {
