@@ -39,15 +39,14 @@ class NetworkBuilder {
       : a_(analysis),
         policy_(policy),
         price_(analysis.graph),
-        cost_(analysis.graph),
         in_forward_(analysis.graph),
-        is_free_(analysis.graph),
         in_(analysis.graph, kSource) {
     const auto values = a_.all_values();
     for (ValueId v : values)
       if (is_in_network(a_, v)) read(v);
     for (ValueId v : values | std::views::reverse)
       if (is_in_network(a_, v)) add(v);
+    leave_out_what_nothing_reaches();
   }
 
   ValueNetwork take() { return std::move(network_); }
@@ -58,26 +57,25 @@ class NetworkBuilder {
   bool cannot_be_saved(ValueId v) const { return price_[v] == kInfinite; }
 
   void read(ValueId v) {
-    bool in_forward = starts_in_forward(a_, policy_, v), needs_free_only = true;
-    if (const EquationId e = a_.producer(v); e.valid())
-      for (ValueId operand : a_.graph.operands(e)) {
-        in_forward |= in_forward_[operand] && cannot_be_saved(operand);
-        needs_free_only &= is_free_[operand];
-      }
     price_[v] = policy_.price(v);
-    cost_[v] = a_.forward[v] && !in_forward ? policy_.cost(v) : 0;
-    in_forward_[v] = in_forward;
-    is_free_[v] = needs_free_only && !in_forward && cost_[v] == 0 && price_[v] > 0;
+    in_forward_[v] = starts_in_forward(a_, policy_, v) || needs_what_stays_in_forward(v);
+  }
+
+  bool needs_what_stays_in_forward(ValueId v) const {
+    const EquationId e = a_.producer(v);
+    return e.valid() && std::ranges::any_of(a_.graph.operands(e), [&](ValueId operand) {
+             return in_forward_[operand] && cannot_be_saved(operand);
+           });
   }
 
   /// The nodes of what is computed from `v` are there already.
   void add(ValueId v) {
-    if (is_free_[v]) return;
     const int out = node_behind(v);
-    const bool is_source = in_forward_[v] || out == kSource;
+    const bool is_source = in_forward_[v] || out == kSource || price_[v] == 0;
     in_[v] = is_source ? kSource : cannot_be_saved(v) ? out : network_.flow.nodes++;
     if (in_[v] != out) edge(in_[v], out, price_[v], v);
-    if (in_[v] != kSource && cost_[v] > 0) edge(kSource, in_[v], cost_[v]);
+    const int64_t cost = !is_source && a_.forward[v] ? policy_.cost(v) : 0;
+    if (cost > 0) edge(kSource, in_[v], cost);
   }
 
   int node_behind(ValueId v) {
@@ -96,6 +94,21 @@ class NetworkBuilder {
     return node;
   }
 
+  /// What can be computed from nothing, or from what backward has in any case. (An edge into a node
+  /// comes later than those that leave it.)
+  void leave_out_what_nothing_reaches() {
+    ValueNetwork all = std::exchange(network_, {});
+    network_.flow = {all.flow.nodes, kSource, kSink, {}};
+    std::vector<bool> is_reached(static_cast<size_t>(all.flow.nodes));
+    is_reached[kSource] = true;
+    for (size_t i = all.flow.edges.size(); i-- > 0;) {
+      const auto [from, to, capacity] = all.flow.edges[i];
+      if (!is_reached[static_cast<size_t>(from)]) continue;
+      is_reached[static_cast<size_t>(to)] = true;
+      edge(from, to, capacity, all.saved[i]);
+    }
+  }
+
   void edge(int from, int to, int64_t capacity, ValueId saved = {}) {
     network_.flow.edges.push_back({from, to, capacity});
     network_.saved.push_back(saved);
@@ -103,9 +116,8 @@ class NetworkBuilder {
 
   const Analysis& a_;
   const Policy& policy_;
-  ir::ValueMap<int64_t> price_, cost_;
+  ir::ValueMap<int64_t> price_;
   ir::ValueMap<bool> in_forward_;  // tied to the source
-  ir::ValueMap<bool> is_free_;     // so is what it is computed from: never saved, no part of it
   ir::ValueMap<int> in_;           // the node
   std::vector<int> ends_;          // of what leaves the node that is being made
   ValueNetwork network_{{.nodes = 2, .source = kSource, .sink = kSink, .edges = {}}, {}};
@@ -166,7 +178,6 @@ std::optional<Values> CheapestSets::find(std::span<const int64_t> capacities) co
   Values saved;
   for (size_t edge : cut->edges)
     if (network_.saved[edge].valid()) saved.push_back(network_.saved[edge]);
-  std::ranges::sort(saved);
   return saved;
 }
 
