@@ -16,23 +16,16 @@ using Values = std::vector<ValueId>;
 
 namespace {
 
-/// The half of a joint graph that a network is about: what backward needs and could be given.
+/// Backward needs `v`, and could be given it.
 bool is_in_network(const Analysis& a, ValueId v) { return a.backward[v] && !a.needs_tangent[v]; }
 
 bool starts_in_forward(const Analysis& a, const Policy& policy, ValueId v) {
   return a.is_primal(v) || (a.forward[v] && policy.ban(v));
 }
 
-/// Calls `f` for each value of backward that is computed from `v`.
-template <class F>
-void for_each_reader(const Analysis& a, ValueId v, F f) {
-  for (EquationId user : a.users[v])
-    for (ValueId result : a.graph.results(user))
-      if (a.backward[result]) f(result);
-}
-
 /// A node that infinite edges tie to the source or the sink is that, and one that only leads to
-/// another along them is that other: both lie on one side of every cut that is searched for.
+/// another along them is that other: both lie on one side of every cut that is searched for. So
+/// does a value that costs nothing to save: forward has it.
 class NetworkBuilder {
  public:
   NetworkBuilder(const Analysis& analysis, const Policy& policy)
@@ -45,8 +38,8 @@ class NetworkBuilder {
     for (ValueId v : values)
       if (is_in_network(a_, v)) read(v);
     for (ValueId v : values | std::views::reverse)
-      if (is_in_network(a_, v)) add(v);
-    leave_out_what_nothing_reaches();
+      if (a_.backward[v]) in_[v] = a_.needs_tangent[v] ? kSink : add(v);
+    take_reached();
   }
 
   ValueNetwork take() { return std::move(network_); }
@@ -58,7 +51,8 @@ class NetworkBuilder {
 
   void read(ValueId v) {
     price_[v] = policy_.price(v);
-    in_forward_[v] = starts_in_forward(a_, policy_, v) || needs_what_stays_in_forward(v);
+    in_forward_[v] =
+        price_[v] == 0 || starts_in_forward(a_, policy_, v) || needs_what_stays_in_forward(v);
   }
 
   bool needs_what_stays_in_forward(ValueId v) const {
@@ -68,51 +62,49 @@ class NetworkBuilder {
            });
   }
 
-  /// The nodes of what is computed from `v` are there already.
-  void add(ValueId v) {
+  /// Adds the nodes of `v`, after those of what is computed from it. Returns the one it enters by.
+  int add(ValueId v) {
     const int out = node_behind(v);
-    const bool is_source = in_forward_[v] || out == kSource || price_[v] == 0;
-    in_[v] = is_source ? kSource : cannot_be_saved(v) ? out : network_.flow.nodes++;
-    if (in_[v] != out) edge(in_[v], out, price_[v], v);
-    const int64_t cost = !is_source && a_.forward[v] ? policy_.cost(v) : 0;
-    if (cost > 0) edge(kSource, in_[v], cost);
+    if (out == kSource) return kSource;
+    const int in = in_forward_[v] ? kSource : cannot_be_saved(v) ? out : new_node();
+    if (in != out) edge({in, out, price_[v]}, v);
+    const int64_t cost = a_.forward[v] && in != kSource ? policy_.cost(v) : 0;
+    if (cost > 0) edge({kSource, in, cost});
+    return in;
   }
 
   int node_behind(ValueId v) {
+    if (a_.gradient[v]) return kSink;
     ends_.clear();
-    if (a_.gradient[v]) ends_.push_back(kSink);
-    for_each_reader(a_, v, [&](ValueId reader) {
-      const int end = a_.needs_tangent[reader] ? kSink : in_[reader];
-      if (end != kSource) ends_.push_back(end);
-    });
+    for (EquationId user : a_.users[v])
+      for (ValueId result : a_.graph.results(user)) {
+        if (in_[result] == kSink) return kSink;
+        if (in_[result] != kSource) ends_.push_back(in_[result]);
+      }
     if (ends_.empty()) return kSource;
     std::ranges::sort(ends_);
     ends_.erase(std::ranges::unique(ends_).begin(), ends_.end());
-    if (ends_.front() == kSink || ends_.size() == 1) return ends_.front();
-    const int node = network_.flow.nodes++;
-    for (int end : ends_) edge(node, end, kInfinite);
+    if (ends_.size() == 1) return ends_.front();
+    const int node = new_node();
+    for (int end : ends_) edge({node, end, kInfinite});
     return node;
   }
 
-  /// What can be computed from nothing, or from what backward has in any case. (An edge into a node
-  /// comes later than those that leave it.)
-  void leave_out_what_nothing_reaches() {
-    ValueNetwork all = std::exchange(network_, {});
-    network_.flow = {all.flow.nodes, kSource, kSink, {}};
-    std::vector<bool> is_reached(static_cast<size_t>(all.flow.nodes));
+  /// Hands over the edges that flow can reach. Those that enter a node come after those that leave
+  /// it.
+  void take_reached() {
+    std::vector<bool> is_reached(static_cast<size_t>(network_.flow.nodes));
     is_reached[kSource] = true;
-    for (size_t i = all.flow.edges.size(); i-- > 0;) {
-      const auto [from, to, capacity] = all.flow.edges[i];
-      if (!is_reached[static_cast<size_t>(from)]) continue;
-      is_reached[static_cast<size_t>(to)] = true;
-      edge(from, to, capacity, all.saved[i]);
+    for (const auto& [edge, saved] : edges_ | std::views::reverse) {
+      if (!is_reached[static_cast<size_t>(edge.from)]) continue;
+      is_reached[static_cast<size_t>(edge.to)] = true;
+      network_.flow.edges.push_back(edge);
+      network_.saved.push_back(saved);
     }
   }
 
-  void edge(int from, int to, int64_t capacity, ValueId saved = {}) {
-    network_.flow.edges.push_back({from, to, capacity});
-    network_.saved.push_back(saved);
-  }
+  int new_node() { return network_.flow.nodes++; }
+  void edge(const FlowEdge& edge, ValueId saved = {}) { edges_.emplace_back(edge, saved); }
 
   const Analysis& a_;
   const Policy& policy_;
@@ -120,6 +112,7 @@ class NetworkBuilder {
   ir::ValueMap<bool> in_forward_;  // tied to the source
   ir::ValueMap<int> in_;           // the node
   std::vector<int> ends_;          // of what leaves the node that is being made
+  std::vector<std::pair<FlowEdge, ValueId>> edges_;
   ValueNetwork network_{{.nodes = 2, .source = kSource, .sink = kSink, .edges = {}}, {}};
 };
 
@@ -150,12 +143,11 @@ std::string impossible_chain(const Analysis& a, const Policy& policy) {
     const ValueId v = reached[i];
     if (policy.price(v) != kInfinite) continue;
     bool is_needed = a.gradient[v];
-    for_each_reader(a, v, [&](ValueId reader) {
-      if (a.needs_tangent[reader])
-        is_needed = true;
-      else
-        reach(reader, v);
-    });
+    for (EquationId user : a.users[v])
+      for (ValueId result : a.graph.results(user)) {
+        is_needed |= a.backward[result] && a.needs_tangent[result];
+        if (is_in_network(a, result)) reach(result, v);
+      }
     if (is_needed) return chain_to(v, previous, a.graph);
   }
   return "";

@@ -31,7 +31,8 @@ struct Policy {
 /// on one side of every cheapest cut that is nearest the sink are one.
 struct ValueNetwork {
   FlowNetwork flow;
-  std::vector<ir::ValueId> saved;  // by edge: the value that is saved where it is cut, if any
+  /// By edge: the value that is saved where it is cut, if any; in graph order.
+  std::vector<ir::ValueId> saved;
 };
 ValueNetwork make_network(const Analysis& analysis, const Policy& policy);
 
@@ -50,7 +51,7 @@ class CheapestSets {
   std::vector<ir::ValueId> find() const;
   /// The same, or nothing where that fails.
   std::optional<std::vector<ir::ValueId>> find_if_any() const;
-  /// The same at another price, which must be infinite for the same values.
+  /// The same at another price, which must be infinite, and nothing, for the same values.
   std::vector<ir::ValueId> find_at(const Price& price) const;
 
  private:
