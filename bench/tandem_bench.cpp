@@ -5,7 +5,6 @@
 #include <tandem/graph.h>
 #include <tandem/tandem.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -13,16 +12,15 @@
 #include <map>
 #include <string>
 
+#include "bench/clock.h"
 #include "bench/workloads.h"
 
 namespace td = tandem;
+using bench::Clock;
+using bench::seconds_since;
 using bench::Workload;
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string json_list(const std::vector<double>& values) {
   std::string text = "[";
@@ -53,7 +51,7 @@ int64_t saved_bytes() {
 /// Runs and checks the first three steps, and says so.
 Workload ready(const std::string& name, const std::string& path) {
   bench::Data data = td::load_safetensors(path);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   Workload workload = bench::build(name, data);
   workload.step();
   const double first = seconds_since(start);
@@ -73,9 +71,7 @@ Workload ready(const std::string& name, const std::string& path) {
 void run(const Workload& workload, int steps) {
   std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    workload.step();
-    ms.push_back(seconds_since(start) * 1e3);
+    ms.push_back(bench::seconds_of(workload.step) * 1e3);
   }
   std::printf("{\"event\": \"ran\", \"ms\": %s}\n", json_list(ms).c_str());
   std::fflush(stdout);

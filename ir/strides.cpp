@@ -10,15 +10,14 @@ bool is_empty(const Shape& sizes) {
 }
 
 /// The dimensions from the largest stride to the smallest.
-Shape memory_order(const Shape& sizes, const Strides& strides) {
-  Shape order;
+InlineVector<int, 8> memory_order(const Shape& sizes, const Strides& strides) {
+  InlineVector<int, 8> order;
   for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
   // A dimension of one element has no extent: only the others' strides say anything.
-  const auto stride = [&](Dim d) {
-    return sizes[static_cast<int>(d)] > 1 ? strides[static_cast<int>(d)] : Dim(0);
-  };
-  std::ranges::sort(
-      order, [&](Dim a, Dim b) { return stride(a) != stride(b) ? stride(a) > stride(b) : a < b; });
+  const auto stride = [&](int d) { return sizes[d] > 1 ? strides[d] : Dim(0); };
+  std::ranges::sort(order, [&](int a, int b) {
+    return stride(a) > stride(b) || (stride(a) == stride(b) && a < b);
+  });
   return order;
 }
 
@@ -26,10 +25,10 @@ Shape memory_order(const Shape& sizes, const Strides& strides) {
 
 bool self_overlaps(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return false;
-  const Shape order = memory_order(sizes, strides);
+  const InlineVector<int, 8> order = memory_order(sizes, strides);
   Dim reach = 0;  // the largest distance within the dimensions seen so far, smallest stride first
-  for (int i = order.rank(); i-- > 0;) {
-    const int d = static_cast<int>(order[i]);
+  for (size_t i = order.size(); i-- > 0;) {
+    const int d = order[i];
     if (sizes[d] == 1) continue;
     if (strides[d] <= reach) return true;
     reach += (sizes[d] - 1) * strides[d];
@@ -39,10 +38,10 @@ bool self_overlaps(const Shape& sizes, const Strides& strides) {
 
 bool is_dense(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return true;
-  const Shape order = memory_order(sizes, strides);
+  const InlineVector<int, 8> order = memory_order(sizes, strides);
   Dim expected = 1;
-  for (int i = order.rank(); i-- > 0;) {
-    const int d = static_cast<int>(order[i]);
+  for (size_t i = order.size(); i-- > 0;) {
+    const int d = order[i];
     if (sizes[d] == 1) continue;
     if (strides[d] != expected) return false;
     expected *= sizes[d];

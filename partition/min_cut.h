@@ -53,10 +53,6 @@ std::vector<int64_t> capacities_of(const FlowNetwork& network);
 /// At the network's own capacities.
 std::optional<Cut> min_cut(const FlowNetwork& network);
 
-/// The nodes of a path from source to sink along infinite edges, or nothing: then a finite cut
-/// exists.
-std::vector<int> infinite_path(const FlowNetwork& network);
-
 }  // namespace tandem::partition
 
 #endif  // TANDEM_PARTITION_MIN_CUT_H

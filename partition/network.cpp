@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+
 #include "ir/error.h"
 
 namespace tandem::partition {
@@ -13,64 +16,110 @@ using Values = std::vector<ValueId>;
 
 namespace {
 
+/// Backward needs `v`, and could be given it.
+bool is_in_network(const Analysis& a, ValueId v) { return a.backward[v] && !a.needs_tangent[v]; }
+
+bool starts_in_forward(const Analysis& a, const Policy& policy, ValueId v) {
+  return a.is_primal(v) || (a.forward[v] && policy.ban(v));
+}
+
+/// A node that infinite edges tie to the source or the sink is that, and one that only leads to
+/// another along them is that other: both lie on one side of every cut that is searched for. So
+/// does a value that costs nothing to save: forward has it.
 class NetworkBuilder {
  public:
   NetworkBuilder(const Analysis& analysis, const Policy& policy)
-      : analysis_(analysis), policy_(policy), in_(analysis.graph, -1) {
-    for (ValueId v : analysis.all_values())
-      if (analysis.backward[v] && !analysis.needs_tangent[v]) {
-        in_[v] = 2 * static_cast<int>(network_.values.size());
-        network_.values.push_back(v);
-      }
-    flow_.source = 2 * static_cast<int>(network_.values.size());
-    flow_.sink = flow_.source + 1;
-    flow_.nodes = flow_.source + 2;
-    for (ValueId v : network_.values) edge(in_[v], out(v), policy.price(v));
-    for (ValueId v : network_.values) connect(v);
+      : a_(analysis),
+        policy_(policy),
+        price_(analysis.graph),
+        in_forward_(analysis.graph),
+        in_(analysis.graph, kSource) {
+    const auto values = a_.all_values();
+    for (ValueId v : values)
+      if (is_in_network(a_, v)) read(v);
+    for (ValueId v : values | std::views::reverse)
+      if (a_.backward[v]) in_[v] = a_.needs_tangent[v] ? kSink : add(v);
+    take_reached();
   }
 
   ValueNetwork take() { return std::move(network_); }
 
  private:
-  int out(ValueId v) const { return in_[v] + 1; }
-  void edge(int from, int to, int64_t capacity) { flow_.edges.push_back({from, to, capacity}); }
+  static constexpr int kSource = 0, kSink = 1;
 
-  bool starts_in_forward(ValueId v) const {
-    return analysis_.is_primal(v) || (analysis_.forward[v] && policy_.ban(v));
+  bool cannot_be_saved(ValueId v) const { return price_[v] == kInfinite; }
+
+  void read(ValueId v) {
+    price_[v] = policy_.price(v);
+    in_forward_[v] =
+        price_[v] == 0 || starts_in_forward(a_, policy_, v) || needs_what_stays_in_forward(v);
   }
 
-  void connect(ValueId v) {
-    if (starts_in_forward(v))
-      edge(flow_.source, in_[v], kInfinite);
-    else if (const int64_t cost = analysis_.forward[v] ? policy_.cost(v) : 0; cost > 0)
-      edge(flow_.source, in_[v], cost);
-    bool is_needed = analysis_.gradient[v];
-    for (EquationId user : analysis_.users[v])
-      for (ValueId result : analysis_.graph.results(user)) {
-        if (!analysis_.backward[result]) continue;
-        is_needed |= analysis_.needs_tangent[result];
-        if (in_[result] >= 0) edge(out(v), in_[result], kInfinite);
+  bool needs_what_stays_in_forward(ValueId v) const {
+    const EquationId e = a_.producer(v);
+    return e.valid() && std::ranges::any_of(a_.graph.operands(e), [&](ValueId operand) {
+             return in_forward_[operand] && cannot_be_saved(operand);
+           });
+  }
+
+  /// Adds the nodes of `v`, after those of what is computed from it. Returns the one it enters by.
+  int add(ValueId v) {
+    const int out = node_behind(v);
+    if (out == kSource) return kSource;
+    const int in = in_forward_[v] ? kSource : cannot_be_saved(v) ? out : new_node();
+    if (in != out) edge({in, out, price_[v]}, v);
+    const int64_t cost = a_.forward[v] && in != kSource ? policy_.cost(v) : 0;
+    if (cost > 0) edge({kSource, in, cost});
+    return in;
+  }
+
+  int node_behind(ValueId v) {
+    if (a_.gradient[v]) return kSink;
+    ends_.clear();
+    for (EquationId user : a_.users[v])
+      for (ValueId result : a_.graph.results(user)) {
+        if (in_[result] == kSink) return kSink;
+        if (in_[result] != kSource) ends_.push_back(in_[result]);
       }
-    if (is_needed) edge(out(v), flow_.sink, kInfinite);
+    if (ends_.empty()) return kSource;
+    std::ranges::sort(ends_);
+    ends_.erase(std::ranges::unique(ends_).begin(), ends_.end());
+    if (ends_.size() == 1) return ends_.front();
+    const int node = new_node();
+    for (int end : ends_) edge({node, end, kInfinite});
+    return node;
   }
 
-  const Analysis& analysis_;
+  /// Hands over the edges that flow can reach. Those that enter a node come after those that leave
+  /// it.
+  void take_reached() {
+    std::vector<bool> is_reached(static_cast<size_t>(network_.flow.nodes));
+    is_reached[kSource] = true;
+    for (const auto& [edge, saved] : edges_ | std::views::reverse) {
+      if (!is_reached[static_cast<size_t>(edge.from)]) continue;
+      is_reached[static_cast<size_t>(edge.to)] = true;
+      network_.flow.edges.push_back(edge);
+      network_.saved.push_back(saved);
+    }
+  }
+
+  int new_node() { return network_.flow.nodes++; }
+  void edge(const FlowEdge& edge, ValueId saved = {}) { edges_.emplace_back(edge, saved); }
+
+  const Analysis& a_;
   const Policy& policy_;
-  ir::ValueMap<int> in_;  // of a value's nodes; -1: it has none
-  ValueNetwork network_;
-  FlowNetwork& flow_ = network_.flow;
+  ir::ValueMap<int64_t> price_;
+  ir::ValueMap<bool> in_forward_;  // tied to the source
+  ir::ValueMap<int> in_;           // the node
+  std::vector<int> ends_;          // of what leaves the node that is being made
+  std::vector<std::pair<FlowEdge, ValueId>> edges_;
+  ValueNetwork network_{{.nodes = 2, .source = kSource, .sink = kSink, .edges = {}}, {}};
 };
 
-/// The values along a path of infinite edges, each once.
-std::string infinite_chain(const Analysis& analysis, const ValueNetwork& network) {
-  std::string text;
-  ValueId last;
-  for (int node : infinite_path(network.flow)) {
-    if (node >= network.flow.source) continue;
-    const ValueId v = network.values[static_cast<size_t>(node / 2)];
-    if (v != last) text += (text.empty() ? "" : " -> ") + value_name(analysis.graph, v);
-    last = v;
-  }
+std::string chain_to(ValueId last, const ir::ValueMap<ValueId>& previous, const Graph& graph) {
+  std::string text = value_name(graph, last);
+  for (ValueId v = last; previous[v] != v; v = previous[v])
+    text = value_name(graph, previous[v]) + " -> " + text;
   return text;
 }
 
@@ -80,14 +129,38 @@ ValueNetwork make_network(const Analysis& analysis, const Policy& policy) {
   return NetworkBuilder(analysis, policy).take();
 }
 
-Values CheapestSets::find() const { return required(find_if_any()); }
+std::string impossible_chain(const Analysis& a, const Policy& policy) {
+  ir::ValueMap<ValueId> previous(a.graph);  // on a shortest way; invalid: not reached
+  Values reached;
+  const auto reach = [&](ValueId v, ValueId from) {
+    if (previous[v].valid()) return;
+    previous[v] = from;
+    reached.push_back(v);
+  };
+  for (ValueId v : a.all_values())
+    if (is_in_network(a, v) && starts_in_forward(a, policy, v)) reach(v, v);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const ValueId v = reached[i];
+    if (policy.price(v) != kInfinite) continue;
+    bool is_needed = a.gradient[v];
+    for (EquationId user : a.users[v])
+      for (ValueId result : a.graph.results(user)) {
+        is_needed |= a.backward[result] && a.needs_tangent[result];
+        if (is_in_network(a, result)) reach(result, v);
+      }
+    if (is_needed) return chain_to(v, previous, a.graph);
+  }
+  return "";
+}
+
+std::vector<ValueId> CheapestSets::find() const { return required(find_if_any()); }
 
 std::optional<Values> CheapestSets::find_if_any() const { return find(capacities_); }
 
 Values CheapestSets::find_at(const Price& price) const {
   std::vector<int64_t> capacities = capacities_;
-  for (size_t i = 0; i < network_.values.size(); ++i)
-    if (capacities[i] != kInfinite) capacities[i] = price(network_.values[i]);
+  for (size_t i = 0; i < capacities.size(); ++i)
+    if (network_.saved[i].valid()) capacities[i] = price(network_.saved[i]);
   return required(find(capacities));
 }
 
@@ -96,7 +169,7 @@ std::optional<Values> CheapestSets::find(std::span<const int64_t> capacities) co
   if (!cut) return std::nullopt;
   Values saved;
   for (size_t edge : cut->edges)
-    if (edge < network_.values.size()) saved.push_back(network_.values[edge]);
+    if (network_.saved[edge].valid()) saved.push_back(network_.saved[edge]);
   return saved;
 }
 
@@ -105,15 +178,11 @@ Values CheapestSets::required(std::optional<Values> saved) const {
   ir::fail(ir::Errc::Partition,
            fmt::format("partition: backward needs a value that can be neither saved nor "
                        "recomputed; expected one of either on every path, got {}",
-                       infinite_chain(analysis_, network_)));
+                       impossible_chain(analysis_, policy_)));
 }
 
 Values cheapest_saved_set(const Analysis& analysis, const Policy& policy) {
   return CheapestSets(analysis, policy).find();
-}
-
-std::string impossible_chain(const Analysis& analysis, const Policy& policy) {
-  return infinite_chain(analysis, make_network(analysis, policy));
 }
 
 std::string value_name(const Graph& graph, ValueId v) {

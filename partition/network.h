@@ -27,12 +27,12 @@ struct Policy {
   std::function<int64_t(ir::ValueId)> cost = [](ir::ValueId) { return int64_t{0}; };
 };
 
-/// The values that backward needs and that depend on no tangent, as a flow network. Value i is the
-/// nodes 2 i (in) and 2 i + 1 (out), and edge i is the one between them; what needs a tangent is
-/// part of the sink.
+/// The values that backward needs and that depend on no tangent, as a flow network. Nodes that are
+/// on one side of every cheapest cut that is nearest the sink are one.
 struct ValueNetwork {
-  std::vector<ir::ValueId> values;  // in graph order
   FlowNetwork flow;
+  /// By edge: the value that is saved where it is cut, if any; in graph order.
+  std::vector<ir::ValueId> saved;
 };
 ValueNetwork make_network(const Analysis& analysis, const Policy& policy);
 
@@ -41,6 +41,7 @@ class CheapestSets {
  public:
   CheapestSets(const Analysis& analysis, const Policy& policy)
       : analysis_(analysis),
+        policy_(policy),
         network_(make_network(analysis, policy)),
         capacities_(capacities_of(network_.flow)),
         min_cut_(network_.flow) {}
@@ -50,7 +51,7 @@ class CheapestSets {
   std::vector<ir::ValueId> find() const;
   /// The same, or nothing where that fails.
   std::optional<std::vector<ir::ValueId>> find_if_any() const;
-  /// The same at another price, which must be infinite for the same values.
+  /// The same at another price, which must be infinite, and nothing, for the same values.
   std::vector<ir::ValueId> find_at(const Price& price) const;
 
  private:
@@ -58,6 +59,7 @@ class CheapestSets {
   std::vector<ir::ValueId> required(std::optional<std::vector<ir::ValueId>> saved) const;
 
   const Analysis& analysis_;
+  Policy policy_;
   ValueNetwork network_;
   std::vector<int64_t> capacities_;
   MinCut min_cut_;

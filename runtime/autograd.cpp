@@ -51,9 +51,7 @@ Edge accumulator_edge(const Tensor& leaf) {
 Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& chain) {
   for (const ir::ViewStep& step : chain) {
     const ir::Type result = ir::infer_type(step.op, {&type, 1}, step.attrs);
-    edge = {make_node<OpNode>(step.op, std::vector<Edge>{edge}, std::vector<ir::Type>{type},
-                              step.attrs, result),
-            0};
+    edge = {make_node<OpNode>(step.op, Edges{edge}, std::span(&type, 1), step.attrs, result), 0};
     type = result;
   }
   return edge;
@@ -280,10 +278,11 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
   if (autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient) return;
   auto view = std::make_unique<ViewOf>();
   view->base = operand.impl();
-  if (const AutogradMeta* from = meta_of(operand); from != nullptr && from->view) {
-    view->base = from->view->base;
-    view->chain = from->view->chain;
-    view->origin = from->view->origin;
+  if (const ViewOf* from = view_of(operand)) {
+    view->base = from->base;
+    view->chain.reserve(from->chain.size() + 1);
+    view->chain = from->chain;
+    view->origin = from->origin;
   }
   if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->chain.push_back({op, {attrs.begin(), attrs.end()}});
@@ -327,16 +326,14 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
 std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
                                    std::span<const ir::AttrValue> attrs, bool in_place,
                                    const ir::Type& result) {
-  std::vector<Edge> edges;
-  std::vector<ir::Type> types;
-  edges.reserve(operands.size());
-  types.reserve(operands.size());
+  Edges edges;
+  ir::InlineVector<ir::Type, 4> types;
   for (const Tensor& t : operands) {
     edges.push_back(ir::is_floating(t.dtype()) ? gradient_edge(t) : Edge());
     types.push_back(t.impl()->type());
   }
-  auto node = make_node<OpNode>(op, std::move(edges), std::move(types),
-                                std::vector<ir::AttrValue>(attrs.begin(), attrs.end()), result);
+  const std::span<const ir::Type> operand_types(types.data(), types.size());
+  auto node = make_node<OpNode>(op, std::move(edges), operand_types, attrs, result);
   node->save_operands(operands, in_place);
   return node;
 }

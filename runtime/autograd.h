@@ -16,6 +16,7 @@
 
 #include "ir/function_ref.h"
 #include "ir/graph.h"
+#include "ir/inline_vector.h"
 #include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
@@ -27,12 +28,14 @@ struct Edge {
   int result = 0;
 };
 
+using Edges = ir::InlineVector<Edge, 3>;
+
 /// One differentiable step. Derive from it, implement apply, and attach it by set_history. Make
 /// nodes by make_node only: it frees long chains without recursion.
 struct Node : std::enable_shared_from_this<Node> {
   using Hook = std::function<Tensor(const Tensor&)>;
 
-  explicit Node(std::vector<Edge> next_edges, int result_count = 1);
+  explicit Node(Edges next_edges, int result_count = 1);
   virtual ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -56,7 +59,7 @@ struct Node : std::enable_shared_from_this<Node> {
     std::weak_ptr<TensorImpl> tensor;
   };
 
-  std::vector<Edge> edges;
+  Edges edges;
   int results;
   uint64_t sequence;  // later nodes have larger ones: descending order is a topological order
   std::vector<ResultHook> hooks;

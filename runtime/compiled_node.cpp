@@ -14,8 +14,8 @@
 namespace tandem::runtime {
 namespace {
 
-std::vector<Edge> edges_of(const Variant& variant, std::span<const Tensor* const> inputs) {
-  std::vector<Edge> edges;
+Edges edges_of(const Variant& variant, std::span<const Tensor* const> inputs) {
+  Edges edges;
   edges.reserve(variant.tape.input_of_gradient.size());
   for (int input : variant.tape.input_of_gradient)
     edges.push_back(gradient_edge(*inputs[static_cast<size_t>(input)]));

@@ -15,7 +15,7 @@ namespace runtime {
 
 struct CustomNode final : Node {
   CustomNode(const char* name, FunctionCall::Backward backward, std::shared_ptr<void> owner,
-             FunctionContext* context, const std::vector<Tensor>& inputs, std::vector<Edge> next,
+             FunctionContext* context, const std::vector<Tensor>& inputs, Edges next,
              int result_count)
       : Node(std::move(next), result_count),
         name_(name),
@@ -28,7 +28,7 @@ struct CustomNode final : Node {
 
   std::string name() const override { return name_; }
 
-  static void note_needs(FunctionContext& context, const std::vector<Edge>& edges) {
+  static void note_needs(FunctionContext& context, const Edges& edges) {
     for (const Edge& edge : edges) context.needs_.push_back(edge.node != nullptr);
   }
 
@@ -112,7 +112,7 @@ struct CustomRecording {
     const ir::SubgraphId forward_id = outer_->graph().add_subgraph(std::move(forward));
     const ir::SubgraphId backward_id = outer_->graph().add_subgraph(std::move(half));
     const std::vector<Tensor> results =
-        outer_->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
+        outer_->record_call(ir::Op::custom_function, operands, {forward_id, backward_id}, types);
     replace_by_results(outputs, context.to_save_, results);
   }
 
@@ -186,8 +186,8 @@ struct CustomRecording {
 namespace {
 
 /// The edges of a call: what the tensors are in the current trace, if there is one.
-std::vector<Edge> edges_of(const std::vector<Tensor>& inputs) {
-  std::vector<Edge> edges;
+Edges edges_of(const std::vector<Tensor>& inputs) {
+  Edges edges;
   for (const Tensor& t : inputs) {
     const bool wanted = t.defined() && grad_enabled();
     Trace* trace = Trace::current();
@@ -215,7 +215,7 @@ FunctionCall::~FunctionCall() = default;
 
 void FunctionCall::finish(std::vector<Tensor>& outputs) {
   if (recording_) recording_->finish(outputs, *context_, backward_, inputs_);
-  std::vector<runtime::Edge> edges = runtime::edges_of(inputs_);
+  runtime::Edges edges = runtime::edges_of(inputs_);
   const bool wanted =
       std::ranges::any_of(edges, [](const runtime::Edge& e) { return e.node != nullptr; });
   if (!wanted) return;

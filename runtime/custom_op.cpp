@@ -207,8 +207,7 @@ std::vector<Tensor> as_function(const OperatorImpl& op, const std::vector<Tensor
   }
   const std::string numbers_text = spelled(numbers);
   const std::vector<ir::Type> results = op.result_types(types, numbers_text);
-  return trace->record(ir::Op::custom_operator, operands, {op.name(), numbers_text}, false,
-                       results);
+  return trace->record_call(ir::Op::custom_operator, operands, {op.name(), numbers_text}, results);
 }
 
 // --- gradients
@@ -268,7 +267,7 @@ std::vector<Tensor> as_differentiable(const std::shared_ptr<const OperatorImpl>&
 
 /// On the tape where a gradient would need a formula that there is none of.
 struct NoFormula final : Node {
-  NoFormula(std::vector<Edge> next, std::string operator_name)
+  NoFormula(Edges next, std::string operator_name)
       : Node(std::move(next)), name_(std::move(operator_name)) {}
   std::string name() const override { return name_; }
   std::vector<Tensor> apply(std::vector<Tensor>, std::span<const bool>) override {
@@ -286,7 +285,7 @@ void forbid_gradients(const OperatorImpl& op, const std::vector<Tensor>& tensors
                       const std::vector<Tensor>& outputs) {
   for (const Tensor& output : outputs) {
     if (!ir::is_floating(output.dtype())) continue;
-    std::vector<Edge> edges;
+    Edges edges;
     for (const Tensor& t : tensors) edges.push_back(gradient_edge(t));
     set_history(output, make_node<NoFormula>(std::move(edges), op.name()));
   }

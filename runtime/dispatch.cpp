@@ -22,13 +22,6 @@ thread_local bool t_below_tape = false;
 thread_local bool t_has_location = false;
 thread_local std::source_location t_location;
 
-std::vector<ir::Extent> extents_of(std::span<const Tensor> operands) {
-  std::vector<ir::Extent> extents;
-  extents.reserve(operands.size());
-  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
-  return extents;
-}
-
 Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
                 const ir::Type& type) {
   const TensorImpl& from = *operand.impl();
@@ -106,12 +99,18 @@ void run_in_place(ir::Op op, std::span<const Tensor> operands,
 
 }  // namespace
 
+Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes) {
+  ir::InlineVector<ir::Extent, 4> extents;
+  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
+  return ir::result_strides(op, {extents.data(), extents.size()}, sizes);
+}
+
 Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
                  bool in_place, const ir::Type& type) {
   const BelowTape below;
   if (in_place) return run_in_place(op, operands, attrs), operands[0];
   if (ir::is_view(op)) return run_view(op, operands[0], attrs, type);
-  const Strides strides = result_strides(op, extents_of(operands), type.sizes);
+  const Strides strides = result_strides(op, operands, type.sizes);
   if (!eager::has_kernel(op))
     return laid_out(run_decomposition(op, operands, attrs, type), strides, operands);
   if (eager::gives_zeros(op, attrs, type.dtype)) return zero_tensor(type.sizes, type.dtype);
@@ -122,23 +121,17 @@ Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir
 
 namespace {
 
-ir::Type type_of_result(std::span<const Tensor> operands, bool in_place,
-                        std::span<const ir::Type> types) {
-  return in_place ? operands[0].impl()->type() : types[0];
-}
-
 Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
-                     bool in_place, std::span<const ir::Type> types) {
-  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types)[0];
-  return run_eager(op, operands, attrs, in_place, type_of_result(operands, in_place, types));
+                     bool in_place, const ir::Type& type) {
+  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, type);
+  return run_eager(op, operands, attrs, in_place, type);
 }
 
 }  // namespace
 
-std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs,
-                             bool in_place, std::span<const ir::Type> types) {
-  if (BelowTape::active())
-    return {run_eager(op, given, attrs, in_place, type_of_result(given, in_place, types))};
+Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
+                const ir::Type& type) {
+  if (BelowTape::active()) return run_eager(op, given, attrs, in_place, type);
   Trace* trace = Trace::current();
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) {
@@ -150,26 +143,31 @@ std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> given, ir::Attrs
   const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
   if (in_place) check_writable(operands, op);
   std::shared_ptr<Node> node;
-  const ir::Type type = type_of_result(operands, in_place, types);
   if (tape_wants(op, operands, type.dtype))
     node = prepare_node(op, operands, attrs, in_place, type);
-  Tensor result = run_or_record(trace, op, operands, attrs, in_place, types);
+  Tensor result = run_or_record(trace, op, operands, attrs, in_place, type);
   if (ir::is_view(op)) remember_view(operands[0], result, op, attrs);
   if (node) finish_node(node, result, in_place);
-  return {std::move(result)};
+  return result;
 }
 
 // --- EagerSink
 
 ir::ValueId EagerSink::add(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
-  slots_.push_back({t, t.impl()->type()});
-  return {static_cast<uint32_t>(slots_.size() - 1)};
+  return add(Slot{t, t.impl()->type()});
 }
 
-ir::ValueId EagerSink::add_type(const ir::Type& type) {
-  slots_.push_back({Tensor(), type});
-  return {static_cast<uint32_t>(slots_.size() - 1)};
+ir::ValueId EagerSink::add_type(const ir::Type& type) { return add(Slot{Tensor(), type}); }
+
+ir::ValueId EagerSink::add(Slot slot) {
+  if (few_.size() < kFew) {
+    few_.push_back(std::move(slot));
+    return {static_cast<uint32_t>(few_.size() - 1)};
+  }
+  if (more_ == nullptr) more_ = std::make_unique<std::deque<Slot>>();
+  more_->push_back(std::move(slot));
+  return {static_cast<uint32_t>(kFew + more_->size() - 1)};
 }
 
 bool EagerSink::is_weak(ir::ValueId v) const {
@@ -191,8 +189,10 @@ void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::Attrs
     TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
     tensors.push_back(tensor(v));
   }
-  const std::vector<Tensor> out = dispatch(op, tensors, attrs, in_place, types);
-  for (size_t i = 0; i < results.size(); ++i) results[i] = add(out[i]);
+  TANDEM_CHECK(results.size() <= 1, "only a graph has equations of several results");
+  const Tensor out =
+      dispatch(op, tensors, attrs, in_place, in_place ? type(operands[0]) : types[0]);
+  if (!in_place) results[0] = add(out);
 }
 
 // --- the state of this thread

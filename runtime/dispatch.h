@@ -7,24 +7,29 @@
 #include <tandem/tensor.h>
 
 #include <deque>
+#include <memory>
 #include <source_location>
 #include <span>
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/inline_vector.h"
 
 namespace tandem::runtime {
 
-/// Runs or records one equation on promoted, broadcast operands. In place: operand 0 is written and
-/// returned. Steps: check that no operand is dead or of another trace; result geometry; record into
-/// the current trace or run the eager kernel (composites: their decomposition, without grad mode);
-/// then, in grad mode and if an operand requires grad, the tape.
-std::vector<Tensor> dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
-                             bool in_place, std::span<const ir::Type> types);
+/// Runs or records one equation of one result on promoted, broadcast operands. In place: operand 0
+/// is written and returned. Steps: check that no operand is dead or of another trace; result
+/// geometry; record into the current trace or run the eager kernel (composites: their
+/// decomposition, without grad mode); then, in grad mode and if an operand requires grad, the tape.
+Tensor dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                const ir::Type& type);
 
 /// The same without the tape and outside traces: what dispatch does when it runs.
 Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
                  bool in_place, const ir::Type& type);
+
+/// The strides of the result of an op that is no view, with these sizes.
+Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes);
 
 /// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
 class EagerSink final : public ir::Sink {
@@ -32,8 +37,8 @@ class EagerSink final : public ir::Sink {
   ir::ValueId add(const Tensor& t);
   /// A value of which only the type is known; no equation may use it.
   ir::ValueId add_type(const ir::Type& type);
-  const Tensor& tensor(ir::ValueId v) const { return slots_[v.index].tensor; }
-  const ir::Type& type(ir::ValueId v) const override { return slots_[v.index].type; }
+  const Tensor& tensor(ir::ValueId v) const { return slot(v).tensor; }
+  const ir::Type& type(ir::ValueId v) const override { return slot(v).type; }
   bool is_weak(ir::ValueId v) const override;
   bool can_view(ir::ValueId v, const Shape& sizes) const override;
   void emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs, bool in_place,
@@ -44,7 +49,15 @@ class EagerSink final : public ir::Sink {
     Tensor tensor;
     ir::Type type;
   };
-  std::deque<Slot> slots_;  // references to types stay valid
+  ir::ValueId add(Slot slot);
+  const Slot& slot(ir::ValueId v) const {
+    return v.index < kFew ? few_[v.index] : (*more_)[v.index - kFew];
+  }
+
+  // References to what is in a slot stay valid. Most calls have few and allocate nothing.
+  static constexpr size_t kFew = 10;
+  ir::InlineVector<Slot, kFew> few_;
+  std::unique_ptr<std::deque<Slot>> more_;
 };
 
 /// The user's source line for equations that are dispatched while it lives (the outermost one

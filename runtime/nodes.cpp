@@ -45,7 +45,7 @@ void delete_node(Node* node) {
 
 }  // namespace detail
 
-Node::Node(std::vector<Edge> next_edges, int result_count)
+Node::Node(Edges next_edges, int result_count)
     : edges(std::move(next_edges)),
       results(result_count),
       sequence(kFirstOpSequence + g_next_sequence.fetch_add(1, std::memory_order_relaxed)),
@@ -118,30 +118,27 @@ Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self)
 
 // --- OpNode
 
-OpNode::OpNode(ir::Op op, std::vector<Edge> next, std::vector<ir::Type> operand_types,
-               std::vector<ir::AttrValue> attrs, const ir::Type& result_type)
+OpNode::OpNode(ir::Op op, Edges next, std::span<const ir::Type> operand_types,
+               std::span<const ir::AttrValue> attrs, const ir::Type& result_type)
     : Node(std::move(next)),
       op_(op),
-      operand_types_(std::move(operand_types)),
-      attrs_(std::move(attrs)),
-      result_type_(result_type),
-      needs_(std::make_unique<bool[]>(edges.size())) {
-  for (size_t i = 0; i < edges.size(); ++i) needs_[i] = needs(i);
+      attrs_(attrs.begin(), attrs.end()),
+      result_type_(result_type) {
+  operands_.reserve(operand_types.size());
+  for (const ir::Type& type : operand_types) operands_.push_back({type, {}});
+  Flags needed(edges.size());
+  for (size_t i = 0; i < edges.size(); ++i) needed[i] = needs(i);
   const autodiff::VjpRule& rule = autodiff::vjp_rule(op);
-  if (rule.kind == autodiff::VjpRule::Kind::Differentiable)
-    reads_ = rule.reads({needs_.get(), edges.size()});
-  if (rule.kind == autodiff::VjpRule::Kind::ZeroGradient) edges.assign(edges.size(), {});
+  if (rule.kind == autodiff::VjpRule::Kind::Differentiable) reads_ = rule.reads(needed.all());
+  if (rule.kind == autodiff::VjpRule::Kind::ZeroGradient) edges = Edges(edges.size());
 }
 
 void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
-  operands_.resize(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     if ((reads_.operands >> i & 1) == 0) continue;
-    if (in_place && operands[i].shares_storage(operands[0])) {
-      operands_[i] = SavedTensor(clone_tensor(operands[i]));  // with its history
-    } else {
-      operands_[i] = SavedTensor(operands[i]);
-    }
+    const bool overwritten = in_place && operands[i].shares_storage(operands[0]);
+    operands_[i].saved =  // a copy with its history
+        SavedTensor(overwritten ? clone_tensor(operands[i]) : operands[i]);
   }
 }
 
@@ -153,11 +150,8 @@ std::string OpNode::name() const { return std::string(ir::name(op_)); }
 
 std::vector<ir::ValueId> OpNode::add_operands(EagerSink& sink) const {
   std::vector<ir::ValueId> ids;
-  for (size_t i = 0; i < operand_types_.size(); ++i) {
-    const bool saved = i < operands_.size() && operands_[i].defined();
-    ids.push_back(saved ? sink.add(operands_[i].unpack(*this, nullptr))
-                        : sink.add_type(operand_types_[i]));
-  }
+  for (const auto& [type, saved] : operands_)
+    ids.push_back(saved.defined() ? sink.add(saved.unpack(*this, nullptr)) : sink.add_type(type));
   return ids;
 }
 
@@ -180,7 +174,7 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const boo
 
 void OpNode::release() {
   bool kept = result_.defined();
-  for (SavedTensor& t : operands_) kept = kept || t.defined(), t.reset();
+  for (Operand& o : operands_) kept = kept || o.saved.defined(), o.saved.reset();
   result_.reset();
   released_ = released_ || kept;
 }
@@ -200,7 +194,7 @@ std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads, std::span<const
 
 // --- AccumulateGrad
 
-AccumulateGrad::AccumulateGrad(const Tensor& t) : Node({}), leaf(t) {
+AccumulateGrad::AccumulateGrad(const Tensor& t) : Node(Edges()), leaf(t) {
   sequence -= kFirstOpSequence;
 }
 

@@ -15,8 +15,8 @@ namespace tandem::runtime {
 
 /// One op: its VJP rule, and the operands and result that the rule reads.
 struct OpNode final : Node {
-  OpNode(ir::Op op, std::vector<Edge> edges, std::vector<ir::Type> operand_types,
-         std::vector<ir::AttrValue> attrs, const ir::Type& result_type);
+  OpNode(ir::Op op, Edges edges, std::span<const ir::Type> operand_types,
+         std::span<const ir::AttrValue> attrs, const ir::Type& result_type);
 
   /// Keeps what the rule reads. In place, operand 0 is about to be overwritten: a copy is kept.
   void save_operands(std::span<const Tensor> operands, bool in_place);
@@ -29,13 +29,16 @@ struct OpNode final : Node {
  private:
   std::vector<ir::ValueId> add_operands(class EagerSink& sink) const;
 
+  struct Operand {
+    ir::Type type;
+    SavedTensor saved;  // undefined where not read
+  };
+
   ir::Op op_;
-  std::vector<ir::Type> operand_types_;
+  std::vector<Operand> operands_;
   std::vector<ir::AttrValue> attrs_;
   ir::Type result_type_;
   autodiff::Reads reads_;
-  std::unique_ptr<bool[]> needs_;
-  std::vector<SavedTensor> operands_;  // undefined where not read
   SavedTensor result_;
   bool released_ = false;
 };
@@ -43,7 +46,7 @@ struct OpNode final : Node {
 /// The history of a base that was written through a view: edge 0 is the base's old history (which
 /// gets no gradient for the written part), edge 1 what computed the written part.
 struct RebaseNode final : Node {
-  RebaseNode(std::vector<Edge> edges, std::vector<ir::ViewStep> view_chain)
+  RebaseNode(Edges edges, std::vector<ir::ViewStep> view_chain)
       : Node(std::move(edges)), chain(std::move(view_chain)) {}
   std::string name() const override { return "write through a view"; }
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;

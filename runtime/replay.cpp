@@ -111,10 +111,8 @@ class Replayer {
     if (graph_.op(e) == ir::Op::hook)
       return replay_function(identity_of(subgraph(e, Attr::backward)), subgraph(e, Attr::backward),
                              operands);
-    std::vector<ir::Type> types;
-    for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
-    const auto attrs = graph_.attrs(e);
-    return dispatch(graph_.op(e), operands, attrs, false, types);
+    return {
+        dispatch(graph_.op(e), operands, graph_.attrs(e), false, graph_.type(graph_.result(e)))};
   }
 
   const Graph& subgraph(EquationId e, Attr attr) const {

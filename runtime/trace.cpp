@@ -20,13 +20,6 @@ thread_local Trace* t_current = nullptr;
 /// Values with more elements are not followed as constants.
 constexpr int64_t kLargestConstant = 16;
 
-std::vector<ir::Extent> extents_of(std::span<const Tensor> operands) {
-  std::vector<ir::Extent> extents;
-  extents.reserve(operands.size());
-  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
-  return extents;
-}
-
 std::string place(const std::source_location& at) {
   return at.line() == 0 ? "an unknown place" : fmt::format("{}:{}", at.file_name(), at.line());
 }
@@ -207,42 +200,53 @@ int Trace::input_index(const Tensor& stand_in) const {
 
 // --- equations
 
-std::vector<Tensor> Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
-                                  bool in_place, std::span<const ir::Type> types) {
+ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                             bool in_place, std::span<const ir::Type> types) {
   ir::ValueList values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
-  const auto geometry = [&](const ir::Type& type) -> ir::ViewGeometry {
-    if (!ir::is_view(op)) return {result_strides(op, extents_of(operands), type.sizes), 0};
-    const TensorImpl& from = *operands[0].impl();
-    return placed_view(op, from.type(), from.strides, from.offset, attrs, type);
-  };
-  ir::InlineVector<ir::ViewGeometry, 1> geometries;  // before the equation: a view may be refused
-  for (const ir::Type& type : types) geometries.push_back(geometry(type));
-
-  const ir::EquationId e =
-      graph_.append(op, values, attrs, in_place ? std::span<const ir::Type>() : types, in_place);
+  const ir::EquationId e = graph_.append(op, values, attrs, types, in_place);
   graph_.equation(e).grad_enabled = grad_enabled();
   mark_for_partition(graph_.equation(e));
   const std::source_location& at = current_location();
   if (at.line() != 0) graph_.set_location(e, graph_.add_location({at.file_name(), at.line()}));
+  return e;
+}
+
+Tensor Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                     const ir::Type& type) {
   if (in_place) {
+    const ir::EquationId e = append(op, operands, attrs, true, {});
     operands[0].impl()->storage->bump_version();
     writes_.push_back({e.index, operands[0].impl()->storage.get()});
-    return {operands[0]};
+    return operands[0];
   }
+  ir::ViewGeometry geometry;  // before the equation: a view may be refused
+  std::shared_ptr<Storage> storage;
+  if (ir::is_view(op)) {
+    const TensorImpl& from = *operands[0].impl();
+    geometry = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
+    storage = from.storage;
+  } else {
+    geometry.strides = result_strides(op, operands, type.sizes);
+    storage = Storage::traced();
+  }
+  const ir::EquationId e = append(op, operands, attrs, false, {&type, 1});
+  Tensor result =
+      traced_tensor(graph_.result(e), type, geometry.strides, geometry.offset, std::move(storage));
+  TensorImpl& impl = *result.impl();
+  impl.constant = constant_result(op, operands, attrs, type);
+  impl.constant_version = impl.storage->version();
+  return result;
+}
+
+std::vector<Tensor> Trace::record_call(ir::Op op, std::span<const Tensor> operands,
+                                       ir::AttrsRef attrs, std::span<const ir::Type> types) {
+  const ir::EquationId e = append(op, operands, attrs, false, types);
   std::vector<Tensor> results;
-  results.reserve(types.size());
-  for (size_t i = 0; i < types.size(); ++i) {
-    const bool view = ir::is_view(op);
+  for (size_t i = 0; i < types.size(); ++i)
     results.push_back(traced_tensor(graph_.result(e, static_cast<int>(i)), types[i],
-                                    geometries[i].strides, geometries[i].offset,
-                                    view ? operands[0].impl()->storage : Storage::traced()));
-  }
-  if (results.size() == 1) {
-    TensorImpl& impl = *results[0].impl();
-    impl.constant = constant_result(op, operands, attrs, types[0]);
-    impl.constant_version = impl.storage->version();
-  }
+                                    result_strides(op, operands, types[i].sizes), 0,
+                                    Storage::traced()));
   return results;
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "bench/clock.h"
 #include "codegen/exec/allocator.h"
 #include "codegen/exec/thread_pool.h"
 
@@ -89,13 +89,10 @@ struct Floats {
 }  // namespace
 
 double best_time(const std::function<void()>& run, double seconds) {
-  using Clock = std::chrono::steady_clock;
   run();
   double best = 1e9, total = 0;
   for (int i = 0; i < 5 || total < seconds; ++i) {
-    const auto start = Clock::now();
-    run();
-    const double s = std::chrono::duration<double>(Clock::now() - start).count();
+    const double s = seconds_of(run);
     best = std::min(best, s);
     total += s;
   }

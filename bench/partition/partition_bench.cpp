@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "autodiff/joint.h"
+#include "bench/clock.h"
 #include "bench/partition/programs.h"
 #include "codegen/exec/allocator.h"
 #include "codegen/lower.h"
@@ -23,16 +23,13 @@
 #include "partition/partition.h"
 
 namespace td = tandem;
+using bench::Clock;
 using bench::Program;
+using bench::seconds_since;
 using bench::Tensors;
 using td::Tensor;
-using Clock = std::chrono::steady_clock;
 
 namespace {
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // --- one program under one partitioner
 
@@ -47,9 +44,7 @@ class Compiled {
   /// Seconds of forward and backward.
   double run() {
     forget_gradients();
-    const auto start = Clock::now();
-    step_(program_.inputs).backward();
-    return seconds_since(start);
+    return bench::seconds_of([&] { step_(program_.inputs).backward(); });
   }
 
   const td::CompiledGraphs& graphs() { return step_.graphs(program_.inputs); }

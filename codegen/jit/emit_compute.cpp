@@ -50,9 +50,7 @@ Value* binary(const Compute& k, Intrinsic::ID id) {
 Value* whole(const Compute& k, Intrinsic::ID id) { return floats(k) ? unary(k, id) : k.a; }
 Value* one(const Compute& k) { return llvm::ConstantFP::get(k.a->getType(), 1.0); }
 Value* math(const Compute& k, MathFn fn) {
-  const bool one_operand = k.b == nullptr;  // only such functions have forms for [-1, 1]
-  return k.unit && one_operand ? emit_math_of_unit(k.ir, k.target, fn, k.a)
-                               : emit_math(k.ir, k.target, fn, k.a, k.b);
+  return (k.unit ? emit_math_of_unit : emit_math)(k.ir, k.target, fn, k.a, k.b);
 }
 
 Value* compare(const Compute& k, llvm::CmpInst::Predicate on_float,

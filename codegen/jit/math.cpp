@@ -37,7 +37,7 @@ constexpr MathInfo kInfo[] = {
 struct Rule {
   Unary one;
   Binary two = nullptr;
-  Unary on_unit = nullptr;  // for arguments within [-1, 1]
+  Unary on_unit = nullptr;  // `one` for arguments within [-1, 1]
 };
 
 constexpr Rule kRules[] = {
@@ -92,9 +92,9 @@ llvm::Value* emit_math(llvm::IRBuilderBase& ir, const Target& target, MathFn fn,
 }
 
 llvm::Value* emit_math_of_unit(llvm::IRBuilderBase& ir, const Target& target, MathFn fn,
-                               llvm::Value* x) {
+                               llvm::Value* x, llvm::Value* y) {
   const Unary rule = kRules[static_cast<size_t>(fn)].on_unit;
-  if (!rule) return emit_math(ir, target, fn, x);
+  if (!rule) return emit_math(ir, target, fn, x, y);
   Lanes at = lanes(ir, target);
   return rule(real(at, x)).value;
 }

@@ -63,10 +63,10 @@ std::span<const MathInfo> math_functions();
 llvm::Value* emit_math(llvm::IRBuilderBase& ir, const Target& target, MathFn fn, llvm::Value* x,
                        llvm::Value* y = nullptr);
 
-/// The bits of emit_math(x) for x that is NaN or within [-1, 1], in fewer steps where that helps,
-/// and without a split block in f32.
+/// The bits of emit_math for x that is NaN or within [-1, 1]: in fewer steps, and in f32 without a
+/// split block, where there is a formula for such x.
 llvm::Value* emit_math_of_unit(llvm::IRBuilderBase& ir, const Target& target, MathFn fn,
-                               llvm::Value* x);
+                               llvm::Value* x, llvm::Value* y = nullptr);
 
 }  // namespace tandem::jit
 

@@ -44,8 +44,7 @@ class EagerRun {
     leaf.requires_grad_();
     // A leaf may not be written; twice negated it is the same number in the same layout.
     for (int k = 0; k < 2; ++k)
-      value =
-          runtime::dispatch(ir::Op::neg, {&value, 1}, {}, false, {&graph_.type(input.value), 1})[0];
+      value = runtime::dispatch(ir::Op::neg, {&value, 1}, {}, false, graph_.type(input.value));
   }
 
   void bind_alias(const ir::Input& input) {
@@ -55,22 +54,18 @@ class EagerRun {
     const Tensor& root = values_[graph_.inputs()[static_cast<size_t>(input.alias_of->input)].value];
     values_[input.value] = runtime::dispatch(
         ir::Op::as_strided, {&root, 1},
-        {list(type.sizes), list(input.strides), input.alias_of->offset}, false, {&type, 1})[0];
+        {list(type.sizes), list(input.strides), input.alias_of->offset}, false, type);
   }
 
   void step(ir::EquationId e) {
     const ir::Equation& equation = graph_.equation(e);
     const GradMode mode(equation.grad_enabled);
     std::vector<Tensor> operands;
-    std::vector<ir::Type> types;
     for (ir::ValueId v : graph_.operands(e)) operands.push_back(values_[v]);
-    for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
-    if (equation.in_place) types.push_back(graph_.type(graph_.operand(e, 0)));
-    const auto attrs = graph_.attrs(e);
-    const std::vector<Tensor> results =
-        runtime::dispatch(equation.op, operands, attrs, equation.in_place, types);
-    for (size_t k = 0; k < graph_.results(e).size(); ++k)
-      values_[graph_.results(e)[k]] = results[k];
+    const ir::ValueId value = equation.in_place ? graph_.operand(e, 0) : graph_.result(e);
+    const Tensor result = runtime::dispatch(equation.op, operands, graph_.attrs(e),
+                                            equation.in_place, graph_.type(value));
+    if (!equation.in_place) values_[value] = result;
   }
 
   void add_gradients() {

@@ -29,7 +29,6 @@ TEST(MinCut, OfEqualCutsTakesTheOneNearestTheSink) {
 TEST(MinCut, InfiniteEdgesAreNotCut) {
   const FlowNetwork chain{
       4, 0, 3, {{0, 1, kInfinite}, {1, 2, int64_t{1} << 60}, {2, 3, kInfinite}}};
-  EXPECT_TRUE(infinite_path(chain).empty());
   EXPECT_EQ(min_cut(chain)->value, int64_t{1} << 60);
 }
 
@@ -102,9 +101,8 @@ TEST(MinCut, OfOneNetworkAtManyCapacities) {
   }
 }
 
-TEST(MinCut, FindsAnInfinitePath) {
+TEST(MinCut, NoneCutsAnInfinitePath) {
   const FlowNetwork network{4, 0, 3, {{0, 1, kInfinite}, {1, 3, kInfinite}, {0, 2, 1}}};
-  EXPECT_EQ(infinite_path(network), (std::vector<int>{0, 1, 3}));
   EXPECT_FALSE(min_cut(network));
 }
 
