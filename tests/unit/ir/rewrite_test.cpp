@@ -154,7 +154,7 @@ TEST(Splicer, EquationsAreVisitedInOrder) {
   EXPECT_THROW(splicer.at({1}), InternalError);
   splicer.at({0});
   EXPECT_THROW(splicer.replace({0}, {}), InternalError);
-  EXPECT_THROW(splicer.take(), InternalError);
+  EXPECT_THROW(Splicer(parse(samples::kForward)).take(), InternalError);
 }
 
 TEST(RemoveDeadCode, DropsChainsAndSubgraphsButKeepsInputsAndEffects) {
