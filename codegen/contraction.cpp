@@ -18,12 +18,14 @@ DType sum_type(DType dtype) {
   return dtype == DType::BF16 || dtype == DType::F16 ? DType::F32 : dtype;
 }
 
-struct Strides3 {
-  int64_t batch, row, col;
+struct MatrixStrides {
+  int64_t outer, batch, row, col;
 };
-Strides3 strides_of(const View& v) {
-  if (v.sizes.rank() == 2) return {0, v.strides[0], v.strides[1]};
-  return {v.strides[0], v.strides[1], v.strides[2]};
+/// Of [m, n], [b, m, n] or [outer, b, m, n].
+MatrixStrides strides_of(const View& v) {
+  const int row = v.sizes.rank() - 2;
+  const auto stride = [&](int d) { return d < 0 ? 0 : int64_t{v.strides[d]}; };
+  return {stride(row - 2), stride(row - 1), stride(row), stride(row + 1)};
 }
 
 /// Rows [first, first + count) of the product, `tile` at a time (count is a multiple of it).
@@ -66,7 +68,7 @@ class TiledKernel {
 
   /// a: [b, m, k]; b: [b, k, n]; c: [b, m, n] at row `r` of the tile.
   Affine at(const View& v, Uses uses, int64_t r) const {
-    const Strides3 s = strides_of(v);
+    const MatrixStrides s = strides_of(v);
     const bool both = uses.rows && uses.cols;
     std::vector<int64_t> strides = {s.batch, uses.rows ? s.row * tile_ : 0, uses.cols ? s.col : 0,
                                     both        ? 0
@@ -108,9 +110,11 @@ bool is_library_contraction(DType dtype, std::string_view algorithm) {
 }
 
 bool is_library_matrix(const View& v) {
-  const int64_t rows = v.sizes[1], cols = v.sizes[2];
-  const int64_t row = v.strides[1], col = v.strides[2];
-  if (v.sizes[0] > 1 && v.strides[0] < 0) return false;
+  const int batches = v.sizes.rank() - 2;
+  const int64_t rows = v.sizes[batches], cols = v.sizes[batches + 1];
+  const int64_t row = v.strides[batches], col = v.strides[batches + 1];
+  for (int d = 0; d < batches; ++d)
+    if (v.sizes[d] > 1 && v.strides[d] < 0) return false;
   const bool by_rows = (col == 1 || cols == 1) && (row >= cols || rows == 1);
   const bool by_cols = (row == 1 || rows == 1) && (col >= rows || cols == 1);
   return by_rows || by_cols;
@@ -118,12 +122,19 @@ bool is_library_matrix(const View& v) {
 
 Contraction library_call(const Node& n) {
   const View &a = n.operands[0], &b = n.operands[1];
-  const Strides3 sa = strides_of(a), sb = strides_of(b), sc = strides_of(n.dest);
-  Contraction c{.batch = a.sizes[0], .m = a.sizes[1], .n = b.sizes[2], .k = a.sizes[2]};
-  c.a_batch = sa.batch, c.a_row = sa.row, c.a_col = sa.col;
-  c.b_batch = sb.batch, c.b_row = sb.row, c.b_col = sb.col;
-  c.c_batch = sc.batch, c.c_row = sc.row;
+  const MatrixStrides sa = strides_of(a), sb = strides_of(b), sc = strides_of(n.dest);
+  const int row = a.sizes.rank() - 2;
+  Contraction c{.outer = row == 2 ? int64_t{a.sizes[0]} : 1,
+                .batch = a.sizes[row - 1],
+                .m = a.sizes[row],
+                .n = b.sizes[row + 1],
+                .k = a.sizes[row + 1]};
+  c.a_outer = sa.outer, c.a_batch = sa.batch, c.a_row = sa.row, c.a_col = sa.col;
+  c.b_outer = sb.outer, c.b_batch = sb.batch, c.b_row = sb.row, c.b_col = sb.col;
+  c.c_outer = sc.outer, c.c_batch = sc.batch, c.c_row = sc.row;
   c.accumulate = n.accumulate;
+  c.stride_free = n.stride_free;
+  c.plus_zero = n.plus_zero;
   return c;
 }
 

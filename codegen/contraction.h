@@ -14,8 +14,8 @@ namespace tandem::codegen {
 std::string_view algorithm_for(ir::DType dtype);
 /// Whether it is a library call ("" means algorithm_for).
 bool is_library_contraction(ir::DType dtype, std::string_view algorithm);
-/// Whether the library takes a batch of matrices [b, m, n] with these strides: one unit stride, the
-/// other at least the extent it steps over.
+/// Whether the library takes batches of matrices [.., m, n] with these strides: one unit stride,
+/// the other at least the extent it steps over.
 bool is_library_matrix(const View& v);
 
 /// The library call of a Matmul node; its buffers are left to the memory plan.

@@ -25,7 +25,7 @@ struct KernelDraft {
 struct ContractionDraft {
   Contraction call;  // BufferRefs hold element offsets until the memory plan
   int a = -1, b = -1, c = -1, bias = -1;
-  int64_t a_offset = 0, b_offset = 0, bias_offset = 0;
+  int64_t a_offset = 0, b_offset = 0, c_offset = 0, bias_offset = 0;
 };
 
 struct ExternalDraft {

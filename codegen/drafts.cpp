@@ -17,7 +17,8 @@ ContractionDraft library_draft(const Node& n) {
                          .b = b.root,
                          .c = n.dest.root,
                          .a_offset = a.offset,
-                         .b_offset = b.offset};
+                         .b_offset = b.offset,
+                         .c_offset = n.dest.offset};
   if (n.operands.size() > 2)
     draft.bias = n.operands[2].root, draft.bias_offset = n.operands[2].offset;
   return draft;

@@ -133,12 +133,19 @@ std::string text(const Plan& plan, const Step& step) {
                        list(external->operands), external->numbers);
   }
   const auto& c = std::get<Contraction>(step);
+  const auto batch = [&](int64_t outer, int64_t inner) {
+    return c.outer == 1 ? std::to_string(inner) : fmt::format("{} {}", outer, inner);
+  };
   return fmt::format(
       "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
       "{})",
-      c.batch, c.m, c.n, c.k, text(c.c), c.c_batch, c.c_row, c.accumulate ? "+=" : "=",
-      c.bias ? text(*c.bias) + " + " : "", text(c.a), c.a_batch, c.a_row, c.a_col, text(c.b),
-      c.b_batch, c.b_row, c.b_col);
+      c.outer == 1 ? std::to_string(c.batch) : fmt::format("{}x{}", c.outer, c.batch), c.m, c.n,
+      c.k, text(c.c), batch(c.c_outer, c.c_batch), c.c_row, c.accumulate ? "+=" : "=",
+      c.bias        ? text(*c.bias) + " + "
+      : c.plus_zero ? "0 + "
+                    : "",
+      text(c.a), batch(c.a_outer, c.a_batch), c.a_row, c.a_col, text(c.b),
+      batch(c.b_outer, c.b_batch), c.b_row, c.b_col);
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ class MemoryPlanner {
       Contraction call = c->call;
       call.a = ref(c->a, c->a_offset);
       call.b = ref(c->b, c->b_offset);
-      call.c = ref(c->c);
+      call.c = ref(c->c, c->c_offset);
       if (c->bias >= 0) call.bias = ref(c->bias, c->bias_offset);
       plan_.steps.emplace_back(call);
       return;

@@ -32,14 +32,23 @@ struct Launch {
                                     // op and the user's source line if known
 };
 
-/// C = A @ B, C += A @ B, or C = bias + A @ B, by a library call on f32. Strides in elements; of
-/// each operand's row and column strides one is 1.
+/// Whether the library sums a product in an order that leading dimensions do not change. Beyond
+/// these sizes it packs operands or not by their leading dimensions, and cuts k otherwise for it;
+/// and products with vectors go through other kernels.
+constexpr bool can_be_stride_free(int64_t m, int64_t n, int64_t k) {
+  return m > 1 && n > 1 && k > 1 && k <= 512;
+}
+
+/// C = A @ B, C += A @ B, or C = bias + A @ B, by a library call on f32, for `outer` times `batch`
+/// matrices. Strides in elements; of each operand's row and column strides one is 1.
 struct Contraction {
-  int64_t batch = 1, m = 0, n = 0, k = 0;
-  int64_t a_batch = 0, a_row = 0, a_col = 0;
-  int64_t b_batch = 0, b_row = 0, b_col = 0;
-  int64_t c_batch = 0, c_row = 0;  // C's columns are contiguous
-  bool accumulate = false;         // the addend already lies in C
+  int64_t outer = 1, batch = 1, m = 0, n = 0, k = 0;
+  int64_t a_outer = 0, a_batch = 0, a_row = 0, a_col = 0;
+  int64_t b_outer = 0, b_batch = 0, b_row = 0, b_col = 0;
+  int64_t c_outer = 0, c_batch = 0, c_row = 0;  // C's columns are contiguous
+  bool accumulate = false;                      // the addend already lies in C
+  bool stride_free = false;  // bits may not depend on the strides, but for which of them are 1
+  bool plus_zero = false;    // C = 0 + A @ B: so no -0. Only where stride_free
   BufferRef a, b, c;
   std::optional<BufferRef> bias;  // [n], contiguous: what every row of C starts as
 };

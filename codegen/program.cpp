@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "codegen/contraction.h"
+#include "codegen/heads.h"
 #include "codegen/scatter.h"
 #include "ir/error.h"
 #include "ir/free_view.h"
@@ -165,6 +166,8 @@ class Maker {
 
   // --- the graph
   const View& operand(EquationId e, int i) const { return views_[g_.operand(e, i)]; }
+  /// Whether the result of `e` was computed before, as what a product gives.
+  bool is_known(EquationId e) const { return views_[g_.result(e)].root >= 0; }
   void set(EquationId e, const View& v) { views_[g_.result(e)] = v; }
   const ir::Type& result_type(EquationId e) const { return g_.type(g_.result(e)); }
   int64_t size_attr(EquationId e, Attr a) const { return g_.attr<Dim>(e, a); }
@@ -195,6 +198,7 @@ class Maker {
   }
 
   void on_pointwise(EquationId e) {
+    if (is_known(e)) return;
     std::vector<View> operands;
     operands.reserve(g_.operands(e).size());
     for (ValueId v : g_.operands(e)) operands.push_back(views_[v]);
@@ -217,8 +221,16 @@ class Maker {
     return *reshaped(copied(v), sizes);
   }
 
-  void on_view(EquationId e) { set(e, reshape(operand(e, 0), result_type(e).sizes)); }
-  void on_permute(EquationId e) { set(e, permuted(operand(e, 0), dims_attr(e, Attr::dims))); }
+  /// A view or permute.
+  void on_view(EquationId e) {
+    if (is_known(e)) return;
+    const View& from = operand(e, 0);
+    const auto split = splits_.find(g_.operand(e, 0).index);
+    const Shown to =
+        shown(g_, e, {from, split == splits_.end() ? std::nullopt : std::optional(split->second)});
+    if (to.split) splits_[g_.result(e).index] = *to.split;
+    set(e, to.view ? *to.view : *reshaped(copied(from), result_type(e).sizes));
+  }
   void on_expand(EquationId e) { set(e, expanded(operand(e, 0), result_type(e).sizes)); }
   void on_slice(EquationId e) {
     set(e, sliced(operand(e, 0), dim_attr(e, Attr::dim), size_attr(e, Attr::start),
@@ -351,18 +363,31 @@ class Maker {
   }
 
   // --- shape
-  void on_cat(EquationId e) {
-    const ir::Type& t = result_type(e);
+  /// The result of concatenation `e`, of which products may write parts before the others are
+  /// known.
+  const View& joined(EquationId e) {
+    if (!is_known(e)) set(e, fresh(e));
+    return views_[g_.result(e)];
+  }
+
+  /// f(operand, its part of `joined`) for the operands of concatenation `e`.
+  template <class F>
+  void for_each_part(EquationId e, F f) {
+    const View dest = joined(e);
     const int dim = dim_attr(e, Attr::dim);
-    const View dest = computed(t.dtype, t.sizes);
     int64_t at = 0;
     for (ValueId operand : g_.operands(e)) {
-      const View& v = views_[operand];
-      if (v.sizes.rank() != t.rank()) continue;  // ATen's legacy empty tensor
-      write_region(v, sliced(dest, dim, at, at + v.sizes[dim], 1));
-      at += v.sizes[dim];
+      const Shape& sizes = g_.type(operand).sizes;
+      if (sizes.rank() != dest.sizes.rank()) continue;  // ATen's legacy empty tensor
+      f(operand, sliced(dest, dim, at, at + sizes[dim], 1));
+      at += sizes[dim];
     }
-    set(e, dest);
+  }
+
+  void on_cat(EquationId e) {
+    for_each_part(e, [&](ValueId operand, const View& part) {
+      if (views_[operand] != part) write_region(views_[operand], part);
+    });
   }
 
   void on_pad(EquationId e) {
@@ -562,6 +587,7 @@ class Maker {
     if (k == 0) {
       write_region(addend ? *addend : filled(0, t.dtype, t.sizes), dest);
     } else if (is_library_contraction(t.dtype, g_.attr<std::string>(e, Attr::algorithm))) {
+      if (!addend && heads_product(e, dest)) return;
       library_contraction(e, {matrix(e, first), matrix(e, first + 1)}, dest, addend);
     } else {
       Node n{.kind = Node::Kind::TiledMatmul, .op = g_.op(e), .dtype = t.dtype, .domain = t.sizes};
@@ -573,24 +599,25 @@ class Maker {
   }
 
   /// `from` as free view `e` shows it; contiguous where that is no strided view.
-  View shown(EquationId e, const View& from) const {
+  Shown planned_view(EquationId e, const Shown& from) const {
     const Shape& sizes = result_type(e).sizes;
-    if (g_.op(e) == Op::permute) return permuted(from, dims_attr(e, Attr::dims));
-    if (g_.op(e) == Op::expand) return expanded(from, sizes);
-    const auto view = g_.op(e) == Op::view ? reshaped(from, sizes) : std::nullopt;
-    return view.value_or(whole(from.root, sizes));
+    if (g_.op(e) != Op::permute && g_.op(e) != Op::expand && g_.op(e) != Op::view)
+      return {whole(from.view->root, sizes), {}};
+    Shown to = shown(g_, e, from);
+    if (!to.view) to.view = whole(from.view->root, sizes);
+    return to;
   }
 
   /// The strides in which contractions read `v`, whatever the partition saved: what may be saved as
   /// itself counts as contiguous, though here it may be a part of something that was saved instead.
-  View layout(ValueId v) const {
+  Shown layout(ValueId v) const {
     std::vector<EquationId> chain;
     for (EquationId e = g_.producer(v); e.valid() && ir::is_free_view(g_, e); e = g_.producer(v)) {
       chain.push_back(e);
       v = g_.operand(e, 0);
     }
-    View out = g_.producer(v).valid() ? whole(-1, g_.type(v).sizes) : views_[v];
-    for (size_t i = chain.size(); i-- > 0;) out = shown(chain[i], out);
+    Shown out{g_.producer(v).valid() ? whole(-1, g_.type(v).sizes) : views_[v], {}};
+    for (size_t i = chain.size(); i-- > 0;) out = planned_view(chain[i], out);
     return out;
   }
 
@@ -615,13 +642,94 @@ class Maker {
   /// Operand `i` of a contraction as the library reads it. The bits of a product may depend on the
   /// strides of its operands, so these must not depend on what was saved.
   View matrix(EquationId e, int i) {
-    const View v = batched(operand(e, i)), planned = batched(layout(g_.operand(e, i)));
+    const View v = batched(operand(e, i)), planned = batched(*layout(g_.operand(e, i)).view);
     if (!is_library_matrix(planned)) return copied(v);
     return same_strides(v, planned) ? stored(v) : copied_to(v, planned.strides);
   }
   /// An operand in memory.
   View stored(const View& v) {
     return p_.values[static_cast<size_t>(v.root)].formula() ? copied(v) : v;
+  }
+
+  // --- products of merged batches
+  /// A product that reads and writes its matrices where they lie, if the operands are laid out so.
+  bool heads_product(EquationId e, const View& dest) {
+    const ValueId a = g_.operand(e, 0), b = g_.operand(e, 1);
+    const auto planned = heads_layout(layout(a), layout(b));
+    if (!planned) return false;
+    Node n{.kind = Node::Kind::Matmul, .op = g_.op(e), .dtype = DType::F32, .stride_free = true};
+    n.operands = {heads(a, planned->a), heads(b, planned->b)};
+    n.domain = n.operands[0].sizes;
+    n.domain[3] = n.operands[1].sizes[3];
+    if (!place_result(e, n)) n.dest = *reshaped(dest, n.domain);
+    push(std::move(n));
+    return true;
+  }
+
+  /// Operand `v` of such a product.
+  View heads(ValueId v, const View& planned) {
+    const auto split = splits_.find(v.index);
+    const bool is_split = split != splits_.end() && split->second.sizes == planned.sizes;
+    const View now = is_split ? split->second : *reshaped(views_[v], planned.sizes);
+    const bool formula = p_.values[static_cast<size_t>(now.root)].formula();
+    return !formula && fits_layout(now, planned) ? now : copied_to(now, dense(planned));
+  }
+
+  /// Contiguous strides of such matrices, rows or columns first as `planned` has them.
+  static ir::Strides dense(const View& planned) {
+    const std::array<Dim, 4> transposed = {0, 1, 3, 2};
+    if (planned.strides[3] == 1) return ir::contiguous_strides(planned.sizes);
+    return permuted(whole(-1, permuted(planned, transposed).sizes), transposed).strides;
+  }
+
+  /// Lets product `n`, of equation `e`, write its result to where views and a concatenation would
+  /// bring it, if no copy is needed then.
+  bool place_result(EquationId e, Node& n) {
+    if (!paths_) paths_.emplace(g_);
+    const auto path = paths_->of(g_.result(e));
+    if (!path) return false;
+    const View end = end_of(*path);
+    std::vector<View> views = {end};  // of the path's values, from its end
+    for (size_t i = path->views.size(); i-- > 0;) {
+      const auto from = before_view(path->views[i], views.back(), i == 0 ? n.domain : Shape());
+      if (!from) return false;
+      views.push_back(*from);
+    }
+    const auto dest = reshaped(views.back(), n.domain);
+    if (!dest || dest->strides[3] != 1 || !is_library_matrix(*dest)) return false;
+    for (size_t i = 0; i < path->views.size(); ++i)
+      set(path->views[path->views.size() - 1 - i], views[i]);
+    if (path->zero_add.valid()) set(path->zero_add, end);
+    if (path->views.empty()) views_[path->end] = end;
+    n.dest = *dest;
+    n.whole = !path->cat.valid();
+    n.plus_zero = path->zero_add.valid();
+    return true;
+  }
+
+  /// Where the last value of a path is to lie.
+  View end_of(const ResultPath& path) {
+    const ir::Type& t = g_.type(path.end);
+    if (!path.cat.valid()) return computed(t.dtype, t.sizes);
+    const ValueId part = path.zero_add.valid() ? g_.result(path.zero_add) : path.end;
+    View end;
+    for_each_part(path.cat, [&](ValueId operand, const View& region) {
+      if (operand == part) end = region;
+    });
+    return end;
+  }
+
+  /// The operand of view or permute `e` where its result lies in `to`; perhaps as `split` sizes.
+  std::optional<View> before_view(EquationId e, const View& to, const Shape& split) const {
+    const Shape& sizes = g_.type(g_.operand(e, 0)).sizes;
+    if (g_.op(e) == Op::permute) {
+      const ir::Dims& dims = dims_attr(e, Attr::dims);
+      std::vector<Dim> back(dims.size());
+      for (size_t d = 0; d < dims.size(); ++d) back[static_cast<size_t>(int64_t{dims[d]})] = Dim(d);
+      return permuted(to, back);
+    }
+    if (auto from = reshaped(to, sizes)) return from;
+    return split.rank() > 0 ? reshaped(to, split) : std::nullopt;
   }
 
   void on_mm(EquationId e) { contraction(e, 0, nullptr); }
@@ -688,6 +796,8 @@ class Maker {
   const Graph& g_;
   ir::ValueMap<View> views_;
   std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
+  std::map<uint32_t, View> splits_;   // by value that is a copy: see Shown::split
+  std::optional<ResultPaths> paths_;  // made when first needed
   Program p_;
 };
 
@@ -704,7 +814,7 @@ Maker::Rule Maker::rule_of(Op op) {
     set(Op::clone, &Maker::on_identity);
     set(Op::stop_gradient, &Maker::on_identity);
     set(Op::view, &Maker::on_view);
-    set(Op::permute, &Maker::on_permute);
+    set(Op::permute, &Maker::on_view);
     set(Op::expand, &Maker::on_expand);
     set(Op::slice, &Maker::on_slice);
     set(Op::diagonal, &Maker::on_diagonal);

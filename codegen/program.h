@@ -45,7 +45,8 @@ struct Node {
     RowPartial,   // operand [outer, n] -> [outer, blocks], one partial for each block
     ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
     Matmul,       // a library call: operands a [b, m, k], b [b, k, n] and maybe a bias [n] that all
-                  // rows start as; adds to dest if `accumulate`
+                  // rows start as; adds to dest if `accumulate`. If `stride_free`, operands and
+                  // dest have two batch dims
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
     External,     // a custom operator; operands and results contiguous
@@ -66,7 +67,7 @@ struct Node {
   int64_t gather_stride = 0, gather_extent = 0;
   int64_t random_offset = 0;
   Reduction reduction;
-  bool accumulate = false;
+  bool accumulate = false, stride_free = false, plus_zero = false;  // as Contraction's
   int scatter_dim = -1;
   std::string check;          // what an index out of range is reported as
   std::vector<View> results;  // External: all of them; `dest` is the first

@@ -101,6 +101,18 @@ std::optional<View> reshaped(const View& v, const ir::Shape& sizes) {
   return out;
 }
 
+std::optional<View> split_batch(const View& v, const ir::Shape& sizes) {
+  if (sizes.rank() != 3) return std::nullopt;
+  const int64_t batch = sizes[0];
+  int64_t outer = 1;
+  for (int d = 0; d < v.sizes.rank() && outer < batch && batch % outer == 0; ++d) {
+    outer *= int64_t{v.sizes[d]};
+    if (outer <= 1 || outer >= batch || batch % outer != 0) continue;
+    if (auto split = reshaped(v, {outer, batch / outer, sizes[1], sizes[2]})) return split;
+  }
+  return std::nullopt;
+}
+
 View whole(int root, const ir::Shape& sizes) {
   return {root, 0, sizes, ir::contiguous_strides(sizes)};
 }

@@ -61,6 +61,9 @@ View diagonal(const View& v, int64_t offset, int dim0, int dim1);
 View flipped(const View& v, std::span<const ir::Dim> dims);
 /// `v` with other sizes of the same count, unless its strides do not allow it.
 std::optional<View> reshaped(const View& v, const ir::Shape& sizes);
+/// `v`, which may not be seen as `sizes` [n, r, c], as [outer, n / outer, r, c]: the first such
+/// that its strides allow, if any.
+std::optional<View> split_batch(const View& v, const ir::Shape& sizes);
 /// A contiguous view of all of value `root`.
 View whole(int root, const ir::Shape& sizes);
 

@@ -16,6 +16,7 @@
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/matmul_blocks.h"
 #include "codegen/exec/thread_pool.h"
+#include "codegen/plan.h"
 #include "ir/error.h"
 
 namespace tandem::exec {
@@ -51,20 +52,30 @@ Block block_at(const MatmulSpec& s, const MatmulBlocks& b, int64_t unit) {
           i,
           j,
           l,
-          std::min(b.batch, s.batch - batch),
+          std::min(b.batch, s.matrices() - batch),
           std::min(b.m, s.m - i),
           std::min(b.n, s.n - j),
           std::min(b.k, s.k - l),
           chunk};
 }
 
-const float* at(const float* base, const MatrixStrides& s, int64_t batch, int64_t row,
-                int64_t col) {
-  return base + batch * s.batch + row * s.row + col * s.col;
+/// Of the first element of matrix `matrix`.
+int64_t offset_of(const MatmulSpec& spec, const MatrixStrides& s, int64_t matrix) {
+  return matrix / spec.batch * s.outer + matrix % spec.batch * s.batch;
 }
 
-float* row_of_c(const Job& job, int64_t batch, int64_t row) {
-  return const_cast<float*>(at(job.c, job.spec.c, batch, row, 0));
+const float* a_at(const Job& job, const Block& x) {
+  const MatrixStrides& s = job.spec.a;
+  return job.a + offset_of(job.spec, s, x.batch) + x.i * s.row + x.l * s.col;
+}
+
+const float* b_at(const Job& job, const Block& x) {
+  const MatrixStrides& s = job.spec.b;
+  return job.b + offset_of(job.spec, s, x.batch) + x.l * s.row + x.j * s.col;
+}
+
+float* row_of_c(const Job& job, int64_t matrix, int64_t row) {
+  return job.c + offset_of(job.spec, job.spec.c, matrix) + row * job.spec.c.row;
 }
 
 /// The block's rows of C become the bias, just before the product is added to them.
@@ -74,24 +85,30 @@ void start_with_bias(const Job& job, const Block& x) {
       std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
 }
 
+void add_zero(const Job& job, const Block& x) {
+  for (int64_t i = x.i; i < x.i + x.m; ++i) {
+    float* row = row_of_c(job, x.batch, i);
+    for (int64_t j = x.j; j < x.j + x.n; ++j) row[j] += 0.0f;
+  }
+}
+
 void sgemm_block(Job& job, const Block& x) {
   const MatmulSpec& s = job.spec;
   const bool split = job.blocks.grid_k > 1;
-  float* c = split ? job.partials + ((x.chunk * s.batch + x.batch) * s.m + x.i) * s.n + x.j
-                   : const_cast<float*>(at(job.c, s.c, x.batch, x.i, x.j));
-  const dnnl_status_t status = dnnl_sgemm(
-      job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n, x.k, 1.0f,
-      at(job.a, s.a, x.batch, x.i, x.l), job.a_layout.ld, at(job.b, s.b, x.batch, x.l, x.j),
-      job.b_layout.ld, s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
+  float* c = split ? job.partials + ((x.chunk * s.matrices() + x.batch) * s.m + x.i) * s.n + x.j
+                   : row_of_c(job, x.batch, x.i) + x.j;
+  const dnnl_status_t status =
+      dnnl_sgemm(job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n,
+                 x.k, 1.0f, a_at(job, x), job.a_layout.ld, b_at(job, x), job.b_layout.ld,
+                 s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
   if (status != dnnl_success) job.status = status;
+  if (s.plus_zero) add_zero(job, x);
 }
 
 void primitive_block(Job& job, const Block& x) {
-  const MatmulSpec& s = job.spec;
   const bool whole = x.count == job.blocks.batch && x.m == job.blocks.m;
-  const int status = (whole ? job.full : job.last)
-                         ->run(at(job.a, s.a, x.batch, x.i, 0), at(job.b, s.b, x.batch, 0, 0),
-                               const_cast<float*>(at(job.c, s.c, x.batch, x.i, 0)));
+  const int status =
+      (whole ? job.full : job.last)->run(a_at(job, x), b_at(job, x), row_of_c(job, x.batch, x.i));
   if (status != dnnl_success) job.status = status;
 }
 
@@ -120,7 +137,7 @@ void combine_rows(Job& job, int64_t begin, int64_t end) {
   const MatmulSpec& s = job.spec;
   for (int64_t r = begin; r < end; ++r) {
     float* row = job.partials + r * s.n;
-    sum_partials(row, s.n, job.blocks.grid_k, s.batch * s.m * s.n);
+    sum_partials(row, s.n, job.blocks.grid_k, s.matrices() * s.m * s.n);
     float* c = row_of_c(job, r / s.m, r % s.m);
     if (job.bias) {
       for (int64_t j = 0; j < s.n; ++j) c[j] = job.bias[j] + row[j];
@@ -140,26 +157,27 @@ void check_status(int status) {
 }
 
 void clear(const MatmulSpec& s, float* c) {
-  for (int64_t r = 0; r < s.batch * s.m; ++r) {
-    std::fill_n(c + r / s.m * s.c.batch + r % s.m * s.c.row, s.n, 0.0f);
-  }
+  for (int64_t r = 0; r < s.matrices() * s.m; ++r)
+    std::fill_n(c + offset_of(s, s.c, r / s.m) + r % s.m * s.c.row, s.n, 0.0f);
 }
 
 std::string describe(const MatmulSpec& s) {
   const auto strides = [](const MatrixStrides& x) {
-    return "(" + std::to_string(x.batch) + ", " + std::to_string(x.row) + ", " +
-           std::to_string(x.col) + ")";
+    return "(" + std::to_string(x.outer) + ", " + std::to_string(x.batch) + ", " +
+           std::to_string(x.row) + ", " + std::to_string(x.col) + ")";
   };
-  return "[" + std::to_string(s.batch) + ", " + std::to_string(s.m) + ", " + std::to_string(s.k) +
-         "] x [" + std::to_string(s.k) + ", " + std::to_string(s.n) + "] with strides " +
-         strides(s.a) + ", " + strides(s.b) + ", " + strides(s.c);
+  return "[" + std::to_string(s.outer) + ", " + std::to_string(s.batch) + ", " +
+         std::to_string(s.m) + ", " + std::to_string(s.k) + "] x [" + std::to_string(s.k) + ", " +
+         std::to_string(s.n) + "] with strides " + strides(s.a) + ", " + strides(s.b) + ", " +
+         strides(s.c);
 }
 
 struct SpecHash {
   size_t operator()(const MatmulSpec& s) const {
-    uint64_t h = s.accumulate;
-    for (const int64_t v : {s.batch, s.m, s.n, s.k, s.a.batch, s.a.row, s.a.col, s.b.batch, s.b.row,
-                            s.b.col, s.c.batch, s.c.row, s.c.col}) {
+    uint64_t h = s.accumulate + 2 * s.stride_free + 4 * s.plus_zero;
+    for (const int64_t v :
+         {s.outer, s.batch, s.m, s.n, s.k, s.a.outer, s.a.batch, s.a.row, s.a.col, s.b.outer,
+          s.b.batch, s.b.row, s.b.col, s.c.outer, s.c.batch, s.c.row, s.c.col}) {
       h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 29;
     }
@@ -176,7 +194,7 @@ Cache& cache() {
   return *c;
 }
 
-bool empty(const MatmulSpec& s) { return s.batch == 0 || s.m == 0 || s.n == 0; }
+bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
 
 }  // namespace
 
@@ -203,8 +221,12 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
                  describe(spec));
   }
   if (empty(spec)) return;
+  TANDEM_CHECK(!spec.stride_free ||
+                   (!spec.accumulate && codegen::can_be_stride_free(spec.m, spec.n, spec.k)),
+               "matmul: bits that depend on strides");
+  TANDEM_CHECK(!spec.plus_zero || spec.stride_free, "matmul: a zero that has no place");
   swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
-  spec_ = fold_batch(swapped_ ? swapped(spec) : spec);
+  spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
   if (spec.k == 0) return;
   blocks_ = choose_blocks(spec_, true);
   if (blocks_.primitive) {
@@ -219,7 +241,7 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
 
 size_t Matmul::scratch_bytes() const {
   if (blocks_.grid_k <= 1) return 0;
-  return static_cast<size_t>(blocks_.grid_k * spec_.batch * spec_.m * spec_.n) * sizeof(float);
+  return static_cast<size_t>(blocks_.grid_k * spec_.matrices() * spec_.m * spec_.n) * sizeof(float);
 }
 
 void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias) const {
@@ -248,7 +270,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
   check_status(job.status);
   if (blocks_.grid_k > 1) {
     const int64_t grain = std::max<int64_t>(1, 8192 / s.n);
-    parallel_for(s.batch * s.m, grain,
+    parallel_for(s.matrices() * s.m, grain,
                  [&job](int64_t begin, int64_t end, int) { combine_rows(job, begin, end); });
   }
 }

@@ -13,17 +13,25 @@ namespace tandem::exec {
 
 /// Strides in elements of a batch of matrices.
 struct MatrixStrides {
-  int64_t batch = 0, row = 0, col = 0;
+  int64_t batch = 0, row = 0, col = 0, outer = 0;
   bool operator==(const MatrixStrides&) const = default;
 };
 
-/// C = A B, or C += A B, for `batch` matrices A [m, k], B [k, n] and C [m, n]. In each operand one
-/// of row and col is 1 and the other is at least the extent it steps over (strides of dimensions of
-/// size 1 are ignored); batch strides of A and B may be 0. C overlaps neither A nor B nor itself.
+/// C = A B, or C += A B, for `outer` times `batch` matrices A [m, k], B [k, n] and C [m, n]. In
+/// each operand one of row and col is 1 and the other is at least the extent it steps over (strides
+/// of dimensions of size 1 are ignored); batch and outer strides of A and B may be 0. C overlaps
+/// neither A nor B nor itself.
 struct MatmulSpec {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixStrides a, b, c;
   bool accumulate = false;
+  int64_t outer = 1;
+  /// Equal sizes give equal bits at any strides, if the same ones are 1; at a price where dense
+  /// operands would allow a faster algorithm. Only where codegen::can_be_stride_free, and without
+  /// accumulate.
+  bool stride_free = false;
+  bool plus_zero = false;  // 0 is added to each element, so none is -0; only where stride_free
+  int64_t matrices() const { return outer * batch; }
   bool operator==(const MatmulSpec&) const = default;
 };
 
@@ -67,8 +75,8 @@ class Matmul {
   const MatmulBlocks& blocks() const { return blocks_; }
 
  private:
-  MatmulSpec
-      spec_;  // normalised: C has unit column stride, batch folded into m where that is possible
+  MatmulSpec spec_;       // normalised: C has unit column stride, batches merged or folded into m
+                          // where that is possible
   bool swapped_ = false;  // the transposed product is computed: a and b change places
   MatmulBlocks blocks_;
   std::shared_ptr<BlockPrimitive> full_,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tandem::exec {
 namespace {
@@ -75,7 +76,8 @@ double total_ns(const Problem& p, const MatmulBlocks& block, double one, int thr
   const int64_t units = block.units(), used = std::min<int64_t>(units, threads);
   double ns = static_cast<double>(ceil_div(units, used)) * one + (used > 1 ? kRegionNs : 0);
   if (block.grid_k > 1) {
-    const double partials = static_cast<double>(block.grid_k * p.spec.batch) * p.spec.m * p.spec.n;
+    const double partials =
+        static_cast<double>(block.grid_k * p.spec.matrices()) * p.spec.m * p.spec.n;
     ns += partials * kCombineNs / static_cast<double>(used) + kRegionNs;
   }
   return ns;
@@ -112,7 +114,7 @@ int64_t extent(int64_t size, int64_t cuts, int64_t unit) {
 }
 
 void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
-  block.grid_batch = ceil_div(s.batch, block.batch);
+  block.grid_batch = ceil_div(s.matrices(), block.batch);
   block.grid_m = ceil_div(s.m, block.m);
   block.grid_n = ceil_div(s.n, block.n);
   block.grid_k = ceil_div(s.k, block.k);
@@ -140,7 +142,7 @@ void offer_sgemm(Best& best, const MatmulSpec& s) {
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
         const int64_t k = extent(s.k, cut_k, 64);
         if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;
-        if (cut_k > 1 && cut_k * s.batch * s.m * s.n > kMostPartials) break;
+        if (cut_k > 1 && cut_k * s.matrices() * s.m * s.n > kMostPartials) break;
         best.offer({.batch = 1, .m = m, .n = n, .k = k});
       }
     }
@@ -153,10 +155,19 @@ bool dense(const MatrixStrides& s, int64_t batch, int64_t rows, int64_t cols) {
          (batch == 1 || s.batch == rows * cols);
 }
 
+/// What the choice may know of an operand.
+BlasLayout known_layout(const MatmulSpec& spec, const MatrixStrides& s, int64_t rows,
+                        int64_t cols) {
+  BlasLayout layout = *blas_layout(s, rows, cols);
+  if (spec.stride_free) layout.ld = layout.transposed ? rows : cols;
+  return layout;
+}
+
 /// Primitives take dense operands only. They win for small batched products and where B is stored
 /// transposed.
 bool primitive_pays(const Problem& p) {
   const MatmulSpec& s = p.spec;
+  if (s.outer > 1 || s.stride_free) return false;
   const bool small = s.batch > 1 && s.m * s.n * s.k <= 128 * 128 * 128;
   if (s.m < 8 || s.n < 8 || s.k < 8 || p.a.transposed || !(p.b.transposed || small)) return false;
   return dense(s.a, s.batch, s.m, s.k) && dense(s.b, s.batch, s.k, s.n) &&
@@ -184,15 +195,35 @@ std::optional<BlasLayout> blas_layout(const MatrixStrides& s, int64_t rows, int6
 }
 
 MatmulSpec swapped(const MatmulSpec& s) {
-  const auto flip = [](const MatrixStrides& x) { return MatrixStrides{x.batch, x.col, x.row}; };
-  return {s.batch, s.n, s.m, s.k, flip(s.b), flip(s.a), flip(s.c), s.accumulate};
+  const auto flip = [](const MatrixStrides& x) {
+    return MatrixStrides{x.batch, x.col, x.row, x.outer};
+  };
+  MatmulSpec out = s;
+  std::swap(out.m, out.n);
+  out.a = flip(s.b), out.b = flip(s.a), out.c = flip(s.c);
+  return out;
+}
+
+MatmulSpec merge_batches(const MatmulSpec& spec) {
+  MatmulSpec s = spec;
+  MatrixStrides* const operands[] = {&s.a, &s.b, &s.c};
+  const bool one = s.batch == 1 || s.outer == 1;
+  const auto runs_on = [&](const MatrixStrides* x) { return x->outer == s.batch * x->batch; };
+  if (!one && !std::ranges::all_of(operands, runs_on)) return s;
+  for (MatrixStrides* x : operands) {
+    if (s.batch == 1) x->batch = x->outer;
+    x->outer = 0;
+  }
+  s.batch = s.matrices();
+  s.outer = 1;
+  return s;
 }
 
 MatmulSpec fold_batch(const MatmulSpec& spec) {
   MatmulSpec s = spec;
   const bool shared_b = s.b.batch == 0 && s.m > 0;
-  if (s.batch == 1 || !shared_b || s.m == 1 || s.a.batch != s.m * s.a.row ||
-      s.c.batch != s.m * s.c.row)
+  if (s.matrices() == 1 || s.outer > 1 || s.stride_free || !shared_b || s.m == 1 ||
+      s.a.batch != s.m * s.a.row || s.c.batch != s.m * s.c.row)
     return s;
   s.m *= s.batch;
   s.batch = 1;
@@ -200,8 +231,8 @@ MatmulSpec fold_batch(const MatmulSpec& spec) {
 }
 
 MatmulBlocks choose_blocks(const MatmulSpec& s, bool primitives) {
-  const Problem p{s, *blas_layout(s.a, s.m, s.k), *blas_layout(s.b, s.k, s.n),
-                  2.0 * static_cast<double>(s.batch) * s.m * s.n * s.k};
+  const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
+                  2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};
   offer_sgemm(best, s);
   if (primitives && primitive_pays(p)) offer_primitive(best, s);

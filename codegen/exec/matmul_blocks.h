@@ -22,6 +22,9 @@ std::optional<BlasLayout> blas_layout(const MatrixStrides& strides, int64_t rows
 /// C = A B as C^T = B^T A^T.
 MatmulSpec swapped(const MatmulSpec& spec);
 
+/// With outer and batch as one batch where the strides allow it, or one of them is 1.
+MatmulSpec merge_batches(const MatmulSpec& spec);
+
 /// With the batch folded into m where B is shared and the rows of A and C run on from one matrix to
 /// the next.
 MatmulSpec fold_batch(const MatmulSpec& spec);

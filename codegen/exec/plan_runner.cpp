@@ -29,14 +29,17 @@ constexpr size_t kStackBytes = size_t{4} << 10;  // calls that need no more borr
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 MatmulSpec spec_of(const Contraction& c) {
-  return {c.batch,
-          c.m,
-          c.n,
-          c.k,
-          {c.a_batch, c.a_row, c.a_col},
-          {c.b_batch, c.b_row, c.b_col},
-          {c.c_batch, c.c_row, 1},
-          c.accumulate || c.bias.has_value()};
+  return {.batch = c.batch,
+          .m = c.m,
+          .n = c.n,
+          .k = c.k,
+          .a = {c.a_batch, c.a_row, c.a_col, c.a_outer},
+          .b = {c.b_batch, c.b_row, c.b_col, c.b_outer},
+          .c = {c.c_batch, c.c_row, 1, c.c_outer},
+          .accumulate = c.accumulate || c.bias.has_value(),
+          .outer = c.outer,
+          .stride_free = c.stride_free,
+          .plus_zero = c.plus_zero};
 }
 
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.

@@ -1,6 +1,8 @@
 // Whole programs through compile(): eager and compiled must agree on everything a caller can see.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "tests/support/check_compiled.h"
 
 namespace tandem::testing {
@@ -81,6 +83,62 @@ TEST(Programs, AttentionOverTransposedHeads) {
         return {scaled_dot_product_attention(head(in[0]), head(in[1]), head(in[2]), {}, true)};
       },
       leaves({{2, 8, 12}, {2, 8, 12}, {2, 8, 12}}), kAllPartitions);
+}
+
+/// Self-attention of `heads` heads on [batch, time, channels], q, k and v in one product.
+Tensor attention(const Tensors& in, int64_t heads) {
+  const Dim batch = in[0].size(0), time = in[0].size(1), channels = in[0].size(2);
+  const Tensors parts = split(matmul(in[0], in[1]) + in[2], channels, 2);
+  const auto head = [&](const Tensor& t) {
+    return t.view({batch, time, heads, channels / heads}).transpose(1, 2);
+  };
+  const Tensor y =
+      scaled_dot_product_attention(head(parts[0]), head(parts[1]), head(parts[2]), {}, true);
+  return matmul(y.transpose(1, 2).reshape({batch, time, channels}), in[3]);
+}
+
+constexpr int64_t kLayers[][4] = {  // batch, time, heads, width of a head
+    {2, 8, 3, 4}, {1, 7, 3, 2},  {3, 5, 1, 4}, {1, 5, 1, 3},
+    {2, 1, 3, 4}, {2, 17, 5, 9}, {2, 3, 2, 1}};
+
+std::vector<Shape> attention_sizes(const int64_t (&s)[4]) {
+  const int64_t channels = s[2] * s[3];
+  return {{s[0], s[1], channels}, {channels, 3 * channels}, {3 * channels}, {channels, channels}};
+}
+
+TEST(Programs, AttentionOfHeadsSideBySide) {
+  for (const auto& sizes : kLayers)
+    check_compiled([&](const Tensors& in) -> Tensors { return {attention(in, sizes[2])}; },
+                   leaves(attention_sizes(sizes)), kAllPartitions);
+}
+
+std::vector<uint32_t> bits_of(const Tensor& t) {
+  std::vector<uint32_t> bits;
+  for (const float x : t.to_vector<float>()) bits.push_back(std::bit_cast<uint32_t>(x));
+  return bits;
+}
+
+TEST(Programs, GradientsOfAttentionHaveTheSameBitsAtEveryPartition) {
+  const int before = num_threads();
+  for (const auto& sizes : kLayers) {
+    Tensors in;
+    for (const Shape& s : attention_sizes(sizes)) in.push_back(randn(s).requires_grad_(true));
+    Tensors expected;
+    for (const char* partition : {"default", "reference", "save-all", "recompute-all"}) {
+      const auto f =
+          compile([&](const Tensors& t) { return mean(square(attention(t, sizes[2]) + t[0])); },
+                  {.partition = partition});
+      for (const int threads : {1, 2, 5}) {
+        set_num_threads(threads);
+        const Tensors grads = grad({f(in)}, in);
+        if (expected.empty()) expected = grads;
+        for (size_t i = 0; i < grads.size(); ++i)
+          EXPECT_EQ(bits_of(grads[i]), bits_of(expected[i]))
+              << partition << " " << threads << " " << i;
+      }
+    }
+  }
+  set_num_threads(before);
 }
 
 TEST(Programs, LossesOfStridedOperands) {

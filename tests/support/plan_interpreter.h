@@ -135,15 +135,19 @@ class PlanInterpreter {
     const auto* b = static_cast<const float*>(address(c.b));
     const auto* bias = c.bias ? static_cast<const float*>(address(*c.bias)) : nullptr;
     auto* out = static_cast<float*>(address(c.c));
-    for (int64_t batch = 0; batch < c.batch; ++batch)
+    const auto at = [&](int64_t matrix, int64_t outer, int64_t inner) {
+      return matrix / c.batch * outer + matrix % c.batch * inner;
+    };
+    for (int64_t x = 0; x < c.outer * c.batch; ++x)
       for (int64_t i = 0; i < c.m; ++i)
         for (int64_t j = 0; j < c.n; ++j) {
-          float& x = out[batch * c.c_batch + i * c.c_row + j];
-          double sum = bias ? bias[j] : c.accumulate ? x : 0.0;
+          float& to = out[at(x, c.c_outer, c.c_batch) + i * c.c_row + j];
+          double sum = bias ? bias[j] : c.accumulate ? to : 0.0;
           for (int64_t k = 0; k < c.k; ++k)
-            sum += static_cast<double>(a[batch * c.a_batch + i * c.a_row + k * c.a_col]) *
-                   b[batch * c.b_batch + k * c.b_row + j * c.b_col];
-          x = static_cast<float>(sum);
+            sum += static_cast<double>(a[at(x, c.a_outer, c.a_batch) + i * c.a_row + k * c.a_col]) *
+                   b[at(x, c.b_outer, c.b_batch) + k * c.b_row + j * c.b_col];
+          to = static_cast<float>(sum);
+          if (c.plus_zero) to += 0.0f;
         }
   }
 

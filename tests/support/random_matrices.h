@@ -41,7 +41,7 @@ class RandomMatrixProgram {
       case 3:
         return binary();
       case 4:
-        return b_.mm(pick(), pick());
+        return gen_() % 2 == 0 ? b_.mm(pick(), pick()) : over_heads();
       case 5:
         return view();
       case 6:
@@ -49,6 +49,19 @@ class RandomMatrixProgram {
       default:
         return random();
     }
+  }
+
+  /// [4, 4] as [batch, time, heads, width], each two, in one batch of heads.
+  ValueId heads() {
+    const ValueId x = b_.permute(b_.view(pick(), {2, 2, 2, 2}), {0, 2, 1, 3});
+    const ValueId merged = b_.view(x, {4, 2, 2});
+    return gen_() % 2 == 0 ? merged : b_.permute(merged, {0, 2, 1});
+  }
+
+  ValueId over_heads() {
+    ValueId y = b_.bmm(heads(), heads());
+    if (gen_() % 3 == 0) y = b_.bmm(y, heads());
+    return b_.view(b_.permute(b_.view(y, {2, 2, 2, 2}), {0, 2, 1, 3}), {kSide, kSide});
   }
 
   ValueId unary() {

@@ -43,6 +43,23 @@ TEST(CostModel, PricesWorkAndTraffic) {
   EXPECT_LT(seconds({n, e}), seconds({n}) + seconds({e}));  // x is read once
 }
 
+TEST(CostModel, HeadsThatAreReadWhereTheyLieCostNothing) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({2, 5, 12});
+  const V split = b.permute(b.view(x, {2, 5, 3, 4}), {0, 2, 1, 3}), q = b.view(split, {6, 5, 4});
+  const V scores = b.bmm(q, b.permute(q, {0, 2, 1})), y = b.bmm(scores, q);
+  const V back = b.permute(b.view(y, {2, 3, 5, 4}), {0, 2, 1, 3}),
+          joined = b.view(back, {2, 5, 12});
+  t.output(joined);
+  const ir::Graph& g = t.finish();
+  const auto model = make_cost_model();
+  for (const V v : {split, q, back, joined})
+    EXPECT_EQ(model->seconds(g, std::vector<ir::EquationId>{g.producer(v)}), 0);
+  EXPECT_EQ(model->arena_bytes(g), 640);  // the scores: 6 * 5 * 5 floats, in lines
+  EXPECT_EQ(check_lowering(g).plan.report.kernels, 0);
+}
+
 TEST(Costs, AreReadAsTheyArePrinted) {
   const CostTable& shipped = shipped_costs();
   const CostTable read = parse_costs(print(shipped));

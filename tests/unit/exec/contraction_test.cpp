@@ -22,10 +22,11 @@ extern "C" void omp_set_num_threads(int);
 namespace tandem::exec {
 namespace {
 
-/// Elements from the first to the last that the strides reach.
-int64_t span(const MatrixStrides& s, int64_t batch, int64_t rows, int64_t cols) {
-  if (batch == 0 || rows == 0 || cols == 0) return 0;
-  return (batch - 1) * s.batch + (rows - 1) * s.row + (cols - 1) * s.col + 1;
+/// Elements from the first to the last that the strides of `spec` reach.
+int64_t span(const MatmulSpec& spec, const MatrixStrides& s, int64_t rows, int64_t cols) {
+  if (spec.matrices() == 0 || rows == 0 || cols == 0) return 0;
+  return (spec.outer - 1) * s.outer + (spec.batch - 1) * s.batch + (rows - 1) * s.row +
+         (cols - 1) * s.col + 1;
 }
 
 std::vector<float> random_floats(int64_t count, int seed) {
@@ -39,23 +40,24 @@ std::vector<float> random_floats(int64_t count, int seed) {
 struct Operands {
   std::vector<float> a, b, c;
   explicit Operands(const MatmulSpec& s)
-      : a(random_floats(span(s.a, s.batch, s.m, s.k), 1)),
-        b(random_floats(span(s.b, s.batch, s.k, s.n), 2)),
-        c(random_floats(span(s.c, s.batch, s.m, s.n), 3)) {}
+      : a(random_floats(span(s, s.a, s.m, s.k), 1)),
+        b(random_floats(span(s, s.b, s.k, s.n), 2)),
+        c(random_floats(span(s, s.c, s.m, s.n), 3)) {}
 };
 
 /// C after the product, by a loop in double.
 std::vector<float> reference(const MatmulSpec& s, const Operands& x) {
   std::vector<float> c = x.c;
-  for (int64_t p = 0; p < s.batch; ++p) {
+  for (int64_t p = 0; p < s.matrices(); ++p) {
+    const auto at = [&](const MatrixStrides& t, int64_t row, int64_t col) {
+      return p / s.batch * t.outer + p % s.batch * t.batch + row * t.row + col * t.col;
+    };
     for (int64_t i = 0; i < s.m; ++i) {
       for (int64_t j = 0; j < s.n; ++j) {
-        float& out = c[p * s.c.batch + i * s.c.row + j * s.c.col];
+        float& out = c[at(s.c, i, j)];
         double sum = s.accumulate ? out : 0.0;
-        for (int64_t l = 0; l < s.k; ++l) {
-          sum += double{x.a[p * s.a.batch + i * s.a.row + l * s.a.col]} *
-                 double{x.b[p * s.b.batch + l * s.b.row + j * s.b.col]};
-        }
+        for (int64_t l = 0; l < s.k; ++l)
+          sum += double{x.a[at(s.a, i, l)]} * double{x.b[at(s.b, l, j)]};
         out = static_cast<float>(sum);
       }
     }
@@ -153,6 +155,126 @@ TEST(Matmul, StridedOperands) {
   check(s);
   s.accumulate = true;
   check(s);
+}
+
+/// Heads side by side: A, B and C are parts of [outer, rows, 3, heads, columns].
+MatmulSpec heads_matmul(int64_t outer, int64_t heads, int64_t m, int64_t n, int64_t k, bool ta,
+                        bool tb) {
+  MatmulSpec s{.batch = heads, .m = m, .n = n, .k = k, .outer = outer};
+  const auto strides = [&](int64_t rows, int64_t cols, bool transposed) {
+    if (transposed) std::swap(rows, cols);
+    const int64_t ld = 3 * heads * cols;
+    return transposed ? MatrixStrides{cols, 1, ld, rows * ld}
+                      : MatrixStrides{cols, ld, 1, rows * ld};
+  };
+  s.a = strides(m, k, ta);
+  s.b = strides(k, n, tb);
+  s.c = strides(m, n, false);
+  return s;
+}
+
+TEST(Matmul, TwoBatches) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      check(heads_matmul(3, 4, 17, 31, 13, ta, tb));
+      check(heads_matmul(1, 5, 9, 8, 7, ta, tb));
+      check(heads_matmul(5, 1, 9, 8, 7, ta, tb));
+    }
+  }
+  MatmulSpec s = heads_matmul(3, 4, 17, 31, 13, false, true);
+  s.accumulate = true;
+  check(s);
+  s.b.batch = 0;  // heads share B
+  check(s);
+  s.a.outer = 0;
+  check(s);
+  check(heads_matmul(2, 3, 1, 1, 40, false, false));
+  check(heads_matmul(2, 2, 40, 48, 3000, true, false));  // a sum in parts
+}
+
+TEST(Matmul, BatchesThatRunOnAreOne) {
+  MatmulSpec s = dense_matmul(12, 64, 64, 32, false, true);
+  const MatmulSpec merged = s;
+  s.outer = 3, s.batch = 4;
+  for (MatrixStrides* x : {&s.a, &s.b, &s.c}) x->outer = 4 * x->batch;
+  EXPECT_EQ(merge_batches(s), merged);
+  s.c.outer += 8;
+  EXPECT_EQ(merge_batches(s), s);
+}
+
+/// The matrices of `from`, laid out as `to` says.
+std::vector<float> moved(const std::vector<float>& from, const MatmulSpec& spec,
+                         const MatrixStrides& x, const MatmulSpec& to, const MatrixStrides& y,
+                         int64_t rows, int64_t cols) {
+  std::vector<float> out(span(to, y, rows, cols));
+  for (int64_t p = 0; p < spec.matrices(); ++p)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j)
+        out[p / to.batch * y.outer + p % to.batch * y.batch + i * y.row + j * y.col] =
+            from[p / spec.batch * x.outer + p % spec.batch * x.batch + i * x.row + j * x.col];
+  return out;
+}
+
+/// `dense` with leading dimensions of at least `ld`, each on the way to the next matrix.
+MatmulSpec spread(MatmulSpec s, int64_t ld) {
+  const auto widen = [&](MatrixStrides& x, int64_t rows, int64_t cols) {
+    int64_t& lead = x.col == 1 ? x.row : x.col;
+    lead = (lead + ld - 1) / ld * ld;
+    x.batch = (x.col == 1 ? rows : cols) * lead + 3;
+  };
+  widen(s.a, s.m, s.k);
+  widen(s.b, s.k, s.n);
+  widen(s.c, s.m, s.n);
+  return s;
+}
+
+TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
+  const int64_t sizes[][3] = {{64, 64, 32},  {64, 32, 64},  {2, 2, 2},      {3, 2, 5},
+                              {17, 2, 129},  {33, 65, 97},  {128, 256, 64}, {256, 64, 256},
+                              {40, 48, 512}, {130, 33, 500}};
+  for (const auto& [m, n, k] : sizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        SCOPED_TRACE(testing::Message() << m << " " << n << " " << k << " " << ta << tb);
+        MatmulSpec s = dense_matmul(4, m, n, k, ta, tb);
+        s.stride_free = true;
+        if (ta == tb) check(s);
+        const Operands x(s);
+        const std::vector<float> expected = run(s, x);
+        for (const int64_t ld : {1, 7, 48, 256, 1024}) {
+          const MatmulSpec wide = spread(s, ld);
+          Operands y(wide);
+          y.a = moved(x.a, s, s.a, wide, wide.a, m, k);
+          y.b = moved(x.b, s, s.b, wide, wide.b, k, n);
+          ASSERT_EQ(moved(run(wide, y), wide, wide.c, s, s.c, m, n), expected) << ld;
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, PlusZeroLeavesNoNegativeZero) {
+  MatmulSpec s = dense_matmul(2, 3, 5, 4);
+  s.stride_free = true;
+  const std::vector<float> a(2 * 3 * 4, 1e-30f), b(2 * 4 * 5, -1e-30f);
+  for (const bool plus_zero : {false, true}) {
+    s.plus_zero = plus_zero;
+    std::vector<float> c(2 * 3 * 5, 1.0f);
+    Matmul(s).run(a.data(), b.data(), c.data());
+    for (const float x : c) {
+      EXPECT_EQ(x, 0.0f);
+      EXPECT_EQ(std::signbit(x), !plus_zero);
+    }
+  }
+}
+
+TEST(Matmul, RefusesToPromiseBitsThatItCannot) {
+  MatmulSpec s = dense_matmul(2, 8, 8, 513);
+  s.stride_free = true;
+  EXPECT_THROW(Matmul{s}, ir::InternalError);
+  s = dense_matmul(2, 8, 8, 8);
+  s.plus_zero = true;
+  EXPECT_THROW(Matmul{s}, ir::InternalError);
 }
 
 TEST(Matmul, SharedOperands) {
