@@ -65,7 +65,7 @@ class Fuser {
     if (n.kind == Node::Kind::Gather) f(n.table);
   }
 
-  const std::vector<int>& writers(const View& v) const {
+  std::span<const int> writers(const View& v) const {
     return p_.values[static_cast<size_t>(v.root)].writers;
   }
 

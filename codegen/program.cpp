@@ -7,7 +7,6 @@
 #include <bit>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "codegen/contraction.h"
@@ -113,14 +112,18 @@ class Maker {
     return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
   }
 
+  /// The dims by descending stride.
+  static ir::Dims outermost_first(const ir::Strides& strides) {
+    ir::Dims order;
+    for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
+    const auto key = [&](Dim d) { return std::pair(-strides[static_cast<int>(d)], d); };
+    std::ranges::sort(order, {}, key);
+    return order;
+  }
+
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
   int write_region(View v, View dest, int after = -1) {
-    std::vector<Dim> order(static_cast<size_t>(v.sizes.rank()));
-    std::iota(order.begin(), order.end(), 0);
-    const ir::Strides& key = is_full(v) ? dest.strides : v.strides;
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return key[static_cast<int>(a)] > key[static_cast<int>(b)];
-    });
+    const ir::Dims order = outermost_first(is_full(v) ? dest.strides : v.strides);
     v = permuted(v, order);
     dest = permuted(dest, order);
     return push({.op = Op::clone,
@@ -611,7 +614,7 @@ class Maker {
   /// The strides in which contractions read `v`, whatever the partition saved: what may be saved as
   /// itself counts as contiguous, though here it may be a part of something that was saved instead.
   Shown layout(ValueId v) const {
-    std::vector<EquationId> chain;
+    ir::InlineVector<EquationId, 4> chain;
     for (EquationId e = g_.producer(v); e.valid() && ir::is_free_view(g_, e); e = g_.producer(v)) {
       chain.push_back(e);
       v = g_.operand(e, 0);
@@ -778,13 +781,8 @@ class Maker {
   static bool fills(const View& v, const ir::Strides& strides, const Value& root) {
     if (v.offset != 0 || v.numel() != root.numel) return false;
     if (!same_steps(v.sizes, v.strides, strides)) return false;
-    View sorted = v;  // a permutation of a contiguous tensor: sorted by stride it is linear
-    std::vector<Dim> order(static_cast<size_t>(v.sizes.rank()));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return v.strides[static_cast<int>(a)] > v.strides[static_cast<int>(b)];
-    });
-    return is_linear(permuted(sorted, order));
+    // A permutation of a contiguous tensor: sorted by stride it is linear.
+    return is_linear(permuted(v, outermost_first(v.strides)));
   }
 
   static bool same_steps(const Shape& sizes, const ir::Strides& a, const ir::Strides& b) {

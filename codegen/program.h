@@ -9,6 +9,7 @@
 #include "codegen/kernel.h"
 #include "codegen/view.h"
 #include "ir/graph.h"
+#include "ir/inline_vector.h"
 
 namespace tandem::codegen {
 
@@ -18,10 +19,10 @@ struct Value {
   Kind kind = Kind::Computed;
   ir::DType dtype = ir::DType::F32;
   int64_t numel = 0;
-  int index = -1;               // Input: which
-  ir::Number first, increment;  // Full: first; Iota: element i is first + i * increment
-  std::vector<int> writers;     // Computed: its nodes, in order
-  int output = -1;              // Computed: the output whose buffer it lives in, or -1
+  int index = -1;                    // Input: which
+  ir::Number first, increment;       // Full: first; Iota: element i is first + i * increment
+  int output = -1;                   // Computed: the output whose buffer it lives in, or -1
+  ir::InlineVector<int, 2> writers;  // Computed: its nodes, in order
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
   friend bool operator==(const Value&, const Value&) = default;
 };
