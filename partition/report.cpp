@@ -41,8 +41,9 @@ struct Halves {
 std::vector<std::string> readers(const Analysis& a, const Halves& halves, ValueId v) {
   std::vector<std::string> ops;
   for (EquationId user : a.users[v]) {
-    const std::string op(ir::name(a.graph.op(user)));
-    if (halves.backward[user.index] && std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
+    const std::string_view op = ir::name(a.graph.op(user));
+    if (halves.backward[user.index] && std::ranges::find(ops, op) == ops.end())
+      ops.emplace_back(op);
   }
   if (a.gradient[v]) ops.emplace_back("gradient");
   return ops;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <ranges>
 #include <unordered_set>
 
 #include "ir/error.h"
@@ -44,10 +46,11 @@ void require_computable_in_forward(const Analysis& a, std::span<const ValueId> s
 /// Names that are unique within one half, from the joint graph's.
 class Names {
  public:
-  std::string unique(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-    return name;
+  std::string unique(std::string wanted) {
+    if (taken_.insert(wanted).second) return wanted;
+    for (int i = 1;; ++i)
+      if (std::string name = fmt::format("{}_{}", wanted, i); taken_.insert(name).second)
+        return name;
   }
 
  private:
@@ -58,7 +61,7 @@ class Names {
 class Half {
  public:
   Half(const Analysis& analysis, std::string_view suffix, ir::Level level)
-      : a_(analysis), rewriter_(analysis.graph), done_(analysis.graph.num_equations()) {
+      : a_(analysis), rewriter_(analysis.graph) {
     target().name = fmt::format("{}_{}", a_.graph.name, suffix);
     target().level = level;
   }
@@ -66,49 +69,69 @@ class Half {
   Graph& target() { return rewriter_.target(); }
 
   void add_input(Input input, ValueId v) {
-    input.name = names_.unique(input.name);
+    input.name = names_.unique(std::move(input.name));
     rewriter_.set(v, target().add_input(std::move(input), a_.graph.type(v)));
   }
 
-  void add_output(const Output& output) { add_output(output, rewriter_[output.value]); }
+  void add_output(Output output) {
+    const ValueId value = rewriter_[output.value];
+    add_output(std::move(output), value);
+  }
 
   /// Saves `v`; an input that the epilogue writes is copied before.
   void save(ValueId v) {
-    const Output output{v, Role::Saved, value_name(a_.graph, v), false, a_.saved_strides(v), -1};
     const bool copied = a_.is_primal(v) && !a_.is_free_to_save(v);
-    add_output(output, copied ? rewriter_.builder().clone(rewriter_[v]) : rewriter_[v]);
+    add_output({v, Role::Saved, value_name(a_.graph, v), false, a_.saved_strides(v), -1},
+               copied ? rewriter_.builder().clone(rewriter_[v]) : rewriter_[v]);
   }
 
-  /// Emits what `v` is computed from and is not there yet, in the joint graph's order.
-  void compute(ValueId v) {
-    missing_.clear();
-    require(v);
-    for (size_t i = 0; i < missing_.size(); ++i)
-      for (ValueId operand : a_.graph.operands(missing_[i])) require(operand);
-    std::ranges::sort(missing_);
-    for (EquationId e : missing_) copy(e);
+  /// Emits what `wanted` are computed from and is not there yet: first what the first of them
+  /// needs, then what the second needs beyond that, and so on, each in the joint graph's order.
+  void compute(std::span<const ValueId> wanted) {
+    std::vector<size_t> turn(a_.graph.num_equations(), kNever);  // the first of them that needs it
+    const auto require = [&](ValueId v, size_t when) {
+      if (rewriter_.has(v)) return;
+      require_computable(v);
+      size_t& known = turn[a_.producer(v).index];
+      known = std::min(known, when);
+    };
+    for (size_t i = 0; i < wanted.size(); ++i) require(wanted[i], i);
+    for (size_t i = turn.size(); i-- > 0;)
+      if (turn[i] != kNever)
+        for (ValueId operand : a_.graph.operands(a_.graph.equation_id(i)))
+          require(operand, turn[i]);
+    for (EquationId e : in_turn(turn, wanted.size())) copy(e);
   }
 
-  Graph take() { return ir::remove_dead_code(rewriter_.take()); }
+  Graph take() { return rewriter_.take(); }
 
  private:
+  static constexpr size_t kNever = std::numeric_limits<size_t>::max();
+
+  /// The equations that have a turn, by that; those of one in order.
+  static std::vector<EquationId> in_turn(std::span<const size_t> turn, size_t turns) {
+    std::vector<size_t> next(turns + 1);
+    for (size_t t : turn)
+      if (t != kNever) ++next[t + 1];
+    for (size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
+    std::vector<EquationId> equations(next.back());
+    for (uint32_t i = 0; i < turn.size(); ++i)
+      if (turn[i] != kNever) equations[next[turn[i]]++] = {i};
+    return equations;
+  }
+
   void add_output(Output output, ValueId value) {
     output.value = value;
-    output.name = names_.unique(output.name);
+    output.name = names_.unique(std::move(output.name));
     target().add_output(std::move(output));
   }
 
-  void require(ValueId v) {
-    if (rewriter_.has(v)) return;
-    const EquationId e = a_.producer(v);
-    if (!e.valid())
+  void require_computable(ValueId v) const {
+    if (!a_.producer(v).valid())
       ir::fail(ir::Errc::Partition,
                fmt::format("split: backward needs input {}, which is not saved; expected it or "
                            "what is computed from it among the saved values",
                            value_name(a_.graph, v)));
-    if (done_[e.index]) return;
-    done_[e.index] = true;
-    missing_.push_back(e);
   }
 
   // A saved value of an equation with several results keeps the half's own copy.
@@ -129,8 +152,6 @@ class Half {
 
   const Analysis& a_;
   ir::Rewriter rewriter_;
-  std::vector<bool> done_;
-  std::vector<EquationId> missing_;  // of what is being computed
   Names names_;
 };
 
@@ -177,11 +198,10 @@ Positions forward_outputs(const Analysis& a) {
 }
 
 /// The joint graph's outputs that one half returns.
-std::vector<Output> outputs_of(const Analysis& a, bool backward) {
-  std::vector<Output> outputs;
-  for (size_t i = 0; i < a.of_backward.size(); ++i)
-    if (a.of_backward[i] == backward) outputs.push_back(a.graph.outputs()[i]);
-  return outputs;
+auto outputs_of(const Analysis& a, bool backward) {
+  const auto is_of_half = [&a, backward](size_t i) { return a.of_backward[i] == backward; };
+  return std::views::iota(size_t{0}, a.of_backward.size()) | std::views::filter(is_of_half) |
+         std::views::transform([&a](size_t i) -> const Output& { return a.graph.outputs()[i]; });
 }
 
 /// What passes from forward to backward.
@@ -211,15 +231,17 @@ Graph make_forward(const Analysis& a, const SavedSet& saved) {
     if (input.alias_of) input.alias_of->input = moved(inputs, input.alias_of->input);
     half.add_input(input, input.value);
   }
-  const std::vector<Output> results = outputs_of(a, false);
-  for (const Output& output : results) half.compute(output.value);
-  for (ValueId v : saved.values) half.compute(v);
-  for (Output output : results) {
+  std::vector<ValueId> wanted;
+  for (const Output& output : outputs_of(a, false)) wanted.push_back(output.value);
+  const size_t results = wanted.size();
+  wanted.insert(wanted.end(), saved.values.begin(), saved.values.end());
+  half.compute(wanted);
+  for (Output output : outputs_of(a, false)) {
     output.target = moved(inputs, output.target);
-    half.add_output(output);
+    half.add_output(std::move(output));
   }
   for (size_t i = 0; i < saved.values.size(); ++i)
-    if (saved.output[i] >= static_cast<int>(results.size())) half.save(saved.values[i]);
+    if (saved.output[i] >= static_cast<int>(results)) half.save(saved.values[i]);
   half.target().epilogue = moved(core.epilogue, inputs, outputs);
   return half.take();
 }
@@ -239,21 +261,21 @@ Graph make_backward(const Analysis& a, const SavedSet& saved) {
     input.target = moved(outputs, input.target);
     half.add_input(input, input.value);
   }
+  std::vector<ValueId> wanted;
   for (size_t i = 0; i < core.num_equations(); ++i) {
     const ValueId result = core.result(core.equation_id(i));
-    if (a.needs_tangent[result] && a.backward[result]) half.compute(result);
+    if (a.needs_tangent[result] && a.backward[result]) wanted.push_back(result);
   }
-  for (const Output& output : outputs_of(a, true)) {
-    half.compute(output.value);
-    half.add_output(output);
-  }
+  for (const Output& output : outputs_of(a, true)) wanted.push_back(output.value);
+  half.compute(wanted);
+  for (const Output& output : outputs_of(a, true)) half.add_output(output);
   return half.take();
 }
 
 // The contract: of joint (p, t) -> (o, g), forward is p -> (o, saved), backward (saved, t) -> g.
 
 template <class Items, class Keep>
-std::vector<ir::Type> types_of(const Graph& graph, const Items& items, Keep keep) {
+std::vector<ir::Type> types_of(const Graph& graph, Items&& items, Keep keep) {
   std::vector<ir::Type> types;
   for (const auto& item : items)
     if (keep(item)) types.push_back(graph.type(item.value));
