@@ -112,16 +112,14 @@ void add_zero(const Job& job, const Block& x) {
 
 /// Four columns of `from`, `ld` apart, as rows of four, `n` apart.
 void transpose4(const float* from, int64_t ld, float* to, int64_t n) {
-  using Order = int __attribute__((vector_size(16)));
   const Vec4 a = load(from), b = load(from + ld), c = load(from + 2 * ld), d = load(from + 3 * ld);
-  const Vec4 ab = __builtin_shuffle(a, b, Order{0, 4, 1, 5});
-  const Vec4 cd = __builtin_shuffle(c, d, Order{0, 4, 1, 5});
-  const Vec4 ab2 = __builtin_shuffle(a, b, Order{2, 6, 3, 7});
-  const Vec4 cd2 = __builtin_shuffle(c, d, Order{2, 6, 3, 7});
-  const Vec4 rows[] = {__builtin_shuffle(ab, cd, Order{0, 1, 4, 5}),
-                       __builtin_shuffle(ab, cd, Order{2, 3, 6, 7}),
-                       __builtin_shuffle(ab2, cd2, Order{0, 1, 4, 5}),
-                       __builtin_shuffle(ab2, cd2, Order{2, 3, 6, 7})};
+  const Vec4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vec4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vec4 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vec4 cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Vec4 rows[] = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
   for (int64_t r = 0; r < 4; ++r) std::memcpy(to + r * n, &rows[r], sizeof(Vec4));
 }
 
