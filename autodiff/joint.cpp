@@ -64,6 +64,7 @@ class Differentiator {
 
   Graph run() {
     rewriter_.target().level = ir::Level::Joint;
+    rewriter_.target().reserve(source_, 4);
     rewriter_.copy_inputs();
     const auto tangents = add_tangents();
     for (size_t i = 0; i < source_.num_equations(); ++i) rewriter_.copy(source_.equation_id(i));
@@ -204,7 +205,10 @@ bool is_differentiable(const Graph& graph) {
 
 Graph joint(const Graph& functional) {
   TANDEM_CHECK(functional.level == ir::Level::Functional, "joint takes a functional graph");
-  if (is_differentiable(functional)) return Differentiator(ir::inline_calls(functional)).run();
+  if (is_differentiable(functional)) {
+    if (ir::has_calls(functional)) return joint(ir::inline_calls(functional));
+    return Differentiator(functional).run();
+  }
   Graph unchanged = functional;
   unchanged.level = ir::Level::Joint;
   return unchanged;

@@ -37,50 +37,41 @@ EquationId transposed_product(const Graph& g, EquationId e, const std::vector<ui
   return same_half && uses[value.index] == 1 ? product : EquationId();
 }
 
-/// The transposition of a value of the target, by `dims`; of one that was transposed: what it was.
-ValueId transposed(ir::Rewriter& r, ValueId v, const ir::Dims& dims) {
-  const Graph& g = r.target();
+/// The transposition of `v` by `dims`; of one that was transposed: what it was.
+ValueId transposed(ir::Splicer& splicer, ValueId v, const ir::Dims& dims) {
+  const Graph& g = splicer.graph();
   const EquationId e = g.producer(v);
   const bool again =
       e.valid() && g.op(e) == ir::Op::permute && g.attr<ir::Dims>(e, Attr::dims) == dims;
-  return again ? g.operand(e, 0) : r.builder().permute(v, dims);
+  return again ? g.operand(e, 0) : splicer.builder().permute(v, dims);
 }
 
 /// B^T A^T in place of view `e` of the product A B.
-void emit_transposed(ir::Rewriter& r, EquationId e, EquationId product) {
-  const Graph& g = r.source();
-  const auto& dims = g.attr<ir::Dims>(e, Attr::dims);
-  const ir::ValueList operands = r.operands(product);
-  r.at(e);
-  const ValueId left = transposed(r, operands[1], dims), right = transposed(r, operands[0], dims);
-  r.replace(e, {{r.builder().emit(g.op(product), {left, right}, {std::string()})}});
+void emit_transposed(ir::Splicer& splicer, EquationId e, EquationId product) {
+  const Graph& g = splicer.graph();
+  const ir::Dims dims = g.attr<ir::Dims>(e, Attr::dims);
+  const ValueId a = g.operand(product, 0), b = g.operand(product, 1);
+  const ValueId left = transposed(splicer, b, dims), right = transposed(splicer, a, dims);
+  splicer.replace(e, {{splicer.builder().emit(g.op(product), {left, right}, {std::string()})}});
 }
 
 Graph with_transposed_products(Graph core) {
   const std::vector<uint32_t> uses = ir::use_counts(core);
   std::vector<EquationId> products;  // by equation: the one that it transposes
-  std::vector<bool> replaced(core.num_equations());
-  for (size_t i = 0; i < core.num_equations(); ++i) {
-    products.push_back(transposed_product(core, core.equation_id(i), uses));
-    if (products[i].valid()) replaced[products[i].index] = true;
+  for (uint32_t i = 0; i < core.num_equations(); ++i)
+    products.push_back(transposed_product(core, {i}, uses));
+  ir::Splicer splicer(std::move(core));
+  for (uint32_t i = 0; i < products.size(); ++i) {
+    splicer.at({i});
+    if (products[i].valid()) emit_transposed(splicer, {i}, products[i]);
   }
-  if (std::ranges::find(replaced, true) == replaced.end()) return core;
-  ir::Rewriter r(core);
-  r.copy_inputs();
-  for (size_t i = 0; i < core.num_equations(); ++i) {
-    if (products[i].valid())
-      emit_transposed(r, core.equation_id(i), products[i]);
-    else if (!replaced[i])
-      r.copy(core.equation_id(i));
-  }
-  r.copy_outputs();
-  return r.take();
+  return splicer.take();
 }
 
 class Planner final : public ir::ContractionPlanner {
  public:
   Graph plan(Graph core) const override {
-    Graph out = ir::remove_dead_code(with_transposed_products(std::move(core)));
+    Graph out = with_transposed_products(std::move(core));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;

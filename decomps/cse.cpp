@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "decomps/simplify.h"
+#include "ir/rewrite.h"
 
 namespace tandem::decomps {
 namespace {
@@ -54,26 +55,35 @@ bool may_merge(const Graph& graph, EquationId e) {
   return !graph.type(graph.result(e)).is_token;
 }
 
-/// For each value the first that is equal to it, found in one walk over the equations.
+/// Walks over the equations and merges each into the first that is equal to it.
 class Merger {
  public:
-  explicit Merger(const Graph& graph)
-      : graph_(graph), table_(std::bit_ceil(2 * graph.num_equations() + 1)) {
-    for (uint32_t v = 0; v < graph.num_values(); ++v) first_.push_back({v});
-    for (size_t i = 0; i < graph.num_equations(); ++i) add(graph.equation_id(i));
-  }
+  explicit Merger(Graph graph)
+      : splicer_(std::move(graph)),
+        graph_(splicer_.graph()),
+        table_(std::bit_ceil(2 * splicer_.num_equations() + 1)) {}
 
-  std::span<const ValueId> first() const { return first_; }
-  EquationId first(EquationId e) const { return graph_.producer(first_[graph_.result(e).index]); }
+  Graph run() {
+    for (uint32_t i = 0; i < splicer_.num_equations(); ++i) {
+      splicer_.at({i});
+      if (may_merge(graph_, {i})) add({i});
+    }
+    return splicer_.take();
+  }
 
  private:
   void add(EquationId e) {
-    if (!may_merge(graph_, e)) return;
     EquationId& known = slot(e);
     if (known.valid())
-      first_[graph_.result(e).index] = graph_.result(known);
+      merge(e, known);
     else
       known = e;
+  }
+
+  /// `to` stands for `from` as well from now on.
+  void merge(EquationId from, EquationId to) {
+    if (!graph_.equation(from).is_backward) graph_.equation(to).is_backward = false;
+    splicer_.replace(from, graph_.results(to));
   }
 
   /// The place of `e` in the table: of an equal equation, or free.
@@ -83,60 +93,43 @@ class Merger {
       if (!table_[i].valid() || are_equal(table_[i], e)) return table_[i];
   }
 
-  /// Operand `i`; those of a commutative op are in the order of their ids.
-  ValueId operand(EquationId e, size_t i) const {
-    const auto operands = graph_.operands(e);
-    const auto at = [&](size_t k) { return first_[operands[k].index]; };
-    if (!ir::info(graph_.op(e)).commutative) return at(i);
-    return i == 0 ? std::min(at(0), at(1)) : std::max(at(0), at(1));
-  }
+  bool is_commutative(EquationId e) const { return ir::info(graph_.op(e)).commutative; }
 
   size_t hash(EquationId e) const {
     Hash hash;
     hash.add(static_cast<uint64_t>(graph_.op(e)));
-    for (size_t i = 0; i < graph_.operands(e).size(); ++i) hash.add(operand(e, i));
+    const auto operands = graph_.operands(e);
+    if (is_commutative(e)) {
+      hash.add(std::min(operands[0], operands[1]));
+      hash.add(std::max(operands[0], operands[1]));
+    } else {
+      for (ValueId v : operands) hash.add(v);
+    }
     for (const AttrValue& attr : graph_.attrs(e)) hash.add(attr);
     return hash.get();
   }
 
   bool are_equal(EquationId a, EquationId b) const {
-    if (graph_.op(a) != graph_.op(b) || graph_.operands(a).size() != graph_.operands(b).size())
-      return false;
-    for (size_t i = 0; i < graph_.operands(a).size(); ++i)
-      if (operand(a, i) != operand(b, i)) return false;
-    return std::ranges::equal(graph_.attrs(a), graph_.attrs(b), ir::same);
+    return graph_.op(a) == graph_.op(b) && have_equal_operands(a, b) &&
+           std::ranges::equal(graph_.attrs(a), graph_.attrs(b), ir::same);
   }
 
-  const Graph& graph_;
-  std::vector<ValueId> first_;     // by value
+  bool have_equal_operands(EquationId a, EquationId b) const {
+    const auto x = graph_.operands(a), y = graph_.operands(b);
+    return std::ranges::equal(x, y) || (is_commutative(a) && x[0] == y[1] && x[1] == y[0]);
+  }
+
+  ir::Splicer splicer_;
+  Graph& graph_;
   std::vector<EquationId> table_;  // open addressing; at most half full
 };
-
-/// `to` stands for `from` as well from now on.
-void take_over(Graph& graph, EquationId from, EquationId to) {
-  if (!graph.equation(from).is_backward) graph.equation(to).is_backward = false;
-  if (graph.equation(to).mark == ir::Mark::Auto)
-    graph.equation(to).mark = graph.equation(from).mark;
-  const ValueId old = graph.result(from), value = graph.result(to);
-  if (graph.hint(value).empty()) graph.set_hint(value, graph.hint(old));
-}
 
 }  // namespace
 
 Graph eliminate_common_subexpressions(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = eliminate_common_subexpressions(std::move(graph.subgraph({i})));
-  const Merger merger(graph);
-  std::vector<bool> stays(graph.num_equations(), true);
-  for (size_t i = 0; i < stays.size(); ++i) {
-    const EquationId e = graph.equation_id(i);
-    if (!may_merge(graph, e) || merger.first(e) == e) continue;
-    take_over(graph, e, merger.first(e));
-    stays[i] = false;
-  }
-  graph.rename_uses(merger.first());
-  graph.keep_only(stays);
-  return graph;
+  return Merger(std::move(graph)).run();
 }
 
 }  // namespace tandem::decomps

@@ -211,11 +211,7 @@ class Inliner {
                                           : ir::ValueList{decomposed(body, e, operands)};
     for (size_t i = 0; i < results.size(); ++i) {
       body.map[results[i]] = values[i];
-      const EquationId producer = target_.producer(values[i]);
-      if (!producer.valid()) continue;
-      if (target_.hint(values[i]).empty()) target_.set_hint(values[i], source.hint(results[i]));
-      ir::Mark& mark = target_.equation(producer).mark;
-      if (mark == ir::Mark::Auto) mark = source.equation(e).mark;
+      target_.inherit(values[i], source, results[i]);
     }
   }
 
@@ -229,11 +225,8 @@ class Inliner {
 
   void copy(Body& body, EquationId e) {
     TANDEM_CHECK(!body.source.equation(e).in_place, "decompose: expected a functional graph");
-    const EquationId id = target_.append_copy(body.source, e, operands_);
-    target_.set_location(id, body.location(e));
+    const EquationId id = target_.append_copy(body.source, e, body.map, body.first_location);
     target_.equation(id).is_backward = body.is_backward(e);
-    const auto from = body.source.results(e), to = target_.results(id);
-    for (size_t i = 0; i < from.size(); ++i) body.map[from[i]] = to[i];
   }
 
   // call and custom_function are their (forward) body; a hook that still stands is the identity.
@@ -267,7 +260,7 @@ class Inliner {
 
 Graph decompose(const Graph& graph) {
   Graph core(graph.name, ir::Level::Core);
-  core.reserve(graph);
+  core.reserve(graph, 3);
   std::vector<ValueId> inputs;
   for (const ir::Input& input : graph.inputs())
     inputs.push_back(core.add_input(input, graph.type(input.value)));

@@ -11,7 +11,8 @@ using ir::Graph;
 using ir::Op;
 using ir::ValueId;
 
-/// The equation of `v` if it is a product that nothing else reads.
+/// The equation of `v` if it is a product that nothing else reads. No product is new, so that
+/// `uses` has those of every one.
 EquationId product_of(const Graph& graph, ValueId v, const std::vector<uint32_t>& uses) {
   const EquationId e = graph.producer(v);
   return e.valid() && graph.op(e) == Op::mul && uses[v.index] == 1 ? e : EquationId{};
@@ -20,39 +21,37 @@ EquationId product_of(const Graph& graph, ValueId v, const std::vector<uint32_t>
 bool has_fma(ir::DType dtype) { return dtype == ir::DType::F32 || dtype == ir::DType::F64; }
 
 // a b + c = fma(a, b, c);  a b - c = fma(a, b, -c);  c - a b = fma(-a, b, c)
-ir::Replacement fuse(ir::Rewriter& r, EquationId e, const std::vector<uint32_t>& uses) {
-  const Graph& graph = r.source();
+ValueId fused(ir::Splicer& splicer, EquationId e, EquationId product, int side) {
+  const Graph& graph = splicer.graph();
+  ir::Builder& b = splicer.builder();
+  const ValueId factor = graph.operand(product, 1);
+  ValueId a = graph.operand(product, 0), c = graph.operand(e, 1 - side);
+  if (graph.op(e) == Op::sub) (side == 0 ? c : a) = b.neg(side == 0 ? c : a);
+  return b.fma(a, factor, c);
+}
+
+void fuse(ir::Splicer& splicer, EquationId e, const std::vector<uint32_t>& uses) {
+  const Graph& graph = splicer.graph();
   const Op op = graph.op(e);
-  if ((op != Op::add && op != Op::sub) || !has_fma(graph.type(graph.result(e)).dtype))
-    return std::nullopt;
+  if ((op != Op::add && op != Op::sub) || !has_fma(graph.type(graph.result(e)).dtype)) return;
   for (int side : {0, 1}) {
     const EquationId product = product_of(graph, graph.operand(e, side), uses);
-    if (!product.valid()) continue;
-    ValueId a = r[graph.operand(product, 0)], c = r[graph.operand(e, 1 - side)];
-    if (op == Op::sub) (side == 0 ? c : a) = r.builder().neg(side == 0 ? c : a);
-    return std::vector{r.builder().fma(a, r[graph.operand(product, 1)], c)};
+    if (product.valid()) return splicer.replace(e, {{fused(splicer, e, product, side)}});
   }
-  return std::nullopt;
 }
 
 }  // namespace
 
-Graph form_fma(const Graph& graph) {
-  ir::Rewriter rewriter(graph);
+Graph form_fma(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
-    rewriter.set_subgraph({i}, form_fma(graph.subgraph({i})));
+    graph.subgraph({i}) = form_fma(std::move(graph.subgraph({i})));
   const std::vector<uint32_t> uses = use_counts(graph);
-  rewriter.copy_inputs();
-  for (size_t i = 0; i < graph.num_equations(); ++i) {
-    const EquationId e = graph.equation_id(i);
-    rewriter.at(e);
-    if (const ir::Replacement values = fuse(rewriter, e, uses))
-      rewriter.replace(e, *values);
-    else
-      rewriter.copy(e);
+  ir::Splicer splicer(std::move(graph));
+  for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
+    splicer.at({i});
+    fuse(splicer, {i}, uses);
   }
-  rewriter.copy_outputs();
-  return ir::remove_dead_code(rewriter.take());
+  return splicer.take();
 }
 
 }  // namespace tandem::decomps

@@ -93,8 +93,7 @@ class PartSums {
 };
 
 /// pad(x) + pad(y) + ... = pad(cat(x + 0, y + 0, ...)): adding 0 turns -0 into 0.
-ValueId joined(ir::Rewriter& r, const std::vector<Part>& parts, const ir::Type& type) {
-  ir::Builder& b = r.builder();
+ValueId joined(ir::Builder& b, const std::vector<Part>& parts, const ir::Type& type) {
   const int dim = parts[0].dim;
   const auto zeros = [&](ir::Shape sizes, Dim length) {
     sizes[dim] = length;
@@ -104,7 +103,7 @@ ValueId joined(ir::Rewriter& r, const std::vector<Part>& parts, const ir::Type& 
   Dim at = parts[0].start;
   for (const Part& part : parts) {
     if (part.start > at) pieces.push_back(zeros(type.sizes, part.start - at));
-    const ValueId v = r[part.value];
+    const ValueId v = part.value;
     const bool is_float = ir::is_floating(type.dtype);
     pieces.push_back(is_float ? b.add(v, zeros(type.sizes, part.end - part.start)) : v);
     at = part.end;
@@ -123,21 +122,18 @@ Graph join_parts(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = join_parts(std::move(graph.subgraph({i})));
   if (std::ranges::count(graph.equations(), Op::pad, &ir::Equation::op) < 2) return graph;
-  const PartSums sums(graph);
-  ir::Rewriter rewriter(graph);
-  rewriter.copy_inputs();
-  for (size_t i = 0; i < graph.num_equations(); ++i) {
-    const EquationId e = graph.equation_id(i);
-    rewriter.at(e);
-    const auto parts =
-        graph.op(e) == Op::add ? sums.parts_of(graph.result(e)) : std::vector<Part>();
-    if (parts.empty())
-      rewriter.copy(e);
-    else
-      rewriter.replace(e, {{joined(rewriter, parts, graph.type(graph.result(e)))}});
+  ir::Splicer splicer(std::move(graph));
+  const Graph& g = splicer.graph();
+  const PartSums sums(g);
+  for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
+    const EquationId e{i};
+    splicer.at(e);
+    if (g.op(e) != Op::add) continue;
+    const std::vector<Part> parts = sums.parts_of(g.result(e));
+    const ir::Type type = g.type(g.result(e));
+    if (!parts.empty()) splicer.replace(e, {{joined(splicer.builder(), parts, type)}});
   }
-  rewriter.copy_outputs();
-  return ir::remove_dead_code(rewriter.take());
+  return splicer.take();
 }
 
 }  // namespace tandem::decomps

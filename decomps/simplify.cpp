@@ -344,24 +344,25 @@ struct RuleIndex {
   }
 };
 
-const std::vector<Result (*)(const Candidate&)>& rules_of(Op op) {
+const RuleIndex& rule_index() {
   static const RuleIndex index;
-  return index.rules[static_cast<size_t>(op)];
+  return index;
 }
 
 /// Emits simplified equations. What a rule emits is simplified too; each rule makes an equation
 /// smaller, so that ends.
 class SimplifyingSink final : public ir::Sink {
  public:
-  explicit SimplifyingSink(ir::Rewriter& rewriter) : rewriter_(rewriter), builder_(*this) {}
+  explicit SimplifyingSink(ir::Splicer& splicer) : splicer_(splicer), builder_(*this) {}
 
-  const Type& type(V v) const override { return rewriter_.target().type(v); }
+  const Type& type(V v) const override { return splicer_.graph().type(v); }
 
+  bool has_rules(Op op) const { return !index_.rules[static_cast<size_t>(op)].empty(); }
   /// What stands for the equation, if a rule applies.
   Result simplified(Op op, std::span<const V> operands, std::span<const AttrValue> attrs,
                     const Type& result) {
-    const Candidate candidate{builder_, rewriter_.target(), op, operands, attrs, result};
-    for (const auto& rule : rules_of(op))
+    const Candidate candidate{builder_, splicer_.graph(), op, operands, attrs, result};
+    for (const auto& rule : index_.rules[static_cast<size_t>(op)])
       if (const Result v = rule(candidate)) {
         TANDEM_CHECK(type(*v) == result,
                      std::string(ir::name(op)) + ": simplified to " + to_string(type(*v)));
@@ -375,34 +376,53 @@ class SimplifyingSink final : public ir::Sink {
     if (const Result v = simplified(op, operands, attrs, types[0]))
       results[0] = *v;
     else
-      rewriter_.sink().emit(op, operands, attrs, in_place, types, results);
+      splicer_.sink().emit(op, operands, attrs, in_place, types, results);
   }
 
  private:
-  ir::Rewriter& rewriter_;
+  const RuleIndex& index_ = rule_index();
+  ir::Splicer& splicer_;
   Builder builder_;
 };
 
-/// `operands` is memory that serves one equation after the other.
-ir::Replacement simplify_equation(ir::Rewriter& rewriter, EquationId e, std::vector<V>& operands) {
-  const Graph& source = rewriter.source();
-  const ir::Equation& equation = source.equation(e);
-  if (equation.in_place || equation.result_count != 1 || rules_of(equation.op).empty())
-    return std::nullopt;
-  operands.clear();
-  for (V v : source.operands(e)) operands.push_back(rewriter[v]);
-  const Result v = SimplifyingSink(rewriter).simplified(equation.op, operands, source.attrs(e),
-                                                        source.type(source.result(e)));
-  return v ? ir::Replacement({*v}) : std::nullopt;
-}
+/// Simplifies equations where they stand. The lists are memory that serves one after the other:
+/// what a rule reads of its equation must not be in the graph that grows meanwhile.
+class Simplifier {
+ public:
+  explicit Simplifier(Graph graph) : splicer_(std::move(graph)), sink_(splicer_) {}
+
+  Graph run() {
+    for (uint32_t i = 0; i < splicer_.num_equations(); ++i) {
+      splicer_.at({i});
+      if (const Result v = simplified({i})) splicer_.replace({i}, {&*v, 1});
+    }
+    return splicer_.take();
+  }
+
+ private:
+  Result simplified(EquationId e) {
+    const Graph& graph = splicer_.graph();
+    const ir::Equation& equation = graph.equation(e);
+    if (equation.in_place || equation.result_count != 1 || !sink_.has_rules(equation.op))
+      return std::nullopt;
+    operands_.assign(graph.operands(e).begin(), graph.operands(e).end());
+    attrs_.assign(graph.attrs(e).begin(), graph.attrs(e).end());
+    const Type type = graph.type(graph.result(e));
+    return sink_.simplified(equation.op, operands_, attrs_, type);
+  }
+
+  ir::Splicer splicer_;
+  SimplifyingSink sink_;
+  std::vector<V> operands_;
+  std::vector<AttrValue> attrs_;
+};
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
-  const auto rule = [operands = std::vector<V>()](ir::Rewriter& r, EquationId e) mutable {
-    return simplify_equation(r, e, operands);
-  };
-  return ir::remove_dead_code(ir::rewrite(graph, rule));
+Graph simplify(Graph graph) {
+  for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
+    graph.subgraph({i}) = simplify(std::move(graph.subgraph({i})));
+  return Simplifier(std::move(graph)).run();
 }
 
 }  // namespace tandem::decomps

@@ -8,7 +8,7 @@ namespace tandem::decomps {
 
 /// Bit-preserving algebra (x * 1, convert to the same type, view of view, expand of full, ...) to a
 /// fixed point.
-ir::Graph simplify(const ir::Graph& graph);
+ir::Graph simplify(ir::Graph graph);
 
 /// Merges equal equations (same op, operands, attributes). Forward and backward copies merge;
 /// random values never differ by it since they are functions of (rng, offset). Equations with
@@ -21,7 +21,7 @@ ir::Graph join_parts(ir::Graph graph);
 
 /// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding:
 /// runs once, before the partition.
-ir::Graph form_fma(const ir::Graph& graph);
+ir::Graph form_fma(ir::Graph graph);
 
 }  // namespace tandem::decomps
 

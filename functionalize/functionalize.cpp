@@ -164,7 +164,8 @@ class Functionalizer {
 
 Graph functionalize(const Graph& traced) {
   TANDEM_CHECK(traced.level == ir::Level::Traced, "functionalize takes a traced graph");
-  return Functionalizer(ir::inline_calls(traced), Ends::Epilogue).run();
+  if (ir::has_calls(traced)) return functionalize(ir::inline_calls(traced));
+  return Functionalizer(traced, Ends::Epilogue).run();
 }
 
 }  // namespace tandem::functionalize

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "ir/error.h"
 #include "ir/shape_rules.h"
@@ -23,10 +22,8 @@ void GraphSink::emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, b
 }
 
 Type Builder::infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const {
-  std::array<Type, 4> few;
-  std::vector<Type> many(operands.size() > few.size() ? operands.size() : 0);
-  const std::span<Type> types = many.empty() ? std::span(few).first(operands.size()) : many;
-  std::ranges::transform(operands, types.begin(), [&](V v) { return type(v); });
+  InlineVector<Type, 4> types;
+  for (V v : operands) types.push_back(type(v));
   return infer_type(op, types, attrs);
 }
 

@@ -43,6 +43,14 @@ class TANDEM_API GraphSink final : public Sink {
   void emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, bool in_place,
             std::span<const Type> types, std::span<ValueId> results) override;
 
+  /// New equations carry what `e` does.
+  void at(const Equation& e) {
+    location = e.location;
+    grad_enabled = e.grad_enabled;
+    is_backward = e.is_backward;
+    region = e.region;
+  }
+
   LocationId location;
   bool grad_enabled = true;
   bool is_backward = false;

@@ -6,19 +6,20 @@
 
 namespace tandem::ir {
 
+[[noreturn]] static void overflow(Dim a, char op, Dim b, const char* what) {
+  fail(Errc::Argument,
+       fmt::format("{}: {} {} {} overflows 64 bits", what, int64_t{a}, op, int64_t{b}));
+}
+
 Dim checked_mul(Dim a, Dim b, const char* what) {
   int64_t product;
-  if (__builtin_mul_overflow(int64_t{a}, int64_t{b}, &product))
-    fail(Errc::Argument,
-         fmt::format("{}: {} * {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+  if (__builtin_mul_overflow(int64_t{a}, int64_t{b}, &product)) overflow(a, '*', b, what);
   return product;
 }
 
 Dim checked_add(Dim a, Dim b, const char* what) {
   int64_t sum;
-  if (__builtin_add_overflow(int64_t{a}, int64_t{b}, &sum))
-    fail(Errc::Argument,
-         fmt::format("{}: {} + {} overflows 64 bits", what, int64_t{a}, int64_t{b}));
+  if (__builtin_add_overflow(int64_t{a}, int64_t{b}, &sum)) overflow(a, '+', b, what);
   return sum;
 }
 
@@ -41,7 +42,10 @@ Shape Shape::filled(int rank, Dim value) {
   return s;
 }
 
-void Shape::push_back(Dim d) { insert(rank_, d); }
+void Shape::push_back(Dim d) {
+  check_rank(rank_ + 1u);
+  dims_[rank_++] = d;
+}
 
 void Shape::insert(int at, Dim d) {
   check_rank(rank_ + 1u);

@@ -79,100 +79,102 @@ ValueId Graph::add_input(Input input, const Type& type) {
   return inputs_.back().value;
 }
 
-EquationId Graph::add_equation(Equation e, std::span<const ValueId> operands,
-                               std::span<const AttrValue> attrs) {
+EquationId Graph::add_equation(Equation e, std::span<const AttrValue> attrs) {
   e.first_operand = static_cast<uint32_t>(operands_.size());
-  e.operand_count = static_cast<uint32_t>(operands.size());
   e.first_result = static_cast<uint32_t>(results_.size());
-  e.result_count = 0;
   e.first_attr = static_cast<uint32_t>(attrs_.size());
   equations_.push_back(e);
-  for (ValueId v : operands) operands_.push_back(v);
   for (const AttrValue& value : attrs) attrs_.push_back(value);
   return {static_cast<uint32_t>(equations_.size() - 1)};
 }
 
-void Graph::add_result(const Type& type) {
-  results_.push_back({static_cast<uint32_t>(values_.size())});
-  values_.emplace_back(type, EquationId{static_cast<uint32_t>(equations_.size() - 1)});
-  ++equations_.back().result_count;
+ValueId Graph::add_result(EquationId producer, const Type& type) {
+  const ValueId v{static_cast<uint32_t>(values_.size())};
+  values_.emplace_back(type, producer);
+  return results_.emplace_back(v);
 }
 
 EquationId Graph::append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                          std::span<const Type> results, bool in_place) {
   TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
                std::string(ir::name(op)) + ": wrong number of attributes");
-  const EquationId id = add_equation({.op = op, .in_place = in_place}, operands, attrs);
-  for (const Type& type : results) add_result(type);
+  const EquationId id = add_equation({.op = op,
+                                      .in_place = in_place,
+                                      .operand_count = static_cast<uint32_t>(operands.size()),
+                                      .result_count = static_cast<uint32_t>(results.size())},
+                                     attrs);
+  for (ValueId v : operands) operands_.push_back(v);
+  for (const Type& type : results) add_result(id, type);
   return id;
 }
 
-EquationId Graph::append_copy(const Graph& source, EquationId e,
-                              std::span<const ValueId> operands) {
-  Equation copy = source.equation(e);
-  copy.location = {};
-  const EquationId id = add_equation(copy, operands, source.attrs(e));
-  for (ValueId v : source.results(e)) {
-    add_result(source.type(v));
-    if (const std::string& hint = source.hint(v); !hint.empty()) set_hint(results_.back(), hint);
+EquationId Graph::append_copy(const Graph& source, EquationId e, ValueMap<ValueId>& map,
+                              uint32_t first_location) {
+  const Equation& from = source.equation(e);
+  const EquationId id = add_equation(from, source.attrs(from));
+  if (LocationId& location = equations_.back().location; location.valid())
+    location.index += first_location;
+  for (ValueId v : source.operands(from)) {
+    TANDEM_CHECK(map[v].valid(), "a value was used before it was rewritten");
+    operands_.push_back(map[v]);
+  }
+  for (ValueId v : source.results(from)) {
+    map[v] = add_result(id, source.type(v));
+    if (v.index < source.hints_.size()) set_hint(map[v], source.hints_[v.index]);
   }
   return id;
 }
 
 void Graph::rename_uses(std::span<const ValueId> renamed) {
-  for (const Equation& e : equations_)
-    for (uint32_t i = 0; i < e.operand_count; ++i) {
-      ValueId& v = operands_[e.first_operand + i];
-      v = renamed[v.index];
-    }
+  for (uint32_t i = 0; i < equations_.size(); ++i) rename_operands({i}, renamed);
   for (Output& output : outputs_) output.value = renamed[output.value.index];
 }
 
-// The value that `v` becomes is moved[v].
-std::vector<ValueId> Graph::keep_values(const std::vector<bool>& kept) {
-  std::vector<ValueId> moved(values_.size());
-  uint32_t next = 0;
-  for (uint32_t v = 0; v < values_.size(); ++v) {
-    const EquationId producer = values_[v].producer;
-    if (producer.valid() && !kept[producer.index]) continue;
-    moved[v] = {next++};
-    if (moved[v].index == v) continue;
-    values_[moved[v].index] = values_[v];
-    if (v < hints_.size()) hints_[moved[v].index] = std::exchange(hints_[v], {});
-  }
-  values_.resize(next);
-  if (hints_.size() > next) hints_.resize(next);
-  return moved;
+void Graph::inherit(ValueId v, const Graph& from, ValueId old) {
+  const EquationId to = producer(v), old_producer = from.producer(old);
+  if (!to.valid()) return;
+  if (const std::string& name = from.hint(old); !name.empty() && hint(v).empty()) set_hint(v, name);
+  Mark& mark = equations_[to.index].mark;
+  if (mark == Mark::Auto && old_producer.valid()) mark = from.equation(old_producer).mark;
 }
 
 // What the removed equations had in the other tables stays there unused.
-void Graph::keep_only(const std::vector<bool>& kept) {
-  const std::vector<ValueId> moved = keep_values(kept);
-  uint32_t next = 0;
-  for (uint32_t i = 0; i < equations_.size(); ++i) {
-    if (!kept[i]) continue;
-    const Equation& e = equations_[next] = equations_[i];
-    for (uint32_t k = 0; k < e.result_count; ++k) {
-      ValueId& v = results_[e.first_result + k];
-      v = moved[v.index];
-      values_[v.index].producer = {next};
-    }
-    ++next;
+void Graph::keep_only(std::span<const EquationId> order) {
+  std::vector<Equation> equations;
+  std::vector<Value> values;
+  equations.reserve(order.size());
+  values.reserve(inputs_.size() + order.size());
+  std::vector<ValueId> moved(values_.size());
+  const auto keep = [&](ValueId& v, EquationId producer) {
+    values.emplace_back(values_[v.index].type, producer);
+    v = moved[v.index] = {static_cast<uint32_t>(values.size() - 1)};
+  };
+  for (Input& input : inputs_) keep(input.value, {});
+  for (EquationId e : order) {
+    const Equation& equation = equations.emplace_back(equations_[e.index]);
+    const EquationId id{static_cast<uint32_t>(equations.size() - 1)};
+    for (uint32_t k = 0; k < equation.result_count; ++k)
+      keep(results_[equation.first_result + k], id);
   }
-  equations_.resize(next);
+  std::vector<std::string> hints(hints_.empty() ? 0 : values.size());
+  for (uint32_t v = 0; v < hints_.size(); ++v)
+    if (moved[v].valid()) hints[moved[v].index] = std::move(hints_[v]);
+  equations_ = std::move(equations);
+  values_ = std::move(values);
+  hints_ = std::move(hints);
   rename_uses(moved);
-  for (Input& input : inputs_) input.value = moved[input.value.index];
 }
 
-void Graph::reserve(const Graph& other) {
-  inputs_.reserve(other.inputs_.size());
-  outputs_.reserve(other.outputs_.size());
-  equations_.reserve(other.equations_.size());
-  values_.reserve(other.values_.size());
-  operands_.reserve(other.operands_.size());
-  results_.reserve(other.results_.size());
-  attrs_.reserve(other.attrs_.size());
-  hints_.reserve(other.hints_.size());
+void Graph::reserve(const Graph& other, size_t times) {
+  const auto reserve = [&](auto& table, const auto& like) { table.reserve(times * like.size()); };
+  reserve(inputs_, other.inputs_);
+  reserve(outputs_, other.outputs_);
+  reserve(equations_, other.equations_);
+  reserve(values_, other.values_);
+  reserve(operands_, other.operands_);
+  reserve(results_, other.results_);
+  reserve(attrs_, other.attrs_);
+  reserve(hints_, other.hints_);
 }
 
 SubgraphId Graph::add_subgraph(Graph graph) {

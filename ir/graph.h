@@ -173,6 +173,9 @@ struct Equation {
   uint32_t first_attr = 0;
 };
 
+template <class T>
+class ValueMap;
+
 class TANDEM_API Graph {
  public:
   Graph() = default;
@@ -237,19 +240,31 @@ class TANDEM_API Graph {
   /// its id; its results have `results`' types.
   EquationId append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
                     std::span<const Type> results, bool in_place = false);
-  /// Appends an equation of another graph with its mark and hints, but with `operands` of this one.
-  /// The location stays behind.
-  EquationId append_copy(const Graph& source, EquationId e, std::span<const ValueId> operands);
-  /// Makes room for a graph of the size of `other`.
-  void reserve(const Graph& other);
+  /// Appends an equation of another graph with its mark and hints. Its operands become what `map`
+  /// has for them, and `map` gets its results; an internal error if it has no operand yet. The
+  /// source's locations begin at `first_location` here; subgraphs keep the source's ids.
+  EquationId append_copy(const Graph& source, EquationId e, ValueMap<ValueId>& map,
+                         uint32_t first_location = 0);
+  /// Makes room for a graph `times` as large as `other`.
+  void reserve(const Graph& other, size_t times = 1);
   void add_output(Output output) { outputs_.push_back(std::move(output)); }
   SubgraphId add_subgraph(Graph graph);
-  /// Equations and outputs use `renamed[v]` in place of each value v.
+  /// Equation `e` uses `renamed[v]` in place of each value v; all equations and outputs do.
+  void rename_operands(EquationId e, std::span<const ValueId> renamed) {
+    const Equation& equation = equations_[e.index];
+    for (uint32_t i = 0; i < equation.operand_count; ++i) {
+      ValueId& v = operands_[equation.first_operand + i];
+      v = renamed[v.index];
+    }
+  }
   void rename_uses(std::span<const ValueId> renamed);
+  /// `v` takes over the hint and the mark of value `old` of `from` (which may be this graph), which
+  /// it stands for, unless it has its own.
+  void inherit(ValueId v, const Graph& from, ValueId old);
   std::vector<Graph> take_subgraphs() { return std::exchange(subgraphs_, {}); }
-  /// Removes all equations but the `kept` ones, with their results. What stays is numbered anew, in
-  /// the order in which it stands.
-  void keep_only(const std::vector<bool>& kept);
+  /// Leaves the equations `order`, in this order. Values are numbered anew: the inputs, then the
+  /// results.
+  void keep_only(std::span<const EquationId> order);
   LocationId add_location(const Location& location);
   /// Appends the locations of `other`. Returns where they begin: what to add to their ids.
   uint32_t add_locations(const Graph& other);
@@ -265,12 +280,9 @@ class TANDEM_API Graph {
     friend bool operator==(const Value&, const Value&) = default;
   };
 
-  /// Appends `e` with these operands and attributes, and without results.
-  EquationId add_equation(Equation e, std::span<const ValueId> operands,
-                          std::span<const AttrValue> attrs);
-  /// Adds a result to the last equation.
-  void add_result(const Type& type);
-  std::vector<ValueId> keep_values(const std::vector<bool>& kept_equations);
+  /// Appends `e` with these attributes; as many operands and results as it counts are to follow.
+  EquationId add_equation(Equation e, std::span<const AttrValue> attrs);
+  ValueId add_result(EquationId producer, const Type& type);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
@@ -292,6 +304,7 @@ class ValueMap {
   explicit ValueMap(size_t size, const T& initial = T()) : items_(size, initial) {}
   decltype(auto) operator[](ValueId v) { return items_[v.index]; }
   decltype(auto) operator[](ValueId v) const { return items_[v.index]; }
+  std::span<const T> items() const { return items_; }
   size_t size() const { return items_.size(); }
   void grow(size_t size) {
     if (items_.size() < size) items_.resize(size);

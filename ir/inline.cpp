@@ -26,39 +26,31 @@ class Inliner {
   }
 
  private:
-  void add(EquationId e) {
+  void add(EquationId e) { body_.op(e) == Op::call ? call(e) : copy(e); }
+
+  void call(EquationId e) {
     Values operands;
     for (ValueId v : body_.operands(e)) operands.push_back(map_[v]);
-    const Values values = body_.op(e) == Op::call ? call(e, operands) : copy(e, operands);
+    const bool in_backward = in_backward_ || body_.equation(e).is_backward;
+    const Graph& callee = body_.subgraph(body_.attr<SubgraphId>(e, Attr::body));
+    const Values values = inline_graph(target_, callee, operands, in_backward);
     for (size_t i = 0; i < values.size(); ++i) {
-      map_[body_.result(e, static_cast<int>(i))] = values[i];
-      if (target_.producer(values[i]).valid() && target_.hint(values[i]).empty())
-        target_.set_hint(values[i], body_.hint(body_.result(e, static_cast<int>(i))));
+      const ValueId result = body_.results(e)[i];
+      map_[result] = values[i];
+      if (target_.hint(values[i]).empty()) target_.set_hint(values[i], body_.hint(result));
     }
   }
 
-  Values call(EquationId e, const Values& operands) {
-    const bool in_backward = in_backward_ || body_.equation(e).is_backward;
-    const Graph& callee = body_.subgraph(body_.attr<SubgraphId>(e, Attr::body));
-    return inline_graph(target_, callee, operands, in_backward);
-  }
-
-  Values copy(EquationId e, const Values& operands) {
-    const Equation& from = body_.equation(e);
-    std::vector<AttrValue> attrs(body_.attrs(e).begin(), body_.attrs(e).end());
-    for (AttrValue& value : attrs)
-      if (auto* id = std::get_if<SubgraphId>(&value))
-        *id = target_.add_subgraph(body_.subgraph(*id));
-    std::vector<Type> types;
-    for (ValueId v : body_.results(e)) types.push_back(body_.type(v));
-    const EquationId id = target_.append(from.op, operands, attrs, types, from.in_place);
+  void copy(EquationId e) {
+    const EquationId id = target_.append_copy(body_, e, map_);
+    for (Attr attr : info(body_.op(e)).attrs)
+      if (type_of(attr) == AttrType::Graph)
+        target_.set_attr(id, attr,
+                         target_.add_subgraph(body_.subgraph(body_.attr<SubgraphId>(e, attr))));
     Equation& to = target_.equation(id);
-    to.grad_enabled = from.grad_enabled;
-    to.is_backward = in_backward_ || from.is_backward;
-    to.region = from.region;
-    to.mark = from.mark;
-    if (const Location* l = body_.location(e)) to.location = target_.add_location(*l);
-    return {target_.results(id).begin(), target_.results(id).end()};
+    to.is_backward |= in_backward_;
+    const Location* location = body_.location(e);
+    to.location = location ? target_.add_location(*location) : LocationId();
   }
 
   Graph& target_;
@@ -74,14 +66,17 @@ Values inline_graph(Graph& target, const Graph& body, std::span<const ValueId> a
   return Inliner(target, body, in_backward).run(arguments);
 }
 
+bool has_calls(const Graph& graph) {
+  return std::ranges::find(graph.equations(), Op::call, &Equation::op) != graph.equations().end();
+}
+
 Graph inline_calls(const Graph& graph) {
-  const auto is_call = [](const Equation& e) { return e.op == Op::call; };
-  if (std::ranges::none_of(graph.equations(), is_call)) return graph;
+  if (!has_calls(graph)) return graph;
   Rewriter rewriter(graph);
   rewriter.copy_inputs();
   for (size_t i = 0; i < graph.num_equations(); ++i) {
     const EquationId e = graph.equation_id(i);
-    if (!is_call(graph.equation(e))) {
+    if (graph.op(e) != Op::call) {
       rewriter.copy(e);
       continue;
     }

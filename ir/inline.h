@@ -14,6 +14,8 @@ namespace tandem::ir {
 std::vector<ValueId> inline_graph(Graph& target, const Graph& body,
                                   std::span<const ValueId> arguments, bool in_backward);
 
+bool has_calls(const Graph& graph);
+
 /// `graph` with every call replaced by its body.
 Graph inline_calls(const Graph& graph);
 

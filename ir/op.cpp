@@ -71,10 +71,14 @@ constexpr OpInfo parse_row(const Row& row) {
             {},
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
-            (row.traits & MayFail) != 0};
+            (row.traits & MayFail) != 0,
+            {}};
   for_each_word(row.operands, [&](std::string_view word) { add_operand(op, word); });
   for_each_word(row.attributes,
                 [&](std::string_view word) { op.attrs.push_back(attribute(word)); });
+  op.positions.fill(-1);
+  for (size_t i = 0; i < op.attrs.size(); ++i)
+    op.positions[static_cast<size_t>(op.attrs[i])] = static_cast<int8_t>(i);
   return op;
 }
 
@@ -115,17 +119,9 @@ std::string_view name(OpClass cls) {
   return kNames[static_cast<size_t>(cls)];
 }
 
-bool has_attr(Op op, Attr attr) {
-  const auto& attrs = info(op).attrs;
-  return std::ranges::find(attrs, attr) != attrs.end();
-}
-
-int attr_index(Op op, Attr attr) {
-  const auto& attrs = info(op).attrs;
-  const auto it = std::ranges::find(attrs, attr);
-  TANDEM_CHECK(it != attrs.end(),
+void fail_without_attr(Op op, Attr attr) {
+  check_failed("has_attr(op, attr)", __FILE__, __LINE__,
                std::string(name(op)) + " has no attribute " + std::string(name(attr)));
-  return static_cast<int>(it - attrs.begin());
 }
 
 Op copy_form(Op view) {

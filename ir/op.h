@@ -77,6 +77,7 @@ struct OpInfo {
   bool commutative;
   bool in_place;  // the writing form `name_` exists
   bool may_fail;
+  std::array<int8_t, kAttrCount> positions;  // of each attribute in `attrs`; -1: it has none
 };
 
 /// By op.
@@ -102,10 +103,18 @@ inline bool has_several_results(Op op) {
 }
 inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
+inline bool has_attr(Op op, Attr attr) {
+  return info(op).positions[static_cast<size_t>(attr)] >= 0;
+}
+[[noreturn]] TANDEM_API void fail_without_attr(Op op, Attr attr);
+
 /// The position of `attr` among the op's attributes; an internal error if the op has no such
 /// attribute.
-TANDEM_API int attr_index(Op op, Attr attr);
-TANDEM_API bool has_attr(Op op, Attr attr);
+inline int attr_index(Op op, Attr attr) {
+  if (!has_attr(op, attr)) [[unlikely]]
+    fail_without_attr(op, attr);
+  return info(op).positions[static_cast<size_t>(attr)];
+}
 
 }  // namespace tandem::ir
 

@@ -1,5 +1,5 @@
-// The rewriter: one pass over the equations in order, with a table from source to target values.
-// Nothing recurses over the depth of a graph; only the nesting of subgraphs does.
+// Both are one pass over the equations in order, with a table from old to new values. Nothing
+// recurses over the depth of a graph; only the nesting of subgraphs does.
 #include "ir/rewrite.h"
 
 #include <algorithm>
@@ -7,6 +7,14 @@
 #include "ir/error.h"
 
 namespace tandem::ir {
+namespace {
+
+void check_replacement(const Graph& graph, EquationId e, std::span<const ValueId> values) {
+  TANDEM_CHECK(values.size() == graph.results(e).size(),
+               std::string(name(graph.op(e))) + ": a replacement has one value per result");
+}
+
+}  // namespace
 
 Rewriter::Rewriter(const Graph& source)
     : source_(source),
@@ -54,13 +62,8 @@ void Rewriter::copy_inputs() {
 }
 
 void Rewriter::copy(EquationId e) {
-  operands_.clear();
-  for (ValueId v : source_.operands(e)) operands_.push_back((*this)[v]);
-  const EquationId id = target_.append_copy(source_, e, operands_);
+  const EquationId id = target_.append_copy(source_, e, map_);
   if (!subgraphs_.empty()) rename_subgraphs(e, id);
-  target_.set_location(id, source_.equation(e).location);
-  for (size_t i = 0; i < source_.results(e).size(); ++i)
-    set(source_.results(e)[i], target_.results(id)[i]);
 }
 
 void Rewriter::rename_subgraphs(EquationId from, EquationId to) {
@@ -70,26 +73,14 @@ void Rewriter::rename_subgraphs(EquationId from, EquationId to) {
       target_.set_attr(to, names[i], subgraph(*id));
 }
 
-void Rewriter::at(EquationId e) {
-  const Equation& from = source_.equation(e);
-  sink_.location = from.location;
-  sink_.grad_enabled = from.grad_enabled;
-  sink_.is_backward = from.is_backward;
-  sink_.region = from.region;
-}
+void Rewriter::at(EquationId e) { sink_.at(source_.equation(e)); }
 
 void Rewriter::replace(EquationId e, std::span<const ValueId> values) {
   const auto results = source_.results(e);
-  TANDEM_CHECK(values.size() == results.size(),
-               std::string(name(source_.op(e))) + ": a replacement has one value per result");
+  check_replacement(source_, e, values);
   for (size_t i = 0; i < values.size(); ++i) {
     set(results[i], values[i]);
-    const EquationId producer = target_.producer(values[i]);
-    if (!producer.valid()) continue;
-    const std::string& hint = source_.hint(results[i]);
-    if (!hint.empty() && target_.hint(values[i]).empty()) target_.set_hint(values[i], hint);
-    Mark& mark = target_.equation(producer).mark;
-    if (mark == Mark::Auto) mark = source_.equation(e).mark;
+    target_.inherit(values[i], source_, results[i]);
   }
 }
 
@@ -126,18 +117,20 @@ bool has_effects(const Graph& graph, const Equation& e) {
          std::ranges::any_of(graph.operands(e), is_token);
 }
 
-/// Which equations must stay, by index.
-std::vector<bool> live_equations(const Graph& graph) {
-  ValueMap<bool> used(graph);
-  for (const Output& output : graph.outputs()) used[output.value] = true;
-  std::vector<bool> live(graph.num_equations());
-  for (size_t i = graph.num_equations(); i-- > 0;) {
-    const Equation& e = graph.equations()[i];
-    const auto is_used = [&](ValueId v) { return bool{used[v]}; };
-    live[i] = std::ranges::any_of(graph.results(e), is_used) || has_effects(graph, e);
-    if (!live[i]) continue;
-    for (ValueId v : graph.operands(e)) used[v] = true;
+/// Those of `order` that must stay, in this order.
+std::vector<EquationId> live_equations(const Graph& graph, std::span<const EquationId> order) {
+  ValueMap<uint8_t> used(graph);
+  for (const Output& output : graph.outputs()) used[output.value] = 1;
+  const auto is_used = [&](ValueId v) { return used[v] != 0; };
+  std::vector<EquationId> live;
+  live.reserve(order.size());
+  for (size_t i = order.size(); i-- > 0;) {
+    const Equation& e = graph.equation(order[i]);
+    if (std::ranges::none_of(graph.results(e), is_used) && !has_effects(graph, e)) continue;
+    for (ValueId v : graph.operands(e)) used[v] = 1;
+    live.push_back(order[i]);
   }
+  std::ranges::reverse(live);
   return live;
 }
 
@@ -158,10 +151,54 @@ void clean_subgraphs(Graph& graph) {
 }  // namespace
 
 Graph remove_dead_code(Graph graph) {
-  const std::vector<bool> live = live_equations(graph);
-  if (std::ranges::find(live, false) != live.end()) graph.keep_only(live);
+  std::vector<EquationId> order(graph.num_equations());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = {i};
+  const std::vector<EquationId> live = live_equations(graph, order);
+  if (live.size() < order.size()) graph.keep_only(live);
   if (!graph.subgraphs().empty()) clean_subgraphs(graph);
   return graph;
+}
+
+Splicer::Splicer(Graph graph)
+    : graph_(std::move(graph)),
+      sink_(graph_),
+      builder_(sink_),
+      stands_for_(graph_.num_values()),
+      is_replaced_(graph_.num_equations()) {
+  for (uint32_t v = 0; v < stands_for_.size(); ++v) stands_for_[v] = {v};
+  first_new_.reserve(is_replaced_.size() + 1);
+}
+
+void Splicer::at(EquationId e) {
+  TANDEM_CHECK(e.index == first_new_.size(), "equations are visited in order");
+  first_new_.push_back(static_cast<uint32_t>(graph_.num_equations()));
+  graph_.rename_operands(e, stands_for_);
+  sink_.at(graph_.equation(e));
+}
+
+void Splicer::replace(EquationId e, std::span<const ValueId> values) {
+  check_replacement(graph_, e, values);
+  is_replaced_[e.index] = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ValueId old = graph_.results(e)[i];
+    stands_for_[old.index] = values[i];
+    graph_.inherit(values[i], graph_, old);
+  }
+}
+
+Graph Splicer::take() {
+  TANDEM_CHECK(first_new_.size() == num_equations(), "all equations are visited");
+  first_new_.push_back(static_cast<uint32_t>(graph_.num_equations()));
+  std::vector<EquationId> order;
+  order.reserve(graph_.num_equations());
+  for (uint32_t i = 0; i < num_equations(); ++i) {
+    for (uint32_t k = first_new_[i]; k < first_new_[i + 1]; ++k) order.push_back({k});
+    if (!is_replaced_[i]) order.push_back({i});
+  }
+  for (Output& output : graph_.outputs()) output.value = stands_for_[output.value.index];
+  graph_.keep_only(live_equations(graph_, order));
+  if (!graph_.subgraphs().empty()) clean_subgraphs(graph_);
+  return std::move(graph_);
 }
 
 }  // namespace tandem::ir

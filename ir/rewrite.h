@@ -1,4 +1,5 @@
-// The one rewriter: every pass that maps a graph to a graph copies equations in order through it.
+// How passes map a graph to a graph: the Rewriter copies equations in order, the Splicer replaces
+// some and leaves the others where they are.
 #ifndef TANDEM_IR_REWRITE_H
 #define TANDEM_IR_REWRITE_H
 
@@ -60,7 +61,6 @@ class TANDEM_API Rewriter {
   Builder builder_;
   ValueMap<ValueId> map_;
   std::vector<SubgraphId> subgraphs_;  // source index -> target
-  std::vector<ValueId> operands_;      // of the equation that is being copied
 };
 
 /// What a callback returns for one equation: nothing (copy it), or the values that stand for its
@@ -71,6 +71,36 @@ using RewriteRule = std::function<Replacement(Rewriter& rewriter, EquationId e)>
 /// Copies `graph` with `rule` applied to every equation of it and (first) of its subgraphs, which
 /// keep their ids.
 TANDEM_API Graph rewrite(const Graph& graph, const RewriteRule& rule);
+
+/// Replaces equations of a graph by others that stand in their place, and copies none. All
+/// equations are visited in order. References into the graph end where something is emitted.
+class TANDEM_API Splicer {
+ public:
+  explicit Splicer(Graph graph);
+
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Builder& builder() { return builder_; }
+  GraphSink& sink() { return sink_; }
+  /// How many equations there are to visit.
+  size_t num_equations() const { return is_replaced_.size(); }
+
+  /// Visits `e`: its operands become what stands for them by now, and new equations take its place
+  /// and carry its location, grad mode, half, checkpoint region.
+  void at(EquationId e);
+  /// Makes `values` stand for the results of `e`, the equation visited, as Rewriter::replace does.
+  void replace(EquationId e, std::span<const ValueId> values);
+  /// The graph, without dead code.
+  Graph take();
+
+ private:
+  Graph graph_;
+  GraphSink sink_;
+  Builder builder_;
+  std::vector<ValueId> stands_for_;  // by value that was there: itself, or what replaces it
+  std::vector<uint32_t> first_new_;  // by equation visited: the first that was emitted in its place
+  std::vector<bool> is_replaced_;
+};
 
 /// `graph` and its subgraphs without equations whose results are not used (no effects, not in
 /// place), and without the subgraphs that only those named. Inputs stay.

@@ -46,11 +46,10 @@ Type view(const ShapeContext& c) {
 Type permute(const ShapeContext& c) {
   const Shape& from = c.operands[0].sizes;
   const auto& order = dims_of(c, Attr::dims);
-  Dims sorted = order;
-  std::ranges::sort(sorted, {}, [](Dim d) { return int64_t{d}; });
-  bool complete = static_cast<int>(order.size()) == from.rank();
-  for (size_t i = 0; complete && i < sorted.size(); ++i) complete = sorted[i] == i;
-  if (!complete)
+  uint32_t seen = 0;  // by dimension
+  for (Dim d : order)
+    if (d >= 0 && d < from.rank()) seen |= 1u << int64_t{d};
+  if (order.size() != from.size() || seen + 1 != 1u << from.rank())
     reject(c, Errc::Argument, "dims are not a permutation",
            fmt::format("each of {} dimensions once", from.rank()), to_string(Shape(order)));
   Shape sizes;

@@ -76,12 +76,12 @@ ir::Graph relabelled(ir::Graph graph, ir::Level level) {
 /// happens here, before the partition.
 void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   g.core = run(g, "decompose", [&] { return decomps::decompose(g.joint); });
-  g.core = run(g, "simplify", [&] { return decomps::simplify(g.core); });
+  g.core = run(g, "simplify", [&] { return decomps::simplify(std::move(g.core)); });
   g.core = run(g, "join parts", [&] { return decomps::join_parts(std::move(g.core)); });
   g.core =
       run(g, "cse", [&] { return decomps::eliminate_common_subexpressions(std::move(g.core)); });
-  g.core = run(g, "dead code", [&] { return ir::remove_dead_code(std::move(g.core)); });
-  if (options.contract) g.core = run(g, "fma", [&] { return decomps::form_fma(g.core); });
+  if (options.contract)
+    g.core = run(g, "fma", [&] { return decomps::form_fma(std::move(g.core)); });
   g.core =
       run(g, "reduction orders", [&] { return decomps::set_reduction_orders(std::move(g.core)); });
   g.core = run(g, "contractions",

@@ -34,11 +34,11 @@ constexpr Pass kPasses[] = {
     {"inline", ir::inline_calls},
     {"joint", autodiff::joint},
     {"decompose", decomps::decompose},
-    {"simplify", decomps::simplify},
+    {"simplify", [](const ir::Graph& g) { return decomps::simplify(g); }},
     {"parts", [](const ir::Graph& g) { return decomps::join_parts(g); }},
     {"cse", [](const ir::Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
-    {"fma", decomps::form_fma},
+    {"fma", [](const ir::Graph& g) { return decomps::form_fma(g); }},
     {"orders", [](const ir::Graph& g) { return decomps::set_reduction_orders(g); }},
 };
 

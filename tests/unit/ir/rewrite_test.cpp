@@ -112,6 +112,51 @@ TEST(Rewrite, AValueWithoutTargetIsAnInternalError) {
   EXPECT_THROW(rewriter.copy(graph.equation_id(0)), InternalError);
 }
 
+TEST(Splicer, ReplacesEquationsWhereTheyStand) {
+  Graph graph = parse(R"(graph @g joint {
+    in %x: f32[2] primal
+    %a: f32[2] = exp %x
+    %b: f32[2] = square %a [no_grad] [backward] [save]
+    %c: f32[2] = neg %b
+    %d: f32[2] = neg %c
+    %e: f32[2] = log %d
+    %dead: f32[2] = sin %c
+    out %e: result
+    out %d: result
+  })");
+  graph.set_location(graph.equation_id(1), graph.add_location({"net.cpp", 7}));
+  Splicer splicer(graph);
+  for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
+    const EquationId e{i};
+    splicer.at(e);
+    const Graph& g = splicer.graph();
+    const ValueId operand = g.operand(e, 0);
+    if (g.op(e) == Op::square) splicer.replace(e, {{splicer.builder().mul(operand, operand)}});
+    const bool twice = g.op(e) == Op::neg && g.op(g.producer(operand)) == Op::neg;
+    if (twice) splicer.replace(e, {{g.operand(g.producer(operand), 0)}});
+  }
+  const Graph result = splicer.take();
+  verify(result);
+  EXPECT_EQ(print(result, {.locations = true}), R"(graph @g joint {
+  in %x: f32[2] primal
+  %a: f32[2] = exp %x
+  %b: f32[2] = mul %a, %a [no_grad] [backward] [save]  ; net.cpp:7
+  %e: f32[2] = log %b
+  out %e: result
+  out %b: result
+}
+)");
+  EXPECT_EQ(result.producer({2}), result.equation_id(1));
+}
+
+TEST(Splicer, EquationsAreVisitedInOrder) {
+  Splicer splicer(parse(samples::kForward));
+  EXPECT_THROW(splicer.at({1}), InternalError);
+  splicer.at({0});
+  EXPECT_THROW(splicer.replace({0}, {}), InternalError);
+  EXPECT_THROW(Splicer(parse(samples::kForward)).take(), InternalError);
+}
+
 TEST(RemoveDeadCode, DropsChainsAndSubgraphsButKeepsInputsAndEffects) {
   const Graph graph = parse(R"(graph @g traced {
     graph @unused traced {
