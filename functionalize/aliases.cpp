@@ -134,7 +134,7 @@ ValueId Aliases::read(ValueId traced) {
 
 /// Replays the views from the nearest alias that is up to date.
 ValueId Aliases::regenerate(ValueId traced) {
-  std::vector<ValueId> stale;
+  ir::ValueList stale;
   for (ValueId v = traced; !is_current(alias(v)); v = alias(v).parent) stale.push_back(v);
   for (size_t i = stale.size(); i-- > 0;) {
     Alias& a = alias(stale[i]);

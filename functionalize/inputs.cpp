@@ -22,7 +22,7 @@ struct Extent {
   int input;
   Dim begin, end;
 };
-using Extents = std::vector<Extent>;
+using Extents = ir::InlineVector<Extent, 2>;  // mostly one
 
 /// The first of the inputs that autograd knows to share memory with input `i`.
 int history_root(const Graph& graph, int i) {
@@ -61,7 +61,8 @@ std::vector<Extents> extents_by_root(const Graph& graph) {
     const Dim span = span_of(graph.type(input.value).sizes, input.strides);
     list.push_back({i, offset, offset + span * element_size(graph, i)});
   }
-  for (Extents& list : all) std::ranges::stable_sort(list, std::ranges::less(), &Extent::begin);
+  const auto place = [](const Extent& e) { return std::pair(int64_t{e.begin}, e.input); };
+  for (Extents& list : all) std::ranges::sort(list, std::ranges::less(), place);
   return all;
 }
 

@@ -97,31 +97,57 @@ Users::Users(const Graph& graph) : first_(graph.num_values() + 1) {
   for_each_use(graph, [&](ValueId v, EquationId e) { users_[next[v.index]++] = e; });
 }
 
+Needs::Needs(const Graph& joint)
+    : graph(joint),
+      input(joint, -1),
+      of_backward(outputs_of_backward(joint)),
+      overwritten(joint),
+      forward(joint),
+      needs_tangent(joint),
+      backward(joint),
+      gradient(joint) {
+  for (size_t i = 0; i < joint.inputs().size(); ++i) {
+    input[joint.inputs()[i].value] = static_cast<int>(i);
+    if (is_tangent(joint.inputs()[i])) needs_tangent[joint.inputs()[i].value] = true;
+  }
+  for (size_t i = 0; i < joint.outputs().size(); ++i)
+    (of_backward[i] ? gradient : forward)[joint.outputs()[i].value] = true;
+  mark_overwritten_inputs(joint, overwritten);
+  backward = gradient;
+  mark_ancestors(joint, forward);
+  mark_ancestors(joint, backward);
+  mark_descendants(joint, needs_tangent);
+}
+
+bool Needs::has_effects(EquationId e) const {
+  const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
+  return cls(e) == ir::OpClass::External || std::ranges::any_of(graph.operands(e), is_token) ||
+         std::ranges::any_of(graph.results(e), is_token);
+}
+
+std::vector<ValueId> read_by_backward(const Needs& needs) {
+  const Graph& graph = needs.graph;
+  ir::ValueMap<bool> read = needs.gradient;
+  for (const Equation& e : graph.equations()) {
+    const auto is_of_backward = [&](ValueId v) {
+      return needs.backward[v] && !needs.is_written_in_forward(v);
+    };
+    if (!std::ranges::any_of(graph.results(e), is_of_backward)) continue;
+    for (ValueId v : graph.operands(e)) read[v] = true;
+  }
+  std::vector<ValueId> values;
+  for (uint32_t i = 0; i < graph.num_values(); ++i)
+    if (read[{i}] && needs.backward[{i}] && needs.is_written_in_forward({i})) values.push_back({i});
+  return values;
+}
+
 Analysis::Analysis(const Graph& core, const std::vector<bool>& held_outputs)
-    : graph(core),
+    : Needs(core),
       users(core),
-      input(core, -1),
-      of_backward(outputs_of_backward(core)),
-      overwritten(core),
-      forward(core),
-      needs_tangent(core),
-      backward(core),
-      gradient(core),
       held_result(core, -1),
       all_values_(values_of(core)),
       bytes_(bytes_of(core)),
       base_(bases_of(core)) {
-  for (size_t i = 0; i < core.inputs().size(); ++i) {
-    input[core.inputs()[i].value] = static_cast<int>(i);
-    if (is_tangent(core.inputs()[i])) needs_tangent[core.inputs()[i].value] = true;
-  }
-  for (size_t i = 0; i < core.outputs().size(); ++i)
-    (of_backward[i] ? gradient : forward)[core.outputs()[i].value] = true;
-  mark_overwritten_inputs(core, overwritten);
-  backward = gradient;
-  mark_ancestors(core, forward);
-  mark_ancestors(core, backward);
-  mark_descendants(core, needs_tangent);
   find_held_results(held_outputs);
 }
 
@@ -134,12 +160,6 @@ void Analysis::find_held_results(const std::vector<bool>& held_outputs) {
         !is_primal(output.value) && output.strides == saved_strides(output.value))
       held_result[output.value] = static_cast<int>(i);
   }
-}
-
-bool Analysis::has_effects(EquationId e) const {
-  const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
-  return cls(e) == ir::OpClass::External || std::ranges::any_of(graph.operands(e), is_token) ||
-         std::ranges::any_of(graph.results(e), is_token);
 }
 
 int64_t Analysis::saved_bytes(std::span<const ValueId> values) const {

@@ -23,12 +23,11 @@ class Users {
   std::vector<ir::EquationId> users_;
 };
 
-struct Analysis {
-  /// `held_outputs`: ir::PartitionContext's.
-  explicit Analysis(const ir::Graph& core, const std::vector<bool>& held_outputs = {});
+/// What each half needs.
+struct Needs {
+  explicit Needs(const ir::Graph& joint);
 
   const ir::Graph& graph;
-  Users users;
   ir::ValueMap<int> input;           // the index of a graph input, or -1
   std::vector<bool> of_backward;     // by output: a gradient that backward returns
   ir::ValueMap<bool> overwritten;    // an input that forward's epilogue writes, or an alias of one
@@ -36,7 +35,6 @@ struct Analysis {
   ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
   ir::ValueMap<bool> backward;       // some gradient needs it
   ir::ValueMap<bool> gradient;       // is an output of backward
-  ir::ValueMap<int> held_result;     // the result that may serve as what is saved of it, or -1
 
   ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
   /// A graph input that is no tangent.
@@ -50,6 +48,23 @@ struct Analysis {
   bool has_effects(ir::EquationId e) const;
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
   bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }
+  /// Computed by an equation that the forward half wrote.
+  bool is_written_in_forward(ir::ValueId v) const {
+    return is_primal(v) || (!needs_tangent[v] && !graph.equation(producer(v)).is_backward);
+  }
+};
+
+/// The values that the backward half reads of the forward half.
+std::vector<ir::ValueId> read_by_backward(const Needs& needs);
+
+/// And who uses what, and what saving it takes.
+struct Analysis : Needs {
+  /// `held_outputs`: ir::PartitionContext's.
+  explicit Analysis(const ir::Graph& core, const std::vector<bool>& held_outputs = {});
+
+  Users users;
+  ir::ValueMap<int> held_result;  // the result that may serve as what is saved of it, or -1
+
   /// Of a contiguous tensor of its type.
   int64_t bytes(ir::ValueId v) const { return bytes_[v]; }
   /// Bytes that are saved with `v`; results that serve as what is saved of them count too.

@@ -9,7 +9,6 @@
 
 namespace tandem::partition {
 
-using ir::EquationId;
 using ir::ValueId;
 using Values = std::vector<ValueId>;
 
@@ -79,28 +78,7 @@ Choices fastest_within(const Problem& p, int64_t max_bytes) {
   return explained(a, saved, asked);
 }
 
-/// Computed by an equation that the forward half wrote.
-bool is_written_in_forward(const Analysis& a, ValueId v) {
-  return a.is_primal(v) || (!a.needs_tangent[v] && !a.graph.equation(a.producer(v)).is_backward);
-}
-
-bool is_read_in_backward(const Analysis& a, ValueId v) {
-  return a.gradient[v] || std::ranges::any_of(a.users[v], [&](EquationId user) {
-           return std::ranges::any_of(a.graph.results(user), [&](ValueId result) {
-             return a.backward[result] && !is_written_in_forward(a, result);
-           });
-         });
-}
-
 }  // namespace
-
-Values read_by_backward(const Analysis& a) {
-  Values values;
-  for (ValueId v : a.all_values())
-    if (a.backward[v] && is_written_in_forward(a, v) && is_read_in_backward(a, v))
-      values.push_back(v);
-  return values;
-}
 
 Choices choose_default(const Problem& p) {
   const int64_t limit =
@@ -127,7 +105,7 @@ Choices choose_inputs(const Problem& p) {
     if (!a.backward[v]) continue;
     if (a.is_primal(v))
       choices.push_back({v, reason_of_input(a, v)});
-    else if (is_written_in_forward(a, v) && a.has_effects(a.producer(v)) &&
+    else if (a.is_written_in_forward(v) && a.has_effects(a.producer(v)) &&
              !a.graph.type(v).is_token)
       choices.push_back({v, "effect: runs once"});
   }

@@ -28,9 +28,6 @@ Choices choose_inputs(const Problem& problem);
 /// The fastest set of at most `max_bytes`; `least_seconds` gets what no such set can undercut.
 Choices choose_within(const Problem& problem, int64_t max_bytes, double& least_seconds);
 
-/// The values that the backward half reads of the forward half.
-std::vector<ir::ValueId> read_by_backward(const Analysis& analysis);
-
 }  // namespace tandem::partition
 
 #endif  // TANDEM_PARTITION_CHOICES_H

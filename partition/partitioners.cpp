@@ -110,16 +110,17 @@ double number(std::string_view name, std::string_view text) {
 }  // namespace
 
 EagerTape eager_tape(const Graph& joint) {
-  const Analysis a(joint);
+  const Needs needs(joint);
   const auto storage = [&](ValueId v) {
-    while (a.is(v, ir::OpClass::View)) v = joint.operand(a.producer(v), 0);
+    while (needs.is(v, ir::OpClass::View)) v = joint.operand(needs.producer(v), 0);
     return v;
   };
   ir::ValueMap<bool> held(joint);
   EagerTape tape;
-  for (ValueId read : read_by_backward(a)) {
+  for (ValueId read : read_by_backward(needs)) {
     const ValueId v = storage(read);
-    if (!held[v] && !a.is(v, ir::OpClass::Factory)) tape.bytes += a.saved_bytes(v);
+    if (!held[v] && !needs.is(v, ir::OpClass::Factory) && !needs.is_free_to_save(v))
+      tape.bytes += int64_t{size_in_bytes(joint.type(v))};
     held[v] = true;
   }
   for (const ir::Output& output : joint.outputs())
