@@ -5,6 +5,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -85,15 +86,68 @@ void start_with_bias(const Job& job, const Block& x) {
       std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
 }
 
+/// Elements of B that a block transposes itself, in 16 KiB of its stack: the library takes longer
+/// for so few.
+constexpr int64_t kTransposed = 4096;
+
+using Vec4 = float __attribute__((vector_size(16)));
+
+Vec4 load(const float* from) {
+  Vec4 v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
+
 void add_zero(const Job& job, const Block& x) {
   for (int64_t i = x.i; i < x.i + x.m; ++i) {
-    float* row = row_of_c(job, x.batch, i);
-    for (int64_t j = x.j; j < x.j + x.n; ++j) row[j] += 0.0f;
+    float* row = row_of_c(job, x.batch, i) + x.j;
+    int64_t j = 0;
+    for (; j + 4 <= x.n; j += 4) {
+      const Vec4 sum = load(row + j) + Vec4{};
+      std::memcpy(row + j, &sum, sizeof(sum));
+    }
+    for (; j < x.n; ++j) row[j] += 0.0f;
   }
+}
+
+/// Four columns of `from`, `ld` apart, as rows of four, `n` apart.
+void transpose4(const float* from, int64_t ld, float* to, int64_t n) {
+  const Vec4 a = load(from), b = load(from + ld), c = load(from + 2 * ld), d = load(from + 3 * ld);
+  const Vec4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vec4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vec4 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vec4 cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Vec4 rows[] = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+  for (int64_t r = 0; r < 4; ++r) std::memcpy(to + r * n, &rows[r], sizeof(Vec4));
+}
+
+/// `from` [n, k], of rows `ld` apart, as `to` [k, n].
+void transpose(const float* from, int64_t ld, int64_t n, int64_t k, float* to) {
+  const int64_t n4 = n / 4 * 4, k4 = k / 4 * 4;
+  for (int64_t j = 0; j < n4; j += 4)
+    for (int64_t l = 0; l < k4; l += 4) transpose4(from + j * ld + l, ld, to + l * n + j, n);
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t l = j < n4 ? k4 : 0; l < k; ++l) to[l * n + j] = from[j * ld + l];
+}
+
+/// A block whose sum is not split, of a product that may be of any strides.
+void stride_free_block(Job& job, const Block& x) {
+  const bool transposes = job.b_layout.transposed && x.k * x.n <= kTransposed;
+  std::array<float, kTransposed> packed;
+  if (transposes) transpose(b_at(job, x), job.b_layout.ld, x.n, x.k, packed.data());
+  const dnnl_status_t status = dnnl_sgemm(
+      job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed && !transposes ? 'T' : 'N', x.m,
+      x.n, x.k, 1.0f, a_at(job, x), job.a_layout.ld, transposes ? packed.data() : b_at(job, x),
+      transposes ? x.n : job.b_layout.ld, 0.0f, row_of_c(job, x.batch, x.i) + x.j, job.c_layout.ld);
+  if (status != dnnl_success) job.status = status;
+  if (job.spec.plus_zero) add_zero(job, x);
 }
 
 void sgemm_block(Job& job, const Block& x) {
   const MatmulSpec& s = job.spec;
+  if (s.stride_free) return stride_free_block(job, x);
   const bool split = job.blocks.grid_k > 1;
   float* c = split ? job.partials + ((x.chunk * s.matrices() + x.batch) * s.m + x.i) * s.n + x.j
                    : row_of_c(job, x.batch, x.i) + x.j;
@@ -102,7 +156,6 @@ void sgemm_block(Job& job, const Block& x) {
                  x.k, 1.0f, a_at(job, x), job.a_layout.ld, b_at(job, x), job.b_layout.ld,
                  s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
   if (status != dnnl_success) job.status = status;
-  if (s.plus_zero) add_zero(job, x);
 }
 
 void primitive_block(Job& job, const Block& x) {

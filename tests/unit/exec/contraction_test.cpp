@@ -229,9 +229,9 @@ MatmulSpec spread(MatmulSpec s, int64_t ld) {
 }
 
 TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
-  const int64_t sizes[][3] = {{64, 64, 32},  {64, 32, 64},  {2, 2, 2},      {3, 2, 5},
-                              {17, 2, 129},  {33, 65, 97},  {128, 256, 64}, {256, 64, 256},
-                              {40, 48, 512}, {130, 33, 500}};
+  const int64_t sizes[][3] = {{64, 64, 32}, {64, 32, 64}, {2, 2, 2},      {3, 2, 5},
+                              {17, 2, 129}, {33, 65, 97}, {128, 256, 64}, {256, 64, 256},
+                              {19, 7, 13},  {9, 21, 30},  {40, 48, 512},  {130, 33, 500}};
   for (const auto& [m, n, k] : sizes) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
