@@ -122,15 +122,15 @@ std::vector<EquationId> live_equations(const Graph& graph, std::span<const Equat
   ValueMap<uint8_t> used(graph);
   for (const Output& output : graph.outputs()) used[output.value] = 1;
   const auto is_used = [&](ValueId v) { return used[v] != 0; };
-  std::vector<EquationId> live;
-  live.reserve(order.size());
+  std::vector<EquationId> live(order.size());  // from the back
+  size_t first = order.size();
   for (size_t i = order.size(); i-- > 0;) {
     const Equation& e = graph.equation(order[i]);
     if (std::ranges::none_of(graph.results(e), is_used) && !has_effects(graph, e)) continue;
     for (ValueId v : graph.operands(e)) used[v] = 1;
-    live.push_back(order[i]);
+    live[--first] = order[i];
   }
-  std::ranges::reverse(live);
+  live.erase(live.begin(), live.begin() + static_cast<ptrdiff_t>(first));
   return live;
 }
 
@@ -189,12 +189,13 @@ void Splicer::replace(EquationId e, std::span<const ValueId> values) {
 Graph Splicer::take() {
   TANDEM_CHECK(first_new_.size() == num_equations(), "all equations are visited");
   first_new_.push_back(static_cast<uint32_t>(graph_.num_equations()));
-  std::vector<EquationId> order;
-  order.reserve(graph_.num_equations());
+  std::vector<EquationId> order(graph_.num_equations());
+  auto next = order.begin();
   for (uint32_t i = 0; i < num_equations(); ++i) {
-    for (uint32_t k = first_new_[i]; k < first_new_[i + 1]; ++k) order.push_back({k});
-    if (!is_replaced_[i]) order.push_back({i});
+    for (uint32_t k = first_new_[i]; k < first_new_[i + 1]; ++k) *next++ = {k};
+    if (!is_replaced_[i]) *next++ = {i};
   }
+  order.erase(next, order.end());
   for (Output& output : graph_.outputs()) output.value = stands_for_[output.value.index];
   graph_.keep_only(live_equations(graph_, order));
   if (!graph_.subgraphs().empty()) clean_subgraphs(graph_);
