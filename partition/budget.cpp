@@ -76,7 +76,7 @@ class Search {
     Plan plan;
     plan.feasible = saved.has_value();
     if (!saved) return plan;
-    plan.saved = std::move(*saved);
+    plan.saved = std::move(saved->values);
     plan.cost = cost_of(a_, estimate_, plan.saved);
     return plan;
   }

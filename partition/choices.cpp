@@ -1,6 +1,7 @@
 #include "partition/choices.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "partition/budget.h"
 #include "partition/marks.h"
@@ -48,34 +49,69 @@ Choices relaxed(const Analysis& a, const Policy& policy, int64_t max_bytes) {
   return explained(a, cheapest_saved_set(a, relaxed), relaxed);
 }
 
-/// The least price of a byte whose plan keeps to the limit, found by doubling and halving; bans are
-/// lifted only if no price is enough.
-Choices fastest_within(const Problem& p, int64_t max_bytes) {
-  const Analysis& a = p.analysis;
-  const auto at = [&](double seconds_per_byte) {
-    return time_policy(a, p.estimate, {.seconds_per_byte = seconds_per_byte});
+/// Prices of a byte and the cheapest plans at them. Only the price of a byte changes, so that what
+/// a plan costs is a line over that price.
+class PricedPlans {
+ public:
+  struct Plan {
+    double price = 0;  // seconds per byte
+    CheapestSet saved;
+    int64_t bytes = 0;
+    /// What it costs where bytes cost nothing, in picoseconds.
+    double base() const {
+      return static_cast<double>(saved.cost) - price * 1e12 * static_cast<double>(bytes);
+    }
   };
+
+  PricedPlans(const Problem& p, double least_price)
+      : p_(p), least_price_(least_price), asked_(policy(least_price)), sets_(p.analysis, asked_) {}
+
+  Policy policy(double price) const {
+    return heeding_marks(p_.analysis,
+                         time_policy(p_.analysis, p_.estimate, {.seconds_per_byte = price}));
+  }
+  Plan at(double price) const {
+    CheapestSet saved = price == least_price_ ? sets_.find() : sets_.find_at(policy(price).price);
+    const int64_t bytes = p_.analysis.saved_bytes(saved.values);
+    return {price, std::move(saved), bytes};
+  }
+  /// The cheapest plan at the price at which these two cost the same.
+  Plan between(const Plan& over, const Plan& within) const {
+    const auto bytes = static_cast<double>(over.bytes - within.bytes);
+    return at((within.base() - over.base()) / bytes * 1e-12);
+  }
+
+ private:
+  const Problem& p_;
+  double least_price_;
+  Policy asked_;
+  CheapestSets sets_;
+};
+
+/// The least price of a byte whose plan keeps to the limit: raised until one does, then the price
+/// at which it and the last one that does not cost the same, until no other plan is cheaper there.
+/// Bans are lifted only if no price is enough.
+Choices fastest_within(const Problem& p, int64_t max_bytes) {
   // A saved byte also displaces another from the caches: once more what its traffic costs.
-  double enough = p.context.costs->transfer_seconds(1), too_little = enough;
-  const Policy asked = heeding_marks(a, at(enough));
-  const CheapestSets sets(a, asked);
-  const auto set_at = [&](double s) { return sets.find_at(heeding_marks(a, at(s)).price); };
-  Values saved = sets.find();
-  if (a.saved_bytes(saved) <= max_bytes) return explained(a, saved, asked);
-  constexpr int kDoublings = 7, kHalvings = 4;
-  for (int i = 0; i < kDoublings && a.saved_bytes(saved) > max_bytes; ++i) {
-    too_little = enough;
-    saved = set_at(enough *= 8);
+  const double least = p.context.costs->transfer_seconds(1);
+  const PricedPlans plans(p, least);
+  std::optional<PricedPlans::Plan> over;
+  PricedPlans::Plan within = plans.at(least);
+  constexpr int kRaises = 7, kCrossings = 4;
+  for (int i = 0; i < kRaises && within.bytes > max_bytes; ++i) {
+    over = std::move(within);
+    within = plans.at(over->price * 8);
   }
-  if (a.saved_bytes(saved) > max_bytes) return relaxed(a, at(enough), max_bytes);
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (enough + too_little) / 2;
-    Values other = set_at(middle);
-    const bool fits = a.saved_bytes(other) <= max_bytes;
-    (fits ? enough : too_little) = middle;
-    if (fits) saved = std::move(other);
+  if (within.bytes > max_bytes) {
+    const TimePolicy dearest{.seconds_per_byte = within.price};
+    return relaxed(p.analysis, time_policy(p.analysis, p.estimate, dearest), max_bytes);
   }
-  return explained(a, saved, asked);
+  for (int i = 0; i < kCrossings && over; ++i) {
+    PricedPlans::Plan other = plans.between(*over, within);
+    if (other.bytes == over->bytes || other.bytes == within.bytes) break;
+    (other.bytes <= max_bytes ? within : *over) = std::move(other);
+  }
+  return explained(p.analysis, within.saved.values, plans.policy(within.price));
 }
 
 }  // namespace

@@ -153,27 +153,27 @@ std::string impossible_chain(const Analysis& a, const Policy& policy) {
   return "";
 }
 
-std::vector<ValueId> CheapestSets::find() const { return required(find_if_any()); }
+CheapestSet CheapestSets::find() const { return required(find_if_any()); }
 
-std::optional<Values> CheapestSets::find_if_any() const { return find(capacities_); }
+std::optional<CheapestSet> CheapestSets::find_if_any() const { return find(capacities_); }
 
-Values CheapestSets::find_at(const Price& price) const {
+CheapestSet CheapestSets::find_at(const Price& price) const {
   std::vector<int64_t> capacities = capacities_;
   for (size_t i = 0; i < capacities.size(); ++i)
     if (network_.saved[i].valid()) capacities[i] = price(network_.saved[i]);
   return required(find(capacities));
 }
 
-std::optional<Values> CheapestSets::find(std::span<const int64_t> capacities) const {
+std::optional<CheapestSet> CheapestSets::find(std::span<const int64_t> capacities) const {
   const std::optional<Cut> cut = min_cut_.at(capacities);
   if (!cut) return std::nullopt;
-  Values saved;
+  CheapestSet saved{{}, cut->value};
   for (size_t edge : cut->edges)
-    if (network_.saved[edge].valid()) saved.push_back(network_.saved[edge]);
+    if (network_.saved[edge].valid()) saved.values.push_back(network_.saved[edge]);
   return saved;
 }
 
-Values CheapestSets::required(std::optional<Values> saved) const {
+CheapestSet CheapestSets::required(std::optional<CheapestSet> saved) const {
   if (saved) return std::move(*saved);
   ir::fail(ir::Errc::Partition,
            fmt::format("partition: backward needs a value that can be neither saved nor "
@@ -182,7 +182,7 @@ Values CheapestSets::required(std::optional<Values> saved) const {
 }
 
 Values cheapest_saved_set(const Analysis& analysis, const Policy& policy) {
-  return CheapestSets(analysis, policy).find();
+  return CheapestSets(analysis, policy).find().values;
 }
 
 std::string value_name(const Graph& graph, ValueId v) {

@@ -36,6 +36,13 @@ struct ValueNetwork {
 };
 ValueNetwork make_network(const Analysis& analysis, const Policy& policy);
 
+/// Values to save, in graph order, and what saving them and computing the rest again costs by the
+/// policy's prices.
+struct CheapestSet {
+  std::vector<ir::ValueId> values;
+  int64_t cost = 0;
+};
+
 /// Finds the cheapest sets to save at several prices.
 class CheapestSets {
  public:
@@ -46,17 +53,17 @@ class CheapestSets {
         capacities_(capacities_of(network_.flow)),
         min_cut_(network_.flow) {}
 
-  /// The values to save, in graph order: of the cheapest sets, the one nearest the backward half.
-  /// Error{Partition} shows a chain of values that can be neither saved nor recomputed.
-  std::vector<ir::ValueId> find() const;
+  /// Of the cheapest sets, the one nearest the backward half. Error{Partition} shows a chain of
+  /// values that can be neither saved nor recomputed.
+  CheapestSet find() const;
   /// The same, or nothing where that fails.
-  std::optional<std::vector<ir::ValueId>> find_if_any() const;
+  std::optional<CheapestSet> find_if_any() const;
   /// The same at another price, which must be infinite, and nothing, for the same values.
-  std::vector<ir::ValueId> find_at(const Price& price) const;
+  CheapestSet find_at(const Price& price) const;
 
  private:
-  std::optional<std::vector<ir::ValueId>> find(std::span<const int64_t> capacities) const;
-  std::vector<ir::ValueId> required(std::optional<std::vector<ir::ValueId>> saved) const;
+  std::optional<CheapestSet> find(std::span<const int64_t> capacities) const;
+  CheapestSet required(std::optional<CheapestSet> saved) const;
 
   const Analysis& analysis_;
   Policy policy_;
@@ -65,7 +72,7 @@ class CheapestSets {
   MinCut min_cut_;
 };
 
-/// What CheapestSets finds.
+/// The values that CheapestSets finds.
 std::vector<ir::ValueId> cheapest_saved_set(const Analysis& analysis, const Policy& policy);
 
 /// A chain of values "a -> b -> c", from what forward has to what backward needs, none of which can
