@@ -6,9 +6,12 @@
 #include "decomps/simplify.h"
 #include "ir/rewrite.h"
 #include "partition/analysis.h"
+#include "partition/choices.h"
 #include "partition/partition.h"
+#include "partition/policies.h"
 #include "tests/support/graph_testing.h"
 #include "tests/support/random_matrices.h"
+#include "tests/unit/partition/fixed_costs.h"
 #include "tests/unit/partition/halves.h"
 
 namespace tandem::graph_testing {
@@ -42,6 +45,35 @@ TEST(RandomGraphs, DefaultSavesNoMoreThanTheTape) {
     partition_testing::expect_joint_bits(core, p, "seed " + std::to_string(seed));
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(RandomGraphs, DefaultIsTheFastestPlanThatFitsAtAnyPriceOfAByte) {
+  const partition_testing::FixedCosts costs;
+  int with_limit = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const Graph joint = random_joint(seed), core = partition_testing::to_core(joint);
+    const partition::Problem p(core,
+                               {.tape_bytes = partition::eager_tape(joint).bytes, .costs = &costs});
+    const auto cost = [&](const Values& saved) {
+      return partition::cost_of(p.analysis, p.estimate, saved);
+    };
+    const Values everything = partition::values_of(partition::choose_everything(p));
+    const int64_t limit = std::min(p.context.tape_bytes, cost(everything).saved_bytes);
+    const partition::Cost chosen = cost(partition::values_of(partition::choose_default(p)));
+    const auto plan_at = [&](double price) {
+      return cost(partition::cheapest_saved_set(
+          p.analysis, partition::time_policy(p.analysis, p.estimate, {.seconds_per_byte = price})));
+    };
+    const double least = costs.transfer_seconds(1);
+    with_limit += plan_at(least).saved_bytes > limit;
+    for (double price = least; price < 1e3 * least; price *= 1.02) {
+      const partition::Cost other = plan_at(price);
+      if (other.saved_bytes > limit || chosen.saved_bytes > limit) continue;
+      EXPECT_LE(chosen.seconds(), other.seconds() + 1e-12 * core.num_equations()) << seed;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(with_limit, 20);
 }
 
 TEST(RandomGraphs, EveryPartitionGivesTheJointGraphsBits) {
