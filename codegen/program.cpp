@@ -2,6 +2,8 @@
 // shape ops become copies into regions.
 #include "codegen/program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,6 +17,7 @@
 #include "ir/error.h"
 #include "ir/free_view.h"
 #include "ir/reduction_order.h"
+#include "ir/strides.h"
 
 namespace tandem::codegen {
 namespace {
@@ -113,17 +116,9 @@ class Maker {
   }
 
   /// The dims by descending stride.
-  static ir::Dims outermost_first(const ir::Strides& strides) {
-    ir::Dims order;
-    for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
-    const auto key = [&](Dim d) { return std::pair(-strides[static_cast<int>(d)], d); };
-    std::ranges::sort(order, {}, key);
-    return order;
-  }
-
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
   int write_region(View v, View dest, int after = -1) {
-    const ir::Dims order = outermost_first(is_full(v) ? dest.strides : v.strides);
+    const ir::Dims order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
     v = permuted(v, order);
     dest = permuted(dest, order);
     return push({.op = Op::clone,
@@ -195,9 +190,9 @@ class Maker {
   static Rule rule_of(Op op);
 
   std::string check_text(EquationId e) const {
-    const ir::Location* at = g_.location(e);
-    std::string out(ir::name(g_.op(e)));
-    return at == nullptr ? out : out + " (" + at->file + ":" + std::to_string(at->line) + ")";
+    const auto at = g_.location(e);
+    const std::string_view op = ir::name(g_.op(e));
+    return at ? fmt::format("{} ({}:{})", op, at->file, at->line) : std::string(op);
   }
 
   void on_pointwise(EquationId e) {
@@ -782,7 +777,7 @@ class Maker {
     if (v.offset != 0 || v.numel() != root.numel) return false;
     if (!same_steps(v.sizes, v.strides, strides)) return false;
     // A permutation of a contiguous tensor: sorted by stride it is linear.
-    return is_linear(permuted(v, outermost_first(v.strides)));
+    return is_linear(permuted(v, ir::memory_order(v.strides)));
   }
 
   static bool same_steps(const Shape& sizes, const ir::Strides& a, const ir::Strides& b) {

@@ -13,7 +13,7 @@ namespace {
 
 /// " (file:line)" of the user's source, where known.
 std::string place(const ir::Graph& graph, EquationId e) {
-  const ir::Location* location = graph.location(e);
+  const auto location = graph.location(e);
   return location ? fmt::format(" ({}:{})", location->file, location->line) : std::string();
 }
 

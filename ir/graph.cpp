@@ -67,9 +67,11 @@ void Graph::set_hint(ValueId v, std::string hint) {
   hints_[v.index] = std::move(hint);
 }
 
-const Location* Graph::location(EquationId e) const {
+std::optional<Location> Graph::location(EquationId e) const {
   const LocationId id = equations_[e.index].location;
-  return id.valid() ? &locations_[id.index] : nullptr;
+  if (!id.valid()) return std::nullopt;
+  const Line& at = locations_[id.index];
+  return Location{files_[at.file], at.line};
 }
 
 ValueId Graph::add_input(Input input, const Type& type) {
@@ -182,17 +184,26 @@ SubgraphId Graph::add_subgraph(Graph graph) {
   return {static_cast<uint32_t>(subgraphs_.size() - 1)};
 }
 
-LocationId Graph::add_location(const Location& location) {
-  // Consecutive equations mostly share a line; a full search would be quadratic.
-  if (locations_.empty() || locations_.back().line != location.line ||
-      locations_.back().file != location.file)
-    locations_.push_back(location);
+uint32_t Graph::add_file(std::string_view file) {
+  // Equations mostly come from one file or two; a search of all would be quadratic.
+  constexpr size_t kLatest = 4;
+  for (size_t f = files_.size(); f-- > 0 && f + kLatest >= files_.size();)
+    if (files_[f] == file) return static_cast<uint32_t>(f);
+  files_.emplace_back(file);
+  return static_cast<uint32_t>(files_.size() - 1);
+}
+
+LocationId Graph::add_location(Location location) {
+  const Line line{add_file(location.file), location.line};
+  if (locations_.empty() || locations_.back() != line) locations_.push_back(line);
   return {static_cast<uint32_t>(locations_.size() - 1)};
 }
 
 uint32_t Graph::add_locations(const Graph& other) {
   const auto first = static_cast<uint32_t>(locations_.size());
-  locations_.insert(locations_.end(), other.locations_.begin(), other.locations_.end());
+  const auto first_file = static_cast<uint32_t>(files_.size());
+  files_.insert(files_.end(), other.files_.begin(), other.files_.end());
+  for (const Line& at : other.locations_) locations_.push_back({first_file + at.file, at.line});
   return first;
 }
 

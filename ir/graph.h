@@ -4,9 +4,11 @@
 #ifndef TANDEM_IR_GRAPH_H
 #define TANDEM_IR_GRAPH_H
 
+#include <compare>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -143,9 +145,11 @@ struct Epilogue {
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };
 
+/// A line of the user's source.
 struct Location {
-  std::string file;
+  std::string_view file;
   uint32_t line = 0;
+  friend auto operator<=>(const Location&, const Location&) = default;
 };
 
 /// What the user asks of the partitioner for an equation's results.
@@ -232,7 +236,8 @@ class TANDEM_API Graph {
   /// the rest. An input prints by its name: set_hint does nothing to it.
   const std::string& hint(ValueId v) const;
   void set_hint(ValueId v, std::string hint);
-  const Location* location(EquationId e) const;
+  /// Its `file` is this graph's, until that adds locations or goes away.
+  std::optional<Location> location(EquationId e) const;
 
   // --- building (unchecked; builder.h has the checked constructors)
   ValueId add_input(Input input, const Type& type);
@@ -265,7 +270,7 @@ class TANDEM_API Graph {
   /// Leaves the equations `order`, in this order. Values are numbered anew: the inputs, then the
   /// results.
   void keep_only(std::span<const EquationId> order);
-  LocationId add_location(const Location& location);
+  LocationId add_location(Location location);
   /// Appends the locations of `other`. Returns where they begin: what to add to their ids.
   uint32_t add_locations(const Graph& other);
   void set_location(EquationId e, LocationId location) { equations_[e.index].location = location; }
@@ -280,9 +285,16 @@ class TANDEM_API Graph {
     friend bool operator==(const Value&, const Value&) = default;
   };
 
+  /// A Location, its file as a place in `files_`.
+  struct Line {
+    uint32_t file, line;
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+
   /// Appends `e` with these attributes; as many operands and results as it counts are to follow.
   EquationId add_equation(Equation e, std::span<const AttrValue> attrs);
   ValueId add_result(EquationId producer, const Type& type);
+  uint32_t add_file(std::string_view file);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
@@ -291,7 +303,8 @@ class TANDEM_API Graph {
   std::vector<ValueId> operands_, results_;  // equations have ranges of these and of attrs_
   std::vector<AttrValue> attrs_;
   std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none
-  std::vector<Location> locations_;
+  std::vector<Line> locations_;
+  std::vector<std::string> files_;
   std::vector<Graph> subgraphs_;
 };
 
@@ -304,7 +317,6 @@ class ValueMap {
   explicit ValueMap(size_t size, const T& initial = T()) : items_(size, initial) {}
   decltype(auto) operator[](ValueId v) { return items_[v.index]; }
   decltype(auto) operator[](ValueId v) const { return items_[v.index]; }
-  std::span<const T> items() const { return items_; }
   size_t size() const { return items_.size(); }
   void grow(size_t size) {
     if (items_.size() < size) items_.resize(size);

@@ -49,7 +49,7 @@ class Inliner {
                          target_.add_subgraph(body_.subgraph(body_.attr<SubgraphId>(e, attr))));
     Equation& to = target_.equation(id);
     to.is_backward |= in_backward_;
-    const Location* location = body_.location(e);
+    const auto location = body_.location(e);
     to.location = location ? target_.add_location(*location) : LocationId();
   }
 

@@ -60,7 +60,10 @@ class InlineVector {
     if (size < size_) std::destroy(data() + size, end());
     size_ = static_cast<uint32_t>(size);
   }
-  void clear() { resize(0); }
+  void clear() {
+    std::destroy(begin(), end());
+    size_ = 0;
+  }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

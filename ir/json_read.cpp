@@ -77,7 +77,7 @@ class GraphReader {
   Graph graph_;
   std::vector<PendingInput> inputs_;
   size_t next_input_ = 0;
-  std::vector<Location> locations_;
+  std::vector<LocationId> locations_;
 };
 
 /// Runs `f`; what it throws gets the place of `json` and becomes a parse error.
@@ -215,7 +215,8 @@ void GraphReader::read_locations(const JsonValue& json) {
   json.for_each([&](const JsonValue& location) {
     const auto [file, line] = location.members(kKeys);
     locations_.push_back(
-        {file.as_string(kMaxFileBytes), static_cast<uint32_t>(line.as_integer(0, ValueId::kNone))});
+        graph_.add_location({file.as_string(kMaxFileBytes),
+                             static_cast<uint32_t>(line.as_integer(0, ValueId::kNone))}));
   });
 }
 
@@ -310,7 +311,7 @@ void GraphReader::read_equation(const JsonValue& json) {
   for (size_t i = 0; i < hints.size(); ++i)
     graph_.set_hint(graph_.result(id, static_cast<int>(i)), std::move(hints[i]));
   const int64_t place = location.as_integer(-1, static_cast<int64_t>(locations_.size()) - 1);
-  if (place >= 0) graph_.set_location(id, graph_.add_location(locations_[place]));
+  if (place >= 0) graph_.set_location(id, locations_[place]);
 }
 
 void GraphReader::read_output(const JsonValue& json) {

@@ -101,8 +101,8 @@ class Writer {
     Locations locations;
     array(g.equations(), [&](const Equation& e) { equation(g, e, locations); });
     add(",\"locations\":");
-    array(locations.in_order, [&](const Location* l) {
-      add("{{\"file\":{},\"line\":{}}}", json_string(l->file), l->line);
+    array(locations.in_order, [&](const Location& l) {
+      add("{{\"file\":{},\"line\":{}}}", json_string(l.file), l.line);
     });
     add(",\"outputs\":");
     array(g.outputs(), [&](const Output& output) { this->output(output); });
@@ -113,14 +113,14 @@ class Writer {
 
   /// The distinct locations of a graph's equations, numbered as they come.
   struct Locations {
-    std::map<std::pair<std::string_view, uint32_t>, int64_t> index;
-    std::vector<const Location*> in_order;
+    std::map<Location, int64_t> index;
+    std::vector<Location> in_order;
 
-    int64_t number(const Location* location) {
+    int64_t number(const std::optional<Location>& location) {
       if (!location) return -1;
-      const auto [it, is_new] = index.try_emplace({location->file, location->line},
-                                                  static_cast<int64_t>(in_order.size()));
-      if (is_new) in_order.push_back(location);
+      const auto [it, is_new] =
+          index.try_emplace(*location, static_cast<int64_t>(in_order.size()));
+      if (is_new) in_order.push_back(*location);
       return it->second;
     }
   };

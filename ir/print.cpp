@@ -105,7 +105,7 @@ class Printer {
     if (e.is_backward) add(" [backward]");
     if (e.mark != Mark::Auto) add(" [{}]", name(e.mark));
     if (e.region) add(" [region {}]", e.region);
-    const Location* location = options_.locations ? graph_.location(id) : nullptr;
+    const auto location = options_.locations ? graph_.location(id) : std::nullopt;
     if (location) add("  ; {}:{}", location->file, location->line);
   }
 

@@ -6,6 +6,9 @@
 
 namespace tandem::ir {
 
+/// The dimensions from the largest stride to the smallest, equal ones in their order.
+TANDEM_API Dims memory_order(const Strides& strides);
+
 /// True if two elements may share memory (exact for what views make; else on the safe side).
 bool self_overlaps(const Shape& sizes, const Strides& strides);
 

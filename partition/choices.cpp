@@ -63,15 +63,14 @@ class PricedPlans {
     }
   };
 
-  PricedPlans(const Problem& p, double least_price)
-      : p_(p), least_price_(least_price), asked_(policy(least_price)), sets_(p.analysis, asked_) {}
+  PricedPlans(const Problem& p, double any_price) : p_(p), sets_(p.analysis, policy(any_price)) {}
 
   Policy policy(double price) const {
     return heeding_marks(p_.analysis,
                          time_policy(p_.analysis, p_.estimate, {.seconds_per_byte = price}));
   }
   Plan at(double price) const {
-    CheapestSet saved = price == least_price_ ? sets_.find() : sets_.find_at(policy(price).price);
+    CheapestSet saved = sets_.find_at(policy(price).price);
     const int64_t bytes = p_.analysis.saved_bytes(saved.values);
     return {price, std::move(saved), bytes};
   }
@@ -83,8 +82,6 @@ class PricedPlans {
 
  private:
   const Problem& p_;
-  double least_price_;
-  Policy asked_;
   CheapestSets sets_;
 };
 

@@ -89,12 +89,7 @@ namespace {
 Tensor in_memory_order(const Tensor& t, const SourceLocation& at) {
   if (t.is_contiguous()) return t;
   if (!ir::is_dense(t.sizes(), t.strides())) return {};
-  Shape order;
-  for (int d = 0; d < t.dim(); ++d) order.push_back(d);
-  std::ranges::stable_sort(order, [&](Dim a, Dim b) {
-    return t.strides()[static_cast<int>(a)] > t.strides()[static_cast<int>(b)];
-  });
-  return permute(t, order, at);
+  return permute(t, std::span<const Dim>(ir::memory_order(t.strides())), at);
 }
 
 bool contains(const Tensor& t, const Shape& sizes, const Strides& strides, Dim storage_offset) {

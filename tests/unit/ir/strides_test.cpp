@@ -5,6 +5,13 @@
 namespace tandem::ir {
 namespace {
 
+TEST(Strides, MemoryOrder) {
+  EXPECT_EQ(memory_order({3, 1}), Dims({0, 1}));
+  EXPECT_EQ(memory_order({1, 12, 4}), Dims({1, 2, 0}));
+  EXPECT_EQ(memory_order({0, 1, 0}), Dims({1, 0, 2}));
+  EXPECT_EQ(memory_order({}), Dims());
+}
+
 TEST(Strides, SelfOverlap) {
   EXPECT_FALSE(self_overlaps({2, 3}, {3, 1}));
   EXPECT_FALSE(self_overlaps({2, 3}, {1, 2}));

@@ -58,7 +58,7 @@ TEST(Trace, RecordsViewsAndWrites) {
   EXPECT_EQ(count(g, ir::Op::add), 1);
   EXPECT_EQ(g.outputs()[0].strides, Strides({1, 3}));
   EXPECT_EQ(g.inputs().size(), 1u);
-  ASSERT_NE(g.location(g.equation_id(0)), nullptr);
+  ASSERT_TRUE(g.location(g.equation_id(0)));
   EXPECT_NE(g.location(g.equation_id(0))->file.find("trace_test.cpp"), std::string::npos);
 }
 
