@@ -3,7 +3,8 @@
 // is timed is what a first step from cold takes longer than a later one: trace, pipeline, machine
 // code of both halves. What else runs on the machine only ever adds to a step, so the fastest of
 // many first steps less the fastest later one (least_ms) is what two commits, or two numbers of
-// layers, compare by.
+// layers, compare by. On one thread that is all the work there is; on more, machine code (which
+// identical layers share) is made on all of them, and what each layer adds to the pipeline is not.
 // `./dev bench compile`
 #include <benchmark/benchmark.h>
 #include <tandem/graph.h>
@@ -56,9 +57,11 @@ struct Block {
   }
 };
 
-/// `layers` blocks, the i-th `growth` * i channels wider than the first.
+/// `layers` blocks, the i-th `growth` * i channels wider than the first, on so many threads.
 void compile_layers(benchmark::State& state, int64_t growth) {
   constexpr int64_t kChannels = 32;
+  const int threads = td::num_threads();
+  td::set_num_threads(static_cast<int>(state.range(1)));
   std::vector<Block> blocks;
   for (int64_t i = 0; i < state.range(0); ++i)
     blocks.emplace_back(kChannels, kChannels + growth * i);
@@ -82,6 +85,7 @@ void compile_layers(benchmark::State& state, int64_t growth) {
     kernels = graphs.forward_report.kernels + graphs.backward_report.kernels;
     distinct = graphs.forward_report.distinct_kernels + graphs.backward_report.distinct_kernels;
   }
+  td::set_num_threads(threads);
   state.counters["kernels"] = kernels;
   state.counters["distinct"] = distinct;
   state.counters["least_ms"] = (least_first - least_later) * 1e3;
@@ -92,8 +96,10 @@ void compile_identical_layers(benchmark::State& state) { compile_layers(state, 0
 void compile_distinct_layers(benchmark::State& state) { compile_layers(state, 4); }
 
 void sizes(benchmark::internal::Benchmark* b) {
-  b->Arg(1)->Arg(2)->Arg(4)->Arg(12)->Unit(benchmark::kMillisecond);
-  b->UseManualTime()->Iterations(30);
+  b->ArgNames({"layers", "threads"});
+  for (const int threads : {td::num_threads(), 1})
+    for (const int layers : {1, 2, 4, 12}) b->Args({layers, threads});
+  b->Unit(benchmark::kMillisecond)->UseManualTime()->Iterations(30);
 }
 
 BENCHMARK(compile_identical_layers)->Apply(sizes);
