@@ -319,15 +319,44 @@ class Maker {
     return true;
   }
 
+  /// Whether the one reader of `v` may go on in its memory: if that is `v`'s alone, and a library
+  /// product or another scatter wrote it last. (Into other nodes a copy is fused.)
+  bool can_take_over(ValueId v) {
+    const EquationId e = g_.producer(v);
+    if (!e.valid() || ir::info(g_.op(e)).cls == ir::OpClass::View) return false;
+    if (uses_.empty()) uses_ = use_counts(g_);
+    const View& view = views_[v];
+    const Value& value = p_.values[static_cast<size_t>(view.root)];
+    if (uses_[v.index] != 1 || value.numel != view.numel() || value.writers.empty()) return false;
+    const Node::Kind last = p_.nodes[static_cast<size_t>(value.writers.back())].kind;
+    return is_linear(view) && (last == Node::Kind::Matmul || last == Node::Kind::Scatter);
+  }
+
+  /// Operand 0 of scatter `e` where it may be written on: a copy, or itself. `after`: the node that
+  /// wrote there last.
+  View writable(EquationId e, int& after) {
+    const View& initial = operand(e, 0);
+    if (can_take_over(g_.operand(e, 0))) {
+      const auto& writers = p_.values[static_cast<size_t>(initial.root)].writers;
+      for (int n : writers) p_.nodes[static_cast<size_t>(n)].whole = false;
+      after = writers.back();
+      return initial;
+    }
+    const View dest = computed(result_type(e).dtype, result_type(e).sizes);
+    after = write_region(initial, dest);
+    return dest;
+  }
+
   /// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
   void scatter_to(EquationId e, Op op, const View& index, View src) {
     const ir::Type& t = result_type(e);
     const int dim = dim_attr(e, Attr::dim);
-    const View dest = computed(t.dtype, t.sizes), initial = operand(e, 0);
+    const View initial = operand(e, 0);
     for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
     const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && is_full(initial) &&
                        scatters_rows(index, dim, src.sizes);
-    const int copy = fills ? -1 : write_region(initial, dest);
+    int after = -1;
+    const View dest = fills ? computed(t.dtype, t.sizes) : writable(e, after);
     if (src.numel() != 0) {
       std::vector<View> operands = {converted(index, DType::I64), src};
       if (fills) operands.push_back(initial);
@@ -341,7 +370,7 @@ class Maker {
             .operands = std::move(operands),
             .dest = dest,
             .whole = fills,
-            .after = copy,
+            .after = after,
             .table = over,
             .gather_stride = dest.strides[dim],
             .gather_extent = t.sizes[dim],
@@ -791,6 +820,7 @@ class Maker {
   std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
   std::map<uint32_t, View> splits_;   // by value that is a copy: see Shown::split
   std::optional<ResultPaths> paths_;  // made when first needed
+  std::vector<uint32_t> uses_;        // of each value; likewise
   Program p_;
 };
 

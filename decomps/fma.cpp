@@ -1,5 +1,5 @@
-// Forms fused multiply-adds. It changes rounding, so it runs once, before the partition: both
-// halves and every recomputed copy then have the same equations.
+// Forms fused multiply-adds, before the partition: both halves and every recomputed copy then have
+// the same equations.
 #include "decomps/simplify.h"
 #include "ir/rewrite.h"
 

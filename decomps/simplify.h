@@ -1,4 +1,5 @@
-// Clean-up passes on Core graphs; all but form_fma preserve every bit of every output.
+// Clean-up passes on Core graphs. All preserve every bit of every output, but for scatter_into_sums
+// and form_fma, which therefore run once, before the partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
 #define TANDEM_DECOMPS_SIMPLIFY_H
 
@@ -19,8 +20,11 @@ ir::Graph eliminate_common_subexpressions(ir::Graph graph);
 /// of what was split) become concatenations.
 ir::Graph join_parts(ir::Graph graph);
 
-/// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding:
-/// runs once, before the partition.
+/// Scattered additions to zeros (index_add, scatter_add) that are then added to something else add
+/// to that instead. Changes the order of the additions to an element.
+ir::Graph scatter_into_sums(ir::Graph graph);
+
+/// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding.
 ir::Graph form_fma(ir::Graph graph);
 
 }  // namespace tandem::decomps

@@ -118,8 +118,7 @@ class Writer {
 
     int64_t number(const std::optional<Location>& location) {
       if (!location) return -1;
-      const auto [it, is_new] =
-          index.try_emplace(*location, static_cast<int64_t>(in_order.size()));
+      const auto [it, is_new] = index.try_emplace(*location, static_cast<int64_t>(in_order.size()));
       if (is_new) in_order.push_back(*location);
       return it->second;
     }

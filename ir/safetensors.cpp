@@ -102,22 +102,27 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, size_t data_byte
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_header(std::string_view file) {
+size_t safetensors_data_start(std::string_view start, size_t file_bytes) {
   uint64_t length = 0;
-  if (file.size() < sizeof(length))
-    malformed(fmt::format("file is {} bytes long; expected at least 8", file.size()));
-  std::memcpy(&length, file.data(), sizeof(length));
+  if (start.size() < sizeof(length))
+    malformed(fmt::format("file is {} bytes long; expected at least 8", file_bytes));
+  std::memcpy(&length, start.data(), sizeof(length));
   if (length > kMaxSafetensorsHeader)
     malformed(
         fmt::format("header of {} bytes; expected at most {}", length, kMaxSafetensorsHeader));
-  if (length > file.size() - sizeof(length))
-    malformed(fmt::format("header of {} bytes in a file of {}", length, file.size()));
-  const Json json = parse_header(file.substr(sizeof(length), length));
+  if (length > file_bytes - sizeof(length))
+    malformed(fmt::format("header of {} bytes in a file of {}", length, file_bytes));
+  return sizeof(length) + length;
+}
+
+SafetensorsHeader read_safetensors_header(std::string_view start, size_t file_bytes) {
+  const size_t data_start = safetensors_data_start(start, file_bytes);
+  const Json json = parse_header(start.substr(0, data_start).substr(sizeof(uint64_t)));
   if (!json.is_object()) malformed("header: expected an object");
   if (json.size() > kMaxSafetensorsEntries)
     malformed(fmt::format("{} tensors; expected at most {}", json.size(), kMaxSafetensorsEntries));
   SafetensorsHeader header;
-  header.data_start = sizeof(length) + length;
+  header.data_start = data_start;
   for (const auto& [name, value] : json.items()) {
     if (name != "__metadata__") {
       header.entries.push_back(entry_of(name, value));
@@ -131,7 +136,7 @@ SafetensorsHeader read_safetensors_header(std::string_view file) {
   }
   std::ranges::sort(header.entries, {},
                     [](const SafetensorsEntry& e) { return std::pair(e.begin, e.end); });
-  check_layout(header.entries, file.size() - header.data_start);
+  check_layout(header.entries, file_bytes - data_start);
   return header;
 }
 

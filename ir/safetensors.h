@@ -32,8 +32,12 @@ struct SafetensorsHeader {
 inline constexpr size_t kMaxSafetensorsHeader = size_t{16} << 20;
 inline constexpr size_t kMaxSafetensorsEntries = 1'000'000;
 
-/// Reads the header of a whole file's bytes. Error{File} says what is malformed.
-TANDEM_API SafetensorsHeader read_safetensors_header(std::string_view file);
+/// Where the data of a file of `file_bytes` start, from its first bytes (8 are enough).
+/// Error{File} says what is malformed.
+TANDEM_API size_t safetensors_data_start(std::string_view start, size_t file_bytes);
+/// Reads the header of a file of `file_bytes` from its bytes up to where the data start, or more.
+/// Error{File} says what is malformed.
+TANDEM_API SafetensorsHeader read_safetensors_header(std::string_view start, size_t file_bytes);
 
 /// The header bytes (length prefix included, padded to 8) for tensors that are written one after
 /// the other in this order.

@@ -2,6 +2,7 @@
 #include <tandem/io.h>
 #include <tandem/ops.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -14,16 +15,37 @@
 namespace tandem {
 namespace {
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in)
-    ir::fail(Errc::File,
-             fmt::format("load_safetensors: cannot open {}: {}", path, std::strerror(errno)));
-  std::string bytes(static_cast<size_t>(in.tellg()), '\0');
-  in.seekg(0);
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!in) ir::fail(Errc::File, fmt::format("load_safetensors: cannot read {}", path));
-  return bytes;
+/// A file, read from its start on.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path)
+      : path_(path), in_(path, std::ios::binary | std::ios::ate) {
+    if (!in_)
+      ir::fail(Errc::File,
+               fmt::format("load_safetensors: cannot open {}: {}", path, std::strerror(errno)));
+    bytes_ = static_cast<size_t>(in_.tellg());
+    in_.seekg(0);
+  }
+
+  size_t bytes() const { return bytes_; }
+  void read(void* to, size_t bytes) {
+    in_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
+    if (!in_) ir::fail(Errc::File, fmt::format("load_safetensors: cannot read {}", path_));
+  }
+
+ private:
+  const std::string& path_;
+  std::ifstream in_;
+  size_t bytes_ = 0;
+};
+
+ir::SafetensorsHeader read_header(InputFile& file) {
+  std::string start(std::min<size_t>(file.bytes(), sizeof(uint64_t)), '\0');
+  file.read(start.data(), start.size());
+  const size_t read = start.size();
+  start.resize(ir::safetensors_data_start(start, file.bytes()));
+  file.read(start.data() + read, start.size() - read);
+  return ir::read_safetensors_header(start, file.bytes());
 }
 
 struct CloseFile {
@@ -39,14 +61,12 @@ void write_all(std::FILE* file, const void* data, size_t bytes, const std::strin
 }  // namespace
 
 std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  const std::string bytes = read_file(path);
-  const ir::SafetensorsHeader header = ir::read_safetensors_header(bytes);
+  InputFile file(path);
+  const ir::SafetensorsHeader header = read_header(file);
   std::map<std::string, Tensor> tensors;
-  for (const ir::SafetensorsEntry& entry : header.entries) {
+  for (const ir::SafetensorsEntry& entry : header.entries) {  // in the order of their data
     const Tensor tensor = runtime::empty_tensor(entry.type.sizes, entry.type.dtype);
-    if (entry.end > entry.begin)
-      std::memcpy(tensor.impl()->data(), bytes.data() + header.data_start + entry.begin,
-                  entry.end - entry.begin);
+    if (entry.end > entry.begin) file.read(tensor.impl()->data(), entry.end - entry.begin);
     tensors.emplace(entry.name, tensor);
   }
   return tensors;

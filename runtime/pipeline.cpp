@@ -80,6 +80,8 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   g.core = run(g, "join parts", [&] { return decomps::join_parts(std::move(g.core)); });
   g.core =
       run(g, "cse", [&] { return decomps::eliminate_common_subexpressions(std::move(g.core)); });
+  g.core =
+      run(g, "scatter into sums", [&] { return decomps::scatter_into_sums(std::move(g.core)); });
   if (options.contract)
     g.core = run(g, "fma", [&] { return decomps::form_fma(std::move(g.core)); });
   g.core =

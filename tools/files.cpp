@@ -83,7 +83,7 @@ std::string written(const std::vector<ir::Graph>& graphs, bool json, bool locati
 }
 
 Tensors tensors_of(std::string_view bytes) {
-  const ir::SafetensorsHeader header = ir::read_safetensors_header(bytes);
+  const ir::SafetensorsHeader header = ir::read_safetensors_header(bytes, bytes.size());
   Tensors tensors;
   for (const ir::SafetensorsEntry& entry : header.entries) {
     ir::Buffer buffer(entry.type);

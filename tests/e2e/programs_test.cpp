@@ -158,6 +158,17 @@ TEST(Programs, EmbeddingAccumulatesRepeatedRows) {
       leaves({{5, 6}}), kAllPartitions);
 }
 
+TEST(Programs, EmbeddingTiedToTheLogits) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor tokens = tensor({3, 1, 3, 0, 6, 3}, i64),
+                     targets = tensor({0, 5, 3, 3, 2, 1}, i64);
+        const Tensor hidden = tanh(matmul(embedding(in[0], tokens), in[1]));
+        return {cross_entropy(matmul(hidden, in[0].t()), targets)};
+      },
+      leaves({{7, 20}, {20, 20}}), kAllPartitions);
+}
+
 TEST(Programs, WriteThroughAView) {
   check_compiled(
       [](const Tensors& in) -> Tensors {

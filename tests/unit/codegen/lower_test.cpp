@@ -440,6 +440,35 @@ TEST(Lower, ScatterOfRows) {
   }
 }
 
+/// A product and two scattered additions to it; `read_again`: and exp of the product itself.
+Plan product_and_additions(bool read_again) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V index = t.input({40}, DType::I64), g = t.input({40, 64});
+  const V product = b.mm(t.input({30, 20}), t.input({20, 64}));
+  const V sum = b.index_add(product, 0, index, g);
+  t.output(b.index_add(sum, 0, index, g));
+  if (read_again) t.output(b.exp(product));
+  return check_lowering(t.finish()).plan;
+}
+
+TEST(Lower, ScattersGoOnInTheMemoryOfWhatTheyAddTo) {
+  const Plan alone = product_and_additions(false), read_again = product_and_additions(true);
+  EXPECT_EQ(alone.steps.size(), 3u) << print(alone);
+  EXPECT_EQ(alone.arena_bytes, 0) << print(alone);
+  EXPECT_EQ(read_again.steps.size(), 4u) << print(read_again);  // the fourth copies and takes exp
+}
+
+TEST(Lower, ScattersLeaveWhatViewsShow) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V index = t.input({40}, DType::I64), g = t.input({40, 64});
+  const V product = b.mm(t.input({30, 20}), t.input({20, 64}));
+  t.output(b.index_add(b.view(product, {60, 32}), 0, index, b.slice(g, 1, Dim(0), Dim(32))));
+  t.output(b.exp(product));
+  check_lowering(t.finish());
+}
+
 TEST(Lower, GatherAndScatterAdd) {
   for (int dim : {0, 1}) {
     TestGraph t;

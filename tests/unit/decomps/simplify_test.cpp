@@ -224,6 +224,27 @@ TEST(Fma, TakesProductsOfOneUse) {
   expect_close(run(fused, inputs, true), run(graph, inputs, true), 1e-12, ir::print(fused));
 }
 
+TEST(ScatterIntoSums, AddsToTheSumAndNotToZeros) {
+  const Type x = f32({5, 3}), index{DType::I64, {4}}, rows = f32({4, 3});
+  const Graph graph = core_graph({x, index, rows}, [](Builder& b, const Values& v) {
+    const auto added_to = [&](double start) {
+      return b.index_add(b.full({5, 3}, DType::F32, start), 0, v[1], v[2]);
+    };
+    const ValueId shared = added_to(0);
+    return Values{
+        b.add(v[0], added_to(0)), b.add(added_to(0), v[0]), b.add(added_to(0), added_to(0)),
+        b.add(v[0], added_to(1)), b.add(v[0], shared),      shared};
+  });
+  const Graph after = decomps::scatter_into_sums(graph);
+  ir::verify(after);
+  EXPECT_EQ(count(after, Op::add), 2) << ir::print(after);
+  EXPECT_EQ(count(after, Op::index_add), 6) << ir::print(after);
+  EXPECT_EQ(count(after, Op::full), 3) << ir::print(after);
+  Buffers inputs = random_inputs(graph, 1);
+  for (int64_t i = 0; i < 4; ++i) inputs[1].set(i, i * i % 5);
+  expect_close(run(after, inputs, true), run(graph, inputs, true), 1e-12, ir::print(after));
+}
+
 TEST(Passes, KeepEveryBitOfAModel) {
   const Type x = f32({4, 6}), w = f32({6, 6}), scale = f32({6});
   const Graph graph = make_graph({x, w, scale, scale}, [](Builder& b, const Values& v) {

@@ -1,0 +1,67 @@
+// Scattered additions to zeros that are then added to something else (the gradient of a table that
+// is looked up and also used in whole: tied embeddings) go straight into it: no zeros, no sum.
+#include <algorithm>
+#include <array>
+
+#include "decomps/simplify.h"
+#include "ir/rewrite.h"
+
+namespace tandem::decomps {
+namespace {
+
+using ir::Attr;
+using ir::EquationId;
+using ir::Graph;
+using ir::Number;
+using ir::Op;
+using ir::ValueId;
+
+bool is_scattered_addition(const ir::Equation& e) {
+  return e.op == Op::index_add || e.op == Op::scatter_add;
+}
+
+bool is_zeros(const Graph& g, ValueId v) {
+  const EquationId e = g.producer(v);
+  const ir::DType dtype = g.type(v).dtype;
+  return e.valid() && g.op(e) == Op::full &&
+         rounded_to(dtype, g.attr<Number>(e, Attr::value)) == rounded_to(dtype, 0.0);
+}
+
+/// The equation of `v` if it adds to zeros and nothing else reads it; of those that were there
+/// before, which `uses` counts.
+EquationId addition_to_zeros(const Graph& g, ValueId v, const std::vector<uint32_t>& uses) {
+  const EquationId e = g.producer(v);
+  if (!e.valid() || v.index >= uses.size() || uses[v.index] != 1) return {};
+  return is_scattered_addition(g.equation(e)) && is_zeros(g, g.operand(e, 0)) ? e : EquationId{};
+}
+
+// x + index_add(0, i, s) = index_add(x, i, s)
+void scatter_into(ir::Splicer& splicer, EquationId sum, const std::vector<uint32_t>& uses) {
+  const Graph& g = splicer.graph();
+  if (g.op(sum) != Op::add) return;
+  for (const int side : {1, 0}) {
+    const EquationId e = addition_to_zeros(g, g.operand(sum, side), uses);
+    if (!e.valid()) continue;
+    const std::array operands = {g.operand(sum, 1 - side), g.operand(e, 1), g.operand(e, 2)};
+    const auto attrs = g.attrs(e);
+    const std::vector<ir::AttrValue> kept(attrs.begin(), attrs.end());
+    return splicer.replace(sum, {{splicer.builder().emit(g.op(e), operands, kept)}});
+  }
+}
+
+}  // namespace
+
+Graph scatter_into_sums(Graph graph) {
+  for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
+    graph.subgraph({i}) = scatter_into_sums(std::move(graph.subgraph({i})));
+  if (std::ranges::none_of(graph.equations(), is_scattered_addition)) return graph;
+  const std::vector<uint32_t> uses = use_counts(graph);
+  ir::Splicer splicer(std::move(graph));
+  for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
+    splicer.at({i});
+    scatter_into(splicer, {i}, uses);
+  }
+  return splicer.take();
+}
+
+}  // namespace tandem::decomps
