@@ -42,6 +42,8 @@ constexpr Pass kPasses[] = {
      [](const Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", Level::Functional, Level::Backward,
      [](const Graph& g) { return ir::remove_dead_code(g); }},
+    {"scatters", Level::Core, Level::Core,
+     [](const Graph& g) { return decomps::scatter_into_sums(g); }},
     {"fma", Level::Core, Level::Core, [](const Graph& g) { return decomps::form_fma(g); }},
     {"orders", Level::Core, Level::Core,
      [](const Graph& g) { return decomps::set_reduction_orders(g); }},

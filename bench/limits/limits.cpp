@@ -194,6 +194,12 @@ Times median_turn(const std::function<void()>& kernel, const Work& work, double 
   return turns[kTurns / 2];
 }
 
+/// What keeps a kernel that is bound by memory from its limit.
+std::string held_back(const Work& work, double arithmetic, double limit) {
+  if (arithmetic < limit / 2) return work.held_back;
+  return "arithmetic alone takes " + std::to_string(std::lround(100 * arithmetic / limit)) + "%";
+}
+
 void report(double peak, const std::string& name, Size size, const Work& work, size_t sets,
             const std::function<void()>& kernel) {
   const double bytes = bytes_of(size, work),
@@ -203,11 +209,11 @@ void report(double peak, const std::string& name, Size size, const Work& work, s
   const double limit = std::max(time.memory, arithmetic), part = limit / time.kernel;
   const bool by_bytes = time.memory >= arithmetic;
   const bool below = by_bytes && bytes > kAimBytes && part < kAim;
-  std::printf("%-26s %5lld x %-5lld %8.2f MB %8.1f Mflop %10.1f us %8.1f us %-10s %4.0f%%%s%s\n",
+  std::printf("%-26s %5lld x %-5lld %8.2f MB %8.1f Mflop %10.1f us %8.1f us %-10s %4.0f%%%s\n",
               name.c_str(), static_cast<long long>(size.rows), static_cast<long long>(size.columns),
               bytes / 1e6, operations / 1e6, time.kernel * 1e6, limit * 1e6,
-              by_bytes ? "bytes" : "arithmetic", 100 * part, below ? "  " : "",
-              below ? work.held_back : "");
+              by_bytes ? "bytes" : "arithmetic", 100 * part,
+              below ? ("  " + held_back(work, arithmetic, limit)).c_str() : "");
   std::fflush(stdout);
 }
 

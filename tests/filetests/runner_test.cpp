@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"parts", [](const ir::Graph& g) { return decomps::join_parts(g); }},
     {"cse", [](const ir::Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
     {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
+    {"scatters", [](const ir::Graph& g) { return decomps::scatter_into_sums(g); }},
     {"fma", [](const ir::Graph& g) { return decomps::form_fma(g); }},
     {"orders", [](const ir::Graph& g) { return decomps::set_reduction_orders(g); }},
 };
