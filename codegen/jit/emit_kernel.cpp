@@ -1,7 +1,8 @@
 // The structure of a kernel: prologue, unit loop, Serial loops, and Vector loops as a full-width
-// main loop with one masked rest.
+// main loop with a masked rest.
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "codegen/jit/emit.h"
 #include "codegen/jit/emit_compute.h"
@@ -202,20 +203,38 @@ void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
   rest(at, ir_.CreateAdd(first, main), ir_.CreateSub(count, main));
 }
 
+// Fewer iterations than the parts of the scope have lanes: at once, or, if that saves much code,
+// vector by vector.
 void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
   const auto id = static_cast<size_t>(kernel_.code[at].loop);
   const Scope full = scope_;
-  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
-  if (known) {
-    const auto lanes = static_cast<uint64_t>(scope_.lanes);
-    scope_.parts = static_cast<unsigned>((known->getZExtValue() + lanes - 1) / lanes);
-  }
-  when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)), [&] {
-    index_[id] = first;
-    set_masks(count);
+  const auto lanes = static_cast<int64_t>(scope_.lanes);
+  const auto body = [&](llvm::Value* start, llvm::Value* left) {
+    index_[id] = ir_.CreateAdd(first, start);
+    set_masks(left);
     run(at + 1, ends_[at]);
-  });
+  };
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
+    scope_.parts = static_cast<unsigned>((known->getSExtValue() + lanes - 1) / lanes);
+  } else if (is_shorter_by_part(at)) {
+    scope_.parts = 1;
+    count_loop(count, lanes, {}, [&](llvm::Value* i) { body(i, ir_.CreateSub(count, i)); });
+    scope_ = full;
+    return;
+  }
+  when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)),
+       [&] { body(i64(0), count); });
   scope_ = full;
+}
+
+/// Whether the Vector loop computes at length, and nothing in it counts its parts, as accumulators
+/// and random words do.
+bool Emitter::is_shorter_by_part(size_t at) const {
+  const std::span body(kernel_.code.begin() + static_cast<ptrdiff_t>(at), ends_[at] - at);
+  const auto counts_parts = [](const Instr& i) {
+    return i.kind == InstrKind::Accumulate || i.kind == InstrKind::RandomBits;
+  };
+  return std::ranges::any_of(body, is_long) && std::ranges::none_of(body, counts_parts);
 }
 
 void Emitter::set_masks(llvm::Value* count) {
@@ -270,8 +289,10 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
   if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
   if (random > 0) return parts;  // one counter gives the words of up to four parts
-  if (cost > 12) parts = std::min(parts, 2u);
+  // A polynomial's own values take about eight registers; a long body has independent work enough.
   const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
+  if (cost > 12) parts = std::min(parts, registers / 8);
+  if (cost > 100) parts = std::min(parts, 2u);
   const unsigned live = most_live(kernel_, at + 1, ends_[at]);
   while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
   return parts;

@@ -78,6 +78,7 @@ class Emitter {
   void vector_loop(size_t at);
   void vector_range(size_t at, llvm::Value* first, llvm::Value* count);
   void rest(size_t at, llvm::Value* first, llvm::Value* count);
+  bool is_shorter_by_part(size_t at) const;
   void set_masks(llvm::Value* count);
   Scope choose_scope(size_t at) const;
   unsigned choose_parts(size_t at, unsigned lanes) const;
