@@ -115,7 +115,6 @@ class Maker {
     return p_.values[static_cast<size_t>(v.root)].kind == Value::Kind::Full;
   }
 
-  /// The dims by descending stride.
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
   int write_region(View v, View dest, int after = -1) {
     const ir::Dims order = ir::memory_order(is_full(v) ? dest.strides : v.strides);

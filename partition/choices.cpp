@@ -63,6 +63,7 @@ class PricedPlans {
     }
   };
 
+  /// `any_price`: the network is the same at all that are not 0.
   PricedPlans(const Problem& p, double any_price) : p_(p), sets_(p.analysis, policy(any_price)) {}
 
   Policy policy(double price) const {
