@@ -80,6 +80,17 @@ std::partial_ordering compare(const Number& a, const Number& b, DType dtype) {
 
 }  // namespace
 
+std::optional<Number> constant(const ir::Graph& graph, ir::ValueId v) {
+  const ir::EquationId e = graph.producer(v);
+  if (!e.valid() || graph.op(e) != Op::full) return std::nullopt;
+  return rounded_to(graph.type(v).dtype, graph.attr<Number>(e, ir::Attr::value));
+}
+
+bool is_constant(const ir::Graph& graph, ir::ValueId v, const Number& number) {
+  const auto value = constant(graph, v);
+  return value && *value == rounded_to(graph.type(v).dtype, number);
+}
+
 bool can_fold(Op op) {
   return op == Op::convert || find(kFloat, op) || find(kInt, op) || find(kCompare, op) ||
          find(kLogic, op);

@@ -1,15 +1,19 @@
-// Arithmetic on constants, for simplify: only what is exact or rounded once, so that folding
-// changes no bit.
+// Constants, and arithmetic on them: only what is exact or rounded once, so that folding changes no
+// bit.
 #ifndef TANDEM_DECOMPS_FOLD_H
 #define TANDEM_DECOMPS_FOLD_H
 
 #include <optional>
 #include <span>
 
-#include "ir/op.h"
-#include "ir/type.h"
+#include "ir/graph.h"
 
 namespace tandem::decomps {
+
+/// The one value of all elements of `v`, as its dtype holds it, if a `full` makes it.
+std::optional<ir::Number> constant(const ir::Graph& graph, ir::ValueId v);
+/// Whether that is `number`.
+bool is_constant(const ir::Graph& graph, ir::ValueId v, const ir::Number& number);
 
 /// Whether fold knows `op`.
 bool can_fold(ir::Op op);

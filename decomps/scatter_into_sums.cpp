@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "decomps/fold.h"
 #include "decomps/simplify.h"
 #include "ir/rewrite.h"
 
 namespace tandem::decomps {
 namespace {
 
-using ir::Attr;
 using ir::EquationId;
 using ir::Graph;
-using ir::Number;
 using ir::Op;
 using ir::ValueId;
 
@@ -20,19 +19,14 @@ bool is_scattered_addition(const ir::Equation& e) {
   return e.op == Op::index_add || e.op == Op::scatter_add;
 }
 
-bool is_zeros(const Graph& g, ValueId v) {
-  const EquationId e = g.producer(v);
-  const ir::DType dtype = g.type(v).dtype;
-  return e.valid() && g.op(e) == Op::full &&
-         rounded_to(dtype, g.attr<Number>(e, Attr::value)) == rounded_to(dtype, 0.0);
-}
-
 /// The equation of `v` if it adds to zeros and nothing else reads it; of those that were there
 /// before, which `uses` counts.
 EquationId addition_to_zeros(const Graph& g, ValueId v, const std::vector<uint32_t>& uses) {
   const EquationId e = g.producer(v);
   if (!e.valid() || v.index >= uses.size() || uses[v.index] != 1) return {};
-  return is_scattered_addition(g.equation(e)) && is_zeros(g, g.operand(e, 0)) ? e : EquationId{};
+  const bool adds_to_zeros =
+      is_scattered_addition(g.equation(e)) && is_constant(g, g.operand(e, 0), 0.0);
+  return adds_to_zeros ? e : EquationId{};
 }
 
 // x + index_add(0, i, s) = index_add(x, i, s)

@@ -54,14 +54,9 @@ struct Candidate {
   const T& attr_behind(V v, Attr name) const {
     return graph.attr<T>(graph.producer(v), name);
   }
-  /// The one value of all elements of `v`, as its dtype holds it.
-  std::optional<Number> constant(V v) const {
-    if (!is(v, Op::full)) return std::nullopt;
-    return rounded_to(graph.type(v).dtype, attr_behind<Number>(v, Attr::value));
-  }
+  std::optional<Number> constant(V v) const { return decomps::constant(graph, v); }
   bool is_constant(V v, const Number& number) const {
-    const auto value = constant(v);
-    return value && *value == rounded_to(graph.type(v).dtype, number);
+    return decomps::is_constant(graph, v, number);
   }
   /// The operand beside constant `number` of a binary equation, in either order.
   Result beside(const Number& number) const {

@@ -214,16 +214,15 @@ void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
     set_masks(left);
     run(at + 1, ends_[at]);
   };
-  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count)) {
-    scope_.parts = static_cast<unsigned>((known->getSExtValue() + lanes - 1) / lanes);
-  } else if (is_shorter_by_part(at)) {
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known) scope_.parts = static_cast<unsigned>((known->getSExtValue() + lanes - 1) / lanes);
+  if (!known && is_shorter_by_part(at)) {
     scope_.parts = 1;
     count_loop(count, lanes, {}, [&](llvm::Value* i) { body(i, ir_.CreateSub(count, i)); });
-    scope_ = full;
-    return;
+  } else {
+    when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)),
+         [&] { body(i64(0), count); });
   }
-  when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)),
-       [&] { body(i64(0), count); });
   scope_ = full;
 }
 
