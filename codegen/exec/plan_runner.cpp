@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -65,15 +66,15 @@ struct Region {
   codegen::KernelFunction function;
   void* const* params;
   uint8_t* scratch;
-  size_t scratch_bytes;  // for each worker
-  std::mutex mutex{};    // of what follows
-  int failed_worker = kMaxThreads;
+  size_t scratch_bytes;                                  // for each worker
+  std::mutex mutex{};                                    // of what follows
+  int64_t failed = std::numeric_limits<int64_t>::max();  // the range that begins here
   KernelError error{};
 
   /// Of several failures the one of the first units is kept, so it does not depend on the threads.
-  void record(int worker, const KernelError& e) {
+  void record(int64_t begin, const KernelError& e) {
     const std::lock_guard guard(mutex);
-    if (worker < failed_worker) failed_worker = worker, error = e;
+    if (begin < failed) failed = begin, error = e;
   }
 
   static void run_range(void* context, int64_t begin, int64_t end, int worker) {
@@ -81,7 +82,7 @@ struct Region {
     KernelError e;
     if (r.function(r.params, begin, end, r.scratch + static_cast<size_t>(worker) * r.scratch_bytes,
                    &e) != 0)
-      r.record(worker, e);
+      r.record(begin, e);
   }
 };
 
@@ -178,7 +179,7 @@ void PlanRunner::launch(const Call& call, const Step& step) const {
                 .scratch = call.scratch,
                 .scratch_bytes = kernel_scratch_};
   parallel_for(l.units, l.grain, Region::run_range, &region, call.threads);
-  if (region.failed_worker < kMaxThreads) fail_launch(kernel, l, region.error);
+  if (region.failed < l.units) fail_launch(kernel, l, region.error);
 }
 
 void PlanRunner::call_out(const Call& call, const Step& step) const {

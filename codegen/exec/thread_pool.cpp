@@ -1,5 +1,5 @@
-// The thread pool: persistent workers, each with its own cache line to wait on, and one shared
-// description of the region.
+// The thread pool: persistent workers that look at one number, that of the newest region, and one
+// description of a region, which stays readable for workers that come late.
 #include "codegen/exec/thread_pool.h"
 
 #include <pthread.h>
@@ -9,13 +9,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "codegen/exec/processors.h"
+#include "codegen/exec/shares.h"
 #include "ir/error.h"
 
 #if defined(__x86_64__)
@@ -26,8 +30,20 @@ namespace tandem::exec {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
 
-constexpr int kPauseMicroseconds = 5;  // how long a waiting thread keeps its processor to itself
+constexpr microseconds kPause{5};   // how long a waiting thread keeps its processor to itself
+constexpr microseconds kClaim{50};  // what is claimed at a time takes about as long
+// A worker gives way by itself after so long, between claims: what the system then runs in its
+// place does not interrupt it in the middle of one.
+constexpr microseconds kTurn{1000};
+// A wait for workers that is longer than the region's work on the caller by this is a stall.
+constexpr microseconds kStall{100};
+// After a stall regions stay on their callers for so many times as long, unless they ran in
+// parallel for longer before.
+constexpr int kStallShare = 8;
+// Regions of fewer grains are over before a sleeping worker would be there.
+constexpr int64_t kWakeGrains = 8;
 
 #if defined(__x86_64__)
 void pause() { _mm_pause(); }
@@ -41,54 +57,82 @@ unsigned float_mode() { return 0; }
 void set_float_mode(unsigned) {}
 #endif
 
-/// Processors that this process may run on.
-int affinity_size() {
-  for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
-    cpu_set_t* set = CPU_ALLOC(cpus);
-    if (!set) break;
-    const size_t bytes = CPU_ALLOC_SIZE(cpus);
-    const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (count > 0) return count;
+/// Looks at `done()` again and again, true once it holds, false when that did not happen for
+/// `until`; after kPause it lets other threads run between looks if it `yields`.
+template <class Done>
+bool spin(microseconds until, bool yields, Done done) {
+  const auto start = Clock::now();
+  for (auto now = start; now - start < until; now = Clock::now()) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      pause();
+    }
+    if (yields && now - start >= kPause) sched_yield();
   }
-  return std::max(1u, std::thread::hardware_concurrency());
+  return false;
 }
 
-/// The number at the start of environment variable `name` (OMP_NUM_THREADS may be a list), or 0.
-int env_threads(const char* name) {
-  const char* text = std::getenv(name);
-  const long n = text ? std::strtol(text, nullptr, 10) : 0;
-  return n >= 1 ? static_cast<int>(std::min<long>(n, kMaxThreads)) : 0;
-}
-
-int default_threads() {
-  for (const char* name : {"TANDEM_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    if (const int n = env_threads(name)) return n;
-  }
-  return std::min(affinity_size(), kMaxThreads);
-}
-
-/// Units [begin, end) of thread `t` of `threads`: the first `units % threads` ranges are one unit
-/// longer.
-std::pair<int64_t, int64_t> range_of(int64_t units, int threads, int t) {
-  const int64_t each = units / threads, longer = units % threads;
-  const int64_t begin = each * t + std::min<int64_t>(t, longer);
-  return {begin, begin + each + (t < longer ? 1 : 0)};
-}
-
-struct Region {
+/// One region.
+struct Work {
   RangeFunction fn = nullptr;
   void* context = nullptr;
-  int64_t units = 0;
+  Cut cut;
   int threads = 0;
   unsigned float_mode =
-      0;  // the caller's rounding and denormal modes, so that every range computes the same
-  bool stop = false;
+      0;  // the caller's rounding and denormal modes, so that all compute the same
+};
 
-  void run(int t) const {
-    const auto [begin, end] = range_of(units, threads, t);
-    fn(context, begin, end, t);
+/// The newest region. A late worker may read while the next one is written, and then must not use
+/// what it read: Shares tells.
+class Board {
+ public:
+  void write(const Work& w) {
+    fn_.store(w.fn, std::memory_order_relaxed);
+    context_.store(w.context, std::memory_order_relaxed);
+    units_.store(w.cut.units, std::memory_order_relaxed);
+    piece_.store(w.cut.piece, std::memory_order_relaxed);
+    shares_.store(w.cut.shares, std::memory_order_relaxed);
+    threads_.store(w.threads, std::memory_order_relaxed);
+    float_mode_.store(w.float_mode, std::memory_order_relaxed);
   }
+
+  Work read() const {
+    return {
+        fn_.load(std::memory_order_relaxed),
+        context_.load(std::memory_order_relaxed),
+        {units_.load(std::memory_order_relaxed), piece_.load(std::memory_order_relaxed), shares()},
+        threads_.load(std::memory_order_relaxed),
+        float_mode_.load(std::memory_order_relaxed)};
+  }
+
+  int shares() const { return shares_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<RangeFunction> fn_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int64_t> units_{0}, piece_{1};
+  std::atomic<int> shares_{1}, threads_{0};
+  std::atomic<unsigned> float_mode_{0};
+};
+
+/// Keeps regions on their callers after stalls, so that stalls cost a bounded share of the time. Of
+/// the thread that owns the pool.
+class Retreat {
+ public:
+  bool over(Clock::time_point now) const { return now >= until_; }
+  bool over() const { return until_ == Clock::time_point() || over(Clock::now()); }
+
+  /// A region worked from `start` to `worked` on its caller, which then waited to `end`.
+  void waited(Clock::time_point start, Clock::time_point worked, Clock::time_point end) {
+    const auto lost = end - worked;
+    if (lost < kStall + (worked - start)) return;
+    const bool paid = worked - since_ >= kStallShare * lost;
+    since_ = until_ = paid ? end : end + kStallShare * lost;
+  }
+
+ private:
+  Clock::time_point until_;
+  Clock::time_point since_;  // regions have been in parallel
 };
 
 thread_local bool t_in_region = false;
@@ -100,17 +144,25 @@ class Pool {
            !busy_.exchange(true, std::memory_order_acquire);
   }
 
-  /// Runs the region on up to `threads` threads; the pool has been acquired, and is released at the
-  /// end.
-  void run(RangeFunction fn, void* context, int64_t units, int threads) {
+  /// Runs the region; the pool has been acquired, and is released at the end.
+  void run(RangeFunction fn, void* context, int64_t units, int64_t grain, int threads) {
     start_workers(threads - 1);
-    threads = std::min(threads, started_ + 1);
-    region_ = {fn, context, units, threads, float_mode(), false};
-    post(threads - 1);
+    const Work work{fn, context, cut_for(units, grain, threads), threads, float_mode()};
+    board_.write(work);
+    finished_.store(0, std::memory_order_relaxed);
+    const int pieces = shares_.open(work.cut, ++epoch_);
+    const bool wakes = grain == 1 || units >= kWakeGrains * grain;
+    bool posted = retreat_.over();
+    if (posted) post(threads - 1, wakes);
+    const auto start = Clock::now();
+    auto end = start;
     t_in_region = true;
-    region_.run(0);
+    const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
+      end = now;
+      if (!posted && retreat_.over(now)) posted = true, post(threads - 1, wakes);
+    });
     t_in_region = false;
-    wait_for_workers();
+    wait_for_workers(static_cast<uint32_t>(pieces - own), start, end);
     busy_.store(false, std::memory_order_release);
   }
 
@@ -121,17 +173,18 @@ class Pool {
       if (Clock::now() > deadline) return;
       sched_yield();
     }
-    region_ = {.stop = true};
-    post(started_);
-    for (int i = 0; i < started_; ++i) workers_[i]->thread.join();
+    stop_.store(true, std::memory_order_relaxed);
+    ++epoch_;
+    post(started_, true);
+    for (int i = 0; i < started_; ++i) workers_[static_cast<size_t>(i)]->thread.join();
   }
 
  private:
   struct alignas(128) Worker {
-    std::atomic<uint32_t> posted{0};
-    std::atomic<bool> asleep{false};
+    std::atomic<uint32_t> asleep{0};
     std::atomic<int> cpu{-1};  // where it fell asleep
     std::thread thread;
+    Clock::time_point turn_ends;
   };
 
   void start_workers(int count) {
@@ -148,26 +201,26 @@ class Pool {
   }
 
   void start_worker(int index) {
-    auto worker = std::make_unique<Worker>();
-    workers_[index] = std::move(worker);
-    Worker* w = workers_[index].get();
-    w->thread = std::thread([this, w, index] { work(*w, index + 1); });
+    auto& worker = workers_[static_cast<size_t>(index)];
+    worker = std::make_unique<Worker>();
+    worker->thread = std::thread([this, w = worker.get(), index] { serve(*w, index + 1); });
   }
 
-  void post(int workers) {
-    pending_.store(workers, std::memory_order_relaxed);
-    for (int i = 0; i < workers; ++i) {
-      Worker& w = *workers_[i];
-      if (w.asleep.load(std::memory_order_relaxed) && started_ < cores_ && w.cpu == sched_getcpu())
-        move_away(w);
-      w.posted.fetch_add(1, std::memory_order_seq_cst);
-      w.posted.notify_one();
+  /// Shows the newest region to the first `workers` workers; wakes those who sleep if that pays.
+  void post(int workers, bool wakes) {
+    posted_.store(epoch_, std::memory_order_seq_cst);
+    for (int i = 0; wakes && i < std::min(workers, started_); ++i) {
+      Worker& w = *workers_[static_cast<size_t>(i)];
+      if (w.asleep.load(std::memory_order_seq_cst) == 0) continue;
+      if (w.cpu.load(std::memory_order_relaxed) == sched_getcpu()) move_away(w);
+      w.asleep.store(0, std::memory_order_seq_cst);
+      w.asleep.notify_one();
     }
   }
 
   /// Keeps a sleeping worker off the caller's processor. Some kernels (seen in virtual machines)
-  /// wake a thread where it last ran even when other processors are idle, and then the two ranges
-  /// run one after the other.
+  /// wake a thread where it last ran even when other processors are idle, and then the two take
+  /// turns.
   static void move_away(Worker& w) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return;
@@ -175,62 +228,153 @@ class Pool {
     if (CPU_COUNT(&set) > 0) pthread_setaffinity_np(w.thread.native_handle(), sizeof set, &set);
   }
 
-  void work(Worker& self, int t) {
-    t_in_region = true;
-    for (uint32_t seen = 0;;) {
-      if (!spin_until_changed(self.posted, seen)) sleep_until_changed(self, seen);
-      seen = self.posted.load(std::memory_order_acquire);
-      if (region_.stop) return;
-      set_float_mode(region_.float_mode);
-      region_.run(t);
-      if (pending_.fetch_sub(1, std::memory_order_seq_cst) == 1) pending_.notify_one();
-    }
-  }
-
-  void wait_for_workers() {
-    for (uint32_t left; (left = pending_.load(std::memory_order_acquire)) != 0;) {
-      if (!spin_until_changed(pending_, left)) pending_.wait(left, std::memory_order_acquire);
-    }
-  }
-
-  static void sleep_until_changed(Worker& self, uint32_t seen) {
-    self.cpu.store(sched_getcpu(), std::memory_order_relaxed);
-    self.asleep.store(true, std::memory_order_relaxed);
-    self.posted.wait(seen, std::memory_order_acquire);
-    self.asleep.store(false, std::memory_order_relaxed);
-  }
-
-  /// True when `word` is no longer `old`, false when that did not happen within kSpinMicroseconds.
-  /// It soon lets other threads run between looks: the thread waited for may be queued behind this
-  /// one on the same processor.
-  bool spin_until_changed(const std::atomic<uint32_t>& word, uint32_t old) const {
-    const bool crowded = started_.load(std::memory_order_relaxed) >= cores_;
-    const auto start = Clock::now();
-    const auto yield_at = start + std::chrono::microseconds(crowded ? 0 : kPauseMicroseconds);
-    const auto sleep_at = start + std::chrono::microseconds(kSpinMicroseconds);
-    for (auto now = start; now < sleep_at; now = Clock::now()) {
-      for (int i = 0; i < 32; ++i) {
-        if (word.load(std::memory_order_acquire) != old) return true;
-        pause();
+  /// Claims and runs pieces of region `epoch` as thread `t` until none is left; returns how many.
+  /// Calls between(now, pieces so far) after each claim.
+  template <class Between>
+  int run_pieces(uint32_t epoch, int t, Clock::time_point now, Between between) {
+    Work work;
+    const auto is_ours = [&] {
+      work = board_.read();
+      return t < work.threads;
+    };
+    int done = 0, most = 1;
+    for (int i = 0, shares = board_.shares(); i < shares;) {
+      const int share = (t + i) % shares;
+      const Claim claim = shares_.claim(share, epoch, most, is_ours);
+      if (claim.empty()) {
+        ++i;
+        continue;
       }
-      if (now >= yield_at) sched_yield();
+      set_float_mode(work.float_mode);
+      const auto [begin, end] = units_of(work.cut, share, claim);
+      work.fn(work.context, begin, end, t);
+      done += claim.pieces();
+      const auto before = std::exchange(now, Clock::now());
+      most = pieces_in(kClaim, claim.pieces(), now - before);
+      between(now, done);
     }
-    return false;
+    return done;
+  }
+
+  /// How many pieces to claim at once where `pieces` took `took`.
+  static int pieces_in(Clock::duration time, int pieces, Clock::duration took) {
+    const auto fit = time * pieces / std::max(took, Clock::duration(1));
+    return static_cast<int>(std::clamp<Clock::rep>(fit, 1, kMostPieces));
+  }
+
+  void serve(Worker& self, int t) {
+    t_in_region = true;
+    self.turn_ends = Clock::now() + kTurn;
+    for (uint32_t seen = 0;;) {
+      wait_for_region(self, seen);
+      seen = posted_.load(std::memory_order_acquire);
+      if (stop_.load(std::memory_order_relaxed)) return;
+      help(self, seen, t);
+    }
+  }
+
+  void help(Worker& self, uint32_t epoch, int t) {
+    int reported = 0;
+    const auto report = [&](int done) {
+      if (done == reported) return;
+      finished_.fetch_add(static_cast<uint32_t>(done - reported), std::memory_order_acq_rel);
+      finished_.notify_one();
+      reported = done;
+    };
+    report(run_pieces(epoch, t, Clock::now(), [&](Clock::time_point now, int done) {
+      if (now < self.turn_ends) return;
+      report(done);
+      sched_yield();
+      self.turn_ends = Clock::now() + kTurn;
+    }));
+  }
+
+  void wait_for_region(Worker& self, uint32_t seen) {
+    const auto there_is_one = [&] { return posted_.load(std::memory_order_acquire) != seen; };
+    if (spin(microseconds(kSpinMicroseconds), true, there_is_one)) return;
+    self.cpu.store(sched_getcpu(), std::memory_order_relaxed);
+    self.asleep.store(1, std::memory_order_seq_cst);
+    if (posted_.load(std::memory_order_seq_cst) == seen)
+      self.asleep.wait(1, std::memory_order_acquire);
+    self.asleep.store(0, std::memory_order_relaxed);
+    self.turn_ends = Clock::now() + kTurn;
+  }
+
+  /// Waits until workers have finished `pieces`. The caller began at `start` and ran out of work at
+  /// `worked`.
+  void wait_for_workers(uint32_t pieces, Clock::time_point start, Clock::time_point worked) {
+    const auto all_finished = [&] { return finished_.load(std::memory_order_acquire) == pieces; };
+    if (all_finished() || spin(kPause, false, all_finished)) return;
+    for (uint32_t now; (now = finished_.load(std::memory_order_acquire)) != pieces;)
+      finished_.wait(now, std::memory_order_acquire);
+    retreat_.waited(start, worked, Clock::now());
   }
 
   std::atomic<bool> busy_{false};
-  std::atomic<int> started_{0};
-  const int cores_ = affinity_size();
-  Region region_;
-  alignas(128) std::atomic<uint32_t> pending_{0};
+  std::atomic<bool> stop_{false};
+  int started_ = 0;     // this and the next two are the owner's
+  uint32_t epoch_ = 0;  // number of the newest region
+  Retreat retreat_;
+  Board board_;
+  Shares shares_;
+  alignas(128) std::atomic<uint32_t> posted_{0};    // the newest region that workers shall see
+  alignas(128) std::atomic<uint32_t> finished_{0};  // pieces of it, by workers
   std::array<std::unique_ptr<Worker>, kMaxThreads - 1> workers_;
 };
 
 // Constant-initialised and never destroyed, so they can be used at any point of the process's life.
 std::atomic<int> g_threads{0};
+std::atomic<int> g_processors{0};
+std::atomic<int> g_assumed_processors{0};
 std::atomic<Pool*> g_pool{nullptr};
 std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
 std::atomic<bool> g_closed{false};
+
+/// What `find()` says, kept in `kept` (0: not found yet). A set value is never replaced.
+template <class Find>
+int keep(std::atomic<int>& kept, Find find) {
+  if (const int n = kept.load(std::memory_order_relaxed); n > 0) return n;
+  const int found = find();
+  int unset = 0;
+  return kept.compare_exchange_strong(unset, found) ? found : unset;
+}
+
+int processors() {
+  if (const int n = g_assumed_processors.load(std::memory_order_relaxed); n > 0) return n;
+  return keep(g_processors, [] { return std::min(available_processors(), kMaxThreads); });
+}
+
+std::string range_text() { return "1 to " + std::to_string(kMaxThreads); }
+
+/// TANDEM_NUM_THREADS, or 0 if that is not set; negative if it is no number of threads.
+int own_variable() {
+  const char* text = std::getenv("TANDEM_NUM_THREADS");
+  if (!text || !*text) return 0;
+  int n = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [at, error] = std::from_chars(text, end, n);
+  return error == std::errc() && at == end && n >= 1 && n <= kMaxThreads ? n : -1;
+}
+
+/// The number at the start of OMP_NUM_THREADS, which may be a list, or 0.
+int omp_variable() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long n = text ? std::strtol(text, nullptr, 10) : 0;
+  return n >= 1 ? static_cast<int>(std::min<long>(n, kMaxThreads)) : 0;
+}
+
+int default_threads() {
+  const int n = omp_variable();
+  return n > 0 ? n : processors();
+}
+
+/// num_threads(), or what it would be without TANDEM_NUM_THREADS where that is wrong: a region
+/// cannot throw.
+int threads_of_region() {
+  if (const int n = g_threads.load(std::memory_order_relaxed); n > 0) return n;
+  const int own = own_variable();
+  return own < 0 ? default_threads() : num_threads();
+}
 
 /// In the child of a fork the workers do not exist: the old pool is abandoned, not destroyed.
 void forget_pool() {
@@ -265,29 +409,34 @@ Pool* pool() {
 }  // namespace
 
 int num_threads() {
-  int n = g_threads.load(std::memory_order_relaxed);
-  if (n > 0) return n;
-  int unset = 0;
-  n = default_threads();
-  return g_threads.compare_exchange_strong(unset, n) ? n : unset;
+  return keep(g_threads, [] {
+    const int own = own_variable();
+    if (own < 0)
+      ir::fail(ir::Errc::Argument, "TANDEM_NUM_THREADS: not a number of threads; expected " +
+                                       range_text() + ", got " + std::getenv("TANDEM_NUM_THREADS"));
+    return own > 0 ? own : default_threads();
+  });
 }
 
 void set_num_threads(int n) {
   if (n < 1 || n > kMaxThreads) {
-    ir::fail(ir::Errc::Argument, "set_num_threads: number of threads out of range; expected 1 to " +
-                                     std::to_string(kMaxThreads) + ", got " + std::to_string(n));
+    ir::fail(ir::Errc::Argument, "set_num_threads: number of threads out of range; expected " +
+                                     range_text() + ", got " + std::to_string(n));
   }
   g_threads.store(n, std::memory_order_relaxed);
 }
 
+void assume_processors(int n) { g_assumed_processors.store(n, std::memory_order_relaxed); }
+
 void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
                   int most_threads) noexcept {
   if (units <= 0) return;
-  const int threads = static_cast<int>(std::min<int64_t>(std::min(num_threads(), most_threads),
-                                                         units / std::max<int64_t>(grain, 1)));
+  grain = std::max<int64_t>(grain, 1);
+  const auto threads = static_cast<int>(
+      std::min<int64_t>({threads_of_region(), processors(), most_threads, units / grain}));
   Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
   if (p && p->try_acquire()) {
-    p->run(fn, context, units, threads);
+    p->run(fn, context, units, grain, threads);
   } else {
     fn(context, 0, units, 0);
   }

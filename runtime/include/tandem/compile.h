@@ -44,7 +44,7 @@ struct CompileOptions {
 };
 
 /// How many threads kernels run on, of all callers together: what was set, else TANDEM_NUM_THREADS,
-/// OMP_NUM_THREADS, the affinity mask. No result depends on it.
+/// OMP_NUM_THREADS, the processors it may use. No result depends on it.
 TANDEM_API int num_threads();
 TANDEM_API void set_num_threads(int threads);
 

@@ -1,15 +1,22 @@
 #include "codegen/exec/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <cmath>
-#include <set>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "codegen/exec/processors.h"
 #include "ir/error.h"
 
 #if defined(__x86_64__)
@@ -19,12 +26,44 @@
 namespace tandem::exec {
 namespace {
 
-/// Sets the number of threads for a test.
+/// Sets the number of threads for a test, and that of processors.
 struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
+  explicit Threads(int n) : before(num_threads()) {
+    set_num_threads(n);
+    assume_processors(n);
+  }
+  ~Threads() {
+    set_num_threads(before);
+    assume_processors(0);
+  }
   int before;
 };
+
+/// Runs regions until `done()` says so or ten seconds are over, and returns what it says.
+template <class Done>
+bool eventually(Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!done())
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  return true;
+}
+
+/// Takes some microseconds.
+void work() {
+  for (int i = 0; i < 5000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+/// Whether so many threads take part in regions, if not all in the same one.
+bool runs_on(int threads) {
+  std::vector<std::atomic<bool>> took_part(static_cast<size_t>(threads));
+  return eventually([&] {
+    parallel_for(40 * threads, 1, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t i = begin; i < end; ++i) work();
+      took_part[static_cast<size_t>(worker)] = true;
+    });
+    return std::ranges::all_of(took_part, [](const auto& t) { return t.load(); });
+  });
+}
 
 /// How often each unit ran.
 std::vector<int> count_units(int64_t units, int64_t grain) {
@@ -45,85 +84,68 @@ TEST(ThreadPool, EveryUnitRunsOnce) {
   }
 }
 
-TEST(ThreadPool, RangesAreContiguousAndBalanced) {
-  const Threads set(4);
-  std::vector<std::pair<int64_t, int64_t>> ranges(4, {-1, -1});
-  parallel_for(10, 1,
-               [&](int64_t begin, int64_t end, int worker) { ranges[worker] = {begin, end}; });
-  const std::vector<std::pair<int64_t, int64_t>> expected = {{0, 3}, {3, 6}, {6, 8}, {8, 10}};
-  EXPECT_EQ(ranges, expected);
+TEST(ThreadPool, AllThreadsTakePart) {
+  for (const int threads : {2, 3, 5}) {
+    const Threads set(threads);
+    EXPECT_TRUE(runs_on(threads)) << threads;
+  }
 }
 
-TEST(ThreadPool, ShortWorkStaysOnTheCaller) {
-  const Threads set(4);
-  const auto caller = std::this_thread::get_id();
-  parallel_for(100, 51, [&](int64_t begin, int64_t end, int worker) {
-    EXPECT_EQ(std::this_thread::get_id(), caller);
-    EXPECT_EQ(end - begin, 100);
-    EXPECT_EQ(worker, 0);
-  });
-}
-
-TEST(ThreadPool, GrainBoundsTheThreads) {
+TEST(ThreadPool, NoMoreThreadsThanProcessors) {
   const Threads set(8);
-  std::atomic<int> ranges{0};
-  parallel_for(100, 40, [&](int64_t begin, int64_t end, int) {
-    ++ranges;
-    EXPECT_GE(end - begin, 40);
-  });
-  EXPECT_EQ(ranges, 2);
+  assume_processors(2);
+  for (int round = 0; round < 100; ++round)
+    parallel_for(100, 1, [](int64_t, int64_t, int worker) { EXPECT_LT(worker, 2); });
 }
 
-TEST(ThreadPool, PlainFunctionForm) {
-  const Threads set(3);
-  std::atomic<int64_t> sum{0};
-  const auto add = [](void* context, int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) *static_cast<std::atomic<int64_t>*>(context) += i;
-  };
-  parallel_for(101, 1, add, &sum);
-  EXPECT_EQ(sum, 5050);
-}
-
-TEST(ThreadPool, NestedRegionsRunOnTheirOwnThread) {
+TEST(ThreadPool, RangesOfAWorkerDoNotOverlapInTime) {
   const Threads set(4);
-  std::atomic<int> inner_units{0};
-  parallel_for(4, 1, [&](int64_t, int64_t, int) {
-    const auto self = std::this_thread::get_id();
-    parallel_for(8, 1, [&](int64_t begin, int64_t end, int worker) {
-      EXPECT_EQ(std::this_thread::get_id(), self);
-      EXPECT_EQ(worker, 0);
-      inner_units += static_cast<int>(end - begin);
+  std::vector<std::atomic<bool>> busy(4);
+  for (int round = 0; round < 200; ++round)
+    parallel_for(64, 1, [&](int64_t, int64_t, int worker) {
+      EXPECT_FALSE(busy[static_cast<size_t>(worker)].exchange(true));
+      work();
+      busy[static_cast<size_t>(worker)] = false;
     });
-  });
-  EXPECT_EQ(inner_units, 32);
 }
 
-TEST(ThreadPool, ConcurrentCallersBothFinish) {
-  const Threads set(3);
-  std::vector<std::thread> callers;
-  std::atomic<int64_t> total{0};
-  for (int c = 0; c < 4; ++c) {
-    callers.emplace_back([&] {
-      for (int round = 0; round < 500; ++round) {
-        parallel_for(12, 1, [&](int64_t begin, int64_t end, int) { total += end - begin; });
-      }
-    });
-  }
-  for (std::thread& t : callers) t.join();
-  EXPECT_EQ(total, 4 * 500 * 12);
-}
-
-TEST(ThreadPool, WorksAfterWorkersFellAsleep) {
-  const Threads set(3);
-  for (int round = 0; round < 5; ++round) {
-    EXPECT_EQ(count_units(9, 1), std::vector<int>(9, 1));
-    usleep(3000);
+TEST(ThreadPool, LateWorkersTouchNothingOfARegionThatIsOver) {
+  const Threads set(6);
+  for (int round = 0; round < 20000; ++round) {
+    const auto hits = std::make_unique<std::vector<std::atomic<int>>>(12);
+    const auto count = [](void* context, int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        ++(*static_cast<std::vector<std::atomic<int>>*>(context))[static_cast<size_t>(i)];
+    };
+    parallel_for(static_cast<int64_t>(hits->size()), 1 + round % 3, count, hits.get());
+    ASSERT_TRUE(std::ranges::all_of(*hits, [](const auto& n) { return n == 1; }));
   }
 }
 
-TEST(ThreadPool, ThreadCountIsChecked) {
-  EXPECT_THROW(set_num_threads(0), ir::Error);
-  EXPECT_THROW(set_num_threads(kMaxThreads + 1), ir::Error);
+/// What a fresh process says of TANDEM_NUM_THREADS=`value`: exits with the number, or prints why
+/// not and exits with 0, a parallel region having run.
+[[noreturn]] void try_variable(const char* value) {
+  setenv("TANDEM_NUM_THREADS", value, 1);
+  unsetenv("OMP_NUM_THREADS");
+  const bool all_run = count_units(100, 1) == std::vector<int>(100, 1);
+  try {
+    std::exit(all_run ? num_threads() : 255);
+  } catch (const ir::Error& e) {
+    std::fputs(e.what(), stderr);
+    std::exit(e.code() == ir::Errc::Argument ? 0 : 255);
+  }
+}
+
+TEST(ThreadPoolDeathTest, TheVariableIsANumberOfThreads) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(try_variable("1"), testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(try_variable("7"), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(try_variable(""), testing::ExitedWithCode(available_processors()), "");
+  for (const char* wrong : {"0", "-1", "257", "2x", " 2", "two", "1e3", "99999999999999999999"})
+    EXPECT_EXIT(
+        try_variable(wrong), testing::ExitedWithCode(0),
+        std::string("TANDEM_NUM_THREADS: not a number of threads; expected 1 to 256, got ") + wrong)
+        << wrong;
 }
 
 #if defined(__x86_64__)
@@ -132,11 +154,17 @@ TEST(ThreadPool, WorkersTakeTheCallersFloatMode) {
   const unsigned before = _mm_getcsr();
   for (const unsigned mode : {before | _MM_FLUSH_ZERO_ON, before}) {
     _mm_setcsr(mode);
-    std::vector<unsigned> seen(3);
-    parallel_for(3, 1, [&](int64_t, int64_t, int worker) {
-      seen[worker] = _mm_getcsr() & _MM_FLUSH_ZERO_MASK;
-    });
-    EXPECT_EQ(seen, std::vector<unsigned>(3, mode & _MM_FLUSH_ZERO_MASK));
+    std::array<std::atomic<int>, 3> ranges{}, equal{};
+    EXPECT_TRUE(eventually([&] {
+      parallel_for(60, 1, [&](int64_t, int64_t, int worker) {
+        work();
+        ++ranges[static_cast<size_t>(worker)];
+        equal[static_cast<size_t>(worker)] +=
+            (_mm_getcsr() & _MM_FLUSH_ZERO_MASK) == (mode & _MM_FLUSH_ZERO_MASK);
+      });
+      return std::ranges::all_of(ranges, [](const auto& n) { return n > 0; });
+    }));
+    for (size_t w = 0; w < 3; ++w) EXPECT_EQ(equal[w], ranges[w]);
   }
   _mm_setcsr(before);
 }
@@ -159,15 +187,48 @@ int status_in_child(F body) {
 TEST(ThreadPool, AForkedChildMakesItsOwnWorkers) {
   const Threads set(3);
   count_units(30, 1);
-  const auto works = [] {
-    std::atomic<int> ranges{0};
-    parallel_for(30, 1, [&](int64_t, int64_t, int) { ++ranges; });
-    return ranges == 3;
-  };
+  const auto works = [] { return runs_on(3); };
   EXPECT_EQ(status_in_child(works), 0);
   EXPECT_EQ(status_in_child([&] { return works() && status_in_child(works) == 0; }), 0)
       << "a child of a child";
   EXPECT_TRUE(works());
+}
+
+/// Seconds that 200 regions of some microseconds a unit take beside `others` busy threads.
+double seconds_beside(int others) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < others; ++i)
+    busy.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+  const auto start = std::chrono::steady_clock::now();
+  for (int round = 0; round < 200; ++round)
+    parallel_for(64, 1, [](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) work();
+    });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  stop = true;
+  for (std::thread& t : busy) t.join();
+  return seconds.count();
+}
+
+TEST(ThreadPool, OnABusyProcessorRegionsTakeAboutAsLongAsOnOneThread) {
+  const auto works = [] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);  // of the workers too, which do not exist yet
+    const auto seconds_on = [](int threads) {
+      const Threads set(threads);
+      return seconds_beside(2);
+    };
+    const double alone = seconds_on(1), together = seconds_on(3);
+    std::printf("one thread %.3f s, three %.3f s\n", alone, together);
+    return together < 3 * alone;
+  };
+  EXPECT_EQ(status_in_child(works), 0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // the child's leak check would miss what only the parent's
