@@ -81,7 +81,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), write_targets(graph, options), input_memories(graph),
-              options.cache_bytes, plan);
+              options, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);
   return plan;

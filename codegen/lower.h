@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "codegen/guards.h"
 #include "codegen/plan.h"
 #include "ir/cost.h"
 
@@ -16,6 +17,9 @@ struct LowerOptions {
   /// Of the last level cache; 0 if unknown. A kernel that touches half as much streams the large
   /// values that it writes past the caches.
   int64_t cache_bytes = 0;
+  /// Each buffer of the arena lies between guard pages, and no two share memory one after the other
+  /// (but in place): for tests.
+  Guards guards = Guards::None;
 };
 
 /// A Functional-or-later graph of primitives (Core, Forward, Backward) -> Plan. Inputs have the

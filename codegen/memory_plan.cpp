@@ -81,11 +81,11 @@ class Ranges {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Program& p, Drafts drafts, int64_t cache_bytes, Plan& plan)
+  MemoryPlanner(const Program& p, Drafts drafts, const LowerOptions& options, Plan& plan)
       : p_(p),
         kernels_(std::move(drafts.kernels)),
         drafts_(std::move(drafts.steps)),
-        cache_bytes_(cache_bytes),
+        options_(options),
         plan_(plan),
         first_(p.values.size(), -1),
         last_(p.values.size(), -1),
@@ -97,7 +97,7 @@ class MemoryPlanner {
     for (size_t o = 0; o < targets.size(); ++o)
       if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o], memories);
     for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
-    plan_.arena_bytes = ranges_.end();
+    if (options_.guards == Guards::None) plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
       if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
     kernels_.move_into(plan_);
@@ -136,10 +136,11 @@ class MemoryPlanner {
     }
   }
 
-  int64_t bytes(int v) const {
+  int64_t exact_bytes(int v) const {
     const Value& value = p_.values[at(v)];
-    return aligned(value.numel * static_cast<int64_t>(ir::size_of(value.dtype)));
+    return value.numel * static_cast<int64_t>(ir::size_of(value.dtype));
   }
+  int64_t bytes(int v) const { return aligned(exact_bytes(v)); }
 
   bool in_arena(int v) const {
     const Value& value = p_.values[at(v)];
@@ -234,7 +235,7 @@ class MemoryPlanner {
     for (int v : values)
       if (in_arena(v) && first_[at(v)] == s && offset_[at(v)] < 0) place(v, s, values);
     for (int v : values)
-      if (in_arena(v) && last_[at(v)] == s && !handed_on(v)) ranges_.give(offset_[at(v)], bytes(v));
+      if (in_arena(v) && last_[at(v)] == s && !handed_on(v)) give(v);
   }
 
   bool handed_on(int v) const { return handed_on_.contains(v); }
@@ -250,7 +251,21 @@ class MemoryPlanner {
       handed_on_.insert(dying);
       return;
     }
-    offset_[at(v)] = ranges_.take(bytes(v));
+    offset_[at(v)] = options_.guards == Guards::None ? ranges_.take(bytes(v)) : guarded_place(v);
+  }
+
+  /// Behind a guard page of its own; another follows.
+  int64_t guarded_place(int v) {
+    if (plan_.arena_guards.empty()) plan_.arena_guards.push_back(0);
+    const int64_t begin = plan_.arena_guards.back() + kGuardPage, size = exact_bytes(v),
+                  end = begin + (size + kGuardPage - 1) / kGuardPage * kGuardPage;
+    plan_.arena_guards.push_back(end);
+    plan_.arena_bytes = end + kGuardPage;
+    return options_.guards == Guards::End ? end - size : begin;
+  }
+
+  void give(int v) {
+    if (options_.guards == Guards::None) ranges_.give(offset_[at(v)], bytes(v));
   }
 
   BufferRef ref(int v, int64_t element = 0) const {
@@ -294,14 +309,14 @@ class MemoryPlanner {
   /// caches again: outputs of some size, and what later steps read if it is larger than the caches
   /// itself. (Stored the ordinary way, memory is first read to be written over.)
   void choose_streams(LaunchDraft& l, int step) {
-    if (cache_bytes_ <= 0) return;
+    if (options_.cache_bytes <= 0) return;
     int64_t touched = 0;
     for (int v : l.values) touched += bytes(v);
-    if (touched < cache_bytes_ / 2) return;
+    if (touched < options_.cache_bytes / 2) return;
     std::vector<bool> streams;
     for (size_t i = 0; i < l.values.size(); ++i) {
       const int v = l.values[i];
-      const int64_t least = last_[at(v)] > step ? cache_bytes_ : cache_bytes_ / 8;
+      const int64_t least = last_[at(v)] > step ? options_.cache_bytes : options_.cache_bytes / 8;
       streams.push_back(bytes(v) >= least && can_stream(kernel(l), static_cast<int>(i)));
     }
     l.kernel = kernels_.streaming(l.kernel, streams);
@@ -310,7 +325,7 @@ class MemoryPlanner {
   const Program& p_;
   KernelTable kernels_;
   std::vector<StepDraft> drafts_;
-  int64_t cache_bytes_;
+  const LowerOptions& options_;
   Plan& plan_;
   std::vector<int> first_, last_;      // by value: the steps that touch it
   std::vector<int64_t> offset_;        // by value: in the arena
@@ -325,8 +340,8 @@ class MemoryPlanner {
 }  // namespace
 
 void plan_memory(const Program& program, Drafts drafts, const std::vector<int>& targets,
-                 const std::vector<int>& memories, int64_t cache_bytes, Plan& plan) {
-  MemoryPlanner(program, std::move(drafts), cache_bytes, plan).run(targets, memories);
+                 const std::vector<int>& memories, const LowerOptions& options, Plan& plan) {
+  MemoryPlanner(program, std::move(drafts), options, plan).run(targets, memories);
 }
 
 }  // namespace tandem::codegen

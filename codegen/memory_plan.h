@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/draft.h"
+#include "codegen/lower.h"
 #include "codegen/program.h"
 
 namespace tandem::codegen {
@@ -15,9 +16,9 @@ namespace tandem::codegen {
 /// `write_into_input` where nothing reads the input's old contents later, by itself or by another
 /// input over the same memory. Expects plan.inputs and plan.outputs with the graph's types and
 /// strides. `targets`: by output, the input that it is the new contents of, or -1. `memories`: by
-/// input, the first one that shares its memory. `cache_bytes`: as in LowerOptions.
+/// input, the first one that shares its memory.
 void plan_memory(const Program& program, Drafts drafts, const std::vector<int>& targets,
-                 const std::vector<int>& memories, int64_t cache_bytes, Plan& plan);
+                 const std::vector<int>& memories, const LowerOptions& options, Plan& plan);
 
 }  // namespace tandem::codegen
 

@@ -68,14 +68,19 @@ std::vector<Extents> extents_by_root(const Graph& graph) {
 
 /// `list` in parts that do not overlap each other.
 std::vector<Extents> overlapping(const Extents& list) {
-  std::vector<Extents> parts;
+  std::vector<Extents> parts, empty;  // what has no elements parts nothing
   Dim reach = 0;
   for (const Extent& e : list) {
-    const bool joins = !parts.empty() && e.begin < reach && e.begin < e.end;
+    if (e.begin == e.end) {
+      empty.push_back({e});
+      continue;
+    }
+    const bool joins = !parts.empty() && e.begin < reach;
     if (!joins) parts.emplace_back();
     reach = joins ? std::max(reach, e.end) : e.end;
     parts.back().push_back(e);
   }
+  parts.insert(parts.end(), empty.begin(), empty.end());
   return parts;
 }
 

@@ -19,6 +19,15 @@ Dims memory_order(const Strides& strides) {
   return order;
 }
 
+Dim extent(const Shape& sizes, const Strides& strides) {
+  Dim reach = 1;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    if (sizes[d] == 0) return 0;
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  return reach;
+}
+
 bool self_overlaps(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return false;
   const Dims order = memory_order(strides);

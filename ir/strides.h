@@ -9,6 +9,9 @@ namespace tandem::ir {
 /// The dimensions from the largest stride to the smallest, equal ones in their order.
 TANDEM_API Dims memory_order(const Strides& strides);
 
+/// How many elements lie between the first and the last, both counted.
+TANDEM_API Dim extent(const Shape& sizes, const Strides& strides);
+
 /// True if two elements may share memory (exact for what views make; else on the safe side).
 bool self_overlaps(const Shape& sizes, const Strides& strides);
 

@@ -4,6 +4,7 @@
 
 #include "codegen/exec/allocator.h"
 #include "ir/error.h"
+#include "ir/strides.h"
 #include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
@@ -54,10 +55,17 @@ Tensor empty_tensor(const Shape& sizes, DType dtype) {
   return empty_tensor(sizes, ir::contiguous_strides(sizes), dtype);
 }
 
+/// Of memory that reaches to the last element, gaps included.
+static size_t bytes_of(const Shape& sizes, const Strides& strides, DType dtype) {
+  const auto size = static_cast<int64_t>(ir::size_of(dtype));
+  const char* const what = "tensor size in bytes";
+  ir::checked_mul(ir::numel(sizes), size, what);
+  return static_cast<size_t>(int64_t{ir::checked_mul(ir::extent(sizes, strides), size, what)});
+}
+
 static Tensor new_tensor(const Shape& sizes, const Strides& strides, DType dtype, bool zeroed) {
   auto impl = std::make_shared<TensorImpl>();
-  const Dim bytes = ir::checked_mul(ir::numel(sizes), ir::size_of(dtype), "tensor size in bytes");
-  impl->storage = Storage::allocate(static_cast<size_t>(int64_t{bytes}), zeroed);
+  impl->storage = Storage::allocate(bytes_of(sizes, strides, dtype), zeroed);
   impl->dtype = dtype;
   impl->sizes = sizes;
   impl->strides = strides;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/exec/allocator.h"
 #include "ir/error.h"
 #include "ir/geometry.h"
 #include "ir/shape_rules.h"
+#include "ir/strides.h"
 
 namespace tandem::tools {
 namespace {
@@ -59,19 +61,10 @@ ir::Buffer rng_state(uint64_t seed) {
 }  // namespace
 
 StridedBuffer::StridedBuffer(const ir::Type& type, const ir::Strides& strides) {
-  const ir::Type memory{type.dtype, {extent(type.sizes, strides)}};
+  const ir::Type memory{type.dtype, {ir::extent(type.sizes, strides)}};
   const auto bytes = static_cast<size_t>(int64_t{ir::size_in_bytes(memory)});
-  memory_.resize(std::max<size_t>(1, (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t)));
-  view_ = {memory_.data(), type.dtype, type.sizes, strides};
-}
-
-Dim extent(const ir::Shape& sizes, const ir::Strides& strides) {
-  Dim reach = 1;
-  for (int d = 0; d < sizes.rank(); ++d) {
-    if (sizes[d] == 0) return 0;
-    reach += (sizes[d] - 1) * strides[d];
-  }
-  return reach;
+  memory_ = {exec::allocate_zeroed(bytes), [bytes](void* data) { exec::release(data, bytes); }};
+  view_ = {memory_.get(), type.dtype, type.sizes, strides};
 }
 
 void copy_elements(const BufferView& from, const BufferView& to) {
@@ -151,8 +144,8 @@ void InputMemory::add_alias(int i) {
   const ir::Input& input = graph_.inputs()[static_cast<size_t>(i)];
   const ir::Type& type = graph_.type(input.value);
   const BufferView& whole = view(root(i));
-  const Dim offset = offset_in_root(i), reach = offset + extent(type.sizes, input.strides),
-            available = extent(whole.sizes, whole.strides);
+  const Dim offset = offset_in_root(i), reach = offset + ir::extent(type.sizes, input.strides),
+            available = ir::extent(whole.sizes, whole.strides);
   const std::string& name = graph_.inputs()[static_cast<size_t>(root(i))].name;
   if (type.dtype != whole.dtype)
     fail(Errc::DType, fmt::format("run: input {}: expected the dtype of {}, which is {}, got {}",

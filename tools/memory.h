@@ -3,6 +3,7 @@
 #define TANDEM_TOOLS_MEMORY_H
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,12 +22,9 @@ class StridedBuffer {
   const ir::BufferView& view() const { return view_; }
 
  private:
-  std::vector<uint64_t> memory_;
+  std::shared_ptr<void> memory_;
   ir::BufferView view_;
 };
-
-/// How many elements lie between the first and the last of a tensor, both counted. Checked.
-ir::Dim extent(const ir::Shape& sizes, const ir::Strides& strides);
 
 /// The elements of `from` into those of `to`, which have the same dtype and sizes.
 void copy_elements(const ir::BufferView& from, const ir::BufferView& to);

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "codegen/exec/fork_lock.h"
+#include "codegen/exec/guarded.h"
 #include "codegen/exec/pages.h"
 #include "codegen/exec/slabs.h"
 #include "codegen/exec/thread_pool.h"
@@ -247,8 +248,18 @@ Block take_fresh(int c) {
   return {take_from_slabs(bytes), true};
 }
 
+bool is_guarded() { return guard_pages() != codegen::Guards::None; }
+
+Block take_guarded(size_t bytes) {
+  void* const data = allocate_guarded(bytes);
+  if (!data) fail_out_of_memory("allocate", bytes);
+  count_allocation(bytes);
+  return {data, false};
+}
+
 Block take_block(size_t bytes) {
   if (bytes > SIZE_MAX / 8) fail_out_of_memory("allocate", bytes);
+  if (is_guarded()) return take_guarded(bytes);
   const int c = class_of(bytes);
   Block block = take_idle(c);
   if (!block.data) block = take_fresh(c);
@@ -293,6 +304,7 @@ void* allocate_zeroed(size_t bytes) {
 void release(void* data, size_t bytes) noexcept {
   if (!data) return;
   g_live.fetch_sub(bytes, std::memory_order_relaxed);
+  if (is_guarded()) return release_guarded(data, bytes);
   const int c = class_of(bytes);
   if (keep_in_thread(data, c)) return;
   const std::lock_guard guard(lock());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/exec/fork_lock.h"
+#include "codegen/exec/guarded.h"
 
 namespace tandem::exec {
 namespace {
@@ -64,6 +65,14 @@ Arena make_arena(size_t bytes) {
   return {data, bytes};
 }
 
+bool is_guarded() { return guard_pages() != codegen::Guards::None; }
+
+uint8_t* make_guarded(size_t bytes) {
+  auto* const data = static_cast<uint8_t*>(allocate_guarded_arena(bytes));
+  if (!data) fail_out_of_memory("arena", bytes);
+  return data;
+}
+
 size_t round_up(size_t bytes) {
   const size_t rounded = (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   if (rounded < bytes || rounded > SIZE_MAX / 8) fail_out_of_memory("arena", bytes);
@@ -91,6 +100,7 @@ void give_back(Arena a) {
 
 ArenaLease borrow_arena(size_t bytes) {
   if (bytes == 0) return {};
+  if (is_guarded()) return ArenaLease(make_guarded(bytes), bytes);
   bytes = round_up(bytes);
   Arena a;
   {
@@ -107,7 +117,8 @@ ArenaLease borrow_arena(size_t bytes) {
 }
 
 ArenaLease::~ArenaLease() {
-  if (data_) give_back({data_, bytes_});
+  if (!data_) return;
+  is_guarded() ? release_guarded_arena(data_, bytes_) : give_back({data_, bytes_});
 }
 
 ArenaStats arena_stats() {

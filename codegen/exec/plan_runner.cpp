@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "codegen/exec/arena.h"
+#include "codegen/exec/guarded.h"
 #include "codegen/exec/thread_pool.h"
 #include "ir/error.h"
 
@@ -212,7 +213,9 @@ void PlanRunner::run(void* const* inputs, void* const* outputs) const {
   const size_t bytes = arena_bytes + scratch_bytes + most_params_ * sizeof(void*);
 
   alignas(kLine) std::array<uint8_t, kStackBytes> stack;
-  const ArenaLease lease = bytes <= kStackBytes ? ArenaLease() : borrow_arena(bytes);
+  const bool on_stack = bytes <= kStackBytes && plan_.arena_guards.empty();
+  const ArenaLease lease = on_stack ? ArenaLease() : borrow_arena(bytes);
+  if (!plan_.arena_guards.empty()) protect_pages(lease.data(), plan_.arena_guards);
   uint8_t* const memory = lease.data() ? lease.data() : stack.data();
   const Call call{inputs,
                   outputs,

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "codegen/exec/cpu.h"
+#include "codegen/exec/guarded.h"
 #include "codegen/exec/plan_runner.h"
 #include "codegen/jit/compile.h"
 #include "codegen/lower.h"
@@ -29,7 +30,8 @@ class JitBackend final : public ir::Backend {
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
     const auto start = std::chrono::steady_clock::now();
     codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
-                                                .cache_bytes = exec::last_level_cache_bytes()});
+                                                .cache_bytes = exec::last_level_cache_bytes(),
+                                                .guards = exec::guard_pages()});
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
     jit::CompiledKernels kernels =

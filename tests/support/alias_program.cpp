@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include "ir/strides.h"
@@ -15,9 +16,15 @@ using Step = AliasProgram::Step;
 using Place = AliasProgram::Place;
 using Geometry = AliasProgram::Geometry;
 
-constexpr int64_t kMemory = 24;       // elements of each memory
-constexpr double kLargest = 1 << 21;  // beyond it f32 sums may round
+constexpr int64_t kMemory = 40;  // elements of each memory
 constexpr double kLargestFactor = 1 << 6;
+
+/// Beyond it sums may round. (Integers are exact modulo what they hold.)
+double largest(DType dtype) {
+  if (dtype == f16) return 1 << 8;
+  if (dtype == bf16) return 1 << 5;
+  return 1 << 21;
+}
 
 /// splitmix64: the same on every machine.
 class Random {
@@ -56,7 +63,7 @@ Tensor expanded(const Tensor& t) {
 class Machine {
  public:
   explicit Machine(const Tensors& inputs, std::vector<std::string>* text = nullptr)
-      : pool_(inputs), text_(text) {}
+      : pool_(inputs), largest_(largest(inputs[0].dtype())), text_(text) {}
 
   void run(const Step& s);
   /// Runs it unless eager refuses to: the kind of the error, or -1.
@@ -90,6 +97,7 @@ class Machine {
 
   Tensors pool_;
   double bound_ = 4;  // of every magnitude so far
+  double largest_;    // that it may be
   std::vector<std::string>* text_;
 };
 
@@ -101,7 +109,7 @@ void Machine::view(const Step& s) {
   const int64_t n = rank > 0 ? int64_t{t.size(d)} : 0;
   switch (s.c % 14) {
     case 0:
-      if (rank > 0)
+      if (n > 0)
         add(t.select(d, s.c / 14 % n), fmt::format("{}.select({}, {})", name, d, s.c / 14 % n));
       return;
     case 1: {
@@ -190,7 +198,7 @@ void Machine::write(const Step& s) {
   const uint32_t other = operand_for(a, s.b);
   const Tensor b = pool_[other];
   const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
-  switch (s.c / 5 % 9) {
+  switch (s.c / 5 % 14) {
     case 0:
     case 1:
       bound_ *= 2;
@@ -223,10 +231,33 @@ void Machine::write(const Step& s) {
       return;
     case 7: {
       if (a.dim() == 0 || b.numel() == 0) return;
-      const bool accumulate = s.c / 45 % 2 == 0;
+      const bool accumulate = s.c / 70 % 2 == 0;
       bound_ *= 2;
       say(fmt::format("{}.index_put_({{{} > 0}}, first of {}, {})", x, y, y, accumulate));
       a.index_put_({expand_as(b > 0, a)}, b.reshape({-1}).slice(0, 0, 1), accumulate);
+      return;
+    }
+    case 8:
+      say(x + ".remainder_(3)");
+      a.remainder_(3);
+      return;
+    case 9:
+      say(x + ".fmod_(-2)");
+      a.fmod_(-2);
+      return;
+    case 10:
+      if (ir::is_floating(a.dtype())) return;  // it has no gradient
+      say(x + ".floor_divide_(2)");
+      a.floor_divide_(2);
+      return;
+    case 11:
+    case 12: {
+      if (a.dim() == 0) return;
+      const int64_t d = s.c / 70 % a.dim();
+      const Tensor rows = arange(int64_t{a.size(d)});
+      bound_ *= 2;
+      say(fmt::format("{}.index_add_({}, arange, {} expanded)", x, d, y));
+      a.index_add_(d, rows, expand_as(b, a));
       return;
     }
     default:
@@ -237,7 +268,7 @@ void Machine::write(const Step& s) {
 }
 
 void Machine::run(const Step& s) {
-  if (bound_ > kLargest / 16) return;
+  if (bound_ > largest_ / 16) return;
   const uint32_t kind = s.kind % 16;
   const bool no_grad = kind == 0 || kind == 7;
   const GradMode mode(grad_enabled() && !no_grad);
@@ -280,23 +311,38 @@ Tensors run_later(const AliasProgram& program, const Tensors& inputs, Tensors re
 // --- drawing a program
 
 Geometry random_geometry(Random& random) {
-  static const std::array<Geometry, 9> kinds{{{{6}, {1}},
-                                              {{6}, {1}},
-                                              {{2, 3}, {3, 1}},
-                                              {{2, 3}, {3, 1}},
-                                              {{3, 2}, {1, 3}},
-                                              {{6}, {2}},
-                                              {{3, 3}, {4, 1}},
-                                              {{12}, {1}},
-                                              {{2, 2, 3}, {6, 3, 1}}}};
+  static const std::array<Geometry, 24> kinds{{
+      {{6}, {1}},
+      {{6}, {1}},
+      {{2, 3}, {3, 1}},
+      {{2, 3}, {3, 1}},
+      {{3, 2}, {1, 3}},
+      {{12}, {1}},
+      {{2, 2, 3}, {6, 3, 1}},
+      // with gaps; the second of each pair steps in another order
+      {{6}, {2}},
+      {{6}, {3}},
+      {{3, 3}, {4, 1}},
+      {{3, 3}, {1, 4}},
+      {{2, 3}, {8, 2}},
+      {{2, 3}, {2, 8}},
+      {{4, 4}, {8, 1}},
+      {{2, 2, 3}, {16, 8, 2}},
+      {{2, 2, 3}, {2, 4, 8}},
+      {{17}, {2}},
+      {{1, 6}, {9, 3}},
+      // repeated, overlapping, of one element or none
+      {{2, 6}, {0, 1}},
+      {{4, 3}, {2, 1}},
+      {{}, {}},
+      {{1, 1}, {5, 7}},
+      {{0}, {1}},
+      {{3, 0}, {2, 2}},
+  }};
   return kinds[random.below(kinds.size())];
 }
 
-int64_t span_of(const Geometry& g) {
-  int64_t span = 1;
-  for (int d = 0; d < g.sizes.rank(); ++d) span += int64_t{g.sizes[d] - 1} * int64_t{g.strides[d]};
-  return span;
-}
+int64_t span_of(const Geometry& g) { return std::max<int64_t>(1, ir::extent(g.sizes, g.strides)); }
 
 std::vector<Place> random_pattern(Random& random, const AliasProgram& program) {
   std::vector<Place> places;
@@ -304,8 +350,9 @@ std::vector<Place> random_pattern(Random& random, const AliasProgram& program) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const auto room = static_cast<uint32_t>(kMemory - span_of(program.inputs[i]) + 1);
     Place p{random.below(memories), random.one_in(2) ? 0 : random.below(room), false};
-    if (i > 0 && random.one_in(3))
-      p = {places[i - 1].memory, std::min(places[i - 1].offset, room - 1)};
+    if (random.one_in(4)) p.offset = room - 1;  // up to the end of the memory
+    if (i > 0 && random.one_in(3))              // over another, or between its elements
+      p = {places[i - 1].memory, std::min(places[i - 1].offset + random.below(2), room - 1)};
     p.detached = program.grad == GradKind::SomeDetached && random.one_in(2);
     places.push_back(p);
   }
@@ -323,11 +370,18 @@ Tensor input_at(const Tensor& memory, const Geometry& g, const Place& place) {
   return place.detached ? t.detach() : t;
 }
 
+/// Small integers; and NaN, of which nothing is said but that it stays one.
+Tensor memory_of(const AliasProgram& program, uint32_t m, Source& source) {
+  const uint64_t seed = program.seed * 4 + m;
+  if (!program.special) return source.integers({kMemory}, seed, program.dtype);
+  const Tensor numbers = Source(Setting::Plain).integers({kMemory}, seed, program.dtype);
+  return source(where(numbers > 2, numbers * NAN, numbers));
+}
+
 /// The inputs as a pattern places them; those in one place are one tensor.
 Tensors make_inputs(const AliasProgram& program, const std::vector<Place>& places, Source& source) {
   Tensors memories, inputs;
-  for (uint32_t m = 0; m < 4; ++m)
-    memories.push_back(source.integers({kMemory}, program.seed * 4 + m));
+  for (uint32_t m = 0; m < 4; ++m) memories.push_back(memory_of(program, m, source));
   for (size_t i = 0; i < places.size(); ++i) {
     size_t same = 0;
     while (same < i && !same_place(program, places, same, i)) ++same;
@@ -358,6 +412,10 @@ AliasProgram random_alias_program(uint64_t seed) {
       GradKind::None,    GradKind::None,         GradKind::NonLeaf, GradKind::NonLeaf,
       GradKind::NonLeaf, GradKind::SomeDetached, GradKind::Leaf,    GradKind::LeafNoGrad};
   p.grad = kinds[random.below(kinds.size())];
+  static constexpr std::array<DType, 16> dtypes{f32, f32,  f32, f32, f32, f64, f64, f16,
+                                                f16, bf16, i64, i64, i32, i16, i8,  u8};
+  p.dtype = dtypes[random.below(dtypes.size())];
+  p.special = ir::is_floating(p.dtype) && p.grad == GradKind::None && random.one_in(3);
   const uint32_t inputs = 1 + random.below(4), steps = 2 + random.below(11),
                  outputs = 1 + random.below(4);
   for (uint32_t i = 0; i < inputs; ++i)
@@ -368,6 +426,21 @@ AliasProgram random_alias_program(uint64_t seed) {
   const uint32_t later = random.one_in(2) ? 0 : 1 + random.below(4);
   for (uint32_t i = 0; i < later; ++i) p.later.push_back({random(), random(), random(), random()});
   return p;
+}
+
+bool has_gaps(const AliasProgram& program) {
+  return std::ranges::any_of(program.inputs, [](const Geometry& g) {
+    return ir::numel(g.sizes) > 1 && ir::extent(g.sizes, g.strides) > ir::numel(g.sizes);
+  });
+}
+
+bool shares_memory(const AliasProgram& program) {
+  return std::ranges::any_of(program.patterns, [&](const std::vector<Place>& places) {
+    for (size_t a = 0; a < places.size(); ++a)
+      for (size_t b = 0; b < a; ++b)
+        if (places[a].memory == places[b].memory && !same_place(program, places, a, b)) return true;
+    return false;
+  });
 }
 
 namespace {
@@ -409,7 +482,7 @@ AliasVerdict check_alias_program(const AliasProgram& program,
   for (const std::vector<Place>& places : program.patterns) {
     const MakeInputs make = [&](Source& s) { return make_inputs(program, places, s); };
     const Outcome expected = run(with_caller(function), make, how);
-    verdict.too_large |= largest_magnitude(expected) > kLargest;
+    verdict.too_large |= largest_magnitude(expected) > largest(program.dtype);
     if (verdict.too_large) return verdict;
     Outcome actual = run(compiled, make, how);
     if (!program.later.empty() && is_stricter(expected, actual)) {
@@ -463,7 +536,8 @@ AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Bac
 }
 
 std::string to_string(const AliasProgram& program) {
-  std::string text = fmt::format("seed {}, grad: {}\n", program.seed, name(program.grad));
+  std::string text = fmt::format("seed {}, grad: {}, {}{}\n", program.seed, name(program.grad),
+                                 ir::name(program.dtype), program.special ? " with NaN" : "");
   for (const std::vector<Place>& places : program.patterns) {
     text += "call:";
     for (size_t i = 0; i < places.size(); ++i)

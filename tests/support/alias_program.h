@@ -1,5 +1,6 @@
-// Random programs of views, writes and arithmetic over inputs that may be duplicates or overlapping
-// views, in small integers held in f32, so that every evaluator must give the same bits.
+// Random programs of views, writes and arithmetic over inputs that may be duplicates, interleaved
+// or overlapping views with gaps, in small integers held in one dtype, so that every evaluator must
+// give the same bits.
 #ifndef TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
 #define TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
 
@@ -38,6 +39,8 @@ struct AliasProgram {
   };
   uint64_t seed = 0;
   GradKind grad = GradKind::None;
+  DType dtype = f32;
+  bool special = false;  // NaN among the numbers
   std::vector<Geometry> inputs;
   std::vector<std::vector<Place>> patterns;  // of the calls, one after the other
   std::vector<Step> steps;
@@ -46,6 +49,11 @@ struct AliasProgram {
 };
 
 AliasProgram random_alias_program(uint64_t seed);
+
+/// Whether some input steps over elements of its memory; whether two lie in one memory, at
+/// different places.
+bool has_gaps(const AliasProgram& program);
+bool shares_memory(const AliasProgram& program);
 
 /// Runs eager and compiled under every pattern. `difference`: where they differ, or "".
 /// `refused`: eager throws; `unsupported`: only the compiled function does, and says so;

@@ -132,6 +132,8 @@ std::string relations(const Outcome& o) {
       if (!all[i].defined() || !all[k].defined()) continue;
       if (all[i].is_same(all[k]))
         text += fmt::format("{} is {}, ", name(i), name(k));
+      else if (all[i].shares_storage(all[k]) && (all[i].numel() == 0 || all[k].numel() == 0))
+        text += fmt::format("{} shares memory with {}, ", name(i), name(k));
       else if (all[i].shares_storage(all[k]))
         text += fmt::format("{} shares memory with {} at byte {}, ", name(i), name(k),
                             first_byte(all[i]) - first_byte(all[k]));
@@ -146,6 +148,11 @@ std::string error_text(const std::optional<Error>& e) {
 }  // namespace
 
 Tensor Source::operator()(const Tensor& values) {
+  memories_.push_back(with_history(values));
+  return memories_.back();
+}
+
+Tensor Source::with_history(const Tensor& values) {
   if (setting_ == Setting::Plain || !ir::is_floating(values.dtype())) return values;
   leaves_.push_back(values);
   values.requires_grad_();
@@ -169,6 +176,7 @@ Outcome run(const Program& function, const MakeInputs& make_inputs, const RunOpt
   Source source(options.setting);
   o.inputs = make_inputs(source);
   o.leaves = source.leaves();
+  o.memories = source.memories();
   for (const Tensor& t : o.inputs) o.bumps.push_back(t.version());
   try {
     const GradMode mode(options.grad_mode);
@@ -195,6 +203,9 @@ std::string difference(const Outcome& expected, const Outcome& actual, double to
       tensors_differ("result", expected.results, actual.results, tolerance, Compare::All);
   if (text.empty())
     text = tensors_differ("input", expected.inputs, actual.inputs, tolerance, Compare::All);
+  if (text.empty())
+    text = tensors_differ("memory", expected.memories, actual.memories, tolerance,
+                          Compare::ValuesOnly);
   for (size_t i = 0; text.empty() && i < expected.inputs.size(); ++i)
     if (expected.inputs[i].storage_offset() != actual.inputs[i].storage_offset())
       text = fmt::format("input {}: expected offset {}, got {}", i,
@@ -224,6 +235,8 @@ std::string untouched(const Outcome& failed, const MakeInputs& make_inputs,
   Source source(options.setting);
   const Tensors fresh = make_inputs(source);
   std::string text = tensors_differ("input", fresh, failed.inputs, 0, Compare::All);
+  if (text.empty())
+    text = tensors_differ("memory", source.memories(), failed.memories, 0, Compare::ValuesOnly);
   for (size_t i = 0; text.empty() && i < fresh.size(); ++i)
     if (failed.inputs[i].version() != failed.bumps[i])
       text = fmt::format("input {}: its version advanced", i);

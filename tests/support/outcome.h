@@ -34,10 +34,14 @@ class Source {
   void add_leaf(const Tensor& leaf) { leaves_.push_back(leaf); }
   /// The leaves behind what was made.
   const Tensors& leaves() const { return leaves_; }
+  /// All that was made, gaps of inputs that are views of it included.
+  const Tensors& memories() const { return memories_; }
 
  private:
+  Tensor with_history(const Tensor& values);
+
   Setting setting_;
-  Tensors leaves_;
+  Tensors leaves_, memories_;
 };
 
 using MakeInputs = std::function<Tensors(Source&)>;
@@ -52,6 +56,7 @@ struct RunOptions {
 
 struct Outcome {
   Tensors inputs, results, leaves, gradients;
+  Tensors memories;                                    // whole, behind the inputs
   std::vector<uint64_t> bumps;                         // of the inputs' versions, by the calls
   std::optional<Error> forward_error, backward_error;  // what the calls, or the backward, threw
 };
@@ -60,7 +65,8 @@ struct Outcome {
 Outcome run(const Program& function, const MakeInputs& make_inputs, const RunOptions& options);
 
 /// The first thing in which `actual` differs from `expected`: values (f32 within `tolerance` of the
-/// largest magnitude, f64 within 1e-12; all equal if 0), layouts, identity, shared memory,
+/// largest magnitude, f64 within 1e-12; all equal if 0), memory between
+/// the elements of inputs, layouts, identity, shared memory,
 /// requires_grad, is_leaf, versions, grad slots, kinds of errors. Empty if nothing does. Where
 /// `expected` refused to run backward (a saved tensor was written), `actual` may do so or not.
 std::string difference(const Outcome& expected, const Outcome& actual, double tolerance);

@@ -1,0 +1,20 @@
+// Where memory lies between pages that nobody may touch.
+#ifndef TANDEM_CODEGEN_GUARDS_H
+#define TANDEM_CODEGEN_GUARDS_H
+
+#include <cstdint>
+
+namespace tandem::codegen {
+
+enum class Guards : uint8_t {
+  None,
+  Start,  // a block begins behind a guard page
+  End,    // a block ends before one
+};
+
+/// Guard pages and what they guard are sized in these.
+inline constexpr int64_t kGuardPage = 4096;
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_GUARDS_H
