@@ -87,6 +87,48 @@ void check_type(const Type& type) {
   contiguous_strides(type.sizes);
 }
 
+namespace {
+
+/// From the first byte of a tensor to the last one of any other: half of what 64 bits count.
+constexpr int64_t kMostBytes = int64_t{1} << 62;
+
+Dim within_bounds(Dim bytes) {
+  if (bytes > kMostBytes)
+    fail(Errc::Argument, fmt::format("strides: memory of {} bytes; expected at most {}",
+                                     int64_t{bytes}, kMostBytes));
+  return bytes;
+}
+
+/// The bytes from the first element to the end of the last. (Dimensions of one element count as if
+/// they had two: views compute with their strides too. Of a tensor without elements only sums of
+/// strides are.)
+Dim checked_reach(const Type& type, const Strides& strides) {
+  const bool is_empty = numel(type.sizes) == 0;
+  Dim reach = 1;
+  for (int d = 0; d < strides.rank(); ++d) {
+    const int64_t steps = is_empty ? 1 : std::max<int64_t>(type.sizes[d] - 1, 1);
+    reach = checked_add(reach, checked_mul(steps, strides[d], "strides"), "strides");
+  }
+  if (is_empty) return 0;
+  return within_bounds(
+      checked_mul(reach, static_cast<int64_t>(size_of(type.dtype)), "strides in bytes"));
+}
+
+}  // namespace
+
+void check_layout(const Type& type, const Strides& strides) {
+  if (strides.rank() != type.rank())
+    fail(Errc::Graph, fmt::format("{} strides for {} dimensions", strides.rank(), type.rank()));
+  if (std::ranges::any_of(strides, [](Dim d) { return d < 0; }))
+    fail(Errc::Graph, fmt::format("negative stride in {}", to_string(strides)));
+  checked_reach(type, strides);
+}
+
+void check_alias_offset(Dim offset, const Type& type, const Strides& strides) {
+  const Dim begin = offset < 0 ? checked_mul(offset, -1, "offset") : offset;
+  within_bounds(checked_add(begin, checked_reach(type, strides), "offset"));
+}
+
 void check_equation(Op op, bool in_place, std::span<const Type> operands,
                     std::span<const AttrValue> attrs, std::span<const Type> results) {
   check_arity(op, operands.size());

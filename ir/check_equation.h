@@ -21,6 +21,14 @@ Type check_view_step(Op op, const Type& operand, std::span<const AttrValue> attr
 /// Throws Error if sizes are negative or the bytes of `type` cannot be counted.
 void check_type(const Type& type);
 
+/// Throws Error unless `strides` are one per dimension, not negative, and such that the distances
+/// of any two elements, and of elements of two tensors, can be counted in bytes.
+void check_layout(const Type& type, const Strides& strides);
+
+/// Throws Error unless an alias whose first element lies `offset` bytes behind another's is within
+/// the same bounds.
+void check_alias_offset(Dim offset, const Type& type, const Strides& strides);
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_CHECK_EQUATION_H

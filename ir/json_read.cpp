@@ -64,6 +64,7 @@ class GraphReader {
   Type type(const JsonValue& dtype, const JsonValue& sizes);
   Dims dims(const JsonValue& json);
   Shape shape(const JsonValue& json);
+  Strides strides(const JsonValue& json, const Type& type);
   Number number(const JsonValue& json);
   std::vector<AttrValue> attrs(Op op, const JsonValue& json);
   AttrValue attr(AttrType type, const JsonValue& json);
@@ -138,6 +139,14 @@ Shape GraphReader::shape(const JsonValue& json) {
   return located(json, [&] { return Shape(dims(json)); });
 }
 
+Strides GraphReader::strides(const JsonValue& json, const Type& type) {
+  return located(json, [&] {
+    const Strides strides(dims(json));
+    check_layout(type, strides);
+    return strides;
+  });
+}
+
 Type GraphReader::type(const JsonValue& dtype_json, const JsonValue& sizes) {
   const bool is_token = dtype_json.as_string(64) == "token";
   if (is_token && sizes.size() > 0) sizes.fail("a token has no sizes");
@@ -195,19 +204,20 @@ void GraphReader::read_inputs(const JsonValue& json) {
   static constexpr std::string_view kKeys[] = {
       "id", "name", "role", "dtype", "sizes", "strides", "requires_grad", "alias_of", "target"};
   static constexpr std::string_view kAliasKeys[] = {"input", "offset", "detached"};
-  const auto [id, name, role_json, dtype, sizes, strides, requires_grad, alias_of, target] =
+  const auto [id, name, role_json, dtype, sizes, strides_json, requires_grad, alias_of, target] =
       json.members(kKeys);
   const auto [alias_input, offset, detached] = alias_of.members(kAliasKeys);
   Input input;
   input.name = text(name);
   input.role = role(role_json);
   input.requires_grad = requires_grad.as_bool();
-  input.strides = shape(strides);
+  const Type declared = type(dtype, sizes);
+  input.strides = strides(strides_json, declared);
   input.target = index(target, -1);
   const AliasOf alias{index(alias_input, -1), offset.as_integer(), detached.as_bool()};
   if (alias.input >= 0) input.alias_of = alias;
   if (alias.input < 0 && alias.offset != 0) offset.fail("an offset without an input; expected 0");
-  inputs_.push_back({static_cast<uint32_t>(index(id)), std::move(input), type(dtype, sizes)});
+  inputs_.push_back({static_cast<uint32_t>(index(id)), std::move(input), declared});
 }
 
 void GraphReader::read_locations(const JsonValue& json) {
@@ -317,9 +327,11 @@ void GraphReader::read_equation(const JsonValue& json) {
 void GraphReader::read_output(const JsonValue& json) {
   static constexpr std::string_view kKeys[] = {"value",         "role",    "name",
                                                "requires_grad", "strides", "target"};
-  const auto [value, role_json, name, requires_grad, strides, target] = json.members(kKeys);
-  graph_.add_output({defined(value), role(role_json), text(name), requires_grad.as_bool(),
-                     shape(strides), index(target, -1)});
+  const auto [value_json, role_json, name, requires_grad, strides_json, target] =
+      json.members(kKeys);
+  const ValueId value = defined(value_json);
+  graph_.add_output({value, role(role_json), text(name), requires_grad.as_bool(),
+                     strides(strides_json, graph_.type(value)), index(target, -1)});
 }
 
 // --- the epilogue

@@ -198,7 +198,11 @@ Strides GraphParser::strides_or_contiguous(const Type& type) {
   const size_t at = in_.here();
   if (!in_.accept_word("strides")) return contiguous_strides(type.sizes);
   in_.expect('=');
-  return located(at, [&] { return Strides(dim_list()); });
+  return located(at, [&] {
+    const Strides strides(dim_list());
+    check_layout(type, strides);
+    return strides;
+  });
 }
 
 void GraphParser::input() {

@@ -106,6 +106,7 @@ class Verifier {
   void check_inputs() const;
   void check_input(const Input& input) const;
   void check_alias(size_t input) const;
+  Dim alias_offset(const Input& input) const;
   void require_target(const Input& input, const char* what) const;
   void check_tangent(const Input& input) const;
   void check_layout(const Type& type, const Strides& strides, bool requires_grad,
@@ -173,11 +174,11 @@ void Verifier::check_inputs() const {
 
 void Verifier::check_layout(const Type& type, const Strides& strides, bool requires_grad,
                             const std::string& what) const {
-  guarded([&] { check_type(type); }, [&](const char* problem) { fail("{}: {}", what, problem); });
-  if (strides.rank() != type.rank())
-    fail("{}: {} strides for {} dimensions", what, strides.rank(), type.rank());
-  if (std::ranges::any_of(strides, [](Dim d) { return d < 0; }))
-    fail("{}: negative stride in {}", what, to_string(strides));
+  const auto check = [&] {
+    check_type(type);
+    tandem::ir::check_layout(type, strides);
+  };
+  guarded(check, [&](const char* problem) { fail("{}: {}", what, problem); });
   if (requires_grad && (type.is_token || !is_floating(type.dtype)))
     fail("{}: only floating tensors take part in differentiation; got {}", what, to_string(type));
 }
@@ -226,6 +227,22 @@ void Verifier::check_alias(size_t i) const {
     if (steps == g_.inputs().size()) fail("input {}: a cycle of aliases", input.name);
     at = &g_.inputs()[at->alias_of->input];
   }
+  guarded([&] { check_alias_offset(alias_offset(input), g_.type(input.value), input.strides); },
+          [&](const char* problem) { fail("input {}: {}", input.name, problem); });
+}
+
+/// From the first byte of the input whose memory `input` shows to its own. Checked.
+Dim Verifier::alias_offset(const Input& input) const {
+  Dim offset = 0;
+  for (const Input* at = &input; at->alias_of;) {
+    const Input* next = &g_.inputs()[at->alias_of->input];
+    const size_t unit =
+        std::min(size_of(g_.type(at->value).dtype), size_of(g_.type(next->value).dtype));
+    offset = checked_add(
+        offset, checked_mul(at->alias_of->offset, static_cast<int64_t>(unit), "offset"), "offset");
+    at = next;
+  }
+  return offset;
 }
 
 // --- equations

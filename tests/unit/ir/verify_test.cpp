@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "ir/error.h"
 #include "ir/text.h"
@@ -53,6 +55,68 @@ TEST(Verify, Inputs) {
   expect_error(
       kTraced, [&](Graph& g) { in(g, 0).target = 0; },
       "only tangents, and saved values of backward, have a target");
+}
+
+std::string layout_error(const char* text, Strides strides, std::optional<AliasOf> alias) {
+  Graph graph = parse(text);
+  graph.inputs().back().strides = strides;
+  graph.inputs().back().alias_of = alias;
+  return verify_error(graph);
+}
+
+// Whatever passes can be counted in bytes, from any element to any other.
+TEST(Verify, LayoutsAtTheEdgesOfInt64) {
+  const auto graph_of = [](std::string type) {
+    return "graph @f traced {\n  in %a: u8[1] primal\n  in %x: " + type + " primal\n}\n";
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), k62 = int64_t{1} << 62;
+  struct Case {
+    const char* type;
+    Strides strides;
+    std::optional<AliasOf> alias;
+    bool valid;
+  };
+  const Case cases[] = {
+      {"f32[17]", {int64_t{1} << 60}, {}, false},
+      {"f32[5]", {k62}, {}, false},
+      {"f32[2]", {k62}, {}, false},
+      {"f32[2]", {int64_t{1} << 59}, {}, true},
+      {"f32[2]", {kMost}, {}, false},
+      {"f32[1]", {kMost}, {}, false},
+      {"f32[1, 1]", {kMost, kMost}, {}, false},
+      {"u8[2]", {k62 - 1}, {}, true},
+      {"u8[2]", {k62}, {}, false},
+      {"u8[2, 2]", {k62 - 2, 1}, {}, true},
+      {"u8[2, 2]", {k62 - 1, 1}, {}, false},
+      {"f64[3, 0]", {kMost, 0}, {}, false},  // sums of strides are computed
+      {"f64[3, 0]", {k62, 1}, {}, true},
+      {"f64[0]", {kMost - 1}, {}, true},
+      {"u8[2]", {1}, AliasOf{0, k62 - 2}, true},
+      {"u8[2]", {1}, AliasOf{0, k62 - 1}, false},
+      {"u8[2]", {1}, AliasOf{0, -(k62 - 2)}, true},
+      {"u8[2]", {1}, AliasOf{0, std::numeric_limits<int64_t>::min()}, false},
+      {"u8[2]", {k62 - 1}, AliasOf{0, 1}, false},
+      {"u8[2]", {1}, AliasOf{0, kMost}, false},
+  };
+  for (const Case& c : cases) {
+    const std::string error = layout_error(graph_of(c.type).c_str(), c.strides, c.alias);
+    EXPECT_EQ(error.empty(), c.valid) << c.type << to_string(c.strides) << " " << error;
+  }
+}
+
+// An alias of an alias: offsets add up.
+TEST(Verify, AliasOffsetsThatOverflowTogether) {
+  Graph graph = parse(R"(graph @f traced {
+  in %a: f64[1] primal
+  in %b: f64[1] primal alias_of=%a +1
+  in %c: f64[1] primal alias_of=%b +1
+}
+)");
+  EXPECT_EQ(verify_error(graph), "");
+  graph.inputs()[1].alias_of->offset = graph.inputs()[2].alias_of->offset = int64_t{1} << 58;
+  EXPECT_NE(verify_error(graph), "");
+  graph.inputs()[2].alias_of->offset = -(int64_t{1} << 58);
+  EXPECT_EQ(verify_error(graph), "");
 }
 
 TEST(Verify, Tangents) {
