@@ -71,7 +71,8 @@ struct File {
 };
 
 std::optional<std::string> read_file(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // (Not to wait for the writer of what turns out to be a pipe.)
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info;
   if (file.fd < 0 || ::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   const auto size = static_cast<uint64_t>(info.st_size);

@@ -117,6 +117,21 @@ TEST_F(ObjectCacheTest, ShortLongAndForeignFilesAreNoticed) {
   EXPECT_FALSE(cache->find(content));
 }
 
+TEST_F(ObjectCacheTest, WhatIsNoFileIsNoEntry) {
+  const auto expect_none = [&] {
+    EXPECT_FALSE(cache->find(content));
+    fs::remove_all(path());
+  };
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  expect_none();  // and does not wait for a writer
+  fs::create_directory(path());
+  expect_none();
+  fs::create_symlink("/dev/zero", path());
+  expect_none();
+  fs::create_symlink(path(), path());
+  expect_none();
+}
+
 // A writer killed at any moment leaves the entry whole or absent.
 TEST_F(ObjectCacheTest, KilledWritersLeaveNoHalfEntries) {
   const char* variable = std::getenv("TANDEM_KILLS");
