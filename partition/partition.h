@@ -32,8 +32,10 @@ std::unique_ptr<ir::Partitioner> make_partitioner(std::string name, ChooseSaved 
 ir::Partition split(const ir::Graph& core, std::span<const ir::ValueId> saved,
                     const std::vector<bool>& held_outputs = {});
 
-/// The first Saved input of backward whose target is no output of forward of its type, or null.
-const ir::Input* unmatched_saved_input(const ir::Partition& partition);
+/// Error{Partition} unless the halves are valid graphs and have `core`'s inputs and outputs between
+/// them: for a user's own partitioner.
+void require_contract(const ir::Graph& core, const ir::Partition& partition,
+                      std::string_view partitioner);
 
 /// What an eager tape would hold: the storages of all forward values that the backward half reads.
 struct EagerTape {

@@ -78,13 +78,27 @@ class FunctionPartitioner final : public ir::Partitioner {
                                  const ir::PartitionContext& context) const override {
     const Problem problem(core, context);
     Choices choices;
-    for (ValueId v : choose_(core)) choices.push_back({v, "chosen by " + name_});
+    for (ValueId v : choose_(core)) {
+      require_value(core, v);
+      choices.push_back({v, "chosen by " + name_});
+    }
     ir::Partition out = partition_at(problem, choices);
     out.report.partitioner = name_;
     return out;
   }
 
  private:
+  void require_value(const Graph& core, ValueId v) const {
+    const std::string number = v.valid() ? std::to_string(v.index) : "none";
+    if (v.index >= core.num_values())
+      ir::fail(ir::Errc::Partition,
+               fmt::format("partitioner {}: there is no value {}; expected one of the graph's {}",
+                           name_, number, core.num_values()));
+    if (core.type(v).is_token)
+      ir::fail(ir::Errc::Partition,
+               fmt::format("partitioner {}: value {} is a token; expected tensors", name_, number));
+  }
+
   std::string name_;
   ChooseSaved choose_;
 };

@@ -11,6 +11,7 @@
 
 #include "ir/error.h"
 #include "ir/rewrite.h"
+#include "ir/verify.h"
 #include "partition/network.h"
 #include "partition/partition.h"
 
@@ -282,24 +283,8 @@ std::vector<ir::Type> types_of(const Graph& graph, Items&& items, Keep keep) {
   return types;
 }
 
-void check_contract(const Analysis& a, const ir::Partition& partition) {
-  const Graph &core = a.graph, &forward = partition.forward, &backward = partition.backward;
-  const auto all = [](const auto&) { return true; };
-  const auto not_saved = [](const auto& item) { return item.role != Role::Saved; };
-  const auto primal = [](const Input& input) { return !is_tangent(input); };
-  TANDEM_CHECK(types_of(forward, forward.inputs(), all) == types_of(core, core.inputs(), primal));
-  TANDEM_CHECK(types_of(forward, forward.outputs(), not_saved) ==
-               types_of(core, outputs_of(a, false), all));
-  TANDEM_CHECK(!unmatched_saved_input(partition));
-  TANDEM_CHECK(types_of(backward, backward.inputs(), not_saved) ==
-               types_of(core, core.inputs(), is_tangent));
-  TANDEM_CHECK(types_of(backward, backward.outputs(), all) ==
-               types_of(core, outputs_of(a, true), all));
-}
-
-}  // namespace
-
-const ir::Input* unmatched_saved_input(const ir::Partition& partition) {
+/// A Saved input of backward whose target is no output of forward of its type, or null.
+const Input* unmatched_saved_input(const ir::Partition& partition) {
   const Graph &forward = partition.forward, &backward = partition.backward;
   for (const Input& input : backward.inputs()) {
     if (input.role != Role::Saved) continue;
@@ -309,6 +294,44 @@ const ir::Input* unmatched_saved_input(const ir::Partition& partition) {
       return &input;
   }
   return nullptr;
+}
+
+/// What is not as the contract says; null if all is.
+const char* violation(const Analysis& a, const ir::Partition& partition) {
+  const Graph &core = a.graph, &forward = partition.forward, &backward = partition.backward;
+  const auto all = [](const auto&) { return true; };
+  const auto not_saved = [](const auto& item) { return item.role != Role::Saved; };
+  const auto primal = [](const Input& input) { return !is_tangent(input); };
+  if (forward.level != ir::Level::Forward || backward.level != ir::Level::Backward)
+    return "graphs of the levels forward and backward";
+  if (types_of(forward, forward.inputs(), all) != types_of(core, core.inputs(), primal))
+    return "forward's inputs: the graph's, without tangents";
+  if (types_of(forward, forward.outputs(), not_saved) != types_of(core, outputs_of(a, false), all))
+    return "forward's outputs: the graph's without gradients, and saved values";
+  if (unmatched_saved_input(partition))
+    return "as target of each saved input of backward an output of forward of its type";
+  if (types_of(backward, backward.inputs(), not_saved) != types_of(core, core.inputs(), is_tangent))
+    return "backward's inputs: saved values and the graph's tangents";
+  if (types_of(backward, backward.outputs(), all) != types_of(core, outputs_of(a, true), all))
+    return "backward's outputs: the graph's gradients";
+  return nullptr;
+}
+
+}  // namespace
+
+void require_contract(const Graph& core, const ir::Partition& partition,
+                      std::string_view partitioner) {
+  const auto refuse = [&](const std::string& why) {
+    ir::fail(ir::Errc::Partition, fmt::format("partitioner {}: {}", partitioner, why));
+  };
+  try {
+    ir::verify(partition.forward);
+    ir::verify(partition.backward);
+  } catch (const ir::Error& error) {
+    refuse(error.what());
+  }
+  if (const char* expected = violation(Analysis(core), partition))
+    refuse(fmt::format("its halves do not fit the graph; expected {}", expected));
 }
 
 ir::Partition split(const Graph& core, std::span<const ValueId> saved,
@@ -324,7 +347,8 @@ ir::Partition split(const Analysis& analysis, std::span<const ValueId> saved_val
   ir::Partition partition;
   partition.forward = make_forward(analysis, saved);
   partition.backward = make_backward(analysis, saved);
-  check_contract(analysis, partition);
+  const char* broken = violation(analysis, partition);
+  TANDEM_CHECK(broken == nullptr, broken);
   return partition;
 }
 

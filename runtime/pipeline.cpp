@@ -91,17 +91,6 @@ void make_core(CompiledGraphs& g, const PipelineOptions& options) {
   run_passes(g, options, ir::PassPoint::Core, g.core);
 }
 
-/// Of a user's partitioner too: calls find what is saved by these numbers.
-void require_saved_outputs(const ir::Partition& cut) {
-  const ir::Input* input = partition::unmatched_saved_input(cut);
-  if (!input) return;
-  ir::fail(ir::Errc::Partition,
-           fmt::format("partition: saved input {} of backward; expected an output {} of forward "
-                       "as its target, got output {} of {}",
-                       input->name, ir::to_string(cut.backward.type(input->value)), input->target,
-                       cut.forward.outputs().size()));
-}
-
 void split(CompiledGraphs& g, const PipelineOptions& options) {
   if (!has_tangents(g.core)) {
     g.forward = relabelled(g.core, ir::Level::Forward);
@@ -115,7 +104,8 @@ void split(CompiledGraphs& g, const PipelineOptions& options) {
       g.core, {tape.bytes, std::move(tape.outputs), costs.get()});
   g.stage_seconds.emplace_back("partition",
                                Seconds(std::chrono::steady_clock::now() - start).count());
-  require_saved_outputs(cut);
+  if (options.own_partitioner)
+    partition::require_contract(g.core, cut, options.partitioner->name());
   g.forward = std::move(cut.forward);
   g.backward = std::move(cut.backward);
   g.partition = std::move(cut.report);

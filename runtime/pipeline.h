@@ -8,6 +8,7 @@ namespace tandem::runtime {
 
 struct PipelineOptions {
   const ir::Partitioner* partitioner = nullptr;
+  bool own_partitioner = false;  // the user's: what it returns is verified
   bool contract = true;
   std::span<const std::shared_ptr<const ir::GraphPass>> passes = {};
 };

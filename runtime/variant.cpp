@@ -41,8 +41,10 @@ std::string partitioner_name(const CompileOptions& options) {
 PipelineOptions pipeline_options(const CompileOptions& options,
                                  std::unique_ptr<ir::Partitioner>& owner) {
   if (!options.partitioner) owner = partition::make_partitioner(partitioner_name(options));
-  return {options.partitioner ? options.partitioner.get() : owner.get(), options.contract,
-          options.passes};
+  return {.partitioner = options.partitioner ? options.partitioner.get() : owner.get(),
+          .own_partitioner = options.partitioner != nullptr,
+          .contract = options.contract,
+          .passes = options.passes};
 }
 
 /// Which inputs share storage matters only to programs that write, or that give back inputs and

@@ -281,11 +281,56 @@ struct Forgetful final : ir::Partitioner {
   int target = -1;
 };
 
+/// Halves of the user's own making.
+struct Halves final : ir::Partitioner {
+  using Change = std::function<void(ir::Partition&)>;
+  explicit Halves(Change change) : change(std::move(change)) {}
+  std::string name() const override { return "halves"; }
+  ir::Partition partition(const Graph& core) const override {
+    ir::Partition cut = make_partitioner("default")->partition(core);
+    change(cut);
+    return cut;
+  }
+  Change change;
+};
+
+TEST(Steering, HalvesThatDoNotFitTheGraphAreRefused) {
+  const Halves::Change changes[] = {
+      [](ir::Partition& cut) { cut = {}; },
+      [](ir::Partition& cut) { cut.backward = {}; },
+      [](ir::Partition& cut) { std::swap(cut.forward, cut.backward); },
+      [](ir::Partition& cut) { cut.forward.level = ir::Level::Core; },
+      [](ir::Partition& cut) { cut.backward.outputs().pop_back(); },
+      [](ir::Partition& cut) { cut.forward.outputs().erase(cut.forward.outputs().begin()); },
+      [](ir::Partition& cut) { cut.forward.inputs()[0].strides = {1}; },
+      [](ir::Partition& cut) { cut.backward.outputs()[0].value = {}; },
+  };
+  for (const auto& change : changes)
+    testing::expect_error(Errc::Partition, "partitioner halves: ", [&] {
+      differentiated(two_layers, {.partitioner = std::make_shared<Halves>(change)});
+    });
+}
+
+TEST(Steering, ValuesThatAreNoneOfTheGraphsAreRefused) {
+  for (const uint32_t index : {ir::ValueId::kNone, ir::ValueId::kNone - 1, 1000u, 1u << 31}) {
+    const auto choose = [=](const Graph&) { return std::vector<ir::ValueId>{{index}}; };
+    testing::expect_error(Errc::Partition, "there is no value", [&] {
+      differentiated(two_layers, {.partitioner = make_partitioner("outside", choose)});
+    });
+  }
+  const auto past_the_end = [](const Graph& core) {
+    return std::vector<ir::ValueId>{{static_cast<uint32_t>(core.num_values())}};
+  };
+  testing::expect_error(Errc::Partition, "expected one of the graph's", [&] {
+    differentiated(two_layers, {.partitioner = make_partitioner("outside", past_the_end)});
+  });
+}
+
 TEST(Steering, SavedValuesThatForwardDoesNotReturnAreRefused) {
   for (int target : {-1, 0, 99}) {
     const auto forgetful = std::make_shared<Forgetful>();
     forgetful->target = target;
-    testing::expect_error(Errc::Partition, "saved input",
+    testing::expect_error(Errc::Partition, "target",
                           [&] { differentiated(two_layers, {.partitioner = forgetful}); });
   }
 }
