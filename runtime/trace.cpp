@@ -24,6 +24,14 @@ std::string place(const std::source_location& at) {
   return at.line() == 0 ? "an unknown place" : fmt::format("{}:{}", at.file_name(), at.line());
 }
 
+/// `what` names the tensor or its user, if anything does.
+[[noreturn]] void refuse_foreign(const Tensor& t, std::string_view what) {
+  ir::fail(Errc::Trace,
+           fmt::format("{}{}a traced tensor is used after its trace or on another "
+                       "thread; expected one that can be read here, got one made at {}",
+                       what, what.empty() ? "" : ": ", place(t.impl()->made_at)));
+}
+
 /// Runs the equation on the operands' constant values, if all have one.
 Tensor constant_result(ir::Op op, std::span<const Tensor> operands,
                        std::span<const ir::AttrValue> attrs, const ir::Type& type) {
@@ -97,6 +105,7 @@ std::optional<ir::AliasOf> Trace::alias_among_inputs(const Tensor& real, int* fi
 
 Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   if (const auto it = stand_ins_.find(real.impl().get()); it != stand_ins_.end()) return it->second;
+  if (real.impl()->is_traced() && !is_within_trace_of(real)) refuse_foreign(real, name);
   ir::Input input;
   input.role = role;
   input.name = unique_name(std::move(name));
@@ -170,6 +179,13 @@ std::vector<bool> Trace::inputs_require_grad() const {
   return required;
 }
 
+bool Trace::is_within_trace_of(const Tensor& t) const {
+  const auto trace = t.impl()->trace.lock();
+  const Trace* outer = enclosing_;
+  while (outer != nullptr && outer != trace.get()) outer = outer->enclosing_;
+  return outer != nullptr;
+}
+
 Tensor Trace::capture(const Tensor& outside) {
   return add_input(
       outside, fmt::format("captured_{}", real_inputs_.size()),
@@ -180,14 +196,9 @@ Tensor Trace::resolve(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   const TensorImpl& impl = *t.impl();
   if (!impl.is_traced()) return capture(t);
-  const auto trace = impl.trace.lock();
-  if (trace.get() == this) return t;
-  for (const Trace* outer = enclosing_; outer != nullptr; outer = outer->enclosing_)
-    if (outer == trace.get()) return capture(t);
-  ir::fail(Errc::Trace,
-           fmt::format("a traced tensor is used after its trace or on another thread; expected one "
-                       "of this trace, got one made at {}",
-                       place(impl.made_at)));
+  if (impl.trace.lock().get() == this) return t;
+  if (is_within_trace_of(t)) return capture(t);
+  refuse_foreign(t, "");
 }
 
 int Trace::input_index(const Tensor& stand_in) const {
@@ -481,9 +492,7 @@ void require_real(const Tensor& t, std::string_view what) {
                                       "functions of their own); expected none asked for, got a "
                                       "tensor made at {}",
                                       what, place(t.impl()->made_at)));
-  ir::fail(Errc::Trace, fmt::format("{}: a traced tensor is used after its trace or on another "
-                                    "thread; expected a real tensor, got one made at {}",
-                                    what, place(t.impl()->made_at)));
+  refuse_foreign(t, what);
 }
 
 }  // namespace tandem::runtime

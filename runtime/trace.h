@@ -40,6 +40,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// `t` itself if it belongs to this trace, else its stand-in; Error{Trace} if it is of a finished
   /// trace or of another thread's.
   Tensor resolve(const Tensor& t);
+  /// Whether a traced `t` belongs to a trace that encloses this one.
+  bool is_within_trace_of(const Tensor& t) const;
   /// Which graph input a stand-in is, or -1 for any other tensor.
   int input_index(const Tensor& stand_in) const;
   /// The stand-in of an input: the traced tensor that fn saw (its grad slot is the epilogue's).
