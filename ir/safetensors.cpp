@@ -18,6 +18,8 @@ using Json = nlohmann::json;
 constexpr std::array<std::string_view, kDTypeCount> kNames = {"F64", "F32", "BF16", "F16", "I64",
                                                               "I32", "I16", "I8",   "U8",  "BOOL"};
 
+constexpr const char* kMetadata = "__metadata__";
+
 [[noreturn]] void malformed(const std::string& what) { fail(Errc::File, "safetensors: " + what); }
 
 /// Parses the header, refusing duplicate keys and deep nesting while it reads.
@@ -124,7 +126,7 @@ SafetensorsHeader read_safetensors_header(std::string_view start, size_t file_by
   SafetensorsHeader header;
   header.data_start = data_start;
   for (const auto& [name, value] : json.items()) {
-    if (name != "__metadata__") {
+    if (name != kMetadata) {
       header.entries.push_back(entry_of(name, value));
       continue;
     }
@@ -140,10 +142,55 @@ SafetensorsHeader read_safetensors_header(std::string_view start, size_t file_by
   return header;
 }
 
+namespace {
+
+/// Whether JSON can hold it.
+bool is_utf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+/// `text` with what is not printable ASCII as \xNN.
+std::string spelled(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c >= ' ' && c <= '~' ? std::string(1, c)
+                                : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+[[noreturn]] void refuse_name(std::string_view name, std::string_view why) {
+  fail(Errc::Argument, fmt::format("safetensors: tensor \"{}\": {}", spelled(name), why));
+}
+
+/// What is written can be read again: by others too, who may be stricter.
+void check_names(std::span<const SafetensorsEntry> entries) {
+  if (entries.size() > kMaxSafetensorsEntries)
+    fail(Errc::Argument, fmt::format("safetensors: {} tensors; expected at most {}", entries.size(),
+                                     kMaxSafetensorsEntries));
+  std::set<std::string_view> names;
+  for (const SafetensorsEntry& e : entries) {
+    if (!is_utf8(e.name)) refuse_name(e.name, "expected a name in UTF-8");
+    if (e.name == kMetadata) refuse_name(e.name, "expected another name, this one is reserved");
+    if (!names.insert(e.name).second) refuse_name(e.name, "expected each name once, got two");
+  }
+}
+
+}  // namespace
+
 std::string write_safetensors_header(std::span<const SafetensorsEntry> entries,
                                      const std::map<std::string, std::string>& metadata) {
+  check_names(entries);
+  for (const auto& [key, text] : metadata)
+    if (!is_utf8(key) || !is_utf8(text))
+      fail(Errc::Argument,
+           fmt::format("safetensors: metadata \"{}\": expected UTF-8", spelled(key)));
   Json json = Json::object();
-  if (!metadata.empty()) json["__metadata__"] = metadata;
+  if (!metadata.empty()) json[kMetadata] = metadata;
   size_t at = 0;
   for (const SafetensorsEntry& e : entries) {
     const auto bytes = static_cast<size_t>(int64_t{size_in_bytes(e.type)});
@@ -157,6 +204,10 @@ std::string write_safetensors_header(std::span<const SafetensorsEntry> entries,
   std::string text = json.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
+  if (length > kMaxSafetensorsHeader)
+    fail(Errc::Argument, fmt::format("safetensors: header of {} bytes; expected at most {} (fewer "
+                                     "tensors, or shorter names)",
+                                     length, kMaxSafetensorsHeader));
   std::string header(sizeof(length), '\0');
   std::memcpy(header.data(), &length, sizeof(length));
   return header + text;

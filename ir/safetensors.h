@@ -40,7 +40,8 @@ TANDEM_API size_t safetensors_data_start(std::string_view start, size_t file_byt
 TANDEM_API SafetensorsHeader read_safetensors_header(std::string_view start, size_t file_bytes);
 
 /// The header bytes (length prefix included, padded to 8) for tensors that are written one after
-/// the other in this order.
+/// the other in this order. Error{Argument} for what could not be read again: names that are not
+/// UTF-8, or reserved, or not unique, and too many of them.
 TANDEM_API std::string write_safetensors_header(
     std::span<const SafetensorsEntry> entries,
     const std::map<std::string, std::string>& metadata = {});

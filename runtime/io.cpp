@@ -3,14 +3,15 @@
 #include <tandem/ops.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 #include "ir/error.h"
+#include "ir/file_writer.h"
 #include "ir/safetensors.h"
+#include "runtime/autograd.h"
 #include "runtime/tensor_impl.h"
+#include "runtime/trace.h"
 
 namespace tandem {
 namespace {
@@ -23,8 +24,13 @@ class InputFile {
     if (!in_)
       ir::fail(Errc::File,
                fmt::format("load_safetensors: cannot open {}: {}", path, std::strerror(errno)));
-    bytes_ = static_cast<size_t>(in_.tellg());
+    const std::streamoff bytes = in_.tellg();
     in_.seekg(0);
+    if (bytes < 0 || !in_)
+      ir::fail(Errc::File, fmt::format("load_safetensors: cannot read {}: expected a file whose "
+                                       "size is known, no pipe",
+                                       path));
+    bytes_ = static_cast<size_t>(bytes);
   }
 
   size_t bytes() const { return bytes_; }
@@ -48,14 +54,12 @@ ir::SafetensorsHeader read_header(InputFile& file) {
   return ir::read_safetensors_header(start, file.bytes());
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-void write_all(std::FILE* file, const void* data, size_t bytes, const std::string& path) {
-  if (std::fwrite(data, 1, bytes, file) != bytes)
-    ir::fail(Errc::File,
-             fmt::format("save_safetensors: cannot write {}: {}", path, std::strerror(errno)));
+/// Error unless there are elements to read or write.
+void require_usable(const char* function, const std::string& name, const Tensor& tensor) {
+  if (!tensor.defined())
+    ir::fail(Errc::Argument,
+             fmt::format("{}: tensor \"{}\" is undefined; expected a defined one", function, name));
+  runtime::require_real(tensor, fmt::format("{}: tensor \"{}\"", function, name));
 }
 
 }  // namespace
@@ -74,34 +78,29 @@ std::map<std::string, Tensor> load_safetensors(const std::string& path) {
 
 void save_safetensors(const std::string& path, const nn::NamedTensors& tensors) {
   std::vector<ir::SafetensorsEntry> entries;
-  for (const auto& [name, tensor] : tensors) entries.push_back({name, tensor.impl()->type()});
-  const std::string temporary = path + ".partial";
-  {
-    const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(temporary.c_str(), "wb"));
-    if (!file)
-      ir::fail(Errc::File, fmt::format("save_safetensors: cannot create {}: {}", temporary,
-                                       std::strerror(errno)));
-    const std::string header = ir::write_safetensors_header(entries);
-    write_all(file.get(), header.data(), header.size(), path);
-    for (const auto& [name, tensor] : tensors) {
-      const NoGrad no_grad;
-      const Tensor dense = tensor.contiguous();
-      write_all(file.get(), dense.impl()->data(),
-                static_cast<size_t>(int64_t{ir::size_in_bytes(dense.impl()->type())}), path);
-    }
-    if (std::fflush(file.get()) != 0)
-      ir::fail(Errc::File, fmt::format("save_safetensors: cannot write {}", path));
+  for (const auto& [name, tensor] : tensors) {
+    require_usable("save_safetensors", name, tensor);
+    entries.push_back({name, tensor.impl()->type()});
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    ir::fail(Errc::File, fmt::format("save_safetensors: cannot rename {} to {}: {}", temporary,
-                                     path, std::strerror(errno)));
+  const std::string header = ir::write_safetensors_header(entries);
+  ir::FileWriter file(path);
+  file.write(header);
+  const NoGrad no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    const Tensor dense = tensor.contiguous();
+    const auto bytes = static_cast<size_t>(int64_t{ir::size_in_bytes(dense.impl()->type())});
+    file.write(dense.impl()->data(), bytes);
+  }
+  file.commit();
 }
 
 void load_into(const nn::NamedTensors& module, const std::map<std::string, Tensor>& file) {
   for (const auto& [name, tensor] : module) {
+    require_usable("load", name, tensor);
     const auto it = file.find(name);
     if (it == file.end())
       ir::fail(Errc::File, fmt::format("load: the file has no tensor \"{}\"", name));
+    require_usable("load: the file", name, it->second);
     const ir::Type expected = tensor.impl()->type(), got = it->second.impl()->type();
     if (expected != got)
       ir::fail(Errc::File, fmt::format("load: {}: expected {}, got {}", name,
@@ -111,6 +110,8 @@ void load_into(const nn::NamedTensors& module, const std::map<std::string, Tenso
     ir::fail(Errc::File, fmt::format("load: expected {} tensors, got {} in the file", module.size(),
                                      file.size()));
   const NoGrad no_grad;
+  for (const auto& [name, tensor] : module)
+    runtime::check_writable(tensor, ir::Op::copy, [] { return false; });
   for (const auto& [name, tensor] : module) tensor.copy_(file.at(name));
 }
 

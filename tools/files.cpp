@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 #include "ir/error.h"
+#include "ir/file_writer.h"
 #include "ir/json.h"
 #include "ir/safetensors.h"
 #include "ir/text.h"
@@ -19,19 +19,8 @@ namespace {
 
 using ir::Errc;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
 [[noreturn]] void cannot(const char* what, const std::string& path) {
   ir::fail(Errc::File, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
-}
-
-bool write_all(const std::string& path, std::string_view bytes) {
-  const File file(std::fopen(path.c_str(), "wb"));
-  return file && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() &&
-         std::fflush(file.get()) == 0;
 }
 
 size_t data_bytes(const ir::Type& type) {
@@ -52,12 +41,14 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".partial";
-  if (write_all(temporary, bytes) && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  std::remove(temporary.c_str());
-  errno = error;
-  cannot("write", path);
+  ir::FileWriter file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void write_output(std::string_view bytes) {
+  const bool done = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+  if (!done || std::fflush(stdout) != 0) cannot("write", "standard output");
 }
 
 std::vector<ir::Graph> read_graphs(const std::string& path) {

@@ -18,9 +18,11 @@ using Tensors = std::map<std::string, ir::Buffer>;
 /// A whole file's bytes. Error{File} if it cannot be read.
 std::string read_file(const std::string& path);
 
-/// Replaces `path` by `bytes` in one step: whoever reads sees the old file or the new one.
-/// Error{File} if that fails; then `path` is as it was.
+/// Makes `bytes` the contents of `path` (ir/file_writer.h).
 void write_file(const std::string& path, std::string_view bytes);
+
+/// Error{File} unless all of `bytes` reached what standard output is.
+void write_output(std::string_view bytes);
 
 /// The verified graphs of a `.json` file, or the one of a file in the text form.
 std::vector<ir::Graph> read_graphs(const std::string& path);

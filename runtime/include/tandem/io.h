@@ -14,7 +14,10 @@ namespace tandem {
 /// malformed.
 TANDEM_API std::map<std::string, Tensor> load_safetensors(const std::string& path);
 
-/// Writes the tensors to `path`, through a temporary file beside it that then takes its place.
+/// Writes the tensors to `path`, through a temporary file beside it that then takes its place (and
+/// keeps its owner and mode; symbolic links are followed, devices and pipes written themselves).
+/// Error, and no file, for undefined or traced tensors and for names that are not UTF-8 or not
+/// unique.
 TANDEM_API void save_safetensors(const std::string& path, const nn::NamedTensors& tensors);
 
 /// Copies the file's tensors into the module's, by name; names, dtypes and sizes must agree
