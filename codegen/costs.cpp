@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "ir/error.h"
@@ -88,19 +92,36 @@ CostTable rough_costs() {
   return t;
 }
 
+[[noreturn]] void refuse_line(int number, std::string_view line, const char* expected) {
+  constexpr size_t kMost = 80;
+  const std::string_view shown = line.substr(0, kMost);
+  ir::fail(ir::Errc::File,
+           fmt::format("costs: line {}: expected {}, got '{}'", number, expected, shown));
+}
+
+/// Finite and not negative; of a speed not zero.
+std::optional<double> cost_of(std::string_view text, bool is_speed) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  const bool fits = std::isfinite(value) && !std::signbit(value) && (value > 0 || !is_speed);
+  return whole && fits ? std::optional(value) : std::nullopt;
+}
+
 CostTable parsed_over(CostTable table, std::string_view text) {
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name, rest;
-    double value = 0;
-    const bool complete = static_cast<bool>(words >> name >> value) && !(words >> rest);
+  std::set<std::string_view> seen;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const size_t blank = line.find(' ');
+    const std::string_view name = line.substr(0, blank);
     double* entry = entry_named(table, name);
-    if (!complete || !entry || !(value >= 0) || std::isinf(value))
-      ir::fail(
-          ir::Errc::File,
-          fmt::format("costs: expected an operator and a number in each line, got '{}'", line));
-    *entry = value;
+    if (blank == line.npos || !entry)
+      refuse_line(number, line, "the name of an operator, a blank and a number");
+    const auto cost = cost_of(line.substr(blank + 1), name.ends_with("_flops"));
+    if (!cost) refuse_line(number, line, "a cost of 0 or more (a speed above 0)");
+    if (!seen.insert(name).second) refuse_line(number, line, "each operator once");
+    *entry = *cost;
   }
   return table;
 }
@@ -126,7 +147,10 @@ const CostTable& machine_costs() {
     std::ifstream file(path);
     if (!file) ir::fail(ir::Errc::File, fmt::format("costs: cannot open {}", path));
     std::ostringstream text;
-    text << file.rdbuf();
+    if (!(text << file.rdbuf()))  // also if there is nothing
+      ir::fail(ir::Errc::File, fmt::format("costs: {} has nothing to read; expected what `tandem "
+                                           "calibrate` writes",
+                                           path));
     return parse_costs(text.str());
   }();
   return table;

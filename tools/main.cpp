@@ -2,8 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
+#include <iostream>
+#include <limits>
 #include <new>
+#include <stdexcept>
 
 #include "ir/error.h"
 #include "partition/partition.h"
@@ -23,16 +27,19 @@ struct Arguments {
   std::string graph, output, inputs_file, outputs_file;
   std::string backend = "jit", partition = "default";
   std::vector<std::string> passes;
+  std::string seed = "0";
   bool json = false, locations = false, grad = false;
-  uint64_t seed = 0;
 };
 
-void emit(const Arguments& a, const std::vector<ir::Graph>& graphs) {
-  const std::string text = written(graphs, a.json, a.locations);
+void emit(const Arguments& a, std::string_view text) {
   if (a.output.empty())
-    fmt::print("{}", text);
+    write_output(text);
   else
     write_file(a.output, text);
+}
+
+void emit(const Arguments& a, const std::vector<ir::Graph>& graphs) {
+  emit(a, written(graphs, a.json, a.locations));
 }
 
 void print(const Arguments& a) { emit(a, read_graphs(a.graph)); }
@@ -43,22 +50,28 @@ std::shared_ptr<const ir::Backend> backend_named(const std::string& name) {
   return name == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();
 }
 
+uint64_t parse_seed(std::string_view text) {
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    ir::fail(ir::Errc::Argument, fmt::format("--seed: expected a number from 0 to {}, got {}",
+                                             std::numeric_limits<uint64_t>::max(), text));
+  return seed;
+}
+
 void run(const Arguments& a) {
+  const uint64_t seed = parse_seed(a.seed);
   const auto backend = backend_named(a.backend);
   const auto partitioner = partition::make_partitioner(a.partition);
   const Tensors results = run_graph(read_graph(a.graph), tensors_of(read_file(a.inputs_file)),
-                                    {backend.get(), partitioner.get(), a.grad, a.seed});
+                                    {backend.get(), partitioner.get(), a.grad, seed});
   write_file(a.outputs_file, to_safetensors(results));
 }
 
 void report_partition(const Arguments& a) {
   const auto partitioner = partition::make_partitioner(a.partition);
   const ir::PartitionReport report = explain(read_graph(a.graph), *partitioner);
-  const std::string text = a.json ? ir::to_json(report) : ir::to_text(report);
-  if (a.output.empty())
-    fmt::print("{}", text);
-  else
-    write_file(a.output, text);
+  emit(a, a.json ? ir::to_json(report) : ir::to_text(report));
 }
 
 void run_calibration(const Arguments& a) { write_file(a.output, codegen::print(calibrate())); }
@@ -96,6 +109,10 @@ int report(std::string_view code, const char* text) {
   return 1;
 }
 
+int report_out_of_memory() {
+  return report(ir::name(ir::Errc::OutOfMemory), "expected more memory than there is");
+}
+
 int main(int argc, char** argv) {
   Arguments a;
   CLI::App app("Reads, transforms and runs Tandem's graphs.", "tandem");
@@ -117,11 +134,15 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 1;
+    if (app.exit(e) != 0) return 1;
+    if (std::cout.flush()) return 0;  // where help goes
+    return report(ir::name(ir::Errc::File), "cannot write standard output");
   } catch (const ir::Error& e) {
     return report(ir::name(e.code()), e.what());
   } catch (const std::bad_alloc&) {
-    return report(ir::name(ir::Errc::OutOfMemory), "expected more memory than there is");
+    return report_out_of_memory();
+  } catch (const std::length_error&) {  // a container of more elements than can be counted
+    return report_out_of_memory();
   } catch (const std::exception& e) {
     return report("internal", e.what());
   }

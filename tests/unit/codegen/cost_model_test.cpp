@@ -71,7 +71,11 @@ TEST(Costs, AreReadAsTheyArePrinted) {
   EXPECT_GT(shipped.byte_ns, 0);
   EXPECT_EQ(cost(parse_costs("mul 3.5"), ir::Op::mul), 3.5);
   EXPECT_EQ(parse_costs("@byte_ns 0.25").byte_ns, 0.25);
-  for (const char* bad : {"mul", "mul x", "mul 1 2", "no_such_op 1", "mul -1", "mul inf"})
+  for (const char* bad :
+       {"mul",     "mul x",     "mul 1 2",        "no_such_op 1", "mul -1",           "mul inf",
+        "mul nan", "mul 1e999", "mul 1x",         "mul 0x1",      "mul -0",           "mul ",
+        "mul  1",  " mul 1",    "mul 1\n\nadd 1", "mul 1\nmul 2", "@library_flops 0", "@nothing 1",
+        "\n",      "mul 1\r\n", "\xff 1"})
     EXPECT_THROW(parse_costs(bad), ir::Error) << bad;
 }
 
