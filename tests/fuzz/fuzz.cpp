@@ -13,6 +13,7 @@
 #include "runtime/backends/backends.h"
 #include "tests/support/alias_program.h"
 #include "tests/support/differential.h"
+#include "tests/support/reader_fuzz.h"
 
 namespace tandem::testing {
 namespace {
@@ -21,7 +22,7 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
-  bool aliasing = false;
+  bool aliasing = false, readers = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -108,6 +109,30 @@ int fuzz_aliasing(const Arguments& a) {
   return differing > 0;
 }
 
+/// Mutated files through the readers, the forms by turns. Exit status 1 if one was at fault.
+int fuzz_readers(const Arguments& a) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double, std::ratio<60>>(a.minutes);
+  uint64_t seed = first_seed(a), done = 0, accepted[std::size(kFileForms)] = {};
+  int faults = 0;
+  for (; (a.count ? done < *a.count : Clock::now() < end) && faults < 10; ++done, ++seed) {
+    const size_t form = done % std::size(kFileForms);
+    const std::string file = mutated_file(kFileForms[form], seed);
+    const ReaderVerdict verdict = check_reader(kFileForms[form], file);
+    accepted[form] += verdict.accepted;
+    if (verdict.fault.empty()) continue;
+    ++faults;
+    fmt::print("{}, seed {}: {}\n{}\n", name(kFileForms[form]), seed, verdict.fault, file);
+  }
+  if (!a.from) std::ofstream(a.state) << seed << "\n";
+  const auto of_each = static_cast<double>(done) / std::size(kFileForms);
+  for (size_t form = 0; form < std::size(kFileForms); ++form)
+    fmt::print("{}: {:.0f}% of {:.0f} files accepted\n", name(kFileForms[form]),
+               100 * static_cast<double>(accepted[form]) / of_each, of_each);
+  fmt::print("{} at fault; next seed {}\n", faults, seed);
+  return faults > 0;
+}
+
 int main(int argc, char** argv) {
   Arguments a;
   CLI::App app("Random programs through every evaluator.", "fuzz");
@@ -118,7 +143,9 @@ int main(int argc, char** argv) {
   app.add_flag("--aliasing", a.aliasing, "views and writes over inputs that alias");
   app.add_option("--backend", a.backend, "of the aliasing programs")
       ->check(CLI::IsMember({"interpreter", "jit"}));
+  app.add_flag("--readers", a.readers, "mutated files through the readers")->excludes("--aliasing");
   CLI11_PARSE(app, argc, argv);
+  if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }
 
