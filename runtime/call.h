@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/error_scope.h"
 #include "runtime/dispatch.h"
 
 namespace tandem::runtime {
@@ -21,20 +23,30 @@ inline int as_int(int64_t dim) { return static_cast<int>(std::clamp<int64_t>(dim
 
 class Call {
  public:
-  explicit Call(const SourceLocation& at) : scope_(at), b(sink_) {}
+  /// `function` as the user calls it; errors name it.
+  explicit Call(const SourceLocation& at, std::string_view function = __builtin_FUNCTION(),
+                bool in_place = false)
+      : scope_(at), errors_(at, function, in_place), b(sink_) {}
 
-  V in(const Tensor& t) { return sink_.add(t); }
+  /// `name`: of the argument, for errors.
+  V in(const Tensor& t, const char* name = "self") {
+    if (!t.defined())
+      ir::fail(Errc::Argument,
+               std::string("undefined tensor as ") + name + "; expected a tensor, got none");
+    return sink_.add(t);
+  }
   /// A number becomes a 0-d value of the dtype that promotion beside `like` gives it.
-  V in(const Located& operand, V like) {
-    return operand.tensor != nullptr ? in(*operand.tensor) : b.number(operand.number, like);
+  V in(const Located& operand, V like, const char* name = "self") {
+    return operand.tensor != nullptr ? in(*operand.tensor, name) : b.number(operand.number, like);
   }
   std::optional<V> maybe(const Tensor& t) {
-    return t.defined() ? std::optional(in(t)) : std::nullopt;
+    return t.defined() ? std::optional(sink_.add(t)) : std::nullopt;
   }
   const Tensor& out(V v) const { return sink_.tensor(v); }
 
  private:
   LocationScope scope_;
+  ir::ErrorScope errors_;
   EagerSink sink_;
 
  public:

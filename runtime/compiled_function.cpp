@@ -132,6 +132,9 @@ bool serves(const Variant& variant, const Flat& arguments, Tensors& inputs) {
 /// What keeps `variant` from serving a call.
 std::string explain(const Variant& variant, const Flat& arguments) {
   const Recording& recording = variant.recording;
+  if (std::string changed = explain_tokens(variant.guards, span_of(arguments.tokens));
+      !changed.empty())
+    return changed;
   if (arguments.tensors.size() != recording.argument_inputs.size())
     return fmt::format("structure: expected {} tensors, got {}", recording.argument_inputs.size(),
                        arguments.tensors.size());
@@ -329,6 +332,11 @@ void TraceSession::set_prototype(std::shared_ptr<const void> prototype) {
   impl_.recording.prototype = std::move(prototype);
 }
 
+void TraceSession::name_guards(const std::string& what, size_t count,
+                               std::string (*spell)(uint64_t)) {
+  impl_.recording.guard_names.push_back({what, count, spell});
+}
+
 std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options) {
   return std::make_shared<FunctionCache>(options);
 }
@@ -376,6 +384,7 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   const std::string name = options_.name.empty() ? "fn" : options_.name;
   Recording recording = record(name, tracer);
   Guards guards = guards_of(recording, arguments);
+  guards.names = std::move(recording.guard_names);
   // Each call brings its own arguments; only captured tensors are kept.
   for (size_t i = 0; i < recording.argument_count; ++i) recording.inputs[i] = Tensor();
   for (const GradSlot& slot : recording.grad_slots)

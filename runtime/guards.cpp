@@ -50,8 +50,8 @@ class StorageIndex {
 bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
   const TensorImpl& t = *tensor.impl();
   const bool receives = receives_gradient(tensor);  // and so requires grad
-  return t.dtype == guard.dtype && t.sizes == guard.sizes && has_layout(t, guard.strides) &&
-         receives == guard.receives_gradient &&
+  return !t.is_traced() && t.dtype == guard.dtype && t.sizes == guard.sizes &&
+         has_layout(t, guard.strides) && receives == guard.receives_gradient &&
          (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak;
 }
 
@@ -140,15 +140,29 @@ bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tens
   return true;
 }
 
+std::string explain_tokens(const Guards& guards, std::span<const uint64_t> tokens) {
+  const auto [expected, got] = std::ranges::mismatch(guards.tokens, tokens);
+  if (expected == guards.tokens.end() && got == tokens.end()) return "";
+  auto first = static_cast<size_t>(expected - guards.tokens.begin());
+  for (const GuardName& g : guards.names) {
+    if (first >= g.tokens) {
+      first -= g.tokens;
+      continue;
+    }
+    if (g.spell == nullptr || got == tokens.end()) return g.name + ": another value";
+    return fmt::format("{}: expected {}, got {}", g.name, g.spell(*expected), g.spell(*got));
+  }
+  return "the arguments have more numbers, strings or containers";
+}
+
 std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
                          std::span<const Tensor* const> tensors) {
   if (guards.grad_mode != grad_enabled())
     return fmt::format("grad mode: expected {}, got {}", guards.grad_mode, grad_enabled());
+  if (std::string changed = explain_tokens(guards, tokens); !changed.empty()) return changed;
   if (tensors.size() != guards.tensors.size())
     return fmt::format("structure: expected {} tensors, got {}", guards.tensors.size(),
                        tensors.size());
-  if (!std::ranges::equal(tokens, guards.tokens))
-    return "a number, string or container size among the arguments changed";
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorGuard& g = guards.tensors[i];
     if (!tensors[i]->defined()) return g.name + ": expected a defined tensor";

@@ -27,8 +27,16 @@ struct TensorGuard {
   Dim offset = 0;           // from the first tensor's first element (offset_between); 0 if none
 };
 
+/// What some tokens of a call's arguments stand for.
+struct GuardName {
+  std::string name;                          // "x.eps", "size of x.layers"
+  size_t tokens = 1;                         // a string's are several
+  std::string (*spell)(uint64_t) = nullptr;  // the number that a token is; null: it is none
+};
+
 struct Guards {
   std::vector<uint64_t> tokens;      // numbers, strings, container sizes of the arguments
+  std::vector<GuardName> names;      // of the tokens, in order
   std::vector<TensorGuard> tensors;  // the arguments' tensors, then the captured ones
   bool grad_mode = true;
   bool check_aliasing = true;  // the compiled code depends on which tensors share storage
@@ -44,6 +52,9 @@ bool matches(const Guards& guards, std::span<const uint64_t> tokens,
 
 /// True if these tensors share memory as those did that the guards were made from.
 bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors);
+
+/// Which number, string or container size differs; empty if none does.
+std::string explain_tokens(const Guards& guards, std::span<const uint64_t> tokens);
 
 /// The first guard that fails, e.g. "x.b: expected sizes [5, 3], got [7, 3]"; empty if none does.
 std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,

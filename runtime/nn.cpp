@@ -12,7 +12,7 @@ Linear::Linear(Dim in, Dim out, bool with_bias) {
 }
 
 void CollectTensors::operator()(const Tensor& t, const std::string& path) {
-  if (t.defined()) found.emplace_back(path, t);
+  if (t.defined() && seen.insert(t.impl().get()).second) found.emplace_back(path, t);
 }
 
 }  // namespace tandem::nn

@@ -26,10 +26,10 @@ void require_floating(DType dtype, std::string_view op) {
 }
 
 Tensor random(Op op, const Shape& sizes, DType dtype, const SourceLocation& at) {
+  Call c(at, ir::name(op));
   require_floating(dtype, ir::name(op));
-  Call c(at);
   const runtime::Draw d = runtime::draw(sizes, dtype);
-  return c.out(c.b.emit(op, {c.in(d.rng)}, {sizes, dtype, d.offset}));
+  return c.out(c.b.emit(op, {c.in(d.rng, "rng")}, {sizes, dtype, d.offset}));
 }
 
 DType dtype_for(std::initializer_list<Number> values, std::optional<DType> dtype) {
@@ -49,29 +49,41 @@ Tensor full(const Shape& sizes, const Number& value, DType dtype, SourceLocation
 }
 // Eager memory is not cleared; a trace has no undefined values.
 Tensor empty(const Shape& sizes, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return runtime::Trace::current() != nullptr ? full(sizes, 0, dtype, at)
                                               : runtime::empty_tensor(sizes, dtype);
 }
 Tensor zeros(const Shape& sizes, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return full(sizes, 0, dtype, at);
 }
 Tensor ones(const Shape& sizes, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return full(sizes, 1, dtype, at);
 }
 Tensor empty_like(const Tensor& like, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return empty(like.sizes(), like.dtype(), at);
 }
 Tensor full_like(const Tensor& like, const Number& value, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return full(like.sizes(), value, like.dtype(), at);
 }
-Tensor zeros_like(const Tensor& like, SourceLocation at) { return full_like(like, 0, at); }
-Tensor ones_like(const Tensor& like, SourceLocation at) { return full_like(like, 1, at); }
+Tensor zeros_like(const Tensor& like, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return full_like(like, 0, at);
+}
+Tensor ones_like(const Tensor& like, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return full_like(like, 1, at);
+}
 
 Tensor arange(const Number& end, std::optional<DType> dtype, SourceLocation at) {
   return arange(0, end, 1, dtype, at);
 }
 Tensor arange(const Number& start, const Number& end, const Number& step,
               std::optional<DType> dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const bool is_float = start.is_float() || end.is_float() || step.is_float();
   const double length = is_float
                             ? std::ceil((end.to_double() - start.to_double()) / step.to_double())
@@ -159,24 +171,28 @@ Tensor randn(const Shape& sizes, DType dtype, SourceLocation at) {
   return random(Op::randn, sizes, dtype, at);
 }
 Tensor rand_like(const Tensor& like, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return rand(like.sizes(), like.dtype(), at);
 }
 Tensor randn_like(const Tensor& like, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return randn(like.sizes(), like.dtype(), at);
 }
 
 // 63 random bits modulo the range: the bias is below range / 2^63.
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (low >= high)
     ir::fail(Errc::Argument, fmt::format("randint: expected low < high, got {} and {}", low, high));
   Call c(at);
   const runtime::Draw d = runtime::draw(sizes, i64);
-  const V bits = c.b.emit(Op::random_bits, {c.in(d.rng)}, {sizes, i64, d.offset});
+  const V bits = c.b.emit(Op::random_bits, {c.in(d.rng, "rng")}, {sizes, i64, d.offset});
   const V positive = c.b.bitwise_and(bits, std::numeric_limits<int64_t>::max());
   return c.out(c.b.convert(c.b.add(c.b.remainder(positive, high - low), low), dtype));
 }
 
 Tensor dropout(const Tensor& self, double p, bool training, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (!(p >= 0 && p <= 1))
     ir::fail(Errc::Argument, fmt::format("dropout: expected a probability, got {}", p));
   if (!training || p == 0) return self;
@@ -184,15 +200,17 @@ Tensor dropout(const Tensor& self, double p, bool training, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
   const runtime::Draw d = runtime::draw(self.sizes(), f32);
-  return c.out(c.b.emit(Op::dropout, {v, c.in(d.rng)}, {p, d.offset}));
+  return c.out(c.b.emit(Op::dropout, {v, c.in(d.rng, "rng")}, {p, d.offset}));
 }
 
 const Tensor& Tensor::uniform_(double from, double to, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Tensor values = tandem::rand(sizes(), dtype(), at);
   const NoGrad no_grad;
   return copy_(Located(values.mul(Located(to - from, at)).add(Located(from, at)), at));
 }
 const Tensor& Tensor::normal_(double mean, double std, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Tensor values = tandem::randn(sizes(), dtype(), at);
   const NoGrad no_grad;
   return copy_(Located(values.mul(Located(std, at)).add(Located(mean, at)), at));

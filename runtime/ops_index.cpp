@@ -90,7 +90,7 @@ V places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<
   for (size_t k = dims.size(); k-- > 0;) {
     const Dim size = sizes[dims[k]];
     const Tensor& index = indices[static_cast<size_t>(dims[k])];
-    const V flat = c.b.reshape(wrapped(c, c.in(index), size), {index.numel()});
+    const V flat = c.b.reshape(wrapped(c, c.in(index, "index"), size), {index.numel()});
     // The table refuses what lies outside this dim.
     const V steps = c.b.index_select(c.b.iota(size, i64, 0, int64_t{step}), 0, flat);
     const V here = c.b.expand(c.b.view(steps, index.sizes()), positions);
@@ -222,7 +222,7 @@ V masked_put(Call& c, V self, const std::vector<Tensor>& indices, V values, bool
   const int after = c.b.rank(self) - dims.back() - 1, axis = c.b.rank(values) - after - 1;
   const Dim given = axis < 0 ? Dim(1) : c.b.sizes(values)[axis];
   const V rows = rows_of(c, values, c.b.sizes(self), {given}, dims);
-  const V mask = c.in(indices[static_cast<size_t>(first)]);
+  const V mask = c.in(indices[static_cast<size_t>(first)], "mask");
   const Rows r(c, self, dims);
   const Shape sizes = c.b.sizes(r.flat);
   const V chosen = given == 1 ? c.b.expand(rows, sizes) : rows_by_count(c, rows, mask);
@@ -257,35 +257,35 @@ V masked_scatter(Call& c, V self, V mask, V src) {
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.index_select(v, as_int(dim), c.in(index)));
+  return c.out(c.b.index_select(v, as_int(dim), c.in(index, "index")));
 }
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.gather(v, as_int(dim), c.in(index)));
+  return c.out(c.b.gather(v, as_int(dim), c.in(index, "index")));
 }
 Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                  SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), i = c.in(index);
-  return c.out(c.b.index_add(v, as_int(dim), i, c.in(src)));
+  const V v = c.in(self), i = c.in(index, "index");
+  return c.out(c.b.index_add(v, as_int(dim), i, c.in(src, "src")));
 }
 Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                    SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), i = c.in(index);
-  return c.out(c.b.scatter_add(v, as_int(dim), i, c.in(src)));
+  const V v = c.in(self), i = c.in(index, "index");
+  return c.out(c.b.scatter_add(v, as_int(dim), i, c.in(src, "src")));
 }
 Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Located& src) {
   Call c(src.location);
-  const V v = c.in(self), i = c.in(index);
-  if (src.tensor != nullptr) return c.out(c.b.scatter(v, as_int(dim), i, c.in(*src.tensor)));
+  const V v = c.in(self), i = c.in(index, "index");
+  if (src.tensor != nullptr) return c.out(c.b.scatter(v, as_int(dim), i, c.in(*src.tensor, "src")));
   return c.out(c.b.scatter(v, as_int(dim), i, c.b.full(index.sizes(), self.dtype(), src.number)));
 }
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), i = c.in(index), from = c.in(src);
+  const V v = c.in(self), i = c.in(index, "index"), from = c.in(src, "src");
   const int d = index_dim(c, v, dim, "index_copy");
   const Shape part = part_sizes(c, v, d, i);
   if (src.sizes() != part)
@@ -295,7 +295,7 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Located& value) {
   Call c(value.location);
-  const V v = c.in(self), i = c.in(index), filling = c.in(value, v);
+  const V v = c.in(self), i = c.in(index, "index"), filling = c.in(value, v, "value");
   const int d = index_dim(c, v, dim, "index_fill");
   if (c.b.rank(filling) != 0)
     ir::fail(Errc::Shape, fmt::format("index_fill: value is not one element; expected [], got {}",
@@ -307,7 +307,7 @@ Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Lo
 Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const Located& values,
                  bool accumulate) {
   Call c(values.location);
-  const V v = c.in(self), from = c.in(values, v);
+  const V v = c.in(self), from = c.in(values, v, "values");
   if (values.tensor != nullptr && values.tensor->dtype() != self.dtype())
     ir::fail(Errc::DType,
              fmt::format("index_put: the values' dtype differs from self's; expected {}, got {}",
@@ -322,17 +322,17 @@ Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const L
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
                       SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), m = c.in(mask);
-  return c.out(masked_scatter(c, v, m, c.in(src)));
+  const V v = c.in(self), m = c.in(mask, "mask");
+  return c.out(masked_scatter(c, v, m, c.in(src, "src")));
 }
 Tensor embedding(const Tensor& weight, const Tensor& indices, SourceLocation at) {
   Call c(at);
-  const V v = c.in(weight);
-  return c.out(c.b.embedding(v, c.in(indices)));
+  const V v = c.in(weight, "weight");
+  return c.out(c.b.embedding(v, c.in(indices, "indices")));
 }
 Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
   Call c(at);
-  const V column = c.b.unsqueeze(c.in(labels), -1);
+  const V column = c.b.unsqueeze(c.in(labels, "labels"), -1);
   return c.out(c.b.convert(c.b.eq(column, c.b.iota(classes, labels.dtype())), i64));
 }
 
@@ -342,7 +342,7 @@ Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
 Tensor Tensor::operator[](const LocatedIndex& index) const {
   if (index.tensor == nullptr) return tandem::select(*this, 0, index.index, index.location);
   Call c(index.location);
-  const V positions = c.in(*index.tensor);
+  const V positions = c.in(*index.tensor, "index");
   const V rows = c.b.index_select(c.in(*this), 0, c.b.reshape(positions, {-1}));
   Shape sizes = index.tensor->sizes();
   for (int d = 1; d < dim(); ++d) sizes.push_back(this->sizes()[d]);
@@ -358,28 +358,35 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation at) const
 // Through the functional forms: they have no writing ones of their own.
 const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                  SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::index_add(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                    SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::scatter_add(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& src) const {
+  const ir::ErrorScope errors(src.location);
   return copy_(Located(tandem::scatter(*this, dim, index, src), src.location));
 }
 const Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& src,
                                   SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::index_copy(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Located& value) const {
+  const ir::ErrorScope errors(value.location);
   return copy_(Located(tandem::index_fill(*this, dim, index, value), value.location));
 }
 const Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Located& values,
                                  bool accumulate) const {
+  const ir::ErrorScope errors(values.location);
   return copy_(Located(tandem::index_put(*this, indices, values, accumulate), values.location));
 }
 const Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& src,
                                       SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::masked_scatter(*this, mask, src, at), at));
 }
 

@@ -3,6 +3,7 @@
 #include <tandem/out_forms.h>
 
 #include "ir/error.h"
+#include "ir/error_scope.h"
 #include "runtime/dispatch.h"
 
 namespace tandem {
@@ -26,6 +27,7 @@ void check_out(std::string_view op, const Tensor& out, const Tensor& value) {
 template <class Make>
 const Tensor& write_out(std::string_view op, const Tensor& out, const SourceLocation& at,
                         Make make) {
+  const ir::ErrorScope errors(at, op);
   if (!out.defined())
     ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected a tensor, got none", op));
   const Tensor value = make();

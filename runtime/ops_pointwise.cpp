@@ -20,13 +20,13 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
 }
 
 Tensor unary(Op op, const Tensor& self, const SourceLocation& at, ir::AttrsRef attrs = {}) {
-  Call c(at);
+  Call c(at, ir::name(op));
   return c.out(c.b.pointwise(op, {c.in(self)}, attrs));
 }
 
 const Tensor& unary_in_place(Op op, const Tensor& self, const SourceLocation& at,
                              ir::AttrsRef attrs = {}) {
-  Call c(at);
+  Call c(at, ir::name(op), true);
   c.b.pointwise_in_place(op, {c.in(self)}, attrs);
   return self;
 }
@@ -41,51 +41,51 @@ Pair operands(Call& c, Op op, const Located& a, const Located& b) {
              fmt::format("{}: two numbers; expected at least one tensor", ir::name(op)));
   if (a.tensor != nullptr) {
     const V left = c.in(*a.tensor);
-    return {left, c.in(b, left)};
+    return {left, c.in(b, left, "other")};
   }
-  const V right = c.in(*b.tensor);
+  const V right = c.in(*b.tensor, "other");
   return {c.in(a, right), right};
 }
 
 Tensor binary(Op op, const Located& a, const Located& b) {
-  Call c(place_of(a, b));
+  Call c(place_of(a, b), ir::name(op));
   const Pair p = operands(c, op, a, b);
   return c.out(c.b.pointwise(op, {p.a, p.b}));
 }
 
 const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
-  Call c(other.location);
+  Call c(other.location, ir::name(op), true);
   const V v = c.in(self);
-  c.b.pointwise_in_place(op, {v, c.in(other, v)});
+  c.b.pointwise_in_place(op, {v, c.in(other, v, "other")});
   return self;
 }
 
 Tensor ternary(Op op, const Tensor& x, const Tensor& y, const Located& z) {
-  Call c(z.location);
+  Call c(z.location, ir::name(op));
   const V v = c.in(x);
-  return c.out(c.b.pointwise(op, {v, c.in(y), c.in(z, v)}));
+  return c.out(c.b.pointwise(op, {v, c.in(y, "end"), c.in(z, v, "weight")}));
 }
 
 /// self + value * f(tensor1, tensor2): the multiplied forms of addcmul and addcdiv.
 Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const Located& value,
               bool in_place) {
-  Call c(value.location);
+  Call c(value.location, ir::name(op), in_place);
   if (op == Op::addcdiv && !ir::is_floating(x.dtype()) && !ir::is_floating(y.dtype()))
     ir::fail(Errc::DType, fmt::format("addcdiv: a quotient of integers; expected a floating "
                                       "tensor1 or tensor2, got {} and {}",
                                       ir::name(x.dtype()), ir::name(y.dtype())));
   const V v = c.in(self);
-  V first = c.in(x);
+  V first = c.in(x, "tensor1");
   Number factor = 1;
   if (value.tensor != nullptr)
-    first = c.b.mul(first, c.in(*value.tensor));
+    first = c.b.mul(first, c.in(*value.tensor, "value"));
   else
     factor = value.number;
   if (in_place) {
-    c.b.pointwise_in_place(op, {v, first, c.in(y)}, {factor});
+    c.b.pointwise_in_place(op, {v, first, c.in(y, "tensor2")}, {factor});
     return self;
   }
-  return c.out(c.b.pointwise(op, {v, first, c.in(y)}, {factor}));
+  return c.out(c.b.pointwise(op, {v, first, c.in(y, "tensor2")}, {factor}));
 }
 
 void check_approximation(std::string_view approximate) {
@@ -125,6 +125,7 @@ TANDEM_BINARY_IN_PLACE_OPS(X)
 // Through the functional forms: the result is bool, and stored as 0 or 1.
 #define X(op)                                               \
   const Tensor& Tensor::op##_(const Located& other) const { \
+    const ir::ErrorScope errors(other.location);            \
     return copy_(Located(op(other), other.location));       \
   }
 TANDEM_COMPARISON_OPS(X)
@@ -151,6 +152,7 @@ Tensor celu(const Tensor& self, double alpha, SourceLocation at) {
   return unary(Op::celu, self, at, {alpha});
 }
 Tensor gelu(const Tensor& self, std::string_view approximate, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   check_approximation(approximate);
   return unary(Op::gelu, self, at, {std::string(approximate)});
 }
@@ -181,11 +183,11 @@ Tensor where(const Tensor& condition, const Located& self, const Located& other)
     const bool is_float = self.number.is_float() || other.number.is_float();
     const DType dtype = is_float ? f32 : self.number.default_dtype();
     Call c(self.location);
-    return c.out(c.b.where(c.in(condition), c.b.full({}, dtype, self.number),
+    return c.out(c.b.where(c.in(condition, "condition"), c.b.full({}, dtype, self.number),
                            c.b.full({}, dtype, other.number)));
   }
   Call c(self.location);
-  const V mask = c.in(condition);
+  const V mask = c.in(condition, "condition");
   const Pair p = operands(c, Op::where, self, other);
   return c.out(c.b.where(mask, p.a, p.b));
 }
@@ -215,9 +217,9 @@ Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value) {
   Call c(value.location);
-  const V v = c.in(self), m = c.in(mask);
+  const V v = c.in(self), m = c.in(mask, "mask");
   if (value.tensor == nullptr) return c.out(c.b.masked_fill(v, m, value.number));
-  return c.out(c.b.pointwise(Op::masked_fill, {v, m, c.in(*value.tensor)}));
+  return c.out(c.b.pointwise(Op::masked_fill, {v, m, c.in(*value.tensor, "value")}));
 }
 
 Tensor tril(const Tensor& self, Dim diagonal, SourceLocation at) {
@@ -265,6 +267,7 @@ const Tensor& Tensor::copy_(const Located& src) const {
   return binary_in_place(Op::copy, *this, src);
 }
 const Tensor& Tensor::fill_(const Located& value) const {
+  const ir::ErrorScope errors(value.location);
   if (value.tensor != nullptr) return copy_(value);
   Call c(value.location);
   const Number stored = ir::is_floating(dtype()) ? Number(value.number.to_double())
@@ -273,20 +276,23 @@ const Tensor& Tensor::fill_(const Located& value) const {
   c.b.emit_in_place(Op::fill, self, {stored});
   return *this;
 }
-const Tensor& Tensor::zero_(SourceLocation at) const { return fill_(Located(0, at)); }
+const Tensor& Tensor::zero_(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  return fill_(Located(0, at));
+}
 
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) const {
   Call c(value.location);
-  const V v = c.in(*this), m = c.in(mask);
+  const V v = c.in(*this), m = c.in(mask, "mask");
   const V number =
-      value.tensor != nullptr ? c.in(*value.tensor) : c.b.full({}, dtype(), value.number);
+      value.tensor != nullptr ? c.in(*value.tensor, "value") : c.b.full({}, dtype(), value.number);
   c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
   return *this;
 }
 const Tensor& Tensor::lerp_(const Tensor& end, const Located& weight) const {
   Call c(weight.location);
   const V v = c.in(*this);
-  c.b.pointwise_in_place(Op::lerp, {v, c.in(end), c.in(weight, v)});
+  c.b.pointwise_in_place(Op::lerp, {v, c.in(end, "end"), c.in(weight, v, "weight")});
   return *this;
 }
 const Tensor& Tensor::addcmul_(const Tensor& x, const Tensor& y, const Located& value) const {
@@ -299,6 +305,7 @@ const Tensor& Tensor::addcdiv_(const Tensor& x, const Tensor& y, const Located& 
 }
 const Tensor& Tensor::clamp_(std::optional<Number> min, std::optional<Number> max,
                              SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   if (!min && !max)
     ir::fail(Errc::Argument, "clamp_: no bound; expected min, max or both, got neither");
   if (min) clamp_min_(Located(*min, at));
@@ -328,6 +335,7 @@ const Tensor& Tensor::celu_(double alpha, SourceLocation at) const {
   return unary_in_place(Op::celu, *this, at, {alpha});
 }
 const Tensor& Tensor::gelu_(std::string_view approximate, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   check_approximation(approximate);
   return unary_in_place(Op::gelu, *this, at, {std::string(approximate)});
 }
@@ -339,12 +347,15 @@ const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLoca
 }
 const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,
                                   std::optional<double> neginf, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::nan_to_num(*this, nan, posinf, neginf, at), at));
 }
 const Tensor& Tensor::addmm_(const Tensor& mat1, const Tensor& mat2, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return copy_(Located(tandem::addmm(*this, mat1, mat2, at), at));
 }
 const Tensor& Tensor::fill_diagonal_(const Located& value) const {
+  const ir::ErrorScope errors(value.location);
   if (dim() != 2)
     ir::fail(Errc::Shape,
              fmt::format("fill_diagonal_: expected a matrix, got {}", ir::to_string(sizes())));
@@ -357,19 +368,19 @@ const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); 
 namespace runtime {
 
 Tensor clone_tensor(const Tensor& t) {
-  Call c(current_location());
+  Call c(current_location(), "clone");
   return c.out(c.b.clone(c.in(t)));
 }
 Tensor add_tensors(const Tensor& a, const Tensor& b) {
-  Call c(current_location());
-  return c.out(c.b.add(c.in(a), c.in(b)));
+  Call c(current_location(), "add");
+  return c.out(c.b.add(c.in(a), c.in(b, "other")));
 }
 void add_into(const Tensor& self, const Tensor& other) {
-  Call c(current_location());
-  c.b.pointwise_in_place(ir::Op::add, {c.in(self), c.in(other)});
+  Call c(current_location(), "add", true);
+  c.b.pointwise_in_place(ir::Op::add, {c.in(self), c.in(other, "other")});
 }
 Tensor full_tensor(const Shape& sizes, DType dtype, const Number& value) {
-  Call c(current_location());
+  Call c(current_location(), "full");
   return c.out(c.b.full(sizes, dtype, value));
 }
 

@@ -16,7 +16,7 @@ std::span<const Dim> span_of(const DimList& list) { return {list.dims.begin(), l
 
 Tensor reduce(Op op, const Tensor& self, const DimList& dims, bool keepdim,
               const SourceLocation& at) {
-  Call c(at);
+  Call c(at, ir::name(op));
   return c.out(c.b.reduce(op, c.in(self), span_of(dims), keepdim));
 }
 
@@ -27,8 +27,9 @@ V position(Call& c, Op op, V self, std::optional<int64_t> dim, bool keepdim) {
 }
 
 std::pair<Tensor, Tensor> extremum(Op arg_op, const Tensor& self, int64_t dim, bool keepdim,
-                                   const SourceLocation& at) {
-  Call c(at);
+                                   const SourceLocation& at,
+                                   std::string_view function = __builtin_FUNCTION()) {
+  Call c(at, function);
   const V v = c.in(self);
   if (self.dim() == 0) {
     c.b.wrap_dim(dim, 1, "max");
@@ -97,8 +98,14 @@ Tensor log_softmax(const Tensor& self, int64_t dim, SourceLocation at) {
   return c.out(c.b.log_softmax(c.in(self), static_cast<int>(dim)));
 }
 
-Tensor max(const Tensor& self, SourceLocation at) { return amax(self, {}, false, at); }
-Tensor min(const Tensor& self, SourceLocation at) { return amin(self, {}, false, at); }
+Tensor max(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return amax(self, {}, false, at);
+}
+Tensor min(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return amin(self, {}, false, at);
+}
 std::pair<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
   return extremum(Op::argmax, self, dim, keepdim, at);
 }
@@ -116,6 +123,7 @@ Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Sour
 
 Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const Shape& sizes = self.sizes();
   const int trailing = normalized_shape.rank();
   bool fits = trailing >= 1 && trailing <= sizes.rank();
@@ -135,15 +143,16 @@ Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tenso
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, std::string_view reduction,
                      int64_t ignore_index, double label_smoothing, SourceLocation at) {
   Call c(at);
-  const V v = c.in(logits);
-  return c.out(
-      c.b.cross_entropy(v, c.in(target), ignore_index, label_smoothing, std::string(reduction)));
+  const V v = c.in(logits, "logits");
+  return c.out(c.b.cross_entropy(v, c.in(target, "target"), ignore_index, label_smoothing,
+                                 std::string(reduction)));
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::string_view reduction,
                 SourceLocation at) {
   Call c(at);
-  const V v = c.in(log_probabilities), rows = c.b.unsqueeze(c.in(target), 1);
+  const V v = c.in(log_probabilities, "log_probabilities"),
+          rows = c.b.unsqueeze(c.in(target, "target"), 1);
   const Dim dims[] = {1};
   const V picked = c.b.squeeze(c.b.gather(v, 1, rows), dims);
   return c.out(reduced_loss(c, c.b.neg(picked), reduction, "nll_loss"));
@@ -152,22 +161,23 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::stri
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
                 SourceLocation at) {
   Call c(at);
-  const V v = c.in(input);
-  return c.out(reduced_loss(c, c.b.square(c.b.sub(v, c.in(target))), reduction, "mse_loss"));
+  const V v = c.in(input, "input");
+  return c.out(
+      reduced_loss(c, c.b.square(c.b.sub(v, c.in(target, "target"))), reduction, "mse_loss"));
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
                SourceLocation at) {
   Call c(at);
-  const V v = c.in(input);
-  return c.out(reduced_loss(c, c.b.abs(c.b.sub(v, c.in(target))), reduction, "l1_loss"));
+  const V v = c.in(input, "input");
+  return c.out(reduced_loss(c, c.b.abs(c.b.sub(v, c.in(target, "target"))), reduction, "l1_loss"));
 }
 
 // max(x, 0) - x y + log(1 + exp(-|x|)), which overflows nowhere.
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
                                         std::string_view reduction, SourceLocation at) {
   Call c(at);
-  const V x = c.in(logits), y = c.in(target);
+  const V x = c.in(logits, "logits"), y = c.in(target, "target");
   const V log_term = c.b.log1p(c.b.exp(c.b.neg(c.b.abs(x))));
   const V loss = c.b.add(c.b.sub(c.b.relu(x), c.b.mul(x, y)), log_term);
   return c.out(reduced_loss(c, loss, reduction, "binary_cross_entropy_with_logits"));
@@ -178,33 +188,33 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
 Tensor matmul(const Tensor& self, const Tensor& other, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.matmul(v, c.in(other)));
+  return c.out(c.b.matmul(v, c.in(other, "other")));
 }
 Tensor mm(const Tensor& self, const Tensor& mat2, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.mm(v, c.in(mat2)));
+  return c.out(c.b.mm(v, c.in(mat2, "mat2")));
 }
 Tensor bmm(const Tensor& self, const Tensor& mat2, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.bmm(v, c.in(mat2)));
+  return c.out(c.b.bmm(v, c.in(mat2, "mat2")));
 }
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), a = c.in(mat1);
-  return c.out(c.b.addmm(v, a, c.in(mat2)));
+  const V v = c.in(self), a = c.in(mat1, "mat1");
+  return c.out(c.b.addmm(v, a, c.in(mat2, "mat2")));
 }
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation at) {
   Call c(at);
-  const V v = c.in(x), w = c.in(weight);
+  const V v = c.in(x, "x"), w = c.in(weight, "weight");
   return c.out(c.b.linear(v, w, c.maybe(bias)));
 }
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& mask, bool is_causal, std::optional<double> scale,
                                     SourceLocation at) {
   Call c(at);
-  const V q = c.in(query), k = c.in(key), v = c.in(value);
+  const V q = c.in(query, "query"), k = c.in(key, "key"), v = c.in(value, "value");
   return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(mask), scale, is_causal));
 }
 

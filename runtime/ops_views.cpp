@@ -26,15 +26,16 @@ Tensor view_result(Call& c, V self, V result) {
 }
 
 template <class Make>
-Tensor make_view(const Tensor& self, const SourceLocation& at, Make make) {
-  Call c(at);
+Tensor make_view(const Tensor& self, const SourceLocation& at, Make make,
+                 std::string_view function = __builtin_FUNCTION()) {
+  Call c(at, function);
   const V v = c.in(self);
   return view_result(c, v, make(c, v));
 }
 
 std::vector<V> values(Call& c, std::span<const Tensor> tensors) {
   std::vector<V> out;
-  for (const Tensor& t : tensors) out.push_back(c.in(t));
+  for (const Tensor& t : tensors) out.push_back(c.in(t, "one of the tensors"));
   return out;
 }
 
@@ -103,6 +104,7 @@ bool contains(const Tensor& t, const Shape& sizes, const Strides& strides, Dim s
 // Over the tensor itself, or over what it is a view of, whichever shows the elements.
 Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
                   std::optional<Dim> storage_offset, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const Dim offset = storage_offset.value_or(self.storage_offset());
   const Tensor base = runtime::base_of(self);
   for (const Tensor& t : {self, base}) {
@@ -123,21 +125,26 @@ Tensor view(const Tensor& self, DType dtype, SourceLocation at) {
   return make_view(self, at, [&](Call& c, V v) { return c.b.view_dtype(v, dtype); });
 }
 Tensor view_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return view(self, other.sizes(), at);
 }
 Tensor reshape_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return reshape(self, other.sizes(), at);
 }
 Tensor expand_as(const Tensor& self, const Tensor& other, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return expand(self, other.sizes(), at);
 }
 Tensor broadcast_to(const Tensor& self, const Shape& sizes, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return expand(self, sizes, at);
 }
 Tensor alias(const Tensor& self, SourceLocation at) { return self.alias(at); }
 Tensor detach(const Tensor& self, SourceLocation at) { return self.detach(at); }
 
 Tensor narrow(const Tensor& self, int64_t dim, Dim start, Dim length, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const Dim total = self.size(dim), from = start < 0 ? start + total : start;
   if (from < 0 || length < 0 || from + length > total)
     ir::fail(Errc::Index, fmt::format("narrow: expected a range within {} elements, got start {} "
@@ -148,6 +155,7 @@ Tensor narrow(const Tensor& self, int64_t dim, Dim start, Dim length, SourceLoca
 
 Tensor movedim(const Tensor& self, const DimList& source, const DimList& destination,
                SourceLocation at) {
+  const ir::ErrorScope errors(at);
   Call c(at);
   const int rank = static_cast<int>(self.dim());
   const auto from = c.b.wrap_dims(span_of(source.dims), rank, "movedim");
@@ -167,15 +175,18 @@ Tensor movedim(const Tensor& self, const DimList& source, const DimList& destina
 }
 
 Tensor swapaxes(const Tensor& self, int64_t dim0, int64_t dim1, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return transpose(self, dim0, dim1, at);
 }
 Tensor t(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (self.dim() > 2)
     ir::fail(Errc::Shape,
              fmt::format("t: expected at most two dimensions, got {}", to_string(self.sizes())));
   return self.dim() == 2 ? transpose(self, 0, 1, at) : self.alias(at);
 }
 Tensor matrix_transpose(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (self.dim() < 2)
     ir::fail(Errc::Shape,
              fmt::format("mT: expected at least two dimensions, got {}", to_string(self.sizes())));
@@ -183,6 +194,7 @@ Tensor matrix_transpose(const Tensor& self, SourceLocation at) {
 }
 
 Tensor unflatten(const Tensor& self, int64_t dim, const Shape& sizes, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const Dim size = self.size(dim);
   const auto d = static_cast<int>(dim < 0 ? dim + self.dim() : dim);
   Dim known = 1;
@@ -195,14 +207,18 @@ Tensor unflatten(const Tensor& self, int64_t dim, const Shape& sizes, SourceLoca
   }
   return view(self, all, at);
 }
-Tensor ravel(const Tensor& self, SourceLocation at) { return reshape(self, {-1}, at); }
+Tensor ravel(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return reshape(self, {-1}, at);
+}
 Tensor unfold(const Tensor& self, int64_t dim, Dim length, Dim step, SourceLocation at) {
   return make_view(self, at,
                    [&](Call& c, V v) { return c.b.unfold(v, as_int(dim), length, step); });
 }
 
 Tensor real(const Tensor& self, SourceLocation at) { return self.alias(at); }
-Tensor imag(const Tensor& self, SourceLocation) {
+Tensor imag(const Tensor& self, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   ir::fail(Errc::Unsupported,
            fmt::format("imag: there are no complex tensors; expected a complex tensor, got {}",
                        ir::name(self.dtype())));
@@ -225,6 +241,7 @@ std::vector<Tensor> together(std::vector<Tensor> parts) {
 }  // namespace
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   std::vector<Tensor> parts;
   for (Dim i = 0; i < self.size(dim); i += 1) parts.push_back(select(self, dim, i, at));
   return together(std::move(parts));
@@ -232,6 +249,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim, SourceLocation at) {
 
 std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, int64_t dim,
                                      SourceLocation at) {
+  const ir::ErrorScope errors(at);
   Dim total = 0;
   for (Dim length : lengths) total += length;
   if (total != self.size(dim) || std::ranges::any_of(lengths, [](Dim d) { return d < 0; }))
@@ -249,6 +267,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, i
 
 std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& indices, int64_t dim,
                                  SourceLocation at) {
+  const ir::ErrorScope errors(at);
   std::vector<Tensor> parts;
   Dim start = 0;
   for (Dim end : indices) {
@@ -260,6 +279,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& ind
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, int64_t dim, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (sections < 1)
     ir::fail(Errc::Argument,
              fmt::format("tensor_split: expected at least 1 section, got {}", int64_t{sections}));
@@ -284,9 +304,11 @@ std::vector<Tensor> equal_parts(const char* name, const Tensor& self, Dim sectio
 }  // namespace
 
 std::vector<Tensor> hsplit(const Tensor& self, Dim sections, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   return equal_parts("hsplit", self, sections, self.dim() > 1 ? 1 : 0, at);
 }
 std::vector<Tensor> vsplit(const Tensor& self, Dim sections, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (self.dim() < 2)
     ir::fail(Errc::Shape, fmt::format("vsplit: expected at least two dimensions, got {}",
                                       to_string(self.sizes())));
@@ -294,6 +316,7 @@ std::vector<Tensor> vsplit(const Tensor& self, Dim sections, SourceLocation at) 
 }
 
 std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (size < 1)
     ir::fail(Errc::Argument,
              fmt::format("split: expected parts of at least 1, got {}", int64_t{size}));
@@ -305,6 +328,7 @@ std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim, SourceLocat
 }
 
 std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim, SourceLocation at) {
+  const ir::ErrorScope errors(at);
   if (chunks < 1)
     ir::fail(Errc::Argument,
              fmt::format("chunk: expected at least 1 part, got {}", int64_t{chunks}));
@@ -330,6 +354,7 @@ Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim, SourceLocation 
 
 Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value,
            SourceLocation at) {
+  const ir::ErrorScope errors(at);
   const auto rank = static_cast<size_t>(self.dim());
   if (padding.size() % 2 != 0 || padding.size() > 2 * rank)
     ir::fail(Errc::Argument,
@@ -355,14 +380,14 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::op
                      std::optional<Dim> end, Dim step, SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.slice_scatter(v, c.in(src), as_int(dim), start.value_or(0),
+  return c.out(c.b.slice_scatter(v, c.in(src, "src"), as_int(dim), start.value_or(0),
                                  end.value_or(self.size(dim)), step));
 }
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, Dim index,
                       SourceLocation at) {
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.select_scatter(v, c.in(src), as_int(dim), index));
+  return c.out(c.b.select_scatter(v, c.in(src, "src"), as_int(dim), index));
 }
 Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset, int64_t dim0,
                         int64_t dim1, SourceLocation at) {
@@ -370,13 +395,14 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, Dim offset, int64
   const int rank = static_cast<int>(self.dim());
   const int64_t a = c.b.wrap_dim(dim0, rank, "diagonal_scatter");
   const int64_t b = c.b.wrap_dim(dim1, rank, "diagonal_scatter");
-  return c.out(c.b.emit(Op::diagonal_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
-                        {offset, a, b}));
+  return c.out(c.b.emit(Op::diagonal_scatter,
+                        {c.in(self), c.b.convert(c.in(src, "src"), self.dtype())}, {offset, a, b}));
 }
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, const Shape& sizes,
                           const Strides& strides, Dim storage_offset, SourceLocation at) {
   Call c(at);
-  return c.out(c.b.emit(Op::as_strided_scatter, {c.in(self), c.b.convert(c.in(src), self.dtype())},
+  return c.out(c.b.emit(Op::as_strided_scatter,
+                        {c.in(self), c.b.convert(c.in(src, "src"), self.dtype())},
                         {sizes, strides, storage_offset}));
 }
 

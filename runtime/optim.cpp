@@ -1,9 +1,24 @@
 // The optimizers' updates are functions over lists of tensors, compiled like any other: one graph
 // for all parameters.
+#include <fmt/format.h>
 #include <tandem/ops.h>
 #include <tandem/optim.h>
 
+#include <unordered_set>
+
+#include "ir/error.h"
+
 namespace tandem::optim {
+
+Optimizer::Optimizer(std::vector<Tensor> parameters) {
+  std::unordered_set<const void*> seen;
+  for (Tensor& t : parameters) {
+    if (!t.defined())
+      ir::fail(Errc::Argument, fmt::format("optimizer: parameter {} is undefined; expected tensors",
+                                           &t - parameters.data()));
+    if (seen.insert(t.impl().get()).second) parameters_.push_back(std::move(t));
+  }
+}
 
 Optimizer::~Optimizer() = default;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "ir/buffer.h"
 #include "runtime/autograd.h"
@@ -147,5 +148,7 @@ std::string Tensor::to_string() const {
     out += ", requires_grad=true";
   return out + ")";
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << t.to_string(); }
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "ir/error_scope.h"
 #include "runtime/autograd.h"
 #include "runtime/call.h"
 #include "runtime/dispatch.h"
@@ -139,25 +140,31 @@ const Tensor& rearranged(const Tensor& self, std::string_view op, Make make) {
 }  // namespace
 
 const Tensor& Tensor::t_(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return rearranged(*this, "t_", [&](const Tensor& x) { return tandem::t(x, at); });
 }
 const Tensor& Tensor::transpose_(int64_t dim0, int64_t dim1, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return rearranged(*this, "transpose_",
                     [&](const Tensor& x) { return tandem::transpose(x, dim0, dim1, at); });
 }
 const Tensor& Tensor::swapaxes_(int64_t dim0, int64_t dim1, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return transpose_(dim0, dim1, at);
 }
 const Tensor& Tensor::squeeze_(const DimList& dims, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return rearranged(*this, "squeeze_",
                     [&](const Tensor& x) { return tandem::squeeze(x, dims, at); });
 }
 const Tensor& Tensor::unsqueeze_(int64_t dim, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return rearranged(*this, "unsqueeze_",
                     [&](const Tensor& x) { return tandem::unsqueeze(x, dim, at); });
 }
 const Tensor& Tensor::as_strided_(const Shape& sizes, const Strides& strides,
                                   std::optional<Dim> storage_offset, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   return rearranged(*this, "as_strided_", [&](const Tensor& x) {
     return tandem::as_strided(x, sizes, strides, storage_offset, at);
   });
@@ -196,6 +203,7 @@ void grow_traced(const Tensor& target, const Shape& sizes, const SourceLocation&
 }  // namespace
 
 const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Tensor target = runtime::changeable(*this, "resize_");
   check_resizable(target);
   for (Dim d : sizes)
@@ -218,6 +226,7 @@ const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
 }
 
 const Tensor& Tensor::set_(const Tensor& source, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Tensor target = runtime::changeable(*this, "set_");
   if (!source.defined() || source.dtype() != target.dtype())
     runtime::refuse("set_", Errc::DType,
@@ -236,6 +245,7 @@ const Tensor& Tensor::set_(const Tensor& source, SourceLocation at) const {
 }
 
 const Tensor& Tensor::detach_(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Tensor target = runtime::changeable(*this, "detach_");
   if (runtime::is_view_of_another(target))
     runtime::refuse("detach_", Errc::Autograd,

@@ -6,6 +6,7 @@
 
 #include "ir/buffer.h"
 #include "ir/error.h"
+#include "ir/error_scope.h"
 #include "ir/geometry.h"
 #include "runtime/autograd.h"
 #include "runtime/dispatch.h"
@@ -34,7 +35,8 @@ Dim Tensor::storage_offset() const { return get(*this, "storage_offset").offset;
 int64_t Tensor::dim() const { return get(*this, "dim").sizes.rank(); }
 Dim Tensor::numel() const { return ir::numel(get(*this, "numel").sizes); }
 
-Dim Tensor::size(int64_t dim) const {
+Dim Tensor::size(int64_t dim, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
   const Shape& sizes = this->sizes();
   const int64_t d = dim < 0 ? dim + sizes.rank() : dim;
   if (d < 0 || d >= sizes.rank())
@@ -69,10 +71,11 @@ void* Tensor::data_checked(size_t element_bytes, bool floating) const {
 }
 
 Number Tensor::item_number(SourceLocation at) const {
+  const ir::ErrorScope errors(at, "item");
   const TensorImpl& impl = get(*this, "item");
   if (numel() != 1)
-    ir::fail(Errc::Shape, fmt::format("item: expected one element, got {} ({}:{})",
-                                      ir::to_string(impl.sizes), at.file_name(), at.line()));
+    ir::fail(Errc::Shape,
+             fmt::format("item: expected one element, got {}", ir::to_string(impl.sizes)));
   const Tensor constant = runtime::constant_value(*this);
   if (!constant.defined()) runtime::require_real(*this, "item");
   const TensorImpl& from = constant.defined() ? *constant.impl() : impl;
@@ -128,6 +131,10 @@ void Tensor::set_grad(const Tensor& grad) const {
     ir::fail(Errc::Shape,
              fmt::format("set_grad: the gradient does not fit; expected {}, got {}",
                          ir::to_string(impl_->type()), ir::to_string(grad.impl()->type())));
+  if (grad.defined() && runtime::Trace::current() == nullptr) {
+    runtime::require_real(*this, "set_grad");
+    runtime::require_real(grad, "set_grad: the gradient");
+  }
   if (grad.defined() && grad.is_same(*this))
     ir::fail(Errc::Argument, "set_grad: a tensor can't be its own gradient");
   runtime::store_grad(*runtime::in_current_trace(*this).impl(), grad);

@@ -42,6 +42,7 @@ struct Recording {
   std::vector<int> must_be_fresh;
   std::vector<GradSlot> grad_slots;
   int rng_input = -1;
+  std::vector<GuardName> guard_names;  // of the arguments' tokens
   std::shared_ptr<const void> prototype;
 };
 

@@ -27,20 +27,20 @@ class Graph;
 struct CompiledGraphs;
 
 struct CompileOptions {
-  std::string name;  // of the function, in graphs and messages
+  std::string name = {};  // of the function, in graphs and messages
   // "default", "reference", "save-all", "recompute-all", "memory_budget=B", "saved_budget=B",
   // "saved_bytes=N" (below)
   std::string partition = "default";
   double memory_budget = 1;  // bounds the peak: 0 the least that any plan needs, 1 the default's
   double saved_budget = 1;   // bounds the saved bytes, as a share of the default plan's
-  std::shared_ptr<const ir::Partitioner> partitioner;        // overrides `partition`
-  std::vector<std::shared_ptr<const ir::GraphPass>> passes;  // at their points, in this order
-  std::shared_ptr<const ir::Backend> backend;                // of both halves; null: the JIT
-  std::shared_ptr<const ir::Backend> backward_backend;       // null: the same as `backend`
-  bool higher_order = true;  // a backward can itself be differentiated
-  bool contract = true;      // form fused multiply-adds where a product feeds one sum
-  int max_variants = 64;     // least recently used ones are dropped
-  std::string cache_dir;     // where compiled code is kept; empty: TANDEM_CACHE_DIR, else nowhere
+  std::shared_ptr<const ir::Partitioner> partitioner = {};        // overrides `partition`
+  std::vector<std::shared_ptr<const ir::GraphPass>> passes = {};  // at their points, in this order
+  std::shared_ptr<const ir::Backend> backend = {};                // of both halves; null: the JIT
+  std::shared_ptr<const ir::Backend> backward_backend = {};       // null: the same as `backend`
+  bool higher_order = true;    // a backward can itself be differentiated
+  bool contract = true;        // form fused multiply-adds where a product feeds one sum
+  int max_variants = 64;       // least recently used ones are dropped
+  std::string cache_dir = {};  // where compiled code is kept; empty: TANDEM_CACHE_DIR, else nowhere
 };
 
 /// How many threads kernels run on, of all callers together: what was set, else TANDEM_NUM_THREADS,
@@ -74,7 +74,7 @@ struct Flat {
     tokens.push_back(s.size());
     for (char c : s) tokens.push_back(static_cast<unsigned char>(c));
   }
-  void count(size_t n) { tokens.push_back(n); }
+  void count(size_t n, const std::string&) { tokens.push_back(n); }
 };
 
 /// One tracing of a function, as the template below sees it.
@@ -88,6 +88,8 @@ class TANDEM_API TraceSession {
   /// rebound.
   void rebound(int leaf, const Tensor& traced);
   void set_prototype(std::shared_ptr<const void> prototype);
+  /// The next `count` of Flat's tokens stand for `what`; `spell` gives the number that one is.
+  void name_guards(const std::string& what, size_t count, std::string (*spell)(uint64_t));
 
   struct Impl;
   explicit TraceSession(Impl& impl) : impl_(impl) {}
@@ -115,19 +117,40 @@ TANDEM_API bool traces_through(const FunctionCache& cache);
 /// The graph that tracing gives.
 TANDEM_API void trace_into(ir::Graph& graph, Tracer tracer);
 
-/// Puts stand-ins in place of an argument's tensors.
+/// A number, from the bits that Flat keeps of it.
+template <structure::Plain T>
+std::string spell_token(uint64_t bits) {
+  T value{};
+  std::memcpy(&value, &bits, sizeof(value) < sizeof(bits) ? sizeof(value) : sizeof(bits));
+  if constexpr (std::is_enum_v<T>)
+    return std::to_string(static_cast<std::underlying_type_t<T>>(value));
+  else
+    return std::to_string(value);
+}
+
+/// Puts stand-ins in place of an argument's tensors, and names what is guarded by value, in Flat's
+/// order.
 struct ReplaceInputs {
   TraceSession& session;
   std::vector<Tensor>& stand_ins;
   void operator()(Tensor& t, const std::string& path) {
+    session.name_guards(path, 1, nullptr);
     stand_ins.push_back(t = session.input(t, path));
   }
   void operator()(Scalar& s, const std::string& path) {
+    session.name_guards(path, 1, nullptr);
     stand_ins.push_back(session.input(s.tensor(), path)), s = Scalar(stand_ins.back());
   }
-  template <class T>
-  void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  template <structure::Plain T>
+  void operator()(const T&, const std::string& path) {
+    session.name_guards(path, 1, &spell_token<T>);
+  }
+  void operator()(const std::string& s, const std::string& path) {
+    session.name_guards(path, 1 + s.size(), nullptr);
+  }
+  void count(size_t, const std::string& path) {
+    session.name_guards("size of " + path, 1, &spell_token<size_t>);
+  }
 };
 
 /// Finds the leaves that fn rebound.
@@ -144,7 +167,7 @@ struct FindRebound {
   void operator()(const Scalar& s, const std::string&) { check(s.tensor()); }
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
 struct ReportResults {
@@ -153,7 +176,7 @@ struct ReportResults {
   void operator()(const Scalar& s, const std::string&) { session.result(s.tensor()); }
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
 struct FillResults {
@@ -162,7 +185,7 @@ struct FillResults {
   void operator()(Scalar& s, const std::string&) { s = Scalar(*next++); }
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
 struct ClearTensors {
@@ -170,7 +193,7 @@ struct ClearTensors {
   void operator()(Scalar&, const std::string&) {}
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
 /// Assigns leaf number `leaf` of the arguments.
@@ -185,7 +208,7 @@ struct Rebind {
   }
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
 template <class T>
@@ -320,22 +343,48 @@ class Compiled {
 
 namespace runtime {
 
+template <class R, class... Params>
+struct SignatureIs {
+  template <class Fn>
+  using Result = Compiled<Fn, R, Params...>;
+};
+
+/// From the type of a call operator.
+template <class Operator>
+struct CallOperator;
+template <class C, class R, class... Params>
+struct CallOperator<R (C::*)(Params...) const> : SignatureIs<R, Params...> {};
+template <class C, class R, class... Params>
+struct CallOperator<R (C::*)(Params...)> : SignatureIs<R, Params...> {};
+template <class C, class R, class... Params>
+struct CallOperator<R (C::*)(Params...) const noexcept> : SignatureIs<R, Params...> {};
+template <class C, class R, class... Params>
+struct CallOperator<R (C::*)(Params...) noexcept> : SignatureIs<R, Params...> {};
+
 template <class F>
-struct Signature : Signature<decltype(&F::operator())> {};
-template <class C, class R, class... Params>
-struct Signature<R (C::*)(Params...) const> {
-  template <class Fn>
-  using Result = Compiled<Fn, R, Params...>;
+concept HasOneCallOperator = requires { &F::operator(); };
+
+/// How a function or function object is called.
+template <class F>
+struct Signature : SignatureIs<void> {
+  static_assert(structure::unsupported<F>,
+                "compile: a generic lambda, or a function object that can be called in several "
+                "ways, has no one signature; expected it named: compile<R(Args...)>(fn)");
 };
-template <class C, class R, class... Params>
-struct Signature<R (C::*)(Params...)> : Signature<R (C::*)(Params...) const> {};
+template <HasOneCallOperator F>
+struct Signature<F> : CallOperator<decltype(&F::operator())> {};
 template <class R, class... Params>
-struct Signature<R (*)(Params...)> {
-  template <class Fn>
-  using Result = Compiled<Fn, R, Params...>;
+struct Signature<R (*)(Params...)> : SignatureIs<R, Params...> {};
+template <class R, class... Params>
+struct Signature<R (*)(Params...) noexcept> : SignatureIs<R, Params...> {};
+template <class R, class... Params>
+struct Signature<R(Params...)> : SignatureIs<R, Params...> {};
+template <class Member, class C>
+struct Signature<Member C::*> : SignatureIs<void> {
+  static_assert(structure::unsupported<C>,
+                "compile: a member function is called on an object; expected a lambda: "
+                "compile([](const M& m, const Tensor& x) { return m.forward(x); })");
 };
-template <class R, class... Params>
-struct Signature<R(Params...)> : Signature<R (*)(Params...)> {};
 
 }  // namespace runtime
 

@@ -8,6 +8,7 @@
 #include <tandem/structure.h>
 
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -58,16 +59,18 @@ struct LayerNorm {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// Gathers the defined tensors of a structure.
+/// Gathers the defined tensors of a structure, each once.
 struct CollectTensors {
   NamedTensors found;
+  std::unordered_set<const void*> seen = {};
   TANDEM_API void operator()(const Tensor& t, const std::string& path);
   template <class T>
   void operator()(const T&, const std::string&) {}
-  void count(size_t) {}
+  void count(size_t, const std::string&) {}
 };
 
-/// Every defined tensor field of a module with its path.
+/// Every defined tensor field of a module with its path; a tensor that stands in several fields
+/// (tied weights) once, under the first.
 template <class Module>
 NamedTensors named_tensors(const Module& module) {
   CollectTensors collect;
@@ -75,7 +78,7 @@ NamedTensors named_tensors(const Module& module) {
   return std::move(collect.found);
 }
 
-/// The tensors that require gradients, in field order.
+/// The tensors that require gradients, each once, in field order.
 template <class Module>
 std::vector<Tensor> parameters(const Module& module) {
   std::vector<Tensor> out;

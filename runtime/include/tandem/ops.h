@@ -116,12 +116,17 @@ TANDEM_API Tensor all(const Tensor& self, const DimList& dims = {}, bool keepdim
                       TANDEM_AT);
 TANDEM_API Tensor var(const Tensor& self, const DimList& dims = {}, double correction = 1,
                       bool keepdim = false, TANDEM_AT);
+/// (Where names of tandem are used without `tandem::`, write x.std(): `std` alone is a namespace.)
 TANDEM_API Tensor std(const Tensor& self, const DimList& dims = {}, double correction = 1,
                       bool keepdim = false, TANDEM_AT);
 TANDEM_API Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim = false,
                             TANDEM_AT);
 /// The square root of the sum of squares of all elements, 0-d.
 TANDEM_API Tensor norm(const Tensor& self, TANDEM_AT);
+template <detail::IsNoLocation P>
+detail::NoSuchNorm<P> norm(const Tensor&, const P&, const DimList& = {}, bool = false) {
+  return {};
+}
 TANDEM_API Tensor softmax(const Tensor& self, int64_t dim, TANDEM_AT);
 TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, TANDEM_AT);
 /// Over all elements, 0-d.
@@ -232,6 +237,11 @@ TANDEM_API std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, in
 /// Cut before each of `indices`.
 TANDEM_API std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<Dim>& indices,
                                             int64_t dim = 0, TANDEM_AT);
+template <std::integral I>
+std::vector<Tensor> tensor_split(const Tensor& self, const std::vector<I>& indices, int64_t dim = 0,
+                                 TANDEM_AT) {
+  return tensor_split(self, std::vector<Dim>(indices.begin(), indices.end()), dim, at);
+}
 /// Equal parts along the last of one or the second dimension; along the first.
 TANDEM_API std::vector<Tensor> hsplit(const Tensor& self, Dim sections, TANDEM_AT);
 TANDEM_API std::vector<Tensor> vsplit(const Tensor& self, Dim sections, TANDEM_AT);
@@ -248,6 +258,10 @@ TANDEM_API Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim = 0, 
 /// `padding` as in PyTorch: [before, after] of the last dimension, then of the one before it, ...
 TANDEM_API Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value = 0,
                       TANDEM_AT);
+template <std::integral I>
+Tensor pad(const Tensor& self, const std::vector<I>& padding, const Number& value = 0, TANDEM_AT) {
+  return pad(self, std::vector<Dim>(padding.begin(), padding.end()), value, at);
+}
 TANDEM_API Tensor flip(const Tensor& self, const DimList& dims, TANDEM_AT);
 TANDEM_API Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
                                 std::optional<Dim> start = {}, std::optional<Dim> end = {},

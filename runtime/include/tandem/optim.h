@@ -21,7 +21,8 @@ class TANDEM_API Optimizer {
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
  protected:
-  explicit Optimizer(std::vector<Tensor> parameters) : parameters_(std::move(parameters)) {}
+  /// A parameter that is listed twice is one parameter. Error for an undefined one.
+  explicit Optimizer(std::vector<Tensor> parameters);
   /// Updates the parameters numbered `which` from `gradients` (same order).
   virtual void update(const std::vector<int>& which, const std::vector<Tensor>& gradients) = 0;
 

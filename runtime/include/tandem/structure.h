@@ -7,6 +7,7 @@
 //     TANDEM_FIELDS(Net, in, out)
 //   };
 //
+// A struct with a base that lists fields names it: TANDEM_FIELDS_AND_BASE(Derived, Base, more).
 // The fields' names become the names of graph inputs ("n.in.weight") and of saved parameters.
 #ifndef TANDEM_STRUCTURE_H
 #define TANDEM_STRUCTURE_H
@@ -26,10 +27,31 @@
 #include <utility>
 #include <vector>
 
-#define TANDEM_FIELDS(Type, ...)                               \
-  auto tandem_fields() { return std::tie(__VA_ARGS__); }       \
-  auto tandem_fields() const { return std::tie(__VA_ARGS__); } \
-  static constexpr std::string_view tandem_field_names() { return #__VA_ARGS__; }
+#define TANDEM_FIELDS(Type, ...)                                                  \
+  static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); } \
+  static constexpr bool tandem_has_base_fields() { return false; }                \
+  operator const ::tandem::structure::ListOf<Type>&() const;                      \
+  auto tandem_fields() { return std::tie(__VA_ARGS__); }                          \
+  auto tandem_fields() const { return std::tie(__VA_ARGS__); }                    \
+  static constexpr std::string_view tandem_field_name(size_t i) {                 \
+    return ::tandem::structure::field_name(#__VA_ARGS__, i);                      \
+  }
+
+// Those of `Base` first.
+#define TANDEM_FIELDS_AND_BASE(Type, Base, ...)                                                 \
+  static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); }               \
+  static constexpr bool tandem_has_base_fields() { return true; }                               \
+  operator const ::tandem::structure::ListOf<Type>&() const;                                    \
+  auto tandem_fields() { return std::tuple_cat(Base::tandem_fields(), std::tie(__VA_ARGS__)); } \
+  auto tandem_fields() const {                                                                  \
+    return std::tuple_cat(Base::tandem_fields(), std::tie(__VA_ARGS__));                        \
+  }                                                                                             \
+  static constexpr std::string_view tandem_field_name(size_t i) {                               \
+    constexpr size_t kOfBase =                                                                  \
+        std::tuple_size_v<decltype(std::declval<const Base&>().tandem_fields())>;               \
+    return i < kOfBase ? Base::tandem_field_name(i)                                             \
+                       : ::tandem::structure::field_name(#__VA_ARGS__, i - kOfBase);            \
+  }
 
 namespace tandem {
 
@@ -37,11 +59,24 @@ class Scalar;
 
 namespace structure {
 
+struct AnyList {};
+template <class Type>
+struct ListOf : AnyList {};
+
 template <class T>
 concept HasFields = requires(T& t) {
   t.tandem_fields();
-  T::tandem_field_names();
+  T::tandem_field_name(0);
 };
+
+/// T, or the base whose TANDEM_FIELDS line T has.
+template <class T>
+using FieldsOf = typename decltype(T::tandem_fields_of())::type;
+
+/// True if a base of T has a TANDEM_FIELDS line as T has. Each line declares a conversion to a
+/// ListOf its own, which those of derived structs do not hide: of several none is the best.
+template <class T>
+concept HasBaseWithFields = !std::is_convertible_v<const T&, const AnyList&>;
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
@@ -98,13 +133,13 @@ void for_each_leaf(T& value, Visitor& visit, const std::string& path = {}) {
                 std::is_same_v<V, std::string>) {
     visit(value, path);
   } else if constexpr (is_instance<V, std::optional>) {
-    visit.count(value.has_value());
+    visit.count(value.has_value(), path);
     if (value) for_each_leaf<Named>(*value, visit, path);
   } else if constexpr (Sequence<V>) {
-    visit.count(value.size());
+    visit.count(value.size(), path);
     each_of(value);
   } else if constexpr (is_instance<V, std::map>) {
-    visit.count(value.size());
+    visit.count(value.size(), path);
     for (auto& [key, item] : value) {
       visit(key, path);
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(key)>, std::string>)
@@ -120,10 +155,17 @@ void for_each_leaf(T& value, Visitor& visit, const std::string& path = {}) {
         },
         value);
   } else if constexpr (HasFields<V>) {
+    static_assert(
+        std::is_same_v<FieldsOf<V>, V> || sizeof(FieldsOf<V>) == sizeof(V),
+        "TANDEM_FIELDS: the struct has fields of its own beside those of its base, which "
+        "alone lists them; expected a line TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
+    static_assert(!HasBaseWithFields<FieldsOf<V>> || V::tandem_has_base_fields(),
+                  "TANDEM_FIELDS: the struct has a base that lists fields too, which this line "
+                  "hides; expected TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
     std::apply(
         [&](auto&... items) {
           size_t i = 0;
-          (child(items, [&] { return field_name(V::tandem_field_names(), i++); }), ...);
+          (child(items, [&] { return V::tandem_field_name(i++); }), ...);
         },
         value.tandem_fields());
   } else if constexpr (std::is_pointer_v<V>) {

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -43,6 +44,20 @@ struct TensorImpl;
 
 class Tensor;
 class Scalar;
+
+namespace detail {
+template <class T>
+inline constexpr bool never = false;  // for a static_assert that names a misuse
+
+template <class T>
+concept IsNoLocation = !std::same_as<T, SourceLocation>;
+template <class P>
+struct NoSuchNorm {
+  static_assert(never<P>,
+                "norm: there is only the square root of the sum of squares of all elements; "
+                "expected norm(x), or what others are made of: sum(abs(x), dims), amax(abs(x))");
+};
+}  // namespace detail
 
 template <class T>
 concept NumberLike = std::is_arithmetic_v<T> || std::same_as<T, Dim> || std::same_as<T, Number>;
@@ -83,7 +98,11 @@ struct DimList {
   DimList(std::initializer_list<Dim> list) : dims(list) {}
   DimList(const std::vector<Dim>& list) : dims(list) {}  // NOLINT
   DimList(const Shape& list) : dims(list) {}             // NOLINT
-  DimList(Dim dim) : dims({dim}) {}                      // NOLINT
+  template <std::integral I>
+  DimList(const std::vector<I>& list) {  // NOLINT
+    for (I dim : list) dims.push_back(dim);
+  }
+  DimList(Dim dim) : dims({dim}) {}  // NOLINT
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT
@@ -109,7 +128,8 @@ class TANDEM_API Tensor {
   const Shape& sizes() const;
   const Strides& strides() const;  // elements
   Dim storage_offset() const;      // elements
-  Dim size(int64_t dim) const;     // dim may be negative
+  /// `dim` may be negative.
+  Dim size(int64_t dim, SourceLocation at = SourceLocation::current()) const;
   int64_t dim() const;
   Dim numel() const;
   bool is_contiguous() const;
@@ -172,6 +192,9 @@ class TANDEM_API Tensor {
 
   std::shared_ptr<runtime::TensorImpl> impl_;
 };
+
+/// Writes t.to_string().
+TANDEM_API std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 }  // namespace tandem
 

@@ -1,0 +1,345 @@
+// What an Error of an eager or traced operation says: the function that the user called, not what
+// that is made of; for an undefined tensor which argument it is; and the user's line.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <functional>
+#include <limits>
+
+#include "tests/support/expect_error.h"
+
+namespace tandem {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max(),
+                  kLeast = std::numeric_limits<int64_t>::min();
+
+struct Row {
+  const char* name;  // of the function
+  int line;
+  std::function<void()> use;
+};
+
+/// The text of the Error that `use` throws, whatever its code.
+std::string text_of(const std::function<void()>& use) {
+  try {
+    use();
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return fmt::format("another exception: {}", error.what());
+  }
+  return "no exception";
+}
+
+void expect_named(const Row& row, const std::string& text) {
+  EXPECT_TRUE(text.starts_with(std::string(row.name) + ": ")) << row.line << ": " << text;
+  EXPECT_TRUE(text.ends_with(fmt::format("places_test.cpp:{})", row.line))) << text;
+  EXPECT_EQ(text.find("internal"), text.npos) << text;
+}
+
+/// Each row eagerly and inside a trace.
+void expect_all_named(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    expect_named(row, text_of(row.use));
+    const auto traced = compile([&](const Tensor& x) {
+      row.use();
+      return x + 1;
+    });
+    expect_named(row, text_of([&] { traced(zeros({2})); }));
+  }
+}
+
+// clang-format off
+#define ROW(name, ...) {name, __LINE__, [] { __VA_ARGS__; }}
+// clang-format on
+
+Tensor x() { return zeros({2, 3}); }
+Tensor odd() { return zeros({4, 5}); }
+Tensor labels() { return zeros({2}, i64); }
+Tensor far() { return full({2}, 9, i64); }
+Tensor mask() { return zeros({7}, boolean); }
+
+TEST(Places, OfBadArguments) {
+  expect_all_named({
+      // pointwise
+      ROW("add", x() + odd()),
+      ROW("add", add(x(), odd())),
+      ROW("mul", x().mul(odd())),
+      ROW("add_", x().add_(odd())),
+      ROW("mul_", x() *= odd()),
+      ROW("eq_", x().eq_(odd())),
+      ROW("lt", x() < odd()),
+      ROW("pow", pow(x(), odd())),
+      ROW("bitwise_and", x() & x()),
+      ROW("exp_", labels().exp_()),
+      ROW("maximum", maximum(x(), odd())),
+      ROW("where", where(mask(), x(), odd())),
+      ROW("lerp", lerp(x(), odd(), 0.5)),
+      ROW("lerp_", x().lerp_(odd(), 0.5)),
+      ROW("addcmul", addcmul(x(), odd(), odd())),
+      ROW("addcdiv", addcdiv(x(), labels(), labels())),
+      ROW("addcdiv_", x().addcdiv_(odd(), odd())),
+      ROW("clamp", clamp(x(), {})),
+      ROW("clamp_", x().clamp_({})),
+      ROW("clamp_min", clamp_min(x(), odd())),
+      ROW("masked_fill", masked_fill(x(), mask(), 1)),
+      ROW("masked_fill_", x().masked_fill_(mask(), 1)),
+      ROW("gelu", gelu(x(), "exact")),
+      ROW("gelu_", x().gelu_("exact")),
+      ROW("tril", tril(zeros({2}))),
+      ROW("triu_", zeros({2}).triu_()),
+      ROW("copy_", x().copy_(odd())),
+      ROW("fill_", x().fill_(odd())),
+      ROW("fill_diagonal_", zeros({2}).fill_diagonal_(1)),
+      ROW("addmm_", x().addmm_(x(), x())),
+      ROW("dropout", dropout(x(), 2)),
+      ROW("dropout", dropout(labels(), 0.5)),
+      // reductions and losses
+      ROW("sum", sum(x(), {2})),
+      ROW("sum", x().sum(-3)),
+      ROW("mean", mean(x(), {0, 0})),
+      ROW("amax", zeros({0}).amax()),
+      ROW("max", max(zeros({0}))),
+      ROW("max", max(x(), 2)),
+      ROW("min", x().min(kMost)),
+      ROW("argmax", argmax(x(), 5)),
+      ROW("var", var(x(), {4})),
+      ROW("std", x().std(4)),
+      ROW("logsumexp", logsumexp(x(), {3})),
+      ROW("softmax", softmax(x(), 2)),
+      ROW("log_softmax", x().log_softmax(kLeast)),
+      ROW("layer_norm", layer_norm(x(), {2})),
+      ROW("layer_norm", layer_norm(x(), {3}, zeros({2}))),
+      ROW("cross_entropy", cross_entropy(x(), zeros({5}, i64))),
+      ROW("cross_entropy", cross_entropy(x(), labels(), "sums")),
+      ROW("nll_loss", nll_loss(x(), zeros({5}, i64))),
+      ROW("nll_loss", nll_loss(x(), labels(), "sums")),
+      ROW("mse_loss", mse_loss(x(), odd())),
+      ROW("l1_loss", l1_loss(x(), odd())),
+      ROW("binary_cross_entropy_with_logits", binary_cross_entropy_with_logits(x(), odd())),
+      // contractions
+      ROW("matmul", matmul(x(), x())),
+      ROW("matmul", x().matmul(labels())),
+      ROW("mm", mm(x(), x())),
+      ROW("bmm", bmm(x(), x())),
+      ROW("addmm", addmm(x(), x(), odd())),
+      ROW("linear", linear(x(), odd())),
+      ROW("linear", linear(x(), zeros({4, 3}), zeros({5}))),
+      ROW("scaled_dot_product_attention", scaled_dot_product_attention(x(), odd(), odd())),
+      // views
+      ROW("view", x().view({5})),
+      ROW("view", x().t().view({6})),
+      ROW("view", x().view(std::vector<Dim>(40, 1))),
+      ROW("reshape", reshape(x(), {-1, -1})),
+      ROW("permute", x().permute({0, 0})),
+      ROW("transpose", x().transpose(0, 2)),
+      ROW("t", zeros({1, 1, 1}).t()),
+      ROW("expand", x().expand({5, 3})),
+      ROW("broadcast_to", broadcast_to(x(), {5, 3})),
+      ROW("slice", x().slice(0, 0, 1, 0)),
+      ROW("slice", x().slice(4)),
+      ROW("narrow", x().narrow(0, 1, 2)),
+      ROW("narrow", x().narrow(0, kMost, kMost)),
+      ROW("select", x().select(0, 2)),
+      ROW("select", x()[2]),
+      ROW("squeeze", squeeze(x(), 2)),
+      ROW("unsqueeze", x().unsqueeze(4)),
+      ROW("flatten", x().flatten(1, 0)),
+      ROW("diagonal", x().diagonal(0, 1, 1)),
+      ROW("as_strided", x().as_strided({9}, {1})),
+      ROW("as_strided", x().as_strided({2}, {kMost})),
+      ROW("as_strided", x().as_strided({2}, {1, 1})),
+      ROW("view_as", x().view_as(odd())),
+      ROW("reshape_as", x().reshape_as(odd())),
+      ROW("expand_as", x().expand_as(odd())),
+      ROW("movedim", x().movedim(0, {0, 1})),
+      ROW("swapaxes", x().swapaxes(0, 9)),
+      ROW("matrix_transpose", zeros({2}).mT()),
+      ROW("unflatten", x().unflatten(1, {2, 2})),
+      ROW("unflatten", x().unflatten(7, {2, 2})),
+      ROW("unfold", x().unfold(0, 3, 1)),
+      ROW("chunk", x().chunk(0)),
+      ROW("split", x().split(0)),
+      ROW("split", x().split(1, 5)),
+      ROW("split_with_sizes", x().split_with_sizes({1, 2})),
+      ROW("tensor_split", x().tensor_split(0)),
+      ROW("hsplit", hsplit(x(), 2)),
+      ROW("vsplit", vsplit(zeros({2}), 2)),
+      ROW("unbind", x().unbind(2)),
+      ROW("imag", imag(x())),
+      // rearrangements
+      ROW("t_", zeros({1, 1, 1}).t_()),
+      ROW("transpose_", x().transpose_(0, 2)),
+      ROW("swapaxes_", x().swapaxes_(0, 2)),
+      ROW("squeeze_", x().squeeze_(3)),
+      ROW("unsqueeze_", x().unsqueeze_(7)),
+      ROW("as_strided_", x().as_strided_({9}, {1})),
+      ROW("resize_", x().resize_({-1})),
+      ROW("set_", x().set_(labels())),
+      // shapes
+      ROW("cat", cat({x(), odd()})),
+      ROW("cat", cat({x(), x()}, 2)),
+      ROW("stack", stack({x(), odd()})),
+      ROW("pad", pad(x(), std::vector<Dim>{1})),
+      ROW("pad", pad(x(), std::vector<Dim>{kMost, kMost})),
+      ROW("pad", pad(x(), std::vector<Dim>{kMost, 0})),
+      ROW("pad", pad(x(), std::vector<int64_t>{kLeast, 0})),
+      ROW("flip", x().flip({0, 0})),
+      ROW("slice_scatter", slice_scatter(x(), odd(), 0)),
+      ROW("select_scatter", select_scatter(x(), odd(), 0, 0)),
+      ROW("diagonal_scatter", diagonal_scatter(x(), odd())),
+      ROW("as_strided_scatter", as_strided_scatter(x(), odd(), {2}, {1})),
+      // index
+      ROW("index_select", index_select(x(), 0, zeros({2}))),
+      ROW("gather", gather(x(), 0, labels())),
+      ROW("index_add", index_add(x(), 0, labels(), odd())),
+      ROW("index_add_", x().index_add_(0, labels(), odd())),
+      ROW("scatter_add", scatter_add(x(), 0, labels(), x())),
+      ROW("scatter_add_", x().scatter_add_(0, labels(), x())),
+      ROW("scatter", scatter(x(), 0, labels(), x())),
+      ROW("scatter_", x().scatter_(0, labels(), 1)),
+      ROW("index_copy", index_copy(x(), 0, labels(), odd())),
+      ROW("index_copy_", x().index_copy_(0, labels(), odd())),
+      ROW("index_fill", index_fill(x(), 0, labels(), odd())),
+      ROW("index_fill_", x().index_fill_(5, labels(), 1)),
+      ROW("index_put", index_put(x(), {zeros({2})}, 1)),
+      ROW("index_put_", x().index_put_({mask()}, 1)),
+      ROW("masked_scatter", masked_scatter(x(), mask(), odd())),
+      ROW("masked_scatter_", x().masked_scatter_(mask(), odd())),
+      ROW("embedding", embedding(x(), zeros({2}))),
+      // factories
+      ROW("zeros", zeros({-1})),
+      ROW("zeros", zeros({kMost})),
+      ROW("full", full({kMost, kMost}, 1)),
+      ROW("arange", arange(0, 1, 0)),
+      ROW("rand", rand({2}, i64)),
+      ROW("randn_like", randn_like(labels())),
+      ROW("randint", randint(2, 2, {2})),
+      ROW("uniform_", labels().uniform_()),
+      // out forms, geometry
+      ROW("add_out", add_out(x(), x(), odd())),
+      ROW("size", (void)x().size(2)),
+      ROW("item", x().item()),
+  });
+}
+
+// Found in data: eagerly at once.
+TEST(Places, OfBadIndices) {
+  for (const Row& row : std::vector<Row>{
+           ROW("index_select", index_select(x(), 0, far())),
+           ROW("gather", gather(x(), 0, far().view({1, 2}))),
+           ROW("index_add_", x().index_add_(0, far(), x())),
+           ROW("scatter_", x().scatter_(0, far().view({2, 1}), 1)),
+           ROW("index_copy", index_copy(x(), 0, far(), x())),
+           ROW("index_fill_", x().index_fill_(0, far(), 1)),
+           ROW("index_put", index_put(x(), {far()}, 1)),
+           ROW("embedding", embedding(x(), far())),
+           ROW("operator[]", x()[far()]),
+           ROW("nll_loss", nll_loss(x(), far())),
+           ROW("cross_entropy", cross_entropy(x(), far())),
+       })
+    expect_named(row, text_of(row.use));
+}
+
+TEST(Places, OfBadIndicesInACompiledFunction) {
+  const auto expect_place = [](const std::string& text, int line) {
+    EXPECT_NE(text.find(fmt::format("places_test.cpp:{}", line)), text.npos) << text;
+  };
+  const auto select =
+      compile([](const Tensor& t, const Tensor& i) { return index_select(t, 0, i); });
+  expect_place(text_of([&] { select(x(), far()); }), __LINE__ - 2);
+  const auto look_up = compile([](const Tensor& t, const Tensor& i) { return embedding(t, i); });
+  expect_place(text_of([&] { look_up(x(), far()); }), __LINE__ - 1);
+}
+
+// Which argument it is.
+TEST(Places, OfUndefinedTensors) {
+  struct Undefined {
+    Row row;
+    const char* argument;
+  };
+  const Tensor none;
+  const auto with = [](auto use) { return [use] { use(Tensor()); }; };
+  using T = const Tensor&;
+  const std::vector<Undefined> cases = {
+      {{"add", __LINE__, with([](T n) { n + x(); })}, "self"},
+      {{"add", __LINE__, with([](T n) { x() + n; })}, "other"},
+      {{"add_", __LINE__, with([](T n) { x().add_(n); })}, "other"},
+      {{"add_", __LINE__, with([](T n) { n.add_(1); })}, "self"},
+      {{"exp", __LINE__, with([](T n) { exp(n); })}, "self"},
+      {{"matmul", __LINE__, with([](T n) { matmul(x(), n); })}, "other"},
+      {{"linear", __LINE__, with([](T n) { linear(x(), n); })}, "weight"},
+      {{"embedding", __LINE__, with([](T n) { embedding(x(), n); })}, "indices"},
+      {{"embedding", __LINE__, with([](T n) { embedding(n, labels()); })}, "weight"},
+      {{"index_add", __LINE__, with([](T n) { index_add(x(), 0, labels(), n); })}, "src"},
+      {{"index_add_", __LINE__, with([](T n) { x().index_add_(0, n, x()); })}, "index"},
+      {{"where", __LINE__, with([](T n) { where(n, x(), x()); })}, "condition"},
+      {{"masked_fill", __LINE__, with([](T n) { masked_fill(x(), n, 1); })}, "mask"},
+      {{"lerp", __LINE__, with([](T n) { lerp(x(), n, 0.5); })}, "end"},
+      {{"addcmul", __LINE__, with([](T n) { addcmul(x(), x(), n); })}, "tensor2"},
+      {{"cross_entropy", __LINE__, with([](T n) { cross_entropy(x(), n); })}, "target"},
+      {{"mse_loss", __LINE__, with([](T n) { mse_loss(x(), n); })}, "target"},
+      {{"cat", __LINE__, with([](T n) { cat({x(), n}); })}, "tensors"},
+      {{"view", __LINE__, with([](T n) { n.view({1}); })}, "self"},
+      {{"slice_scatter", __LINE__, with([](T n) { slice_scatter(x(), n, 0); })}, "src"},
+  };
+  for (const auto& [row, argument] : cases) {
+    const std::string text = text_of(row.use);
+    expect_named(row, text);
+    EXPECT_NE(text.find(fmt::format("undefined tensor as {}", argument)), text.npos) << text;
+  }
+  // Those that ask for a property first say at least which function.
+  for (const Row& row : std::vector<Row>{
+           ROW("split", Tensor().split(1)),
+           ROW("narrow", Tensor().narrow(0, 0, 1)),
+           ROW("unbind", Tensor().unbind()),
+           ROW("layer_norm", layer_norm(Tensor(), {2})),
+           ROW("zeros_like", zeros_like(Tensor())),
+           ROW("t_", Tensor().t_()),
+           ROW("add_out", add_out(Tensor(), x(), x())),
+       }) {
+    const std::string text = text_of(row.use);
+    expect_named(row, text);
+    EXPECT_NE(text.find("undefined tensor"), text.npos) << text;
+  }
+}
+
+// What the last of many recompilations names.
+TEST(Places, OfARecompilation) {
+  struct Settings {
+    std::vector<int> widths;
+    double eps = 0;
+    bool flag = false;
+    std::string mode = "a";
+    TANDEM_FIELDS(Settings, widths, eps, flag, mode)
+  };
+  const auto warning = [](const std::function<void(Settings&, int)>& change) {
+    const auto f = compile([](const Tensor& t, const Settings& s, int n) {
+      return t * (s.eps + n + static_cast<double>(s.widths.size()));
+    });
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < 8; ++i) {
+      Settings s{{1, 2}};
+      change(s, i);
+      f(zeros({2}), s, 3);
+    }
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const auto expect_says = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), text.npos) << text;
+  };
+  expect_says(warning([](Settings& s, int i) { s.eps = i / 4.0; }),
+              "x1.eps: expected 1.500000, got 1.750000");
+  expect_says(warning([](Settings& s, int i) { s.widths[1] = -i; }),
+              "x1.widths.1: expected -6, got -7");
+  expect_says(warning([](Settings& s, int i) { s.widths.resize(static_cast<size_t>(i)); }),
+              "size of x1.widths: expected 6, got 7");
+  expect_says(
+      warning([](Settings& s, int i) { s.mode = std::string(1, static_cast<char>('a' + i)); }),
+      "x1.mode: another value");
+}
+
+}  // namespace
+}  // namespace tandem
