@@ -59,22 +59,7 @@ Value* compare(const Compute& k, llvm::CmpInst::Predicate on_float,
   return k.ir.CreateICmp(is_unsigned(k.from) ? on_unsigned : on_signed, k.a, k.b);
 }
 
-/// maximum or minimum by comparisons, for values that came from f16: LLVM would move its intrinsics
-/// before the widening, and its f16 form loses NaN.
-Value* extremum_of_halves(const Compute& k, bool max) {
-  llvm::Type* ints = with_element(k.a->getType(), k.ir.getInt32Ty());
-  Value *a = k.ir.CreateBitCast(k.a, ints), *b = k.ir.CreateBitCast(k.b, ints);
-  Value* equal = max ? k.ir.CreateAnd(a, b) : k.ir.CreateOr(a, b);  // -0 and +0 differ in the sign
-  equal = k.ir.CreateBitCast(equal, k.a->getType());
-  Value* first = max ? k.ir.CreateFCmpOGT(k.a, k.b) : k.ir.CreateFCmpOLT(k.a, k.b);
-  Value* chosen = k.ir.CreateSelect(first, k.a, k.b);
-  chosen = k.ir.CreateSelect(k.ir.CreateFCmpOEQ(k.a, k.b), equal, chosen);
-  Value* nan = llvm::ConstantFP::getNaN(k.a->getType());
-  return k.ir.CreateSelect(k.ir.CreateFCmpUNO(k.a, k.b), nan, chosen);
-}
-
 Value* extremum(const Compute& k, bool max) {
-  if (k.from == DType::F16) return extremum_of_halves(k, max);
   if (floats(k)) return binary(k, max ? Intrinsic::maximum : Intrinsic::minimum);
   if (is_unsigned(k.from)) return binary(k, max ? Intrinsic::umax : Intrinsic::umin);
   return binary(k, max ? Intrinsic::smax : Intrinsic::smin);

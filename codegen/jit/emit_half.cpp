@@ -120,8 +120,11 @@ Value* from_half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, 
   Bits b(ir, bits);
   if (dtype == DType::BF16) return b.real(ir.CreateShl(ir.CreateZExt(bits, b.ints), 16));
   if (!has_f16(target)) return from_f16_bits(b, bits);
+  // LLVM would move operations before an fpext into half arithmetic: the CPU has none, and what
+  // stands for its maximum loses NaN.
   Value* half = ir.CreateBitCast(bits, with_element(bits->getType(), ir.getHalfTy()));
-  return ir.CreateFPExt(half, b.floats);
+  return ir.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {b.floats},
+                            {ir.CreateFPExt(half, b.floats)});
 }
 
 Value* rounded_to_half(const Compute& k, Value* x) {

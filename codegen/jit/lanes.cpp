@@ -60,8 +60,20 @@ Real fma_by_splitting(Real a, Real b, Real c) {
   const Real high = a * b;
   const Real low = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2;
   const Real sum = high + c, t = sum - high;
-  const Real exact = sum + (((high - (sum - t)) + (c - t)) + low);
-  return select(abs(exact) <= std::numeric_limits<double>::max(), exact, sum);
+  const Real rest = ((high - (sum - t)) + (c - t)) + low, exact = sum + rest;
+  const Mask is_finite = abs(exact) <= std::numeric_limits<double>::max();
+  return select(is_finite & !(rest == 0), exact, sum);  // a sum of -0 stays that
+}
+
+/// The same where a * b overflows, though with c it may not: on smaller numbers.
+Real fma_by_scaling(Real a, Real b, Real c) {
+  const Real one = a.constant(1);
+  const Mask is_large = !(abs(a * b) <= 0x1p1000);
+  const Real down = select(is_large, a.constant(0x1p-64), one);
+  const Mask a_is_larger = abs(b) <= abs(a);
+  const Real scaled_a = select(a_is_larger, a * down, a),
+             scaled_b = select(a_is_larger, b, b * down);
+  return fma_by_splitting(scaled_a, scaled_b, c * down) * select(is_large, a.constant(0x1p64), one);
 }
 
 }  // namespace
@@ -78,7 +90,7 @@ Real operator-(Real a) { return like(a, a.at->ir.CreateFNeg(a.value)); }
 
 Real fma(Real a, Real b, Real c) {
   if (a.at->fma) return like(a, call(*a.at, llvm::Intrinsic::fma, {a.value, b.value, c.value}));
-  return a.single() ? fma_through_f64(a, b, c) : fma_by_splitting(a, b, c);
+  return a.single() ? fma_through_f64(a, b, c) : fma_by_scaling(a, b, c);
 }
 
 Real mad(Real a, Real b, Real c) { return a.at->fma ? fma(a, b, c) : a * b + c; }
