@@ -56,7 +56,7 @@ Term attention_probabilities(Args a) {
                  ? where(mask, scores, -std::numeric_limits<double>::infinity())
                  : scores + mask;
   }
-  return {&b, b.softmax(scores, 2)};
+  return {&b, b.attention_probabilities(scores)};
 }
 
 /// The gradient of the masked scores: h = g v^T, p h - p sum(p h)

@@ -43,7 +43,7 @@ V scaled_dot_product_attention(Context& c) {
     sizes[sizes.rank() - 1] = b.sizes(scores)[2];
     scores = apply_mask(b, scores, *mask, sizes);
   }
-  return b.reshape(b.bmm(b.softmax(scores, 2), v), c.result.sizes);
+  return b.reshape(b.bmm(b.attention_probabilities(scores), v), c.result.sizes);
 }
 
 // weight[indices[...], :]

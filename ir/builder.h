@@ -195,6 +195,8 @@ class TANDEM_API Builder {
   V linear(V x, V weight, std::optional<V> bias);
   V scaled_dot_product_attention(V q, V k, V v, std::optional<V> mask, std::optional<double> scale,
                                  bool is_causal);
+  /// softmax over the last dimension, with zeros for rows of -inf.
+  V attention_probabilities(V scores);
 
   // --- views and shapes; dims may be negative
   V view(V self, const Shape& sizes);     // one size may be -1; `self` itself if nothing changes
@@ -247,6 +249,8 @@ class TANDEM_API Builder {
   /// The operands in that dtype, but for masks and conditions.
   ValueList converted(Op op, std::span<const V> operands, DType dtype);
   /// `dims`, or all if there are none, ascending in [0, rank).
+  /// Expands matrices [..., n, m] to what their leading sizes broadcast to.
+  void broadcast_batches(std::span<V> operands, std::string_view op);
   Dims reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
   /// `first_attrs` stand between dims and keepdim.
   V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/builder.h"
 #include "ir/error.h"
@@ -180,15 +181,41 @@ V Builder::linear(V x, V weight, std::optional<V> bias) {
   return rows_as(bias ? addmm(*bias, rows, transposed) : mm(rows, transposed), like);
 }
 
+void Builder::broadcast_batches(std::span<V> operands, std::string_view op) {
+  Shape batch;
+  for (V v : operands) {
+    if (rank(v) < 2)
+      fail(Errc::Shape, fmt::format("{}: too few dimensions; expected matrices [..., n, m], got {}",
+                                    op, to_string(sizes(v))));
+    batch = broadcast(batch, without_last(sizes(v), 2), op);
+  }
+  for (V& v : operands) {
+    const Shape from = sizes(v);
+    v = expand(v, appended(batch, {from[from.rank() - 2], from.back()}));
+  }
+}
+
+// A row without any score above -inf is fully masked.
+V Builder::attention_probabilities(V scores) {
+  const Shape from = sizes(scores);
+  const Dim last = from.rank() - 1;
+  const V p = softmax(scores, from.rank() - 1);
+  if (from.back() == 0) return p;
+  const V masked = eq(reduce(Op::amax, scores, {&last, 1}, true),
+                      Number(-std::numeric_limits<double>::infinity()));
+  return where(masked, 0, p);
+}
+
 V Builder::scaled_dot_product_attention(V q, V k, V v, std::optional<V> mask,
                                         std::optional<double> scale, bool is_causal) {
   ValueList operands = {q, k, v};
-  if (rank(q) < 2 || rank(k) < 2)
-    fail(Errc::Shape,
-         fmt::format("scaled_dot_product_attention: too few dimensions; expected query "
-                     "[..., t, d] and key [..., s, d], got {} and {}",
-                     to_string(sizes(q)), to_string(sizes(k))));
-  const Shape q_sizes = sizes(q);
+  if (mask && is_causal)
+    fail(Errc::Argument,
+         "scaled_dot_product_attention: a mask beside is_causal; expected one of "
+         "the two, got both");
+  broadcast_batches(operands, "scaled_dot_product_attention");
+  k = operands[1];
+  const Shape q_sizes = sizes(operands[0]);
   if (mask) {
     Shape scores = q_sizes;
     scores[scores.rank() - 1] = sizes(k)[rank(k) - 2];

@@ -324,7 +324,7 @@ static std::vector<double> attention_weights(const double* query, const double* 
     scores[j] = masked(j, dot * scale);
   }
   const double max = max_of(scores), sum = sum_of_exp(scores, max);
-  for (double& v : scores) v = std::exp(v - max) / sum;
+  for (double& v : scores) v = max == -kInfinity ? 0 : std::exp(v - max) / sum;
   return scores;
 }
 
