@@ -130,8 +130,8 @@ class Maker {
                  .name = "copy"});
   }
 
-  static bool writes_any(const Node& n, const std::vector<bool>& needed) {
-    bool any = false;
+  static bool is_needed(const Node& n, const std::vector<bool>& needed) {
+    bool any = n.only_checks;
     n.for_each_written([&](int root) { any = any || needed[static_cast<size_t>(root)]; });
     return any;
   }
@@ -142,7 +142,7 @@ class Maker {
       if (o.value >= 0) needed[static_cast<size_t>(o.value)] = true;
     for (size_t i = p_.nodes.size(); i-- > 0;) {
       const Node& n = p_.nodes[i];
-      if (!writes_any(n, needed)) continue;
+      if (!is_needed(n, needed)) continue;
       for (const View& v : n.operands) needed[static_cast<size_t>(v.root)] = true;
       if (n.table.root >= 0) needed[static_cast<size_t>(n.table.root)] = true;
     }
@@ -150,7 +150,7 @@ class Maker {
     for (Value& v : p_.values) v.writers.clear();
     size_t kept = 0;
     for (size_t i = 0; i < p_.nodes.size(); ++i) {
-      if (!writes_any(p_.nodes[i], needed)) continue;
+      if (!is_needed(p_.nodes[i], needed)) continue;
       number[i] = static_cast<int>(kept);
       p_.nodes[i].for_each_written(
           [&](int root) { p_.values[static_cast<size_t>(root)].writers.push_back(number[i]); });
@@ -298,6 +298,25 @@ class Maker {
     push(std::move(n));
   }
 
+  /// Checks the index [k] of `e` where there is no element to read or write by it.
+  void check_index(EquationId e, const View& index) {
+    if (index.numel() == 0) return;
+    const View positions = stored(converted(index, DType::I64));
+    View table = positions;  // the first of them, for any index
+    table.strides = Shape::filled(table.sizes.rank(), 0);
+    push({.kind = Node::Kind::Gather,
+          .op = Op::gather,
+          .dtype = DType::I64,
+          .domain = positions.sizes,
+          .operands = {positions},
+          .dest = computed(DType::I64, positions.sizes),
+          .whole = false,
+          .only_checks = true,
+          .table = table,
+          .gather_extent = g_.type(g_.operand(e, 0)).sizes[dim_attr(e, Attr::dim)],
+          .check = check_text(e)});
+  }
+
   void on_gather(EquationId e) { gather(e, operand(e, 1)); }
 
   /// The index [k] as a view over `sizes`, along `dim`.
@@ -308,6 +327,7 @@ class Maker {
   }
 
   void on_index_select(EquationId e) {
+    if (ir::numel(result_type(e).sizes) == 0) check_index(e, operand(e, 1));
     gather(e, along(operand(e, 1), dim_attr(e, Attr::dim), result_type(e).sizes));
   }
 
@@ -385,6 +405,7 @@ class Maker {
   void on_scatter(EquationId e) { scatter_to(e, Op::scatter, operand(e, 1), operand(e, 2)); }
   void on_index_add(EquationId e) {
     const View& src = operand(e, 2);
+    if (src.numel() == 0) check_index(e, operand(e, 1));
     scatter_to(e, Op::scatter_add, along(operand(e, 1), dim_attr(e, Attr::dim), src.sizes), src);
   }
 

@@ -61,7 +61,8 @@ struct Node {
   /// False for a node that writes only a part of its value, or one that others write too: what
   /// reads the value must wait until all is in memory.
   bool whole = true;
-  int after = -1;  // a node that must run earlier (it writes the same memory)
+  bool only_checks = false;  // nothing reads what it writes
+  int after = -1;            // a node that must run earlier (it writes the same memory)
   std::string name;
 
   View table;  // Gather: over `domain`, stride 0 at the gathered dim. Scatter: dest likewise

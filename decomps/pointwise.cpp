@@ -1,4 +1,6 @@
 // Pointwise composites: arithmetic of several tensors, tests, fills.
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include "decomps/rules.h"
@@ -12,9 +14,10 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 V is_infinite(Builder& b, V x) { return b.eq(b.abs(x), kInfinity); }
 
 /// column - row <= offset in the last two dims, as bool of like's sizes.
-V on_or_below_diagonal(Builder& b, V like, Dim offset) {
+V on_or_below_diagonal(Builder& b, V like, int64_t offset) {
   const Shape sizes = b.sizes(like);
-  const Dim rows = sizes[sizes.rank() - 2], columns = sizes.back();
+  const int64_t rows = sizes[sizes.rank() - 2], columns = sizes.back();
+  offset = std::clamp(offset, -rows, columns);  // none and all of the elements; no sum overflows
   const V row = b.view(b.iota(rows, DType::I64, offset), {rows, 1});
   const V column = b.view(b.iota(columns, DType::I64), {1, columns});
   return b.expand(b.le(column, row), sizes);
@@ -109,8 +112,8 @@ V tril(Context& c) {
 
 // column - row >= offset ? x : 0
 V triu(Context& c) {
-  return c.b.where(on_or_below_diagonal(c.b, c[0], c.attr<Dim>(Attr::offset) - 1),
-                   c.b.zeros_like(c[0]), c[0]);
+  const int64_t offset = std::max<int64_t>(c.attr<Dim>(Attr::offset), -INT64_MAX) - 1;
+  return c.b.where(on_or_below_diagonal(c.b, c[0], offset), c.b.zeros_like(c[0]), c[0]);
 }
 
 V copy(Context& c) { return c[1]; }

@@ -36,6 +36,7 @@ template <class F>
 void for_each_slice(const Context& c, F f) {
   const Slices slices(c.operand(0).sizes(), dim_of(c));
   const int64_t count = c.operand(1).numel();
+  for (int64_t k = 0; k < count; ++k) checked_index(c, k, slices.size);  // also if nothing is read
   for (int64_t o = 0; o < slices.outer; ++o)
     for (int64_t k = 0; k < count; ++k) {
       const int64_t index = checked_index(c, k, slices.size);

@@ -179,23 +179,51 @@ Tensor randn_like(const Tensor& like, SourceLocation at) {
   return randn(like.sizes(), like.dtype(), at);
 }
 
-// 63 random bits modulo the range: the bias is below range / 2^63.
+namespace {
+
+/// Random bits in [0, range), where range counts modulo 2^64.
+V below(Call& c, V bits, uint64_t range) {
+  constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+  const auto number = static_cast<int64_t>(range);
+  // 63 random bits modulo the range: the bias is below range / 2^63.
+  if (number > 0) return c.b.remainder(c.b.bitwise_and(bits, ~kLow), number);
+  // All 64, of which the range is more than half: unsigned order is signed order of x ^ kLow.
+  const V inside = c.b.lt(c.b.bitwise_xor(bits, kLow), number ^ kLow);
+  return c.b.where(inside, bits, c.b.sub(bits, number));
+}
+
+void require_held(int64_t low, int64_t high, DType dtype) {
+  const auto holds = [&](int64_t v) {
+    return ir::is_floating(dtype)
+               ? std::abs(ir::rounded_to(dtype, Number(static_cast<double>(v))).to_double()) <
+                     std::numeric_limits<double>::infinity()
+               : ir::rounded_to(dtype, Number(v)).to_int() == v;
+  };
+  if (!holds(low) || !holds(high - 1))
+    ir::fail(Errc::Argument, fmt::format("randint: the range does not fit the dtype; expected "
+                                         "numbers of {}, got {} to {}",
+                                         ir::name(dtype), low, high - 1));
+}
+
+}  // namespace
+
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   if (low >= high)
     ir::fail(Errc::Argument, fmt::format("randint: expected low < high, got {} and {}", low, high));
+  require_held(low, high, dtype);
   Call c(at);
   const runtime::Draw d = runtime::draw(sizes, i64);
   const V bits = c.b.emit(Op::random_bits, {c.in(d.rng, "rng")}, {sizes, i64, d.offset});
-  const V positive = c.b.bitwise_and(bits, std::numeric_limits<int64_t>::max());
-  return c.out(c.b.convert(c.b.add(c.b.remainder(positive, high - low), low), dtype));
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  return c.out(c.b.convert(c.b.add(below(c, bits, range), low), dtype));
 }
 
 Tensor dropout(const Tensor& self, double p, bool training, SourceLocation at) {
   const ir::ErrorScope errors(at);
   if (!(p >= 0 && p <= 1))
     ir::fail(Errc::Argument, fmt::format("dropout: expected a probability, got {}", p));
-  if (!training || p == 0) return self;
+  if (!training || p == 0 || self.numel() == 0) return self;
   require_floating(self.dtype(), "dropout");
   Call c(at);
   const V v = c.in(self);

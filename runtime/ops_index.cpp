@@ -331,9 +331,19 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, SourceLocation at)
   return c.out(c.b.embedding(v, c.in(indices, "indices")));
 }
 Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  if (labels.dtype() != i64)
+    ir::fail(Errc::DType, fmt::format("one_hot: labels are not class numbers; expected i64, got {}",
+                                      ir::name(labels.dtype())));
+  if (classes < 1)
+    ir::fail(Errc::Argument,
+             fmt::format("one_hot: no classes; expected at least 1, got {}", int64_t{classes}));
   Call c(at);
   const V column = c.b.unsqueeze(c.in(labels, "labels"), -1);
-  return c.out(c.b.convert(c.b.eq(column, c.b.iota(classes, labels.dtype())), i64));
+  Shape sizes = labels.sizes();
+  sizes.push_back(classes);
+  const V zeros = c.b.full(sizes, i64, 0), one = c.b.full(c.b.sizes(column), i64, 1);
+  return c.out(c.b.scatter(zeros, labels.sizes().rank(), column, one));
 }
 
 // --- as methods

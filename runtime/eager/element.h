@@ -2,6 +2,7 @@
 #ifndef TANDEM_RUNTIME_EAGER_ELEMENT_H
 #define TANDEM_RUNTIME_EAGER_ELEMENT_H
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -52,6 +53,22 @@ template <class T>
 struct Tag {
   using type = T;
 };
+
+/// -0 lies below +0.
+template <class T>
+bool is_negative(T x) {
+  if constexpr (std::is_floating_point_v<T>) return std::signbit(x);
+  return x < T{0};
+}
+/// IEEE 754-2019 maximum and minimum: NaN if either is; in any order the same.
+template <class T>
+T maximum_of(T x, T y) {
+  return x != x || x > y || (x == y && !is_negative(x)) ? x : y;
+}
+template <class T>
+T minimum_of(T x, T y) {
+  return x != x || x < y || (x == y && is_negative(x)) ? x : y;
+}
 
 /// Sets of dtypes that a kernel is made for.
 struct Floats {

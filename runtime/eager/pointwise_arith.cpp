@@ -98,14 +98,6 @@ T pow_of(T x, T y) {
   }
 }
 
-template <class T>
-bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>)
-    return x != x;
-  else
-    return false;
-}
-
 // 0 for NaN, as in ATen.
 template <class T>
 T sign_of(T x) {
@@ -167,19 +159,11 @@ void pow(const Args& a) {
 void atan2(const Args& a) {
   binary<Floats>(a, [](auto x, auto y) { return std::atan2(x, y); });
 }
-/// -0 lies below +0.
-template <class T>
-bool is_negative(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::signbit(x);
-  return x < T{0};
-}
 void maximum(const Args& a) {
-  binary<All>(
-      a, [](auto x, auto y) { return is_nan(x) || x > y || (x == y && !is_negative(x)) ? x : y; });
+  binary<All>(a, [](auto x, auto y) { return maximum_of(x, y); });
 }
 void minimum(const Args& a) {
-  binary<All>(
-      a, [](auto x, auto y) { return is_nan(x) || x < y || (x == y && is_negative(x)) ? x : y; });
+  binary<All>(a, [](auto x, auto y) { return minimum_of(x, y); });
 }
 void neg(const Args& a) {
   unary<Numbers>(a, [](auto x) { return -wide(x); });

@@ -266,12 +266,12 @@ void prod(const Args& a) {
 }
 void amax(const Args& a) {
   with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
-    reduce<T, T>(a, lowest<Compute<T>>(), [](auto x, auto y) { return x > y || x != x ? x : y; });
+    reduce<T, T>(a, lowest<Compute<T>>(), [](auto x, auto y) { return maximum_of(x, y); });
   });
 }
 void amin(const Args& a) {
   with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
-    reduce<T, T>(a, highest<Compute<T>>(), [](auto x, auto y) { return x < y || x != x ? x : y; });
+    reduce<T, T>(a, highest<Compute<T>>(), [](auto x, auto y) { return minimum_of(x, y); });
   });
 }
 void any(const Args& a) {

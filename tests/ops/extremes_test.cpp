@@ -1,0 +1,237 @@
+// Operators at the edges of what they take: attention without anything to attend to, diagonals and
+// ranges as wide as int64, positions outside of what is empty, zeros of both signs. Eager and
+// compiled, by generated code and by the interpreter.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "runtime/backends/backends.h"
+#include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+using Values = std::vector<double>;
+Values values(const Tensor& t) { return t.to_vector<double>(); }
+
+const std::vector<std::shared_ptr<const ir::Backend>>& backends() {
+  static const std::vector<std::shared_ptr<const ir::Backend>> all = {
+      runtime::jit_backend(), runtime::interpreter_backend()};
+  return all;
+}
+
+/// check_compiled by each backend.
+void check(const Program& function, const MakeInputs& make_inputs, CheckOptions options = {}) {
+  for (const auto& backend : backends()) {
+    SCOPED_TRACE(backend->name());
+    options.backend = backend;
+    check_compiled(function, make_inputs, options);
+  }
+}
+
+// --- attention
+
+Tensor mask_of(std::initializer_list<bool> rows, int64_t keys) {
+  std::vector<Tensor> parts;
+  for (bool row : rows) parts.push_back(full({1, keys}, row, boolean));
+  return cat(parts);
+}
+
+TEST(Extremes, RowsOfAttentionThatAreFullyMaskedAreZeros) {
+  const Tensor keep = mask_of({true, false, true, false}, 5);
+  const Tensor added = where(keep, 0.0, -kInfinity);
+  for (const Tensor& mask : {keep, added}) {
+    const Program attend = [&](const Tensors& in) {
+      return Tensors{scaled_dot_product_attention(in[0], in[1], in[2], mask)};
+    };
+    const Tensors in = {noise({2, 4, 3}, 1).requires_grad_(), noise({2, 5, 3}, 2).requires_grad_(),
+                        noise({2, 5, 6}, 3).requires_grad_()};
+    const Tensor out = attend(in)[0];
+    out.sum().backward();
+    for (int64_t row : {1, 3}) {
+      EXPECT_EQ(values(out.select(1, row)), Values(12, 0));
+      EXPECT_EQ(values(in[0].grad().select(1, row)), Values(6, 0));
+    }
+    for (const Tensor& t : in) EXPECT_FALSE(any(isnan(t.grad())).item<bool>());
+    check(attend, [](Source& source) {
+      return Tensors{source.noise({2, 4, 3}, 1), source.noise({2, 5, 3}, 2),
+                     source.noise({2, 5, 6}, 3)};
+    });
+  }
+}
+
+TEST(Extremes, TheGradientOfAMaskIsZeroWhereItHidesEverything) {
+  const Program attend = [](const Tensors& in) {
+    const Tensor hidden = in[3] + where(mask_of({true, false}, 3), 0.0, -kInfinity);
+    return Tensors{scaled_dot_product_attention(in[0], in[1], in[2], hidden)};
+  };
+  const MakeInputs make = [](Source& source) {
+    return Tensors{source.noise({2, 4}, 1), source.noise({3, 4}, 2), source.noise({3, 4}, 3),
+                   source.noise({2, 3}, 4)};
+  };
+  Source source(Setting::Leaf);
+  const Tensors in = make(source);
+  attend(in)[0].sum().backward();
+  EXPECT_EQ(values(in[3].grad()[1]), Values(3, 0));
+  check(attend, make);
+}
+
+TEST(Extremes, ScoresOfMinusInfinityAreAMaskToo) {
+  const Tensor q = full({1, 2}, -kInfinity), k = ones({3, 2});
+  const Tensor out = scaled_dot_product_attention(q, k, k);
+  EXPECT_EQ(values(out), Values(2, 0));
+  EXPECT_EQ(values(scaled_dot_product_attention(ones({2, 3}), ones({0, 3}), ones({0, 4}))),
+            Values(8, 0));
+}
+
+TEST(Extremes, BatchesOfAttentionBroadcast) {
+  struct Case {
+    Shape q, k, v, out;
+  };
+  const Case cases[] = {{{2, 1, 4, 3}, {1, 3, 5, 3}, {3, 5, 6}, {2, 3, 4, 6}},
+                        {{4, 3}, {1, 3, 5, 3}, {3, 5, 6}, {1, 3, 4, 6}},
+                        {{2, 3, 4, 3}, {5, 3}, {5, 6}, {2, 3, 4, 6}},
+                        {{1, 1, 4, 3}, {2, 3, 5, 3}, {2, 1, 5, 6}, {2, 3, 4, 6}}};
+  for (const Case& c : cases) {
+    const Tensor q = noise(c.q, 1), k = noise(c.k, 2), v = noise(c.v, 3);
+    const auto batched = [&](const Tensor& t) {
+      return expand(t, {c.out[0], c.out[1], t.size(-2), t.size(-1)});
+    };
+    const Tensor got = scaled_dot_product_attention(q, k, v);
+    EXPECT_EQ(got.sizes(), c.out);
+    expect_close(scaled_dot_product_attention(batched(q), batched(k), batched(v)), got, 1e-6, "");
+    check(
+        [](const Tensors& in) {
+          return Tensors{scaled_dot_product_attention(in[0], in[1], in[2])};
+        },
+        [&](Source& source) {
+          return Tensors{source.noise(c.q, 1), source.noise(c.k, 2), source.noise(c.v, 3)};
+        });
+  }
+  expect_error(Errc::Shape, "broadcast", [] {
+    scaled_dot_product_attention(ones({2, 4, 3}), ones({3, 5, 3}), ones({3, 5, 3}));
+  });
+  expect_error(Errc::Argument, "is_causal", [] {
+    const Tensor x = ones({4, 3});
+    scaled_dot_product_attention(x, x, x, ones({4, 4}), true);
+  });
+}
+
+// --- diagonals
+
+TEST(Extremes, TrianglesAtAnyDiagonal) {
+  const Tensor x = arange(1, 13).view({3, 4});
+  for (int64_t offset : {kLow, kLow + 1, kLow + 2, int64_t{-4}, int64_t{-3}, int64_t{-2},
+                         int64_t{3}, int64_t{4}, int64_t{5}, kHigh - 2, kHigh - 1, kHigh}) {
+    Values lower, upper;
+    for (int64_t i = 0; i < 12; ++i) {
+      const int64_t above = i % 4 - i / 4;
+      lower.push_back(above <= offset ? static_cast<double>(i + 1) : 0);
+      upper.push_back(above >= offset ? static_cast<double>(i + 1) : 0);
+    }
+    EXPECT_EQ(values(tril(x, offset)), lower) << offset;
+    EXPECT_EQ(values(triu(x, offset)), upper) << offset;
+    check(
+        [&](const Tensors& in) {
+          Tensor written = in[0] * 1;
+          written.triu_(offset);
+          return Tensors{tril(in[0], offset), triu(in[0], offset), written};
+        },
+        [](Source& source) { return Tensors{source.noise({3, 4}, 1)}; },
+        {.settings = kLeavesInGradMode});
+  }
+}
+
+// --- ranges
+
+TEST(Extremes, RandomIntegersOverAnyRange) {
+  struct Range {
+    int64_t low, high;
+  };
+  for (const auto& [low, high] :
+       {Range{kLow, kHigh}, Range{kLow, 0}, Range{-1, kHigh}, Range{kLow, 1}, Range{0, kHigh},
+        Range{kLow / 2 - 5, kHigh / 2 + 5}, Range{kLow, kLow + 1}, Range{kHigh - 1, kHigh}}) {
+    manual_seed(3);
+    const std::vector<int64_t> drawn = randint(low, high, {4000}).to_vector<int64_t>();
+    const auto [least, most] = std::ranges::minmax(drawn);
+    EXPECT_GE(least, low);
+    EXPECT_LT(most, high);
+    const double width = static_cast<double>(high) - static_cast<double>(low);
+    if (width > 2) {  // spread over all of it
+      EXPECT_LT(static_cast<double>(least) - static_cast<double>(low), 0.01 * width);
+      EXPECT_LT(static_cast<double>(high) - static_cast<double>(most), 0.01 * width);
+    }
+    manual_seed(3);
+    const auto again =
+        compile([low, high](const Tensor& x) { return randint(low, high, x.sizes()); });
+    EXPECT_EQ(again(zeros({4000})).to_vector<int64_t>(), drawn);
+  }
+}
+
+TEST(Extremes, RandomIntegersFitTheirDtype) {
+  for (const auto& [low, high, dtype] :
+       {std::tuple(0, 257, u8), std::tuple(-1, 5, u8), std::tuple(-129, 0, i8),
+        std::tuple(0, 3, boolean), std::tuple(0, 70000, f16)})
+    expect_error(Errc::Argument, "does not fit", [&] { randint(low, high, {2}, dtype); });
+  EXPECT_EQ(randint(0, 256, {2}, u8).dtype(), u8);
+  EXPECT_EQ(randint(0, 2, {2}, boolean).dtype(), boolean);
+}
+
+// --- positions
+
+TEST(Extremes, OneHotRefusesLabelsThatAreNoClass) {
+  EXPECT_EQ(values(one_hot(tensor({2, 0}), 3)), (Values{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(one_hot(tensor(1), 3).sizes(), (Shape{3}));
+  EXPECT_EQ(one_hot(zeros({0, 2}, i64), 3).sizes(), (Shape{0, 2, 3}));
+  expect_error(Errc::Argument, "one_hot", [] { one_hot(tensor({0}), 0); });
+  for (int64_t label : {int64_t{-1}, int64_t{3}, kLow, kHigh}) {
+    const Program encode = [](const Tensors& in) { return Tensors{one_hot(in[0], 3)}; };
+    error_of([&] { encode({tensor({0, label})}); }, Errc::Index);
+    check(encode, [&](Source&) { return Tensors{tensor({0, label})}; });
+  }
+}
+
+TEST(Extremes, PositionsAreCheckedThoughNothingLiesThere) {
+  const Tensor wrong = tensor({1, 7});
+  const std::pair<const char*, Program> calls[] = {
+      {"rows of no elements",
+       [&](const Tensors& in) { return Tensors{index_select(in[0], 0, wrong)}; }},
+      {"among no rows",
+       [&](const Tensors& in) { return Tensors{index_select(in[0].t(), 1, wrong)}; }},
+      {"embedding", [&](const Tensors& in) { return Tensors{embedding(in[0], wrong)}; }},
+      {"index_add",
+       [&](const Tensors& in) { return Tensors{index_add(in[0], 0, wrong, zeros({2, 0}))}; }},
+      {"as the operand of more",
+       [&](const Tensors& in) { return Tensors{in[0][wrong].sum({1}) + 1}; }}};
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    error_of([&] { call({zeros({3, 0})}); }, Errc::Index);
+    check(call, [](Source& source) { return Tensors{source(zeros({3, 0}))}; });
+  }
+}
+
+// --- zeros of both signs
+
+TEST(Extremes, TheLargestOfZerosHasNoSign) {
+  for (int64_t n : {2, 3, 17, 67})
+    for (bool negative_first : {true, false}) {
+      const Tensor x = zeros({n});
+      x.slice(0, negative_first ? 0 : 1, {}, 2).fill_(-0.0);
+      EXPECT_FALSE(std::signbit(amax(x).item())) << n;
+      EXPECT_TRUE(std::signbit(amin(x).item())) << n;
+      const auto both = compile([](const Tensor& t) { return stack({amax(t), amin(t)}); });
+      EXPECT_FALSE(std::signbit(both(x)[0].item())) << n;
+      EXPECT_TRUE(std::signbit(both(x)[1].item())) << n;
+    }
+}
+
+}  // namespace
+}  // namespace tandem::testing
