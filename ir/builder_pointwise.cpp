@@ -14,14 +14,15 @@ using V = ValueId;
 
 /// What happens to the operands' dtypes before a pointwise op.
 enum class Promotion : uint8_t {
-  None,    // nothing
-  Common,  // all to their result type
-  Float,   // the same, at least f32
-  Whole,   // Float, but integers are already what the op would make of them
-  Bool,    // all to bool
-  First,   // all to operand 0's dtype
-  Masked,  // operand 1 is a mask, the rest to operand 0's dtype
-  Chosen,  // operand 0 is a condition, the rest to their result type
+  None,     // nothing
+  Common,   // all to their result type
+  Float,    // the same, at least f32
+  Whole,    // Float, but integers are already what the op would make of them
+  Integer,  // the same as beside a number of i64
+  Bool,     // all to bool
+  First,    // all to operand 0's dtype
+  Masked,   // operand 1 is a mask, the rest to operand 0's dtype
+  Chosen,   // operand 0 is a condition, the rest to their result type
 };
 
 constexpr std::pair<std::string_view, Promotion> kPromotionByRule[] = {
@@ -29,8 +30,9 @@ constexpr std::pair<std::string_view, Promotion> kPromotionByRule[] = {
     {"same_integral", Promotion::Common}, {"same_integer", Promotion::Common},
     {"addcmul", Promotion::Common},       {"compare", Promotion::Common},
     {"same_float", Promotion::Float},     {"whole", Promotion::Whole},
-    {"same_bool", Promotion::Bool},       {"copy", Promotion::First},
-    {"masked_fill", Promotion::Masked},   {"where", Promotion::Chosen}};
+    {"with_integer", Promotion::Integer}, {"same_bool", Promotion::Bool},
+    {"copy", Promotion::First},           {"masked_fill", Promotion::Masked},
+    {"where", Promotion::Chosen}};
 
 constexpr Promotion promotion_of(std::string_view shape_rule) {
   for (const auto& [rule, promotion] : kPromotionByRule)
@@ -130,6 +132,10 @@ DType Builder::operand_dtype(Op op, std::span<const V> operands) const {
       return at_least_float(result_type(operands));
     case Promotion::Chosen:
       return result_type(operands.subspan(1));
+    case Promotion::Integer: {
+      const DType common = result_type(operands);
+      return common == DType::Bool ? DType::I64 : common;
+    }
     case Promotion::Common:
       return result_type(operands);
     case Promotion::None:

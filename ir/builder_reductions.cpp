@@ -46,7 +46,10 @@ V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsR
 
 V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim) {
   const Type from = type(self);
-  if (op == Op::any || op == Op::all) self = convert(self, DType::Bool);
+  if (op == Op::any || op == Op::all) {
+    const V result = reduce(op, convert(self, DType::Bool), dims, keepdim, {});
+    return from.dtype == DType::U8 ? convert(result, DType::U8) : result;  // as ATen
+  }
   if ((op != Op::argmax && op != Op::argmin) || !dims.empty() || from.rank() == 0)
     return reduce(op, self, dims, keepdim, {});
   const V flat = reduce(op, reshape(self, {ir::numel(from.sizes)}), {}, false, {});

@@ -32,6 +32,8 @@ Type same_number(const ShapeContext& c) {
   return same(c);
 }
 
+Type with_integer(const ShapeContext& c) { return same_number(c); }
+
 Type same_float(const ShapeContext& c) {
   require_floating(c);
   return same(c);

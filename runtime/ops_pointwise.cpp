@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <tandem/ops.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -19,9 +21,13 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
   return a.tensor != nullptr ? a.location : b.location;
 }
 
+/// A tensor of its own, also where the builder found nothing to compute.
+Tensor fresh(Call& c, V self, V result) { return c.out(result == self ? c.b.clone(self) : result); }
+
 Tensor unary(Op op, const Tensor& self, const SourceLocation& at, ir::AttrsRef attrs = {}) {
   Call c(at, ir::name(op));
-  return c.out(c.b.pointwise(op, {c.in(self)}, attrs));
+  const V v = c.in(self);
+  return fresh(c, v, c.b.pointwise(op, {v}, attrs));
 }
 
 const Tensor& unary_in_place(Op op, const Tensor& self, const SourceLocation& at,
@@ -47,23 +53,50 @@ Pair operands(Call& c, Op op, const Located& a, const Located& b) {
   return {c.in(a, right), right};
 }
 
+/// a to the power b of bools: a or not b.
+bool is_power_of_bools(Call& c, Op op, V a, V b) {
+  return op == Op::pow && c.b.dtype(a) == boolean && c.b.dtype(b) == boolean;
+}
+
+/// ATen has no differences with bool, though it would promote to one of numbers.
+void require_difference(const Located& a, const Located& b) {
+  for (const Located* operand : {&a, &b})
+    if (operand->tensor != nullptr ? operand->tensor->dtype() == boolean
+                                   : operand->number.kind() == Number::Kind::Bool)
+      ir::fail(Errc::DType,
+               "sub: not defined for bool; expected numbers (logical_xor and bitwise_xor take "
+               "bool)");
+}
+
 Tensor binary(Op op, const Located& a, const Located& b) {
   Call c(place_of(a, b), ir::name(op));
+  if (op == Op::sub) require_difference(a, b);
   const Pair p = operands(c, op, a, b);
+  if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
   return c.out(c.b.pointwise(op, {p.a, p.b}));
 }
 
 const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   Call c(other.location, ir::name(op), true);
-  const V v = c.in(self);
-  c.b.pointwise_in_place(op, {v, c.in(other, v, "other")});
+  if (op == Op::sub) require_difference(Located(self, other.location), other);
+  const V v = c.in(self), w = c.in(other, v, "other");
+  if (is_power_of_bools(c, op, v, w))
+    c.b.pointwise_in_place(Op::logical_or, {v, c.b.logical_not(w)});
+  else
+    c.b.pointwise_in_place(op, {v, w});
   return self;
 }
 
-Tensor ternary(Op op, const Tensor& x, const Tensor& y, const Located& z) {
-  Call c(z.location, ir::name(op));
-  const V v = c.in(x);
-  return c.out(c.b.pointwise(op, {v, c.in(y, "end"), c.in(z, v, "weight")}));
+/// self, end and weight; as ATen, of one dtype.
+std::array<V, 3> lerp_operands(Call& c, const Tensor& self, const Tensor& end,
+                               const Located& weight) {
+  const bool weighs = weight.tensor != nullptr && weight.tensor->dim() > 0;  // 0-d: as a number
+  for (const Tensor* t : {&end, weighs ? weight.tensor : nullptr})
+    if (t != nullptr && t->dtype() != self.dtype())
+      ir::fail(Errc::DType, fmt::format("lerp: operands have different dtypes; expected {}, got {}",
+                                        ir::name(self.dtype()), ir::name(t->dtype())));
+  const V v = c.in(self), e = c.in(end, "end");
+  return {v, e, c.in(weight, v, "weight")};
 }
 
 /// self + value * f(tensor1, tensor2): the multiplied forms of addcmul and addcdiv.
@@ -74,18 +107,21 @@ Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const
     ir::fail(Errc::DType, fmt::format("addcdiv: a quotient of integers; expected a floating "
                                       "tensor1 or tensor2, got {} and {}",
                                       ir::name(x.dtype()), ir::name(y.dtype())));
-  const V v = c.in(self);
+  const V v = c.in(self), second = c.in(y, "tensor2");
   V first = c.in(x, "tensor1");
   Number factor = 1;
   if (value.tensor != nullptr)
     first = c.b.mul(first, c.in(*value.tensor, "value"));
   else
     factor = value.number;
+  const V all[] = {v, first, second};
+  if (op == Op::addcmul && ir::is_integer(c.b.result_type(all)))
+    factor = ir::rounded_to(i64, factor);
   if (in_place) {
-    c.b.pointwise_in_place(op, {v, first, c.in(y, "tensor2")}, {factor});
+    c.b.pointwise_in_place(op, {v, first, second}, {factor});
     return self;
   }
-  return c.out(c.b.pointwise(op, {v, first, c.in(y, "tensor2")}, {factor}));
+  return c.out(c.b.pointwise(op, {v, first, second}, {factor}));
 }
 
 void check_approximation(std::string_view approximate) {
@@ -160,10 +196,28 @@ Tensor softplus(const Tensor& self, double beta, double threshold, SourceLocatio
   return unary(Op::softplus, self, at, {beta, threshold});
 }
 
+namespace {
+
+/// A bound of hardtanh in self's dtype: of integers a whole number, which an unsigned one holds.
+V hardtanh_bound(Call& c, V self, const Number& bound) {
+  const DType dtype = c.b.dtype(self);
+  if (dtype == boolean)
+    ir::fail(Errc::DType, "hardtanh: not defined for bool; expected numbers, got bool");
+  if (ir::is_floating(dtype)) return c.b.number(bound, self);
+  const Number whole = ir::rounded_to(i64, bound);
+  if (dtype == u8 && whole.to_int() < 0)
+    ir::fail(Errc::Argument,
+             fmt::format("hardtanh: negative bound; expected at least 0 for u8, got {}",
+                         whole.to_int()));
+  return c.b.full({}, dtype, whole);
+}
+
+}  // namespace
+
 Tensor hardtanh(const Tensor& self, const Number& min, const Number& max, SourceLocation at) {
   Call c(at);
-  const V v = c.in(self);
-  return c.out(c.b.pointwise(Op::hardtanh, {v, c.b.number(min, v), c.b.number(max, v)}));
+  const V v = c.in(self), low = hardtanh_bound(c, v, min), high = hardtanh_bound(c, v, max);
+  return c.out(c.b.pointwise(Op::hardtanh, {v, low, high}));
 }
 
 Tensor clamp(const Tensor& self, std::optional<Number> min, std::optional<Number> max,
@@ -180,8 +234,10 @@ Tensor clamp_max(const Located& self, const Located& max) {
 
 Tensor where(const Tensor& condition, const Located& self, const Located& other) {
   if (self.tensor == nullptr && other.tensor == nullptr) {  // as ATen: two numbers are one dtype
-    const bool is_float = self.number.is_float() || other.number.is_float();
-    const DType dtype = is_float ? f32 : self.number.default_dtype();
+    const auto kind = std::max(self.number.kind(), other.number.kind());
+    const DType dtype = kind == Number::Kind::Float ? f32
+                        : kind == Number::Kind::Int ? i64
+                                                    : boolean;
     Call c(self.location);
     return c.out(c.b.where(c.in(condition, "condition"), c.b.full({}, dtype, self.number),
                            c.b.full({}, dtype, other.number)));
@@ -193,7 +249,9 @@ Tensor where(const Tensor& condition, const Located& self, const Located& other)
 }
 
 Tensor lerp(const Tensor& self, const Tensor& end, const Located& weight) {
-  return ternary(Op::lerp, self, end, weight);
+  Call c(weight.location);
+  const auto [v, e, w] = lerp_operands(c, self, end, weight);
+  return c.out(c.b.pointwise(Op::lerp, {v, e, w}));
 }
 Tensor addcmul(const Tensor& self, const Tensor& x, const Tensor& y, const Located& value) {
   return scaled(Op::addcmul, self, x, y, value, false);
@@ -202,17 +260,28 @@ Tensor addcdiv(const Tensor& self, const Tensor& x, const Tensor& y, const Locat
   return scaled(Op::addcdiv, self, x, y, value, false);
 }
 
-Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
-                  std::optional<double> neginf, SourceLocation at) {
-  Call c(at);
-  const V v = c.in(self);
+namespace {
+
+/// What NaN and the infinities become: of integers, which have none, nothing.
+std::array<V, 4> nan_to_num_operands(Call& c, const Tensor& self, double nan,
+                                     std::optional<double> posinf, std::optional<double> neginf) {
   const double largest = self.dtype() == f64    ? std::numeric_limits<double>::max()
                          : self.dtype() == f16  ? 65504
                          : self.dtype() == bf16 ? 3.38953138925153547590470800371487866880e38
                                                 : std::numeric_limits<float>::max();
+  const V v = c.in(self);
   const auto number = [&](double x) { return c.b.number(x, v); };
-  return c.out(c.b.pointwise(Op::nan_to_num, {v, number(nan), number(posinf.value_or(largest)),
-                                              number(neginf.value_or(-largest))}));
+  return {v, number(nan), number(posinf.value_or(largest)), number(neginf.value_or(-largest))};
+}
+
+}  // namespace
+
+Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf, SourceLocation at) {
+  if (!ir::is_floating(self.dtype())) return clone(self, at);
+  Call c(at);
+  const auto [v, n, p, m] = nan_to_num_operands(c, self, nan, posinf, neginf);
+  return c.out(c.b.pointwise(Op::nan_to_num, {v, n, p, m}));
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value) {
@@ -291,8 +360,8 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) con
 }
 const Tensor& Tensor::lerp_(const Tensor& end, const Located& weight) const {
   Call c(weight.location);
-  const V v = c.in(*this);
-  c.b.pointwise_in_place(Op::lerp, {v, c.in(end, "end"), c.in(weight, v, "weight")});
+  const auto [v, e, w] = lerp_operands(c, *this, end, weight);
+  c.b.pointwise_in_place(Op::lerp, {v, e, w});
   return *this;
 }
 const Tensor& Tensor::addcmul_(const Tensor& x, const Tensor& y, const Located& value) const {
@@ -341,14 +410,18 @@ const Tensor& Tensor::gelu_(std::string_view approximate, SourceLocation at) con
 }
 const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLocation at) const {
   Call c(at);
-  const V v = c.in(*this);
-  c.b.pointwise_in_place(Op::hardtanh, {v, c.b.number(min, v), c.b.number(max, v)});
+  const V v = c.in(*this), low = hardtanh_bound(c, v, min), high = hardtanh_bound(c, v, max);
+  c.b.pointwise_in_place(Op::hardtanh, {v, low, high});
   return *this;
 }
 const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,
                                   std::optional<double> neginf, SourceLocation at) const {
   const ir::ErrorScope errors(at);
-  return copy_(Located(tandem::nan_to_num(*this, nan, posinf, neginf, at), at));
+  if (!ir::is_floating(dtype())) return *this;
+  Call c(at);
+  const auto [v, n, p, m] = nan_to_num_operands(c, *this, nan, posinf, neginf);
+  c.b.pointwise_in_place(Op::nan_to_num, {v, n, p, m});
+  return *this;
 }
 const Tensor& Tensor::addmm_(const Tensor& mat1, const Tensor& mat2, SourceLocation at) const {
   const ir::ErrorScope errors(at);

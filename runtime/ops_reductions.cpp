@@ -20,6 +20,11 @@ Tensor reduce(Op op, const Tensor& self, const DimList& dims, bool keepdim,
   return c.out(c.b.reduce(op, c.in(self), span_of(dims), keepdim));
 }
 
+void require_ordered(const Tensor& self, std::string_view op) {
+  if (self.dtype() == boolean)
+    ir::fail(Errc::DType, fmt::format("{}: not defined for bool; expected numbers, got bool", op));
+}
+
 /// The position of the extremum along `dim`, or among all elements.
 V position(Call& c, Op op, V self, std::optional<int64_t> dim, bool keepdim) {
   const Dim dims[] = {dim.value_or(0)};
@@ -33,13 +38,25 @@ std::pair<Tensor, Tensor> extremum(Op arg_op, const Tensor& self, int64_t dim, b
   const V v = c.in(self);
   if (self.dim() == 0) {
     c.b.wrap_dim(dim, 1, "max");
-    return {self, c.out(c.b.full({}, i64, 0))};
+    return {c.out(c.b.clone(v)), c.out(c.b.full({}, i64, 0))};
   }
   const V where = position(c, arg_op, v, dim, true);
   const V values = c.b.gather(v, static_cast<int>(dim), where);
   if (keepdim) return {c.out(values), c.out(where)};
   const Dim dims[] = {dim};
   return {c.out(c.b.squeeze(values, dims)), c.out(c.b.squeeze(where, dims))};
+}
+
+/// The target of a binary cross entropy: floating, and as large as the loss.
+void require_probabilities(Call& c, V logits, V target) {
+  static constexpr const char* kOp = "binary_cross_entropy_with_logits";
+  if (!ir::is_floating(c.b.dtype(target)))
+    ir::fail(Errc::DType, fmt::format("{}: target is not floating; expected probabilities, got {}",
+                                      kOp, ir::name(c.b.dtype(target))));
+  const Shape sizes = c.b.broadcast(c.b.sizes(logits), c.b.sizes(target), kOp);
+  if (c.b.sizes(target) != sizes)
+    ir::fail(Errc::Shape, fmt::format("{}: target does not fit; expected {}, got {}", kOp,
+                                      to_string(sizes), to_string(c.b.sizes(target))));
 }
 
 V reduced_loss(Call& c, V loss, std::string_view reduction, std::string_view op) {
@@ -86,6 +103,10 @@ Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLo
   return c.out(c.b.logsumexp(c.in(self), span_of(dims), keepdim));
 }
 Tensor norm(const Tensor& self, SourceLocation at) {
+  if (!ir::is_floating(self.dtype()))
+    ir::fail(Errc::DType, fmt::format("norm: self is not floating; expected f64, f32, bf16 or f16, "
+                                      "got {}",
+                                      ir::name(self.dtype())));
   Call c(at);
   return c.out(c.b.sqrt(c.b.sum(c.b.square(c.in(self)))));
 }
@@ -113,10 +134,12 @@ std::pair<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool keepdim, Sou
   return extremum(Op::argmin, self, dim, keepdim, at);
 }
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
+  require_ordered(self, "argmax");
   Call c(at);
   return c.out(position(c, Op::argmax, c.in(self), dim, keepdim));
 }
 Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
+  require_ordered(self, "argmin");
   Call c(at);
   return c.out(position(c, Op::argmin, c.in(self), dim, keepdim));
 }
@@ -135,7 +158,13 @@ Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tenso
                                       to_string(sizes), to_string(normalized_shape)));
   Call c(at);
   const V v = c.in(self);
-  return c.out(c.b.layer_norm(v, c.maybe(weight), c.maybe(bias), trailing, eps));
+  const Tensor& parameter = weight.defined() ? weight : bias;
+  // As ATen: halves beside parameters in f32.
+  const bool is_mixed = parameter.defined() && parameter.dtype() == f32 &&
+                        (self.dtype() == bf16 || self.dtype() == f16);
+  const V in = is_mixed ? c.b.convert(v, f32) : v;
+  const V out = c.b.layer_norm(in, c.maybe(weight), c.maybe(bias), trailing, eps);
+  return c.out(is_mixed ? c.b.convert(out, self.dtype()) : out);
 }
 
 // --- losses
@@ -168,19 +197,24 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view redu
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
                SourceLocation at) {
+  require_ordered(input, "l1_loss");
+  require_ordered(target, "l1_loss");
   Call c(at);
   const V v = c.in(input, "input");
   return c.out(reduced_loss(c, c.b.abs(c.b.sub(v, c.in(target, "target"))), reduction, "l1_loss"));
 }
 
-// max(x, 0) - x y + log(1 + exp(-|x|)), which overflows nowhere.
+// max(x, 0) - x y + log(1 + exp(-|x|)), which overflows nowhere. ATen's has the target's dtype and
+// sizes.
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
                                         std::string_view reduction, SourceLocation at) {
   Call c(at);
   const V x = c.in(logits, "logits"), y = c.in(target, "target");
+  require_probabilities(c, x, y);
   const V log_term = c.b.log1p(c.b.exp(c.b.neg(c.b.abs(x))));
   const V loss = c.b.add(c.b.sub(c.b.relu(x), c.b.mul(x, y)), log_term);
-  return c.out(reduced_loss(c, loss, reduction, "binary_cross_entropy_with_logits"));
+  return c.out(reduced_loss(c, c.b.convert(loss, target.dtype()), reduction,
+                            "binary_cross_entropy_with_logits"));
 }
 
 // --- contractions

@@ -76,6 +76,9 @@ Tensor unsqueeze(const Tensor& self, int64_t dim, SourceLocation at) {
   return make_view(self, at, [&](Call& c, V v) { return c.b.unsqueeze(v, as_int(dim)); });
 }
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim, SourceLocation at) {
+  const auto is = [&](int64_t dim, int64_t d) { return dim == d || dim == d - self.dim(); };
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (is(start_dim, d) && is(end_dim, d)) return self;  // as ATen: nothing to merge
   return make_view(
       self, at, [&](Call& c, V v) { return c.b.flatten(v, as_int(start_dim), as_int(end_dim)); });
 }
@@ -187,6 +190,7 @@ Tensor t(const Tensor& self, SourceLocation at) {
 }
 Tensor matrix_transpose(const Tensor& self, SourceLocation at) {
   const ir::ErrorScope errors(at);
+  if (self.dim() == 0) return self;
   if (self.dim() < 2)
     ir::fail(Errc::Shape,
              fmt::format("mT: expected at least two dimensions, got {}", to_string(self.sizes())));
@@ -207,16 +211,17 @@ Tensor unflatten(const Tensor& self, int64_t dim, const Shape& sizes, SourceLoca
   }
   return view(self, all, at);
 }
+// Of what is not contiguous always a copy, also where strides would do.
 Tensor ravel(const Tensor& self, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return reshape(self, {-1}, at);
+  return view(self.contiguous(at), {self.numel()}, at);
 }
 Tensor unfold(const Tensor& self, int64_t dim, Dim length, Dim step, SourceLocation at) {
   return make_view(self, at,
                    [&](Call& c, V v) { return c.b.unfold(v, as_int(dim), length, step); });
 }
 
-Tensor real(const Tensor& self, SourceLocation at) { return self.alias(at); }
+Tensor real(const Tensor& self, SourceLocation) { return self; }
 Tensor imag(const Tensor& self, SourceLocation at) {
   const ir::ErrorScope errors(at);
   ir::fail(Errc::Unsupported,

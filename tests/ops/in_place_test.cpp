@@ -1,0 +1,79 @@
+// Every form that writes a tensor gives what its other form gives, and has its gradient: in eager
+// mode on values that were computed and are written before the backward.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <functional>
+
+#include "tests/support/check_compiled.h"
+
+namespace tandem::testing {
+namespace {
+
+struct Forms {
+  const char* name;
+  std::function<Tensor(const Tensor& x, const Tensor& y)> value;
+  std::function<void(const Tensor& x, const Tensor& y)> write;
+};
+
+#define TANDEM_UNARY(op)                                      \
+  {#op, [](const Tensor& x, const Tensor&) { return op(x); }, \
+   [](const Tensor& x, const Tensor&) { x.op##_(); }},
+#define TANDEM_BINARY(op)                                          \
+  {#op, [](const Tensor& x, const Tensor& y) { return op(x, y); }, \
+   [](const Tensor& x, const Tensor& y) { x.op##_(y); }},
+#define TANDEM_CALL(call, writing)                                                                 \
+  {#call, []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { return call; }, \
+   []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { writing; }},
+
+// clang-format off
+const Forms kForms[] = {
+    TANDEM_UNARY_IN_PLACE_OPS(TANDEM_UNARY) TANDEM_BINARY_IN_PLACE_OPS(TANDEM_BINARY)
+    TANDEM_UNARY(leaky_relu) TANDEM_UNARY(elu) TANDEM_UNARY(celu) TANDEM_UNARY(gelu)
+    TANDEM_UNARY(hardtanh) TANDEM_UNARY(nan_to_num) TANDEM_UNARY(tril) TANDEM_UNARY(triu)
+    TANDEM_BINARY(clamp_min) TANDEM_BINARY(clamp_max)
+    TANDEM_CALL(clamp(x, 0.3, 0.6), x.clamp_(0.3, 0.6))
+    TANDEM_CALL(lerp(x, y, 0.3), x.lerp_(y, 0.3)) TANDEM_CALL(lerp(x, y, y), x.lerp_(y, y))
+    TANDEM_CALL(addcmul(x, y, y), x.addcmul_(y, y)) TANDEM_CALL(addcdiv(x, y, y), x.addcdiv_(y, y))
+    TANDEM_CALL(masked_fill(x, y > 0.5, 2), x.masked_fill_(y > 0.5, 2))
+    TANDEM_CALL(addmm(x, y, y), x.addmm_(y, y))
+};
+// clang-format on
+
+/// The value and the gradients of x and y; nothing where the operation takes no floats.
+Tensors outcome(const Forms& forms, bool writes) {
+  const Tensor x = (noise({4, 4}, 1, f64) * 0.3 + 0.5).requires_grad_();
+  const Tensor y = (noise({4, 4}, 2, f64) * 0.3 + 0.5).requires_grad_();
+  try {
+    Tensor result = x * 1;
+    if (writes)
+      forms.write(result, y);
+    else
+      result = forms.value(result, y);
+    if (!result.requires_grad()) return {result};
+    (result * noise({4, 4}, 3, f64)).sum().backward();
+    return {result.detach(), x.grad(), y.grad()};
+  } catch (const Error& e) {
+    if (e.code() != Errc::DType && e.code() != Errc::Autograd) throw;
+    return {};
+  }
+}
+
+TEST(InPlace, EveryFormComputesAndDifferentiatesAsTheOther) {
+  int differentiable = 0;
+  for (const Forms& forms : kForms) {
+    SCOPED_TRACE(forms.name);
+    const Tensors expected = outcome(forms, false), actual = outcome(forms, true);
+    if (expected.size() < 2) continue;  // of bool, or not of floats
+    ++differentiable;
+    ASSERT_EQ(expected.size(), actual.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(expected[i].defined(), actual[i].defined());
+      if (actual[i].defined()) expect_close(expected[i], actual[i], 1e-12, "");
+    }
+  }
+  EXPECT_GT(differentiable, 50);
+}
+
+}  // namespace
+}  // namespace tandem::testing
