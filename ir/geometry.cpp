@@ -1,4 +1,4 @@
-// Strides of views and of results. One function per view op, in a table.
+// Strides of views. One function per view op, in a table.
 #include "geometry.h"
 
 #include <algorithm>
@@ -157,14 +157,6 @@ constexpr Rule kRules[] = {
 #include "ops.def"
 };
 
-/// The common case first: it needs no sorting.
-bool has_overlap(const Extent& e) {
-  return !is_contiguous(e.sizes, e.strides) && ir::self_overlaps(e.sizes, e.strides);
-}
-bool is_dense(const Extent& e) {
-  return is_contiguous(e.sizes, e.strides) || ir::is_dense(e.sizes, e.strides);
-}
-
 }  // namespace
 
 ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides,
@@ -222,22 +214,6 @@ bool is_contiguous(const Shape& sizes, const Strides& strides) {
     expected *= sizes[d];
   }
   return contiguous;
-}
-
-Strides pointwise_strides(std::span<const Extent> operands, const Shape& result) {
-  const Strides* shared = nullptr;
-  for (const Extent& e : operands) {
-    if (e.sizes != result || has_overlap(e)) continue;  // broadcast
-    if (!is_dense(e)) return ir::contiguous_strides(result);
-    if (shared != nullptr && *shared != e.strides) return ir::contiguous_strides(result);
-    shared = &e.strides;
-  }
-  return shared != nullptr ? *shared : ir::contiguous_strides(result);
-}
-
-Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape& result) {
-  if (!ir::is_pointwise(op) || op == ir::Op::clone) return ir::contiguous_strides(result);
-  return pointwise_strides(operands, result);
 }
 
 }  // namespace tandem::ir

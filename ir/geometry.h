@@ -35,12 +35,12 @@ struct Extent {
   const Shape& sizes;
   const Strides& strides;
 };
-/// Strides of a pointwise result, as ATen lays it out: those of the operands of full size if they
-/// all share one dense layout, else contiguous.
-Strides pointwise_strides(std::span<const Extent> operands, const Shape& result);
-
-/// Strides of the result of an op that is not a view.
+/// Strides of the result of an op that is not a view, as ATen lays it out.
 Strides result_strides(ir::Op op, std::span<const Extent> operands, const Shape& result);
+
+/// The strides of a fresh tensor in the layout of `like`: its own if they are dense, else dense
+/// ones in the same order.
+Strides preserved_strides(const Extent& like);
 
 }  // namespace tandem::ir
 

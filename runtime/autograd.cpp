@@ -298,6 +298,10 @@ const ViewOf* view_of(const Tensor& t) {
   return meta != nullptr ? meta->view.get() : nullptr;
 }
 
+void forget_base(const Tensor& t) {
+  if (view_of(t) != nullptr) t.impl()->autograd->view = nullptr;
+}
+
 void note_origin(const Tensor& t, ViewOrigin origin, uint64_t writes_since) {
   if (view_of(t) == nullptr) return;
   ViewOf& view = *t.impl()->autograd->view;

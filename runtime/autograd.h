@@ -167,6 +167,8 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
                    std::span<const ir::AttrValue> attrs);
 /// How `t` is a differentiable view of another tensor; null if it is none.
 const ViewOf* view_of(const Tensor& t);
+/// `t`, whose memory nobody else shows, is no view of what it was made from.
+void forget_base(const Tensor& t);
 /// `t`, if it is a view, has this origin; its memory was written so often since.
 void note_origin(const Tensor& t, ViewOrigin origin, uint64_t writes_since = 0);
 /// After a write that compiled code made to `self`: the history is `node`'s result (null: only the

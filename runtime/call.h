@@ -12,6 +12,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 #include "ir/error_scope.h"
+#include "ir/function_ref.h"
 #include "runtime/dispatch.h"
 
 namespace tandem::runtime {
@@ -52,6 +53,13 @@ class Call {
  public:
   ir::Builder b;
 };
+
+/// A fresh tensor in the layout of `like`, as ATen's preserve_format has it. make(order) gives its
+/// elements, contiguous in memory of their own, with the dimensions of `like` in this order.
+Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
+                    ir::FunctionRef<Tensor(const Shape& order)> make);
+/// `t` itself if it lies as a fresh tensor in the layout of `like`, else a copy that does.
+Tensor laid_out_like(const Tensor& t, const Tensor& like, const SourceLocation& at);
 
 /// What the tape itself computes with.
 Tensor clone_tensor(const Tensor& t);

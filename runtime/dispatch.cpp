@@ -11,6 +11,7 @@
 #include "ir/strides.h"
 #include "runtime/autograd.h"
 #include "runtime/eager/kernels.h"
+#include "runtime/graph_values.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
 
@@ -57,8 +58,7 @@ Tensor run_decomposition(ir::Op op, std::span<const Tensor> operands,
 
 /// `t` itself if it has these strides and memory of its own, else a copy.
 Tensor laid_out(const Tensor& t, const Strides& strides, std::span<const Tensor> operands) {
-  bool own = t.strides() == strides ||
-             (is_contiguous(t.sizes(), t.strides()) && is_contiguous(t.sizes(), strides));
+  bool own = has_layout(*t.impl(), strides);
   for (const Tensor& operand : operands) own = own && !t.shares_storage(operand);
   if (own) return t;
   const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());

@@ -32,6 +32,12 @@ Tensor random(Op op, const Shape& sizes, DType dtype, const SourceLocation& at) 
   return c.out(c.b.emit(op, {c.in(d.rng, "rng")}, {sizes, dtype, d.offset}));
 }
 
+Shape in_order(const Shape& sizes, const Shape& order) {
+  Shape ordered;
+  for (Dim d : order) ordered.push_back(sizes[static_cast<int>(d)]);
+  return ordered;
+}
+
 DType dtype_for(std::initializer_list<Number> values, std::optional<DType> dtype) {
   if (dtype) return *dtype;
   auto kind = values.size() == 0 ? Number::Kind::Float : Number::Kind::Bool;
@@ -63,11 +69,15 @@ Tensor ones(const Shape& sizes, DType dtype, SourceLocation at) {
 }
 Tensor empty_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return empty(like.sizes(), like.dtype(), at);
+  if (runtime::Trace::current() != nullptr) return zeros_like(like, at);
+  return runtime::empty_tensor(like.sizes(), ir::preserved_strides({like.sizes(), like.strides()}),
+                               like.dtype());
 }
 Tensor full_like(const Tensor& like, const Number& value, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return full(like.sizes(), value, like.dtype(), at);
+  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+    return full(in_order(like.sizes(), order), value, like.dtype(), at);
+  });
 }
 Tensor zeros_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
@@ -172,11 +182,15 @@ Tensor randn(const Shape& sizes, DType dtype, SourceLocation at) {
 }
 Tensor rand_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return rand(like.sizes(), like.dtype(), at);
+  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+    return rand(in_order(like.sizes(), order), like.dtype(), at);
+  });
 }
 Tensor randn_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return randn(like.sizes(), like.dtype(), at);
+  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+    return randn(in_order(like.sizes(), order), like.dtype(), at);
+  });
 }
 
 namespace {

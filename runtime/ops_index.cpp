@@ -301,8 +301,9 @@ Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Lo
     ir::fail(Errc::Shape, fmt::format("index_fill: value is not one element; expected [], got {}",
                                       to_string(c.b.sizes(filling))));
   const Shape part = part_sizes(c, v, d, i);
-  return c.out(c.b.scatter(v, d, along(c, wrapped(c, i, self.size(d)), part, d),
-                           c.b.expand(c.b.convert(filling, self.dtype()), part)));
+  const V filled = c.b.scatter(v, d, along(c, wrapped(c, i, self.size(d)), part, d),
+                               c.b.expand(c.b.convert(filling, self.dtype()), part));
+  return runtime::laid_out_like(c.out(filled), self, value.location);
 }
 Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const Located& values,
                  bool accumulate) {
@@ -316,8 +317,7 @@ Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const L
   const V written = std::ranges::any_of(indices, is_mask)
                         ? masked_put(c, v, indices, converted, accumulate)
                         : index_put(c, v, indices, converted, accumulate);
-  const Tensor result = c.out(written);
-  return result.is_contiguous() ? result : c.out(c.b.clone(written));
+  return runtime::laid_out_like(c.out(written), self, values.location);
 }
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
                       SourceLocation at) {

@@ -8,7 +8,10 @@
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/geometry.h"
+#include "runtime/autograd.h"
 #include "runtime/call.h"
+#include "runtime/graph_values.h"
 
 namespace tandem {
 namespace {
@@ -301,14 +304,19 @@ Tensor to(const Tensor& self, DType dtype, SourceLocation at) {
   Call c(at);
   return c.out(c.b.convert(c.in(self), dtype));
 }
-Tensor clone(const Tensor& self, SourceLocation at) { return unary(Op::clone, self, at); }
+Tensor clone(const Tensor& self, SourceLocation at) {
+  return runtime::in_layout_of(self, at, [&](const Shape& order) {
+    const bool as_is = std::ranges::is_sorted(order, {}, [](Dim d) { return int64_t{d}; });
+    return unary(Op::clone, as_is ? self : permute(self, order, at), at);
+  });
+}
 
 // --- as methods
 
 Tensor Tensor::to(DType dtype, SourceLocation at) const { return tandem::to(*this, dtype, at); }
 Tensor Tensor::clone(SourceLocation at) const { return tandem::clone(*this, at); }
 Tensor Tensor::contiguous(SourceLocation at) const {
-  return is_contiguous() ? *this : tandem::clone(*this, at);
+  return is_contiguous() ? *this : unary(Op::clone, *this, at);
 }
 Tensor Tensor::clamp(std::optional<Number> min, std::optional<Number> max,
                      SourceLocation at) const {
@@ -439,6 +447,27 @@ const Tensor& Tensor::fill_diagonal_(const Located& value) const {
 const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); }
 
 namespace runtime {
+
+Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
+                    ir::FunctionRef<Tensor(const Shape& order)> make) {
+  const Strides strides = ir::preserved_strides({like.sizes(), like.strides()});
+  Shape order, inverse = Shape::filled(strides.rank(), 0);
+  for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
+  if (ir::is_contiguous(like.sizes(), strides)) return make(order);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](Dim d) { return strides[static_cast<int>(d)]; });
+  for (int d = 0; d < strides.rank(); ++d) inverse[static_cast<int>(order[d])] = d;
+  const LocationScope scope(at);
+  const Tensor result = permute(make(order), inverse, at);
+  forget_base(result);
+  return result;
+}
+
+Tensor laid_out_like(const Tensor& t, const Tensor& like, const SourceLocation& at) {
+  if (has_layout(*t.impl(), ir::preserved_strides({like.sizes(), like.strides()}))) return t;
+  return in_layout_of(
+      like, at, [&](const Shape& order) { return unary(Op::clone, permute(t, order, at), at); });
+}
 
 Tensor clone_tensor(const Tensor& t) {
   Call c(current_location(), "clone");

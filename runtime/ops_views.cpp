@@ -372,13 +372,13 @@ Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& va
   }
   Call c(at);
   const V v = c.in(self), padded = c.b.pad(v, by_dim, value);
-  return c.out(padded == v ? c.b.clone(v) : padded);
+  return padded == v ? clone(self, at) : c.out(padded);
 }
 
 Tensor flip(const Tensor& self, const DimList& dims, SourceLocation at) {
   Call c(at);
   const V v = c.in(self), flipped = c.b.flip(v, span_of(dims.dims));
-  return c.out(flipped == v ? c.b.clone(v) : flipped);
+  return flipped == v ? clone(self, at) : c.out(flipped);
 }
 
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<Dim> start,

@@ -96,7 +96,7 @@ TANDEM_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Loca
 TANDEM_API Tensor tril(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
 TANDEM_API Tensor triu(const Tensor& self, Dim diagonal = 0, TANDEM_AT);
 TANDEM_API Tensor to(const Tensor& self, DType dtype, TANDEM_AT);
-/// A contiguous copy.
+/// A copy without gaps, its dimensions in the order in which self's lie in memory.
 TANDEM_API Tensor clone(const Tensor& self, TANDEM_AT);
 
 // --- reductions; no dims means all
