@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/error.h"
+#include "ir/strides.h"
 
 namespace tandem::functionalize {
 
@@ -150,24 +151,67 @@ ValueId Aliases::with_own_history(const Alias& a, ValueId data) {
   return a.current.valid() ? history_.hidden_write(a.current, data) : history_.detached(data);
 }
 
+void Aliases::count_write(ValueId traced, EquationId e) {
+  const Alias& a = alias(traced);
+  Writes& writes = alias(a.counted_at).writes;
+  ++writes.count;
+  writes.hidden &= a.hidden || !rewriter_.source().equation(e).grad_enabled;
+}
+
 void Aliases::write(ValueId traced, ValueId value, EquationId e) {
-  const ir::Graph& graph = rewriter_.source();
+  count_write(traced, e);
+  if (ir::numel(type(traced).sizes) == 0) return;
   Alias& a = alias(traced);
+  if (a.repeats) return write_repeated(traced, value, e);
   Storage& storage = storages_[a.storage];
-  if (a.repeats)
+  if (storage.newest.valid() && storage.newest != traced) fold(storage);
+  set_current(a, value);
+  storage.newest = traced;
+  storage.last_write = e;
+}
+
+/// The views that lead to `traced` from the nearest tensor that shows no element twice, last first.
+std::vector<ValueId> Aliases::repeating_views(ValueId traced) const {
+  std::vector<ValueId> views;
+  for (ValueId v = traced; alias(v).repeats; v = alias(v).parent) views.push_back(v);
+  return views;
+}
+
+/// A write through a view on whose way elements are repeated: of a part that itself repeats none,
+/// or of one number. It is folded into the last tensor before the repetition by a view of its own.
+void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e) {
+  const ir::Graph& graph = rewriter_.source();
+  const std::vector<ValueId> views = repeating_views(traced);
+  const ValueId parent = alias(views.back()).parent;
+  std::vector<View> chain;
+  bool detached = false;
+  for (size_t i = views.size(); i-- > 0;) {
+    chain.push_back(alias(views[i]).view);
+    detached |= alias(views[i]).detached;
+  }
+  const auto strided = as_one_view(type(parent), chain);
+  const bool is_one_number = graph.op(e) == ir::Op::fill;
+  if (!strided || (!is_one_number && ir::self_overlaps(type(traced).sizes, strided->strides)))
     ir::fail(
         ir::Errc::Mutation,
         fmt::format(
             "{}_: cannot write through a view that overlaps itself; expected each element at a "
             "memory location of its own (clone it first), got {}{}",
             ir::name(graph.op(e)), ir::to_string(graph.type(traced)), place(graph, e)));
-  if (storage.newest.valid() && storage.newest != traced) fold(storage);
-  set_current(a, value);
-  storage.newest = traced;
+  at(e);
+  const ValueId once = first_copies(rewriter_.builder(), value, strided->strides);
+  const ir::Type type = rewriter_.target().type(once);
+  const ValueId single = new_id(type);
+  input_views_.push_back({type.sizes, strided->strides, strided->offset});
+  add_view(single, parent, {ir::Op::as_strided, input_views_.back()}, {}, detached);
+  alias(single).repeats = false;
+  Storage& storage = storages_[alias(traced).storage];
+  if (storage.newest.valid()) fold(storage);
+  set_current(alias(single), once);
+  storage.newest = single;
   storage.last_write = e;
-  Writes& writes = alias(a.counted_at).writes;
-  ++writes.count;
-  writes.hidden &= a.hidden || !graph.equation(e).grad_enabled;
+  fold(storage);
+  set_current(alias(traced), value);
 }
 
 /// Carries the newest write up to the base; all aliases off that path become stale.

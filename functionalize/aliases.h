@@ -40,6 +40,8 @@ class Aliases {
   /// The target's value for what `traced` holds now. May emit equations, and so move
   /// Rewriter::at.
   ir::ValueId read(ir::ValueId traced);
+  /// `traced` is written by `e`, with what it holds anyway.
+  void count_write(ir::ValueId traced, ir::EquationId e);
   /// `traced` holds `value` from now on; equation `e` wrote it.
   void write(ir::ValueId traced, ir::ValueId value, ir::EquationId e);
 
@@ -94,11 +96,13 @@ class Aliases {
   Alias& alias(ir::ValueId traced);
   void add_view(ir::ValueId traced, ir::ValueId parent, const View& view, ir::EquationId e,
                 bool detached);
+  std::vector<ir::ValueId> repeating_views(ir::ValueId traced) const;
   bool is_current(const Alias& a) const;
   void set_current(Alias& a, ir::ValueId value);
   ir::ValueId regenerate(ir::ValueId traced);
   ir::ValueId with_own_history(const Alias& a, ir::ValueId data);
   const ir::Type& type(ir::ValueId traced) const;
+  void write_repeated(ir::ValueId traced, ir::ValueId value, ir::EquationId e);
   void fold(Storage& storage);
   ir::ValueId folded_into_parent(const Alias& child, ir::ValueId value);
   ir::ValueId new_id(const ir::Type& type);

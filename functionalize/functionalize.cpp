@@ -95,6 +95,8 @@ class Functionalizer {
 
   void write(EquationId e) {
     const ValueId self = source_.operand(e, 0);
+    const bool changes_nothing = source_.op(e) == Op::copy && source_.operand(e, 1) == self;
+    if (changes_nothing) return aliases_.count_write(self, e);
     const bool hidden = !source_.equation(e).grad_enabled;
     ValueId value = new_value(e);
     carry_mark(e, value);
@@ -141,7 +143,7 @@ class Functionalizer {
                "custom function: changes an operand itself (t_, set_, ...); expected a function "
                "without side effects");
     for (const ir::Input& input : source_.inputs())
-      if (aliases_.writes(input.value).count > 0)
+      if (input.role != ir::Role::Saved && aliases_.writes(input.value).count > 0)
         ir::fail(ir::Errc::Mutation,
                  fmt::format("custom function: writes its operand {}; expected a function without "
                              "side effects",

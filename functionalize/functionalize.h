@@ -22,7 +22,8 @@ namespace tandem::functionalize {
 /// them that is contiguous and contains the others (and is then what the epilogue writes), else of
 /// a buffer put together from all (and the epilogue writes those that the program wrote).
 ///
-/// Error{Mutation} for writes that cannot be expressed (through a view that overlaps itself).
+/// Error{Mutation} for writes that are not well defined (other than of one number, through a view
+/// that overlaps itself).
 ir::Graph functionalize(const ir::Graph& traced);
 
 }  // namespace tandem::functionalize

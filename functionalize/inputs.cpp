@@ -193,7 +193,7 @@ class Declarer {
           continue;
         }
         for (const Extents& p : truly_overlapping(graph_, part))
-          p.size() > 1 ? add_overlapping(p) : add_all_alone(p);
+          p.size() > 1 || overlaps_itself(p[0]) ? add_overlapping(p) : add_all_alone(p);
       }
     }
   }
@@ -260,8 +260,20 @@ class Declarer {
                                         history_.hidden_write(own, data));
   }
 
+  bool overlaps_itself(const Extent& e) const {
+    return ir::self_overlaps(type(e).sizes, input(e).strides);
+  }
+
+  /// The sizes with repeated dimensions left out.
+  ir::Shape sizes_once(const Extent& e) const {
+    ir::Shape sizes = type(e).sizes;
+    for (int d = 0; d < sizes.rank(); ++d)
+      if (input(e).strides[d] == 0) sizes[d] = std::min<int64_t>(sizes[d], 1);
+    return sizes;
+  }
+
   void check_no_self_overlap(const Extent& e) const {
-    if (ir::self_overlaps(type(e).sizes, input(e).strides))
+    if (ir::self_overlaps(sizes_once(e), input(e).strides))
       ir::fail(ir::Errc::Unsupported,
                fmt::format("a write to inputs that share memory: expected each element of {} at a "
                            "memory location of its own, got strides {} of {}",
@@ -334,9 +346,13 @@ class Declarer {
 
   /// `buffer`, of the inputs' dtype, with their elements in it.
   ValueId put_together(ValueId buffer, const Extents& members, Dim begin) {
-    for (const Extent& e : members)
-      buffer = rewriter_.builder().emit(ir::Op::as_strided_scatter,
-                                        {buffer, rewriter_[input(e).value]}, view(e, begin));
+    ir::Builder& b = rewriter_.builder();
+    for (const Extent& e : members) {
+      const ValueId once = first_copies(b, rewriter_[input(e).value], input(e).strides);
+      std::vector<AttrValue> attrs = view(e, begin);
+      attrs[0] = b.sizes(once);
+      buffer = b.emit(ir::Op::as_strided_scatter, {buffer, once}, attrs);
+    }
     return buffer;
   }
 

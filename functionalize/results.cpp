@@ -198,7 +198,9 @@ class Results {
     Output output;
     output.role = Role::MutatedInput;
     output.name = "new_" + input.name;
-    output.strides = input.strides;
+    const ir::Shape& sizes = source_.type(input.value).sizes;
+    const bool repeats = ir::self_overlaps(sizes, input.strides);
+    output.strides = repeats ? ir::contiguous_strides(sizes) : input.strides;
     output.requires_grad = !writes.hidden;
     output.target = i;
     const int index = add_output(std::move(output), input.value);

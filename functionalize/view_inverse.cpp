@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ir/error.h"
+#include "ir/shape_rules.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {
@@ -28,8 +29,17 @@ using Inverse = ValueId (*)(const InverseContext&);
 ValueId inverse_view(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
 ValueId inverse_squeeze(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
 ValueId inverse_unsqueeze(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
-// Reached only where nothing is repeated: dimensions of one element were added.
-ValueId inverse_expand(const InverseContext& c) { return c.b.reshape(c.value, c.type.sizes); }
+// Where elements are repeated, all copies are equal: the first stands for them.
+ValueId inverse_expand(const InverseContext& c) {
+  const ir::Shape shown = c.b.sizes(c.value);
+  if (ir::numel(shown) == 0) return c.parent;
+  ValueId first = c.value;
+  for (int d = 0; d < shown.rank(); ++d) {
+    const int from = d - (shown.rank() - c.type.rank());
+    if (from < 0 || c.type.sizes[from] == 1) first = c.b.slice(first, d, 0, 1);
+  }
+  return c.b.reshape(first, c.type.sizes);
+}
 ValueId inverse_alias(const InverseContext& c) { return c.value; }
 ValueId inverse_detach(const InverseContext& c) { return c.value; }
 ValueId inverse_permute(const InverseContext& c) {
@@ -46,7 +56,7 @@ ValueId inverse_transpose(const InverseContext& c) {
 ValueId inverse_slice(const InverseContext& c) { return c.scatter(Op::slice_scatter); }
 ValueId inverse_select(const InverseContext& c) { return c.scatter(Op::select_scatter); }
 ValueId inverse_diagonal(const InverseContext& c) { return c.scatter(Op::diagonal_scatter); }
-// Reached only where the windows do not overlap.
+// Where windows overlap, they agree.
 ValueId inverse_unfold(const InverseContext& c) {
   const auto dim = static_cast<int>(std::get<int64_t>(c.attrs[0]));
   ir::Strides strides = ir::contiguous_strides(c.type.sizes);
@@ -94,6 +104,28 @@ ValueId invert(ir::Builder& b, const View& view, const ir::Type& type, ValueId p
   const Inverse inverse = kInverses[static_cast<size_t>(view.op)];
   TANDEM_CHECK(inverse, std::string(ir::name(view.op)) + " is not a view");
   return inverse({b, view.attrs, type, parent, value});
+}
+
+std::optional<ir::ViewGeometry> as_one_view(const ir::Type& base, std::span<const View> chain) {
+  ir::ViewGeometry place{ir::contiguous_strides(base.sizes), 0};
+  ir::Type type = base;
+  for (const View& view : chain) {
+    const ir::Type next = ir::infer_type(view.op, {&type, 1}, view.attrs);
+    if (next.dtype != base.dtype) return std::nullopt;
+    try {
+      place = ir::placed_view(view.op, type, place.strides, place.offset, view.attrs, next);
+    } catch (const ir::Error&) {
+      return std::nullopt;
+    }
+    type = next;
+  }
+  return place;
+}
+
+ValueId first_copies(ir::Builder& b, ValueId v, const ir::Strides& strides) {
+  for (int d = 0; d < strides.rank(); ++d)
+    if (strides[d] == 0 && b.sizes(v)[d] > 1) v = b.slice(v, d, 0, 1);
+  return v;
 }
 
 bool cuts_history(Op view) { return view == Op::detach || view == Op::view_dtype; }

@@ -3,9 +3,11 @@
 #ifndef TANDEM_FUNCTIONALIZE_VIEW_INVERSE_H
 #define TANDEM_FUNCTIONALIZE_VIEW_INVERSE_H
 
+#include <optional>
 #include <span>
 
 #include "ir/builder.h"
+#include "ir/geometry.h"
 
 namespace tandem::functionalize {
 
@@ -22,15 +24,22 @@ ir::ValueId replay(ir::Builder& b, const View& view, ir::ValueId parent);
 /// value.
 bool keeps_rest(ir::Op view);
 
-/// `parent`, of `type`, with what `view` shows of it replaced by `value`. Where keeps_rest is
-/// false, `parent` may be invalid.
+/// `parent`, of `type`, with what `view` shows of it replaced by `value`, which is the same
+/// wherever it shows the same element. Where keeps_rest is false, `parent` may be invalid.
 ir::ValueId invert(ir::Builder& b, const View& view, const ir::Type& type, ir::ValueId parent,
                    ir::ValueId value);
+
+/// What a chain of views shows of a contiguous tensor of type `base`, as strides over it; nothing
+/// if strides can't say it.
+std::optional<ir::ViewGeometry> as_one_view(const ir::Type& base, std::span<const View> chain);
+
+/// `v`, of these strides, with one element along each dimension that repeats its elements.
+ir::ValueId first_copies(ir::Builder& b, ir::ValueId v, const ir::Strides& strides);
 
 /// Whether no gradient flows through the view.
 bool cuts_history(ir::Op view);
 
-/// Whether several elements of the view may be one element of the parent: it cannot be written.
+/// Whether several elements of the view may be one element of the parent.
 bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result);
 
 }  // namespace tandem::functionalize

@@ -15,6 +15,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/nodes.h"
 #include "runtime/trace.h"
+#include "runtime/view_replay.h"
 
 namespace tandem::runtime {
 namespace {
@@ -50,6 +51,12 @@ Edge accumulator_edge(const Tensor& leaf) {
 /// The history of `chain` applied to what `edge` is the history of; `type` is the base's.
 Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& chain) {
   for (const ir::ViewStep& step : chain) {
+    if (is_memory_step(step)) {
+      const ir::Type types[] = {memory_type(step, type.dtype), type};
+      edge = {make_node<OpNode>(step.op, Edges{{}, edge}, types, scatter_attrs(step), types[0]), 0};
+      type = types[0];
+      continue;
+    }
     const ir::Type result = ir::infer_type(step.op, {&type, 1}, step.attrs);
     edge = {make_node<OpNode>(step.op, Edges{edge}, std::span(&type, 1), step.attrs, result), 0};
     type = result;
@@ -57,14 +64,63 @@ Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& c
   return edge;
 }
 
-/// Error if the base was rearranged (t_, set_, ...) after the view was made: the steps that lead
-/// from one to the other start at what it was.
-void require_same_arrangement(const ViewOf& view) {
-  const uint64_t now = view.base->autograd ? view.base->autograd->arrangement : 0;
-  if (now != view.base_arrangement)
+Dim end_of(const TensorImpl& t) {
+  Dim end = t.offset + 1;
+  for (int d = 0; d < t.sizes.rank(); ++d) end += (t.sizes[d] - 1) * t.strides[d];
+  return end;
+}
+
+/// Calls visit(place) with where each element lies in the storage.
+template <class Visit>
+void for_each_place(const TensorImpl& t, Visit visit) {
+  std::vector<int64_t> places{int64_t{t.offset}};
+  for (int d = 0; d < t.sizes.rank(); ++d) {
+    const size_t count = places.size();
+    std::vector<int64_t> next;
+    next.reserve(count * static_cast<size_t>(int64_t{t.sizes[d]}));
+    for (const int64_t place : places)
+      for (int64_t i = 0; i < t.sizes[d]; ++i) next.push_back(place + i * int64_t{t.strides[d]});
+    places = std::move(next);
+  }
+  for (const int64_t place : places) visit(place);
+}
+
+/// Whether every element of `part` is one of `whole`, which shows none twice.
+bool holds(const TensorImpl& whole, const TensorImpl& part) {
+  const Dim end = end_of(whole);
+  if (ir::numel(part.sizes) == 0) return true;
+  if (part.offset < whole.offset || end_of(part) > end) return false;
+  if (ir::is_dense(whole.sizes, whole.strides)) return true;
+  std::vector<bool> shown(static_cast<size_t>(int64_t{end}));
+  for_each_place(whole, [&](int64_t place) { shown[static_cast<size_t>(place)] = true; });
+  bool all = true;
+  for_each_place(part, [&](int64_t place) { all = all && shown[static_cast<size_t>(place)]; });
+  return all;
+}
+
+/// What leads from `base`, as it lies in memory now, to a tensor that lies there too.
+std::vector<ir::ViewStep> steps_through_memory(const TensorImpl& base, const TensorImpl& shown,
+                                               bool may_show_more) {
+  if (base.storage != shown.storage || ir::self_overlaps(base.sizes, base.strides) ||
+      !(may_show_more || holds(base, shown)))
     ir::fail(Errc::Unsupported,
-             "the history of a view whose base was rearranged in place after it was made, and one "
-             "of the two written since; expected views made after t_, squeeze_, set_, ...");
+             "the history of a view whose base was given other memory, or was made a part of its "
+             "memory, after the view was made, and one of the two written since; expected views "
+             "made after set_, resize_ or as_strided_");
+  const Dim length = std::max<int64_t>(end_of(base), end_of(shown));
+  return {memory_step(base.sizes, base.strides, base.offset, length),
+          {ir::Op::as_strided, {shown.sizes, shown.strides, shown.offset}}};
+}
+
+/// If the base was rearranged (t_, squeeze_, ...) after the view was made: the steps from one to
+/// the other start at what it is now.
+void follow_arrangement(TensorImpl& impl) {
+  ViewOf& view = *impl.autograd->view;
+  const uint64_t now = view.base->autograd ? view.base->autograd->arrangement : 0;
+  if (now == view.base_arrangement) return;
+  // (A row of memory shows more than its base to begin with.)
+  view.chain = steps_through_memory(*view.base, impl, is_memory_step(view.chain[0]));
+  view.base_arrangement = now;
 }
 
 /// Brings a view's history up to date with its base's. (One made under NoGrad never has any.)
@@ -79,7 +135,7 @@ void refresh_view(TensorImpl& impl) {
   if (meta->view->base_generation == base.generation) return;
   meta->view->base_generation = base.generation;
   if (base.node == nullptr) return;
-  require_same_arrangement(*meta->view);
+  follow_arrangement(impl);
   const Edge edge =
       replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
   before = std::exchange(meta->node, edge.node);
@@ -105,7 +161,8 @@ void set_node(TensorImpl& impl, const std::shared_ptr<Node>& node, int result) {
 }
 
 /// What autograd refuses of a write in grad mode through a view.
-void check_view_writable(const ViewOf& view, ir::Op op, ir::FunctionRef<bool()> gets_history) {
+void check_view_writable(TensorImpl& self, ir::Op op, ir::FunctionRef<bool()> gets_history) {
+  const ViewOf& view = *self.autograd->view;
   const bool followed = gets_history();
   if (followed && view.origin == ViewOrigin::WithoutGrad)
     refuse_write(op, Errc::Autograd,
@@ -120,7 +177,7 @@ void check_view_writable(const ViewOf& view, ir::Op op, ir::FunctionRef<bool()> 
     refuse_write(op, Errc::Autograd,
                  "a view of a leaf that requires grad is written in place; expected a view of a "
                  "tensor that is not a leaf, or NoGrad");
-  if (followed) require_same_arrangement(view);
+  if (followed) follow_arrangement(self);
 }
 
 }  // namespace
@@ -235,6 +292,7 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 // so that a write by it cuts what flowed before.
 bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
   if (!grad_enabled() || !ir::is_floating(result)) return false;
+  if (op == ir::Op::copy && operands[1].is_same(operands[0])) return false;  // changes nothing
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
     return false;
   bool wanted = false;
@@ -245,7 +303,25 @@ bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
   return wanted;
 }
 
+namespace {
+
+/// Whether what `op` writes to places that are one is the same: a number, or what stands there.
+bool writes_equals(ir::Op op, std::span<const Tensor> operands) {
+  return op == ir::Op::fill || (op == ir::Op::copy && operands[1].is_same(operands[0]));
+}
+
+void check_no_overlap(const TensorImpl& impl, ir::Op op) {
+  if (!is_contiguous(impl.sizes, impl.strides) && ir::self_overlaps(impl.sizes, impl.strides))
+    refuse_write(op, Errc::Mutation,
+                 fmt::format("elements share memory, so that a write is not well defined; expected "
+                             "a tensor without overlap, got strides {} of {} (clone it first)",
+                             to_string(impl.strides), to_string(impl.sizes)));
+}
+
+}  // namespace
+
 void check_writable(std::span<const Tensor> operands, ir::Op op) {
+  if (!writes_equals(op, operands)) check_no_overlap(*operands[0].impl(), op);
   check_writable(operands[0], op, [&] { return tape_wants(op, operands, operands[0].dtype()); });
 }
 
@@ -253,11 +329,6 @@ void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_
   const TensorImpl& impl = *self.impl();
   if (impl.storage->read_only())
     refuse_write(op, Errc::Mutation, "the tensor's memory is read-only; expected writable memory");
-  if (!is_contiguous(impl.sizes, impl.strides) && ir::self_overlaps(impl.sizes, impl.strides))
-    refuse_write(op, Errc::Mutation,
-                 fmt::format("elements share memory, so that a write is not well defined; expected "
-                             "a tensor without overlap, got strides {} of {} (clone it first)",
-                             to_string(impl.strides), to_string(impl.sizes)));
   if (!grad_enabled()) return;
   if (const Trace* trace = Trace::current();
       trace != nullptr && trace->is_detached(self) && gets_history())
@@ -266,7 +337,7 @@ void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_
                  "written with a gradient; expected detach() and a new tensor");
   const AutogradMeta* meta = meta_of(self);
   if (meta == nullptr) return;
-  if (meta->view) check_view_writable(*meta->view, op, gets_history);
+  if (meta->view) check_view_writable(*self.impl(), op, gets_history);
   if (requires_grad(self) && is_leaf(self))
     refuse_write(op, Errc::Autograd,
                  "a leaf that requires grad is written in place; expected a tensor that is not a "
@@ -282,15 +353,33 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
     view->base = from->base;
     view->chain.reserve(from->chain.size() + 1);
     view->chain = from->chain;
+    view->base_arrangement = from->base_arrangement;
     view->origin = from->origin;
   }
   if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->chain.push_back({op, {attrs.begin(), attrs.end()}});
   const AutogradMeta* base = view->base->autograd.get();
   view->base_generation = base != nullptr ? base->generation : 0;
-  view->base_arrangement = base != nullptr ? base->arrangement : 0;
+  if (view->chain.size() == 1) view->base_arrangement = base != nullptr ? base->arrangement : 0;
   view->version = view->base->storage->version();
   autograd_meta(*result.impl()).view = std::move(view);
+}
+
+void remember_memory(const Tensor& base, const Tensor& row, const ViewOf* like) {
+  const TensorImpl& from = *base.impl();
+  auto view = std::make_unique<ViewOf>();
+  view->base = base.impl();
+  view->chain = {memory_step(from.sizes, from.strides, from.offset, row.numel())};
+  if (like != nullptr) view->origin = like->origin;
+  if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
+  view->base_generation = from.autograd ? from.autograd->generation : 0;
+  view->base_arrangement = from.autograd ? from.autograd->arrangement : 0;
+  view->version = from.storage->version();
+  if (const Edge before = grad_enabled() ? gradient_edge(base) : Edge(); before.node) {
+    const Edge edge = replay_history(before, from.type(), view->chain);
+    set_history(row, edge.node, edge.result);
+  }
+  autograd_meta(*row.impl()).view = std::move(view);
 }
 
 const ViewOf* view_of(const Tensor& t) {
@@ -319,7 +408,8 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
     const Edge before = gradient_edge(base);
     if (node || before.node)
       set_node(*base.impl(),
-               make_node<RebaseNode>(std::vector<Edge>{before, {node, result}}, meta.view->chain),
+               make_node<RebaseNode>(Edges{before, {node, result}},
+                                     written_part(base.impl()->type(), meta.view->chain)),
                0);
     autograd_meta(*base.impl());
     meta.view->base_generation = ++base.impl()->autograd->generation;

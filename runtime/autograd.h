@@ -111,6 +111,8 @@ class SavedTensor {
   Tensor unpack(const Node& owner, const std::shared_ptr<Node>& self) const;
   uint64_t version() const { return version_; }
   uint64_t current_version() const { return tensor_.version(); }
+  /// What was done to the tensor so far does not count.
+  void renew() { version_ = defined() ? current_version() : 0; }
   bool is_unchanged() const { return version() == current_version(); }
   void reset() { tensor_ = Tensor(); }
 
@@ -165,6 +167,9 @@ void require_clear_history(const Tensor& t);
 /// Remembers that `result` is a view of `operand` by one step.
 void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
                    std::span<const ir::AttrValue> attrs);
+/// Remembers that `row` is all of the memory that `base` lies in (`like`: the view of base by which
+/// that was reached, or null).
+void remember_memory(const Tensor& base, const Tensor& row, const ViewOf* like);
 /// How `t` is a differentiable view of another tensor; null if it is none.
 const ViewOf* view_of(const Tensor& t);
 /// `t`, whose memory nobody else shows, is no view of what it was made from.

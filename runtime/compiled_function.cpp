@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <forward_list>
 
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/thread_pool.h"
@@ -19,6 +20,7 @@
 #include "runtime/replay.h"
 #include "runtime/trace.h"
 #include "runtime/variant.h"
+#include "runtime/whole_memory.h"
 
 namespace tandem::runtime {
 
@@ -29,6 +31,12 @@ struct TraceSession::Impl {
 };
 
 using Tensors = ir::InlineVector<const Tensor*, 96>;
+
+/// The graph inputs' tensors of a call, and those among them that the call made.
+struct CallInputs {
+  Tensors tensors;
+  std::forward_list<Tensor> made;
+};
 
 class FunctionCache {
  public:
@@ -41,7 +49,7 @@ class FunctionCache {
   CallResults call(const Flat& arguments, Tracer tracer);
   /// The variant that serves a call, and in `inputs` the graph inputs' tensors of that call.
   std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer,
-                                                 Tensors& inputs);
+                                                 CallInputs& inputs);
 
  private:
   using Variants = std::vector<std::shared_ptr<const Variant>>;
@@ -78,8 +86,9 @@ const Tensor& grad_of(const Tensor& t) {
   return t.defined() && t.impl()->autograd ? t.impl()->autograd->grad : none;
 }
 
-/// Fills `inputs` with the graph inputs' tensors of a call, in graph order.
-void find_inputs(const Recording& recording, const Flat& arguments, Tensors& inputs) {
+/// Fills `call` with the graph inputs' tensors of a call, in graph order.
+void find_inputs(const Recording& recording, const Flat& arguments, CallInputs& call) {
+  Tensors& inputs = call.tensors;
   inputs.clear();
   for (const Tensor& t : recording.inputs) inputs.push_back(&t);
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
@@ -88,10 +97,15 @@ void find_inputs(const Recording& recording, const Flat& arguments, Tensors& inp
     if (slot.grad_input >= static_cast<int>(recording.argument_count))
       inputs[static_cast<size_t>(slot.grad_input)] =
           &grad_of(*inputs[static_cast<size_t>(slot.input)]);
+  for (const MemorySlot& slot : recording.memory_slots) {
+    const GradMode as_of_the_input(true);
+    call.made.push_front(row_of_memory(*inputs[static_cast<size_t>(slot.input)]));
+    inputs[static_cast<size_t>(slot.memory_input)] = &call.made.front();
+  }
 }
 
-Tensors input_tensors(const Recording& recording, const Flat& arguments) {
-  Tensors inputs;
+CallInputs input_tensors(const Recording& recording, const Flat& arguments) {
+  CallInputs inputs;
   find_inputs(recording, arguments, inputs);
   return inputs;
 }
@@ -120,12 +134,12 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
 }
 
 /// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`.
-bool serves(const Variant& variant, const Flat& arguments, Tensors& inputs) {
+bool serves(const Variant& variant, const Flat& arguments, CallInputs& inputs) {
   const Recording& recording = variant.recording;
   if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
   find_inputs(recording, arguments, inputs);
-  if (changed_slot(recording, inputs) != nullptr) return false;
-  const Tensors tensors = guarded_tensors(recording, arguments, inputs);
+  if (changed_slot(recording, inputs.tensors) != nullptr) return false;
+  const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
   return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
@@ -138,12 +152,12 @@ std::string explain(const Variant& variant, const Flat& arguments) {
   if (arguments.tensors.size() != recording.argument_inputs.size())
     return fmt::format("structure: expected {} tensors, got {}", recording.argument_inputs.size(),
                        arguments.tensors.size());
-  const Tensors inputs = input_tensors(recording, arguments);
-  if (const GradSlot* slot = changed_slot(recording, inputs))
+  const CallInputs inputs = input_tensors(recording, arguments);
+  if (const GradSlot* slot = changed_slot(recording, inputs.tensors))
     return fmt::format("{}.grad: expected {}",
                        variant.graphs.traced.inputs()[static_cast<size_t>(slot->input)].name,
                        slot->grad_input < 0 ? "none, got one" : "another one or one, got none");
-  const Tensors tensors = guarded_tensors(recording, arguments, inputs);
+  const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
   return explain_miss(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
@@ -188,9 +202,27 @@ std::vector<ResultView> result_views(Trace& trace, const std::vector<Tensor>& re
     const ViewOf* view = view_of(t);
     if (view == nullptr || view->origin == ViewOrigin::Alone || trace.input_index(t) >= 0) continue;
     const uint64_t writes_since = view->base->storage->version() - view->version;
-    views.push_back({outputs[i], view->origin, writes_since, is_leaf(t)});
+    views.push_back({outputs[i], view->origin, writes_since, is_leaf(t) && !receives_gradient(t)});
   }
   return views;
+}
+
+/// The outputs that are leaves which require grad, and no inputs.
+std::vector<int> leaf_results(Trace& trace, const std::vector<Tensor>& results) {
+  std::vector<int> leaves;
+  const auto add_if_leaf = [&](const Tensor& t) {
+    if (!receives_gradient(t) || !is_leaf(t) || trace.input_index(t) >= 0) return;
+    for (size_t k = 0; k < trace.graph().outputs().size(); ++k)
+      if (trace.graph().outputs()[k].value == t.impl()->value)
+        leaves.push_back(static_cast<int>(k));
+  };
+  for (const Tensor& result : results) {
+    if (!result.defined()) continue;
+    const Tensor t = trace.resolve(result);
+    add_if_leaf(t);
+    if (const ViewOf* view = view_of(t)) add_if_leaf(Tensor(view->base));
+  }
+  return leaves;
 }
 
 /// Whether autograd sees a use of `v`: in grad mode, as an operand of what can have a gradient.
@@ -226,12 +258,14 @@ Recording record(const std::string& name, Tracer tracer) {
     for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
     impl.recording.results = add_results(*impl.trace, impl.results);
     impl.recording.views = result_views(*impl.trace, impl.results, impl.recording.results);
+    impl.recording.leaves = leaf_results(*impl.trace, impl.results);
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
   impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();
+  impl.recording.memory_slots = impl.trace->memory_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)
     if (!impl.recording.inputs[i].defined()) impl.recording.rng_input = static_cast<int>(i);
   return std::move(impl.recording);
@@ -249,8 +283,8 @@ std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
 void check_retrace(const Variant& variant, const std::string& name, const Flat& arguments,
                    Tracer tracer) {
   // Where it does not matter which inputs share memory, the graph may still say it.
-  const Tensors tensors =
-      guarded_tensors(variant.recording, arguments, input_tensors(variant.recording, arguments));
+  const CallInputs inputs = input_tensors(variant.recording, arguments);
+  const Tensors tensors = guarded_tensors(variant.recording, arguments, inputs.tensors);
   if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
   const Recording again = record(name, tracer);
   if (again.traced == variant.graphs.traced) return;
@@ -261,8 +295,8 @@ void check_retrace(const Variant& variant, const std::string& name, const Flat& 
 }
 
 Guards guards_of(const Recording& recording, const Flat& arguments) {
-  const Tensors tensors =
-      guarded_tensors(recording, arguments, input_tensors(recording, arguments));
+  const CallInputs inputs = input_tensors(recording, arguments);
+  const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
   std::vector<std::string> names;
   for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
     names.push_back(recording.traced.inputs()[recording.argument_inputs[leaf]].name);
@@ -346,7 +380,7 @@ CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
 }
 
 const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
-  Tensors inputs;
+  CallInputs inputs;
   return cache.find_or_compile(arguments, tracer, inputs)->graphs;
 }
 
@@ -365,7 +399,7 @@ std::shared_ptr<FunctionCache> make_functionalizer(bool without_views) {
 // --- the cache
 
 std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
-                                                              Tensors& inputs) {
+                                                              CallInputs& inputs) {
   const auto find = [&]() -> std::shared_ptr<const Variant> {
     const auto list = variants();
     const auto it =
@@ -389,6 +423,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   for (size_t i = 0; i < recording.argument_count; ++i) recording.inputs[i] = Tensor();
   for (const GradSlot& slot : recording.grad_slots)
     if (slot.grad_input >= 0) recording.inputs[static_cast<size_t>(slot.grad_input)] = Tensor();
+  for (const MemorySlot& slot : recording.memory_slots)
+    recording.inputs[static_cast<size_t>(slot.memory_input)] = Tensor();
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
   if (++compiled_ == 8) {
     std::fprintf(stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n",
@@ -416,18 +452,19 @@ CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer trac
   if (mode_ == Mode::RemoveViews) graph = functionalize::remove_views(graph);
   if (ir::verification_enabled()) ir::verify_after("functionalize", graph);
   std::vector<Tensor> inputs;
-  for (const Tensor* t : input_tensors(recording, arguments)) inputs.push_back(*t);
-  return arrange(recording, replay_with_epilogue(graph, inputs));
+  const CallInputs call = input_tensors(recording, arguments);
+  for (const Tensor* t : call.tensors) inputs.push_back(*t);
+  return arrange(recording, replay_with_epilogue(graph, inputs, recording.leaves));
 }
 
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   if (mode_ != Mode::Compile) return run_functionalized(arguments, tracer);
-  Tensors inputs;
+  CallInputs inputs;
   const auto variant = find_or_compile(arguments, tracer, inputs);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
-  return arrange(variant->recording, run_variant(variant, span_of(inputs)));
+  return arrange(variant->recording, run_variant(variant, span_of(inputs.tensors)));
 }
 
 }  // namespace tandem::runtime

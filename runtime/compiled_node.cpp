@@ -76,7 +76,7 @@ CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
     const auto output = static_cast<size_t>(s.output);
     const Tensor& value = values[output];
     if (!s.copy) {
-      saved_.push_back(s.input >= 0 ? SavedTensor(value)
+      saved_.push_back(s.input >= 0 ? SavedTensor(as_before_call(value))
                        : tape.is_result[output]
                            ? SavedTensor::of_result(value, tape.result_of_output[output])
                            : SavedTensor::of_own(value));
@@ -95,13 +95,23 @@ void CompiledNode::keep_inputs(std::span<const Tensor* const> inputs,
   inputs_.resize(inputs.size());
   for (int i : tape.kept_by_handle) {
     const auto at = static_cast<size_t>(i);
-    inputs_[at] = SavedTensor(*inputs[at]);
+    inputs_[at] = SavedTensor(as_before_call(*inputs[at]));
   }
   for (const auto& [input, saved] : tape.kept_as_saved)
     inputs_[static_cast<size_t>(input)] = SavedTensor::of_own(
         with_history_of(*inputs[static_cast<size_t>(input)], saved_[saved].unpack(*this, nullptr)));
   for (size_t k = 0; k < written.size(); ++k)
     inputs_[static_cast<size_t>(tape.kept_by_value[k])] = SavedTensor(written[k]);
+}
+
+/// An input that the epilogue may rearrange (t_, set_, ...) is kept as it was.
+Tensor CompiledNode::as_before_call(const Tensor& input) const {
+  return variant_->graphs.forward.epilogue.changes.empty() ? input : with_history_of(input, input);
+}
+
+void CompiledNode::end_of_call() {
+  for (SavedTensor& t : saved_) t.renew();
+  for (SavedTensor& t : inputs_) t.renew();
 }
 
 std::string CompiledNode::name() const { return "compiled " + variant_->graphs.joint.name; }

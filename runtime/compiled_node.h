@@ -22,6 +22,8 @@ class CompiledNode final : public Node {
   /// Keeps the inputs that a differentiable backward reads (`written`: by value, those that the
   /// call writes; in the order of TapeTable::kept_by_value).
   void keep_inputs(std::span<const Tensor* const> inputs, const std::vector<Tensor>& written);
+  /// The call's own epilogue has run: it changed nothing of what is kept, but versions.
+  void end_of_call();
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
@@ -32,6 +34,7 @@ class CompiledNode final : public Node {
                                    const BackwardRequest& request);
   std::vector<Tensor> differentiable_backward(const std::vector<Tensor>& tangents,
                                               const BackwardRequest& request);
+  Tensor as_before_call(const Tensor& input) const;
   void check_tangents(const std::vector<Tensor>& tangents) const;
   /// What was kept, or an Error{Version} that names it. `input`: which graph input it is, or -1.
   Tensor unpack(const SavedTensor& kept, int input) const;

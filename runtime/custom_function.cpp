@@ -102,6 +102,7 @@ struct CustomRecording {
       inner_->add_output(t);
     }
     for (const Tensor& t : context.to_save_) inner_->add_output(t, ir::Role::Saved);
+    note_shared(outputs, context.to_save_);
     scope_.reset();
     refuse_writes();
     const std::vector<Tensor> operands = outer_operands();
@@ -125,6 +126,31 @@ struct CustomRecording {
                  "expected new tensors");
   }
 
+  /// Which saved tensors others see: operands, results, other saved ones.
+  void note_shared(const std::vector<Tensor>& outputs, const std::vector<Tensor>& saved) {
+    std::vector<Tensor> seen;
+    for (size_t i = 0; i < inner_->real_inputs().size(); ++i)
+      seen.push_back(inner_->stand_in(static_cast<int>(i)));
+    for (const Tensor& t : outputs) seen.push_back(inner_->resolve(t));
+    for (const Tensor& t : saved)
+      if (t.defined()) seen.push_back(inner_->resolve(t));
+    for (const Tensor& t : saved) {
+      if (!t.defined()) continue;
+      const Tensor own = inner_->resolve(t);
+      const auto shares = [&](const Tensor& other) { return other.shares_storage(own); };
+      saved_is_shared_.push_back(std::ranges::count_if(seen, shares) > 1);
+    }
+  }
+
+  void refuse_writes_of_shared(const std::vector<Tensor>& saved) const {
+    for (size_t i = 0; i < saved.size(); ++i)
+      if (saved_is_shared_[i] && saved[i].version() != 0)
+        ir::fail(Errc::Mutation,
+                 "custom function: inside a trace its backward may not write a saved tensor that "
+                 "others see (an operand, a result, or one saved twice); expected a tensor of "
+                 "forward's own");
+  }
+
   std::vector<Tensor> outer_operands() const {
     std::vector<Tensor> operands;
     for (const Tensor& t : inner_->real_inputs()) operands.push_back(outer_->resolve(t));
@@ -145,8 +171,10 @@ struct CustomRecording {
       tangents.push_back(
           half->add_port(types[i], "tangent", ir::Role::Tangent, static_cast<int>(i)));
     const size_t ports = half->real_inputs().size();
+    const std::vector<Tensor> saved = context.saved_;
     const std::vector<Tensor> gradients = backward(context, tangents);
     context.saved_.clear();
+    refuse_writes_of_shared(saved);
     for (size_t i = 0; i < gradients.size() && i < inputs.size(); ++i)
       if (gradients[i].defined() && context.needs_input_grad(i))
         half->add_output(gradients[i], ir::Role::Gradient, operand_of(inputs[i]));
@@ -181,6 +209,7 @@ struct CustomRecording {
   Trace* outer_;
   std::shared_ptr<Trace> inner_;
   std::optional<TraceScope> scope_;
+  std::vector<bool> saved_is_shared_;
 };
 
 namespace {

@@ -181,14 +181,30 @@ void OpNode::release() {
 
 // --- RebaseNode
 
+namespace {
+
+/// `v` in `sizes`, zeros behind it: of repeated elements the first gets the gradient of all.
+ir::ValueId as_first_copies(ir::Builder& b, ir::ValueId v, const Shape& sizes) {
+  ir::Dims padding;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    padding.push_back(0);
+    padding.push_back(sizes[d] - b.sizes(v)[d]);
+  }
+  return b.pad(v, padding, 0);
+}
+
+}  // namespace
+
 std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   if (!grads[0].defined()) return {{}, {}};
   EagerSink sink;
   ir::Builder builder(sink);
   const ir::ValueId grad = sink.add(grads[0]);
   std::vector<Tensor> out(2);
-  if (wanted[0]) out[0] = sink.tensor(zero_viewed_part(builder, grad, chain));
-  if (wanted[1]) out[1] = sink.tensor(read_view(builder, grad, chain));
+  if (wanted[0]) out[0] = sink.tensor(zero_viewed_part(builder, grad, part.chain));
+  if (wanted[1])
+    out[1] =
+        sink.tensor(as_first_copies(builder, read_view(builder, grad, part.chain), part.sizes));
   return out;
 }
 

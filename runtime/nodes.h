@@ -10,6 +10,7 @@
 
 #include "autodiff/vjp.h"
 #include "runtime/autograd.h"
+#include "runtime/view_replay.h"
 
 namespace tandem::runtime {
 
@@ -46,13 +47,12 @@ struct OpNode final : Node {
 /// The history of a base that was written through a view: edge 0 is the base's old history (which
 /// gets no gradient for the written part), edge 1 what computed the written part.
 struct RebaseNode final : Node {
-  RebaseNode(Edges edges, std::vector<ir::ViewStep> view_chain)
-      : Node(std::move(edges)), chain(std::move(view_chain)) {}
+  RebaseNode(Edges edges, WrittenPart written) : Node(std::move(edges)), part(std::move(written)) {}
   std::string name() const override { return "write through a view"; }
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override {}
 
-  std::vector<ir::ViewStep> chain;
+  WrittenPart part;
 };
 
 /// The end of the tape at a leaf: adds into its grad. Runs after all other nodes.

@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "ir/error.h"
-#include "ir/strides.h"
 #include "runtime/autograd.h"
 #include "runtime/call.h"
 #include "runtime/rearrange.h"
+#include "runtime/trace.h"
+#include "runtime/whole_memory.h"
 
 namespace tandem {
 namespace {
@@ -89,39 +90,32 @@ Tensor diagonal(const Tensor& self, Dim offset, int64_t dim0, int64_t dim1, Sour
 
 namespace {
 
-/// `t` with its dimensions in the order of memory; undefined if it has gaps or overlaps.
-Tensor in_memory_order(const Tensor& t, const SourceLocation& at) {
-  if (t.is_contiguous()) return t;
-  if (!ir::is_dense(t.sizes(), t.strides())) return {};
-  return permute(t, std::span<const Dim>(ir::memory_order(t.strides())), at);
-}
-
-bool contains(const Tensor& t, const Shape& sizes, const Strides& strides, Dim storage_offset) {
-  Dim end = storage_offset + 1;
-  for (int d = 0; d < sizes.rank(); ++d) end += (sizes[d] - 1) * strides[d];
-  return storage_offset >= t.storage_offset() && end <= t.storage_offset() + t.numel();
+/// Whether `memory`, which is dense, holds what these sizes and strides show.
+bool contains(const Tensor& memory, const Shape& sizes, const Strides& strides, Dim offset) {
+  if (!memory.defined() || sizes.rank() != strides.rank()) return false;
+  Dim end = offset + 1;
+  for (int d = 0; d < sizes.rank(); ++d)
+    end += ir::checked_mul(sizes[d] - 1, strides[d], "as_strided");
+  return offset >= memory.storage_offset() && end <= memory.storage_offset() + memory.numel();
 }
 
 }  // namespace
 
-// Over the tensor itself, or over what it is a view of, whichever shows the elements.
+// Over the tensor itself, over what it is a view of, or over all of the memory: the first that
+// holds the elements.
 Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
                   std::optional<Dim> storage_offset, SourceLocation at) {
   const ir::ErrorScope errors(at);
   const Dim offset = storage_offset.value_or(self.storage_offset());
-  const Tensor base = runtime::base_of(self);
-  for (const Tensor& t : {self, base}) {
-    const Tensor memory = t.defined() ? in_memory_order(t, at) : Tensor();
-    const bool last = !base.defined() || t.is_same(base);
-    if (!memory.defined() || (!last && !contains(memory, sizes, strides, offset))) continue;
-    return make_view(memory, at, [&](Call& c, V v) {
-      return c.b.as_strided(v, sizes, strides, offset - memory.storage_offset());
-    });
-  }
-  ir::fail(Errc::Argument,
-           fmt::format("as_strided: the tensor shows only a part of its memory; expected a "
-                       "contiguous tensor or a view of one, got strides {} of {}",
-                       to_string(self.strides()), to_string(self.sizes())));
+  const runtime::LocationScope scope(at);
+  Tensor memory = runtime::in_memory_order(self, at);
+  if (const Tensor base = runtime::base_of(self);
+      !contains(memory, sizes, strides, offset) && base.defined() && runtime::is_value(base))
+    memory = runtime::in_memory_order(base, at);
+  if (!contains(memory, sizes, strides, offset)) memory = runtime::whole_memory(self, at);
+  return make_view(memory, at, [&](Call& c, V v) {
+    return c.b.as_strided(v, sizes, strides, offset - memory.storage_offset());
+  });
 }
 
 Tensor view(const Tensor& self, DType dtype, SourceLocation at) {

@@ -169,13 +169,14 @@ std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
   return Replayer(graph, inputs).run();
 }
 
-std::vector<Tensor> replay_with_epilogue(const Graph& graph, std::span<const Tensor> inputs) {
+std::vector<Tensor> replay_with_epilogue(const Graph& graph, std::span<const Tensor> inputs,
+                                         const std::vector<int>& leaves) {
   std::vector<Tensor> values = replay(graph, safe_inputs(graph, inputs));
   detach_from_inputs(graph, inputs, values);
   write_inputs(graph, inputs, values);
   std::vector<const Tensor*> targets;
   for (const Tensor& t : inputs) targets.push_back(&t);
-  return finish_epilogue(graph.epilogue, targets, values);
+  return finish_epilogue(graph.epilogue, targets, values, leaves);
 }
 
 }  // namespace tandem::runtime

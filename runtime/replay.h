@@ -16,7 +16,8 @@ namespace tandem::runtime {
 std::vector<Tensor> replay(const ir::Graph& graph, std::span<const Tensor> inputs);
 
 /// replay, then the epilogue; returns the caller's results.
-std::vector<Tensor> replay_with_epilogue(const ir::Graph& graph, std::span<const Tensor> inputs);
+std::vector<Tensor> replay_with_epilogue(const ir::Graph& graph, std::span<const Tensor> inputs,
+                                         const std::vector<int>& leaves);
 
 }  // namespace tandem::runtime
 

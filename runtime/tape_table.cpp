@@ -16,11 +16,13 @@ int root_of(const ir::Graph& graph, int input) {
   return input;
 }
 
-/// By input: whether the call writes memory that it shares.
+/// By input: whether the call writes memory that it shares, or moves it.
 std::vector<bool> written_inputs(const ir::Graph& forward) {
   std::vector<bool> written_root(forward.inputs().size()), written;
   for (const ir::InputWrite& write : forward.epilogue.writes)
     written_root[static_cast<size_t>(root_of(forward, write.input))] = true;
+  for (const ir::InputChange& change : forward.epilogue.changes)
+    if (change.resized) written_root[static_cast<size_t>(root_of(forward, change.input))] = true;
   for (size_t i = 0; i < forward.inputs().size(); ++i)
     written.push_back(written_root[static_cast<size_t>(root_of(forward, static_cast<int>(i)))]);
   return written;

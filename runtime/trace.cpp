@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "functionalize/view_inverse.h"
 #include "ir/error.h"
 #include "ir/geometry.h"
 #include "ir/rewrite.h"
@@ -237,6 +238,9 @@ Tensor Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef a
     const TensorImpl& from = *operands[0].impl();
     geometry = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
     storage = from.storage;
+    if (functionalize::cuts_history(op))
+      roots_.try_emplace(storage.get(),
+                         view_of(operands[0]) ? Tensor(view_of(operands[0])->base) : operands[0]);
   } else {
     geometry.strides = result_strides(op, operands, type.sizes);
     storage = Storage::traced();
@@ -386,6 +390,7 @@ ir::InputChange Trace::change_of(int input) {
 void Trace::append_changes() {
   for (size_t i = 0; i < input_stand_ins_.size(); ++i) {
     const int input = static_cast<int>(i);
+    if (std::ranges::count(memory_slots_, input, &MemorySlot::memory_input) != 0) continue;
     const ir::InputChange change = change_of(input), none{.input = input};
     if (change != none) graph_.epilogue.changes.push_back(change);
   }
@@ -473,6 +478,8 @@ void Trace::record_hook(const Tensor& t, const std::function<Tensor(const Tensor
 }
 
 // --- traced tensors outside
+
+bool is_value(const Tensor& t) { return t.impl()->trace.expired() || t.impl()->value.valid(); }
 
 Tensor constant_value(const Tensor& t) {
   if (!t.impl()->is_traced()) return {};

@@ -18,6 +18,11 @@
 
 namespace tandem::runtime {
 
+/// All of the memory that an input lies in, where the function reaches outside the input.
+struct MemorySlot {
+  int input, memory_input;
+};
+
 /// The `.grad` of an input that the function reads or assigns.
 struct GradSlot {
   int input;
@@ -44,6 +49,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool is_within_trace_of(const Tensor& t) const;
   /// Which graph input a stand-in is, or -1 for any other tensor.
   int input_index(const Tensor& stand_in) const;
+  /// An input over the memory of `t` as it was at the start, if possible one of the same history;
+  /// or -1.
+  int input_over(const Tensor& t) const;
+  /// The input that is all of the memory of another one (added on first use).
+  Tensor memory_input(int input);
+  const std::vector<MemorySlot>& memory_slots() const { return memory_slots_; }
+  /// What fills the memory of `t`, which the trace made.
+  Tensor root_over(const Tensor& t) const;
   /// The stand-in of an input: the traced tensor that fn saw (its grad slot is the epilogue's).
   const Tensor& stand_in(int input) const { return input_stand_ins_[static_cast<size_t>(input)]; }
 
@@ -127,13 +140,18 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // values, unless the base is an input too.
   std::unordered_map<const TensorImpl*, std::shared_ptr<TensorImpl>> base_stand_ins_;
   std::vector<GradSlot> grad_slots_;
-  std::vector<Write> writes_;  // the in-place equations
+  std::vector<MemorySlot> memory_slots_;
+  std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
+  std::vector<Write> writes_;                         // the in-place equations
   std::vector<HookAt> hooks_;
   Trace* enclosing_ = nullptr;
   Tensor rng_;
   Dim draws_ = 0;
   bool recording_ = false;
 };
+
+/// Whether `t` stands for a graph value: a base that nobody handed in does not.
+bool is_value(const Tensor& t);
 
 /// Makes `trace` this thread's current one while it lives (traces nest: the halves of a custom
 /// function are traces of their own).

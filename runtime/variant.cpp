@@ -208,7 +208,8 @@ void require_grad_in_name(const Tensor& t) {
 /// The traced function's outputs: computed values, inputs, views of inputs or of earlier results.
 std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
-                                    const std::vector<Tensor>& values) {
+                                    const std::vector<Tensor>& values,
+                                    const std::vector<int>& leaves) {
   using Kind = ir::ResultSource::Kind;
   std::vector<Tensor> results;
   for (const ir::ResultSource& source : epilogue.results) {
@@ -219,8 +220,9 @@ std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
     results.push_back(source.chain.empty() ? base : replay_views(base, source.chain));
     if (source.history >= 0)
       take_history(results.back(), values[static_cast<size_t>(source.history)]);
-    if (source.requires_grad && !results.back().requires_grad())
-      require_grad_in_name(results.back());
+    if (!source.requires_grad || results.back().requires_grad()) continue;
+    const bool leaf = std::ranges::count(leaves, static_cast<int>(results.size()) - 1) != 0;
+    leaf ? void(results.back().requires_grad_()) : require_grad_in_name(results.back());
   }
   return results;
 }
@@ -334,14 +336,18 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
   start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, written, values);
   replay_writes(*variant, tensors, values, node);
-  return finish_epilogue(forward.epilogue, tensors, values);
+  std::vector<Tensor> results =
+      finish_epilogue(forward.epilogue, tensors, values, variant->recording.leaves);
+  if (node) node->end_of_call();
+  return results;
 }
 
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
-                                    const std::vector<Tensor>& values) {
+                                    const std::vector<Tensor>& values,
+                                    const std::vector<int>& leaves) {
   assign_grads(epilogue, inputs, values);
-  std::vector<Tensor> results = collect_results(epilogue, inputs, values);
+  std::vector<Tensor> results = collect_results(epilogue, inputs, values, leaves);
   change_inputs(epilogue, inputs, results);
   return results;
 }

@@ -37,10 +37,12 @@ struct Recording {
   std::vector<int> rebound;  // leaf numbers
   std::vector<bool> final_requires_grad;  // of the inputs, after the call
   std::vector<ResultView> views;
+  std::vector<int> leaves;  // the traced outputs that the function made leaves which require grad
   // Inputs made under NoGrad, without a history, that are used in grad mode: as eager, each call
   // refuses those whose memory was written since.
   std::vector<int> must_be_fresh;
   std::vector<GradSlot> grad_slots;
+  std::vector<MemorySlot> memory_slots;
   int rng_input = -1;
   std::vector<GuardName> guard_names;  // of the arguments' tokens
   std::shared_ptr<const void> prototype;
@@ -110,10 +112,11 @@ std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
                                 std::span<const Tensor* const> inputs);
 
 /// What comes after the writes to inputs: grad slots, results, inputs that themselves change.
-/// `values`: the graph's outputs. Returns the traced outputs.
+/// `values`: the graph's outputs; `leaves`: as in the recording. Returns the traced outputs.
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
-                                    const std::vector<Tensor>& values);
+                                    const std::vector<Tensor>& values,
+                                    const std::vector<int>& leaves);
 
 }  // namespace tandem::runtime
 

@@ -228,5 +228,38 @@ const std::vector<Row> kMultiOutput{
 
 TANDEM_CONTRACT(MultiOutputViews, kMultiOutput);
 
+// --- results that the function made leaves which require grad
+
+const std::vector<Row> kLeaves{
+    {"Detached", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors { return {(in[0] * 2).detach().requires_grad_()}; }},
+    {"DetachedView", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       return {(in[0] * 2).view({6}).detach().requires_grad_(), in[0] + 1};
+     }},
+    {"DetachedViewOfAnInput", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors { return {in[0].view({6}).detach().requires_grad_()}; }},
+    {"BesideTheirBase", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       const Tensor y = in[0] * 2;
+       return {y, y.view({6}).detach().requires_grad_()};
+     }},
+    {"WithViews", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       const Tensor leaf = (in[0] * 2).detach().requires_grad_();
+       return {leaf.view({6}), leaf};
+     }},
+    {"AView", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors {
+       const Tensor y = in[0].detach() * 2, v = y.view({6});
+       v.requires_grad_();
+       return {v, y};
+     }},
+    {"Constants", tensors({{2, 3}}),
+     [](const Tensors& in) -> Tensors { return {ones({2}).requires_grad_(), in[0] * 2}; }},
+};
+
+TANDEM_CONTRACT(LeafResults, kLeaves);
+
 }  // namespace
 }  // namespace tandem::testing

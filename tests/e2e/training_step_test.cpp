@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::testing {
@@ -264,6 +265,30 @@ TEST(CustomFunctions, AreDifferentiatedByTheirOwnBackward) {
   const CompiledGraphs& graphs = compiled.graphs(leaf({2, 3}, 1));
   EXPECT_EQ(graph_testing::count(graphs.traced, ir::Op::custom_function), 1);
   EXPECT_EQ(graph_testing::count(graphs.joint, ir::Op::custom_function), 1);
+}
+
+/// Writes into what it saved: a tensor of its own, or (`Shared`) its operand.
+template <bool Shared>
+struct WritesSaved : Function<WritesSaved<Shared>> {
+  static Tensor forward(FunctionContext& context, const Tensor& x) {
+    const Tensor scale = Shared ? x : cos(x);
+    context.save_for_backward({scale});
+    return sin(x);
+  }
+  static std::vector<Tensor> backward(FunctionContext& context, const std::vector<Tensor>& grads) {
+    const Tensor scale = context.saved()[0];
+    scale.slice(-1, 0, 1).mul_(2);
+    scale.t().mul_(grads[0].t());
+    return {scale};
+  }
+};
+
+TEST(CustomFunctions, WriteWhatTheySaved) {
+  const auto f = [](const Tensor& x) { return WritesSaved<false>::apply(x) * x; };
+  check_gradient(f);
+  const auto shared = [](const Tensor& x) { return WritesSaved<true>::apply(x) * 1; };
+  expect_error(Errc::Mutation, "may not write a saved tensor that others see",
+               [&] { compile(shared)(leaf({2, 3}, 1)); });
 }
 
 TEST(CustomFunctions, InsideAWholeStep) {

@@ -197,8 +197,8 @@ TANDEM_API Tensor flatten(const Tensor& self, int64_t start_dim = 0, int64_t end
 TANDEM_API Tensor diagonal(const Tensor& self, Dim offset = 0, int64_t dim0 = 0, int64_t dim1 = 1,
                            TANDEM_AT);
 /// Any strided view of the memory that `self` lies in: `storage_offset` counts from its start, in
-/// elements, and is self's own if left out. Error{Argument} if the memory is known only in part: of
-/// a traced argument with gaps between its elements.
+/// elements, and is self's own if left out. The gradient goes to what self, or the tensor that it
+/// is a view of, shows of that memory. Error{Index} for what lies outside of it.
 TANDEM_API Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
                              std::optional<Dim> storage_offset = {}, TANDEM_AT);
 /// The memory as elements of another dtype: the last size changes with the bytes of an element.
