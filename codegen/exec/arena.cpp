@@ -11,8 +11,8 @@
 namespace tandem::exec {
 namespace {
 
-/// A small request takes no larger idle arena than this, so that it leaves the large ones to the
-/// calls that need them.
+/// While another call runs, a small request takes no larger idle arena than this, so that it leaves
+/// the large ones to the calls that need them.
 constexpr size_t kSmallArena = size_t{64} << 20;
 
 struct Arena {
@@ -42,14 +42,25 @@ Arena take(State& s, size_t index) {
   return a;
 }
 
-/// The smallest idle arena that serves `bytes` without much waste, or one without data.
+/// The smallest idle arena that serves `bytes`, while others run without much waste, or one without
+/// data.
 Arena take_fitting(State& s, size_t bytes) {
-  const size_t most = std::max(kSmallArena, 4 * bytes);
+  const size_t most = s.leased_bytes == 0 ? SIZE_MAX : std::max(kSmallArena, 4 * bytes);
   size_t best = s.idle.size();
   for (size_t i = 0; i < s.idle.size(); ++i) {
     const size_t size = s.idle[i].bytes;
     if (size >= bytes && size <= most && (best == s.idle.size() || size < s.idle[best].bytes))
       best = i;
+  }
+  return best == s.idle.size() ? Arena{nullptr, 0} : take(s, best);
+}
+
+/// The largest idle arena of less than `bytes`, or one without data.
+Arena take_outgrown(State& s, size_t bytes) {
+  size_t best = s.idle.size();
+  for (size_t i = 0; i < s.idle.size(); ++i) {
+    const size_t size = s.idle[i].bytes;
+    if (size < bytes && (best == s.idle.size() || size > s.idle[best].bytes)) best = i;
   }
   return best == s.idle.size() ? Arena{nullptr, 0} : take(s, best);
 }
@@ -102,12 +113,14 @@ ArenaLease borrow_arena(size_t bytes) {
   if (bytes == 0) return {};
   if (is_guarded()) return ArenaLease(make_guarded(bytes), bytes);
   bytes = round_up(bytes);
-  Arena a;
+  Arena a, outgrown{nullptr, 0};
   {
     const std::lock_guard guard(lock());
     a = take_fitting(state(), bytes);
     state().leased_bytes += a.bytes;
+    if (!a.data) outgrown = take_outgrown(state(), bytes);
   }
+  if (outgrown.data) unmap_pages(outgrown.data, outgrown.bytes);
   if (!a.data) {
     a = make_arena(bytes);
     const std::lock_guard guard(lock());

@@ -16,7 +16,8 @@ namespace tandem::exec {
 inline constexpr size_t kArenaAlignment = kHugePage;
 
 /// At most this many arenas, and this many bytes, are kept idle. The arena given back last is kept
-/// whatever its size.
+/// whatever its size. A new arena takes the place of an idle one that is too small: calls that run
+/// one after the other have one arena, as large as the largest of them needs.
 inline constexpr size_t kMaxIdleArenas = 8;
 inline constexpr size_t kMaxIdleArenaBytes = size_t{1} << 30;
 

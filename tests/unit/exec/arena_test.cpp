@@ -51,10 +51,21 @@ TEST_F(Arena, MovingKeepsOneOwner) {
   EXPECT_EQ(arena_stats().idle_arenas, 1u);
 }
 
-TEST_F(Arena, ASmallRequestLeavesTheLargeArena) {
+TEST_F(Arena, ASmallRequestLeavesTheLargeArenaToOthers) {
   borrow_arena(200 * kMiB);
+  EXPECT_EQ(borrow_arena(kMiB).bytes(), 200 * kMiB);  // there are none
+  const ArenaLease other = borrow_arena(100 * kMiB);
+  borrow_arena(300 * kMiB);
   const ArenaLease small = borrow_arena(kMiB);
   EXPECT_EQ(small.bytes(), 2 * kMiB);
+  EXPECT_EQ(arena_stats().idle_bytes, 300 * kMiB);
+}
+
+TEST_F(Arena, CallsInTurnHoldOneArena) {
+  for (const size_t mebibytes : {2, 10, 4, 100, 6, 60, 200, 8}) {
+    borrow_arena(mebibytes * kMiB);
+    EXPECT_EQ(arena_stats().idle_arenas, 1u) << mebibytes;
+  }
   EXPECT_EQ(arena_stats().idle_bytes, 200 * kMiB);
 }
 
