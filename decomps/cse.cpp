@@ -61,7 +61,9 @@ class Merger {
   explicit Merger(Graph graph)
       : splicer_(std::move(graph)),
         graph_(splicer_.graph()),
-        table_(std::bit_ceil(2 * splicer_.num_equations() + 1)) {}
+        table_(std::bit_ceil(2 * splicer_.num_equations() + 1)),
+        has_regions_(std::ranges::any_of(graph_.equations(),
+                                         [](const ir::Equation& e) { return e.region != 0; })) {}
 
   Graph run() {
     for (uint32_t i = 0; i < splicer_.num_equations(); ++i) {
@@ -73,11 +75,11 @@ class Merger {
 
  private:
   void add(EquationId e) {
-    EquationId& known = slot(e);
-    if (known.valid())
-      merge(e, known);
-    else
-      known = e;
+    EquationId& known = slot(e, false);
+    if (known.valid()) return merge(e, known);
+    if (graph_.equation(e).is_backward && has_regions_)
+      if (const EquationId other = slot(e, true); other.valid()) return merge(e, other);
+    known = e;
   }
 
   /// `to` stands for `from` as well from now on.
@@ -86,11 +88,15 @@ class Merger {
     splicer_.replace(from, graph_.results(to));
   }
 
-  /// The place of `e` in the table: of an equal equation, or free.
-  EquationId& slot(EquationId e) {
+  /// The place of `e` in the table: of an equal equation of its checkpoint region (or of any), or
+  /// free. (What two regions both compute is handed out by neither: each computes it again.)
+  EquationId& slot(EquationId e, bool of_any_region) {
     const size_t mask = table_.size() - 1;
+    const auto fits = [&](EquationId known) {
+      return of_any_region || graph_.equation(known).region == graph_.equation(e).region;
+    };
     for (size_t i = hash(e) & mask;; i = (i + 1) & mask)
-      if (!table_[i].valid() || are_equal(table_[i], e)) return table_[i];
+      if (!table_[i].valid() || (fits(table_[i]) && are_equal(table_[i], e))) return table_[i];
   }
 
   bool is_commutative(EquationId e) const { return ir::info(graph_.op(e)).commutative; }
@@ -122,6 +128,7 @@ class Merger {
   ir::Splicer splicer_;
   Graph& graph_;
   std::vector<EquationId> table_;  // open addressing; at most half full
+  const bool has_regions_;
 };
 
 }  // namespace

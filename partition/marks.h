@@ -6,10 +6,12 @@
 
 namespace tandem::partition {
 
-/// `policy` with the user's requests over it. A value marked `save` is not recomputed; one marked
-/// `recompute` is not saved. In a checkpoint region nothing is saved but what is marked so and what
-/// the region hands to equations outside of it, and anything may be recomputed that has no effects.
-/// A mark on a view is one on what it shows.
+/// `policy` with the user's requests over it. A value marked `save` is not recomputed. One marked
+/// `recompute` is not saved, nor is what holds as many bytes and is computed from it element by
+/// element: that would hold the same memory. In a checkpoint region nothing is saved but what is
+/// marked so, what has effects and what the region hands to equations outside of it (which
+/// constants are not), and anything may be recomputed that has no effects. A mark on a view is one
+/// on what it shows.
 Policy heeding_marks(const Analysis& analysis, Policy policy);
 
 }  // namespace tandem::partition

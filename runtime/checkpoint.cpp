@@ -39,10 +39,18 @@ struct RegionAccess {
   static void apply(ir::Equation& e) {
     if (!t_region) return;
     e.region = t_region->number_;
-    if (contains(t_region->policy_.save_ops, ir::name(e.op))) e.mark = ir::Mark::Save;
+    if (some_policy_has(&CheckpointPolicy::save_ops, ir::name(e.op))) e.mark = ir::Mark::Save;
   }
   static bool saves(const std::string& name) {
-    return t_region && contains(t_region->policy_.save_names, name);
+    return some_policy_has(&CheckpointPolicy::save_names, name);
+  }
+
+ private:
+  static bool some_policy_has(std::vector<std::string> CheckpointPolicy::* list,
+                              std::string_view name) {
+    for (const CheckpointRegion* r = t_region; r; r = r->enclosing_)
+      if (contains(r->policy_.*list, name)) return true;
+    return false;
   }
 };
 
@@ -50,7 +58,11 @@ void runtime::mark_for_partition(ir::Equation& e) { RegionAccess::apply(e); }
 
 CheckpointRegion::CheckpointRegion(CheckpointPolicy policy)
     : policy_(std::move(policy)), enclosing_(t_region) {
-  if (runtime::Trace* trace = runtime::Trace::current())
+  // Backward computes what lies in a region once, from what goes into the outermost one: regions in
+  // it are a part of it.
+  if (enclosing_ && enclosing_->number_ != 0)
+    number_ = enclosing_->number_;
+  else if (runtime::Trace* trace = runtime::Trace::current())
     number_ = runtime::next_region(trace->graph());
   t_region = this;
 }

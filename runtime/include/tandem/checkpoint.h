@@ -14,7 +14,8 @@ namespace tandem {
 
 /// Asks that `t` be saved for backward if backward needs it; returns `t`.
 TANDEM_API Tensor save_for_backward(const Tensor& t);
-/// Asks that backward compute `t` again; returns `t`.
+/// Asks that backward compute `t` again, and that its memory not be held: nor is what is computed
+/// from it element by element and is as large, unless that is asked for. Returns `t`.
 TANDEM_API Tensor recompute_in_backward(const Tensor& t);
 /// Names `t` in graphs and reports, and for `CheckpointPolicy::save_names`; returns `t`.
 TANDEM_API Tensor name_value(const Tensor& t, const std::string& name);
@@ -25,7 +26,9 @@ struct CheckpointPolicy {
   std::vector<std::string> save_names;  // values called so by name_value
 };
 
-/// While it lives, what this thread's trace records belongs to one checkpoint region.
+/// While it lives, what this thread's trace records belongs to one checkpoint region. A region
+/// inside of another is a part of that: only what the outermost hands out is saved, and what a
+/// policy of either names.
 class TANDEM_API CheckpointRegion {
  public:
   explicit CheckpointRegion(CheckpointPolicy policy = {});
