@@ -27,6 +27,7 @@ NAMES = {
     "rand_like": "random_bits", "index": "gather", "index_put": "scatter_add", "scatter": "scatter_add",
     "convolution": "bmm", "convolution_backward": "bmm",
 }
+VIEWS = {"view", "permute", "expand", "slice", "select"}
 DTYPES = {torch.float32: "f32", torch.int64: "i64", torch.bool: "bool", torch.int32: "i32"}
 
 
@@ -80,7 +81,27 @@ def describe(name, graph, forward_outputs, saved):
     return "\n".join(lines)
 
 
+def storage(node):
+    """What a chain of views shows; a placeholder's costs nothing to save."""
+    while node.op == "call_function" and our_name(node) in VIEWS:
+        node = node.args[0]
+    return node
+
+
+def min_cut_bytes(run):
+    """Bytes beyond inputs and parameters."""
+    bases = {storage(node) for node in partitioned(run)[2]}
+    values = [n.meta["val"] for n in bases if n.op != "placeholder"]
+    return sum(v.numel() * v.element_size() for v in values)
+
+
 def joint_and_saved(name, run):
+    joint, forward_outputs, saved = partitioned(run)
+    return describe(name, joint, forward_outputs, [n.name for n in saved])
+
+
+def partitioned(run):
+    """The joint graph, the number of forward's outputs, and the nodes that its min-cut saves."""
     found = []
 
     def partition(joint, inputs, *, num_fwd_outputs, **options):
@@ -88,8 +109,7 @@ def joint_and_saved(name, run):
         joint.graph = fx_graph_cse(joint.graph)
         forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
         returned = forward.graph.find_nodes(op="output")[0].args[0]
-        saved = [n.name for n in returned[num_fwd_outputs:]]
-        found.append(describe(name, joint.graph, num_fwd_outputs, saved))
+        found.append((joint.graph, num_fwd_outputs, returned[num_fwd_outputs:]))
         return forward, backward
 
     def nop(g, _):
@@ -100,7 +120,7 @@ def joint_and_saved(name, run):
     torch._dynamo.reset()
     with sdpa_kernel(SDPBackend.MATH):
         torch.compile(run, backend=backend, fullgraph=True, dynamic=False)().backward()
-    assert len(found) == 1, name
+    assert len(found) == 1
     return found[0]
 
 

@@ -1,7 +1,8 @@
-"""What eager PyTorch saves for backward on the programs of `./dev bench partition`.
+"""What PyTorch saves for backward on the programs of `./dev bench partition`.
 
-Writes tests/torch/saved_bytes.tsv: program, bytes of distinct storages saved beyond inputs and
-parameters, bytes of saved inputs and parameters. Run by hand where PyTorch is installed:
+Writes tests/torch/saved_bytes.tsv: program, bytes of distinct storages that eager saves beyond inputs
+and parameters, bytes of saved inputs and parameters, bytes beyond these that its min-cut saves. Run by
+hand where PyTorch is installed:
 
     python tests/torch/saved_bytes.py
 """
@@ -114,10 +115,77 @@ def matmul_cos():
     return [x, *w], run
 
 
+def focal():
+    logits, target = rand(2048, 8000), torch.randint(0, 8000, (2048, 1))
+
+    def run():
+        logp = torch.log_softmax(logits, 1).gather(1, target)
+        return (-(1 - logp.exp()).square() * logp).mean()
+
+    return [logits, target], run
+
+
+def rms_norm(x, w):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * w
+
+
+def rotated(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def llama_block():
+    b, t, c, heads, hidden = 4, 128, 256, 4, 688
+    x, cos, sin = rand(b, t, c), torch.randn(t, c // heads), torch.randn(t, c // heads)
+    n1, n2, wq, wk, wv, wo = rand(c), rand(c), rand(c, c), rand(c, c), rand(c, c), rand(c, c)
+    gate, up, down = rand(c, hidden), rand(c, hidden), rand(hidden, c)
+
+    def run():
+        h = rms_norm(x, n1)
+        q, k, v = ((h @ w).view(b, t, heads, c // heads).transpose(1, 2) for w in (wq, wk, wv))
+        y = F.scaled_dot_product_attention(rotated(q, cos, sin), rotated(k, cos, sin), v, is_causal=True)
+        y = x + y.transpose(1, 2).reshape(b, t, c) @ wo
+        h = rms_norm(y, n2)
+        return (y + (F.silu(h @ gate) * (h @ up)) @ down).sum()
+
+    return [x, cos, sin, n1, n2, wq, wk, wv, wo, gate, up, down], run
+
+
+def lstm():
+    steps, batch, c = 16, 32, 128
+    x, wx, wh, bias = torch.randn(steps, batch, c), rand(c, 4 * c), rand(c, 4 * c), rand(4 * c)
+
+    def run():
+        h = s = torch.zeros(batch, c)
+        hs = []
+        for i in range(steps):
+            f, u, g, o = (x[i] @ wx + h @ wh + bias).split(c, dim=1)
+            s = torch.sigmoid(f) * s + torch.sigmoid(u) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(s)
+            hs.append(h)
+        return torch.stack(hs).square().mean()
+
+    return [x, wx, wh, bias], run
+
+
+def weight_norm():
+    x, v, g = rand(256, 512), [rand(512, 512) for _ in range(2)], [rand(512, 1) for _ in range(2)]
+
+    def run():
+        y = x
+        for direction, length in zip(v, g):
+            w = direction * (length / direction.square().sum(1, keepdim=True).sqrt())
+            y = F.gelu(y @ w.t())
+        return y.sum()
+
+    return [x, *v, *g], run
+
+
 PROGRAMS = dict(
     ten_cosines=ten_cosines, mlp=mlp, block_dropout=lambda: one_block(4, 128, 256, 4, 0.1), nanogpt=nanogpt,
     gpt2_block=lambda: one_block(1, 256, 768, 12, 0), conv_bn=conv_bn, ln_gelu=ln_gelu,
-    product_sum=product_sum, matmul_cos=matmul_cos)
+    product_sum=product_sum, matmul_cos=matmul_cos, focal=focal, llama_block=llama_block, lstm=lstm,
+    weight_norm=weight_norm)
 
 
 def saved_bytes(inputs, run):
@@ -139,10 +207,12 @@ def saved_bytes(inputs, run):
 
 def main():
     torch.manual_seed(0)
-    lines = [f"# PyTorch {torch.__version__.split('+')[0]}: program, saved bytes, of them inputs and parameters apart"]
+    from min_cut_sets import min_cut_bytes  # which reads PROGRAMS
+
+    lines = [f"# PyTorch {torch.__version__.split('+')[0]}: program, bytes saved eagerly, of inputs and parameters, by min-cut"]
     for name, make in PROGRAMS.items():
         own, given = saved_bytes(*make())
-        lines.append(f"{name}\t{own}\t{given}")
+        lines.append(f"{name}\t{own}\t{given}\t{min_cut_bytes(make()[1])}")
     pathlib.Path(__file__).with_suffix(".tsv").write_text("\n".join(lines) + "\n")
 
 
