@@ -3,6 +3,7 @@
 
 #include "codegen/costs.h"
 #include "codegen/lower.h"
+#include "codegen/run_time.h"
 #include "ir/reduction_order.h"
 
 namespace tandem::codegen {
@@ -70,7 +71,8 @@ class Model final : public ir::CostModel {
       for (ValueId v : g.operands(e)) {
         if (inside.contains(v.index) || g.type(v).is_token || !read.insert(v.index).second)
           continue;
-        seconds += transfer_seconds(static_cast<double>(int64_t{ir::size_in_bytes(g.type(v))}));
+        const auto bytes = static_cast<double>(int64_t{ir::size_in_bytes(g.type(v))});
+        seconds += transfer_seconds(bytes, bytes);
       }
     }
     return seconds;
@@ -80,9 +82,15 @@ class Model final : public ir::CostModel {
     return arithmetic_seconds(costs_, g, e);
   }
 
-  double transfer_seconds(double bytes) const override { return 1e-9 * costs_.byte_ns * bytes; }
+  double transfer_seconds(double bytes, double reach) const override {
+    return codegen::transfer_seconds(costs_, bytes, reach);
+  }
 
   int64_t arena_bytes(const Graph& half) const override { return lower(half).arena_bytes; }
+
+  double run_seconds(const Graph& half) const override {
+    return codegen::run_seconds(costs_, half);
+  }
 
   bool may_fuse(const Graph& g, EquationId producer, EquationId consumer) const override {
     const OpClass from = class_of(g, producer), to = class_of(g, consumer);

@@ -56,7 +56,11 @@ namespace {
 /// The entries that are not operators.
 constexpr std::pair<std::string_view, double CostTable::*> kEntries[] = {
     {"@indirect_ns", &CostTable::indirect_ns},
+    {"@near_byte_ns", &CostTable::near_byte_ns},
+    {"@shared_byte_ns", &CostTable::shared_byte_ns},
     {"@byte_ns", &CostTable::byte_ns},
+    {"@near_bytes", &CostTable::near_bytes},
+    {"@shared_bytes", &CostTable::shared_bytes},
     {"@library_flops", &CostTable::library_flops},
     {"@generated_flops", &CostTable::generated_flops},
 };
@@ -86,7 +90,11 @@ CostTable rough_costs() {
   CostTable t;
   t.element_ns = make_table();
   t.indirect_ns = kIndirectCost;
+  t.near_byte_ns = 0.012;
+  t.shared_byte_ns = 0.025;
   t.byte_ns = 0.045;
+  t.near_bytes = 2 << 20;
+  t.shared_bytes = 32 << 20;
   t.library_flops = 190e9;
   t.generated_flops = 30e9;
   return t;

@@ -25,9 +25,12 @@ double node_cost(const Node& node);
 struct CostTable {
   std::array<double, ir::kOpCount> element_ns{};  // by op: one element, operands in registers
   double indirect_ns = 0;                         // one element at a position that comes from data
-  double byte_ns = 0;          // one byte to or from memory while all cores stream
-  double library_flops = 0;    // per second, f32 contractions
-  double generated_flops = 0;  // per second, other contractions
+  // one byte to or from the caches of the cores, the one that they share, and memory, while all
+  // cores stream
+  double near_byte_ns = 0, shared_byte_ns = 0, byte_ns = 0;
+  double near_bytes = 0, shared_bytes = 0;  // what those caches hold, of all cores together
+  double library_flops = 0;                 // per second, f32 contractions
+  double generated_flops = 0;               // per second, other contractions
 };
 
 /// The table for a machine that was not calibrated, and for tests: measured once, the same

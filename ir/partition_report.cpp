@@ -14,10 +14,12 @@ using Json = nlohmann::ordered_json;
 
 std::string bytes(int64_t n) { return n < 0 ? "unknown" : fmt::format("{} B", n); }
 
-std::string micros(double seconds) { return fmt::format("{:.3f} us", seconds * 1e6); }
+/// Four digits, however little it is.
+std::string micros(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
 
 Json json_of(const SavedValue& v) {
   return {{"name", v.name},
+          {"op", v.op},
           {"type", to_string(v.type)},
           {"bytes", v.bytes},
           {"reason", v.reason},
@@ -57,10 +59,14 @@ std::string to_text(const PartitionReport& r) {
   if (r.limit_bytes >= 0)
     add("  limit {}; least possible within it {}\n", bytes(r.limit_bytes), micros(r.least_seconds));
   if (r.peak_bytes > 0) add("  simulated peak {}\n", bytes(r.peak_bytes));
-  for (const SavedValue& v : r.saved)
-    add("  save {}: {}, {}: {}; for {}; saving {}, recomputing {}\n", v.name, to_string(v.type),
-        bytes(v.bytes), v.reason, fmt::join(v.needed_by, ", "), micros(v.save_seconds),
-        micros(v.recompute_seconds));
+  for (const SavedValue& v : r.saved) {
+    add("  save {}: {} {}, {}: {}; for {}; ", v.name, v.op, to_string(v.type), bytes(v.bytes),
+        v.reason, fmt::join(v.needed_by, ", "));
+    if (v.op == "input")
+      add("reading {}\n", micros(v.save_seconds));
+    else
+      add("saving {}, recomputing {}\n", micros(v.save_seconds), micros(v.recompute_seconds));
+  }
   for (const RecomputedValue& v : r.recomputed)
     add("  recompute {}: {} {}: {}\n", v.name, v.op, to_string(v.type), micros(v.seconds));
   for (const PlanPoint& p : r.plans)

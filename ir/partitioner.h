@@ -16,12 +16,16 @@ namespace tandem::ir {
 /// Why one value is saved.
 struct SavedValue {
   std::string name;  // as the Core joint graph prints it
+  std::string op;    // what made it; "input" for what the graph is given
   Type type;
-  int64_t bytes = 0;   // 0 if it is an input (which lives anyway)
-  std::string reason;  // e.g. "contraction: not recomputed", "cheaper to save than to recompute"
+  int64_t bytes = 0;  // 0 if it is an input (which lives anyway)
+  std::string
+      reason;  // e.g. "contraction: not recomputed", "cheaper to save than to compute again"
   std::vector<std::string> needed_by;  // the ops of backward that read it, each once
   double save_seconds = 0;             // what writing and reading it costs
-  double recompute_seconds = 0;        // what computing it again would cost; inputs: 0
+  /// What backward would take longer if this alone were not saved: all that it would then compute
+  /// again, down to what is saved or computed there anyway. Inputs: 0.
+  double recompute_seconds = 0;
 };
 
 /// A value of forward that backward computes again.

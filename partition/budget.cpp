@@ -184,14 +184,14 @@ class Search {
 
   [[noreturn]] void refuse() const {
     const Plan least = solve(kByteAboveAll);
-    if (!least.feasible) cheapest_at(a_, estimate_, 0);  // throws: names the chain of values
+    if (!least.feasible) fewest_bytes(a_, estimate_);  // throws: names the chain of values
     std::string names;
     for (ValueId v : least.saved)
       if (a_.saved_bytes(v) > 0)
         names += fmt::format("{}{} ({} bytes)", names.empty() ? "" : ", ", value_name(a_.graph, v),
                              a_.saved_bytes(v));
     ir::fail(ir::Errc::Partition,
-             fmt::format("saved budget: expected at least {} bytes, which must be saved in any "
+             fmt::format("saved_bytes: expected at least {} bytes, which must be saved in any "
                          "case: {} (on the chain {}); got {}",
                          least.cost.saved_bytes, names, chain_that_must_be_saved(), max_bytes_));
   }
@@ -218,10 +218,10 @@ BudgetedSet cheapest_within(const Analysis& a, const Estimate& estimate, int64_t
   return Search(a, estimate, max_bytes).run();
 }
 
-Values cheapest_at(const Analysis& a, const Estimate& estimate, double seconds_per_byte) {
+Values fewest_bytes(const Analysis& a, const Estimate& estimate) {
   return cheapest_saved_set(
-      a, heeding_marks(a, time_policy(a, estimate,
-                                      {.seconds_per_byte = seconds_per_byte, .anything = true})));
+      a, heeding_marks(
+             a, time_policy(a, estimate, {.seconds_per_byte = kByteAboveAll, .anything = true})));
 }
 
 }  // namespace tandem::partition

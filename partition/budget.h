@@ -20,9 +20,9 @@ struct BudgetedSet {
 /// recomputed. Error{Partition} if there is none: it names the values that must be saved.
 BudgetedSet cheapest_within(const Analysis& analysis, const Estimate& estimate, int64_t max_bytes);
 
-/// The set that costs least when each saved byte costs `seconds_per_byte` beyond its traffic.
-std::vector<ir::ValueId> cheapest_at(const Analysis& analysis, const Estimate& estimate,
-                                     double seconds_per_byte);
+/// The fewest bytes that can be saved when everything without effects may be recomputed; of equal
+/// sets the fastest.
+std::vector<ir::ValueId> fewest_bytes(const Analysis& analysis, const Estimate& estimate);
 
 }  // namespace tandem::partition
 

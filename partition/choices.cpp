@@ -1,12 +1,15 @@
 #include "partition/choices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "partition/budget.h"
+#include "partition/explain.h"
 #include "partition/marks.h"
 #include "partition/policies.h"
 #include "partition/relax.h"
+#include "partition/split.h"
 
 namespace tandem::partition {
 
@@ -27,26 +30,27 @@ const char* reason_of_input(const Analysis& a, ValueId v) {
   return a.overwritten[v] ? "input that forward overwrites: a copy" : "input: lives anyway";
 }
 
-Choices explained(const Analysis& a, Values values, const Policy& policy) {
+/// `otherwise`: why a value is saved that is neither banned nor cheaper to save.
+Choices explained(const Problem& p, Values values, const Policy& policy, const char* otherwise) {
+  const Analysis& a = p.analysis;
+  const Values saved = bases_of(a, std::move(values));
+  const Alternatives alternatives(a, p.estimate, saved);
   Choices choices;
-  for (ValueId v : bases_of(a, std::move(values))) {
-    const char* ban = a.is_primal(v) || !a.forward[v] ? nullptr : policy.ban(v);
-    choices.push_back({v, ban              ? ban
-                          : a.is_primal(v) ? reason_of_input(a, v)
-                                           : "cheaper to save than to compute again"});
+  for (ValueId v : saved) {
+    const std::string reason =
+        a.is_primal(v) ? reason_of_input(a, v) : alternatives.reason(v, policy.ban, otherwise);
+    choices.push_back({v, reason});
   }
   return choices;
 }
 
-Choices cut(const Analysis& a, const Policy& policy) {
-  const Policy asked = heeding_marks(a, policy);
-  return explained(a, cheapest_saved_set(a, asked), asked);
-}
+constexpr char kOfReference[] = "by the reference rules", kFewerBytes[] = "fewer bytes",
+               kWithinLimit[] = "within the limit on bytes";
 
-Choices relaxed(const Analysis& a, const Policy& policy, int64_t max_bytes) {
-  const Policy asked = heeding_marks(a, policy);
-  const Policy relaxed = relaxed_to(a, asked, max_bytes);
-  return explained(a, cheapest_saved_set(a, relaxed), relaxed);
+Choices relaxed(const Problem& p, const Policy& policy, int64_t max_bytes) {
+  const Policy asked = heeding_marks(p.analysis, policy);
+  const Policy relaxed = relaxed_to(p.analysis, asked, max_bytes);
+  return explained(p, cheapest_saved_set(p.analysis, relaxed), relaxed, kFewerBytes);
 }
 
 /// Prices of a byte and the cheapest plans at them. Only the price of a byte changes, so that what
@@ -88,40 +92,106 @@ class PricedPlans {
 
 /// The least price of a byte whose plan keeps to the limit: raised until one does, then the price
 /// at which it and the last one that does not cost the same, until no other plan is cheaper there.
-/// Bans are lifted only if no price is enough.
-Choices fastest_within(const Problem& p, int64_t max_bytes) {
+class FastestWithin {
+ public:
   // A saved byte also displaces another from the caches: once more what its traffic costs.
-  const double least = p.context.costs->transfer_seconds(1);
-  const PricedPlans plans(p, least);
-  std::optional<PricedPlans::Plan> over;
-  PricedPlans::Plan within = plans.at(least);
-  constexpr int kRaises = 7, kCrossings = 4;
-  for (int i = 0; i < kRaises && within.bytes > max_bytes; ++i) {
-    over = std::move(within);
-    within = plans.at(over->price * 8);
+  explicit FastestWithin(const Problem& p) : p_(p), least_(byte_seconds(p)), plans_(p, least_) {}
+
+  /// Nothing if no price is enough.
+  std::optional<Choices> choose(int64_t max_bytes) const {
+    std::optional<PricedPlans::Plan> over;
+    PricedPlans::Plan within = plans_.at(least_);
+    for (int i = 0; i < kRaises && within.bytes > max_bytes; ++i) {
+      over = std::move(within);
+      within = plans_.at(over->price * 8);
+    }
+    if (within.bytes > max_bytes) return std::nullopt;
+    for (int i = 0; i < kCrossings && over; ++i) {
+      PricedPlans::Plan other = plans_.between(*over, within);
+      if (other.bytes == over->bytes || other.bytes == within.bytes) break;
+      (other.bytes <= max_bytes ? within : *over) = std::move(other);
+    }
+    return explained(p_, within.saved.values, plans_.policy(within.price), kWithinLimit);
   }
-  if (within.bytes > max_bytes) {
-    const TimePolicy dearest{.seconds_per_byte = within.price};
-    return relaxed(p.analysis, time_policy(p.analysis, p.estimate, dearest), max_bytes);
+
+  /// The same; bans are lifted if no price is enough.
+  Choices choose_in_any_case(int64_t max_bytes) const {
+    if (auto choices = choose(max_bytes)) return std::move(*choices);
+    const TimePolicy dearest{.seconds_per_byte = least_ * std::pow(8, kRaises)};
+    return relaxed(p_, time_policy(p_.analysis, p_.estimate, dearest), max_bytes);
   }
-  for (int i = 0; i < kCrossings && over; ++i) {
-    PricedPlans::Plan other = plans.between(*over, within);
-    if (other.bytes == over->bytes || other.bytes == within.bytes) break;
-    (other.bytes <= max_bytes ? within : *over) = std::move(other);
+
+ private:
+  static constexpr int kRaises = 7, kCrossings = 4;
+
+  static double byte_seconds(const Problem& p) {
+    constexpr double kBeyondCaches = 1e15;
+    return p.context.costs->transfer_seconds(1, kBeyondCaches);
   }
-  return explained(p.analysis, within.saved.values, plans.policy(within.price));
+
+  const Problem& p_;
+  const double least_;
+  const PricedPlans plans_;
+};
+
+std::optional<Choices> reference_if_any(const Problem& p) {
+  const Policy asked = heeding_marks(p.analysis, reference_policy(p.analysis));
+  auto set = CheapestSets(p.analysis, asked).find_if_any();
+  if (!set) return std::nullopt;
+  return explained(p, std::move(set->values), asked, kOfReference);
+}
+
+int64_t bytes_of(const Problem& p, const Choices& choices) {
+  return p.analysis.saved_bytes(values_of(choices));
+}
+
+/// Seconds of a step by the kernels of both halves.
+double step_seconds(const Problem& p, const Choices& choices) {
+  const ir::Partition parts = split(p.analysis, values_of(choices));
+  return p.context.costs->run_seconds(parts.forward) + p.context.costs->run_seconds(parts.backward);
+}
+
+/// Of `candidates`, the one with the fewest bytes whose predicted time is within 3% of the least.
+Choices worth_its_bytes(const Problem& p, std::vector<Choices> candidates) {
+  constexpr double kLeastGain = 0.03;
+  std::ranges::stable_sort(candidates, {}, [&](const Choices& c) { return bytes_of(p, c); });
+  const auto again = std::ranges::unique(candidates, {}, values_of);
+  candidates.erase(again.begin(), again.end());
+  if (candidates.size() == 1) return std::move(candidates[0]);
+  std::vector<double> seconds;
+  for (const Choices& c : candidates) seconds.push_back(step_seconds(p, c));
+  const double least = *std::ranges::min_element(seconds);
+  const auto best =
+      std::ranges::find_if(seconds, [&](double s) { return (1 - kLeastGain) * s <= least; });
+  return std::move(candidates[static_cast<size_t>(best - seconds.begin())]);
 }
 
 }  // namespace
 
 Choices choose_default(const Problem& p) {
-  const int64_t limit =
-      std::min(p.context.tape_bytes, p.analysis.saved_bytes(values_of(choose_everything(p))));
-  if (p.estimate.known()) return fastest_within(p, limit);
-  return relaxed(p.analysis, default_policy(p.analysis), limit);
+  const int64_t limit = std::min(p.context.tape_bytes, bytes_of(p, choose_everything(p)));
+  if (!p.estimate.known()) return relaxed(p, default_policy(p.analysis), limit);
+  const FastestWithin plans(p);
+  std::vector<Choices> candidates{plans.choose_in_any_case(limit)};
+  const int64_t bytes = bytes_of(p, candidates[0]);
+  const std::optional<Choices> reference = reference_if_any(p);
+  const int64_t reference_bytes = reference ? bytes_of(p, *reference) : limit;
+  if (reference && reference_bytes <= limit) candidates.push_back(*reference);
+  if (reference_bytes < bytes)
+    if (auto smaller = plans.choose(reference_bytes)) candidates.push_back(std::move(*smaller));
+  return worth_its_bytes(p, std::move(candidates));
 }
 
-Choices choose_reference(const Problem& p) { return cut(p.analysis, reference_policy(p.analysis)); }
+Choices choose_reference(const Problem& p) {
+  const Policy asked = heeding_marks(p.analysis, reference_policy(p.analysis));
+  return explained(p, cheapest_saved_set(p.analysis, asked), asked, kOfReference);
+}
+
+Choices choose_fewest(const Problem& p) {
+  const Policy asked =
+      heeding_marks(p.analysis, time_policy(p.analysis, p.estimate, {.anything = true}));
+  return explained(p, fewest_bytes(p.analysis, p.estimate), asked, kWithinLimit);
+}
 
 // Views as their bases; constants are written again.
 Choices choose_everything(const Problem& p) {
@@ -149,8 +219,9 @@ Choices choose_inputs(const Problem& p) {
 Choices choose_within(const Problem& p, int64_t max_bytes, double& least_seconds) {
   BudgetedSet set = cheapest_within(p.analysis, p.estimate, max_bytes);
   least_seconds = set.least_seconds;
-  const Policy nothing_banned{.price = {}, .ban = [](ValueId) -> const char* { return nullptr; }};
-  return explained(p.analysis, std::move(set.saved), nothing_banned);
+  const Policy asked =
+      heeding_marks(p.analysis, time_policy(p.analysis, p.estimate, {.anything = true}));
+  return explained(p, std::move(set.saved), asked, kWithinLimit);
 }
 
 }  // namespace tandem::partition

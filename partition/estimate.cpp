@@ -25,12 +25,15 @@ class Kernels {
         depth_(a.graph),
         first_need_(a.graph, kNever),
         last_need_(a.graph, -1),
-        stored_(a.graph) {
+        stored_(a.graph),
+        brought_for_(a.graph) {
     for (size_t i = 0; i < a.graph.num_equations(); ++i) find_depth(a.graph.equation_id(i));
     for (uint32_t i = static_cast<uint32_t>(a.graph.num_values()); i-- > 0;) find_needs({i});
   }
 
   bool stores(ValueId v) const { return stored_[v]; }
+  /// Bytes that go through memory only if `v` is computed.
+  double brought_for(ValueId v) const { return brought_for_[v]; }
 
  private:
   static constexpr int kNever = std::numeric_limits<int>::max();
@@ -54,19 +57,33 @@ class Kernels {
     for (ValueId v : a_.graph.results(e)) depth_[v] = depth;
   }
 
-  // What a view shows goes where the view goes. A contraction of forward is not repeated in
-  // backward, so it does not ask for its operands there.
+  /// A contraction of forward is not repeated in backward, and what has to read `v` from memory is
+  /// not likely to be where it is smaller itself: saving it takes less than writing `v` again.
+  /// Neither asks for its operands there.
+  bool is_not_repeated(ValueId v, EquationId user, bool boundary) const {
+    const ValueId result = a_.graph.result(user);
+    if (half_ == Forward || !a_.forward[result]) return false;
+    return a_.cls(user) == OpClass::Contraction || (boundary && a_.bytes(result) < a_.bytes(v));
+  }
+
+  // What a view shows goes where the view goes.
   void find_needs(ValueId v) {
     if (!a_.producer(v).valid() || (half_ == Backward && a_.needs_tangent[v])) return;
+    ir::ValueList alone;  // what would read it from memory if it were computed
     for (EquationId user : a_.users[v]) {
       const ValueId result = a_.graph.result(user);
       if (!is_in_half(result)) continue;
-      if (half_ == Backward && a_.forward[result] && a_.cls(user) == OpClass::Contraction) continue;
       const bool boundary = is_boundary(v, user);
+      if (is_not_repeated(v, user, boundary)) {
+        if (boundary) alone.push_back(result);
+        continue;
+      }
       if (boundary || (a_.cls(user) == OpClass::View && stored_[result])) stored_[v] = true;
       add_need(v, result, boundary);
     }
     if (last_need_[v] > first_need_[v]) stored_[v] = true;
+    if (stored_[v]) return;
+    for (ValueId result : alone) brought_for_[result] += static_cast<double>(a_.bytes(v));
   }
 
   /// A stored value is computed once, where the first of its users is.
@@ -85,7 +102,23 @@ class Kernels {
   const Half half_;
   ir::ValueMap<int> depth_, first_need_, last_need_;
   ir::ValueMap<bool> stored_;
+  ir::ValueMap<double> brought_for_;
 };
+
+/// Whether forward writes `v` to memory, whatever is saved.
+bool is_written_anyway(const Analysis& a, const Kernels& forward, ValueId v) {
+  return a.held_result[v] >= 0 || forward.stores(v) || a.is(v, OpClass::Contraction);
+}
+
+/// What a step touches between forward's use of a value and backward's: the inputs and what forward
+/// writes, about.
+double bytes_between(const Analysis& a, const Kernels& forward) {
+  double bytes = 0;
+  for (ValueId v : a.all_values())
+    if (a.is_primal(v) || (a.forward[v] && !a.is_free_view(v) && is_written_anyway(a, forward, v)))
+      bytes += static_cast<double>(a.bytes(v));
+  return bytes;
+}
 
 }  // namespace
 
@@ -93,19 +126,20 @@ Estimate::Estimate(const Analysis& a, const ir::CostModel* costs)
     : costs_(costs), save_(a.graph), recompute_(a.graph) {
   if (!costs) return;
   const Kernels forward(a, *costs, Kernels::Forward), backward(a, *costs, Kernels::Backward);
+  const double between = bytes_between(a, forward);
   for (ValueId v : a.all_values()) {
     if (a.graph.type(v).is_token || a.needs_tangent[v]) continue;
     const EquationId e = a.producer(v);
-    if (!e.valid() && a.is_free_to_save(v)) continue;
-    const double once = costs->transfer_seconds(static_cast<double>(a.saved_bytes(v)));
-    const bool free_write =
-        e.valid() && (a.held_result[v] >= 0 || forward.stores(v) || a.is(v, OpClass::Contraction));
-    save_[v] = free_write ? once : 2 * once;
+    const auto bytes = static_cast<double>(a.bytes(v));
+    const double once = costs->transfer_seconds(bytes, std::max(bytes, between));
+    const bool is_there = e.valid() ? is_written_anyway(a, forward, v) : a.is_free_to_save(v);
+    save_[v] = is_there ? once : 2 * once;
     if (!e.valid() || !a.forward[v] || a.graph.result(e) != v) continue;
     const bool is_view = a.is(v, OpClass::View) || a.is(v, OpClass::Factory);
-    recompute_[v] = costs->compute_seconds(a.graph, e);
-    if (!is_view && (backward.stores(v) || a.is(v, OpClass::Contraction)))
-      recompute_[v] += 2 * once;
+    double brought = backward.brought_for(v);
+    if (!is_view && (backward.stores(v) || a.is(v, OpClass::Contraction))) brought += bytes;
+    recompute_[v] =
+        costs->compute_seconds(a.graph, e) + 2 * costs->transfer_seconds(brought, 2 * brought);
   }
 }
 

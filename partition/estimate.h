@@ -14,11 +14,11 @@ class Estimate {
   Estimate(const Analysis& analysis, const ir::CostModel* costs);
 
   /// Seconds to write `v` in forward, unless it is written there anyway, and to read it in
-  /// backward. Inputs cost nothing.
+  /// backward; of an input, to read it there.
   double save_seconds(ir::ValueId v) const { return save_[v]; }
   /// Seconds to compute `v` again in backward from its operands, and to bring it through memory
   /// where kernels that run at different times read it. 0 for what backward must compute in any
-  /// case.
+  /// case. Both ways a value is charged for the cache level that it lies in.
   double recompute_seconds(ir::ValueId v) const { return recompute_[v]; }
   bool known() const { return costs_ != nullptr; }
 

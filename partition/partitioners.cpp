@@ -35,10 +35,7 @@ constexpr Row kRows[] = {
      [](const Problem& p, double) { return partition_at(p, choose_inputs(p)); }},
     {"memory_budget", true, partition_by_peak},
     {"saved_budget", true, partition_by_fraction},
-    {"saved_bytes", true,
-     [](const Problem& p, double bytes) {
-       return partition_by_bytes(p, static_cast<int64_t>(bytes));
-     }},
+    {"saved_bytes", true, partition_by_bytes},
 };
 
 class NamedPartitioner final : public ir::Partitioner {

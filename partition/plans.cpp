@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/error.h"
 #include "partition/split.h"
@@ -28,15 +29,11 @@ int64_t bytes_of_outputs(const ir::Graph& half) {
   return bytes;
 }
 
-/// Simulated peak of forward and backward in bytes beyond the inputs: what is saved, outputs, and
-/// the arena of each half's memory plan.
-int64_t peak_bytes(const ir::Partition& partition, const ir::CostModel& costs) {
-  const int64_t between = bytes_of_outputs(partition.forward);
-  const int64_t forward = costs.arena_bytes(partition.forward);
-  if (partition.backward.outputs().empty()) return between + forward;
-  const int64_t backward =
-      bytes_of_outputs(partition.backward) + costs.arena_bytes(partition.backward);
-  return between + std::max(forward, backward);
+/// Simulated peak of a step in bytes beyond the inputs: what is saved, what both halves return, and
+/// the arena in which they run one after the other: it stays as large as the larger one needs.
+int64_t peak_bytes(const ir::Partition& p, const ir::CostModel& costs) {
+  return bytes_of_outputs(p.forward) + bytes_of_outputs(p.backward) +
+         std::max(costs.arena_bytes(p.forward), costs.arena_bytes(p.backward));
 }
 
 void require_costs(const Problem& p, const char* what) {
@@ -90,12 +87,26 @@ std::vector<Plan> plans_to_try(const Problem& p) {
   std::vector<Plan> plans;
   plans.push_back(plan_of(p, "default", choose_default(p)));
   plans.push_back(plan_of(p, "reference", choose_reference(p)));
-  plans.push_back(plan_of(p, "recompute-all", choose_inputs(p)));
+  plans.push_back(plan_of(p, "fewest bytes", choose_fewest(p)));
   const int64_t most = plans[0].point.saved_bytes, least = plans[2].point.saved_bytes;
   for (int k = 0; k < kSteps; ++k)
     plans.push_back(plan_within(p, fmt::format("saved budget {}/{}", k, kSteps),
                                 std::max(least, most * k / kSteps)));
   return plans;
+}
+
+/// Beyond what a number of bytes can be there is no limit.
+int64_t whole_bytes(double bytes) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  return bytes < static_cast<double>(kMost) ? static_cast<int64_t>(bytes) : kMost;
+}
+
+ir::Partition partition_within(const Problem& p, int64_t bytes) {
+  const Plan plan = plan_within(p, "saved budget", bytes);
+  ir::Partition out = partition_at(p, plan.choices);
+  out.report.limit_bytes = bytes;
+  out.report.least_seconds = plan.least_seconds;
+  return out;
 }
 
 }  // namespace
@@ -107,8 +118,8 @@ ir::Partition partition_at(const Problem& p, const Choices& choices) {
 }
 
 ir::Partition partition_by_peak(const Problem& p, double fraction) {
-  require_costs(p, "memory budget");
-  require_fraction(fraction, "memory budget");
+  require_costs(p, "memory_budget");
+  require_fraction(fraction, "memory_budget");
   std::vector<Plan> plans = plans_to_try(p);
   for (Plan& plan : plans) {
     const ir::Partition parts = split(p.analysis, values_of(plan.choices));
@@ -131,28 +142,24 @@ ir::Partition partition_by_peak(const Problem& p, double fraction) {
   return out;
 }
 
-ir::Partition partition_by_bytes(const Problem& p, int64_t bytes) {
-  require_costs(p, "saved budget");
-  if (bytes < 0)
+ir::Partition partition_by_bytes(const Problem& p, double bytes) {
+  require_costs(p, "saved_bytes");
+  if (!(bytes >= 0))
     ir::fail(ir::Errc::Argument,
-             fmt::format("saved budget: expected a number of bytes, got {}", bytes));
-  const Plan plan = plan_within(p, "saved budget", bytes);
-  ir::Partition out = partition_at(p, plan.choices);
-  out.report.limit_bytes = bytes;
-  out.report.least_seconds = plan.least_seconds;
-  return out;
+             fmt::format("saved_bytes: expected a number of bytes, got {}", bytes));
+  return partition_within(p, whole_bytes(bytes));
 }
 
 ir::Partition partition_by_fraction(const Problem& p, double fraction) {
-  require_costs(p, "saved budget");
-  require_fraction(fraction, "saved budget");
+  require_costs(p, "saved_budget");
+  require_fraction(fraction, "saved_budget");
   const Choices fastest = choose_default(p);
   const Plan whole = plan_of(p, "default", fastest);
   if (fraction == 1) return partition_at(p, fastest);
-  const Plan none = plan_of(p, "recompute-all", choose_inputs(p));
+  const Plan none = plan_of(p, "fewest bytes", choose_fewest(p));
   const auto wanted =
       static_cast<int64_t>(std::floor(fraction * static_cast<double>(whole.point.saved_bytes)));
-  return partition_by_bytes(p, std::max(wanted, none.point.saved_bytes));
+  return partition_within(p, std::max(wanted, none.point.saved_bytes));
 }
 
 }  // namespace tandem::partition

@@ -13,7 +13,7 @@ ir::Partition partition_by_peak(const Problem& problem, double fraction);
 /// The fastest plan whose saved bytes are at most `fraction` of the default plan's.
 ir::Partition partition_by_fraction(const Problem& problem, double fraction);
 /// The fastest plan of at most `bytes` saved bytes.
-ir::Partition partition_by_bytes(const Problem& problem, int64_t bytes);
+ir::Partition partition_by_bytes(const Problem& problem, double bytes);
 
 /// The split at `choices`, with its report.
 ir::Partition partition_at(const Problem& problem, const Choices& choices);

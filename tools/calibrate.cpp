@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "codegen/exec/cpu.h"
 #include "codegen/exec/thread_pool.h"
 #include "ir/builder.h"
 #include "ir/error.h"
@@ -129,10 +130,21 @@ double flops_per_second(DType dtype, int64_t n) {
   return 2.0 * static_cast<double>(n * n * n) / timed.seconds();
 }
 
-/// Nanoseconds that a byte costs one core when all of them stream.
-double byte_nanoseconds(int threads) {
-  const Timed timed({floats({kStreamed})}, [](Builder& b, const Values& v) { return b.neg(v[0]); });
-  return timed.seconds() * 1e9 * threads / (2 * 4 * static_cast<double>(kStreamed));
+/// Nanoseconds that a byte costs one core when all of them stream `elements` to as many others.
+double byte_nanoseconds(int threads, int64_t elements) {
+  const Timed timed({floats({elements})}, [](Builder& b, const Values& v) { return b.neg(v[0]); });
+  return timed.seconds() * 1e9 * threads / (2 * 4 * static_cast<double>(elements));
+}
+
+/// Half of what a cache of `bytes` holds, as operand and result.
+int64_t elements_in(double bytes) { return static_cast<int64_t>(bytes / 2) / (2 * 4); }
+
+void time_levels(codegen::CostTable& table, int threads) {
+  const auto shared = static_cast<double>(exec::last_level_cache_bytes());
+  if (shared > 0) table.shared_bytes = shared;
+  table.near_byte_ns = byte_nanoseconds(threads, elements_in(table.near_bytes));
+  table.shared_byte_ns = byte_nanoseconds(threads, elements_in(table.shared_bytes));
+  table.byte_ns = byte_nanoseconds(threads, kStreamed);
 }
 
 }  // namespace
@@ -140,7 +152,7 @@ double byte_nanoseconds(int threads) {
 codegen::CostTable calibrate() {
   codegen::CostTable table = codegen::shipped_costs();
   const int threads = exec::num_threads();
-  table.byte_ns = byte_nanoseconds(threads);
+  time_levels(table, threads);
   exec::set_num_threads(1);
   time_operators(table);
   table.library_flops = flops_per_second(DType::F32, 512);

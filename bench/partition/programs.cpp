@@ -159,6 +159,81 @@ Program convolution_block() {
           }};
 }
 
+Program focal() {
+  return {"focal", {leaf({2048, 8000}), td::randint(0, 8000, {2048, 1})}, [](const Tensors& v) {
+            const Tensor logp = td::gather(td::log_softmax(v[0], 1), 1, v[1]);
+            return td::mean(-td::square(1.0 - td::exp(logp)) * logp);
+          }};
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight) {
+  return x * td::rsqrt(td::mean(td::square(x), {-1}, true) + 1e-5) * weight;
+}
+
+/// Rotary positions.
+Tensor rotated(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
+  const td::Dim c = x.size(-1), half = c / 2;
+  return x * cosines + td::cat({-x.slice(-1, half, c), x.slice(-1, 0, half)}, -1) * sines;
+}
+
+Program llama_block() {
+  constexpr int64_t kBatch = 4, kTime = 128, kChannels = 256, kHeads = 4, kHidden = 688;
+  Tensors inputs = {leaf({kBatch, kTime, kChannels}), td::randn({kTime, kChannels / kHeads}),
+                    td::randn({kTime, kChannels / kHeads})};
+  for (int i = 0; i < 2; ++i) inputs.push_back(leaf({kChannels}));
+  for (int i = 0; i < 4; ++i) inputs.push_back(leaf({kChannels, kChannels}));
+  for (int i = 0; i < 2; ++i) inputs.push_back(leaf({kChannels, kHidden}));
+  inputs.push_back(leaf({kHidden, kChannels}));
+  return {
+      "llama_block", inputs, [](const Tensors& v) {
+        const Tensor h = rms_norm(v[0], v[3]);
+        const auto heads = [&](const Tensor& w) {
+          return td::matmul(h, w).view({kBatch, kTime, kHeads, kChannels / kHeads}).transpose(1, 2);
+        };
+        const Tensor q = rotated(heads(v[5]), v[1], v[2]), k = rotated(heads(v[6]), v[1], v[2]);
+        const Tensor y = td::scaled_dot_product_attention(q, k, heads(v[7]), {}, true)
+                             .transpose(1, 2)
+                             .reshape({kBatch, kTime, kChannels});
+        const Tensor x = v[0] + td::matmul(y, v[8]), n = rms_norm(x, v[4]);
+        const Tensor up = td::silu(td::matmul(n, v[9])) * td::matmul(n, v[10]);
+        return td::sum(x + td::matmul(up, v[11]));
+      }};
+}
+
+Program lstm() {
+  constexpr int64_t kSteps = 16, kBatch = 32, kChannels = 128;
+  const Tensors inputs = {td::randn({kSteps, kBatch, kChannels}), leaf({kChannels, 4 * kChannels}),
+                          leaf({kChannels, 4 * kChannels}), leaf({4 * kChannels})};
+  return {"lstm", inputs, [](const Tensors& v) {
+            Tensor h = td::zeros({kBatch, kChannels}), state = h;
+            Tensors all;
+            for (int64_t i = 0; i < kSteps; ++i) {
+              const auto gates = td::split(
+                  td::matmul(v[0].select(0, i), v[1]) + td::matmul(h, v[2]) + v[3], kChannels, 1);
+              state = td::sigmoid(gates[0]) * state + td::sigmoid(gates[1]) * td::tanh(gates[2]);
+              h = td::sigmoid(gates[3]) * td::tanh(state);
+              all.push_back(h);
+            }
+            return td::mean(td::square(td::stack(all)));
+          }};
+}
+
+Program weight_norm() {
+  Tensors inputs = {leaf({256, 512})};
+  for (int i = 0; i < 2; ++i) {
+    inputs.push_back(leaf({512, 512}));
+    inputs.push_back(leaf({512, 1}));
+  }
+  return {"weight_norm", inputs, [](const Tensors& v) {
+            Tensor x = v[0];
+            for (size_t i = 1; i < 5; i += 2) {
+              const Tensor length = td::sqrt(td::sum(td::square(v[i]), {1}, true));
+              x = td::gelu(td::matmul(x, (v[i] * (v[i + 1] / length)).t()));
+            }
+            return td::sum(x);
+          }};
+}
+
 }  // namespace
 
 Program four_blocks() {
@@ -181,7 +256,11 @@ std::vector<Program> programs() {
           convolution_block(),
           ln_gelu(),
           product_sum(),
-          matmul_cos()};
+          matmul_cos(),
+          focal(),
+          llama_block(),
+          lstm(),
+          weight_norm()};
 }
 
 }  // namespace bench

@@ -4,10 +4,13 @@
 #include <tandem/ir/rewrite.h>
 
 #include "codegen/exec/allocator.h"
+#include "codegen/exec/arena.h"
 #include "tests/support/expect_error.h"
 
 namespace tandem {
 namespace {
+
+std::string memory_budget_of(double budget) { return "memory_budget=" + std::to_string(budget); }
 
 constexpr int64_t kSide = 32, kMatrix = kSide * kSide * 4;
 
@@ -37,6 +40,83 @@ TEST(Steering, ACheckpointRegionIsComputedAgain) {
   EXPECT_EQ(difference(usual, other), 0);
   EXPECT_EQ(report.saved_bytes, kMatrix) << to_text(report);  // what lies between the regions
   EXPECT_LT(report.saved_bytes, plain.saved_bytes);
+}
+
+/// The bytes that the gradient of `fn` saves, with and without `region` around its layers; all
+/// gradients are the same.
+template <class Layer>
+std::pair<int64_t, int64_t> with_and_without_regions(const Layer& layer, int layers) {
+  const auto stack = [=](const auto& one) {
+    return [=](const Tensor& x, const Tensor& w) {
+      Tensor y = x;
+      for (int i = 0; i < layers; ++i) y = one(y, w);
+      return sum(square(y));
+    };
+  };
+  const auto [a, with] = differentiated(stack(checkpoint(layer)), {});
+  const auto [b, without] = differentiated(stack(layer), {});
+  EXPECT_EQ(difference(a, b), 0);
+  return {with.saved_bytes, without.saved_bytes};
+}
+
+TEST(Steering, RegionsSaveWhatTheyHandOutAndNoConstants) {
+  // With the default's constants inside (gelu), made by the user, and computed from positions.
+  const auto block = [](const Tensor& x, const Tensor& w) {
+    return gelu(matmul(x, w)) + full({kSide, kSide}, 0.25);
+  };
+  const auto masked = [](const Tensor& x, const Tensor& w) {
+    const Tensor i = arange(kSide), later = i.unsqueeze(1) >= i;
+    return where(later, tanh(matmul(x, w)), sin(x));
+  };
+  // What every layer computes from the same input belongs to each.
+  const auto shared = [](const Tensor& x, const Tensor& w) { return matmul(x, exp(w)) * 0.1; };
+  for (int layers : {1, 2, 3, 6}) {
+    const int64_t handed_out = layers * kMatrix;  // the last to square
+    EXPECT_EQ(with_and_without_regions(masked, layers).first, handed_out) << layers;
+    EXPECT_EQ(with_and_without_regions(shared, layers).first, handed_out) << layers;
+    const auto [with, without] = with_and_without_regions(block, layers);
+    EXPECT_EQ(with, handed_out) << layers;
+    EXPECT_TRUE(layers == 1 || with < without) << with << " and " << without;
+  }
+}
+
+TEST(Steering, ARegionInARegionIsAPartOfIt) {
+  const auto nested = checkpoint([](const Tensor& x, const Tensor& w) {
+    const auto inner = checkpoint(layer);
+    return inner(sin(inner(x, w)), w);
+  });
+  const auto two = [&](const Tensor& x, const Tensor& w) { return sum(nested(nested(x, w), w)); };
+  EXPECT_EQ(differentiated(two, {}).second.saved_bytes, kMatrix);
+  // and heeds the policies of both
+  const auto kept = [](CheckpointPolicy outer, CheckpointPolicy inner) {
+    const auto region = checkpoint(
+        [inner](const Tensor& x, const Tensor& w) {
+          return checkpoint(
+              [](const Tensor& y, const Tensor& v) { return sin(exp(matmul(tanh(y), v))); }, inner)(
+              x, w);
+        },
+        outer);
+    const auto f = [region](const Tensor& x, const Tensor& w) { return sum(region(x, w)); };
+    return differentiated(f, {}).second.saved_bytes;
+  };
+  EXPECT_EQ(kept({}, {}), 0);
+  EXPECT_EQ(kept({.save_ops = {"exp"}}, {}), kMatrix);
+  EXPECT_EQ(kept({.save_ops = {"exp"}}, {.save_ops = {"tanh"}}), 2 * kMatrix);
+}
+
+TEST(Steering, BudgetsAndMarksTogether) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const Tensor h = save_for_backward(sin(checkpoint(layer)(x, w)));
+    return sum(tanh(layer(recompute_in_backward(matmul(h, w)), w)));
+  };
+  const Tensor usual = differentiated(f, {}).first;
+  for (double budget : {0.0, 0.5, 1.0})
+    for (const CompileOptions& options :
+         {CompileOptions{.memory_budget = budget}, CompileOptions{.saved_budget = budget}}) {
+      const auto [x, report] = differentiated(f, options);
+      EXPECT_EQ(difference(x, usual), 0);
+      EXPECT_NE(to_text(report).find("marked: save"), std::string::npos) << to_text(report);
+    }
 }
 
 TEST(Steering, ARegionsPolicySavesByOperatorAndByName) {
@@ -217,7 +297,7 @@ Tensor block(Tensor x, const std::vector<Tensor>& p) {
 }
 
 /// The most bytes that forward and backward hold beyond the arguments: what the allocator counts
-/// (saved values, outputs, gradients), and the arena of the half that runs.
+/// (saved values, outputs, gradients), and the arena in which both run.
 template <class Fn>
 int64_t peak_of_step(const Fn& f, const Tensor& x, const std::vector<Tensor>& parameters) {
   const auto forget_gradients = [&] {
@@ -227,18 +307,13 @@ int64_t peak_of_step(const Fn& f, const Tensor& x, const std::vector<Tensor>& pa
   f(x, parameters).backward();
   forget_gradients();
   const size_t before = exec::allocator_stats().live_bytes;
-  const auto peak_of = [&](int64_t arena_bytes, const auto& run) {
-    exec::reset_peak_live_bytes();
-    run();
-    return static_cast<int64_t>(exec::allocator_stats().peak_live_bytes - before) + arena_bytes;
-  };
-  const CompiledGraphs& graphs = f.graphs(x, parameters);
-  Tensor loss;
-  const int64_t forward =
-      peak_of(graphs.forward_report.arena_bytes, [&] { loss = f(x, parameters); });
-  const int64_t backward = peak_of(graphs.backward_report.arena_bytes, [&] { loss.backward(); });
+  exec::reset_peak_live_bytes();
+  f(x, parameters).backward();
+  const size_t most = exec::allocator_stats().peak_live_bytes;
   forget_gradients();
-  return std::max(forward, backward);
+  const CompiledGraphs& graphs = f.graphs(x, parameters);
+  return static_cast<int64_t>(most - before) +
+         std::max(graphs.forward_report.arena_bytes, graphs.backward_report.arena_bytes);
 }
 
 TEST(MemoryBudget, ThePeakOfFourBlocksFallsWithTheBudget) {
@@ -267,6 +342,53 @@ TEST(MemoryBudget, ThePeakOfFourBlocksFallsWithTheBudget) {
     last = peak;
   }
   EXPECT_LT(last, first);
+}
+
+/// Bytes that the process holds for steps of `f` beyond what it held before: live, and idle until
+/// the next step.
+template <class Fn>
+int64_t held_by(const Fn& f, const Tensor& x, const std::vector<Tensor>& parameters) {
+  const auto held = [] {
+    const auto blocks = exec::allocator_stats();
+    const auto arenas = exec::arena_stats();
+    return static_cast<int64_t>(blocks.live_bytes + blocks.idle_bytes + arenas.idle_bytes);
+  };
+  f(x, parameters).backward();
+  const auto forget = [&] {
+    x.set_grad({});
+    for (const Tensor& t : parameters) t.set_grad({});
+    exec::release_idle_arenas();
+    exec::release_idle_blocks();
+  };
+  forget();
+  const int64_t before = held();
+  for (int step = 0; step < 2; ++step) f(x, parameters).backward();
+  const int64_t after = held();
+  forget();
+  return after - before;
+}
+
+TEST(MemoryBudget, WhatTheProcessHoldsFollowsTheSimulation) {
+  constexpr int64_t c = 128, kHugePage = 2 << 20;
+  std::vector<Tensor> p = {randn({c}),    randn({c}),        randn({c, 3 * c}),
+                           randn({c, c}), randn({c, 4 * c}), randn({4 * c, c})};
+  for (const Tensor& t : p) t.requires_grad_();
+  const Tensor x = randn({4, 128, c}).requires_grad_();
+  const auto four_blocks = [](const Tensor& y, const std::vector<Tensor>& v) {
+    Tensor z = y;
+    for (int i = 0; i < 4; ++i) z = block(z, v);
+    return sum(z);
+  };
+  std::vector<int64_t> simulated, held;
+  for (const double budget : {1.0, 0.5, 0.0}) {
+    const auto f = compile(four_blocks, {.partition = memory_budget_of(budget)});
+    held.push_back(held_by(f, x, p));
+    simulated.push_back(f.graphs(x, p).partition.peak_bytes);
+    EXPECT_GE(held.back(), simulated.back() * 9 / 10) << budget;
+    // sizes are rounded up, to huge pages in the end
+    EXPECT_LE(held.back(), simulated.back() * 5 / 4 + 2 * kHugePage) << budget;
+  }
+  EXPECT_GT(10 * (held.front() - held.back()), 7 * (simulated.front() - simulated.back()));
 }
 
 /// The default's halves, which no longer say where saved values come from.

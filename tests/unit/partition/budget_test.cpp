@@ -125,9 +125,17 @@ TEST(SavedBudget, AShareOfTheDefaultPlansBytes) {
 
 TEST(SavedBudget, RefusesWhatIsNoBudget) {
   const Graph core = matmul_cos_chain(1);
-  for (const char* bad : {"saved_budget=2", "memory_budget=-1", "saved_bytes=-5", "saved_budget",
-                          "saved_budget=x", "default=1"})
-    EXPECT_THROW(by(bad, core), ir::Error) << bad;
+  for (const char* bad :
+       {"saved_budget=2", "memory_budget=-1", "saved_bytes=-5", "saved_bytes=-1e30",
+        "saved_bytes=nan", "memory_budget=nan", "saved_budget", "saved_budget=x", "default=1"})
+    try {
+      by(bad, core);
+      ADD_FAILURE() << bad;
+    } catch (const ir::Error& error) {
+      const std::string_view option =
+          std::string_view(bad).substr(0, std::string_view(bad).find('='));
+      EXPECT_NE(std::string(error.what()).find(option), std::string::npos) << error.what();
+    }
   EXPECT_THROW(partition::make_partitioner("memory_budget=0.5")->partition(core), ir::Error);
 }
 
@@ -219,6 +227,13 @@ TEST(SavedBudget, IsTheBestOfAllSetsOnThousandRandomGraphs) {
   EXPECT_EQ(inexact, 0);
 }
 
+TEST(SavedBudget, NoNumberIsTooLarge) {
+  const Graph core = matmul_cos_chain(3);
+  const int64_t all = by("saved_bytes=1000000", core).report.saved_bytes;
+  for (const char* bytes : {"9e18", "9223372036854775807", "1e30", "inf"})
+    EXPECT_EQ(by(std::string("saved_bytes=") + bytes, core).report.saved_bytes, all) << bytes;
+}
+
 TEST(MemoryBudget, ThePeakFallsWithTheBudget) {
   const Graph core = matmul_cos_chain(8);
   int64_t last = std::numeric_limits<int64_t>::max();
@@ -274,6 +289,81 @@ TEST(Marks, AreHeeded) {
   EXPECT_FALSE(saves_product(Mark::Recompute));
 }
 
+/// Three layers of sin(x @ w) * x, the second with `mark` on the product, the third a region.
+Graph marked_layers(Mark mark, bool with_region) {
+  Graph f = graph_testing::make_graph(
+      {f32({kSide, kSide}), f32({kSide, kSide})}, [&](Builder& b, const Values& v) {
+        ValueId x = v[0];
+        for (int layer = 0; layer < 3; ++layer) {
+          static_cast<ir::GraphSink&>(b.sink()).region = with_region && layer == 2 ? 1 : 0;
+          x = b.mul(b.sin(b.mm(x, v[1])), x);
+        }
+        return Values{x};
+      });
+  return marked(std::move(f), [&](Graph& g) { g.equation({3}).mark = mark; });
+}
+
+TEST(Marks, BindAtEveryBudget) {
+  for (const Mark mark : {Mark::Auto, Mark::Save, Mark::Recompute})
+    for (const bool with_region : {false, true})
+      for (const std::string budget : {"memory_budget", "saved_budget"})
+        for (const double share : {0.0, 0.3, 0.6, 1.0}) {
+          const Graph core = marked_layers(mark, with_region);
+          const std::string name = budget + "=" + std::to_string(share);
+          const Partition p = by(name, core);
+          const auto saved = [&](const char* reason) {
+            return std::ranges::count_if(p.report.saved, [&](const ir::SavedValue& s) {
+              return s.reason.starts_with(reason);
+            });
+          };
+          EXPECT_EQ(saved("marked: save"), mark == Mark::Save) << to_text(p.report);
+          EXPECT_EQ(saved("handed out"), 0) << to_text(p.report);
+          const bool bounded = budget == "memory_budget" && share < 1;
+          EXPECT_TRUE(!bounded || p.report.peak_bytes <= p.report.limit_bytes);
+          expect_joint_bits(core, p, name);
+        }
+}
+
+TEST(Marks, WhatIsNotToBeHeldIsNotHeldInAnotherForm) {
+  for (const char* name : {"default", "reference", "saved_budget=0.5", "memory_budget=0.5"})
+    for (int chain = 1; chain <= 4; ++chain) {
+      const auto body = [&](Builder& b, const Values& v) {
+        ValueId x = b.mm(v[0], v[1]);
+        for (int i = 0; i < chain; ++i) x = i % 2 ? b.tanh(b.t(x)) : b.exp(x);
+        return Values{b.mm(b.mul(x, x), v[1])};
+      };
+      const Graph f = graph_testing::make_graph({f32({kSide, kSide}), f32({kSide, kSide})}, body);
+      const Graph core = marked(f, [](Graph& g) { g.equation({0}).mark = Mark::Recompute; });
+      const Partition p = by(name, core);
+      EXPECT_EQ(p.report.saved_bytes, 0) << to_text(p.report);
+      expect_joint_bits(core, p, name);
+    }
+  const Graph free = to_core(autodiff::joint(graph_testing::make_graph(
+      {f32({kSide, kSide})},
+      [](Builder& b, const Values& v) { return Values{b.exp(b.mm(v[0], v[0]))}; })));
+  EXPECT_EQ(by("default", free).report.saved_bytes, kMatrix);
+  // Half as many bytes, a sum of rows, and what is marked itself may be held.
+  const auto saved = [](const std::function<ValueId(Builder&, ValueId)>& body, bool save) {
+    const Graph f = graph_testing::make_graph(
+        {f32({kSide, kSide})},
+        [&](Builder& b, const Values& v) { return Values{body(b, b.exp(b.mm(v[0], v[0])))}; });
+    const Graph core = marked(f, [&](Graph& g) {
+      g.equation({0}).mark = Mark::Recompute;
+      if (save) g.equation({1}).mark = Mark::Save;
+    });
+    return by("default", core).report.saved_bytes;
+  };
+  const auto sine = [](Builder& b, ValueId x) { return b.sin(x); };
+  EXPECT_EQ(saved(sine, false), 0);
+  EXPECT_EQ(saved(sine, true), kMatrix);
+  const auto rows = [](Builder& b, ValueId x) { return b.sin(b.sum(b.sin(x), {1})); };
+  EXPECT_LE(saved(rows, false), kSide * 4);
+  const auto half = [](Builder& b, ValueId x) {
+    return b.mm(b.convert(x, DType::F16), b.convert(x, DType::F16));
+  };
+  EXPECT_EQ(saved(half, false), kMatrix / 2);
+}
+
 TEST(Marks, ABudgetThatTheyExceedNamesTheChain) {
   const Graph core = marked(sines(3), [](Graph& g) {
     g.set_hint(g.result({0}), "first");
@@ -286,7 +376,7 @@ TEST(Marks, ABudgetThatTheyExceedNamesTheChain) {
   } catch (const ir::Error& error) {
     const std::string text = error.what();
     EXPECT_EQ(error.code(), ir::Errc::Partition);
-    EXPECT_NE(text.find("at least 16384 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("saved_bytes: expected at least 16384 bytes"), std::string::npos) << text;
     EXPECT_NE(text.find("first (16384 bytes)"), std::string::npos) << text;
     EXPECT_NE(text.find("chain first -> "), std::string::npos) << text;
   }

@@ -36,7 +36,7 @@ class FixedCosts final : public ir::CostModel {
     }
   }
 
-  double transfer_seconds(double bytes) const override { return 0.05e-9 * bytes; }
+  double transfer_seconds(double bytes, double /*reach*/) const override { return 0.05e-9 * bytes; }
 
   bool may_fuse(const ir::Graph& g, ir::EquationId producer,
                 ir::EquationId consumer) const override {
@@ -44,6 +44,26 @@ class FixedCosts final : public ir::CostModel {
       return ir::info(g.op(e)).cls == ir::OpClass::Contraction;
     };
     return !is_contraction(producer) && !is_contraction(consumer);
+  }
+
+  /// All arithmetic, and what crosses a boundary between kernels or the graph's edge.
+  double run_seconds(const ir::Graph& half) const override {
+    double sum = 0, bytes = 0;
+    ir::ValueMap<bool> in_memory(half);
+    for (size_t i = 0; i < half.num_equations(); ++i) {
+      const ir::EquationId e = half.equation_id(i);
+      sum += compute_seconds(half, e);
+      for (ir::ValueId v : half.operands(e))
+        if (half.producer(v).valid() && !may_fuse(half, half.producer(v), e)) in_memory[v] = true;
+    }
+    const auto size = [&](ir::ValueId v) {
+      return static_cast<double>(int64_t{ir::size_in_bytes(half.type(v))});
+    };
+    for (const ir::Input& input : half.inputs()) bytes += size(input.value);
+    for (const ir::Output& output : half.outputs()) bytes += size(output.value);
+    for (uint32_t i = 0; i < half.num_values(); ++i)
+      if (in_memory[ir::ValueId{i}]) bytes += 2 * size({i});
+    return sum + transfer_seconds(bytes, bytes);
   }
 
   /// The most bytes that live at once, if every equation's results have memory of their own.
