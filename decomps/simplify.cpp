@@ -340,8 +340,8 @@ struct RuleIndex {
 };
 
 const RuleIndex& rule_index() {
-  static const RuleIndex index;
-  return index;
+  static const auto* const index = new RuleIndex;
+  return *index;
 }
 
 /// Emits simplified equations. What a rule emits is simplified too; each rule makes an equation

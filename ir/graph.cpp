@@ -57,7 +57,7 @@ int Graph::input_index(ValueId v) const {
 }
 
 const std::string& Graph::hint(ValueId v) const {
-  static const std::string kNone;
+  static const auto& kNone = *new std::string;
   return v.index < hints_.size() ? hints_[v.index] : kNone;
 }
 

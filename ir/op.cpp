@@ -97,11 +97,11 @@ std::string_view name(Attr attr) { return kAttrs[static_cast<size_t>(attr)].name
 AttrType type_of(Attr attr) { return kAttrs[static_cast<size_t>(attr)].type; }
 
 std::optional<Op> op_named(std::string_view name) {
-  static const auto index = [] {
+  static const auto& index = *new auto([] {
     std::unordered_map<std::string_view, Op> all;
     for (int i = 0; i < kOpCount; ++i) all.emplace(kRows[i].name, static_cast<Op>(i));
     return all;
-  }();
+  }());
   const auto it = index.find(name);
   return it == index.end() ? std::nullopt : std::optional(it->second);
 }
@@ -125,12 +125,12 @@ void fail_without_attr(Op op, Attr attr) {
 }
 
 Op copy_form(Op view) {
-  static const std::vector<std::optional<Op>> forms = [] {
+  static const auto& forms = *new auto([] {
     std::vector<std::optional<Op>> table(kOpCount);
     for (int i = 0; i < kOpCount; ++i)
       table[static_cast<size_t>(i)] = op_named(std::string(kRows[i].name) + "_copy");
     return table;
-  }();
+  }());
   const std::optional<Op> form = forms[static_cast<size_t>(view)];
   TANDEM_CHECK(is_view(view) && form, std::string(name(view)) + " has no copying form");
   return *form;

@@ -1,10 +1,14 @@
 // The cache of one compiled function's variants, and the recording of a new one.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <forward_list>
+#include <fstream>
+#include <mutex>
 
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/thread_pool.h"
@@ -61,7 +65,9 @@ class FunctionCache {
   /// Of every function: it is held for the copy of a pointer, and a fork must find it free.
   static std::mutex& list_mutex() { return exec::fork_safe_mutex<FunctionCache>(); }
   void publish(std::shared_ptr<const Variant> variant);
+  std::unique_lock<std::recursive_timed_mutex> lock_for_compiling();
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
+  std::string name() const { return options_.name.empty() ? "fn" : options_.name; }
 
   CallResults run_functionalized(const Flat& arguments, Tracer tracer) const;
 
@@ -69,7 +75,8 @@ class FunctionCache {
   const Mode mode_;
   std::shared_ptr<const Variants> variants_ =
       std::make_shared<Variants>();  // most recently compiled first
-  std::recursive_mutex compile_mutex_;
+  std::recursive_timed_mutex compile_mutex_;
+  std::atomic<pid_t> tracing_{0};  // the thread that runs the function on stand-ins
   int compiled_ = 0;
   std::atomic<uint64_t> clock_{0};  // counts calls, for dropping the least recently used variant
 };
@@ -82,7 +89,7 @@ std::span<const T> span_of(const ir::InlineVector<T, N>& v) {
 }
 
 const Tensor& grad_of(const Tensor& t) {
-  static const Tensor none;
+  static const auto& none = *new Tensor;
   return t.defined() && t.impl()->autograd ? t.impl()->autograd->grad : none;
 }
 
@@ -398,6 +405,52 @@ std::shared_ptr<FunctionCache> make_functionalizer(bool without_views) {
 
 // --- the cache
 
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::seconds kIdle{2};
+
+/// Notes who traces while it lives.
+class Tracing {
+ public:
+  explicit Tracing(std::atomic<pid_t>& at) : at_(at), before_(at.exchange(gettid())) {}
+  ~Tracing() { at_ = before_; }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  std::atomic<pid_t>& at_;
+  const pid_t before_;
+};
+
+/// Whether a thread waits for something, as seen from outside.
+class Idleness {
+ public:
+  /// For how many looks in a row thread `thread` (0: none) has been asleep, but for moments.
+  int looks(pid_t thread) {
+    const uint64_t before = std::exchange(run_ns_, 0);
+    const bool same = thread != 0 && thread == thread_ && asleep(thread);
+    thread_ = thread;
+    return idle_ = same && run_ns_ - before < 1'000'000 ? idle_ + 1 : 0;
+  }
+
+ private:
+  bool asleep(pid_t thread) {
+    const std::string folder = fmt::format("/proc/self/task/{}/", thread);
+    std::ifstream(folder + "schedstat") >> run_ns_;
+    std::string stat;
+    std::getline(std::ifstream(folder + "stat"), stat);
+    const size_t name_ends = stat.rfind(") ");
+    return name_ends != std::string::npos && stat[name_ends + 2] == 'S';
+  }
+
+  pid_t thread_ = 0;
+  uint64_t run_ns_ = 0;
+  int idle_ = 0;
+};
+
+}  // namespace
+
 std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
                                                               CallInputs& inputs) {
   const auto find = [&]() -> std::shared_ptr<const Variant> {
@@ -407,16 +460,34 @@ std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& argume
     return it == list->end() ? nullptr : *it;
   };
   if (auto found = find()) return found;
-  const std::lock_guard lock(compile_mutex_);
+  const auto lock = lock_for_compiling();
   if (auto found = find()) return found;  // another thread compiled it meanwhile
   auto compiled = compile(arguments, tracer);
   find_inputs(compiled->recording, arguments, inputs);
   return compiled;
 }
 
+/// Other threads wait while one compiles; not for one that, in the middle of the function, may wait
+/// for them.
+std::unique_lock<std::recursive_timed_mutex> FunctionCache::lock_for_compiling() {
+  std::unique_lock lock(compile_mutex_, std::defer_lock);
+  Idleness tracer;
+  while (!lock.try_lock_for(kLook)) {
+    if (tracer.looks(tracing_) * kLook < kIdle) continue;
+    ir::fail(Errc::Trace,
+             fmt::format("{}: called while another thread traces it for the first time, which has "
+                         "been waiting for {} s; expected a function that does not wait for "
+                         "threads that call it",
+                         name(), kIdle.count()));
+  }
+  return lock;
+}
+
 std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tracer tracer) {
-  const std::string name = options_.name.empty() ? "fn" : options_.name;
-  Recording recording = record(name, tracer);
+  Recording recording = [&] {
+    const Tracing note(tracing_);
+    return record(name(), tracer);
+  }();
   Guards guards = guards_of(recording, arguments);
   guards.names = std::move(recording.guard_names);
   // Each call brings its own arguments; only captured tensors are kept.
@@ -428,7 +499,7 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
   if (++compiled_ == 8) {
     std::fprintf(stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n",
-                 name.c_str(), explain(*variants()->front(), arguments).c_str());
+                 name().c_str(), explain(*variants()->front(), arguments).c_str());
   }
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
   publish(variant);

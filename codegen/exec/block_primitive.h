@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "codegen/exec/contraction.h"
+#include "codegen/exec/exit_gate.h"
 
 namespace tandem::exec {
 
@@ -19,6 +20,7 @@ class SingleOmpThread {
   SingleOmpThread& operator=(const SingleOmpThread&) = delete;
 
  private:
+  InLibrary in_library_;
   int before_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "codegen/exec/arena.h"
 #include "codegen/exec/block_primitive.h"
+#include "codegen/exec/exit_gate.h"
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/matmul_blocks.h"
 #include "codegen/exec/thread_pool.h"
@@ -165,6 +166,12 @@ void primitive_block(Job& job, const Block& x) {
   if (status != dnnl_success) job.status = status;
 }
 
+/// By its first call an algorithm has made its static objects.
+template <bool primitive>
+void guard_exit() {
+  [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
+}
+
 void run_blocks(Job& job, int64_t begin, int64_t end) {
   const SingleOmpThread single;
   for (int64_t unit = begin; unit < end; ++unit) {
@@ -172,6 +179,7 @@ void run_blocks(Job& job, int64_t begin, int64_t end) {
     if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
     job.blocks.primitive ? primitive_block(job, x) : sgemm_block(job, x);
   }
+  job.blocks.primitive ? guard_exit<true>() : guard_exit<false>();
 }
 
 /// Sums row [n] of `count` partials, `step` elements apart, into the first by a balanced tree.

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 
+#include "codegen/exec/exit_gate.h"
 #include "codegen/exec/processors.h"
 #include "codegen/exec/shares.h"
 #include "ir/error.h"
@@ -394,6 +395,7 @@ struct Closer {
 
 Pool* make_pool() {
   static Closer closer;
+  [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
   auto fresh = std::make_unique<Pool>();
   Pool* expected = nullptr;
   return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
@@ -401,7 +403,7 @@ Pool* make_pool() {
 
 /// The pool, or null once the process is ending.
 Pool* pool() {
-  if (g_closed.load(std::memory_order_relaxed)) return nullptr;
+  if (g_closed.load(std::memory_order_relaxed) || is_ending()) return nullptr;
   Pool* p = g_pool.load(std::memory_order_acquire);
   return p ? p : make_pool();
 }

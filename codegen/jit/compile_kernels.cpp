@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "codegen/exec/cpu.h"
+#include "codegen/exec/exit_gate.h"
 #include "codegen/exec/fork_lock.h"
 #include "codegen/exec/thread_pool.h"
 #include "codegen/jit/compile.h"
@@ -130,6 +131,7 @@ std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Tar
   std::vector<Found> found(kernels.size());
   std::vector<std::exception_ptr> errors(modules.size());
   exec::parallel_for(static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
+    const exec::InLibrary llvm;
     for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
         std::vector<const Kernel*> mine;
         for (size_t k : modules[m]) mine.push_back(kernels[k]);
@@ -154,9 +156,9 @@ struct Source {
 }  // namespace
 
 const Target& native_target() {
-  static const Target target{exec::feature_string(exec::cpu_features()),
-                             exec::cpu_features().vector_bytes};
-  return target;
+  static const auto* const target =
+      new Target{exec::feature_string(exec::cpu_features()), exec::cpu_features().vector_bytes};
+  return *target;
 }
 
 CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target,

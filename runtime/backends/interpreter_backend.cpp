@@ -40,7 +40,7 @@ class InterpreterBackend final : public ir::Backend {
 }  // namespace
 
 std::shared_ptr<const ir::Backend> interpreter_backend() {
-  static const auto backend = std::make_shared<const InterpreterBackend>();
+  static const auto& backend = *new auto(std::make_shared<const InterpreterBackend>());
   return backend;
 }
 

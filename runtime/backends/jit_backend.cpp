@@ -49,7 +49,7 @@ class JitBackend final : public ir::Backend {
 
 std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir) {
   if (!cache_dir.empty()) return std::make_shared<const JitBackend>(cache_dir);
-  static const auto backend = std::make_shared<const JitBackend>(std::string());
+  static const auto& backend = *new auto(std::make_shared<const JitBackend>(std::string()));
   return backend;
 }
 

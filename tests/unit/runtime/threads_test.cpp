@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -112,6 +113,80 @@ TEST(Threads, EightCompileAndCall) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
 }
+
+TEST(Threads, ACallThatTheTraceWaitsForIsAnError) {
+  std::atomic<int> inner_calls{0};
+  Errc code{};
+  std::string message;
+  std::function<Tensor(const Tensor&)> again;
+  const auto f = compile(
+      [&](const Tensor& a) {
+        if (++inner_calls == 1)
+          std::thread([&] {
+            try {
+              again(ones({3}));
+            } catch (const Error& e) {
+              code = e.code();
+              message = e.what();
+            }
+          }).join();
+        return a * 2.0;
+      },
+      {.name = "f"});
+  again = [&f](const Tensor& a) { return f(a); };
+  EXPECT_EQ(f(ones({3})).sum().item(), 6);
+  EXPECT_EQ(code, Errc::Trace);
+  EXPECT_NE(message.find("f: called while another thread traces it"), std::string::npos) << message;
+  EXPECT_EQ(again(ones({3})).sum().item(), 6);
+}
+
+TEST(Threads, OthersWaitForALongTrace) {
+  std::atomic<bool> first{true};
+  const auto f = compile([&](const Tensor& a) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+    while (first && std::chrono::steady_clock::now() < end) {
+    }
+    first = false;
+    return a * 2.0;
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] { EXPECT_EQ(f(ones({3})).sum().item(), 6); });
+  for (std::thread& t : threads) t.join();
+}
+
+// The sanitizers' own end of a process looks at what threads that still run refer to.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+/// Ends the process `wait` after four detached threads have begun to call what they compiled, with
+/// library calls and kernels in both halves.
+[[noreturn]] void exit_beside_callers(std::chrono::milliseconds wait) {
+  static std::atomic<int> begun{0};
+  for (int t = 0; t < 4; ++t)
+    std::thread([t] {
+      const auto f = compile([](const Tensor& x, const Tensor& w) {
+        return sum(relu(matmul(x, w)) * sin(x) + matmul(x, w.t()));
+      });
+      const Tensor x = ones({64 + 8 * t, 96}), w = ones({96, 96}).requires_grad_();
+      for (int i = 0;; ++i) {
+        w.set_grad({});
+        f(x, w).backward();
+        if (i == 0) ++begun;
+      }
+    }).detach();
+  while (begun < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(wait);
+  std::exit(0);
+}
+
+TEST(ThreadsDeathTest, ExitWhileDetachedThreadsCall) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const int times = long_form() ? 200 : 12;
+  for (int i = 0; i < times; ++i)
+    EXPECT_EXIT(exit_beside_callers(std::chrono::milliseconds(i % 12)), testing::ExitedWithCode(0),
+                "")
+        << i;
+}
+#endif
 
 // Of g++ 12's sanitizers neither follows a fork of a process with threads: the one for addresses
 // may leave its own allocator locked in the child.
