@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "codegen/exec/exit_gate.h"
+#include "codegen/exec/pressure.h"
 #include "codegen/exec/processors.h"
 #include "codegen/exec/shares.h"
 #include "ir/error.h"
@@ -121,7 +122,6 @@ class Board {
 class Retreat {
  public:
   bool over(Clock::time_point now) const { return now >= until_; }
-  bool over() const { return until_ == Clock::time_point() || over(Clock::now()); }
 
   /// A region worked from `start` to `worked` on its caller, which then waited to `end`.
   void waited(Clock::time_point start, Clock::time_point worked, Clock::time_point end) {
@@ -153,14 +153,15 @@ class Pool {
     finished_.store(0, std::memory_order_relaxed);
     const int pieces = shares_.open(work.cut, ++epoch_);
     const bool wakes = grain == 1 || units >= kWakeGrains * grain;
-    bool posted = retreat_.over();
-    if (posted) post(threads - 1, wakes);
     const auto start = Clock::now();
     auto end = start;
+    const bool crowded = pressure_.looks_high(start);
+    bool posted = !crowded && retreat_.over(start);
+    if (posted) post(threads - 1, wakes);
     t_in_region = true;
     const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
       end = now;
-      if (!posted && retreat_.over(now)) posted = true, post(threads - 1, wakes);
+      if (!posted && !crowded && retreat_.over(now)) posted = true, post(threads - 1, wakes);
     });
     t_in_region = false;
     wait_for_workers(static_cast<uint32_t>(pieces - own), start, end);
@@ -315,6 +316,7 @@ class Pool {
   std::atomic<bool> stop_{false};
   int started_ = 0;     // this and the next two are the owner's
   uint32_t epoch_ = 0;  // number of the newest region
+  Pressure pressure_;
   Retreat retreat_;
   Board board_;
   Shares shares_;

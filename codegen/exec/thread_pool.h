@@ -5,8 +5,8 @@
 // The caller works too, and runs whatever nobody has claimed: it waits only for threads in the
 // middle of something they claimed, never for one that has not begun. So on a machine that does
 // other work a region takes no longer than on one thread, but for the time that the system puts a
-// thread aside with a piece of the region in its hands; after such a time regions stay on their
-// callers for a while.
+// thread aside with a piece of the region in its hands. After such a time, and while others want
+// the caller's processor, regions stay on their callers.
 //
 // One region owns the pool at a time. A second caller, or a region started inside another, runs its
 // region on its own thread: the same units, the same bits. Idle workers spin for kSpinMicroseconds
