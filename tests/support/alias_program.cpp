@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "ir/strides.h"
+#include "tests/support/alias_machine.h"
 
 namespace tandem::testing {
 namespace {
@@ -17,14 +18,6 @@ using Place = AliasProgram::Place;
 using Geometry = AliasProgram::Geometry;
 
 constexpr int64_t kMemory = 40;  // elements of each memory
-constexpr double kLargestFactor = 1 << 6;
-
-/// Beyond it sums may round. (Integers are exact modulo what they hold.)
-double largest(DType dtype) {
-  if (dtype == f16) return 1 << 8;
-  if (dtype == bf16) return 1 << 5;
-  return 1 << 21;
-}
 
 /// splitmix64: the same on every machine.
 class Random {
@@ -43,261 +36,12 @@ class Random {
   uint64_t state_;
 };
 
-// --- interpreting a program on tensors
-
-bool broadcasts_to(const Shape& from, const Shape& to) {
-  if (from.rank() > to.rank()) return false;
-  for (int d = 1; d <= from.rank(); ++d)
-    if (from[from.rank() - d] != 1 && from[from.rank() - d] != to[to.rank() - d]) return false;
-  return true;
-}
-
-Tensor expanded(const Tensor& t) {
-  std::vector<Dim> sizes{2};
-  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
-  return t.expand(Shape(sizes));
-}
-
-/// The tensors that a program has made so far; steps that do not apply to what they meet do
-/// nothing. Looks at geometry only, so that eager and traced runs take the same steps.
-class Machine {
- public:
-  explicit Machine(const Tensors& inputs, std::vector<std::string>* text = nullptr)
-      : pool_(inputs), largest_(largest(inputs[0].dtype())), text_(text) {}
-
-  void run(const Step& s);
-  /// Runs it unless eager refuses to: the kind of the error, or -1.
-  int try_to_run(const Step& s);
-  uint32_t number(uint32_t n) const { return n % static_cast<uint32_t>(pool_.size()); }
-  Tensors outputs(const std::vector<uint32_t>& numbers) const {
-    Tensors out;
-    for (uint32_t n : numbers) out.push_back(pool_[n % pool_.size()]);
-    return out;
-  }
-  const Tensors& all() const { return pool_; }
-
- private:
-  const Tensor& at(uint32_t n) const { return pool_[number(n)]; }
-  /// The first tensor from `n` on that broadcasts to `t`.
-  uint32_t operand_for(const Tensor& t, uint32_t n) const {
-    for (uint32_t i = 0; i < pool_.size(); ++i)
-      if (broadcasts_to(at(n + i).sizes(), t.sizes())) return number(n + i);
-    return 0;
-  }
-  void add(Tensor t, std::string what) {
-    if (text_) text_->push_back(fmt::format("t{} = {}", pool_.size(), what));
-    pool_.push_back(std::move(t));
-  }
-  void say(std::string what) {
-    if (text_) text_->push_back(std::move(what));
-  }
-  void view(const Step& s);
-  void arithmetic(const Step& s);
-  void write(const Step& s);
-
-  Tensors pool_;
-  double bound_ = 4;  // of every magnitude so far
-  double largest_;    // that it may be
-  std::vector<std::string>* text_;
-};
-
-void Machine::view(const Step& s) {
-  const Tensor t = at(s.a);
-  const std::string name = fmt::format("t{}", number(s.a));
-  const int64_t rank = t.dim();
-  const int64_t d = rank > 0 ? s.b % rank : 0;
-  const int64_t n = rank > 0 ? int64_t{t.size(d)} : 0;
-  switch (s.c % 14) {
-    case 0:
-      if (n > 0)
-        add(t.select(d, s.c / 14 % n), fmt::format("{}.select({}, {})", name, d, s.c / 14 % n));
-      return;
-    case 1: {
-      if (n < 2) return;
-      const int64_t start = s.c / 14 % n, end = start + 1 + s.c / 100 % (n - start);
-      return add(t.slice(d, start, end), fmt::format("{}.slice({}, {}, {})", name, d, start, end));
-    }
-    case 2:
-      if (n > 2)
-        add(t.slice(d, s.c / 14 % 2, n, 2),
-            fmt::format("{}.slice({}, {}, {}, 2)", name, d, s.c / 14 % 2, n));
-      return;
-    case 3:
-      if (rank > 1)
-        add(t.transpose(d, (d + 1) % rank),
-            fmt::format("{}.transpose({}, {})", name, d, (d + 1) % rank));
-      return;
-    case 4:
-      if (t.is_contiguous()) add(t.view({-1}), fmt::format("{}.view({{-1}})", name));
-      return;
-    case 5:
-      if (t.is_contiguous() && int64_t{t.numel()} % 2 == 0 && int64_t{t.numel()} > 0)
-        add(t.view({2, int64_t{t.numel()} / 2}),
-            fmt::format("{}.view({{2, {}}})", name, int64_t{t.numel()} / 2));
-      return;
-    case 6:
-      if (t.is_contiguous() && int64_t{t.numel()} % 3 == 0 && int64_t{t.numel()} > 0)
-        add(t.view({int64_t{t.numel()} / 3, 3}),
-            fmt::format("{}.view({{{}, 3}})", name, int64_t{t.numel()} / 3));
-      return;
-    case 7:
-      return add(t.unsqueeze(0), name + ".unsqueeze(0)");
-    case 8:
-      return add(t.squeeze(), name + ".squeeze()");
-    case 9:
-      if (rank > 1) add(t.diagonal(), name + ".diagonal()");
-      return;
-    case 10:
-      if (rank < 3) add(expanded(t), name + ".expand({2, ...})");
-      return;
-    case 11:
-      return add(t.detach(), name + ".detach()");
-    case 12: {
-      if (n < 2) return;
-      const bool chunk = s.c / 14 % 2 == 0;  // such parts may not be written in grad mode
-      const Tensors parts = chunk ? t.chunk(2, d) : t.tensor_split(2, d);
-      const char* op = chunk ? "chunk" : "tensor_split";
-      add(parts[0], fmt::format("{}.{}(2, {})[0]", name, op, d));
-      return add(parts[1], fmt::format("{}.{}(2, {})[1]", name, op, d));
-    }
-    default:
-      return add(t.alias(), name + ".alias()");
-  }
-}
-
-void Machine::arithmetic(const Step& s) {
-  const Tensor a = at(s.a);
-  const uint32_t other = operand_for(a, s.b);
-  const Tensor b = pool_[other];
-  const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
-  switch (s.c % 7) {
-    case 0:
-    case 1:
-      bound_ *= 2;
-      return add(a + b, x + " + " + y);
-    case 2:
-      bound_ *= 2;
-      return add(a - b, x + " - " + y);
-    case 3:
-      if (bound_ > kLargestFactor) return;
-      bound_ *= bound_;
-      return add(a * b, x + " * " + y);
-    case 4:
-      bound_ *= 2;
-      return add(a * 2, x + " * 2");
-    case 5:
-      return add(relu(a), "relu(" + x + ")");
-    default:
-      return add(a.clone(), x + ".clone()");
-  }
-}
-
-void Machine::write(const Step& s) {
-  const Tensor a = at(s.a);
-  if (ir::self_overlaps(a.sizes(), a.strides()) && s.c % 5 != 0) return;  // mostly an error
-  const uint32_t other = operand_for(a, s.b);
-  const Tensor b = pool_[other];
-  const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
-  switch (s.c / 5 % 14) {
-    case 0:
-    case 1:
-      bound_ *= 2;
-      say(x + ".add_(" + y + ")");
-      a.add_(b);
-      return;
-    case 2:
-      bound_ *= 2;
-      say(x + ".sub_(" + y + ")");
-      a.sub_(b);
-      return;
-    case 3:
-      bound_ *= 2;
-      say(x + ".mul_(-2)");
-      a.mul_(-2);
-      return;
-    case 4:
-      if (bound_ > kLargestFactor) return;
-      bound_ *= bound_;
-      say(x + ".mul_(" + y + ")");
-      a.mul_(b);
-      return;
-    case 5:
-      say(x + ".fill_(3)");
-      a.fill_(3);
-      return;
-    case 6:
-      say(x + ".relu_()");
-      a.relu_();
-      return;
-    case 7: {
-      if (a.dim() == 0 || b.numel() == 0) return;
-      const bool accumulate = s.c / 70 % 2 == 0;
-      bound_ *= 2;
-      say(fmt::format("{}.index_put_({{{} > 0}}, first of {}, {})", x, y, y, accumulate));
-      a.index_put_({expand_as(b > 0, a)}, b.reshape({-1}).slice(0, 0, 1), accumulate);
-      return;
-    }
-    case 8:
-      say(x + ".remainder_(3)");
-      a.remainder_(3);
-      return;
-    case 9:
-      say(x + ".fmod_(-2)");
-      a.fmod_(-2);
-      return;
-    case 10:
-      if (ir::is_floating(a.dtype())) return;  // it has no gradient
-      say(x + ".floor_divide_(2)");
-      a.floor_divide_(2);
-      return;
-    case 11:
-    case 12: {
-      if (a.dim() == 0) return;
-      const int64_t d = s.c / 70 % a.dim();
-      const Tensor rows = arange(int64_t{a.size(d)});
-      bound_ *= 2;
-      say(fmt::format("{}.index_add_({}, arange, {} expanded)", x, d, y));
-      a.index_add_(d, rows, expand_as(b, a));
-      return;
-    }
-    default:
-      say(x + ".copy_(" + y + ")");
-      a.copy_(b);
-      return;
-  }
-}
-
-void Machine::run(const Step& s) {
-  if (bound_ > largest_ / 16) return;
-  const uint32_t kind = s.kind % 16;
-  const bool no_grad = kind == 0 || kind == 7;
-  const GradMode mode(grad_enabled() && !no_grad);
-  if (no_grad) say("{ NoGrad:");
-  if (kind < 6)
-    view(s);
-  else if (kind < 11)
-    write(s);
-  else
-    arithmetic(s);
-  if (no_grad) say("}");
-}
-
-int Machine::try_to_run(const Step& s) {
-  try {
-    run(s);
-    return -1;
-  } catch (const Error& e) {
-    say(e.what());
-    return static_cast<int>(e.code());
-  }
-}
-
 /// What a caller does with the results of a call: its last tensors, and which steps were refused.
 Tensors run_later(const AliasProgram& program, const Tensors& inputs, Tensors results) {
   const EnableGrad grad_mode;
   Tensors pool = inputs;
   pool.insert(pool.end(), results.begin(), results.end());
-  Machine machine(pool);
+  AliasMachine machine(pool);
   std::vector<double> refused;
   for (const Step& s : program.later) refused.push_back(machine.try_to_run(s));
   const Tensors& all = machine.all();
@@ -462,7 +206,7 @@ bool is_unsupported(const Outcome& expected, const Outcome& actual) {
 AliasVerdict check_alias_program(const AliasProgram& program,
                                  const std::shared_ptr<const ir::Backend>& backend) {
   const auto function = [&](const Tensors& inputs) {
-    Machine machine(inputs);
+    AliasMachine machine(inputs);
     for (const Step& s : program.steps) machine.run(s);
     return machine.outputs(program.outputs);
   };
@@ -482,7 +226,7 @@ AliasVerdict check_alias_program(const AliasProgram& program,
   for (const std::vector<Place>& places : program.patterns) {
     const MakeInputs make = [&](Source& s) { return make_inputs(program, places, s); };
     const Outcome expected = run(with_caller(function), make, how);
-    verdict.too_large |= largest_magnitude(expected) > largest(program.dtype);
+    verdict.too_large |= largest_magnitude(expected) > largest_exact(program.dtype);
     if (verdict.too_large) return verdict;
     Outcome actual = run(compiled, make, how);
     if (!program.later.empty() && is_stricter(expected, actual)) {
@@ -551,7 +295,7 @@ std::string to_string(const AliasProgram& program) {
   Source source(Setting::Plain);
   try {
     const Tensors inputs = make_inputs(program, program.patterns[0], source);
-    Machine machine(inputs, &lines);
+    AliasMachine machine(inputs, &lines);
     for (const Step& s : program.steps) machine.run(s);
     std::string results = "return";
     for (uint32_t n : program.outputs) results += fmt::format(" t{}", machine.number(n));
@@ -559,7 +303,7 @@ std::string to_string(const AliasProgram& program) {
     if (!program.later.empty()) lines.emplace_back("then, on the inputs and results:");
     Tensors pool = inputs;
     for (const Tensor& t : machine.outputs(program.outputs)) pool.push_back(t);
-    Machine caller(pool, &lines);
+    AliasMachine caller(pool, &lines);
     for (const Step& s : program.later) caller.try_to_run(s);
   } catch (const Error& e) {
     lines.emplace_back(e.what());

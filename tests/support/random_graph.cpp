@@ -252,6 +252,20 @@ class Generator {
     return fresh(id, ir::is_floating(type.dtype) ? 2 : 9, requires_grad);
   }
 
+  /// Half of them row by row; else in another order, with gaps, or both.
+  ir::Strides any_strides(const Shape& sizes) {
+    if (below(2) == 0) return ir::contiguous_strides(sizes);
+    const bool reversed = below(2) == 0;
+    ir::Strides strides = Shape::filled(sizes.rank(), 0);
+    Dim step = 1 + below(3);
+    for (int k = 0; k < sizes.rank(); ++k) {
+      const int d = reversed ? k : sizes.rank() - 1 - k;
+      strides[d] = step;
+      step = step * std::max<Dim>(1, sizes[d]) + below(3);
+    }
+    return strides;
+  }
+
   void add_inputs() {
     const bool overlap = below(8) == 0;
     const int count = 1 + below(3);
@@ -259,10 +273,8 @@ class Generator {
     for (int i = 0; i < count; ++i) {
       const Shape sizes = i == 0 || below(2) ? common : any_shape();
       const bool requires_grad = !overlap && below(4) != 0;
-      const bool transposed = !overlap && sizes.rank() == 2 && below(5) == 0;
-      ir::Strides strides = ir::contiguous_strides(sizes);
-      if (transposed) strides = {1, std::max<Dim>(1, sizes[0])};
-      add_input(fmt::format("x{}", i), {float_, sizes}, requires_grad, {}, strides);
+      add_input(fmt::format("x{}", i), {float_, sizes}, requires_grad, {},
+                overlap ? ir::contiguous_strides(sizes) : any_strides(sizes));
     }
     if (overlap) add_overlapping();
     if (below(3) == 0) add_input("n", {below(2) ? DType::I64 : DType::I32, common}, false);
@@ -281,9 +293,11 @@ class Generator {
   /// The middle of x0's memory as an input of its own.
   void add_overlapping() {
     const int64_t count = ir::numel(type(values_[0]).sizes);
-    const int64_t offset = count / 3, length = std::max<int64_t>(1, count / 2);
-    if (offset + length > count) return;
-    const Value v = add_input("alias", {float_, {Dim(length)}}, false, ir::AliasOf{0, Dim(offset)});
+    const int64_t step = 1 + below(2);
+    const int64_t offset = count / 3, length = std::max<int64_t>(1, count / 2 / step);
+    if (offset + (length - 1) * step >= count) return;
+    const Value v = add_input("alias", {float_, {Dim(length)}}, false, ir::AliasOf{0, Dim(offset)},
+                              ir::Strides{step});
     values_.back().storage = values_[0].storage;
     values_.back().is_view = true;
     (void)v;
