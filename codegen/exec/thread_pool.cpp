@@ -137,6 +137,7 @@ class Retreat {
 };
 
 thread_local bool t_in_region = false;
+std::atomic<int> g_assumed_processors{0};
 
 class Pool {
  public:
@@ -155,8 +156,9 @@ class Pool {
     const bool wakes = grain == 1 || units >= kWakeGrains * grain;
     const auto start = Clock::now();
     auto end = start;
-    const bool crowded = pressure_.looks_high(start);
-    bool posted = !crowded && retreat_.over(start);
+    const bool insists = g_assumed_processors.load(std::memory_order_relaxed) > 0;
+    const bool crowded = !insists && pressure_.looks_high(start);
+    bool posted = insists || (!crowded && retreat_.over(start));
     if (posted) post(threads - 1, wakes);
     t_in_region = true;
     const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
@@ -328,7 +330,6 @@ class Pool {
 // Constant-initialised and never destroyed, so they can be used at any point of the process's life.
 std::atomic<int> g_threads{0};
 std::atomic<int> g_processors{0};
-std::atomic<int> g_assumed_processors{0};
 std::atomic<Pool*> g_pool{nullptr};
 std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
 std::atomic<bool> g_closed{false};

@@ -34,8 +34,8 @@ int num_threads();
 /// kMaxThreads.
 void set_num_threads(int n);
 
-/// Regions that start later use up to `n` threads as if there were that many processors (for tests
-/// of more threads than the machine has processors); 0 brings the true number back.
+/// Regions that start later use up to `n` threads as if there were that many processors and nobody
+/// else wanted them (so that tests run in parallel on any machine); 0 brings the true state back.
 void assume_processors(int n);
 
 /// Work on units [begin, end); `worker` is below num_threads() at the region's start, and no two
