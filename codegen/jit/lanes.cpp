@@ -67,13 +67,11 @@ Real fma_by_splitting(Real a, Real b, Real c) {
 
 /// The same where a * b overflows, though with c it may not: on smaller numbers.
 Real fma_by_scaling(Real a, Real b, Real c) {
-  const Real one = a.constant(1);
-  const Mask is_large = !(abs(a * b) <= 0x1p1000);
-  const Real down = select(is_large, a.constant(0x1p-64), one);
-  const Mask a_is_larger = abs(b) <= abs(a);
-  const Real scaled_a = select(a_is_larger, a * down, a),
-             scaled_b = select(a_is_larger, b, b * down);
-  return fma_by_splitting(scaled_a, scaled_b, c * down) * select(is_large, a.constant(0x1p64), one);
+  const auto is_finite = [](Real v) { return abs(v) <= std::numeric_limits<double>::max(); };
+  const Mask is_large = is_finite(a) & is_finite(b) & !(abs(a * b) <= 0x1p1000);
+  const Real down = select(is_large, a.constant(0x1p-540), a.constant(1));
+  const Real up = select(is_large, a.constant(0x1p540), a.constant(1));
+  return fma_by_splitting(a * down, b * down, c * down * down) * up * up;
 }
 
 }  // namespace
