@@ -195,15 +195,14 @@ V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
     fail(Errc::Argument, fmt::format("pad: wrong number of paddings; expected {} (before and after "
                                      "each dimension), got {}",
                                      2 * rank(self), added.size()));
+  const auto cut_by = [](Dim count) { return count < 0 ? checked_mul(count, -1, "pad") : Dim(0); };
   for (int d = 0; d < rank(self); ++d) {  // negative padding cuts
-    const Dim size = sizes(self)[d];
-    const Dim start = std::max<int64_t>(-added[2 * d], 0),
-              cut = std::max<int64_t>(-added[2 * d + 1], 0);
-    if (start + cut > size)
+    const Dim size = sizes(self)[d], start = cut_by(added[2 * d]), cut = cut_by(added[2 * d + 1]);
+    if (start > size || cut > size - start)
       fail(Errc::Shape,
            fmt::format("pad: cuts more than there is; expected at most {} in dimension "
-                       "{}, got {}",
-                       int64_t{size}, d, int64_t{start + cut}));
+                       "{}, got {} and {}",
+                       int64_t{size}, d, int64_t{start}, int64_t{cut}));
     self = slice(self, d, start, size - cut);
   }
   for (Dim& count : added) count = std::max<int64_t>(count, 0);

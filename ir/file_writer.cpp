@@ -57,6 +57,7 @@ std::string target_of(fs::path path) {
 FileWriter::FileWriter(const std::string& path) : path_(path), target_(target_of(path)) {
   struct stat info;
   const bool exists = ::stat(target_.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) cannot_write();
   if (own_descriptor(target_) || (exists && !S_ISREG(info.st_mode)))
     open_itself(target_);
   else if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)

@@ -171,7 +171,8 @@ Tensor root_gradient(const Tensor& output, const Tensor& gradient, const char* w
                                       "{}{}",
                                       what, ir::to_string(output.impl()->type()),
                                       ir::to_string(gradient.impl()->type()), place(at)));
-  return gradient;
+  if (Trace::current() == nullptr) require_real(gradient, what);
+  return in_current_trace(gradient);
 }
 
 Edge root_edge(const Tensor& output, const char* what, const std::source_location& at) {

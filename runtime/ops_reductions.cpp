@@ -41,7 +41,7 @@ std::pair<Tensor, Tensor> extremum(Op arg_op, const Tensor& self, int64_t dim, b
     return {c.out(c.b.clone(v)), c.out(c.b.full({}, i64, 0))};
   }
   const V where = position(c, arg_op, v, dim, true);
-  const V values = c.b.gather(v, static_cast<int>(dim), where);
+  const V values = c.b.gather(v, runtime::as_int(dim), where);
   if (keepdim) return {c.out(values), c.out(where)};
   const Dim dims[] = {dim};
   return {c.out(c.b.squeeze(values, dims)), c.out(c.b.squeeze(where, dims))};
@@ -112,11 +112,11 @@ Tensor norm(const Tensor& self, SourceLocation at) {
 }
 Tensor softmax(const Tensor& self, int64_t dim, SourceLocation at) {
   Call c(at);
-  return c.out(c.b.softmax(c.in(self), static_cast<int>(dim)));
+  return c.out(c.b.softmax(c.in(self), runtime::as_int(dim)));
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, SourceLocation at) {
   Call c(at);
-  return c.out(c.b.log_softmax(c.in(self), static_cast<int>(dim)));
+  return c.out(c.b.log_softmax(c.in(self), runtime::as_int(dim)));
 }
 
 Tensor max(const Tensor& self, SourceLocation at) {

@@ -143,7 +143,7 @@ Tensor detach(const Tensor& self, SourceLocation at) { return self.detach(at); }
 Tensor narrow(const Tensor& self, int64_t dim, Dim start, Dim length, SourceLocation at) {
   const ir::ErrorScope errors(at);
   const Dim total = self.size(dim), from = start < 0 ? start + total : start;
-  if (from < 0 || length < 0 || from + length > total)
+  if (from < 0 || from > total || length < 0 || length > total - from)
     ir::fail(Errc::Index, fmt::format("narrow: expected a range within {} elements, got start {} "
                                       "and length {}",
                                       int64_t{total}, int64_t{start}, int64_t{length}));

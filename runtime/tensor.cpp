@@ -106,6 +106,7 @@ const Tensor& Tensor::requires_grad_(bool value) const {
                "operation (use detach)");
     return *this;
   }
+  if (runtime::Trace::current() == nullptr) runtime::require_real(*this, "requires_grad_");
   const bool before = runtime::receives_gradient(*this);
   if (runtime::Trace* trace = runtime::Trace::current(); trace && value != before) {
     if (!trace->resolve(*this).is_same(*this))

@@ -493,7 +493,8 @@ void require_real(const Tensor& t, std::string_view what) {
              fmt::format("{}: undefined tensor; expected a tensor, got none", what));
   const bool traced = t.impl()->is_traced();
   if (!traced && t_current == nullptr) return;
-  if (!traced || t.impl()->trace.lock().get() == t_current)
+  const auto trace = traced ? t.impl()->trace.lock() : nullptr;
+  if (!traced || (trace != nullptr && trace.get() == t_current))
     ir::fail(Errc::Trace, fmt::format("{}: the value is not known while the function is traced "
                                       "(compile what comes before and after this line as "
                                       "functions of their own); expected none asked for, got a "

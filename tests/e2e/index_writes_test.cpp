@@ -237,25 +237,25 @@ TEST(IndexWrites, Refusals) {
           [=](const Tensor& x) { x.index_put_({positions({1}), positions({3})}, 1); });
   refused(Errc::Index, "index out of range",
           [=](const Tensor& x) { x.masked_scatter_(x == 0, ones({11})); });
-  refused(Errc::Shape, "index_copy: src does not fit",
+  refused(Errc::Shape, "index_copy_: src does not fit",
           [=](const Tensor& x) { x.index_copy_(0, index, ones({3, 3})); });
-  refused(Errc::Shape, "index_fill: value is not one element",
+  refused(Errc::Shape, "index_fill_: value is not one element",
           [=](const Tensor& x) { x.index_fill_(0, index, ones({2})); });
-  refused(Errc::DType, "index_put: the values' dtype differs",
+  refused(Errc::DType, "index_put_: the values' dtype differs",
           [=](const Tensor& x) { x.index_put_({index}, ones({2, 3}, i64)); });
-  refused(Errc::DType, "index_put: an index is not an integer",
+  refused(Errc::DType, "index_put_: an index is not an integer",
           [=](const Tensor& x) { x.index_put_({x}, 1); });
   const Tensor mask = positions({1, 0, 1, 1}) > 0;
   for (int64_t rows : {2, 4})
     refused(Errc::Index, "index out of range",
             [=](const Tensor& x) { x.index_put_({mask}, ones({rows, 3})); });
-  refused(Errc::Shape, "index_put: the mask does not fit",
+  refused(Errc::Shape, "index_put_: the mask does not fit",
           [=](const Tensor& x) { x.index_put_({Tensor(), mask}, 1); });
-  refused(Errc::Unsupported, "index_put: a mask stands beside other indices",
+  refused(Errc::Unsupported, "index_put_: a mask stands beside other indices",
           [=](const Tensor& x) { x.index_put_({mask, positions({1, 2, 0})}, 1); });
-  refused(Errc::Argument, "index_put: wrong number of indices",
+  refused(Errc::Argument, "index_put_: wrong number of indices",
           [=](const Tensor& x) { x.index_put_({index, index, index}, 1); });
-  refused(Errc::DType, "masked_scatter: mask is not a mask",
+  refused(Errc::DType, "masked_scatter_: mask is not a mask",
           [=](const Tensor& x) { x.masked_scatter_(x, x); });
 }
 

@@ -131,7 +131,6 @@ TEST(Places, OfBadArguments) {
       // views
       ROW("view", x().view({5})),
       ROW("view", x().t().view({6})),
-      ROW("view", x().view(std::vector<Dim>(40, 1))),
       ROW("reshape", reshape(x(), {-1, -1})),
       ROW("permute", x().permute({0, 0})),
       ROW("transpose", x().transpose(0, 2)),
@@ -249,7 +248,7 @@ TEST(Places, OfBadIndicesInACompiledFunction) {
   };
   const auto select =
       compile([](const Tensor& t, const Tensor& i) { return index_select(t, 0, i); });
-  expect_place(text_of([&] { select(x(), far()); }), __LINE__ - 2);
+  expect_place(text_of([&] { select(x(), far()); }), __LINE__ - 1);
   const auto look_up = compile([](const Tensor& t, const Tensor& i) { return embedding(t, i); });
   expect_place(text_of([&] { look_up(x(), far()); }), __LINE__ - 1);
 }
@@ -281,7 +280,7 @@ TEST(Places, OfUndefinedTensors) {
       {{"addcmul", __LINE__, with([](T n) { addcmul(x(), x(), n); })}, "tensor2"},
       {{"cross_entropy", __LINE__, with([](T n) { cross_entropy(x(), n); })}, "target"},
       {{"mse_loss", __LINE__, with([](T n) { mse_loss(x(), n); })}, "target"},
-      {{"cat", __LINE__, with([](T n) { cat({x(), n}); })}, "tensors"},
+      {{"cat", __LINE__, with([](T n) { cat({x(), n}); })}, "one of the tensors"},
       {{"view", __LINE__, with([](T n) { n.view({1}); })}, "self"},
       {{"slice_scatter", __LINE__, with([](T n) { slice_scatter(x(), n, 0); })}, "src"},
   };

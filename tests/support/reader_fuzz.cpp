@@ -48,7 +48,7 @@ class Random {
   size_t below(size_t n) { return static_cast<size_t>(random_() % std::max<size_t>(n, 1)); }
   bool one_in(size_t n) { return below(n) == 0; }
   template <class Table>
-  const auto& of(const Table& table) {
+  auto& of(Table& table) {
     return table[below(std::size(table))];
   }
 
