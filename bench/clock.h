@@ -3,6 +3,7 @@
 #define TANDEM_BENCH_CLOCK_H
 
 #include <chrono>
+#include <ctime>
 
 namespace bench {
 
@@ -18,6 +19,14 @@ double seconds_of(const F& f) {
   const auto start = Clock::now();
   f();
   return seconds_since(start);
+}
+
+/// The processor time of all threads of this process in `f()`, in seconds.
+template <class F>
+double processor_seconds_of(const F& f) {
+  const auto start = std::clock();
+  f();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 }  // namespace bench

@@ -119,7 +119,8 @@ void follow_arrangement(TensorImpl& impl) {
   const uint64_t now = view.base->autograd ? view.base->autograd->arrangement : 0;
   if (now == view.base_arrangement) return;
   // (A row of memory shows more than its base to begin with.)
-  view.chain = steps_through_memory(*view.base, impl, is_memory_step(view.chain[0]));
+  view.chain =
+      ViewChain(steps_through_memory(*view.base, impl, is_memory_step(view.chain.steps()[0])));
   view.base_arrangement = now;
 }
 
@@ -137,7 +138,7 @@ void refresh_view(TensorImpl& impl) {
   if (base.node == nullptr) return;
   follow_arrangement(impl);
   const Edge edge =
-      replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain);
+      replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain.steps());
   before = std::exchange(meta->node, edge.node);
   meta->result = edge.result;
 }
@@ -351,7 +352,6 @@ void remember_view(const Tensor& operand, const Tensor& result, ir::Op op,
   view->base = operand.impl();
   if (const ViewOf* from = view_of(operand)) {
     view->base = from->base;
-    view->chain.reserve(from->chain.size() + 1);
     view->chain = from->chain;
     view->base_arrangement = from->base_arrangement;
     view->origin = from->origin;
@@ -369,14 +369,14 @@ void remember_memory(const Tensor& base, const Tensor& row, const ViewOf* like) 
   const TensorImpl& from = *base.impl();
   auto view = std::make_unique<ViewOf>();
   view->base = base.impl();
-  view->chain = {memory_step(from.sizes, from.strides, from.offset, row.numel())};
+  view->chain = ViewChain({memory_step(from.sizes, from.strides, from.offset, row.numel())});
   if (like != nullptr) view->origin = like->origin;
   if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->base_generation = from.autograd ? from.autograd->generation : 0;
   view->base_arrangement = from.autograd ? from.autograd->arrangement : 0;
   view->version = from.storage->version();
   if (const Edge before = grad_enabled() ? gradient_edge(base) : Edge(); before.node) {
-    const Edge edge = replay_history(before, from.type(), view->chain);
+    const Edge edge = replay_history(before, from.type(), view->chain.steps());
     set_history(row, edge.node, edge.result);
   }
   autograd_meta(*row.impl()).view = std::move(view);
@@ -409,7 +409,7 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
     if (node || before.node)
       set_node(*base.impl(),
                make_node<RebaseNode>(Edges{before, {node, result}},
-                                     written_part(base.impl()->type(), meta.view->chain)),
+                                     written_part(base.impl()->type(), meta.view->chain.steps())),
                0);
     autograd_meta(*base.impl());
     meta.view->base_generation = ++base.impl()->autograd->generation;

@@ -17,6 +17,7 @@
 #include "ir/function_ref.h"
 #include "ir/graph.h"
 #include "ir/inline_vector.h"
+#include "runtime/delete_in_turn.h"
 #include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
@@ -65,6 +66,7 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<ResultHook> hooks;
   std::vector<RetainedGrad> retained;
   std::source_location made_at;
+  Node* next_dead = nullptr;  // while it waits to be deleted
 };
 
 /// Flags by edge or result of a node, on the stack where they are few.
@@ -80,15 +82,10 @@ class Flags {
   std::unique_ptr<bool[]> heap_;
 };
 
-namespace detail {
-/// Deletes now, or after the deletion that is under way in this thread.
-void delete_node(Node* node);
-}  // namespace detail
-
 template <class T, class... A>
 std::shared_ptr<T> make_node(A&&... arguments) {
   return std::shared_ptr<T>(new T(std::forward<A>(arguments)...),
-                            [](T* node) { detail::delete_node(node); });
+                            [](T* node) { delete_in_turn<Node>(node); });
 }
 
 /// A twin of `t`: the same elements and graph value, no history.

@@ -25,26 +25,6 @@ std::string place(const std::source_location& at) {
 
 }  // namespace
 
-namespace detail {
-
-// Deleting a node drops the nodes it leads to; they queue up behind the outermost deletion, so that
-// a chain of any length needs no stack.
-void delete_node(Node* node) {
-  thread_local std::vector<Node*>* queue = nullptr;
-  if (queue != nullptr) return queue->push_back(node);
-  std::vector<Node*> pending;
-  queue = &pending;
-  delete node;
-  while (!pending.empty()) {
-    Node* next = pending.back();
-    pending.pop_back();
-    delete next;
-  }
-  queue = nullptr;
-}
-
-}  // namespace detail
-
 Node::Node(Edges next_edges, int result_count)
     : edges(std::move(next_edges)),
       results(result_count),

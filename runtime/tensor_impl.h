@@ -12,6 +12,7 @@
 
 #include "ir/buffer.h"
 #include "ir/graph.h"
+#include "runtime/view_chain.h"
 
 namespace tandem::runtime {
 
@@ -66,7 +67,7 @@ enum class ViewOrigin : uint8_t {
 /// history.
 struct ViewOf {
   std::shared_ptr<TensorImpl> base;  // never itself a view
-  std::vector<ir::ViewStep> chain;   // from base to this
+  ViewChain chain;                   // from base to this
   uint64_t base_generation = 0;      // the base's history that `node` was made from
   uint64_t base_arrangement = 0;     // of the base when the view was made: `chain` starts there
   uint64_t version = 0;              // of the storage when the view was made
