@@ -10,8 +10,9 @@
 namespace tandem::codegen {
 
 struct LaunchDraft {
-  int kernel = -1;          // of Drafts::kernels
-  std::vector<int> values;  // of the program, one per kernel param
+  int kernel = -1;               // of Drafts::kernels
+  std::vector<int> values;       // of the program, one per kernel param
+  std::vector<int64_t> offsets;  // elements: where in its value each param begins
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
 };

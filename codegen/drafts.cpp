@@ -72,7 +72,11 @@ class Drafter {
         return;
       default:
         for (LaunchDraft launch : launches(slicer_.cut(groups))) {
-          for (int& v : launch.values) v = slicer_.values()[static_cast<size_t>(v)];
+          for (size_t i = 0; i < launch.values.size(); ++i) {
+            const auto v = static_cast<size_t>(launch.values[i]);
+            launch.values[i] = slicer_.values()[v];
+            launch.offsets[i] += slicer_.offsets()[v];
+          }
           out_.steps.emplace_back(std::move(launch));
         }
     }

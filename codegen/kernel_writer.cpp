@@ -85,6 +85,7 @@ int KernelWriter::param(int value, Param::Use use) {
       params_.try_emplace(value, static_cast<int>(draft_.launch.values.size()));
   if (fresh) {
     draft_.launch.values.push_back(value);
+    draft_.launch.offsets.push_back(0);
     draft_.kernel.params.push_back({dtype(value), use});
   } else if (draft_.kernel.params[static_cast<size_t>(at->second)].use != use) {
     draft_.kernel.params[static_cast<size_t>(at->second)].use = Param::Use::ReadWrite;

@@ -217,16 +217,22 @@ class MemoryPlanner {
 
   bool copies(const LaunchDraft& l, int from, int to) const {
     const int read = param_of(l, from), written = param_of(l, to);
-    return read >= 0 && written >= 0 && is_copy(kernel(l), read, written);
+    return same_place(l, read, written) && is_copy(kernel(l), read, written);
+  }
+
+  /// Whether these params of `l` begin at the same element of their values.
+  static bool same_place(const LaunchDraft& l, int read, int written) {
+    return read >= 0 && written >= 0 && l.offsets[at(read)] == l.offsets[at(written)];
   }
 
   /// Gives values `from` and `to` one parameter, if the kernel can compute in place.
   bool merge(LaunchDraft& l, int from, int to) {
     const int read = param_of(l, from), written = param_of(l, to);
-    const int merged = read < 0 || written < 0 ? -1 : kernels_.merged(l.kernel, read, written);
+    const int merged = same_place(l, read, written) ? kernels_.merged(l.kernel, read, written) : -1;
     if (merged < 0) return false;
     l.kernel = merged;
     l.values.erase(l.values.begin() + written);
+    l.offsets.erase(l.offsets.begin() + written);
     return true;
   }
 
@@ -301,7 +307,8 @@ class MemoryPlanner {
                   .units = kernel(l).units(),
                   .grain = l.grain,
                   .checks = std::move(l.checks)};
-    for (int v : l.values) launch.params.push_back(ref(v));
+    for (size_t i = 0; i < l.values.size(); ++i)
+      launch.params.push_back(ref(l.values[i], l.offsets[i]));
     plan_.steps.emplace_back(std::move(launch));
   }
 

@@ -1,9 +1,20 @@
 #include "codegen/slice.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "codegen/hasher.h"
 
 namespace tandem::codegen {
 namespace {
+
+/// f(view) for what the node reads and writes.
+template <class F>
+void for_each_view(Node& node, F f) {
+  for (View& v : node.operands) f(v);
+  if (node.table.root >= 0) f(node.table);
+  f(node.dest);
+}
 
 size_t count_nodes(const Bundle& groups) {
   size_t count = 0;
@@ -31,14 +42,26 @@ const Slice& Slicer::cut(const Bundle& groups) {
       renumber(own);
       n = next++;
     }
+  move_to_start();
   return slice_;
+}
+
+/// Makes each value in memory begin where the slice first touches it.
+void Slicer::move_to_start() {
+  offsets_.assign(values_.size(), std::numeric_limits<int64_t>::max());
+  const auto for_all = [&](auto f) {
+    for (Node& node : slice_.program.nodes)
+      for_each_view(node, [&](View& v) { f(v, offsets_[static_cast<size_t>(v.root)]); });
+  };
+  for_all([](const View& v, int64_t& offset) { offset = std::min(offset, int64_t{v.offset}); });
+  for (size_t v = 0; v < values_.size(); ++v)
+    if (slice_.program.values[v].formula()) offsets_[v] = 0;
+  for_all([](View& v, int64_t offset) { v.offset -= offset; });
 }
 
 /// Without `after`, which says when the node runs, not what it does.
 void Slicer::renumber(Node& node) {
-  for (View& v : node.operands) v.root = number(v.root);
-  if (node.table.root >= 0) node.table.root = number(node.table.root);
-  node.dest.root = number(node.dest.root);
+  for_each_view(node, [&](View& v) { v.root = number(v.root); });
   node.after = -1;
 }
 

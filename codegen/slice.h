@@ -1,5 +1,7 @@
 // Slices: bundles cut out of their program, with all that their kernels depend on and nothing else.
-// The kernels are made from the slice, so equal slices (one layer and the next) have equal kernels.
+// The kernels are made from the slice, so equal slices (one layer and the next) have equal kernels;
+// where in a value a slice begins is not part of it, so what is done to one part of a value and the
+// next is equal too.
 #ifndef TANDEM_CODEGEN_SLICE_H
 #define TANDEM_CODEGEN_SLICE_H
 
@@ -31,15 +33,19 @@ class Slicer {
   const Slice& cut(const Bundle& groups);
   /// By value of the latest slice: which it is in the program.
   const std::vector<int>& values() const { return values_; }
+  /// By value of the latest slice: the element of it that is element 0 of the slice's value.
+  const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
   void renumber(Node& node);
+  void move_to_start();
   int number(int value);
 
   const Program& program_;
   const std::vector<bool>& stored_;
   Slice slice_;
   std::vector<int> values_;
+  std::vector<int64_t> offsets_;
   std::vector<int> numbers_;  // by value of the program: its number in the slice, or -1
 };
 

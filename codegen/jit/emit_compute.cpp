@@ -2,6 +2,8 @@
 // division, powers and remainders: emit_divide.cpp) for exactly the pointwise primitives.
 #include "codegen/jit/emit_compute.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
@@ -257,6 +259,47 @@ Value* emit_op(Op op, const Compute& call) {
   Value* result = rule(call);
   const bool half = call.to == DType::BF16 || call.to == DType::F16;
   return half ? rounded_to_half(call, result) : result;
+}
+
+namespace {
+
+std::string function_name(Op op, const Compute& call) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(call.a->getType());
+  return fmt::format("tandem.{}.{}.{}.{}{}", ir::name(op), ir::name(call.from), ir::name(call.to),
+                     vector ? vector->getNumElements() : 1, call.unit ? ".unit" : "");
+}
+
+llvm::Function* function_of(Op op, const Compute& call) {
+  llvm::Module& module = *call.ir.GetInsertBlock()->getModule();
+  const std::string name = function_name(op, call);
+  if (llvm::Function* found = module.getFunction(name)) return found;
+  llvm::SmallVector<llvm::Type*, 3> types;
+  for (Value* operand : {call.a, call.b, call.c})
+    if (operand) types.push_back(operand->getType());
+  llvm::Type* result =
+      with_element(call.a->getType(), register_type(call.ir.getContext(), call.to));
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(result, types, false),
+                                          llvm::Function::InternalLinkage, name, module);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->addFnAttr(llvm::Attribute::WillReturn);
+  llvm::IRBuilder<> ir(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  const auto argument = [&](unsigned i) {
+    return i < types.size() ? function->getArg(i) : nullptr;
+  };
+  ir.CreateRet(emit_op(
+      op, {ir, call.target, call.from, call.to, argument(0), argument(1), argument(2), call.unit}));
+  return function;
+}
+
+}  // namespace
+
+Value* call_op(Op op, const Compute& call) {
+  llvm::SmallVector<Value*, 3> operands;
+  for (Value* operand : {call.a, call.b, call.c})
+    if (operand) operands.push_back(operand);
+  return call.ir.CreateCall(function_of(op, call), operands);
 }
 
 }  // namespace tandem::jit

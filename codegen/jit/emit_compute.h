@@ -31,6 +31,8 @@ llvm::Type* with_element(llvm::Type* type, llvm::Type* element);
 
 /// Emits `op`; the result is rounded to `call.to`. May split the block at the builder's position.
 llvm::Value* emit_op(ir::Op op, const Compute& call);
+/// The same as a call of a function of the module, which is made once for all such calls.
+llvm::Value* call_op(ir::Op op, const Compute& call);
 
 /// A float rounded to bf16 or f16 and widened again.
 llvm::Value* rounded_to_half(const Compute& call, llvm::Value* x);

@@ -27,17 +27,19 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
   return f;
 }
 
-/// Whether the op's code is a polynomial rather than an instruction or two.
-bool is_long(const Instr& i) {
-  static constexpr ir::Op kShort[] = {
-      ir::Op::add,     ir::Op::sub,     ir::Op::mul,       ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg,     ir::Op::minimum, ir::Op::abs,       ir::Op::where, ir::Op::convert,
-      ir::Op::eq,      ir::Op::ne,      ir::Op::lt,        ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,      ir::Op::clone,   ir::Op::div,       ir::Op::sqrt,  ir::Op::logical_and,
-      ir::Op::bitcast, ir::Op::rsqrt,   ir::Op::reciprocal};
-  return i.kind == InstrKind::RandomBits ||
-         (i.kind == InstrKind::Compute &&
-          std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
+/// A kernel with more of polynomials than this calls them: it is so long by then that a call costs
+/// little, and LLVM would take a millisecond or more for each.
+constexpr size_t kMostInline = 32;
+
+/// How much of polynomials a kernel has: a branch costs LLVM as much as several without.
+size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit) {
+  constexpr size_t kBranch = 4;
+  size_t count = 0;
+  for (const Instr& i : kernel.code) {
+    if (!is_long(i) || i.kind != InstrKind::Compute) continue;
+    count += splits_block(i.op) && !unit[static_cast<size_t>(i.args[0])] ? kBranch : 1;
+  }
+  return count;
 }
 
 /// The most values of instructions [begin, end) that are needed at one time.
@@ -59,6 +61,18 @@ unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
 
 }  // namespace
 
+bool is_long(const Instr& i) {
+  static constexpr ir::Op kShort[] = {
+      ir::Op::add,     ir::Op::sub,     ir::Op::mul,       ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg,     ir::Op::minimum, ir::Op::abs,       ir::Op::where, ir::Op::convert,
+      ir::Op::eq,      ir::Op::ne,      ir::Op::lt,        ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,      ir::Op::clone,   ir::Op::div,       ir::Op::sqrt,  ir::Op::logical_and,
+      ir::Op::bitcast, ir::Op::rsqrt,   ir::Op::reciprocal};
+  return i.kind == InstrKind::RandomBits ||
+         (i.kind == InstrKind::Compute &&
+          std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
+}
+
 Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
                  const std::string& name)
     : module_(module),
@@ -72,6 +86,7 @@ Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Targ
       running_(kernel.accumulators.size()),
       ends_(kernel.code.size()),
       unit_(within_unit(kernel)),
+      calls_(polynomials(kernel, unit_) > kMostInline),
       ahead_(kernel.loops.size()) {
   std::vector<size_t> open;
   for (size_t i = 0; i < kernel.code.size(); ++i) {

@@ -7,15 +7,11 @@
 #include "ir/error.h"
 
 namespace tandem::jit {
-namespace {
-
-/// Whether the op's code has a branch for rare arguments.
-bool splits_block(ir::Op op) { return op == ir::Op::sin || op == ir::Op::cos || op == ir::Op::tan; }
-
-}  // namespace
 
 using codegen::Affine;
 using ir::DType;
+
+bool splits_block(ir::Op op) { return op == ir::Op::sin || op == ir::Op::cos || op == ir::Op::tan; }
 
 void Emitter::set(size_t at, Parts parts, bool uniform) {
   values_[at] = {std::move(parts), uniform};
@@ -97,9 +93,14 @@ void Emitter::compute(size_t at) {
   bool uniform = true;
   for (int a : i.args) uniform &= values_[static_cast<size_t>(a)].uniform;
   const bool whole = from == DType::F32 || from == DType::F64;
-  const bool together = whole && !uniform && scope_.parts > 1 && splits_block(i.op) &&
-                        !unit_[static_cast<size_t>(i.args[0])];
+  const bool branches = splits_block(i.op) && !unit_[static_cast<size_t>(i.args[0])];
+  const bool together = whole && !uniform && scope_.parts > 1 && (branches || is_called(at));
   set(at, together ? compute_together(at, from) : compute_parts(at, from, uniform), uniform);
+}
+
+bool Emitter::is_called(size_t at) const {
+  const codegen::Instr& i = kernel_.code[at];
+  return calls_ && is_long(i) && i.kind == InstrKind::Compute && ir::is_floating(i.dtype);
 }
 
 Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
@@ -114,19 +115,25 @@ Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
       args[1] =
           ir_.CreateSelect(scope_.mask(p), args[1], llvm::ConstantInt::get(args[1]->getType(), 1));
     const bool unit = unit_[static_cast<size_t>(i.args[0])];
-    results.push_back(
-        emit_op(i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit}));
+    results.push_back((is_called(at) && !uniform ? call_op : emit_op)(
+        i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit}));
   }
   return results;
 }
 
-// All parts as one long vector, so that a rare path is one branch and not one for each part.
+// All parts as one long vector, so that a rare path is one branch, or a function one call, and not
+// one for each part.
 Parts Emitter::compute_together(size_t at, DType from) {
   const codegen::Instr& i = kernel_.code[at];
-  Parts all;
-  for (unsigned p = 0; p < scope_.parts; ++p) all.push_back(part(i.args[0], p));
-  llvm::Value* result =
-      emit_op(i.op, {ir_, target_, from, i.dtype, llvm::concatenateVectors(ir_, all)});
+  llvm::Value* args[3] = {};
+  for (size_t a = 0; a < i.args.size(); ++a) {
+    Parts all;
+    for (unsigned p = 0; p < scope_.parts; ++p) all.push_back(part(i.args[a], p));
+    args[a] = llvm::concatenateVectors(ir_, all);
+  }
+  const bool unit = unit_[static_cast<size_t>(i.args[0])];
+  llvm::Value* result = (is_called(at) ? call_op : emit_op)(
+      i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit});
   Parts results;
   for (unsigned p = 0; p < scope_.parts; ++p)
     results.push_back(first_lanes(result, p * scope_.lanes, scope_.lanes));

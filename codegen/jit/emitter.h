@@ -23,6 +23,11 @@ using Parts = llvm::SmallVector<llvm::Value*, 4>;
 /// Places of SSA values that a loop or branch may change: phis are made for them.
 using Slots = std::vector<llvm::Value**>;
 
+/// Whether the op's code is a polynomial rather than an instruction or two.
+bool is_long(const codegen::Instr& i);
+/// Whether the op's code has a branch for rare arguments.
+bool splits_block(ir::Op op);
+
 /// Whether the bits of the result depend on the order of combination.
 bool is_ordered(const codegen::Accumulator& acc);
 
@@ -147,6 +152,7 @@ class Emitter {
   void compute(size_t at);
   Parts compute_parts(size_t at, ir::DType from, bool uniform);
   Parts compute_together(size_t at, ir::DType from);
+  bool is_called(size_t at) const;
   void random_bits(size_t at);
   llvm::Value* random_lanes(const codegen::Instr& i, llvm::Value* key, llvm::Value* base,
                             llvm::Value* word);
@@ -218,6 +224,7 @@ class Emitter {
   std::vector<Running> running_;           // by accumulator
   std::vector<size_t> ends_;               // LoopBegin -> its LoopEnd
   std::vector<bool> unit_;                 // by instruction: NaN or within [-1, 1]
+  bool calls_;                             // polynomials are functions rather than inline
   std::vector<std::vector<Ahead>> ahead_;  // by Vector loop
 };
 
