@@ -1,5 +1,7 @@
-// Reductions whose run is longer than a block: a loop over blocks leaves their partials on the
-// stack, and neighbours are then combined pair by pair.
+// Reductions whose run is longer than a block: partials are combined with their neighbours pair by
+// pair as soon as both are there, so that the stack holds one for each level of the tree.
+#include <bit>
+
 #include "codegen/jit/emit_compute.h"
 #include "codegen/jit/emitter.h"
 #include "ir/error.h"
@@ -28,11 +30,12 @@ void Emitter::blocked_loop(size_t at, llvm::Value* count) {
   const int id = kernel_.code[at].loop;
   const int64_t block = block_of(id);
   const int64_t most = (kernel_.loops[static_cast<size_t>(id)].extent + block - 1) / block;
+  const int levels = std::bit_width(static_cast<uint64_t>(most) | 1);
   begin_accumulators(id);
   end_accumulators(id);
   std::vector<Partials> partials;  // the first starts as the identity, in case there is no block
   for (llvm::Value** slot : slots_of(id)) {
-    partials.push_back({stack_array((*slot)->getType(), most), (*slot)->getType()});
+    partials.push_back({stack_array((*slot)->getType(), levels), (*slot)->getType()});
     ir_.CreateStore(*slot, partials.back().array);
   }
   llvm::Value* blocks = ir_.CreateUDiv(ir_.CreateAdd(count, i64(block - 1)), i64(block));
@@ -42,48 +45,61 @@ void Emitter::blocked_loop(size_t at, llvm::Value* count) {
     begin_accumulators(id);
     vector_range(at, first, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(block)));
     end_accumulators(id);
-    const Slots slots = slots_of(id);
-    for (size_t s = 0; s < slots.size(); ++s)
-      ir_.CreateStore(*slots[s], ir_.CreateGEP(partials[s].type, partials[s].array, b));
+    keep_partial(id, partials, b);
   });
-  combine_partials(id, partials, blocks, most);
+  combine_partials(id, partials, blocks);
 }
 
-void Emitter::combine_partials(int loop, const std::vector<Partials>& partials, llvm::Value* count,
-                               int64_t most) {
+llvm::Value* Emitter::lowest_bit(llvm::Value* of) {
+  return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, of, ir_.getFalse());
+}
+
+/// The results become those of `level`.
+void Emitter::load_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level) {
   const Slots slots = slots_of(loop);
-  const auto move = [&](llvm::Value* from, llvm::Value* to) {
-    for (const Partials& p : partials)
-      ir_.CreateStore(ir_.CreateLoad(p.type, ir_.CreateGEP(p.type, p.array, from)),
-                      ir_.CreateGEP(p.type, p.array, to));
-  };
-  const auto load = [&](llvm::Value* from) {
-    for (size_t s = 0; s < slots.size(); ++s)
-      *slots[s] = ir_.CreateLoad(partials[s].type,
-                                 ir_.CreateGEP(partials[s].type, partials[s].array, from));
-  };
-  for (; most > 1; most = (most + 1) / 2) {
-    llvm::Value* half = ir_.CreateLShr(count, 1);
-    count_loop(half, 1, {}, [&](llvm::Value* i) {
-      llvm::Value* left = ir_.CreateShl(i, 1);
-      load(ir_.CreateAdd(left, i64(1)));
-      std::vector<Running> right;
-      for (const Running& r : running_) right.push_back(r);
-      load(left);
-      for (size_t a = 0; a < running_.size(); ++a) {
-        const Accumulator& acc = kernel_.accumulators[a];
-        if (acc.loop != loop) continue;
-        llvm::Value* position = right[a].position.empty() ? nullptr : right[a].position[0];
-        take(acc, running_[a], 0, right[a].value[0], position, nullptr);
-      }
-      for (size_t s = 0; s < slots.size(); ++s)
-        ir_.CreateStore(*slots[s], ir_.CreateGEP(partials[s].type, partials[s].array, i));
-    });
-    when(ir_.CreateTrunc(count, ir_.getInt1Ty()), {},
-         [&] { move(ir_.CreateSub(count, i64(1)), half); });
-    count = ir_.CreateLShr(ir_.CreateAdd(count, i64(1)), 1);
+  for (size_t s = 0; s < slots.size(); ++s)
+    *slots[s] =
+        ir_.CreateLoad(partials[s].type, ir_.CreateGEP(partials[s].type, partials[s].array, level));
+}
+
+/// The results are combined with those of `level`, which come before them.
+void Emitter::join_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level) {
+  const std::vector<Running> right = running_;
+  load_partial(loop, partials, level);
+  for (size_t a = 0; a < running_.size(); ++a) {
+    const Accumulator& acc = kernel_.accumulators[a];
+    if (acc.loop != loop) continue;
+    llvm::Value* position = right[a].position.empty() ? nullptr : right[a].position[0];
+    take(acc, running_[a], 0, right[a].value[0], position, nullptr);
   }
-  load(i64(0));
+}
+
+// As one is added to a binary number: where `block` has a digit 1 its level is full, and two of
+// one level make one of the next.
+void Emitter::keep_partial(int loop, const std::vector<Partials>& partials, llvm::Value* block) {
+  llvm::Value* free = lowest_bit(ir_.CreateNot(block));
+  const Slots slots = slots_of(loop);
+  count_loop(free, 1, slots, [&](llvm::Value* level) { join_partial(loop, partials, level); });
+  for (size_t s = 0; s < slots.size(); ++s)
+    ir_.CreateStore(*slots[s], ir_.CreateGEP(partials[s].type, partials[s].array, free));
+}
+
+// What is left over on the right moves up unchanged: from the smallest full level on.
+void Emitter::combine_partials(int loop, const std::vector<Partials>& partials,
+                               llvm::Value* blocks) {
+  llvm::Value* none = ir_.CreateIsNull(blocks);
+  load_partial(loop, partials, ir_.CreateSelect(none, i64(0), lowest_bit(blocks)));
+  const auto without_lowest = [&](llvm::Value* v) {
+    return ir_.CreateAnd(v, ir_.CreateSub(v, i64(1)));
+  };
+  llvm::Value* left = without_lowest(blocks);
+  Slots slots = slots_of(loop);
+  slots.push_back(&left);
+  llvm::Value* levels = ir_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, left);
+  count_loop(levels, 1, slots, [&](llvm::Value*) {
+    join_partial(loop, partials, lowest_bit(left));
+    left = without_lowest(left);
+  });
   set_results(loop);
 }
 

@@ -195,14 +195,17 @@ class Emitter {
   bool has_blocks(int loop) const;
 
   // --- emit_blocks.cpp
-  /// The results of blocks, an array on the stack.
+  /// The results of blocks, an array on the stack: number l of 2^l blocks, a binary counter.
   struct Partials {
     llvm::Value* array;
     llvm::Type* type;
   };
   void blocked_loop(size_t at, llvm::Value* count);
-  void combine_partials(int loop, const std::vector<Partials>& partials, llvm::Value* count,
-                        int64_t most);
+  llvm::Value* lowest_bit(llvm::Value* of);
+  void load_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level);
+  void join_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level);
+  void keep_partial(int loop, const std::vector<Partials>& partials, llvm::Value* block);
+  void combine_partials(int loop, const std::vector<Partials>& partials, llvm::Value* blocks);
   int64_t block_of(int loop) const;
   llvm::Value* stack_array(llvm::Type* element, int64_t count);
 
