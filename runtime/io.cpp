@@ -110,8 +110,10 @@ void load_into(const nn::NamedTensors& module, const std::map<std::string, Tenso
     ir::fail(Errc::File, fmt::format("load: expected {} tensors, got {} in the file", module.size(),
                                      file.size()));
   const NoGrad no_grad;
-  for (const auto& [name, tensor] : module)
-    runtime::check_writable(tensor, ir::Op::copy, [] { return false; });
+  for (const auto& [name, tensor] : module) {
+    const Tensor operands[] = {tensor, file.at(name)};
+    runtime::check_writable(operands, ir::Op::copy);
+  }
   for (const auto& [name, tensor] : module) tensor.copy_(file.at(name));
 }
 

@@ -93,13 +93,13 @@ const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
 /// self, end and weight; as ATen, of one dtype.
 std::array<V, 3> lerp_operands(Call& c, const Tensor& self, const Tensor& end,
                                const Located& weight) {
+  const V v = c.in(self), e = c.in(end, "end"), w = c.in(weight, v, "weight");
   const bool weighs = weight.tensor != nullptr && weight.tensor->dim() > 0;  // 0-d: as a number
   for (const Tensor* t : {&end, weighs ? weight.tensor : nullptr})
     if (t != nullptr && t->dtype() != self.dtype())
       ir::fail(Errc::DType, fmt::format("lerp: operands have different dtypes; expected {}, got {}",
                                         ir::name(self.dtype()), ir::name(t->dtype())));
-  const V v = c.in(self), e = c.in(end, "end");
-  return {v, e, c.in(weight, v, "weight")};
+  return {v, e, w};
 }
 
 /// self + value * f(tensor1, tensor2): the multiplied forms of addcmul and addcdiv.

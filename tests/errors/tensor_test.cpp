@@ -33,12 +33,9 @@ TEST(BadTensors, Dtypes) {
   const Tensor x = zeros({2, 2}), n = zeros({2, 2}, i64), mask = zeros({2, 2}, boolean);
   expect_error(Errc::DType, "expected equal dtypes, got f32[2, 2] and i64[2, 2]",
                [&] { mm(x, n); });
-  expect_error(Errc::DType, "expected integers or floating operands, got bool",
-               [&] { mask - mask; });
+  expect_error(Errc::DType, "sub: not defined for bool; expected numbers", [&] { mask - mask; });
   expect_error(Errc::DType, "expected integers, got bool", [&] { shift_left(mask, mask); });
   expect_error(Errc::DType, "expected integers or bool, got f32", [&] { bitwise_and(x, x); });
-  expect_error(Errc::DType, "expected an integer value for i64, got 0.5",
-               [&] { addcmul(n, n, n, 0.5); });
   expect_error(Errc::DType, "got i64 and i64", [&] { addcdiv(x, n, n); });
   expect_error(Errc::DType, "expected i64 or i32, got f32", [&] { embedding(x, x); });
   expect_error(Errc::DType, "expected", [&] { n.add_(x); });
