@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "autodiff/vjp.h"
+#include "ir/custom_operator.h"
 #include "ir/error.h"
 #include "ir/inline.h"
 #include "ir/rewrite.h"
@@ -90,7 +91,8 @@ class Differentiator {
       input.name = unused_name(rewriter_.target(), "d_" + output.name);
       input.strides = gradient_strides(type.sizes, output.strides);
       input.target = static_cast<int>(i);
-      tangents.emplace_back(output.value, rewriter_.target().add_input(std::move(input), type));
+      tangents_.push_back(rewriter_.target().add_input(std::move(input), type));
+      tangents.emplace_back(output.value, tangents_.back());
     }
     return tangents;
   }
@@ -108,10 +110,35 @@ class Differentiator {
     rewriter_.at(e);
     rewriter_.sink().is_backward = true;
     rewriter_.sink().grad_enabled = true;
-    if (vjp_rule(source_.op(e)).kind == VjpRule::Kind::Subgraph)
-      apply_backward_of(e);
-    else
-      apply_rule_of(e);
+    switch (vjp_rule(source_.op(e)).kind) {
+      case VjpRule::Kind::Subgraph:
+        return apply_backward_of(e);
+      case VjpRule::Kind::NotDifferentiable:
+        return refuse_gradients_of(e);
+      default:
+        apply_rule_of(e);
+    }
+  }
+
+  /// As eager, which refuses only what is asked for: gradients that are an Error when they are
+  /// computed, which is after the tangents are there.
+  void refuse_gradients_of(EquationId e) {
+    const std::string why = ir::refusal_text(ir::Errc::Autograd, not_differentiable(name_of(e)));
+    for (ValueId v : source_.operands(e)) {
+      if (!active_[v]) continue;
+      std::vector<ValueId> operands = tangents_;
+      operands.push_back(rewriter_.builder().zeros_like(rewriter_[v]));
+      const ir::Type type = source_.type(v);
+      accumulate(v, rewriter_.builder().emit_call(ir::Op::custom_operator, operands,
+                                                  {std::string(ir::kRefuse), why}, {&type, 1})[0]);
+    }
+  }
+
+  std::string name_of(EquationId e) const {
+    const ir::Op op = source_.op(e);
+    return ir::has_attr(op, ir::Attr::operator_name)
+               ? source_.attr<std::string>(e, ir::Attr::operator_name)
+               : std::string(ir::name(op));
   }
 
   void apply_rule_of(EquationId e) {
@@ -193,8 +220,19 @@ class Differentiator {
   const Graph& source_;
   ir::Rewriter rewriter_;
   const ir::ValueMap<bool> active_;
+  std::vector<ValueId> tangents_;     // inputs of the target
   ir::ValueMap<ValueId> cotangents_;  // the target's value; invalid: zero
 };
+
+/// Whether a gradient that arrives at `e` goes on to its operand.
+bool has_gradient(const Graph& graph, EquationId e, int operand) {
+  const VjpRule::Kind kind = vjp_rule(graph.op(e)).kind;
+  if (kind != VjpRule::Kind::Subgraph) return kind != VjpRule::Kind::ZeroGradient;
+  if (graph.op(e) == ir::Op::hook) return true;
+  const Graph& backward = graph.subgraph(graph.attr<ir::SubgraphId>(e, ir::Attr::backward));
+  return std::ranges::any_of(backward.outputs(),
+                             [&](const ir::Output& o) { return o.target == operand; });
+}
 
 bool is_differentiable(const Graph& graph) {
   return std::ranges::any_of(graph.inputs(), &ir::Input::requires_grad) &&
@@ -202,6 +240,26 @@ bool is_differentiable(const Graph& graph) {
 }
 
 }  // namespace
+
+std::vector<bool> reached_inputs(const Graph& functional, const std::vector<bool>& arrives) {
+  if (ir::has_calls(functional)) return reached_inputs(ir::inline_calls(functional), arrives);
+  const ir::ValueMap<bool> active = find_active(functional);
+  ir::ValueMap<bool> reached(functional);
+  for (size_t i = 0; i < functional.outputs().size(); ++i)
+    if (arrives[i]) reached[functional.outputs()[i].value] = true;
+  for (size_t i = functional.num_equations(); i-- > 0;) {
+    const EquationId e = functional.equation_id(i);
+    const auto is_reached = [&](ValueId v) { return bool{reached[v]}; };
+    if (std::ranges::none_of(functional.results(e), is_reached)) continue;
+    const auto operands = functional.operands(e);
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (active[operands[k]] && has_gradient(functional, e, static_cast<int>(k)))
+        reached[operands[k]] = true;
+  }
+  std::vector<bool> inputs;
+  for (const ir::Input& input : functional.inputs()) inputs.push_back(reached[input.value]);
+  return inputs;
+}
 
 Graph joint(const Graph& functional) {
   TANDEM_CHECK(functional.level == ir::Level::Functional, "joint takes a functional graph");

@@ -2,6 +2,8 @@
 #ifndef TANDEM_AUTODIFF_JOINT_H
 #define TANDEM_AUTODIFF_JOINT_H
 
+#include <vector>
+
 #include "ir/graph.h"
 
 namespace tandem::autodiff {
@@ -21,7 +23,12 @@ namespace tandem::autodiff {
 ///   zero.
 /// - hook {backward}: `backward` maps the gradient (its one input) to the gradient (its one
 /// output). Both stand in the joint graph as they were, so that it can be differentiated again.
+/// - an op that is not differentiable: its operands' gradients are `refuse` (ir/custom_operator.h).
 ir::Graph joint(const ir::Graph& functional);
+
+/// By input of a Functional graph: whether a gradient arrives there (be it zeros) if one arrives at
+/// the outputs `arrives`.
+std::vector<bool> reached_inputs(const ir::Graph& functional, const std::vector<bool>& arrives);
 
 }  // namespace tandem::autodiff
 

@@ -46,7 +46,7 @@ TANDEM_TERM_BINARY(operator&&, logical_and)
 TANDEM_TERM_BINARY(operator||, logical_or)
 TANDEM_TERM_BINARY(equal, eq)
 TANDEM_TERM_BINARY(pow, pow)
-TANDEM_TERM_BINARY(floor_divide, floor_divide)
+TANDEM_TERM_BINARY(div_floor, div_floor)
 TANDEM_TERM_UNARY(operator-, neg)
 TANDEM_TERM_UNARY(operator!, logical_not)
 TANDEM_TERM_UNARY(abs, abs)
@@ -107,6 +107,10 @@ struct NoGradient {
   static constexpr Reads kReads{};
   static std::optional<V> gradient(VjpContext&) { return {}; }
 };
+
+/// An operand of a pointwise op that the result does not change with, but that is on its path: as
+/// in ATen its gradient is zeros, not undefined.
+inline constexpr auto kZeros = wrt<kNothing>([](Args a) { return a.b.zeros_like(a.g); });
 
 /// The rule of an op with one result and one partial per operand.
 template <class... P>

@@ -38,10 +38,16 @@ ir::InlineVector<bool, 8> floating_only(const VjpContext& c) {
 
 const VjpRule& vjp_rule(ir::Op op) { return *kRules[static_cast<size_t>(op)]; }
 
+std::string not_differentiable(std::string_view operator_name) {
+  return fmt::format(
+      "{}: not differentiable; expected detach() before it, or an operator that has a gradient",
+      operator_name);
+}
+
 Gradients apply_vjp(VjpContext& context) {
   const VjpRule& rule = vjp_rule(context.op);
   if (rule.kind == VjpRule::Kind::NotDifferentiable)
-    ir::fail(ir::Errc::Autograd, fmt::format("{}: not differentiable", ir::name(context.op)));
+    ir::fail(ir::Errc::Autograd, not_differentiable(ir::name(context.op)));
   TANDEM_CHECK(rule.kind != VjpRule::Kind::Subgraph,
                "ops with subgraphs are differentiated by who owns the subgraphs");
   const auto needs = floating_only(context);

@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/builder.h"
@@ -46,7 +48,7 @@ struct Reads {
 struct VjpRule {
   enum class Kind : uint8_t {
     Differentiable,
-    ZeroGradient,       // piecewise constant, or blocks gradients: nothing flows to the operands
+    ZeroGradient,       // blocks gradients, or its results have none: nothing flows to the operands
     NotDifferentiable,  // a deliberate gap: asking for the gradient is an Error{Autograd} that
                         // names the op
     Subgraph,  // call, custom_function, hook: handled by joint and tape, which own the subgraphs
@@ -57,6 +59,9 @@ struct VjpRule {
 };
 
 const VjpRule& vjp_rule(ir::Op op);
+
+/// What an Error says of a gradient through an operator that has none.
+std::string not_differentiable(std::string_view operator_name);
 
 /// Runs op's rule on the context; results are checked against the operands' types. Operands of
 /// integral dtype have no gradient, whatever needs_grad says. Error{Autograd} for an op that is not

@@ -133,7 +133,7 @@ const VjpRule vjp_hypot =
 const VjpRule vjp_copysign =
     rule(wrt < kSelf |
              kResult > ([](Args a) { return a.g * zero_where(equal(a.x(0), 0), a.y / a.x(0)); }),
-         NoGradient{});
+         kZeros);
 const VjpRule vjp_logaddexp =
     rule(wrt < kSelf | kOther > ([](Args a) { return a.g * sigmoid(a.x(0) - a.x(1)); }),
          wrt<kSelf | kOther>([](Args a) { return a.g * sigmoid(a.x(1) - a.x(0)); }));

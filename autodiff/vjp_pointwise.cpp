@@ -22,11 +22,13 @@ const VjpRule vjp_div =
 const VjpRule vjp_fma = rule(wrt<kOther>([](Args a) { return a.g * a.x(1); }),
                              wrt<kSelf>([](Args a) { return a.g * a.x(0); }),
                              wrt<kNothing>([](Args a) { return a.g; }));
-const VjpRule vjp_floor_divide = kZeroGradient;
+// As in ATen, which has a gradient for div rounded down alone.
+const VjpRule vjp_floor_divide{.kind = VjpRule::Kind::NotDifferentiable, .reads = read_nothing};
+const VjpRule vjp_div_floor = rule(kZeros, kZeros);
 // x - y * floor(x / y)
 const VjpRule vjp_remainder =
     rule(wrt<kNothing>([](Args a) { return a.g; }),
-         wrt<kSelf | kOther>([](Args a) { return -a.g * floor_divide(a.x(0), a.x(1)); }));
+         wrt<kSelf | kOther>([](Args a) { return -a.g * div_floor(a.x(0), a.x(1)); }));
 // x - y * trunc(x / y)
 const VjpRule vjp_fmod =
     rule(wrt<kNothing>([](Args a) { return a.g; }),
@@ -60,11 +62,11 @@ const VjpRule vjp_minimum =
          wrt<kSelf | kOther>([](Args a) { return split_ties(a, a.x(0) < a.x(1)); }));
 const VjpRule vjp_neg = rule(wrt<kNothing>([](Args a) { return -a.g; }));
 const VjpRule vjp_abs = rule(wrt<kSelf>([](Args a) { return a.g * sign(a.x()); }));
-const VjpRule vjp_sign = kZeroGradient;
-const VjpRule vjp_floor = kZeroGradient;
-const VjpRule vjp_ceil = kZeroGradient;
-const VjpRule vjp_round = kZeroGradient;
-const VjpRule vjp_trunc = kZeroGradient;
+const VjpRule vjp_sign = rule(kZeros);
+const VjpRule vjp_floor = rule(kZeros);
+const VjpRule vjp_ceil = rule(kZeros);
+const VjpRule vjp_round = rule(kZeros);
+const VjpRule vjp_trunc = rule(kZeros);
 
 // --- exp, log, roots
 const VjpRule vjp_exp = rule(wrt<kResult>([](Args a) { return a.g * a.y; }));
@@ -133,8 +135,8 @@ const VjpRule vjp_stop_gradient = kZeroGradient;
 const VjpRule vjp_masked_fill =
     rule(wrt<kOther>([](Args a) { return where(a.x(1), 0, a.g); }), NoGradient{},  //
          wrt<kOther>([](Args a) { return where(a.x(1), a.g, 0); }));
-const VjpRule vjp_copy = rule(NoGradient{}, wrt<kNothing>([](Args a) { return a.g; }));
-const VjpRule vjp_fill = kZeroGradient;  // the result does not depend on self
+const VjpRule vjp_copy = rule(kZeros, wrt<kNothing>([](Args a) { return a.g; }));
+const VjpRule vjp_fill = rule(kZeros);
 
 const VjpRule vjp_tril = rule(
     wrt<kNothing>([](Args a) { return a.b.emit(Op::tril, {a.g}, {a.attr<Dim>(Attr::offset)}); }));

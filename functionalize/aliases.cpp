@@ -10,15 +10,10 @@ namespace tandem::functionalize {
 using ir::EquationId;
 using ir::ValueId;
 
-namespace {
-
-/// " (file:line)" of the user's source, where known.
 std::string place(const ir::Graph& graph, EquationId e) {
   const auto location = graph.location(e);
   return location ? fmt::format(" ({}:{})", location->file, location->line) : std::string();
 }
-
-}  // namespace
 
 Aliases::Aliases(ir::Rewriter& rewriter, History& history)
     : rewriter_(rewriter), history_(history), aliases_(rewriter.source()) {}
@@ -129,8 +124,45 @@ void Aliases::at(EquationId e) {
 
 ValueId Aliases::read(ValueId traced) {
   Storage& storage = storages_[alias(traced).storage];
-  if (storage.newest.valid() && storage.newest != traced) fold(storage);
+  if (storage.newest == traced)
+    depend_on_overwritten(storage);
+  else if (storage.newest.valid())
+    fold(storage);
   return regenerate(traced);
+}
+
+ValueId Aliases::differentiated(ValueId traced) {
+  if (!may_carry_gradient(traced)) return {};
+  const ValueId value = read(traced);
+  return history_.carries_gradient(value) ? value : ValueId();
+}
+
+/// False only if reading `traced` would give a value without history. Emits nothing.
+bool Aliases::may_carry_gradient(ValueId traced) {
+  const auto carries = [&](ValueId v) { return v.valid() && history_.carries_gradient(v); };
+  ValueId v = traced;
+  for (; !is_current(alias(v)); v = alias(v).parent)
+    if (alias(v).detached) return carries(alias(v).current);
+  const Storage& storage = storages_[alias(traced).storage];
+  return carries(alias(v).current) || carries(storage.overwritten) ||
+         (storage.newest.valid() && carries(alias(storage.newest).current));
+}
+
+/// Only when somebody asks: where the base keeps the rest of its elements, its new value gives
+/// those that were overwritten their zeros.
+void Aliases::depend_on_overwritten(Storage& storage) {
+  if (!storage.overwritten.valid()) return;
+  at(storage.last_write);
+  ValueId& current = alias(storage.newest).current;
+  current = rewriter_.builder().emit(ir::Op::copy, {storage.overwritten, current});
+  storage.overwritten = {};
+}
+
+/// Whether what is written through `traced` is all of its base.
+bool Aliases::replaces_all(ValueId traced) const {
+  for (; alias(traced).parent.valid(); traced = alias(traced).parent)
+    if (keeps_rest(alias(traced).view.op) || alias(traced).detached) return false;
+  return true;
 }
 
 /// Replays the views from the nearest alias that is up to date.
@@ -158,15 +190,16 @@ void Aliases::count_write(ValueId traced, EquationId e) {
   writes.hidden &= a.hidden || !rewriter_.source().equation(e).grad_enabled;
 }
 
-void Aliases::write(ValueId traced, ValueId value, EquationId e) {
+void Aliases::write(ValueId traced, ValueId value, EquationId e, ValueId overwritten) {
   count_write(traced, e);
   if (ir::numel(type(traced).sizes) == 0) return;
   Alias& a = alias(traced);
-  if (a.repeats) return write_repeated(traced, value, e);
+  if (a.repeats) return write_repeated(traced, value, e, overwritten);
   Storage& storage = storages_[a.storage];
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
   storage.newest = traced;
+  storage.overwritten = overwritten;
   storage.last_write = e;
 }
 
@@ -179,7 +212,7 @@ std::vector<ValueId> Aliases::repeating_views(ValueId traced) const {
 
 /// A write through a view on whose way elements are repeated: of a part that itself repeats none,
 /// or of one number. It is folded into the last tensor before the repetition by a view of its own.
-void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e) {
+void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e, ValueId overwritten) {
   const ir::Graph& graph = rewriter_.source();
   const std::vector<ValueId> views = repeating_views(traced);
   const ValueId parent = alias(views.back()).parent;
@@ -211,12 +244,16 @@ void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e) {
   storage.newest = single;
   storage.last_write = e;
   fold(storage);
-  set_current(alias(traced), value);
+  const bool reaches = overwritten.valid();
+  set_current(alias(traced),
+              reaches ? rewriter_.builder().emit(ir::Op::copy, {overwritten, value}) : value);
 }
 
 /// Carries the newest write up to the base; all aliases off that path become stale.
 void Aliases::fold(Storage& storage) {
   const uint32_t next = storage.generation + 1;
+  if (replaces_all(storage.newest)) depend_on_overwritten(storage);
+  storage.overwritten = {};
   ValueId v = storage.newest;
   ValueId value = alias(v).current;
   at(storage.last_write);

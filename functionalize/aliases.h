@@ -6,6 +6,7 @@
 #define TANDEM_FUNCTIONALIZE_ALIASES_H
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "functionalize/history.h"
@@ -13,6 +14,9 @@
 #include "ir/rewrite.h"
 
 namespace tandem::functionalize {
+
+/// " (file:line)" of the user's source, where known.
+std::string place(const ir::Graph& graph, ir::EquationId e);
 
 class Aliases {
  public:
@@ -40,10 +44,13 @@ class Aliases {
   /// The target's value for what `traced` holds now. May emit equations, and so move
   /// Rewriter::at.
   ir::ValueId read(ir::ValueId traced);
+  /// The same if a gradient may flow through it, else invalid.
+  ir::ValueId differentiated(ir::ValueId traced);
   /// `traced` is written by `e`, with what it holds anyway.
   void count_write(ir::ValueId traced, ir::EquationId e);
-  /// `traced` holds `value` from now on; equation `e` wrote it.
-  void write(ir::ValueId traced, ir::ValueId value, ir::EquationId e);
+  /// `traced` holds `value` from now on; equation `e` wrote it. `overwritten`: what it held before,
+  /// which `value` does not depend on, and which a gradient of zeros is to reach; or invalid.
+  void write(ir::ValueId traced, ir::ValueId value, ir::EquationId e, ir::ValueId overwritten = {});
 
   // --- what the epilogue needs
   struct Writes {
@@ -88,6 +95,7 @@ class Aliases {
   struct Storage {
     ir::ValueId base;
     ir::ValueId newest;         // the alias with a write that base does not have yet
+    ir::ValueId overwritten;    // what newest held; valid until its value depends on that
     ir::EquationId last_write;  // by which equation
     uint32_t generation = 0;
   };
@@ -102,7 +110,11 @@ class Aliases {
   ir::ValueId regenerate(ir::ValueId traced);
   ir::ValueId with_own_history(const Alias& a, ir::ValueId data);
   const ir::Type& type(ir::ValueId traced) const;
-  void write_repeated(ir::ValueId traced, ir::ValueId value, ir::EquationId e);
+  void write_repeated(ir::ValueId traced, ir::ValueId value, ir::EquationId e,
+                      ir::ValueId overwritten);
+  bool may_carry_gradient(ir::ValueId traced);
+  void depend_on_overwritten(Storage& storage);
+  bool replaces_all(ir::ValueId traced) const;
   void fold(Storage& storage);
   ir::ValueId folded_into_parent(const Alias& child, ir::ValueId value);
   ir::ValueId new_id(const ir::Type& type);

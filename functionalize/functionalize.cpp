@@ -70,7 +70,14 @@ class Functionalizer {
     const EquationId producer = rewriter_.target().producer(value);
     if (!producer.valid()) return;
     ir::Mark& mark = rewriter_.target().equation(producer).mark;
-    if (mark == ir::Mark::Auto) mark = source_.equation(e).mark;
+    const ir::Mark wanted = source_.equation(e).mark;
+    if (mark == ir::Mark::Auto) mark = wanted;
+    if (wanted != ir::Mark::Auto && mark != wanted)
+      ir::fail(ir::Errc::Argument,
+               fmt::format("{}: marked to be saved and to be computed again; expected one of "
+                           "save_for_backward (or what a checkpoint policy saves) and "
+                           "recompute_in_backward{}",
+                           ir::name(rewriter_.target().op(producer)), place(source_, e)));
   }
 
   void add_hook(EquationId e) {
@@ -98,6 +105,8 @@ class Functionalizer {
     const bool changes_nothing = source_.op(e) == Op::copy && source_.operand(e, 1) == self;
     if (changes_nothing) return aliases_.count_write(self, e);
     const bool hidden = !source_.equation(e).grad_enabled;
+    const bool overwrites = !hidden && ir::info(source_.op(e)).overwrites;
+    const ValueId overwritten = overwrites ? aliases_.differentiated(self) : ValueId();
     ValueId value = new_value(e);
     carry_mark(e, value);
     if (hidden) {
@@ -105,7 +114,7 @@ class Functionalizer {
       rewriter_.at(e);
       value = history_.hidden_write(old, value);
     }
-    aliases_.write(self, value, e);
+    aliases_.write(self, value, e, overwritten);
   }
 
   /// copy_ and fill_ do not read what they overwrite.

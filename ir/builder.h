@@ -6,6 +6,7 @@
 #ifndef TANDEM_IR_BUILDER_H
 #define TANDEM_IR_BUILDER_H
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -130,7 +131,8 @@ class TANDEM_API Builder {
   TANDEM_BUILDER_UNARY(isnan) TANDEM_BUILDER_UNARY(isinf) TANDEM_BUILDER_UNARY(isfinite)
   TANDEM_BUILDER_UNARY(clone) TANDEM_BUILDER_UNARY(stop_gradient)
   TANDEM_BUILDER_BINARY(add) TANDEM_BUILDER_BINARY(sub) TANDEM_BUILDER_BINARY(mul)
-  TANDEM_BUILDER_BINARY(div) TANDEM_BUILDER_BINARY(floor_divide) TANDEM_BUILDER_BINARY(remainder)
+  TANDEM_BUILDER_BINARY(div) TANDEM_BUILDER_BINARY(floor_divide) TANDEM_BUILDER_BINARY(div_floor)
+  TANDEM_BUILDER_BINARY(remainder)
   TANDEM_BUILDER_BINARY(fmod) TANDEM_BUILDER_BINARY(pow) TANDEM_BUILDER_BINARY(atan2)
   TANDEM_BUILDER_BINARY(maximum) TANDEM_BUILDER_BINARY(minimum) TANDEM_BUILDER_BINARY(eq)
   TANDEM_BUILDER_BINARY(ne) TANDEM_BUILDER_BINARY(lt) TANDEM_BUILDER_BINARY(le)
@@ -228,13 +230,16 @@ class TANDEM_API Builder {
   V slice_scatter(V self, V src, int dim, Dim start, Dim end, Dim step);
   V select_scatter(V self, V src, int dim, Dim index);
 
-  // --- index
+  // --- index; as in ATen a 0-d tensor counts as one dimension of one element
   V index_select(V self, int dim, V index);
   V gather(V self, int dim, V index);
   V index_add(V self, int dim, V index, V src);
   V scatter_add(V self, int dim, V index, V src);
   V scatter(V self, int dim, V index, V src);
   V embedding(V weight, V indices);
+
+  /// A vector of one element for a 0-d value; any other as it is.
+  V at_least_1d(V v);
 
   /// A dimension in [-rank, rank) as [0, rank); Error{Index} otherwise.
   int wrap_dim(int64_t dim, int rank, std::string_view op) const;
@@ -255,6 +260,9 @@ class TANDEM_API Builder {
   /// `first_attrs` stand between dims and keepdim.
   V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs);
   V along_dim(Op op, V self, int dim);
+  /// How many dimensions `dim` may name: a 0-d value has one.
+  int dims_of(V v) const { return std::max(rank(v), 1); }
+  V scatter_into(Op op, V self, int dim, V index, V src);
   /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.
   V as_rows(V x);
   V rows_as(V rows, const Shape& like);

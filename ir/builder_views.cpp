@@ -76,8 +76,8 @@ V Builder::permute(V self, std::span<const Dim> dims) {
 }
 
 V Builder::transpose(V self, int dim0, int dim1) {
-  const int64_t a = wrap_dim(dim0, rank(self), "transpose");
-  const int64_t b = wrap_dim(dim1, rank(self), "transpose");
+  const int64_t a = wrap_dim(dim0, dims_of(self), "transpose");
+  const int64_t b = wrap_dim(dim1, dims_of(self), "transpose");
   return a == b ? self : emit(Op::transpose, {self}, {a, b});
 }
 
@@ -107,8 +107,8 @@ V Builder::select(V self, int dim, Dim index) {
 V Builder::squeeze(V self, std::span<const Dim> dims) {
   const Shape from = sizes(self);
   Dims removed;
-  for (Dim d : sorted(wrap_dims(dims, rank(self), "squeeze")))
-    if (from[static_cast<int>(d)] == 1) removed.push_back(d);
+  for (Dim d : sorted(wrap_dims(dims, dims_of(self), "squeeze")))
+    if (!from.empty() && from[static_cast<int>(d)] == 1) removed.push_back(d);
   return removed.empty() ? self : emit(Op::squeeze, {self}, {removed});
 }
 
@@ -149,9 +149,9 @@ V Builder::as_strided(V self, const Shape& new_sizes, const Strides& strides, Di
   return emit(Op::as_strided, {self}, {new_sizes, strides, offset});
 }
 
-// A 0-d tensor is a window of its own.
+// A 0-d tensor has one window, which is the result's only dimension.
 V Builder::unfold(V self, int dim, Dim length, Dim step) {
-  if (rank(self) == 0) self = view(self, {1});
+  if (rank(self) == 0) return select(unfold(view(self, {1}), dim, length, step), 0, 0);
   return emit(Op::unfold, {self}, {int64_t{wrap_dim(dim, rank(self), "unfold")}, length, step});
 }
 
@@ -166,13 +166,17 @@ V Builder::bitcast(V v, DType dtype) {
 V Builder::cat(std::span<const V> tensors, int dim) {
   if (tensors.empty()) fail(Errc::Argument, "cat: no tensors; expected at least one, got none");
   const DType common = result_type(tensors);
-  // As in ATen, empty vectors fit beside tensors of any rank.
+  // As in ATen, empty vectors fit beside tensors of any rank: as an empty part of their sizes.
   const auto is_filler = [&](V v) { return sizes(v) == Shape{0}; };
-  const bool has_others = !std::ranges::all_of(tensors, is_filler);
+  const auto other = std::ranges::find_if_not(tensors, is_filler);
+  Shape empty_part = other == tensors.end() ? Shape{0} : sizes(*other);
+  const int64_t d = wrap_dim(dim, empty_part.rank(), "cat");
+  if (other != tensors.end()) empty_part[static_cast<int>(d)] = 0;
   std::vector<V> joined;
-  for (V v : tensors)
-    if (!has_others || !is_filler(v)) joined.push_back(convert(v, common));
-  const int64_t d = wrap_dim(dim, rank(joined[0]), "cat");
+  for (V v : tensors) {
+    const V part = convert(v, common);
+    joined.push_back(is_filler(v) ? view(part, empty_part) : part);
+  }
   return joined.size() == 1 ? clone(joined[0]) : emit(Op::cat, joined, {d});
 }
 
@@ -213,8 +217,8 @@ V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
 }
 
 V Builder::flip(V self, std::span<const Dim> dims) {
-  const Dims flipped = sorted(wrap_dims(dims, rank(self), "flip"));
-  return flipped.empty() ? self : emit(Op::flip, {self}, {flipped});
+  const Dims flipped = sorted(wrap_dims(dims, dims_of(self), "flip"));
+  return flipped.empty() || rank(self) == 0 ? self : emit(Op::flip, {self}, {flipped});
 }
 
 V Builder::slice_scatter(V self, V src, int dim, Dim start, Dim end, Dim step) {
@@ -230,26 +234,52 @@ V Builder::select_scatter(V self, V src, int dim, Dim index) {
               {int64_t{d}, wrap_index(index, sizes(self)[d], "select_scatter")});
 }
 
+V Builder::at_least_1d(V v) { return rank(v) > 0 ? v : view(v, {1}); }
+
 V Builder::index_select(V self, int dim, V index) {
-  return emit(Op::index_select, {self, index},
-              {int64_t{wrap_dim(dim, rank(self), "index_select")}});
+  index = at_least_1d(index);
+  if (rank(self) > 0)
+    return emit(Op::index_select, {self, index},
+                {int64_t{wrap_dim(dim, rank(self), "index_select")}});
+  if (numel(index) != 1)
+    fail(Errc::Shape, fmt::format("index_select: index does not fit a 0-d self; expected one "
+                                  "element, got {}",
+                                  to_string(sizes(index))));
+  return view(index_select(at_least_1d(self), dim, index), {});
 }
 
 V Builder::gather(V self, int dim, V index) {
-  return emit(Op::gather, {self, index}, {int64_t{wrap_dim(dim, rank(self), "gather")}});
+  const Shape result = sizes(index);
+  if (rank(self) < 2) self = at_least_1d(self), index = at_least_1d(index);
+  const V gathered =
+      emit(Op::gather, {self, index}, {int64_t{wrap_dim(dim, rank(self), "gather")}});
+  return view(gathered, result);
 }
 
 V Builder::index_add(V self, int dim, V index, V src) {
-  return emit(Op::index_add, {self, index, src}, {int64_t{wrap_dim(dim, rank(self), "index_add")}});
+  const Shape result = sizes(self);
+  if (result.empty() && rank(src) != 0)
+    fail(Errc::Shape, fmt::format("index_add: src does not fit; expected src [], got {}",
+                                  to_string(sizes(src))));
+  if (result.empty()) self = at_least_1d(self), src = at_least_1d(src);
+  const int64_t d = wrap_dim(dim, dims_of(self), "index_add");
+  return view(emit(Op::index_add, {self, at_least_1d(index), src}, {d}), result);
+}
+
+V Builder::scatter_into(Op op, V self, int dim, V index, V src) {
+  const Shape result = sizes(self);
+  if (result.rank() < 2)
+    self = at_least_1d(self), index = at_least_1d(index), src = at_least_1d(src);
+  const int64_t d = wrap_dim(dim, rank(self), name(op));
+  return view(emit(op, {self, index, src}, {d}), result);
 }
 
 V Builder::scatter_add(V self, int dim, V index, V src) {
-  return emit(Op::scatter_add, {self, index, src},
-              {int64_t{wrap_dim(dim, rank(self), "scatter_add")}});
+  return scatter_into(Op::scatter_add, self, dim, index, src);
 }
 
 V Builder::scatter(V self, int dim, V index, V src) {
-  return emit(Op::scatter, {self, index, src}, {int64_t{wrap_dim(dim, rank(self), "scatter")}});
+  return scatter_into(Op::scatter, self, dim, index, src);
 }
 
 V Builder::embedding(V weight, V indices) { return emit(Op::embedding, {weight, indices}); }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <map>
 #include <mutex>
 
@@ -12,9 +14,25 @@
 namespace tandem::ir {
 namespace {
 
+struct Refusal final : CustomOperator {
+  std::vector<Type> result_types(std::span<const Type> operands, std::string_view) const override {
+    if (operands.empty()) fail(Errc::Graph, "refuse: expected at least one operand, got none");
+    return {operands.back()};
+  }
+  void run(std::span<const BufferView>, std::string_view arguments,
+           std::span<const BufferView>) const override {
+    const size_t end = std::min(arguments.find(' '), arguments.size());
+    int code = static_cast<int>(Errc::Graph);
+    std::from_chars(arguments.data(), arguments.data() + end, code);
+    fail(static_cast<Errc>(code),
+         std::string(arguments.substr(std::min(end + 1, arguments.size()))));
+  }
+};
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const CustomOperator>, std::less<>> operators;
+  std::map<std::string, std::shared_ptr<const CustomOperator>, std::less<>> operators{
+      {std::string(kRefuse), std::make_shared<Refusal>()}};
 };
 
 Registry& registry() {
@@ -23,6 +41,10 @@ Registry& registry() {
 }
 
 }  // namespace
+
+std::string refusal_text(Errc code, std::string_view message) {
+  return fmt::format("{} {}", static_cast<int>(code), message);
+}
 
 void register_custom_operator(const std::string& name,
                               std::shared_ptr<const CustomOperator> custom) {

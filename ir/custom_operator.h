@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "buffer.h"
+#include "error.h"
 #include "export.h"
 #include "type.h"
 
@@ -28,6 +29,12 @@ class TANDEM_API CustomOperator {
   virtual void run(std::span<const BufferView> operands, std::string_view arguments,
                    std::span<const BufferView> results) const = 0;
 };
+
+/// The one operator that is always registered: `arguments` are refusal_text's, running it throws
+/// that Error, and its result would have the type of its last operand. So a graph can say what
+/// must not be computed: a gradient that there is no formula for.
+inline constexpr std::string_view kRefuse = "refuse";
+TANDEM_API std::string refusal_text(Errc code, std::string_view message);
 
 /// Makes `name` known for the rest of the process. Error{Argument} if it is taken.
 TANDEM_API void register_custom_operator(const std::string& name,

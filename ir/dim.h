@@ -63,7 +63,7 @@ TANDEM_API Dim checked_add(Dim a, Dim b, const char* what);
 /// Dimensions, sizes, strides or paddings as an attribute: of any number.
 using Dims = InlineVector<Dim, 4>;
 
-inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxRank = 16;
 
 /// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an
 /// Error{Shape}.

@@ -94,6 +94,7 @@ ANY_BINARY(minimum, minimum_of(a, b))
 Tensor floor_divide(const Context& c) {
   return division(c, [](auto a, auto b) { return floor_divide_of(a, b); });
 }
+Tensor div_floor(const Context& c) { return floor_divide(c); }
 Tensor remainder(const Context& c) {
   return division(c, [](auto a, auto b) { return remainder_of(a, b); });
 }

@@ -12,7 +12,7 @@
 namespace tandem::ir {
 namespace {
 
-enum Traits : unsigned { None = 0, Commutative = 1, InPlace = 2, MayFail = 4 };
+enum Traits : unsigned { None = 0, Commutative = 1, InPlace = 2, MayFail = 4, Overwrites = 8 };
 
 struct Row {
   std::string_view name, operands, attributes;
@@ -72,6 +72,7 @@ constexpr OpInfo parse_row(const Row& row) {
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
             (row.traits & MayFail) != 0,
+            (row.traits & Overwrites) != 0,
             {}};
   for_each_word(row.operands, [&](std::string_view word) { add_operand(op, word); });
   for_each_word(row.attributes,

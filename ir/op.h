@@ -77,6 +77,7 @@ struct OpInfo {
   bool commutative;
   bool in_place;  // the writing form `name_` exists
   bool may_fail;
+  bool overwrites;                           // the writing form does not read what it overwrites
   std::array<int8_t, kAttrCount> positions;  // of each attribute in `attrs`; -1: it has none
 };
 

@@ -427,17 +427,32 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
     types.push_back(t.impl()->type());
   }
   const std::span<const ir::Type> operand_types(types.data(), types.size());
+  // What is overwritten through a view gets its zeros where the base's new history cuts them out.
+  const bool is_part = in_place && ir::info(op).overwrites && view_of(operands[0]) != nullptr;
+  if (is_part) edges[0] = {};
   auto node = make_node<OpNode>(op, std::move(edges), operand_types, attrs, result);
   node->save_operands(operands, in_place);
+  node->overwrites_part = is_part;
   return node;
 }
 
+namespace {
+
+/// Makes the history of a view that of its base, whatever it was.
+void follow_base(TensorImpl& view) {
+  ViewOf& from = *view.autograd->view;
+  from.base_generation = from.base->autograd->generation - 1;
+  refresh_view(view);
+}
+
+}  // namespace
+
 void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place) {
-  static_cast<OpNode&>(*node).save_result(result);
-  if (in_place)
-    set_written_history(result, node, 0);
-  else
-    set_history(result, node);
+  auto& op_node = static_cast<OpNode&>(*node);
+  op_node.save_result(result);
+  if (!in_place) return set_history(result, node);
+  set_written_history(result, node, 0);
+  if (op_node.overwrites_part) follow_base(*result.impl());
 }
 
 }  // namespace tandem::runtime

@@ -5,13 +5,43 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/custom_operator.h"
 #include "ir/error.h"
+#include "runtime/call.h"
 #include "runtime/dispatch.h"
 #include "runtime/nodes.h"
 #include "runtime/trace.h"
 
 namespace tandem {
 namespace runtime {
+namespace {
+
+struct Refusal {
+  Errc code;
+  std::string message;
+};
+
+std::optional<Refusal> wrong_count(const char* name, size_t expected, size_t got) {
+  if (got == expected) return {};
+  return Refusal{
+      Errc::Autograd,
+      fmt::format("{}: backward gives the wrong number of gradients; expected {}, got {}", name,
+                  expected, got)};
+}
+
+std::optional<Refusal> wrong_type(const char* name, size_t input, const ir::Type& expected,
+                                  const ir::Type& got) {
+  if (got == expected) return {};
+  return Refusal{Errc::Shape,
+                 fmt::format("{}: gradient {} does not fit its input; expected {}, got {}", name,
+                             input, ir::to_string(expected), ir::to_string(got))};
+}
+
+void refuse(const std::optional<Refusal>& refusal) {
+  if (refusal) ir::fail(refusal->code, refusal->message);
+}
+
+}  // namespace
 
 struct CustomNode final : Node {
   CustomNode(const char* name, FunctionCall::Backward backward, std::shared_ptr<void> owner,
@@ -62,16 +92,10 @@ struct CustomNode final : Node {
 
  private:
   void check(const std::vector<Tensor>& out) const {
-    if (out.size() != edges.size())
-      ir::fail(Errc::Autograd, fmt::format("{}: backward gives the wrong number of gradients; "
-                                           "expected {}, got {}",
-                                           name_, edges.size(), out.size()));
+    refuse(wrong_count(name_, edges.size(), out.size()));
     for (size_t i = 0; i < out.size(); ++i)
-      if (out[i].defined() && edges[i].node && out[i].impl()->type() != operand_types_[i])
-        ir::fail(
-            Errc::Shape,
-            fmt::format("{}: gradient {} does not fit its input; expected {}, got {}", name_, i,
-                        ir::to_string(operand_types_[i]), ir::to_string(out[i].impl()->type())));
+      if (out[i].defined() && edges[i].node)
+        refuse(wrong_type(name_, i, operand_types_[i], out[i].impl()->type()));
   }
 
   const char* name_;
@@ -87,7 +111,10 @@ struct CustomNode final : Node {
 
 struct CustomRecording {
   CustomRecording(const char* name, const std::vector<Tensor>& inputs)
-      : outer_(Trace::current()), inner_(std::make_shared<Trace>(name)), scope_(inner_) {
+      : name_(name),
+        outer_(Trace::current()),
+        inner_(std::make_shared<Trace>(name)),
+        scope_(inner_) {
     for (const Tensor& t : inputs)
       if (t.defined()) inner_->resolve(t);
   }
@@ -175,14 +202,39 @@ struct CustomRecording {
     const std::vector<Tensor> gradients = backward(context, tangents);
     context.saved_.clear();
     refuse_writes_of_shared(saved);
-    for (size_t i = 0; i < gradients.size() && i < inputs.size(); ++i)
-      if (gradients[i].defined() && context.needs_input_grad(i))
-        half->add_output(gradients[i], ir::Role::Gradient, operand_of(inputs[i]));
+    const std::optional<Refusal> refusal = find_refusal(gradients, inputs, context);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].defined() || !context.needs_input_grad(i)) continue;
+      const Tensor gradient =
+          refusal ? refused_gradient(*refusal, tangents, inputs[i].impl()->type()) : gradients[i];
+      if (gradient.defined()) half->add_output(gradient, ir::Role::Gradient, operand_of(inputs[i]));
+    }
     if (half->real_inputs().size() != ports)
       ir::fail(Errc::Trace,
                "custom function: inside a trace its backward may only use what forward saved and "
                "the gradients; expected save_for_backward for every other tensor");
     return half->finish();
+  }
+
+  /// What eager would say of these gradients, if anything.
+  std::optional<Refusal> find_refusal(const std::vector<Tensor>& gradients,
+                                      const std::vector<Tensor>& inputs,
+                                      const FunctionContext& context) const {
+    std::optional<Refusal> found = wrong_count(name_, inputs.size(), gradients.size());
+    for (size_t i = 0; !found && i < inputs.size(); ++i)
+      if (gradients[i].defined() && inputs[i].defined() && context.needs_input_grad(i))
+        found = wrong_type(name_, i, inputs[i].impl()->type(), gradients[i].impl()->type());
+    return found;
+  }
+
+  /// As eager, which looks at gradients only in backward: one that is an Error when it is computed.
+  static Tensor refused_gradient(const Refusal& refusal, std::vector<Tensor> tangents,
+                                 const ir::Type& type) {
+    tangents.push_back(full_tensor(type.sizes, type.dtype, 0.0));
+    const ir::Type types[] = {type};
+    return Trace::current()->record_call(
+        ir::Op::custom_operator, tangents,
+        {std::string(ir::kRefuse), ir::refusal_text(refusal.code, refusal.message)}, types)[0];
   }
 
   int operand_of(const Tensor& input) const {
@@ -206,6 +258,7 @@ struct CustomRecording {
     }
   }
 
+  const char* name_;
   Trace* outer_;
   std::shared_ptr<Trace> inner_;
   std::optional<TraceScope> scope_;

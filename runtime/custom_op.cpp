@@ -13,6 +13,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "autodiff/vjp.h"
 #include "ir/custom_operator.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
@@ -271,9 +272,7 @@ struct NoFormula final : Node {
       : Node(std::move(next)), name_(std::move(operator_name)) {}
   std::string name() const override { return name_; }
   std::vector<Tensor> apply(std::vector<Tensor>, std::span<const bool>) override {
-    ir::fail(Errc::Autograd, fmt::format("{}: the operator has no gradient; expected one in its "
-                                         "definition",
-                                         name_));
+    ir::fail(Errc::Autograd, autodiff::not_differentiable(name_));
   }
   void release() override {}
 

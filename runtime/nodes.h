@@ -27,6 +27,8 @@ struct OpNode final : Node {
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override;
 
+  bool overwrites_part = false;  // of a base, which takes care of what was there before
+
  private:
   std::vector<ir::ValueId> add_operands(class EagerSink& sink) const;
 

@@ -248,13 +248,11 @@ Tensor dropout(const Tensor& self, double p, bool training, SourceLocation at) {
 const Tensor& Tensor::uniform_(double from, double to, SourceLocation at) const {
   const ir::ErrorScope errors(at);
   const Tensor values = tandem::rand(sizes(), dtype(), at);
-  const NoGrad no_grad;
   return copy_(Located(values.mul(Located(to - from, at)).add(Located(from, at)), at));
 }
 const Tensor& Tensor::normal_(double mean, double std, SourceLocation at) const {
   const ir::ErrorScope errors(at);
   const Tensor values = tandem::randn(sizes(), dtype(), at);
-  const NoGrad no_grad;
   return copy_(Located(values.mul(Located(std, at)).add(Located(mean, at)), at));
 }
 

@@ -34,11 +34,12 @@ Shape part_sizes(Call& c, V self, int dim, V index) {
   return part;
 }
 
-int index_dim(Call& c, V self, int64_t dim, std::string_view op) {
-  const int rank = c.b.rank(self);
-  if (rank == 0)
-    ir::fail(Errc::Shape, fmt::format("{}: self has no dimensions; expected at least one", op));
-  return c.b.wrap_dim(dim, rank, op);
+/// Positions as a vector.
+V index_list(Call& c, V index, std::string_view op) {
+  if (c.b.rank(index) > 1)
+    ir::fail(Errc::Shape, fmt::format("{}: index is not a vector; expected [k], got {}", op,
+                                      to_string(c.b.sizes(index))));
+  return c.b.at_least_1d(index);
 }
 
 /// How many elements up to and with each are true, in row-major order: [n]. Doubles the distance
@@ -285,25 +286,32 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), i = c.in(index, "index"), from = c.in(src, "src");
-  const int d = index_dim(c, v, dim, "index_copy");
+  const V v = c.b.at_least_1d(c.in(self));
+  const V i = index_list(c, c.in(index, "index"), "index_copy"), source = c.in(src, "src");
+  const V from = c.b.rank(v) == 1 ? c.b.at_least_1d(source) : source;
+  const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_copy");
   const Shape part = part_sizes(c, v, d, i);
-  if (src.sizes() != part)
+  if (c.b.sizes(from) != part)
     ir::fail(Errc::Shape, fmt::format("index_copy: src does not fit; expected {}, got {}",
                                       to_string(part), to_string(src.sizes())));
-  return c.out(c.b.scatter(v, d, along(c, i, part, d), from));
+  return c.out(c.b.view(c.b.scatter(v, d, along(c, i, part, d), from), self.sizes()));
 }
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Located& value) {
   Call c(value.location);
-  const V v = c.in(self), i = c.in(index, "index"), filling = c.in(value, v, "value");
-  const int d = index_dim(c, v, dim, "index_fill");
+  const V v = c.b.at_least_1d(c.in(self));
+  const V i = index_list(c, c.in(index, "index"), "index_fill");
+  const V filling = c.in(value, v, "value");
+  const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_fill");
   if (c.b.rank(filling) != 0)
     ir::fail(Errc::Shape, fmt::format("index_fill: value is not one element; expected [], got {}",
                                       to_string(c.b.sizes(filling))));
-  const Shape part = part_sizes(c, v, d, i);
-  const V filled = c.b.scatter(v, d, along(c, wrapped(c, i, self.size(d)), part, d),
-                               c.b.expand(c.b.convert(filling, self.dtype()), part));
-  return runtime::laid_out_like(c.out(filled), self, value.location);
+  // Through a mask: a place that is named twice takes the value once, and gives it one gradient.
+  const Shape sizes = c.b.sizes(v);
+  const V ones = c.b.full({c.b.numel(i)}, boolean, true);
+  const V places =
+      c.b.scatter(c.b.full({sizes[d]}, boolean, false), 0, wrapped(c, i, sizes[d]), ones);
+  const V filled = c.b.where(along(c, places, sizes, d), c.b.convert(filling, self.dtype()), v);
+  return runtime::laid_out_like(c.out(c.b.view(filled, self.sizes())), self, value.location);
 }
 Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices, const Located& values,
                  bool accumulate) {
@@ -352,8 +360,9 @@ Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
 Tensor Tensor::operator[](const LocatedIndex& index) const {
   if (index.tensor == nullptr) return tandem::select(*this, 0, index.index, index.location);
   Call c(index.location);
-  const V positions = c.in(*index.tensor, "index");
-  const V rows = c.b.index_select(c.in(*this), 0, c.b.reshape(positions, {-1}));
+  const V v = c.in(*this), positions = c.in(*index.tensor, "index");
+  if (dim() == 0) ir::fail(Errc::Index, "index: too many indices; expected none for [], got 1");
+  const V rows = c.b.index_select(v, 0, c.b.reshape(positions, {-1}));
   Shape sizes = index.tensor->sizes();
   for (int d = 1; d < dim(); ++d) sizes.push_back(this->sizes()[d]);
   return c.out(c.b.view(rows, sizes));

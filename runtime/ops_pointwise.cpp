@@ -134,6 +134,15 @@ void check_approximation(std::string_view approximate) {
                                          approximate));
 }
 
+/// The value of masked_fill as an operand.
+V filling(Call& c, const Tensor& value) {
+  if (value.defined() && value.dim() != 0)
+    ir::fail(Errc::Shape, fmt::format("masked_fill: value is not one element; expected a number or "
+                                      "[], got {}",
+                                      to_string(value.sizes())));
+  return c.in(value, "value");
+}
+
 }  // namespace
 
 #define X(op)                                                                          \
@@ -161,11 +170,24 @@ TANDEM_BINARY_OPS(X)
 TANDEM_BINARY_IN_PLACE_OPS(X)
 #undef X
 
+namespace {
+
+/// `values` written over `self`, which gives them and `other` a gradient of zeros, as in ATen.
+const Tensor& write_comparison(const Tensor& self, const Tensor& values, const Located& other) {
+  const SourceLocation& at = other.location;
+  if (other.tensor == nullptr || !other.tensor->requires_grad() || !grad_enabled())
+    return self.copy_(Located(values, at));
+  const Tensor compared = to(expand(*other.tensor, self.sizes(), at), self.dtype(), at).clone(at);
+  return self.copy_(Located(compared.copy_(Located(values, at)), at));
+}
+
+}  // namespace
+
 // Through the functional forms: the result is bool, and stored as 0 or 1.
 #define X(op)                                               \
   const Tensor& Tensor::op##_(const Located& other) const { \
     const ir::ErrorScope errors(other.location);            \
-    return copy_(Located(op(other), other.location));       \
+    return write_comparison(*this, op(other), other);       \
   }
 TANDEM_COMPARISON_OPS(X)
 #undef X
@@ -215,12 +237,26 @@ V hardtanh_bound(Call& c, V self, const Number& bound) {
   return c.b.full({}, dtype, whole);
 }
 
+/// Operands of hardtanh.
+struct Bounds {
+  V min, max;
+};
+
+Bounds bounds(Call& c, V self, const Number& min, const Number& max) {
+  if (min.to_double() > max.to_double())
+    ir::fail(Errc::Argument, fmt::format("hardtanh: min is above max; expected min <= max, got {} "
+                                         "and {}",
+                                         min.to_double(), max.to_double()));
+  return {hardtanh_bound(c, self, min), hardtanh_bound(c, self, max)};
+}
+
 }  // namespace
 
 Tensor hardtanh(const Tensor& self, const Number& min, const Number& max, SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), low = hardtanh_bound(c, v, min), high = hardtanh_bound(c, v, max);
-  return c.out(c.b.pointwise(Op::hardtanh, {v, low, high}));
+  const V v = c.in(self);
+  const Bounds b = bounds(c, v, min, max);
+  return c.out(c.b.pointwise(Op::hardtanh, {v, b.min, b.max}));
 }
 
 Tensor clamp(const Tensor& self, std::optional<Number> min, std::optional<Number> max,
@@ -291,7 +327,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value)
   Call c(value.location);
   const V v = c.in(self), m = c.in(mask, "mask");
   if (value.tensor == nullptr) return c.out(c.b.masked_fill(v, m, value.number));
-  return c.out(c.b.pointwise(Op::masked_fill, {v, m, c.in(*value.tensor, "value")}));
+  return c.out(c.b.pointwise(Op::masked_fill, {v, m, filling(c, *value.tensor)}));
 }
 
 Tensor tril(const Tensor& self, Dim diagonal, SourceLocation at) {
@@ -362,7 +398,7 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) con
   Call c(value.location);
   const V v = c.in(*this), m = c.in(mask, "mask");
   const V number =
-      value.tensor != nullptr ? c.in(*value.tensor, "value") : c.b.full({}, dtype(), value.number);
+      value.tensor != nullptr ? filling(c, *value.tensor) : c.b.full({}, dtype(), value.number);
   c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
   return *this;
 }
@@ -418,8 +454,9 @@ const Tensor& Tensor::gelu_(std::string_view approximate, SourceLocation at) con
 }
 const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLocation at) const {
   Call c(at);
-  const V v = c.in(*this), low = hardtanh_bound(c, v, min), high = hardtanh_bound(c, v, max);
-  c.b.pointwise_in_place(Op::hardtanh, {v, low, high});
+  const V v = c.in(*this);
+  const Bounds b = bounds(c, v, min, max);
+  c.b.pointwise_in_place(Op::hardtanh, {v, b.min, b.max});
   return *this;
 }
 const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,

@@ -169,22 +169,89 @@ Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tenso
 
 // --- losses
 
+namespace {
+
+/// [c] or [n, c, d...] as rows of classes: [1, c] or [n, d..., c].
+V classes_last(Call& c, V v) {
+  const int rank = c.b.rank(v);
+  if (rank == 1) return c.b.unsqueeze(v, 0);
+  std::vector<Dim> order{0};
+  for (int d = 2; d < rank; ++d) order.emplace_back(d);
+  order.emplace_back(1);
+  return c.b.permute(v, order);
+}
+
+void check_ratio(std::string_view op, std::string_view name, double value) {
+  if (!(value >= 0 && value <= 1))
+    ir::fail(Errc::Argument,
+             fmt::format("{}: {} out of range; expected 0 to 1, got {}", op, name, value));
+}
+
+/// -sum over the classes of p log_softmax(x), where p (1 - s) + s / c is what s smooths p to.
+V class_probability_loss(Call& c, V x, V p, std::string_view reduction, double smoothing) {
+  check_ratio("cross_entropy", "label_smoothing", smoothing);
+  const int dim = c.b.rank(x) == 1 ? 0 : 1;
+  const Dim classes = c.b.sizes(x)[dim], count = c.b.numel(x);
+  if (smoothing > 0)
+    p = c.b.add(c.b.mul(p, 1 - smoothing), smoothing / static_cast<double>(int64_t{classes}));
+  const V terms = c.b.mul(c.b.log_softmax(x, dim), p);
+  if (reduction != "mean") {
+    const Dim over[] = {dim};
+    const V loss = c.b.neg(reduction == "sum" ? c.b.sum(terms) : c.b.sum(terms, over));
+    return reduction == "none" ? loss : reduced_loss(c, loss, reduction, "cross_entropy");
+  }
+  const double rows = count == 0 ? 0 : static_cast<double>(int64_t{count / classes});
+  return c.b.div(c.b.neg(c.b.sum(terms)), rows);
+}
+
+/// What stands for a label of ignore_index: any class, whose loss then counts for nothing.
+constexpr int64_t kAnyClass = 0;
+
+/// The mean over the labels that are not ignored: counted in f32 at least, as ATen does.
+V mean_of_valid(Call& c, V loss, V valid) {
+  const DType dtype = c.b.dtype(loss), wide = ir::size_of(dtype) < 4 ? f32 : dtype;
+  const V total = c.b.sum(c.b.convert(loss, wide));
+  return c.b.convert(c.b.div(total, c.b.convert(c.b.sum(valid), wide)), dtype);
+}
+
+}  // namespace
+
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, std::string_view reduction,
                      int64_t ignore_index, double label_smoothing, SourceLocation at) {
   Call c(at);
-  const V v = c.in(logits, "logits");
-  return c.out(c.b.cross_entropy(v, c.in(target, "target"), ignore_index, label_smoothing,
-                                 std::string(reduction)));
+  const V v = c.in(logits, "logits"), t = c.in(target, "target");
+  if (logits.dim() == 0 || logits.sizes() != target.sizes() || !ir::is_floating(target.dtype()))
+    return c.out(c.b.cross_entropy(v, t, ignore_index, label_smoothing, std::string(reduction)));
+  if (ignore_index >= 0)
+    ir::fail(Errc::Argument,
+             fmt::format("cross_entropy: ignore_index beside class probabilities; expected labels, "
+                         "or no ignore_index, got {}",
+                         ignore_index));
+  return c.out(class_probability_loss(c, v, t, reduction, label_smoothing));
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::string_view reduction,
-                SourceLocation at) {
+                int64_t ignore_index, SourceLocation at) {
   Call c(at);
-  const V v = c.in(log_probabilities, "log_probabilities"),
-          rows = c.b.unsqueeze(c.in(target, "target"), 1);
-  const Dim dims[] = {1};
-  const V picked = c.b.squeeze(c.b.gather(v, 1, rows), dims);
-  return c.out(reduced_loss(c, c.b.neg(picked), reduction, "nll_loss"));
+  const V v = c.in(log_probabilities, "log_probabilities"), t = c.in(target, "target");
+  if (log_probabilities.dim() == 0)
+    ir::fail(Errc::Shape, "nll_loss: no dimension of classes; expected [c] or [n, c, ...], got []");
+  const V rows = classes_last(c, v);
+  Shape labels = c.b.sizes(rows);
+  labels.erase(labels.rank() - 1);
+  const bool is_one = log_probabilities.dim() == 1 && target.dim() == 0;
+  if (!is_one && target.sizes() != labels)
+    ir::fail(Errc::Shape,
+             fmt::format("nll_loss: target does not fit the log-probabilities; expected {}, got {}",
+                         to_string(labels), to_string(target.sizes())));
+  const V label = c.b.view(t, labels), valid = c.b.ne(label, ignore_index);
+  const V index = c.b.unsqueeze(c.b.where(valid, label, kAnyClass), -1);
+  const Dim last[] = {-1};
+  const V picked = c.b.squeeze(c.b.gather(rows, labels.rank(), index), last);
+  V loss = c.b.where(valid, c.b.neg(picked), 0);
+  if (reduction == "mean") return c.out(mean_of_valid(c, loss, valid));
+  if (log_probabilities.dim() == 1) loss = c.b.view(loss, {});
+  return c.out(reduced_loss(c, loss, reduction, "nll_loss"));
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction,

@@ -70,7 +70,7 @@ Tensor select(const Tensor& self, int64_t dim, Dim index, SourceLocation at) {
 }
 Tensor squeeze(const Tensor& self, const DimList& dims, SourceLocation at) {
   return make_view(self, at, [&](Call& c, V v) {
-    return dims.dims.empty() ? c.b.squeeze(v) : c.b.squeeze(v, span_of(dims.dims));
+    return dims.is_every ? c.b.squeeze(v) : c.b.squeeze(v, span_of(dims.dims));
   });
 }
 Tensor unsqueeze(const Tensor& self, int64_t dim, SourceLocation at) {
@@ -154,15 +154,15 @@ Tensor movedim(const Tensor& self, const DimList& source, const DimList& destina
                SourceLocation at) {
   const ir::ErrorScope errors(at);
   Call c(at);
-  const int rank = static_cast<int>(self.dim());
-  const auto from = c.b.wrap_dims(span_of(source.dims), rank, "movedim");
-  const auto to = c.b.wrap_dims(span_of(destination.dims), rank, "movedim");
+  const int rank = static_cast<int>(self.dim()), dims = std::max(rank, 1);
+  const auto from = c.b.wrap_dims(span_of(source.dims), dims, "movedim");
+  const auto to = c.b.wrap_dims(span_of(destination.dims), dims, "movedim");
   if (from.size() != to.size())
     ir::fail(Errc::Argument, fmt::format("movedim: expected as many destinations as sources, got "
                                          "{} and {}",
                                          to.size(), from.size()));
   Shape order = Shape::filled(rank, -1);
-  for (size_t i = 0; i < to.size(); ++i) order[static_cast<int>(to[i])] = from[i];
+  for (size_t i = 0; rank > 0 && i < to.size(); ++i) order[static_cast<int>(to[i])] = from[i];
   Dim next = 0;
   for (Dim& d : order) {
     while (std::ranges::count(from, next) != 0) next += 1;

@@ -61,6 +61,42 @@ CompileOptions named(const char* name) {
   return options;
 }
 
+/// Refuses what a recipe does not allow.
+void require(bool fits, const char* optimizer, const char* name, const char* expected,
+             double value) {
+  if (!fits)
+    ir::fail(Errc::Argument, fmt::format("{}: {} out of range; expected {}, got {}", optimizer,
+                                         name, expected, value));
+}
+
+void require_not_negative(const char* optimizer, const char* name, double value) {
+  require(!(value < 0), optimizer, name, "a number >= 0", value);
+}
+
+void require_rate(const char* optimizer, const char* name, double value) {
+  require(value >= 0 && value < 1, optimizer, name, "0 <= beta < 1", value);
+}
+
+const SgdOptions& checked(const SgdOptions& o) {
+  require_not_negative("SGD", "lr", o.lr);
+  require_not_negative("SGD", "momentum", o.momentum);
+  require_not_negative("SGD", "weight_decay", o.weight_decay);
+  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
+    ir::fail(Errc::Argument, fmt::format("SGD: nesterov expected a momentum > 0 and no dampening, "
+                                         "got {} and {}",
+                                         o.momentum, o.dampening));
+  return o;
+}
+
+const AdamWOptions& checked(const AdamWOptions& o) {
+  require_not_negative("AdamW", "lr", o.lr);
+  require_rate("AdamW", "beta1", o.beta1);
+  require_rate("AdamW", "beta2", o.beta2);
+  require_not_negative("AdamW", "eps", o.eps);
+  require_not_negative("AdamW", "weight_decay", o.weight_decay);
+  return o;
+}
+
 // --- SGD
 
 struct SgdArguments {
@@ -141,7 +177,7 @@ struct SGD::State {
 };
 
 SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
-    : Optimizer(std::move(parameters)), lr(options.lr), state_(std::make_unique<State>()) {
+    : Optimizer(std::move(parameters)), lr(checked(options).lr), state_(std::make_unique<State>()) {
   state_->options = options;
   if (options.momentum == 0) return;
   state_->velocities = zeros_like_each(this->parameters());
@@ -170,7 +206,7 @@ struct AdamW::State {
 
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
     : Optimizer(std::move(parameters)),
-      lr(options.lr),
+      lr(checked(options).lr),
       weight_decay(options.weight_decay),
       state_(std::make_unique<State>()) {
   state_->options = options;

@@ -61,6 +61,16 @@ void check_history(const Tensor& self, std::string_view op) {
            "mode, or a detached tensor");
 }
 
+/// As for writes: not of views whose history a change would cut off from their siblings'.
+void check_origin(const Tensor& self, std::string_view op) {
+  const ViewOf* view = view_of(self);
+  if (view == nullptr || !grad_enabled() || !requires_grad(Tensor(view->base))) return;
+  if (view->origin == ViewOrigin::OneOfMany)
+    refuse(op, Errc::Autograd,
+           "a part that split, chunk or unbind gave, or a view of one, is changed in grad mode; "
+           "expected a view made by slice, select or tensor_split, or NoGrad");
+}
+
 bool is_view_of_another(const Tensor& t) {
   const AutogradMeta* meta = t.impl()->autograd.get();
   return meta != nullptr && meta->view != nullptr;
@@ -126,6 +136,7 @@ template <class Make>
 const Tensor& rearranged(const Tensor& self, std::string_view op, Make make) {
   const Tensor target = runtime::changeable(self, op);
   runtime::check_history(target, op);
+  runtime::check_origin(target, op);
   const Tensor base = runtime::base_of(target);
   if (base.defined() && base.requires_grad() && base.is_leaf() && runtime::grad_enabled())
     runtime::refuse(op, Errc::Autograd,

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <mutex>
 
+#include "autodiff/joint.h"
 #include "codegen/lower.h"
 #include "ir/error.h"
 #include "ir/rewrite.h"
 #include "partition/partition.h"
+#include "runtime/autograd.h"
 #include "runtime/backends/backends.h"
 #include "runtime/compiled_node.h"
 #include "runtime/dispatch.h"
@@ -284,11 +286,35 @@ Strides kept_strides(const Variant& variant, int input) {
              : from.strides;
 }
 
+/// Which of the wanted gradients a defined tangent reaches. The others are undefined, as in eager,
+/// though a rule may give zeros without a look at the tangent.
+Flags reached_gradients(const Variant& variant, const BackwardRequest& request) {
+  const TapeTable& tape = variant.tape;
+  const ir::Graph& functional = variant.graphs.functional;
+  std::vector<bool> arrives;
+  for (size_t k = 0; k < functional.outputs().size(); ++k) {
+    const int result = tape.result_of_output[k];
+    arrives.push_back(result >= 0 && request.defined[static_cast<size_t>(result)]);
+  }
+  const std::vector<bool> inputs = autodiff::reached_inputs(functional, arrives);
+  Flags reached(request.wanted.size());
+  for (size_t g = 0; g < request.wanted.size(); ++g)
+    reached[g] = request.wanted[g] && inputs[static_cast<size_t>(tape.input_of_gradient[g])];
+  return reached;
+}
+
+BackwardForm make_form(const Variant& variant, const ir::Graph& full,
+                       const BackwardRequest& request) {
+  if (request.is_full()) return make_form(full, request);
+  const Flags reached = reached_gradients(variant, request);
+  return make_form(full, BackwardRequest{request.defined, reached.all()});
+}
+
 }  // namespace
 
 std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& request) const {
   return backward_forms_.get(request, [&](const BackwardRequest& wanted) {
-    BackwardForm form = make_form(graphs.backward, wanted);
+    BackwardForm form = make_form(*this, graphs.backward, wanted);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
     form.executable = backend_or_jit(chosen, options)->compile(form.graph);
@@ -311,7 +337,7 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
 std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
     const BackwardRequest& request) const {
   return differentiable_forms_.get(request, [&](const BackwardRequest& wanted) {
-    BackwardForm form = make_form(gradients_of(graphs.joint), wanted);
+    BackwardForm form = make_form(*this, gradients_of(graphs.joint), wanted);
     if (form.gradients.empty()) return form;
     for (size_t i = 0; i < form.sources.size(); ++i)
       if (!form.sources[i].is_tangent)

@@ -100,6 +100,27 @@ TEST(RepeatedViews, WindowsAreFilled) {
   check_compiled(function, [](Source& make) { return Tensors{make.integers({6}, 1)}; });
 }
 
+TEST(RepeatedViews, WhatIsOverwrittenGetsZeros) {
+  const auto check = [](const std::function<Tensor(const Tensor&)>& body) {
+    const auto function = [&](const Tensors& in) {
+      return Tensors{body((in[0] * 2).expand({3, 2})) * 3};
+    };
+    check_compiled(function, [] { return Tensors{testing::noise({2}, 1).requires_grad_()}; });
+  };
+  check([](const Tensor& e) { return e.fill_(2); });
+  check([](const Tensor& e) { return e[0].copy_(ones({2})); });
+  check([](const Tensor& e) {
+    e[0].copy_(ones({2}));
+    return e[1];
+  });
+  check([](const Tensor& e) { return e.diagonal().zero_(); });
+  check([](const Tensor& e) { return e.slice(0, 1, 3).fill_(7); });
+  check([](const Tensor& e) {
+    e.select(1, 1).zero_();
+    return e;
+  });
+}
+
 TEST(RepeatedViews, WhereElementsShareMemoryAWriteIsRefused) {
   const auto refused = [](const std::function<Tensor(const Tensor&)>& body) {
     const Tensor x = arange(2, f32);

@@ -457,5 +457,27 @@ TEST(Steering, SavedValuesThatForwardDoesNotReturnAreRefused) {
   }
 }
 
+TEST(Marks, ThatContradictEachOtherAreRefused) {
+  const auto refused = [](const std::function<Tensor(const Tensor&)>& body) {
+    const Tensor x = ones({8}).requires_grad_();
+    testing::expect_error(Errc::Argument, "marked to be saved and to be computed again",
+                          [&] { compile(body)(x); });
+    body(x);  // without a trace marks do nothing
+  };
+  refused([](const Tensor& x) {
+    const Tensor y = sin(x);
+    save_for_backward(y);
+    return sin(recompute_in_backward(y)).sum();
+  });
+  refused([](const Tensor& x) {
+    return checkpoint([](const Tensor& t) { return sin(recompute_in_backward(sin(t))).sum(); },
+                      {.save_ops = {"sin"}, .save_names = {}})(x);
+  });
+  const auto twice = [](const Tensor& x) {
+    return sin(save_for_backward(save_for_backward(sin(x)))).sum();
+  };
+  compile(twice)(ones({8}).requires_grad_());
+}
+
 }  // namespace
 }  // namespace tandem

@@ -490,6 +490,18 @@ TEST(PartsMadeTogether, AreNotWrittenInGradMode) {
   }
 }
 
+TEST(PartsMadeTogether, AreNotRearrangedInGradMode) {
+  const auto refused = [](const std::function<Tensors(const Tensor&)>& body) {
+    expect_refused(Errc::Autograd, "in grad mode", body, ones({2, 2}).requires_grad_());
+  };
+  refused([](const Tensor& x) { return Tensors{(x * 2).split(1)[0].t_()}; });
+  refused([](const Tensor& x) { return Tensors{(x * 2).chunk(2)[0].slice(0).t_()}; });
+  refused([](const Tensor& x) { return Tensors{(x * 2).unbind()[1].view({1, 2}).squeeze_()}; });
+  refused([](const Tensor& x) { return Tensors{(x * 2).unbind()[1].unsqueeze_(0)}; });
+  check_compiled([](const Tensors& in) { return Tensors{in[0].detach().split(1)[0].t_() * 2}; },
+                 [] { return Tensors{testing::noise({2, 2}, 1).requires_grad_()}; });
+}
+
 TEST(PartsMadeTogether, AreNotReadAfterAWriteOfTheWhole) {
   for (const auto& [name, parts] : kParts)
     for (bool in_grad_mode : {true, false}) {

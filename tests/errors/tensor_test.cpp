@@ -4,6 +4,7 @@
 #include <tandem/tandem.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -41,6 +42,48 @@ TEST(BadTensors, Dtypes) {
   expect_error(Errc::DType, "expected", [&] { n.add_(x); });
   expect_error(Errc::DType, "expected class numbers in i64", [&] { cross_entropy(x, zeros({2})); });
   EXPECT_EQ(n.to_vector<int64_t>(), std::vector<int64_t>(4, 0));
+}
+
+TEST(BadTensors, Arguments) {
+  const Tensor x = zeros({2, 3}), mask = zeros({2, 3}, boolean);
+  expect_error(Errc::Argument, "hardtanh: min is above max", [&] { hardtanh(x, 1, -1); });
+  expect_error(Errc::Argument, "hardtanh_: min is above max", [&] { x.hardtanh_(1, -1); });
+  EXPECT_EQ(hardtanh(x, 1, 1).to_vector<float>(), Floats(6, 1));
+  for (const Tensor& value : {ones({1}), ones({2, 3})}) {
+    expect_error(Errc::Shape, "masked_fill: value is not one element",
+                 [&] { masked_fill(x, mask, value); });
+    expect_error(Errc::Shape, "masked_fill_: value is not one element",
+                 [&] { x.masked_fill_(mask, value); });
+    expect_error(Errc::Shape, "masked_fill: value is not one element",
+                 [&] { compile([&](const Tensor& t) { return masked_fill(t, mask, value); })(x); });
+  }
+  EXPECT_EQ(x.version(), 0u);
+}
+
+TEST(BadTensors, OptimizerOptions) {
+  const std::vector<Tensor> w{ones({2}).requires_grad_()};
+  for (const optim::SgdOptions& o :
+       {optim::SgdOptions{.lr = -1}, optim::SgdOptions{.momentum = -0.1},
+        optim::SgdOptions{.weight_decay = -1}})
+    expect_error(Errc::Argument, "out of range; expected a number >= 0, got -",
+                 [&] { optim::SGD(w, o); });
+  for (const optim::SgdOptions& o :
+       {optim::SgdOptions{.nesterov = true},
+        optim::SgdOptions{.momentum = 0.9, .dampening = 0.1, .nesterov = true}})
+    expect_error(Errc::Argument, "SGD: nesterov expected a momentum > 0",
+                 [&] { optim::SGD(w, o); });
+  for (const optim::AdamWOptions& o :
+       {optim::AdamWOptions{.lr = -1}, optim::AdamWOptions{.eps = -1},
+        optim::AdamWOptions{.weight_decay = -1}})
+    expect_error(Errc::Argument, "out of range; expected a number >= 0, got -1",
+                 [&] { optim::AdamW(w, o); });
+  for (double beta : {-0.1, 1.0, std::nan("")}) {
+    expect_error(Errc::Argument, "beta1 out of range; expected 0 <= beta < 1",
+                 [&] { optim::AdamW(w, {.beta1 = beta}); });
+    expect_error(Errc::Argument, "beta2 out of range; expected 0 <= beta < 1",
+                 [&] { optim::AdamW(w, {.beta2 = beta}); });
+  }
+  optim::AdamW(w, {.lr = 0, .beta1 = 0, .beta2 = 0});
 }
 
 /// What a call that fails must leave as it was.

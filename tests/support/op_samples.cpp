@@ -48,7 +48,7 @@ Domain domain_of(Op op) {
 
 /// Integers of these ops' operands are small and positive: divisors, exponents, shift counts.
 bool wants_positive_integers(Op op) {
-  static constexpr Op kOps[] = {Op::floor_divide, Op::remainder,  Op::fmod,
+  static constexpr Op kOps[] = {Op::floor_divide, Op::div_floor,  Op::remainder,  Op::fmod,
                                 Op::pow,          Op::shift_left, Op::shift_right};
   return std::ranges::find(kOps, op) != std::end(kOps);
 }

@@ -148,13 +148,17 @@ TANDEM_API Tensor layer_norm(const Tensor& self, const Shape& normalized_shape,
                              TANDEM_AT);
 
 // --- losses; reduction: "none", "mean" or "sum"
-/// logits [n, c] and labels [n] (i64), or [c] and a 0-d label.
+/// logits [n, c, d...] and labels [n, d...] (i64), or [c] and a 0-d label. Labels of ignore_index
+/// count for nothing. Or the target is floating and of the logits' sizes: the probability of each
+/// class.
 TANDEM_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                 std::string_view reduction = "mean", int64_t ignore_index = -100,
                                 double label_smoothing = 0, TANDEM_AT);
-/// log-probabilities [n, c] and labels [n] (i64).
+/// log-probabilities [n, c, d...] and labels [n, d...] (i64), or [c] and one label. Labels of
+/// ignore_index count for nothing.
 TANDEM_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
-                           std::string_view reduction = "mean", TANDEM_AT);
+                           std::string_view reduction = "mean", int64_t ignore_index = -100,
+                           TANDEM_AT);
 TANDEM_API Tensor mse_loss(const Tensor& input, const Tensor& target,
                            std::string_view reduction = "mean", TANDEM_AT);
 TANDEM_API Tensor l1_loss(const Tensor& input, const Tensor& target,
@@ -189,8 +193,8 @@ TANDEM_API Tensor expand(const Tensor& self, const Shape& sizes, TANDEM_AT);
 TANDEM_API Tensor slice(const Tensor& self, int64_t dim, std::optional<Dim> start = {},
                         std::optional<Dim> end = {}, Dim step = 1, TANDEM_AT);
 TANDEM_API Tensor select(const Tensor& self, int64_t dim, Dim index, TANDEM_AT);
-/// Without those of `dims` (or of all dimensions) whose size is 1.
-TANDEM_API Tensor squeeze(const Tensor& self, const DimList& dims = {}, TANDEM_AT);
+/// Without those of `dims` (of all dimensions if it is left out) whose size is 1.
+TANDEM_API Tensor squeeze(const Tensor& self, const DimList& dims = DimList::every(), TANDEM_AT);
 TANDEM_API Tensor unsqueeze(const Tensor& self, int64_t dim, TANDEM_AT);
 TANDEM_API Tensor flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1,
                           TANDEM_AT);

@@ -106,8 +106,15 @@ struct DimList {
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT
+  /// All of them, for who tells that from none.
+  static DimList every() {
+    DimList all;
+    all.is_every = true;
+    return all;
+  }
 
   Shape dims;
+  bool is_every = false;
 };
 
 class TANDEM_API Tensor {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/custom_operator.h"
 #include "ir/interpret.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -91,11 +92,36 @@ TEST(Joint, TheSameOutputTwice) {
 TEST(Joint, UnreachedInputsHaveNoGradient) {
   Program p(Level::Functional);
   const ValueId x = p.input("x", kVector, true), z = p.input("z", kVector, true);
-  p.output(p.b.add(p.b.mul(x, p.b.stop_gradient(z)), p.b.floor(z)), true);
+  p.output(p.b.mul(x, p.b.stop_gradient(z)), true);
   const Graph graph = joint(p.graph);
   ir::verify(graph);
   ASSERT_EQ(graph.outputs().size(), 2u);
   EXPECT_EQ(graph.outputs()[1].target, 0);
+}
+
+TEST(Joint, PiecewiseConstantsGiveZeros) {
+  Program p(Level::Functional);
+  const ValueId x = p.input("x", kVector, true), y = p.input("y", kVector, true);
+  p.output(p.b.floor(x), true);
+  p.output(p.b.sin(y), true);
+  const Graph graph = joint(p.graph);
+  ir::verify(graph);
+  ASSERT_EQ(graph.outputs().size(), 4u);
+  EXPECT_EQ(graph.op(graph.producer(graph.outputs()[2].value)), ir::Op::full);
+  EXPECT_EQ(reached_inputs(p.graph, {true, false}), (std::vector<bool>{true, false}));
+  EXPECT_EQ(reached_inputs(p.graph, {false, true}), (std::vector<bool>{false, true}));
+}
+
+TEST(Joint, WhatHasNoGradientFailsWhenItIsComputed) {
+  Program p(Level::Functional);
+  const ValueId x = p.input("x", kVector, true), y = p.input("y", kVector, true);
+  p.output(p.b.floor_divide(x, 2), true);
+  p.output(p.b.sin(y), true);
+  const Graph graph = joint(p.graph);
+  ir::verify(graph);
+  const ir::EquationId refusal = graph.producer(graph.outputs()[2].value);
+  EXPECT_EQ(graph.op(refusal), ir::Op::custom_operator);
+  EXPECT_EQ(graph.attr<std::string>(refusal, ir::Attr::operator_name), ir::kRefuse);
 }
 
 TEST(Joint, NothingIsComputedThatIsNotNeeded) {

@@ -62,7 +62,8 @@ inline void add_pointwise(std::vector<Sample>& all) {
         Op::cosh,    Op::tanh,       Op::asinh,    Op::atanh,       Op::erf,       Op::erfc,
         Op::sigmoid, Op::reciprocal, Op::clone,    Op::relu,        Op::relu6,     Op::selu,
         Op::silu,    Op::mish,       Op::softsign, Op::hardsigmoid, Op::hardswish, Op::log_sigmoid,
-        Op::square,  Op::frac})
+        Op::square,  Op::frac,       Op::sign,     Op::floor,       Op::ceil,      Op::round,
+        Op::trunc})
     all.push_back({op, {floats(s)}, {}});
   for (Op op : {Op::log, Op::log2, Op::log10, Op::log1p, Op::sqrt, Op::rsqrt, Op::logit})
     all.push_back({op, {positive(s)}, {}});
@@ -75,7 +76,8 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::softplus, {floats(s)}, {2.0, 20.0}});
   all.push_back({Op::softplus, {positive(s)}, {2.0, 0.1}});
   for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::atan2, Op::maximum, Op::minimum, Op::hypot,
-                Op::copysign, Op::logaddexp, Op::clamp_min, Op::clamp_max, Op::remainder, Op::fmod})
+                Op::copysign, Op::logaddexp, Op::clamp_min, Op::clamp_max, Op::remainder, Op::fmod,
+                Op::div_floor})
     all.push_back({op, {floats(s, 1), floats(s, 2)}, {}});
   for (Op op : {Op::pow, Op::xlogy})
     all.push_back({op, {positive(s, 1), positive(s, 2, 1.2, 3.1)}, {}});
@@ -91,6 +93,7 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::masked_fill, {floats(s, 1), mask(s), floats(s, 2)}, {}});
   all.push_back({Op::convert, {floats(s)}, {DType::F64}});
   all.push_back({Op::copy, {floats(s, 1), floats(s, 2)}, {}});
+  all.push_back({Op::fill, {floats(s)}, {Number(0.5)}});
   for (Op op : {Op::tril, Op::triu}) all.push_back({op, {floats({2, 3, 4})}, {Dim(1)}});
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   all.push_back({Op::nan_to_num, {floats(s, 1), floats(s, 2), floats(s, 3), floats(s, 4)}, {}});

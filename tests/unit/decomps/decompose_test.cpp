@@ -33,7 +33,8 @@ std::vector<Case> pointwise_cases() {
                 Op::hardswish, Op::log_sigmoid, Op::logit, Op::square, Op::frac, Op::isnan,
                 Op::isinf, Op::isfinite})
     cases.push_back({op, {x}, {}});
-  for (Op op : {Op::clamp_min, Op::clamp_max, Op::hypot, Op::copysign, Op::logaddexp, Op::xlogy})
+  for (Op op : {Op::clamp_min, Op::clamp_max, Op::hypot, Op::copysign, Op::logaddexp, Op::xlogy,
+                Op::div_floor})
     cases.push_back({op, {x, x}, {}});
   for (double alpha : {0.01, 1.0, 2.5})
     for (Op op : {Op::leaky_relu, Op::elu, Op::celu}) cases.push_back({op, {x}, {alpha}});

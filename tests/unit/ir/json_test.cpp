@@ -130,7 +130,7 @@ TEST(Json, MalformedDocumentsSayWhatAndWhere) {
       {"{\"int\":2}", "{}", "expected an object of one member"},
       {"{\"int\":2}", "{\"int\":2,\"int\":2}", "expected an object of one member"},
       {"\"sizes\":[1]", "\"sizes\":[-1]", "negative"},
-      {"\"sizes\":[1]", "\"sizes\":[1,1,1,1,1,1,1,1,1]", "too many dimensions"},
+      {"\"sizes\":[1]", "\"sizes\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "too many dimensions"},
       {"\"sizes\":[1]", "\"sizes\":[\"n\"]", "sizes[0]: wrong type; expected an integer"},
       {"\"dtype\":\"f32\"", "\"dtype\":\"float\"", "unknown element type \"float\""},
       {"\"dtype\":\"f32\"", "\"dtype\":\"token\"", "a token has no sizes"},
