@@ -93,9 +93,10 @@ namespace {
 /// Whether `memory`, which is dense, holds what these sizes and strides show.
 bool contains(const Tensor& memory, const Shape& sizes, const Strides& strides, Dim offset) {
   if (!memory.defined() || sizes.rank() != strides.rank()) return false;
-  Dim end = offset + 1;
+  Dim end = ir::checked_add(offset, 1, "as_strided");
   for (int d = 0; d < sizes.rank(); ++d)
-    end += ir::checked_mul(sizes[d] - 1, strides[d], "as_strided");
+    end =
+        ir::checked_add(end, ir::checked_mul(sizes[d] - 1, strides[d], "as_strided"), "as_strided");
   return offset >= memory.storage_offset() && end <= memory.storage_offset() + memory.numel();
 }
 

@@ -55,7 +55,9 @@ void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c,
 /// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
 template <class T>
 void multiply_rows(const T* a, const T* b, T* c, int64_t n, int64_t k, int64_t rows) {
-  using U = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, Tag<T>>;
+  // Integers wrap; small ones would be multiplied as int, which overflows.
+  using U = std::conditional_t<std::is_integral_v<T>,
+                               std::make_unsigned<std::common_type_t<T, int32_t>>, Tag<T>>;
   using W = typename U::type;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t p = 0; p < k; ++p) {
