@@ -109,6 +109,8 @@ PlanRunner::PlanRunner(codegen::Plan plan, PlanCode code)
     : plan_(std::move(plan)), code_(std::move(code)) {
   TANDEM_CHECK(code_.kernels.empty() || code_.kernels.size() == plan_.kernels.size(),
                "plan " + plan_.name + ": one function per kernel");
+  TANDEM_CHECK(code_.numbers.empty() || code_.numbers.size() == plan_.kernels.size(),
+               "plan " + plan_.name + ": one table of numbers per kernel");
   for (const codegen::Step& step : plan_.steps) std::visit([this](const auto& s) { add(s); }, step);
 }
 
@@ -141,9 +143,10 @@ void PlanRunner::add(const Launch& launch) {
                "plan " + plan_.name + ": params of " + kernel.name);
   steps_.push_back({.function = code_.kernels.empty() ? nullptr : code_.kernels[k],
                     .launch = &launch,
+                    .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
                     .first_buffer = buffers_.size()});
   for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
-  most_params_ = std::max(most_params_, launch.params.size());
+  most_params_ = std::max(most_params_, launch.params.size() + 1);
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
 
@@ -168,6 +171,7 @@ void PlanRunner::launch(const Call& call, const Step& step) const {
   const Launch& l = *step.launch;
   for (size_t i = 0; i < l.params.size(); ++i)
     call.params[i] = call.address(buffers_[step.first_buffer + i]);
+  call.params[l.params.size()] = const_cast<uint64_t*>(step.numbers);
 
   const Kernel& kernel = plan_.kernels[static_cast<size_t>(l.kernel)];
   if (!step.function) {

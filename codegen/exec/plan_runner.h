@@ -19,6 +19,8 @@ struct PlanCode {
   std::vector<codegen::KernelFunction> kernels;  // one per Plan::kernels; a null one (or none at
                                                  // all) runs in the kernel interpreter
   std::shared_ptr<const void> owner;             // keeps the code mapped
+  std::vector<std::vector<uint64_t>> numbers{};  // one per kernel (or none at all): the table that
+                                                 // its function reads, or nothing
 };
 
 class PlanRunner {
@@ -40,6 +42,7 @@ class PlanRunner {
   struct Step {
     codegen::KernelFunction function = nullptr;
     const codegen::Launch* launch = nullptr;  // null for a call
+    const uint64_t* numbers = nullptr;        // of a launch: what its function reads
     const codegen::ExternalCall* external = nullptr;
     std::shared_ptr<const ir::CustomOperator> custom;
     std::shared_ptr<const Matmul> matmul;

@@ -17,12 +17,15 @@ const Target& native_target();
 struct CompiledKernels {
   std::vector<codegen::KernelFunction> functions;  // one per kernel
   std::shared_ptr<const void> owner;               // keeps the code mapped
+  std::vector<std::vector<uint64_t>> numbers;      // one per kernel: the table that its function
+                                                   // reads, or nothing
 };
 
-/// Machine code for `kernels`. Equal kernels, of this call or still alive from an earlier one, are
-/// compiled once; many new ones are compiled on several threads. Object code is kept in the folder
-/// `cache_dir` (TANDEM_CACHE_DIR if empty; without either nowhere) and found there by later runs.
-/// Safe to call from any thread.
+/// Machine code for `kernels`. Kernels of one form (form.h), of this call or still alive from an
+/// earlier one, share code that reads their numbers; one of its own form has them in its code, and
+/// equal kernels are compiled once. Many new ones are compiled on several threads. Object code is
+/// kept in the folder `cache_dir` (TANDEM_CACHE_DIR if empty; without either nowhere) and found
+/// there by later runs. Safe to call from any thread.
 CompiledKernels compile_kernels(std::span<const codegen::Kernel> kernels,
                                 const Target& target = native_target(),
                                 const std::string& cache_dir = {});

@@ -27,7 +27,18 @@ struct Found {
   KernelFunction function = nullptr;
 };
 
-// The documented singleton of this folder: code in use by its kernel. It holds no code alive.
+/// A kernel to be compiled, and what there is for it already.
+struct Wanted {
+  const Kernel* kernel;
+  Opened open;
+  Found found{};          // code that is alive
+  bool reads = false;     // `found` reads the numbers
+  bool has_like = false;  // code is alive that has other numbers in it
+  size_t fresh = 0;       // which of the new codes it has, if nothing is `found`
+};
+
+// The documented singleton of this folder: code in use by the form of its kernel. It holds no code
+// alive.
 class Cache {
  public:
   static Cache& get() {
@@ -35,24 +46,34 @@ class Cache {
     return *cache;
   }
 
-  Found find(const Kernel& kernel, const Target& target) {
+  /// Fills in what there is: code with these numbers in it before code that reads them.
+  void find(Wanted& wanted, const Target& target) {
     const std::scoped_lock lock(mutex());
-    const auto [first, last] = entries_.equal_range(codegen::hash(kernel));
-    for (auto e = first; e != last; ++e)
-      if (e->second.target == target && e->second.kernel == kernel)
-        if (auto code = e->second.code.lock()) return {std::move(code), e->second.function};
-    return {};
+    const auto [first, last] = entries_.equal_range(hash(wanted.open.form));
+    for (auto e = first; e != last; ++e) {
+      const Entry& entry = e->second;
+      if (entry.target != target || entry.open.form != wanted.open.form) continue;
+      auto code = entry.code.lock();
+      if (!code) continue;
+      const bool others = !entry.reads && entry.open.numbers != wanted.open.numbers;
+      wanted.has_like |= others;
+      if (others || (entry.reads && wanted.found.code)) continue;
+      wanted.found = {std::move(code), entry.function};
+      wanted.reads = entry.reads;
+    }
   }
 
-  void add(const Kernel& kernel, const Target& target, const Found& found) {
+  /// `reads`: the code reads the numbers.
+  void add(const Opened& open, bool reads, const Target& target, const Found& found) {
     const std::scoped_lock lock(mutex());
     std::erase_if(entries_, [](const auto& e) { return e.second.code.expired(); });
-    entries_.emplace(codegen::hash(kernel), Entry{kernel, target, found.code, found.function});
+    entries_.emplace(hash(open.form), Entry{open, reads, target, found.code, found.function});
   }
 
  private:
   struct Entry {
-    Kernel kernel;
+    Opened open;
+    bool reads;
     Target target;
     std::weak_ptr<const Code> code;
     KernelFunction function;
@@ -66,17 +87,17 @@ class Cache {
 std::string name_of(size_t kernel) { return "kernel." + std::to_string(kernel); }
 
 /// The object of one module: these kernels, in this order.
-std::string object_of(std::span<const Kernel* const> kernels, const Target& target) {
+std::string object_of(std::span<const Form* const> kernels, const Target& target) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    codegen::verify(*kernels[i]);
+    codegen::verify(kernels[i]->kernel);
     emit_kernel(module, *kernels[i], target, name_of(i));
   }
   return compile_object(module, target);
 }
 
-std::vector<Found> load(const std::string& object, std::span<const Kernel* const> kernels) {
+std::vector<Found> load(const std::string& object, std::span<const Form* const> kernels) {
   std::vector<std::string> names;
   for (size_t i = 0; i < kernels.size(); ++i) names.push_back(name_of(i));
   const auto code = std::make_shared<const Code>(Code::load(object, names));
@@ -86,16 +107,16 @@ std::vector<Found> load(const std::string& object, std::span<const Kernel* const
   return found;
 }
 
-std::vector<Found> compile_module(std::span<const Kernel* const> kernels, const Target& target) {
+std::vector<Found> compile_module(std::span<const Form* const> kernels, const Target& target) {
   return load(object_of(kernels, target), kernels);
 }
 
 /// Each kernel from the cache, or compiled and put there: a module of its own, so that another
 /// program that shares some of the kernels finds those.
-std::vector<Found> compile_cached(std::span<const Kernel* const> kernels, const Target& target,
+std::vector<Found> compile_cached(std::span<const Form* const> kernels, const Target& target,
                                   const ObjectCache& cache) {
   std::vector<Found> found;
-  for (const Kernel* kernel : kernels) {
+  for (const Form* kernel : kernels) {
     const std::string content = object_content(*kernel, target);
     std::optional<std::string> object = cache.find(content);
     if (!object) {
@@ -109,8 +130,8 @@ std::vector<Found> compile_cached(std::span<const Kernel* const> kernels, const 
 
 /// The kernels of each of `count` modules, as positions: the longest first, each to the module with
 /// the least so far, so that threads get about as much to do.
-std::vector<std::vector<size_t>> deal_out(std::span<const Kernel* const> kernels, size_t count) {
-  const auto cost = [&](size_t k) { return code_length(*kernels[k]); };
+std::vector<std::vector<size_t>> deal_out(std::span<const Form* const> kernels, size_t count) {
+  const auto cost = [&](size_t k) { return code_length(kernels[k]->kernel); };
   std::vector<size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return cost(a) > cost(b); });
@@ -124,7 +145,7 @@ std::vector<std::vector<size_t>> deal_out(std::span<const Kernel* const> kernels
   return modules;
 }
 
-std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Target& target,
+std::vector<Found> compile_all(std::span<const Form* const> kernels, const Target& target,
                                const ObjectCache* cache) {
   const auto threads = static_cast<size_t>(exec::num_threads());
   const auto modules = deal_out(kernels, std::min(kernels.size(), threads));
@@ -133,7 +154,7 @@ std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Tar
   exec::parallel_for(static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
     const exec::InLibrary llvm;
     for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
-        std::vector<const Kernel*> mine;
+        std::vector<const Form*> mine;
         for (size_t k : modules[m]) mine.push_back(kernels[k]);
         const auto compiled =
             cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
@@ -147,11 +168,49 @@ std::vector<Found> compile_all(std::span<const Kernel* const> kernels, const Tar
   return found;
 }
 
-/// Where a kernel's code comes from: alive already, or the i-th to be compiled.
-struct Source {
-  Found alive;
-  size_t fresh = 0;
+/// A new code: for all kernels of a form if two of them are wanted, or one and another is alive.
+struct Fresh {
+  const Wanted* first;
+  bool reads;  // the numbers
 };
+
+/// The codes that are to be made, and which of them each kernel without one will have.
+std::vector<Fresh> choose_fresh(std::span<Wanted> all) {
+  std::vector<Fresh> fresh;
+  std::unordered_multimap<uint64_t, size_t> known;
+  for (Wanted& w : all) {
+    if (w.found.code) continue;
+    const uint64_t key = hash(w.open.form);
+    const auto [first, last] = known.equal_range(key);
+    const auto same = std::find_if(first, last, [&](const auto& k) {
+      return fresh[k.second].first->open.form == w.open.form;
+    });
+    w.fresh = same == last ? fresh.size() : same->second;
+    if (same == last) {
+      known.emplace(key, fresh.size());
+      fresh.push_back({&w, w.has_like});
+    } else if (fresh[w.fresh].first->open.numbers != w.open.numbers) {
+      fresh[w.fresh].reads = true;
+    }
+  }
+  return fresh;
+}
+
+/// Compiles and remembers them.
+std::vector<Found> compile_fresh(std::span<const Fresh> fresh, const Target& target,
+                                 const std::string& cache_dir) {
+  if (fresh.empty()) return {};
+  std::vector<Form> forms;
+  std::vector<const Form*> pointers;
+  for (const Fresh& f : fresh)
+    forms.push_back(f.reads ? f.first->open.form : Form{*f.first->kernel});
+  for (const Form& form : forms) pointers.push_back(&form);
+  const auto cache = ObjectCache::in(cache_dir);
+  std::vector<Found> compiled = compile_all(pointers, target, cache.get());
+  for (size_t i = 0; i < fresh.size(); ++i)
+    Cache::get().add(fresh[i].first->open, fresh[i].reads, target, compiled[i]);
+  return compiled;
+}
 
 }  // namespace
 
@@ -163,27 +222,22 @@ const Target& native_target() {
 
 CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target,
                                 const std::string& cache_dir) {
-  std::vector<Source> sources;
-  std::vector<const Kernel*> fresh;
+  std::vector<Wanted> all;
   for (const Kernel& kernel : kernels) {
-    Source source{Cache::get().find(kernel, target), fresh.size()};
-    if (!source.alive.code) {
-      const auto same = std::find_if(fresh.begin(), fresh.end(),
-                                     [&](const Kernel* other) { return *other == kernel; });
-      source.fresh = static_cast<size_t>(same - fresh.begin());
-      if (same == fresh.end()) fresh.push_back(&kernel);
-    }
-    sources.push_back(std::move(source));
+    all.push_back({&kernel, opened(kernel)});
+    Cache::get().find(all.back(), target);
   }
-  const auto cache = fresh.empty() ? nullptr : ObjectCache::in(cache_dir);
-  const std::vector<Found> compiled = compile_all(fresh, target, cache.get());
-  for (size_t i = 0; i < fresh.size(); ++i) Cache::get().add(*fresh[i], target, compiled[i]);
+  const std::vector<Fresh> fresh = choose_fresh(all);
+  const std::vector<Found> compiled = compile_fresh(fresh, target, cache_dir);
 
   CompiledKernels result;
   auto owners = std::make_shared<std::vector<std::shared_ptr<const Code>>>();
-  for (const Source& source : sources) {
-    const Found& found = source.alive.code ? source.alive : compiled[source.fresh];
+  for (Wanted& w : all) {
+    const bool alive = w.found.code != nullptr;
+    const Found& found = alive ? w.found : compiled[w.fresh];
+    const bool reads = alive ? w.reads : fresh[w.fresh].reads;
     result.functions.push_back(found.function);
+    result.numbers.push_back(reads ? std::move(w.open.numbers) : std::vector<uint64_t>());
     owners->push_back(found.code);
   }
   result.owner = owners;

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "codegen/jit/form.h"
 #include "codegen/jit/jit.h"
-#include "codegen/kernel.h"
 
 namespace llvm {
 class Module;
@@ -13,9 +13,9 @@ class Module;
 
 namespace tandem::jit {
 
-/// Adds `kernel` to `module` as the external function `name`, with the signature
-/// codegen::KernelFunction. The code is a pure function of kernel and target.
-void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
+/// Adds a kernel to `module` as the external function `name`, with the signature
+/// codegen::KernelFunction. The code is a pure function of form and target.
+void emit_kernel(llvm::Module& module, const Form& form, const Target& target,
                  const std::string& name);
 
 /// About how much code `kernel` becomes, in its instructions: what compiling it takes time for.

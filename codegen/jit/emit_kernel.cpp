@@ -73,25 +73,26 @@ bool is_long(const Instr& i) {
           std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
 }
 
-Emitter::Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
+Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
                  const std::string& name)
     : module_(module),
-      kernel_(kernel),
+      kernel_(form.kernel),
+      open_(form.open),
       target_(target),
       context_(module.getContext()),
       function_(declare(module, name)),
       ir_(llvm::BasicBlock::Create(context_, "entry", function_)),
-      index_(kernel.loops.size()),
-      values_(kernel.code.size()),
-      running_(kernel.accumulators.size()),
-      ends_(kernel.code.size()),
-      unit_(within_unit(kernel)),
-      calls_(polynomials(kernel, unit_) > kMostInline),
-      ahead_(kernel.loops.size()) {
+      index_(kernel_.loops.size()),
+      values_(kernel_.code.size()),
+      running_(kernel_.accumulators.size()),
+      ends_(kernel_.code.size()),
+      unit_(within_unit(kernel_)),
+      calls_(polynomials(kernel_, unit_) > kMostInline),
+      ahead_(kernel_.loops.size()) {
   std::vector<size_t> open;
-  for (size_t i = 0; i < kernel.code.size(); ++i) {
-    if (kernel.code[i].kind == InstrKind::LoopBegin) open.push_back(i);
-    if (kernel.code[i].kind == InstrKind::LoopEnd) ends_[open.back()] = i, open.pop_back();
+  for (size_t i = 0; i < kernel_.code.size(); ++i) {
+    if (kernel_.code[i].kind == InstrKind::LoopBegin) open.push_back(i);
+    if (kernel_.code[i].kind == InstrKind::LoopEnd) ends_[open.back()] = i, open.pop_back();
   }
 }
 
@@ -104,10 +105,15 @@ void Emitter::emit() {
 }
 
 void Emitter::prologue() {
-  for (size_t p = 0; p < kernel_.params.size(); ++p)
-    params_.push_back(ir_.CreateAlignedLoad(
-        ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), p),
-        llvm::Align(8)));
+  const auto pointer = [&](size_t number) {
+    return ir_.CreateAlignedLoad(
+        ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), number),
+        llvm::Align(8));
+  };
+  for (size_t p = 0; p < kernel_.params.size(); ++p) params_.push_back(pointer(p));
+  if (!open_.empty()) numbers_ = pointer(kernel_.params.size());
+  if (keeps_numbers())
+    for (int at : open_) read_number(static_cast<size_t>(at));
   uint64_t offset = 0;
   for (const codegen::Local& l : kernel_.locals) {
     locals_.push_back(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(3), offset));
@@ -138,6 +144,7 @@ void Emitter::run(size_t begin, size_t end) {
 }
 
 void Emitter::instruction(size_t at) {
+  read_operands(at);
   switch (kernel_.code[at].kind) {
     case InstrKind::Constant:
       return constant(at);
@@ -319,9 +326,9 @@ size_t code_length(const codegen::Kernel& kernel) {
   return length;
 }
 
-void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
+void emit_kernel(llvm::Module& module, const Form& form, const Target& target,
                  const std::string& name) {
-  Emitter(module, kernel, target, name).emit();
+  Emitter(module, form, target, name).emit();
 }
 
 }  // namespace tandem::jit

@@ -1,6 +1,8 @@
 // Constants, index values and pointwise ops, for one scalar or for all parts of a Vector loop.
 #include <llvm/Analysis/VectorUtils.h>
 
+#include <algorithm>
+
 #include "codegen/jit/emit_compute.h"
 #include "codegen/jit/emitter.h"
 #include "codegen/scalar_functions.h"
@@ -59,7 +61,31 @@ llvm::Value* Emitter::affine(const Affine& a) {
   return ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(stride)));
 }
 
+/// Whether open numbers are read once, into registers. More than fit there LLVM would spill, as
+/// vectors: they are read where they are used.
+bool Emitter::keeps_numbers() const {
+  return open_.size() <= (target_.vector_bytes == 64 ? 16 : 8);
+}
+
+bool Emitter::is_open(size_t at) const {
+  return std::ranges::binary_search(open_, static_cast<int>(at));
+}
+
+void Emitter::read_number(size_t at) {
+  const auto number = std::ranges::lower_bound(open_, static_cast<int>(at)) - open_.begin();
+  llvm::Value* address = ir_.CreateConstGEP1_64(ir_.getInt64Ty(), numbers_, number);
+  llvm::Type* type = register_type(context_, kernel_.code[at].dtype);
+  set(at, {ir_.CreateAlignedLoad(type, address, llvm::Align(8))}, true);
+}
+
+void Emitter::read_operands(size_t at) {
+  if (keeps_numbers()) return;
+  for (int a : kernel_.code[at].args)
+    if (is_open(static_cast<size_t>(a))) read_number(static_cast<size_t>(a));
+}
+
 void Emitter::constant(size_t at) {
+  if (is_open(at)) return;
   const codegen::Instr& i = kernel_.code[at];
   const ir::Number n = ir::rounded_to(i.dtype, i.number);
   llvm::Type* type = register_type(context_, i.dtype);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/jit/form.h"
 #include "codegen/jit/jit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/kernel.h"
@@ -33,8 +34,7 @@ bool is_ordered(const codegen::Accumulator& acc);
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const codegen::Kernel& kernel, const Target& target,
-          const std::string& name);
+  Emitter(llvm::Module& module, const Form& form, const Target& target, const std::string& name);
   void emit();
 
  private:
@@ -148,6 +148,10 @@ class Emitter {
 
   // --- emit_values.cpp: everything that computes a value
   void constant(size_t at);
+  bool keeps_numbers() const;
+  bool is_open(size_t at) const;
+  void read_number(size_t at);
+  void read_operands(size_t at);
   void index(size_t at);
   void compute(size_t at);
   Parts compute_parts(size_t at, ir::DType from, bool uniform);
@@ -216,12 +220,14 @@ class Emitter {
 
   llvm::Module& module_;
   const codegen::Kernel& kernel_;
+  const std::vector<int>& open_;
   const Target& target_;
   llvm::LLVMContext& context_;
   llvm::Function* function_;
   llvm::IRBuilder<> ir_;
   Scope scope_;
   std::vector<llvm::Value*> params_, locals_;
+  llvm::Value* numbers_ = nullptr;         // the table of what is open
   std::vector<llvm::Value*> index_;        // by loop; of the scope's loop: of lane 0 of part 0
   std::vector<Value> values_;              // by instruction
   std::vector<Running> running_;           // by accumulator

@@ -203,13 +203,13 @@ void ObjectCache::store(std::string_view content, std::string_view object) const
   if (!done) ::unlink(temporary.c_str());
 }
 
-std::string object_content(const codegen::Kernel& kernel, const Target& target) {
+std::string object_content(const Form& form, const Target& target) {
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   std::string all = std::string(kFingerprint) + ";llvm " + std::to_string(major) + "." +
                     std::to_string(minor) + "." + std::to_string(patch) + ";" + target.features +
                     ";" + std::to_string(target.vector_bytes) + ";";
-  return all + codegen::content(kernel);
+  return all + content(form);
 }
 
 }  // namespace tandem::jit

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/jit/form.h"
 #include "codegen/jit/jit.h"
-#include "codegen/kernel.h"
 
 namespace tandem::jit {
 
@@ -36,9 +36,9 @@ class ObjectCache {
   std::string folder_;
 };
 
-/// All that the object of a module of one kernel is made from: kernel, target, LLVM and this
+/// All that the object of a module of one kernel is made from: its form, target, LLVM and this
 /// library.
-std::string object_content(const codegen::Kernel& kernel, const Target& target);
+std::string object_content(const Form& form, const Target& target);
 
 }  // namespace tandem::jit
 

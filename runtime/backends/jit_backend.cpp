@@ -36,9 +36,10 @@ class JitBackend final : public ir::Backend {
     const auto middle = std::chrono::steady_clock::now();
     jit::CompiledKernels kernels =
         jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir_);
-    return exec::make_executable(std::move(plan),
-                                 {std::move(kernels.functions), std::move(kernels.owner)},
-                                 {lower_seconds, seconds_since(middle)});
+    return exec::make_executable(
+        std::move(plan),
+        {std::move(kernels.functions), std::move(kernels.owner), std::move(kernels.numbers)},
+        {lower_seconds, seconds_since(middle)});
   }
 
  private:

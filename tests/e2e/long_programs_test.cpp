@@ -8,7 +8,9 @@
 #include <bit>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -65,6 +67,67 @@ TEST(LongPrograms, parts_at_different_places_share_kernels) {
   const CompiledGraphs& graphs = *compiled_graphs().back();
   EXPECT_GE(graphs.forward_report.kernels, 32);
   EXPECT_LE(graphs.forward_report.distinct_kernels, 3);
+}
+
+/// n readers of one value.
+Tensor fan_out(const Tensor& x, int n) {
+  const Tensor y = exp(x);
+  Tensor all = y;
+  for (int i = 0; i < n; ++i) all = all + y * (i * 0.25);
+  return all;
+}
+
+double relative_gap(const Tensor& a, const Tensor& b) {
+  return amax(abs(a - b) / (abs(b) + 1)).item();
+}
+
+/// A folder of its own for compiled code.
+class CodeFolder {
+ public:
+  explicit CodeFolder(const std::string& name) : path_(::testing::TempDir() + "tandem_" + name) {
+    std::filesystem::remove_all(path_);
+  }
+  ~CodeFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  int objects() const {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      count += entry.is_regular_file();
+    return count;
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(LongPrograms, kernels_that_differ_in_numbers_share_code) {
+  const CodeFolder folder("fan_out");
+  const auto f = [](const Tensor& x) { return fan_out(x, 2000); };
+  const Tensor x = randn({64}).requires_grad_(), y = x.detach().requires_grad_();
+  const double start = processor_seconds();
+  const auto compiled = compile(f, {.cache_dir = folder.path()});
+  const Tensor result = compiled(x);
+  sum(result).backward();
+  EXPECT_LT(processor_seconds() - start, 3);
+  EXPECT_GE(compiled_graphs().back()->forward_report.distinct_kernels, 15);
+  EXPECT_LE(folder.objects(), 8);
+  sum(f(y)).backward();
+  EXPECT_LT(relative_gap(result, f(y)), 1e-4);
+  EXPECT_LT(relative_gap(x.grad(), y.grad()), 1e-4);
+}
+
+// A number that fn captures and the caller changes.
+TEST(LongPrograms, numbers_that_change_compile_no_more_code) {
+  const CodeFolder folder("changing_numbers");
+  const Tensor x = randn({64});
+  std::vector<std::shared_ptr<const void>> kept;
+  for (int i = 3; i < 9; ++i) {
+    const auto compiled =
+        compile([i](const Tensor& t) { return tanh(t) * i + i; }, {.cache_dir = folder.path()});
+    EXPECT_LT(relative_gap(compiled(x), tanh(x) * i + i), 1e-5);
+    kept.push_back(std::make_shared<const decltype(compiled)>(compiled));
+  }
+  EXPECT_EQ(folder.objects(), 2);
 }
 
 struct Function {

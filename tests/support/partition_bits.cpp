@@ -53,8 +53,9 @@ class Jitted {
  public:
   Jitted(const Graph& graph, codegen::Plan plan) : graph_(graph) {
     jit::CompiledKernels code = jit::compile_kernels(plan.kernels);
-    executable_ =
-        exec::make_executable(std::move(plan), {std::move(code.functions), std::move(code.owner)});
+    executable_ = exec::make_executable(
+        std::move(plan),
+        {std::move(code.functions), std::move(code.owner), std::move(code.numbers)});
   }
 
   Buffers run(const Buffers& inputs) const {

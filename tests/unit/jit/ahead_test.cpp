@@ -42,7 +42,7 @@ Kernel centred(int64_t rows, int64_t n, int inputs) {
 int reads_ahead(const Kernel& kernel, const Target& target) {
   llvm::LLVMContext context;
   llvm::Module module("test", context);
-  emit_kernel(module, kernel, target, "kernel");
+  emit_kernel(module, Form{kernel}, target, "kernel");
   const std::string text = compile_assembly(module, target);
   const auto has = [&](const char* what) { return text.find(what) != std::string::npos; };
   return has("prefetcht0") ? 1 : has("prefetcht1") ? 2 : has("prefetch") ? -1 : 0;

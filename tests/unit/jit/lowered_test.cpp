@@ -1,5 +1,6 @@
 // The tests of lowering once more, with emitted code in place of the kernel interpreter.
 #include <memory>
+#include <vector>
 
 #include "codegen/jit/compile.h"
 #include "tests/unit/codegen/check_lowering.h"
@@ -12,7 +13,9 @@ int64_t run_compiled(const Kernel& kernel, void* const* params, int64_t begin, i
   const jit::CompiledKernels code = jit::compile_kernels({&kernel, 1});
   const size_t bytes = scratch_bytes(kernel) + 64;
   const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, bytes), std::free);
-  return code.functions[0](params, begin, end, scratch.get(), error);
+  std::vector<void*> arguments(params, params + kernel.params.size());
+  arguments.push_back(const_cast<uint64_t*>(code.numbers[0].data()));
+  return code.functions[0](arguments.data(), begin, end, scratch.get(), error);
 }
 
 const bool kCompiled = (kernel_runner = run_compiled, true);

@@ -182,7 +182,7 @@ uint64_t inode(const std::string& path) {
 }
 
 TEST_F(ObjectCacheTest, KernelsComeFromTheCacheAndDamagedOnesAreCompiledAgain) {
-  const std::string entry = cache->path(object_content(twice(), native_target()));
+  const std::string entry = cache->path(object_content(Form{twice()}, native_target()));
   EXPECT_EQ(twice_of_three(folder), 6);
   const uint64_t first = inode(entry);
   ASSERT_NE(first, 0u);
@@ -207,7 +207,7 @@ TEST(ObjectContent, TellsKernelsAndTargetsApart) {
   EXPECT_NE(codegen::content(a), codegen::content(b));
   Target narrow = native_target();
   narrow.vector_bytes = 16;
-  EXPECT_NE(object_content(a, narrow), object_content(a, native_target()));
+  EXPECT_NE(object_content(Form{a}, narrow), object_content(Form{a}, native_target()));
 }
 
 }  // namespace

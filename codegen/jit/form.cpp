@@ -1,0 +1,108 @@
+#include "codegen/jit/form.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
+
+#include "codegen/hasher.h"
+#include "codegen/jit/ranges.h"
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Instr;
+using codegen::Kernel;
+using ir::Number;
+using ir::Op;
+
+/// What open numbers are in the kernel of a form: outside of [-1, 1], since nothing is known of
+/// them.
+constexpr int kOpenNumber = 2;
+
+/// Ops that do the same with every number.
+constexpr Op kIndifferent[] = {Op::add, Op::sub, Op::fma, Op::eq, Op::ne,
+                               Op::lt,  Op::le,  Op::gt,  Op::ge};
+
+/// Or minus one.
+bool is_power_of_two(const Number& n) {
+  int exponent;
+  if (n.is_float()) return std::abs(std::frexp(n.to_double(), &exponent)) == 0.5;
+  const auto bits = static_cast<uint64_t>(n.to_int());
+  return std::has_single_bit(n.to_int() < 0 ? -bits : bits);
+}
+
+bool is_zero(const Number& n) { return n.to_double() == 0; }
+
+/// Whether code that does not know the number `n` of argument `arg` is as good. Divisions by powers
+/// of two are products, products of integers with them shifts; a choice of 0 is a mask.
+bool is_as_good_without(const Instr& user, size_t arg, const Number& n) {
+  if (user.kind == Instr::Kind::Store) return !is_zero(n);
+  if (user.kind != Instr::Kind::Compute) return false;
+  switch (user.op) {
+    case Op::mul:
+      return ir::is_floating(user.dtype) || !(is_zero(n) || is_power_of_two(n));
+    case Op::div:
+      return arg == 0 || !is_power_of_two(n);
+    case Op::where:
+      return !is_zero(n);
+    default:
+      return std::ranges::find(kIndifferent, user.op) != std::end(kIndifferent);
+  }
+}
+
+/// By instruction: whether it is a constant that can be open. One that says in which range a result
+/// lies cannot.
+std::vector<bool> openable(const Kernel& kernel) {
+  const std::vector<bool> unit = within_unit(kernel);
+  std::vector<bool> open(kernel.code.size());
+  for (size_t at = 0; at < kernel.code.size(); ++at) {
+    const Instr& i = kernel.code[at];
+    open[at] = i.kind == Instr::Kind::Constant && i.dtype != ir::DType::Bool;
+    for (size_t a = 0; a < i.args.size(); ++a) {
+      const auto from = static_cast<size_t>(i.args[a]);
+      if (!open[from]) continue;
+      const Number n = ir::rounded_to(kernel.code[from].dtype, kernel.code[from].number);
+      open[from] = !unit[at] && is_as_good_without(i, a, n);
+    }
+    for (const auto& index : i.access.indirect) open[static_cast<size_t>(index.value)] = false;
+  }
+  return open;
+}
+
+/// The number as it is in a register of `dtype` (emit_compute.h), in the lowest bytes.
+uint64_t register_bits(ir::DType dtype, const Number& number) {
+  const Number n = ir::rounded_to(dtype, number);
+  if (dtype == ir::DType::F64) return std::bit_cast<uint64_t>(n.to_double());
+  if (ir::is_floating(dtype)) return std::bit_cast<uint32_t>(static_cast<float>(n.to_double()));
+  return static_cast<uint64_t>(n.to_int());
+}
+
+}  // namespace
+
+Opened opened(const Kernel& kernel) {
+  Opened out{{kernel}, {}};
+  const std::vector<bool> open = openable(kernel);
+  for (size_t at = 0; at < open.size(); ++at) {
+    if (!open[at]) continue;
+    Instr& constant = out.form.kernel.code[at];
+    out.form.open.push_back(static_cast<int>(at));
+    out.numbers.push_back(register_bits(constant.dtype, constant.number));
+    constant.number = kOpenNumber;
+  }
+  return out;
+}
+
+uint64_t hash(const Form& form) {
+  codegen::Hasher hasher{codegen::hash(form.kernel)};
+  for (int at : form.open) hasher.word(at);
+  return hasher.state;
+}
+
+std::string content(const Form& form) {
+  std::string open;
+  for (int at : form.open) open += std::to_string(at) + ",";
+  return open + ";" + codegen::content(form.kernel);
+}
+
+}  // namespace tandem::jit
