@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/guards.h"
+#include "codegen/guard_pages.h"
 #include "codegen/plan.h"
 #include "ir/cost.h"
 
@@ -19,7 +19,7 @@ struct LowerOptions {
   int64_t cache_bytes = 0;
   /// Each buffer of the arena lies between guard pages, and no two share memory one after the other
   /// (but in place): for tests.
-  Guards guards = Guards::None;
+  GuardPages guard_pages = GuardPages::None;
 };
 
 /// A Functional-or-later graph of primitives (Core, Forward, Backward) -> Plan. Inputs have the

@@ -97,7 +97,7 @@ class MemoryPlanner {
     for (size_t o = 0; o < targets.size(); ++o)
       if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o], memories);
     for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
-    if (options_.guards == Guards::None) plan_.arena_bytes = ranges_.end();
+    if (options_.guard_pages == GuardPages::None) plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
       if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
     kernels_.move_into(plan_);
@@ -257,7 +257,8 @@ class MemoryPlanner {
       handed_on_.insert(dying);
       return;
     }
-    offset_[at(v)] = options_.guards == Guards::None ? ranges_.take(bytes(v)) : guarded_place(v);
+    offset_[at(v)] =
+        options_.guard_pages == GuardPages::None ? ranges_.take(bytes(v)) : guarded_place(v);
   }
 
   /// Behind a guard page of its own; another follows.
@@ -267,11 +268,11 @@ class MemoryPlanner {
                   end = begin + (size + kGuardPage - 1) / kGuardPage * kGuardPage;
     plan_.arena_guards.push_back(end);
     plan_.arena_bytes = end + kGuardPage;
-    return options_.guards == Guards::End ? end - size : begin;
+    return options_.guard_pages == GuardPages::End ? end - size : begin;
   }
 
   void give(int v) {
-    if (options_.guards == Guards::None) ranges_.give(offset_[at(v)], bytes(v));
+    if (options_.guard_pages == GuardPages::None) ranges_.give(offset_[at(v)], bytes(v));
   }
 
   BufferRef ref(int v, int64_t element = 0) const {

@@ -95,7 +95,7 @@ struct Plan {
   std::vector<Kernel> kernels;  // distinct
   std::vector<Step> steps;      // in order
   int64_t arena_bytes = 0;
-  std::vector<int64_t> arena_guards;  // LowerOptions::guards: the pages between the buffers
+  std::vector<int64_t> arena_guards;  // LowerOptions::guard_pages: the pages between the buffers
   PlanReport report;
 };
 

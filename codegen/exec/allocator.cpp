@@ -248,8 +248,6 @@ Block take_fresh(int c) {
   return {take_from_slabs(bytes), true};
 }
 
-bool is_guarded() { return guard_pages() != codegen::Guards::None; }
-
 Block take_guarded(size_t bytes) {
   void* const data = allocate_guarded(bytes);
   if (!data) fail_out_of_memory("allocate", bytes);

@@ -76,8 +76,6 @@ Arena make_arena(size_t bytes) {
   return {data, bytes};
 }
 
-bool is_guarded() { return guard_pages() != codegen::Guards::None; }
-
 uint8_t* make_guarded(size_t bytes) {
   auto* const data = static_cast<uint8_t*>(allocate_guarded_arena(bytes));
   if (!data) fail_out_of_memory("arena", bytes);

@@ -17,7 +17,7 @@
 
 namespace tandem::exec {
 
-using codegen::Guards;
+using codegen::GuardPages;
 
 namespace {
 
@@ -25,10 +25,12 @@ constexpr size_t kPage = codegen::kGuardPage;
 constexpr uint8_t kPattern = 0xDB;  // an unlikely number in every dtype
 constexpr size_t kKeptPages = 16, kKeptBlocks = 64;
 
-Guards read_environment() {
+GuardPages read_environment() {
   const char* text = std::getenv("TANDEM_GUARD_PAGES");
   const std::string_view placement = text ? text : "";
-  return placement == "start" ? Guards::Start : placement == "end" ? Guards::End : Guards::None;
+  return placement == "start" ? GuardPages::Start
+         : placement == "end" ? GuardPages::End
+                              : GuardPages::None;
 }
 
 size_t pages_of(size_t bytes) { return (bytes + kPage - 1) / kPage; }
@@ -39,12 +41,12 @@ struct Mapping {
   size_t count;
 
   uint8_t* block(size_t bytes) const {
-    return guard_pages() == Guards::End ? pages + count * kPage - bytes : pages;
+    return guard_pages() == GuardPages::End ? pages + count * kPage - bytes : pages;
   }
   static Mapping of(void* block, size_t bytes) {
     auto* const data = static_cast<uint8_t*>(block);
     const size_t count = pages_of(bytes);
-    return {guard_pages() == Guards::End ? data + bytes - count * kPage : data, count};
+    return {guard_pages() == GuardPages::End ? data + bytes - count * kPage : data, count};
   }
   void unmap() const { munmap(pages - kPage, (count + 2) * kPage); }
 };
@@ -101,8 +103,8 @@ void require_pattern(const uint8_t* from, const uint8_t* to, const char* where) 
 
 }  // namespace
 
-Guards guard_pages() {
-  static const Guards guards = read_environment();
+GuardPages guard_pages() {
+  static const GuardPages guards = read_environment();
   return guards;
 }
 

@@ -7,14 +7,15 @@
 #include <cstdint>
 #include <span>
 
-#include "codegen/guards.h"
+#include "codegen/guard_pages.h"
 
 namespace tandem::exec {
 
 /// Where blocks lie between guard pages, as TANDEM_GUARD_PAGES says: "start" (a block begins behind
 /// one), "end" (a block ends before one), else (the mode is off) nowhere. Of the element's
 /// alignment, and of no other.
-codegen::Guards guard_pages();
+codegen::GuardPages guard_pages();
+inline bool is_guarded() { return guard_pages() != codegen::GuardPages::None; }
 
 /// A block of exactly `bytes` bytes between two guard pages, or null. It begins with a pattern,
 /// which also fills the rest of its pages.

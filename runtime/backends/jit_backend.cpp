@@ -31,7 +31,7 @@ class JitBackend final : public ir::Backend {
     const auto start = std::chrono::steady_clock::now();
     codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
                                                 .cache_bytes = exec::last_level_cache_bytes(),
-                                                .guards = exec::guard_pages()});
+                                                .guard_pages = exec::guard_pages()});
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
     jit::CompiledKernels kernels =

@@ -1,12 +1,12 @@
 // Where memory lies between pages that nobody may touch.
-#ifndef TANDEM_CODEGEN_GUARDS_H
-#define TANDEM_CODEGEN_GUARDS_H
+#ifndef TANDEM_CODEGEN_GUARD_PAGES_H
+#define TANDEM_CODEGEN_GUARD_PAGES_H
 
 #include <cstdint>
 
 namespace tandem::codegen {
 
-enum class Guards : uint8_t {
+enum class GuardPages : uint8_t {
   None,
   Start,  // a block begins behind a guard page
   End,    // a block ends before one
@@ -17,4 +17,4 @@ inline constexpr int64_t kGuardPage = 4096;
 
 }  // namespace tandem::codegen
 
-#endif  // TANDEM_CODEGEN_GUARDS_H
+#endif  // TANDEM_CODEGEN_GUARD_PAGES_H
