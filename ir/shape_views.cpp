@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/shape_rule_functions.h"
+#include "ir/strides.h"
 
 namespace tandem::ir::shape_rule {
 namespace {
@@ -113,9 +114,7 @@ Type as_strided(const ShapeContext& c) {
   if (offset < 0 || negative)
     reject(c, Errc::Argument, "negative offset or stride", "offset >= 0 and strides >= 0",
            fmt::format("offset {} and strides {}", int64_t{offset}, to_string(strides)));
-  Dim end = checked_add(offset, 1, "as_strided");
-  for (int d = 0; d < sizes.rank(); ++d)
-    end = checked_add(end, checked_mul(sizes[d] - 1, strides[d], "as_strided"), "as_strided");
+  const Dim end = end_of({sizes, strides, offset}, "as_strided");
   const Dim available = numel(c.operands[0].sizes);
   if (numel(sizes) > 0 && end > available)
     reject(c, Errc::Index, "view reaches past its storage",

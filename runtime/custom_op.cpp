@@ -17,6 +17,7 @@
 #include "ir/custom_operator.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "ir/strides.h"
 #include "ir/verify.h"
 #include "runtime/call.h"
 #include "runtime/dispatch.h"
@@ -133,13 +134,7 @@ class Snapshot {
   std::vector<std::pair<size_t, Tensor>> before_;
 };
 
-/// One past the last element's offset.
-int64_t end_of(const Tensor& t) {
-  int64_t end = int64_t{t.storage_offset()} + 1;
-  for (int d = 0; d < t.sizes().rank(); ++d)
-    end += (int64_t{t.sizes()[d]} - 1) * int64_t{t.strides()[d]};
-  return end;
-}
+Dim end_of(const Tensor& t) { return ir::end_of({t.sizes(), t.strides(), t.storage_offset()}); }
 
 /// The elements' offsets.
 std::unordered_set<int64_t> addresses(const Tensor& t) {

@@ -7,6 +7,7 @@
 #include "ir/buffer.h"
 #include "ir/error.h"
 #include "ir/geometry.h"
+#include "ir/strides.h"
 #include "runtime/call.h"
 #include "runtime/generator.h"
 #include "runtime/tensor_impl.h"
@@ -154,13 +155,11 @@ Tensor from_blob(void* data, const Shape& sizes, const Strides& strides, DType d
   if (strides.rank() != sizes.rank())
     ir::fail(Errc::Argument, fmt::format("from_blob: expected one stride per size, got {} and {}",
                                          to_string(sizes), to_string(strides)));
-  Dim reach = 1;
-  for (int d = 0; d < sizes.rank(); ++d) {
-    if (sizes[d] < 0 || strides[d] < 0)
-      ir::fail(Errc::Argument, "from_blob: negative size or stride; expected none");
-    if (sizes[d] > 0) reach += ir::checked_mul(sizes[d] - 1, strides[d], "from_blob");
-  }
-  const Dim bytes = ir::checked_mul(reach, ir::size_of(dtype), "from_blob");
+  const auto is_negative = [](Dim d) { return d < 0; };
+  if (std::ranges::any_of(sizes, is_negative) || std::ranges::any_of(strides, is_negative))
+    ir::fail(Errc::Argument, "from_blob: negative size or stride; expected none");
+  const Dim bytes =
+      ir::checked_mul(ir::extent(sizes, strides, "from_blob"), ir::size_of(dtype), "from_blob");
   auto impl = std::make_shared<runtime::TensorImpl>();
   impl->storage = runtime::Storage::wrap(data, static_cast<size_t>(int64_t{bytes}),
                                          std::move(deleter), read_only);

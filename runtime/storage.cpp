@@ -60,7 +60,8 @@ static size_t bytes_of(const Shape& sizes, const Strides& strides, DType dtype) 
   const auto size = static_cast<int64_t>(ir::size_of(dtype));
   const char* const what = "tensor size in bytes";
   ir::checked_mul(ir::numel(sizes), size, what);
-  return static_cast<size_t>(int64_t{ir::checked_mul(ir::extent(sizes, strides), size, what)});
+  return static_cast<size_t>(
+      int64_t{ir::checked_mul(ir::extent(sizes, strides, what), size, what)});
 }
 
 static Tensor new_tensor(const Shape& sizes, const Strides& strides, DType dtype, bool zeroed) {
