@@ -17,18 +17,6 @@ namespace {
 
 constexpr int kMaxNesting = 16;
 
-/// The name behind a spelling that may carry a number suffix; "" for a bare number.
-std::string stem_of(std::string_view spelled) {
-  if (spelled[0] == '"') return unquoted(spelled.substr(0, spelled.rfind('"') + 1));
-  if (!is_name_start(spelled[0])) return "";
-  if (has_number_suffix(spelled)) spelled = spelled.substr(0, spelled.rfind('.'));
-  return std::string(spelled);
-}
-
-std::string verbatim(std::string_view spelled) {
-  return spelled[0] == '"' ? stem_of(spelled) : std::string(spelled);
-}
-
 class GraphParser {
  public:
   GraphParser(TextCursor& cursor, int depth) : in_(cursor), depth_(depth) {}

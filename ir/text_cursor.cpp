@@ -41,6 +41,17 @@ std::string unquoted(std::string_view spelled) {
   return out;
 }
 
+std::string stem_of(std::string_view spelled) {
+  if (spelled[0] == '"') return unquoted(spelled.substr(0, spelled.rfind('"') + 1));
+  if (!is_name_start(spelled[0])) return "";
+  if (has_number_suffix(spelled)) spelled = spelled.substr(0, spelled.rfind('.'));
+  return std::string(spelled);
+}
+
+std::string verbatim(std::string_view spelled) {
+  return spelled[0] == '"' ? stem_of(spelled) : std::string(spelled);
+}
+
 void TextCursor::skip_blanks() {
   while (at_ < text_.size()) {
     const char c = text_[at_];

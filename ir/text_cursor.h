@@ -57,6 +57,10 @@ class TextCursor {
 
 /// The contents of `spelled`, a string with its quotes. The quotes and escapes must be well formed.
 std::string unquoted(std::string_view spelled);
+/// The name behind a spelling that may carry a number suffix; "" for a bare number.
+std::string stem_of(std::string_view spelled);
+/// The name behind a spelling, suffix and all.
+std::string verbatim(std::string_view spelled);
 
 }  // namespace tandem::ir
 

@@ -5,59 +5,17 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <initializer_list>
 #include <unordered_set>
 
 #include "ir/check_equation.h"
 #include "ir/error.h"
+#include "ir/level_rules.h"
 #include "ir/text.h"
 
 namespace tandem::ir {
 namespace {
 
 constexpr int kMaxNesting = 16;
-
-constexpr unsigned bits(std::initializer_list<Role> roles) {
-  unsigned mask = 0;
-  for (Role role : roles) mask |= 1u << static_cast<int>(role);
-  return mask;
-}
-bool contains(unsigned mask, Role role) { return mask >> static_cast<int>(role) & 1; }
-
-constexpr unsigned kPrimals = bits({Role::Primal, Role::Parameter, Role::Rng, Role::Token});
-
-struct LevelRoles {
-  unsigned inputs, outputs;
-};
-constexpr LevelRoles kRoles[] = {
-    /* Traced */ {kPrimals, bits({Role::Result, Role::Gradient, Role::Token})},
-    /* Functional */
-    {kPrimals, bits({Role::Result, Role::MutatedInput, Role::Gradient, Role::Token})},
-    /* Joint */
-    {kPrimals | bits({Role::Tangent}),
-     bits({Role::Result, Role::MutatedInput, Role::Gradient, Role::Token})},
-    /* Core */
-    {kPrimals | bits({Role::Tangent}),
-     bits({Role::Result, Role::MutatedInput, Role::Gradient, Role::Token})},
-    /* Forward */
-    {kPrimals, bits({Role::Result, Role::MutatedInput, Role::Gradient, Role::Saved, Role::Token})},
-    /* Backward */
-    {bits({Role::Saved, Role::Tangent, Role::Rng, Role::Token}),
-     bits({Role::Gradient, Role::Token})}};
-
-constexpr unsigned bit(Level level) { return 1u << static_cast<int>(level); }
-
-/// Levels that a subgraph of a graph of each level may have.
-constexpr unsigned kLevels[] = {
-    /* Traced */ bit(Level::Traced) | bit(Level::Functional),
-    /* Functional */ bit(Level::Functional),
-    /* Joint */ bit(Level::Functional) | bit(Level::Joint),
-    /* Core */ bit(Level::Core),
-    /* Forward */ bit(Level::Core) | bit(Level::Forward),
-    /* Backward */ bit(Level::Core) | bit(Level::Backward)};
-
-bool is_core_or_later(Level level) { return level >= Level::Core; }
-bool has_both_halves(Level level) { return level == Level::Joint || level == Level::Core; }
 
 class Verifier {
  public:
@@ -137,7 +95,7 @@ class Verifier {
 void Verifier::check_subgraphs() const {
   if (depth_ > kMaxNesting) fail("subgraphs nested deeper than {}", kMaxNesting);
   for (const Graph& subgraph : g_.subgraphs()) {
-    if (!(kLevels[static_cast<int>(g_.level)] & bit(subgraph.level)))
+    if (!may_have_subgraph(g_.level, subgraph.level))
       fail("subgraph @{} may not be of level {}", subgraph.name, name(subgraph.level));
     Verifier(subgraph, depth_ + 1).run();
   }
@@ -186,8 +144,7 @@ void Verifier::check_layout(const Type& type, const Strides& strides, bool requi
 void Verifier::check_input(const Input& input) const {
   const Type& type = g_.type(input.value);
   check_layout(type, input.strides, input.requires_grad, "input " + input.name);
-  const unsigned allowed = kRoles[static_cast<int>(g_.level)].inputs;
-  if (!is_subgraph() && !contains(allowed, input.role))
+  if (!is_subgraph() && !may_have_input(g_.level, input.role))
     fail("input {}: role {} is not one of this level", input.name, name(input.role));
   if (type.is_token != (input.role == Role::Token))
     fail("input {}: role {} with type {}", input.name, name(input.role), to_string(type));
@@ -359,8 +316,7 @@ void Verifier::check_output(int i) const {
   const Output& output = g_.outputs()[i];
   const Type& type = g_.type(output.value);
   check_layout(type, output.strides, output.requires_grad, fmt::format("output {}", i));
-  const unsigned allowed = kRoles[static_cast<int>(g_.level)].outputs;
-  if (!is_subgraph() && !contains(allowed, output.role))
+  if (!is_subgraph() && !may_have_output(g_.level, output.role))
     fail("output {}: role {} is not one of this level", i, name(output.role));
   if (type.is_token != (output.role == Role::Token))
     fail("output {}: role {} with type {}", i, name(output.role), to_string(type));

@@ -120,6 +120,7 @@ class SavedTensor {
 };
 
 // --- what tensors know
+const AutogradMeta* meta_of(const Tensor& t);   // null if there is none
 AutogradMeta& autograd_meta(TensorImpl& impl);  // made if there is none
 /// Own flag or history, or that of what it is a view of.
 bool requires_grad(const Tensor& t);

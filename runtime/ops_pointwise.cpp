@@ -8,10 +8,7 @@
 #include <limits>
 
 #include "ir/error.h"
-#include "ir/geometry.h"
-#include "runtime/autograd.h"
 #include "runtime/call.h"
-#include "runtime/graph_values.h"
 
 namespace tandem {
 namespace {
@@ -102,6 +99,43 @@ std::array<V, 3> lerp_operands(Call& c, const Tensor& self, const Tensor& end,
   return {v, e, w};
 }
 
+/// A bound of hardtanh in self's dtype: of integers a whole number, which an unsigned one holds.
+V hardtanh_bound(Call& c, V self, const Number& bound) {
+  const DType dtype = c.b.dtype(self);
+  if (dtype == boolean)
+    ir::fail(Errc::DType, "hardtanh: not defined for bool; expected numbers, got bool");
+  if (ir::is_floating(dtype)) return c.b.number(bound, self);
+  const Number whole = ir::rounded_to(i64, bound);
+  if (dtype == u8 && whole.to_int() < 0)
+    ir::fail(Errc::Argument,
+             fmt::format("hardtanh: negative bound; expected at least 0 for u8, got {}",
+                         whole.to_int()));
+  return c.b.full({}, dtype, whole);
+}
+
+/// self, min and max.
+std::array<V, 3> hardtanh_operands(Call& c, const Tensor& self, const Number& min,
+                                   const Number& max) {
+  if (min.to_double() > max.to_double())
+    ir::fail(Errc::Argument, fmt::format("hardtanh: min is above max; expected min <= max, got {} "
+                                         "and {}",
+                                         min.to_double(), max.to_double()));
+  const V v = c.in(self);
+  return {v, hardtanh_bound(c, v, min), hardtanh_bound(c, v, max)};
+}
+
+/// self, and what NaN and the infinities become.
+std::array<V, 4> nan_to_num_operands(Call& c, const Tensor& self, double nan,
+                                     std::optional<double> posinf, std::optional<double> neginf) {
+  const double largest = self.dtype() == f64    ? std::numeric_limits<double>::max()
+                         : self.dtype() == f16  ? 65504
+                         : self.dtype() == bf16 ? 3.38953138925153547590470800371487866880e38
+                                                : std::numeric_limits<float>::max();
+  const V v = c.in(self);
+  const auto number = [&](double x) { return c.b.number(x, v); };
+  return {v, number(nan), number(posinf.value_or(largest)), number(neginf.value_or(-largest))};
+}
+
 /// self + value * f(tensor1, tensor2): the multiplied forms of addcmul and addcdiv.
 Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const Located& value,
               bool in_place) {
@@ -143,6 +177,15 @@ V filling(Call& c, const Tensor& value) {
   return c.in(value, "value");
 }
 
+/// `values` written over `self`, which gives them and `other` a gradient of zeros, as in ATen.
+const Tensor& write_comparison(const Tensor& self, const Tensor& values, const Located& other) {
+  const SourceLocation& at = other.location;
+  if (other.tensor == nullptr || !other.tensor->requires_grad() || !grad_enabled())
+    return self.copy_(Located(values, at));
+  const Tensor compared = to(expand(*other.tensor, self.sizes(), at), self.dtype(), at).clone(at);
+  return self.copy_(Located(compared.copy_(Located(values, at)), at));
+}
+
 }  // namespace
 
 #define X(op)                                                                          \
@@ -169,19 +212,6 @@ TANDEM_BINARY_OPS(X)
   }
 TANDEM_BINARY_IN_PLACE_OPS(X)
 #undef X
-
-namespace {
-
-/// `values` written over `self`, which gives them and `other` a gradient of zeros, as in ATen.
-const Tensor& write_comparison(const Tensor& self, const Tensor& values, const Located& other) {
-  const SourceLocation& at = other.location;
-  if (other.tensor == nullptr || !other.tensor->requires_grad() || !grad_enabled())
-    return self.copy_(Located(values, at));
-  const Tensor compared = to(expand(*other.tensor, self.sizes(), at), self.dtype(), at).clone(at);
-  return self.copy_(Located(compared.copy_(Located(values, at)), at));
-}
-
-}  // namespace
 
 // Through the functional forms: the result is bool, and stored as 0 or 1.
 #define X(op)                                               \
@@ -221,42 +251,10 @@ Tensor softplus(const Tensor& self, double beta, double threshold, SourceLocatio
   return unary(Op::softplus, self, at, {beta, threshold});
 }
 
-namespace {
-
-/// A bound of hardtanh in self's dtype: of integers a whole number, which an unsigned one holds.
-V hardtanh_bound(Call& c, V self, const Number& bound) {
-  const DType dtype = c.b.dtype(self);
-  if (dtype == boolean)
-    ir::fail(Errc::DType, "hardtanh: not defined for bool; expected numbers, got bool");
-  if (ir::is_floating(dtype)) return c.b.number(bound, self);
-  const Number whole = ir::rounded_to(i64, bound);
-  if (dtype == u8 && whole.to_int() < 0)
-    ir::fail(Errc::Argument,
-             fmt::format("hardtanh: negative bound; expected at least 0 for u8, got {}",
-                         whole.to_int()));
-  return c.b.full({}, dtype, whole);
-}
-
-/// Operands of hardtanh.
-struct Bounds {
-  V min, max;
-};
-
-Bounds bounds(Call& c, V self, const Number& min, const Number& max) {
-  if (min.to_double() > max.to_double())
-    ir::fail(Errc::Argument, fmt::format("hardtanh: min is above max; expected min <= max, got {} "
-                                         "and {}",
-                                         min.to_double(), max.to_double()));
-  return {hardtanh_bound(c, self, min), hardtanh_bound(c, self, max)};
-}
-
-}  // namespace
-
 Tensor hardtanh(const Tensor& self, const Number& min, const Number& max, SourceLocation at) {
   Call c(at);
-  const V v = c.in(self);
-  const Bounds b = bounds(c, v, min, max);
-  return c.out(c.b.pointwise(Op::hardtanh, {v, b.min, b.max}));
+  const auto [v, low, high] = hardtanh_operands(c, self, min, max);
+  return c.out(c.b.pointwise(Op::hardtanh, {v, low, high}));
 }
 
 Tensor clamp(const Tensor& self, std::optional<Number> min, std::optional<Number> max,
@@ -298,22 +296,6 @@ Tensor addcmul(const Tensor& self, const Tensor& x, const Tensor& y, const Locat
 Tensor addcdiv(const Tensor& self, const Tensor& x, const Tensor& y, const Located& value) {
   return scaled(Op::addcdiv, self, x, y, value, false);
 }
-
-namespace {
-
-/// What NaN and the infinities become: of integers, which have none, nothing.
-std::array<V, 4> nan_to_num_operands(Call& c, const Tensor& self, double nan,
-                                     std::optional<double> posinf, std::optional<double> neginf) {
-  const double largest = self.dtype() == f64    ? std::numeric_limits<double>::max()
-                         : self.dtype() == f16  ? 65504
-                         : self.dtype() == bf16 ? 3.38953138925153547590470800371487866880e38
-                                                : std::numeric_limits<float>::max();
-  const V v = c.in(self);
-  const auto number = [&](double x) { return c.b.number(x, v); };
-  return {v, number(nan), number(posinf.value_or(largest)), number(neginf.value_or(-largest))};
-}
-
-}  // namespace
 
 Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
                   std::optional<double> neginf, SourceLocation at) {
@@ -454,9 +436,8 @@ const Tensor& Tensor::gelu_(std::string_view approximate, SourceLocation at) con
 }
 const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLocation at) const {
   Call c(at);
-  const V v = c.in(*this);
-  const Bounds b = bounds(c, v, min, max);
-  c.b.pointwise_in_place(Op::hardtanh, {v, b.min, b.max});
+  const auto [v, low, high] = hardtanh_operands(c, *this, min, max);
+  c.b.pointwise_in_place(Op::hardtanh, {v, low, high});
   return *this;
 }
 const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,
@@ -483,45 +464,4 @@ const Tensor& Tensor::fill_diagonal_(const Located& value) const {
 
 const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); }
 
-namespace runtime {
-
-Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
-                    ir::FunctionRef<Tensor(const Shape& order)> make) {
-  const Strides strides = ir::preserved_strides({like.sizes(), like.strides()});
-  Shape order, inverse = Shape::filled(strides.rank(), 0);
-  for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
-  if (ir::is_contiguous(like.sizes(), strides)) return make(order);
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](Dim d) { return strides[static_cast<int>(d)]; });
-  for (int d = 0; d < strides.rank(); ++d) inverse[static_cast<int>(order[d])] = d;
-  const LocationScope scope(at);
-  const Tensor result = permute(make(order), inverse, at);
-  forget_base(result);
-  return result;
-}
-
-Tensor laid_out_like(const Tensor& t, const Tensor& like, const SourceLocation& at) {
-  if (has_layout(*t.impl(), ir::preserved_strides({like.sizes(), like.strides()}))) return t;
-  return in_layout_of(
-      like, at, [&](const Shape& order) { return unary(Op::clone, permute(t, order, at), at); });
-}
-
-Tensor clone_tensor(const Tensor& t) {
-  Call c(current_location(), "clone");
-  return c.out(c.b.clone(c.in(t)));
-}
-Tensor add_tensors(const Tensor& a, const Tensor& b) {
-  Call c(current_location(), "add");
-  return c.out(c.b.add(c.in(a), c.in(b, "other")));
-}
-void add_into(const Tensor& self, const Tensor& other) {
-  Call c(current_location(), "add", true);
-  c.b.pointwise_in_place(ir::Op::add, {c.in(self), c.in(other, "other")});
-}
-Tensor full_tensor(const Shape& sizes, DType dtype, const Number& value) {
-  Call c(current_location(), "full");
-  return c.out(c.b.full(sizes, dtype, value));
-}
-
-}  // namespace runtime
 }  // namespace tandem

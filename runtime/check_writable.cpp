@@ -1,0 +1,77 @@
+// What may be written in place.
+#include <fmt/format.h>
+
+#include "ir/error.h"
+#include "ir/geometry.h"
+#include "ir/strides.h"
+#include "runtime/dispatch.h"
+#include "runtime/trace.h"
+#include "runtime/view_history.h"
+
+namespace tandem::runtime {
+namespace {
+
+[[noreturn]] void refuse_write(ir::Op op, Errc code, std::string_view why) {
+  ir::fail(code, fmt::format("{}_: {}", ir::name(op), why));
+}
+
+/// What autograd refuses of a write in grad mode through a view.
+void check_view_writable(TensorImpl& self, ir::Op op, ir::FunctionRef<bool()> gets_history) {
+  const ViewOf& view = *self.autograd->view;
+  const bool followed = gets_history();
+  if (followed && view.origin == ViewOrigin::WithoutGrad)
+    refuse_write(op, Errc::Autograd,
+                 "a view made under NoGrad is written in grad mode; expected a view made in grad "
+                 "mode");
+  if (followed && view.origin == ViewOrigin::OneOfMany)
+    refuse_write(op, Errc::Autograd,
+                 "a part that split, chunk or unbind gave is written in grad mode; expected a view "
+                 "made by slice, select or tensor_split, or NoGrad");
+  const Tensor base(view.base);
+  if (requires_grad(base) && is_leaf(base))
+    refuse_write(op, Errc::Autograd,
+                 "a view of a leaf that requires grad is written in place; expected a view of a "
+                 "tensor that is not a leaf, or NoGrad");
+  if (followed) follow_arrangement(self);
+}
+
+/// Whether what `op` writes to places that are one is the same: a number, or what stands there.
+bool writes_equals(ir::Op op, std::span<const Tensor> operands) {
+  return op == ir::Op::fill || (op == ir::Op::copy && operands[1].is_same(operands[0]));
+}
+
+void check_no_overlap(const TensorImpl& impl, ir::Op op) {
+  if (!is_contiguous(impl.sizes, impl.strides) && ir::self_overlaps(impl.sizes, impl.strides))
+    refuse_write(op, Errc::Mutation,
+                 fmt::format("elements share memory, so that a write is not well defined; expected "
+                             "a tensor without overlap, got strides {} of {} (clone it first)",
+                             to_string(impl.strides), to_string(impl.sizes)));
+}
+
+}  // namespace
+
+void check_writable(std::span<const Tensor> operands, ir::Op op) {
+  if (!writes_equals(op, operands)) check_no_overlap(*operands[0].impl(), op);
+  check_writable(operands[0], op, [&] { return tape_wants(op, operands, operands[0].dtype()); });
+}
+
+void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_history) {
+  const TensorImpl& impl = *self.impl();
+  if (impl.storage->read_only())
+    refuse_write(op, Errc::Mutation, "the tensor's memory is read-only; expected writable memory");
+  if (!grad_enabled()) return;
+  if (const Trace* trace = Trace::current();
+      trace != nullptr && trace->is_detached(self) && gets_history())
+    refuse_write(op, Errc::Unsupported,
+                 "inside a trace what was detached in place, or given other memory by set_, is "
+                 "written with a gradient; expected detach() and a new tensor");
+  const AutogradMeta* meta = meta_of(self);
+  if (meta == nullptr) return;
+  if (meta->view) check_view_writable(*self.impl(), op, gets_history);
+  if (requires_grad(self) && is_leaf(self))
+    refuse_write(op, Errc::Autograd,
+                 "a leaf that requires grad is written in place; expected a tensor that is not a "
+                 "leaf, or NoGrad");
+}
+
+}  // namespace tandem::runtime
