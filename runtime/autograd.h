@@ -157,6 +157,13 @@ void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool i
 /// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
 /// mode, ...
 void check_writable(std::span<const Tensor> operands, ir::Op op);
+/// What memory an operand of a write may share with what is written.
+enum class Sharing : uint8_t { AllOrNothing, Nothing };
+/// False if `read` shares more with `written`. As ATen, which counts only tensors without gaps: of
+/// others the write is as if it read all before.
+bool is_apart(const Tensor& written, const Tensor& read, Sharing allowed);
+/// Error if they are not apart.
+void check_apart(const Tensor& written, const Tensor& read, Sharing allowed);
 /// The same for a write of `self` that autograd follows if gets_history().
 void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_history);
 /// Error if autograd can't tell what `t`'s history is: a view whose origin is not Alone, after a

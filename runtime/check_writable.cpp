@@ -74,4 +74,43 @@ void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_
                  "leaf, or NoGrad");
 }
 
+namespace {
+
+/// From the first byte to one past the last, in the storage.
+struct Bytes {
+  int64_t begin, end;
+};
+Bytes bytes_of(const TensorImpl& t) {
+  const auto size = static_cast<int64_t>(ir::size_of(t.dtype));
+  return {t.offset * size, (t.offset + ir::numel(t.sizes)) * size};
+}
+
+bool is_dense(const TensorImpl& t) { return ir::is_dense(t.sizes, t.strides); }
+
+bool is_apart(const TensorImpl& a, const TensorImpl& b, Sharing allowed) {
+  if (&a == &b) return allowed == Sharing::AllOrNothing;
+  if (a.storage != b.storage || !is_dense(a) || !is_dense(b)) return true;
+  if (ir::numel(a.sizes) == 0 || ir::numel(b.sizes) == 0) return true;
+  const Bytes in_a = bytes_of(a), in_b = bytes_of(b);
+  if (in_a.begin >= in_b.end || in_b.begin >= in_a.end) return true;
+  const bool is_all = in_a.begin == in_b.begin && in_a.end == in_b.end && a.strides == b.strides;
+  return is_all && allowed == Sharing::AllOrNothing;
+}
+
+}  // namespace
+
+bool is_apart(const Tensor& written, const Tensor& read, Sharing allowed) {
+  return is_apart(*in_current_trace(written).impl(), *in_current_trace(read).impl(), allowed);
+}
+
+void check_apart(const Tensor& written, const Tensor& read, Sharing allowed) {
+  if (!is_apart(written, read, allowed))
+    ir::fail(Errc::Mutation,
+             fmt::format("what is written and an operand lie in the same memory; expected {} "
+                         "(clone the operand first)",
+                         allowed == Sharing::Nothing ? "memory of its own"
+                                                     : "none of that memory or, in the same "
+                                                       "arrangement, all of it"));
+}
+
 }  // namespace tandem::runtime

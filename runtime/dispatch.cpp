@@ -155,7 +155,7 @@ Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bo
 
 ir::ValueId EagerSink::add(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
-  return add(Slot{t, t.impl()->type()});
+  return add(Slot{t, t.impl()->type(), true});
 }
 
 ir::ValueId EagerSink::add_type(const ir::Type& type) { return add(Slot{Tensor(), type}); }
@@ -190,9 +190,19 @@ void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::Attrs
     tensors.push_back(tensor(v));
   }
   TANDEM_CHECK(results.size() <= 1, "only a graph has equations of several results");
+  if (in_place) check_written(tensors[0]);
   const Tensor out =
       dispatch(op, tensors, attrs, in_place, in_place ? type(operands[0]) : types[0]);
-  if (!in_place) results[0] = add(out);
+  if (!in_place) results[0] = add(Slot{out, out.impl()->type()});
+}
+
+/// Of what the caller gave, before it was converted or expanded.
+void EagerSink::check_written(const Tensor& self) const {
+  const auto check = [&](const Slot& slot) {
+    if (slot.given) check_apart(self, slot.tensor, Sharing::AllOrNothing);
+  };
+  for (const Slot& slot : few_) check(slot);
+  if (more_) std::ranges::for_each(*more_, check);
 }
 
 // --- the state of this thread

@@ -48,8 +48,10 @@ class EagerSink final : public ir::Sink {
   struct Slot {
     Tensor tensor;
     ir::Type type;
+    bool given = false;  // by the caller, not computed
   };
   ir::ValueId add(Slot slot);
+  void check_written(const Tensor& self) const;
   const Slot& slot(ir::ValueId v) const {
     return v.index < kFew ? few_[v.index] : (*more_)[v.index - kFew];
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "runtime/autograd.h"
 #include "runtime/call.h"
 
 namespace tandem {
@@ -374,33 +375,54 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation at) const
   return tandem::gather(*this, dim, index, at);
 }
 
+namespace {
+
+/// As ATen, what such a write reads lies elsewhere.
+void require_apart(const Tensor& self, std::initializer_list<const Tensor*> read,
+                   runtime::Sharing allowed = runtime::Sharing::Nothing) {
+  for (const Tensor* t : read)
+    if (t != nullptr && t->defined() && self.defined()) runtime::check_apart(self, *t, allowed);
+}
+
+}  // namespace
+
 // Through the functional forms: they have no writing ones of their own.
 const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                  SourceLocation at) const {
   const ir::ErrorScope errors(at);
+  require_apart(*this, {&index, &src});
   return copy_(Located(tandem::index_add(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                    SourceLocation at) const {
   const ir::ErrorScope errors(at);
+  require_apart(*this, {&index, &src});
   return copy_(Located(tandem::scatter_add(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& src) const {
   const ir::ErrorScope errors(src.location);
+  require_apart(*this, {&index, src.tensor});
   return copy_(Located(tandem::scatter(*this, dim, index, src), src.location));
 }
 const Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& src,
                                   SourceLocation at) const {
   const ir::ErrorScope errors(at);
+  require_apart(*this, {&index, &src});
   return copy_(Located(tandem::index_copy(*this, dim, index, src, at), at));
 }
 const Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Located& value) const {
   const ir::ErrorScope errors(value.location);
+  require_apart(*this, {&index});
   return copy_(Located(tandem::index_fill(*this, dim, index, value), value.location));
 }
 const Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Located& values,
                                  bool accumulate) const {
   const ir::ErrorScope errors(values.location);
+  for (const Tensor& index : indices)
+    if (index.defined() && !ir::is_floating(index.dtype()))
+      require_apart(*this, {&index},
+                    is_mask(index) ? runtime::Sharing::AllOrNothing : runtime::Sharing::Nothing);
+  require_apart(*this, {values.tensor});
   return copy_(Located(tandem::index_put(*this, indices, values, accumulate), values.location));
 }
 const Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& src,

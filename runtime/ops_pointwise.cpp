@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/error.h"
+#include "runtime/autograd.h"
 #include "runtime/call.h"
 
 namespace tandem {
@@ -168,6 +169,12 @@ void check_approximation(std::string_view approximate) {
                                          approximate));
 }
 
+/// A value that may lie in what is written with it: as ATen, it is read before.
+Tensor read_first(const Tensor& value, const Tensor& written) {
+  const bool shares = value.defined() && written.defined() && value.shares_storage(written);
+  return shares ? value.clone() : value;
+}
+
 /// The value of masked_fill as an operand.
 V filling(Call& c, const Tensor& value) {
   if (value.defined() && value.dim() != 0)
@@ -175,6 +182,12 @@ V filling(Call& c, const Tensor& value) {
                                       "[], got {}",
                                       to_string(value.sizes())));
   return c.in(value, "value");
+}
+
+/// Error if `other` is read while a part of it is written.
+void require_apart(const Tensor& self, const Located& other) {
+  if (self.defined() && other.tensor != nullptr && other.tensor->defined())
+    runtime::check_apart(self, *other.tensor, runtime::Sharing::AllOrNothing);
 }
 
 /// `values` written over `self`, which gives them and `other` a gradient of zeros, as in ATen.
@@ -217,6 +230,7 @@ TANDEM_BINARY_IN_PLACE_OPS(X)
 #define X(op)                                               \
   const Tensor& Tensor::op##_(const Located& other) const { \
     const ir::ErrorScope errors(other.location);            \
+    require_apart(*this, other);                            \
     return write_comparison(*this, op(other), other);       \
   }
 TANDEM_COMPARISON_OPS(X)
@@ -363,7 +377,10 @@ const Tensor& Tensor::copy_(const Located& src) const {
 }
 const Tensor& Tensor::fill_(const Located& value) const {
   const ir::ErrorScope errors(value.location);
-  if (value.tensor != nullptr) return copy_(value);
+  if (value.tensor != nullptr) {
+    const Tensor number = read_first(*value.tensor, *this);
+    return copy_(Located(number, value.location));
+  }
   Call c(value.location);
   const Number stored = ir::is_floating(dtype()) ? Number(value.number.to_double())
                                                  : ir::rounded_to(dtype(), value.number);
@@ -379,8 +396,8 @@ const Tensor& Tensor::zero_(SourceLocation at) const {
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) const {
   Call c(value.location);
   const V v = c.in(*this), m = c.in(mask, "mask");
-  const V number =
-      value.tensor != nullptr ? filling(c, *value.tensor) : c.b.full({}, dtype(), value.number);
+  const V number = value.tensor != nullptr ? filling(c, read_first(*value.tensor, *this))
+                                           : c.b.full({}, dtype(), value.number);
   c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
   return *this;
 }

@@ -122,7 +122,7 @@ TEST(FusedWrites, NotWhereTheBackwardReadsTheOldValue) {
 
 TEST(FusedWrites, OfOverlappingInputsAtMostOne) {
   const Program function = [](const Tensors& in) -> Tensors {
-    in[0].add_(1), in[1].mul_(in[0]);
+    in[0].add_(1), in[1].mul_(in[0].clone());
     return {in[1] * 2};
   };
   const MakeInputs overlapping =

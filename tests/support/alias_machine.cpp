@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/strides.h"
+#include "runtime/autograd.h"
 
 namespace tandem::testing {
 namespace {
@@ -24,6 +25,11 @@ Tensor expanded(const Tensor& t) {
   std::vector<Dim> sizes{2};
   sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
   return t.expand(Shape(sizes));
+}
+
+/// What a write of `written` reads of `t`: mostly a copy where eager refuses to read it in place.
+Tensor to_read(const Tensor& written, const Tensor& t, runtime::Sharing allowed, bool as_it_is) {
+  return as_it_is || runtime::is_apart(written, t, allowed) ? t : t.clone();
 }
 
 }  // namespace
@@ -144,8 +150,12 @@ void AliasMachine::write(const Step& s) {
   const Tensor a = at(s.a);
   if (ir::self_overlaps(a.sizes(), a.strides()) && s.c % 5 != 0) return;  // mostly an error
   const uint32_t other = operand_for(a, s.b);
-  const Tensor b = pool_[other];
-  const std::string x = fmt::format("t{}", number(s.a)), y = fmt::format("t{}", other);
+  const auto read = [&](const Tensor& t, runtime::Sharing allowed) {
+    return to_read(a, t, allowed, s.c / 1000 % 8 == 0);
+  };
+  const Tensor given = pool_[other], b = read(given, runtime::Sharing::AllOrNothing);
+  const std::string x = fmt::format("t{}", number(s.a)),
+                    y = fmt::format("t{}{}", other, b.is_same(given) ? "" : ".clone()");
   switch (s.c / 5 % 14) {
     case 0:
     case 1:
@@ -182,7 +192,8 @@ void AliasMachine::write(const Step& s) {
       const bool accumulate = s.c / 70 % 2 == 0;
       bound_ *= 2;
       say(fmt::format("{}.index_put_({{{} > 0}}, first of {}, {})", x, y, y, accumulate));
-      a.index_put_({expand_as(b > 0, a)}, b.reshape({-1}).slice(0, 0, 1), accumulate);
+      const Tensor value = b.reshape({-1}).slice(0, 0, 1);
+      a.index_put_({expand_as(b > 0, a)}, read(value, runtime::Sharing::Nothing), accumulate);
       return;
     }
     case 8:
@@ -205,7 +216,7 @@ void AliasMachine::write(const Step& s) {
       const Tensor rows = arange(int64_t{a.size(d)});
       bound_ *= 2;
       say(fmt::format("{}.index_add_({}, arange, {} expanded)", x, d, y));
-      a.index_add_(d, rows, expand_as(b, a));
+      a.index_add_(d, rows, read(expand_as(b, a), runtime::Sharing::Nothing));
       return;
     }
     default:
