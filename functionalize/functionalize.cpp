@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "functionalize/aliases.h"
+#include "functionalize/checks.h"
 #include "functionalize/inputs.h"
 #include "functionalize/results.h"
 #include "ir/error.h"
@@ -38,11 +39,14 @@ class Functionalizer {
     rewriter_.copy_inputs();
     declare_inputs(rewriter_, aliases_, history_);
     for (size_t i = 0; i < source_.num_equations(); ++i) equation(source_.equation_id(i));
-    if (ends_ == Ends::Epilogue)
-      add_results(rewriter_, aliases_, history_);
-    else
+    if (ends_ == Ends::Values) {
       add_values();
-    return rewriter_.take();
+      return rewriter_.take();
+    }
+    add_results(rewriter_, aliases_, history_);
+    Graph graph = rewriter_.take();
+    keep_checks(graph);
+    return graph;
   }
 
  private:

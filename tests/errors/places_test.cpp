@@ -224,33 +224,74 @@ TEST(Places, OfBadArguments) {
   });
 }
 
-// Found in data: eagerly at once.
-TEST(Places, OfBadIndices) {
-  for (const Row& row : std::vector<Row>{
-           ROW("index_select", index_select(x(), 0, far())),
-           ROW("gather", gather(x(), 0, far().view({1, 2}))),
-           ROW("index_add_", x().index_add_(0, far(), x())),
-           ROW("scatter_", x().scatter_(0, far().view({2, 1}), 1)),
-           ROW("index_copy", index_copy(x(), 0, far(), x())),
-           ROW("index_fill_", x().index_fill_(0, far(), 1)),
-           ROW("index_put", index_put(x(), {far()}, 1)),
-           ROW("embedding", embedding(x(), far())),
-           ROW("operator[]", x()[far()]),
-           ROW("nll_loss", nll_loss(x(), far())),
-           ROW("cross_entropy", cross_entropy(x(), far())),
-       })
-    expect_named(row, text_of(row.use));
+// Found in data: eagerly at once; in a compiled function also if nobody reads the result.
+struct Lookup {
+  const char* name;
+  int line;
+  std::function<Tensor(const Tensor& i)> use;
+  Tensor index;
+};
+
+// clang-format off
+#define LOOKUP(name, ...) {name, __LINE__, [](const Tensor& i) -> Tensor { return __VA_ARGS__; }, far()}
+#define QUOTIENT(name, ...) {name, __LINE__, [](const Tensor& i) -> Tensor { return __VA_ARGS__; }, labels()}
+// clang-format on
+
+std::vector<Lookup> lookups() {
+  return {
+      LOOKUP("index_select", index_select(x(), 0, i)),
+      LOOKUP("index_select", index_select(zeros({2, 0}), 0, i)),
+      LOOKUP("gather", gather(x(), 0, i.view({1, 2}))),
+      LOOKUP("index_add", index_add(x(), 0, i, x())),
+      LOOKUP("index_add_", x().index_add_(0, i, x())),
+      LOOKUP("scatter", scatter(x(), 0, i.view({2, 1}), 1)),
+      LOOKUP("scatter_", x().scatter_(0, i.view({2, 1}), 1)),
+      LOOKUP("scatter_add", scatter_add(x(), 0, i.view({2, 1}), x())),
+      LOOKUP("index_copy", index_copy(x(), 0, i, x())),
+      LOOKUP("index_fill_", x().index_fill_(0, i, 1)),
+      LOOKUP("index_put", index_put(x(), {i}, 1)),
+      LOOKUP("one_hot", one_hot(i, 4)),
+      LOOKUP("embedding", embedding(x(), i)),
+      LOOKUP("operator[]", x()[i]),
+      LOOKUP("nll_loss", nll_loss(x(), i)),
+      LOOKUP("cross_entropy", cross_entropy(x(), i)),
+      QUOTIENT("floor_divide", floor_divide(ones({2}, i64), i)),
+      QUOTIENT("remainder_", ones({2}, i64).remainder_(i)),
+      QUOTIENT("fmod", fmod(ones({2}, i64), i)),
+  };
 }
 
-TEST(Places, OfBadIndicesInACompiledFunction) {
-  const auto expect_place = [](const std::string& text, int line) {
-    EXPECT_NE(text.find(fmt::format("places_test.cpp:{}", line)), text.npos) << text;
-  };
-  const auto select =
-      compile([](const Tensor& t, const Tensor& i) { return index_select(t, 0, i); });
-  expect_place(text_of([&] { select(x(), far()); }), __LINE__ - 1);
-  const auto look_up = compile([](const Tensor& t, const Tensor& i) { return embedding(t, i); });
-  expect_place(text_of([&] { look_up(x(), far()); }), __LINE__ - 1);
+TEST(Places, OfBadData) {
+  for (const Lookup& row : lookups())
+    expect_named({row.name, row.line, {}}, text_of([&] { row.use(row.index); }));
+}
+
+TEST(Places, OfBadDataInACompiledFunction) {
+  for (const Lookup& row : lookups()) {
+    const auto expect_place = [&](const auto& function) {
+      const std::string text = text_of([&] { compile(function)(row.index); });
+      EXPECT_NE(text.find(fmt::format("places_test.cpp:{})", row.line)), text.npos) << text;
+    };
+    expect_place([&](const Tensor& i) { return row.use(i); });
+    expect_place([&](const Tensor& i) { row.use(i); });
+    expect_place([&](const Tensor& i) {
+      row.use(i);
+      return i + 1;
+    });
+    expect_place([&](const Tensor& i) { return (row.use(i) * 2).zero_(); });
+    expect_place([&](const Tensor& i) { return zeros_like(row.use(i)); });
+  }
+}
+
+TEST(Places, OfGoodDataThatNobodyReads) {
+  for (const Lookup& row : lookups()) {
+    const Tensor good = ones({2}, i64);
+    const auto f = compile([&](const Tensor& i) {
+      row.use(i);
+      return i + 1;
+    });
+    EXPECT_EQ(f(good).to_vector<int64_t>(), (good + 1).to_vector<int64_t>()) << row.line;
+  }
 }
 
 // Which argument it is.
