@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "tests/support/check_compiled.h"
+#include "tests/support/threads.h"
 
 namespace tandem::testing {
 namespace {
@@ -119,7 +120,7 @@ std::vector<uint32_t> bits_of(const Tensor& t) {
 }
 
 TEST(Programs, GradientsOfAttentionHaveTheSameBitsAtEveryPartition) {
-  const int before = num_threads();
+  const Threads threads(1);
   for (const auto& sizes : kLayers) {
     Tensors in;
     for (const Shape& s : attention_sizes(sizes)) in.push_back(randn(s).requires_grad_(true));
@@ -128,17 +129,16 @@ TEST(Programs, GradientsOfAttentionHaveTheSameBitsAtEveryPartition) {
       const auto f =
           compile([&](const Tensors& t) { return mean(square(attention(t, sizes[2]) + t[0])); },
                   {.partition = partition});
-      for (const int threads : {1, 2, 5}) {
-        set_num_threads(threads);
+      for (const int count : {1, 2, 5}) {
+        Threads::set(count);
         const Tensors grads = grad({f(in)}, in);
         if (expected.empty()) expected = grads;
         for (size_t i = 0; i < grads.size(); ++i)
           EXPECT_EQ(bits_of(grads[i]), bits_of(expected[i]))
-              << partition << " " << threads << " " << i;
+              << partition << " " << count << " " << i;
       }
     }
   }
-  set_num_threads(before);
 }
 
 TEST(Programs, LossesOfStridedOperands) {

@@ -21,6 +21,7 @@
 #include "tests/support/plan_interpreter.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_matrices.h"
+#include "tests/support/threads.h"
 #include "tools/memory.h"
 
 namespace tandem::testing {
@@ -217,19 +218,18 @@ std::string check_threads(uint64_t seed) {
   const Jitted forward(graphs.forward, finely_split_plan(graphs.forward)),
       backward(graphs.backward, finely_split_plan(graphs.backward));
   const auto run_by = [&](int threads) {
-    set_num_threads(threads);
+    Threads::set(threads);
     return run_halves(graphs.core, inputs, graphs.forward, graphs.backward,
                       [&](const Graph& half, const Buffers& values) {
                         return (&half == &graphs.forward ? forward : backward).run(values);
                       });
   };
-  const int before = num_threads();
+  const Threads restored(1);
   const Buffers expected = run_by(1);
   std::string found;
   for (const int threads : {2, 3, 8})
     if (const std::string at = first_difference(run_by(threads), expected); !at.empty())
       found += fmt::format("seed {}: {} threads give other bits than one: {}\n", seed, threads, at);
-  set_num_threads(before);
   return found;
 }
 

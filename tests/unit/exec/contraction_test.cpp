@@ -15,6 +15,7 @@
 #include "codegen/exec/matmul_blocks.h"
 #include "codegen/exec/thread_pool.h"
 #include "ir/error.h"
+#include "tests/support/threads.h"
 
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int);
@@ -73,24 +74,22 @@ std::vector<float> run(const MatmulSpec& s, const Operands& x) {
 
 /// Compares with the reference, and the bits for several thread counts with each other.
 void check(const MatmulSpec& s) {
-  SCOPED_TRACE(testing::Message() << s.batch << " x " << s.m << " x " << s.n << " x " << s.k
-                                  << " accumulate " << s.accumulate);
+  SCOPED_TRACE(::testing::Message() << s.batch << " x " << s.m << " x " << s.n << " x " << s.k
+                                    << " accumulate " << s.accumulate);
   const Operands x(s);
   const std::vector<float> expected = reference(s, x);
-  const int before = num_threads();
-  set_num_threads(1);
+  const testing::Threads restored(1);
   const std::vector<float> first = run(s, x);
   const double tolerance = 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 1e-6;
   for (size_t i = 0; i < expected.size(); ++i) {
     ASSERT_NEAR(first[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i;
   }
   for (const int threads : {2, 3, 5}) {
-    set_num_threads(threads);
+    testing::Threads::set(threads);
     const std::vector<float> other = run(s, x);
     ASSERT_EQ(std::memcmp(first.data(), other.data(), first.size() * sizeof(float)), 0)
         << threads << " threads";
   }
-  set_num_threads(before);
 }
 
 TEST(Matmul, EveryTransposeAtOddSizes) {
@@ -235,7 +234,7 @@ TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
   for (const auto& [m, n, k] : sizes) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
-        SCOPED_TRACE(testing::Message() << m << " " << n << " " << k << " " << ta << tb);
+        SCOPED_TRACE(::testing::Message() << m << " " << n << " " << k << " " << ta << tb);
         MatmulSpec s = dense_matmul(4, m, n, k, ta, tb);
         s.stride_free = true;
         if (ta == tb) check(s);

@@ -10,6 +10,7 @@
 #include "codegen/exec/arena.h"
 #include "codegen/exec/thread_pool.h"
 #include "ir/error.h"
+#include "tests/support/threads.h"
 
 namespace tandem::exec {
 namespace {
@@ -107,11 +108,7 @@ Plan two_increments(PlanOutput out = {}) {
   return p;
 }
 
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before;
-};
+using testing::Threads;
 
 std::vector<float> run(const PlanRunner& runner, std::vector<float> x) {
   std::vector<float> y(kUnits);

@@ -18,6 +18,7 @@
 
 #include "codegen/exec/processors.h"
 #include "ir/error.h"
+#include "tests/support/threads.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -26,18 +27,7 @@
 namespace tandem::exec {
 namespace {
 
-/// Sets the number of threads for a test, and that of processors.
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) {
-    set_num_threads(n);
-    assume_processors(n);
-  }
-  ~Threads() {
-    set_num_threads(before);
-    assume_processors(0);
-  }
-  int before;
-};
+using testing::Threads;
 
 /// Runs regions until `done()` says so or ten seconds are over, and returns what it says.
 template <class Done>
@@ -138,12 +128,12 @@ TEST(ThreadPool, LateWorkersTouchNothingOfARegionThatIsOver) {
 
 TEST(ThreadPoolDeathTest, TheVariableIsANumberOfThreads) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(try_variable("1"), testing::ExitedWithCode(1), "");
-  EXPECT_EXIT(try_variable("7"), testing::ExitedWithCode(7), "");
-  EXPECT_EXIT(try_variable(""), testing::ExitedWithCode(available_processors()), "");
+  EXPECT_EXIT(try_variable("1"), ::testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(try_variable("7"), ::testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(try_variable(""), ::testing::ExitedWithCode(available_processors()), "");
   for (const char* wrong : {"0", "-1", "257", "2x", " 2", "two", "1e3", "99999999999999999999"})
     EXPECT_EXIT(
-        try_variable(wrong), testing::ExitedWithCode(0),
+        try_variable(wrong), ::testing::ExitedWithCode(0),
         std::string("TANDEM_NUM_THREADS: not a number of threads; expected 1 to 256, got ") + wrong)
         << wrong;
 }

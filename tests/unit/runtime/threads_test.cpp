@@ -1,6 +1,8 @@
 // Compiled functions and threads: the number of threads changes no bit, many threads compile and
 // call, and a fork in the middle of it leaves a child that works. TANDEM_LONG_TESTS=1 runs the long
 // forms.
+#include "tests/support/threads.h"
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <tandem/tandem.h>
@@ -58,7 +60,7 @@ const Case kCases[] = {
 
 /// The bytes of the result and of every gradient.
 std::vector<std::vector<char>> bits_of(const Case& c, const Tensors& inputs, int threads) {
-  set_num_threads(threads);
+  testing::Threads::set(threads);
   manual_seed(7);
   const auto compiled = compile(c.function);
   for (const Tensor& t : inputs)
@@ -78,7 +80,7 @@ std::vector<std::vector<char>> bits_of(const Case& c, const Tensors& inputs, int
 }
 
 TEST(Threads, TheirNumberChangesNoBit) {
-  const int before = num_threads();
+  const testing::Threads restored(1);
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     manual_seed(3);
@@ -88,7 +90,6 @@ TEST(Threads, TheirNumberChangesNoBit) {
     const auto expected = bits_of(c, inputs, 1);
     for (const int threads : {2, 3, 8}) EXPECT_EQ(bits_of(c, inputs, threads), expected) << threads;
   }
-  set_num_threads(before);
 }
 
 TEST(Threads, EightCompileAndCall) {
@@ -182,8 +183,8 @@ TEST(ThreadsDeathTest, ExitWhileDetachedThreadsCall) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int times = long_form() ? 200 : 12;
   for (int i = 0; i < times; ++i)
-    EXPECT_EXIT(exit_beside_callers(std::chrono::milliseconds(i % 12)), testing::ExitedWithCode(0),
-                "")
+    EXPECT_EXIT(exit_beside_callers(std::chrono::milliseconds(i % 12)),
+                ::testing::ExitedWithCode(0), "")
         << i;
 }
 #endif
