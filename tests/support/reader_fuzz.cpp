@@ -1,15 +1,21 @@
 #include "tests/support/reader_fuzz.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "codegen/costs.h"
+#include "codegen/jit/object_cache.h"
 #include "ir/error.h"
 #include "ir/interpret.h"
 #include "ir/json.h"
@@ -22,6 +28,7 @@
 namespace tandem::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kEdges[] = {"0",
@@ -317,6 +324,66 @@ std::string mutated_costs(Random& random) {
   return text;
 }
 
+// --- entries of the cache of object code
+
+/// A folder of its own with one entry, for `kContent`.
+class OneEntry {
+ public:
+  OneEntry() {
+    std::string name = (fs::temp_directory_path() / "tandem-entry-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) ir::check_failed("mkdtemp", __FILE__, __LINE__, name);
+    folder_ = name;
+    cache_.emplace(name);
+  }
+  ~OneEntry() { fs::remove_all(folder_); }
+  OneEntry(const OneEntry&) = delete;
+  OneEntry& operator=(const OneEntry&) = delete;
+
+  std::optional<std::string> object() const { return cache_->find(kContent); }
+  std::string file_of(const std::string& object, std::string_view content = kContent) const {
+    cache_->store(content, object);
+    std::ifstream file(cache_->path(content), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void overwrite(const std::string& file) const {
+    std::ofstream(cache_->path(kContent), std::ios::binary | std::ios::trunc) << file;
+  }
+
+ private:
+  static constexpr std::string_view kContent = "what an object was made from";
+
+  std::string folder_;
+  std::optional<jit::ObjectCache> cache_;
+};
+
+std::string mutated_entry(Random& random) {
+  const OneEntry entry;
+  const std::string object(random.below(3) * random.below(5000),
+                           static_cast<char>(random.below(256)));
+  std::string file = entry.file_of(object);
+  if (!random.one_in(3)) return file;
+  switch (random.below(5)) {
+    case 0:  // a bit, mostly of the header
+      file[random.below(random.one_in(3) ? file.size() : 32)] ^=
+          static_cast<char>(1u << random.below(8));
+      break;
+    case 1:
+      file.resize(random.below(2 * file.size()));
+      break;
+    case 2: {  // a length
+      const uint64_t length = random.below(2) << random.below(64);
+      std::memcpy(file.data() + 8 * (1 + random.below(2)), &length, sizeof length);
+      break;
+    }
+    case 3:  // another's
+      file = entry.file_of(object, fmt::format("another {}", random.below(100)));
+      break;
+    default:  // two halves
+      file = file.substr(0, file.size() / 2) + entry.file_of(object + "x").substr(file.size() / 2);
+  }
+  return file;
+}
+
 // --- reading
 
 /// Programs of more elements are only read.
@@ -394,6 +461,14 @@ std::string check_costs(const std::string& file) {
                                                             : "the table reads back as another";
 }
 
+std::string check_entry(const std::string& file) {
+  const OneEntry entry;
+  entry.overwrite(file);
+  const std::optional<std::string> object = entry.object();
+  if (!object) ir::fail(ir::Errc::Argument, "no entry");
+  return entry.file_of(*object) == file ? "" : "what was found is stored otherwise";
+}
+
 struct FormRow {
   std::string_view name;
   std::string (*mutated)(Random&);
@@ -402,7 +477,8 @@ struct FormRow {
 constexpr FormRow kForms[] = {{"text", mutated_text, check_text},
                               {"JSON", mutated_json, check_json},
                               {"safetensors", mutated_safetensors, check_safetensors},
-                              {"costs", mutated_costs, check_costs}};
+                              {"costs", mutated_costs, check_costs},
+                              {"entries", mutated_entry, check_entry}};
 const FormRow& row(FileForm form) { return kForms[static_cast<size_t>(form)]; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Mutated files through the strict readers: graphs as text and as JSON, safetensors, cost tables.
+// Mutated files through the strict readers: graphs as text and as JSON, safetensors, cost tables,
+// entries of the cache of object code.
 // Most mutations keep a file valid, so that what lies behind a reader's first checks is reached.
 #ifndef TANDEM_TESTS_SUPPORT_READER_FUZZ_H
 #define TANDEM_TESTS_SUPPORT_READER_FUZZ_H
@@ -9,9 +10,9 @@
 
 namespace tandem::testing {
 
-enum class FileForm : uint8_t { Text, Json, Safetensors, Costs };
+enum class FileForm : uint8_t { Text, Json, Safetensors, Costs, CacheEntry };
 inline constexpr FileForm kFileForms[] = {FileForm::Text, FileForm::Json, FileForm::Safetensors,
-                                          FileForm::Costs};
+                                          FileForm::Costs, FileForm::CacheEntry};
 std::string_view name(FileForm form);
 
 /// A valid file after one to four mutations; the same for a seed.
