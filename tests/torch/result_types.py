@@ -88,8 +88,6 @@ HELPERS = {
     "split_with_sizes_of": torch.split_with_sizes,
     "true": True, "false": False, "boolean": torch.bool, **{n: d for n, d in DTYPES.items() if n != "bool"},
 }
-# Not compared on a 0-d x.
-NOT_OF_SCALARS = ("flip", "gather", "index_fill", "index_select", "movedim", "scatter(", "squeeze(x, 0)", "transpose(x, 0, 0)", "unfold")
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floor_divide": "//", "remainder": "%", "pow": "**",
              "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>",
              "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -201,8 +199,6 @@ def main():
     warnings.simplefilter("ignore")
     by_results = defaultdict(list)
     for call, form, results in table():
-        if form.startswith("scalar") and call.startswith(NOT_OF_SCALARS):
-            continue
         by_results[(form, results)].append(call)
     lines = [f"# PyTorch {torch.__version__.split('+')[0]}: layout, sizes, result by x's dtype ({' '.join(DTYPES)}), calls"]
     lines += ["\t".join([form, results[0], " ".join(results[1:]), "; ".join(of)]) for (form, results), of in by_results.items()]
