@@ -27,6 +27,11 @@ Tensor expanded(const Tensor& t) {
   return t.expand(Shape(sizes));
 }
 
+/// bool, integers, floats: what is written may be of no higher kind than where it goes.
+int kind_of(const Tensor& t) {
+  return t.dtype() == boolean ? 0 : ir::is_floating(t.dtype()) ? 2 : 1;
+}
+
 /// What a write of `written` reads of `t`: mostly a copy where eager refuses to read it in place.
 Tensor to_read(const Tensor& written, const Tensor& t, runtime::Sharing allowed, bool as_it_is) {
   return as_it_is || runtime::is_apart(written, t, allowed) ? t : t.clone();
@@ -130,6 +135,7 @@ void AliasMachine::arithmetic(const Step& s) {
       bound_ *= 2;
       return add(a + b, x + " + " + y);
     case 2:
+      if (kind_of(a) == 0 || kind_of(b) == 0) return;
       bound_ *= 2;
       return add(a - b, x + " - " + y);
     case 3:
@@ -140,7 +146,8 @@ void AliasMachine::arithmetic(const Step& s) {
       bound_ *= 2;
       return add(a * 2, x + " * 2");
     case 5:
-      return add(relu(a), "relu(" + x + ")");
+      if (kind_of(a) > 0) add(relu(a), "relu(" + x + ")");
+      return;
     default:
       return add(a.clone(), x + ".clone()");
   }
@@ -150,6 +157,8 @@ void AliasMachine::write(const Step& s) {
   const Tensor a = at(s.a);
   if (ir::self_overlaps(a.sizes(), a.strides()) && s.c % 5 != 0) return;  // mostly an error
   const uint32_t other = operand_for(a, s.b);
+  if (kind_of(pool_[other]) > kind_of(a)) return;
+  const bool is_number = kind_of(a) > 0, same = pool_[other].dtype() == a.dtype();
   const auto read = [&](const Tensor& t, runtime::Sharing allowed) {
     return to_read(a, t, allowed, s.c / 1000 % 8 == 0);
   };
@@ -164,11 +173,13 @@ void AliasMachine::write(const Step& s) {
       a.add_(b);
       return;
     case 2:
+      if (!is_number || kind_of(b) == 0) return;
       bound_ *= 2;
       say(x + ".sub_(" + y + ")");
       a.sub_(b);
       return;
     case 3:
+      if (!is_number) return;
       bound_ *= 2;
       say(x + ".mul_(-2)");
       a.mul_(-2);
@@ -184,11 +195,12 @@ void AliasMachine::write(const Step& s) {
       a.fill_(3);
       return;
     case 6:
+      if (!is_number) return;
       say(x + ".relu_()");
       a.relu_();
       return;
     case 7: {
-      if (a.dim() == 0 || b.numel() == 0) return;
+      if (a.dim() == 0 || b.numel() == 0 || !same) return;
       const bool accumulate = s.c / 70 % 2 == 0;
       bound_ *= 2;
       say(fmt::format("{}.index_put_({{{} > 0}}, first of {}, {})", x, y, y, accumulate));
@@ -197,21 +209,23 @@ void AliasMachine::write(const Step& s) {
       return;
     }
     case 8:
+      if (!is_number) return;
       say(x + ".remainder_(3)");
       a.remainder_(3);
       return;
     case 9:
+      if (!is_number) return;
       say(x + ".fmod_(-2)");
       a.fmod_(-2);
       return;
     case 10:
-      if (ir::is_floating(a.dtype())) return;  // it has no gradient
+      if (kind_of(a) != 1) return;  // of floats it has no gradient
       say(x + ".floor_divide_(2)");
       a.floor_divide_(2);
       return;
     case 11:
     case 12: {
-      if (a.dim() == 0) return;
+      if (a.dim() == 0 || !is_number || !same) return;
       const int64_t d = s.c / 70 % a.dim();
       const Tensor rows = arange(int64_t{a.size(d)});
       bound_ *= 2;

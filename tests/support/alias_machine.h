@@ -2,6 +2,7 @@
 #ifndef TANDEM_TESTS_SUPPORT_ALIAS_MACHINE_H
 #define TANDEM_TESTS_SUPPORT_ALIAS_MACHINE_H
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ double largest_exact(DType dtype);
 class AliasMachine {
  public:
   explicit AliasMachine(const Tensors& inputs, std::vector<std::string>* text = nullptr)
-      : pool_(inputs), largest_(largest_exact(inputs[0].dtype())), text_(text) {}
+      : pool_(inputs), text_(text) {
+    for (const Tensor& t : inputs) largest_ = std::min(largest_, largest_exact(t.dtype()));
+  }
 
   void run(const AliasProgram::Step& s);
   /// Runs it unless eager refuses to: the kind of the error, or -1.
@@ -41,8 +44,8 @@ class AliasMachine {
   void write(const AliasProgram::Step& s);
 
   Tensors pool_;
-  double bound_ = 4;  // of every magnitude so far
-  double largest_;    // that it may be
+  double bound_ = 4;                     // of every magnitude so far
+  double largest_ = largest_exact(f32);  // that it may be
   std::vector<std::string>* text_;
 };
 

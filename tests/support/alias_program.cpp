@@ -117,8 +117,9 @@ Tensor input_at(const Tensor& memory, const Geometry& g, const Place& place) {
 /// Small integers; and NaN, of which nothing is said but that it stays one.
 Tensor memory_of(const AliasProgram& program, uint32_t m, Source& source) {
   const uint64_t seed = program.seed * 4 + m;
-  if (!program.special) return source.integers({kMemory}, seed, program.dtype);
-  const Tensor numbers = Source(Setting::Plain).integers({kMemory}, seed, program.dtype);
+  const DType dtype = m % 2 == 0 ? program.dtype : program.other;
+  if (!program.special || !ir::is_floating(dtype)) return source.integers({kMemory}, seed, dtype);
+  const Tensor numbers = Source(Setting::Plain).integers({kMemory}, seed, dtype);
   return source(where(numbers > 2, numbers * NAN, numbers));
 }
 
@@ -156,9 +157,10 @@ AliasProgram random_alias_program(uint64_t seed) {
       GradKind::None,    GradKind::None,         GradKind::NonLeaf, GradKind::NonLeaf,
       GradKind::NonLeaf, GradKind::SomeDetached, GradKind::Leaf,    GradKind::LeafNoGrad};
   p.grad = kinds[random.below(kinds.size())];
-  static constexpr std::array<DType, 16> dtypes{f32, f32,  f32, f32, f32, f64, f64, f16,
-                                                f16, bf16, i64, i64, i32, i16, i8,  u8};
+  static constexpr std::array<DType, 17> dtypes{f32,  f32, f32, f32, f32, f64, f64, f16,    f16,
+                                                bf16, i64, i64, i32, i16, i8,  u8,  boolean};
   p.dtype = dtypes[random.below(dtypes.size())];
+  p.other = random.one_in(3) ? dtypes[random.below(dtypes.size())] : p.dtype;
   p.special = ir::is_floating(p.dtype) && p.grad == GradKind::None && random.one_in(3);
   const uint32_t inputs = 1 + random.below(4), steps = 2 + random.below(11),
                  outputs = 1 + random.below(4);
@@ -226,7 +228,8 @@ AliasVerdict check_alias_program(const AliasProgram& program,
   for (const std::vector<Place>& places : program.patterns) {
     const MakeInputs make = [&](Source& s) { return make_inputs(program, places, s); };
     const Outcome expected = run(with_caller(function), make, how);
-    verdict.too_large |= largest_magnitude(expected) > largest_exact(program.dtype);
+    verdict.too_large |= largest_magnitude(expected) >
+                         std::min(largest_exact(program.dtype), largest_exact(program.other));
     if (verdict.too_large) return verdict;
     Outcome actual = run(compiled, make, how);
     if (!program.later.empty() && is_stricter(expected, actual)) {
@@ -280,8 +283,9 @@ AliasProgram minimized(AliasProgram program, const std::shared_ptr<const ir::Bac
 }
 
 std::string to_string(const AliasProgram& program) {
-  std::string text = fmt::format("seed {}, grad: {}, {}{}\n", program.seed, name(program.grad),
-                                 ir::name(program.dtype), program.special ? " with NaN" : "");
+  std::string text = fmt::format("seed {}, grad: {}, {} and {}{}\n", program.seed,
+                                 name(program.grad), ir::name(program.dtype),
+                                 ir::name(program.other), program.special ? " with NaN" : "");
   for (const std::vector<Place>& places : program.patterns) {
     text += "call:";
     for (size_t i = 0; i < places.size(); ++i)

@@ -1,6 +1,6 @@
 // Random programs of views, writes and arithmetic over inputs that may be duplicates, interleaved
-// or overlapping views with gaps, in small integers held in one dtype, so that every evaluator must
-// give the same bits.
+// or overlapping views with gaps, in small integers held in one or two dtypes, so that every
+// evaluator must give the same bits.
 #ifndef TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
 #define TANDEM_TESTS_SUPPORT_ALIAS_PROGRAM_H
 
@@ -39,8 +39,8 @@ struct AliasProgram {
   };
   uint64_t seed = 0;
   GradKind grad = GradKind::None;
-  DType dtype = f32;
-  bool special = false;  // NaN among the numbers
+  DType dtype = f32, other = f32;  // of even and odd memories
+  bool special = false;            // NaN among the numbers
   std::vector<Geometry> inputs;
   std::vector<std::vector<Place>> patterns;  // of the calls, one after the other
   std::vector<Step> steps;
