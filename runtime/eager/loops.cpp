@@ -9,24 +9,27 @@
 namespace tandem::runtime::eager {
 namespace {
 
-/// Dimensions of a loop nest over several views, outermost first; strides in bytes.
+/// Dimensions of a loop nest over several views, outermost first; strides in bytes. Sizes and
+/// strides beyond `rank` are not set.
 struct Nest {
   int rank = 0;
   int count = 0;  // views
-  std::array<int64_t, ir::kMaxRank> sizes{};
-  std::array<std::array<int64_t, kMaxOperands>, ir::kMaxRank> strides{};
+  std::array<int64_t, ir::kMaxRank> sizes;
+  std::array<std::array<int64_t, kMaxOperands>, ir::kMaxRank> strides;
   std::array<char*, kMaxOperands> data{};
 };
 
 /// The output's dimensions by falling stride, those of one element left out.
 std::array<int, ir::kMaxRank> order_dims(const BufferView& out, int* count) {
-  std::array<int, ir::kMaxRank> order{};
+  const auto stride = [&](int d) { return std::abs(int64_t{out.strides[d]}); };
+  std::array<int, ir::kMaxRank> order;
   *count = 0;
-  for (int d = 0; d < out.sizes.rank(); ++d)
-    if (out.sizes[d] != 1) order[(*count)++] = d;
-  std::stable_sort(order.begin(), order.begin() + *count, [&](int a, int b) {
-    return std::abs(int64_t{out.strides[a]}) > std::abs(int64_t{out.strides[b]});
-  });
+  for (int d = 0; d < out.sizes.rank(); ++d) {
+    if (out.sizes[d] == 1) continue;
+    int at = (*count)++;
+    for (; at > 0 && stride(order[at - 1]) < stride(d); --at) order[at] = order[at - 1];
+    order[at] = d;
+  }
   return order;
 }
 
@@ -60,6 +63,7 @@ Nest make_nest(std::span<const BufferView* const> views) {
   }
   if (nest.rank == 0) {
     nest.sizes[0] = 1;
+    nest.strides[0] = {};
     nest.rank = 1;
   }
   std::reverse(nest.sizes.begin(), nest.sizes.begin() + nest.rank);
