@@ -32,6 +32,10 @@ int kind_of(const Tensor& t) {
   return t.dtype() == boolean ? 0 : ir::is_floating(t.dtype()) ? 2 : 1;
 }
 
+/// Of the kinds of writes.
+constexpr bool kTakesBool[14] = {true, true,  false, false, true,  true,  false,
+                                 true, false, false, false, false, false, true};
+
 /// What a write of `written` reads of `t`: mostly a copy where eager refuses to read it in place.
 Tensor to_read(const Tensor& written, const Tensor& t, runtime::Sharing allowed, bool as_it_is) {
   return as_it_is || runtime::is_apart(written, t, allowed) ? t : t.clone();
@@ -158,14 +162,16 @@ void AliasMachine::write(const Step& s) {
   if (ir::self_overlaps(a.sizes(), a.strides()) && s.c % 5 != 0) return;  // mostly an error
   const uint32_t other = operand_for(a, s.b);
   if (kind_of(pool_[other]) > kind_of(a)) return;
-  const bool is_number = kind_of(a) > 0, same = pool_[other].dtype() == a.dtype();
+  const uint32_t kind = s.c / 5 % 14;
+  if (kind_of(a) == 0 && !kTakesBool[kind]) return;
+  const bool same = pool_[other].dtype() == a.dtype();
   const auto read = [&](const Tensor& t, runtime::Sharing allowed) {
     return to_read(a, t, allowed, s.c / 1000 % 8 == 0);
   };
   const Tensor given = pool_[other], b = read(given, runtime::Sharing::AllOrNothing);
   const std::string x = fmt::format("t{}", number(s.a)),
                     y = fmt::format("t{}{}", other, b.is_same(given) ? "" : ".clone()");
-  switch (s.c / 5 % 14) {
+  switch (kind) {
     case 0:
     case 1:
       bound_ *= 2;
@@ -173,13 +179,12 @@ void AliasMachine::write(const Step& s) {
       a.add_(b);
       return;
     case 2:
-      if (!is_number || kind_of(b) == 0) return;
+      if (kind_of(b) == 0) return;
       bound_ *= 2;
       say(x + ".sub_(" + y + ")");
       a.sub_(b);
       return;
     case 3:
-      if (!is_number) return;
       bound_ *= 2;
       say(x + ".mul_(-2)");
       a.mul_(-2);
@@ -195,7 +200,6 @@ void AliasMachine::write(const Step& s) {
       a.fill_(3);
       return;
     case 6:
-      if (!is_number) return;
       say(x + ".relu_()");
       a.relu_();
       return;
@@ -209,14 +213,9 @@ void AliasMachine::write(const Step& s) {
       return;
     }
     case 8:
-      if (!is_number) return;
-      say(x + ".remainder_(3)");
-      a.remainder_(3);
-      return;
     case 9:
-      if (!is_number) return;
-      say(x + ".fmod_(-2)");
-      a.fmod_(-2);
+      say(x + (kind == 8 ? ".remainder_(3)" : ".fmod_(-2)"));
+      kind == 8 ? a.remainder_(3) : a.fmod_(-2);
       return;
     case 10:
       if (kind_of(a) != 1) return;  // of floats it has no gradient
@@ -225,7 +224,7 @@ void AliasMachine::write(const Step& s) {
       return;
     case 11:
     case 12: {
-      if (a.dim() == 0 || !is_number || !same) return;
+      if (a.dim() == 0 || !same) return;
       const int64_t d = s.c / 70 % a.dim();
       const Tensor rows = arange(int64_t{a.size(d)});
       bound_ *= 2;

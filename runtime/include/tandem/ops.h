@@ -174,8 +174,8 @@ TANDEM_API Tensor bmm(const Tensor& self, const Tensor& mat2, TANDEM_AT);
 TANDEM_API Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, TANDEM_AT);
 /// x @ weight^T + bias; weight [out, in], bias [out] or undefined.
 TANDEM_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, TANDEM_AT);
-/// query [..., t, d], key [..., s, d], value [..., s, e], broadcast in ...; mask: true to attend, or
-/// added to the scores; zeros for a row that attends to nothing; scale 1 / sqrt(d) if left out.
+/// query [..., t, d], key [..., s, d], value [..., s, e], broadcast in ...; mask: true to attend,
+/// or added to the scores; zeros for a row that attends to nothing; scale 1 / sqrt(d) if left out.
 TANDEM_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                                const Tensor& value, const Tensor& mask = {},
                                                bool is_causal = false,
