@@ -65,7 +65,6 @@ std::string values_differ(const Tensor& expected, const Tensor& actual, double t
 /// Sizes and strides, the latter of dimensions that have steps.
 std::string layout(const Tensor& t) {
   std::string text = fmt::format("{}{}", ir::name(t.dtype()), ir::to_string(t.sizes()));
-  if (t.numel() == 0) return text;
   for (int d = 0; d < t.sizes().rank(); ++d)
     text += t.sizes()[d] > 1 ? fmt::format(" {}", int64_t{t.strides()[d]}) : " -";
   return text;
