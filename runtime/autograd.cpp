@@ -182,4 +182,6 @@ void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool i
   if (op_node.overwrites_part) follow_base(*result.impl());
 }
 
+void renew_result(Node& node) { static_cast<OpNode&>(node).renew_result(); }
+
 }  // namespace tandem::runtime

@@ -154,6 +154,8 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
                                    const ir::Type& result);
 /// After it: saves results, attaches the history.
 void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place);
+/// The result that it saved was written since, by the op itself.
+void renew_result(Node& node);
 /// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
 /// mode, ...
 void check_writable(std::span<const Tensor> operands, ir::Op op);

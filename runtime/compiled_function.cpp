@@ -404,7 +404,11 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
-  return arrange(variant->recording, run_variant(variant, span_of(inputs.tensors)));
+  CallResults results;
+  run_variant(variant, span_of(inputs.tensors), [&](const std::vector<Tensor>& outputs) {
+    results = arrange(variant->recording, outputs);
+  });
+  return results;
 }
 
 }  // namespace tandem::runtime

@@ -182,7 +182,10 @@ std::vector<Tensor> CompiledNode::differentiable_backward(const std::vector<Tens
   const std::vector<Tensor> values =
       bind(*form, tangents, [&](size_t i) { return unpack(inputs_[i], static_cast<int>(i)); });
   const auto inputs = pointers_to(values);
-  return spread(*form, run_variant(form->function, {inputs.data(), inputs.size()}), edges.size());
+  std::vector<Tensor> gradients;
+  run_variant(form->function, {inputs.data(), inputs.size()},
+              [&](const std::vector<Tensor>& outputs) { gradients = outputs; });
+  return spread(*form, std::move(gradients), edges.size());
 }
 
 }  // namespace tandem::runtime

@@ -14,6 +14,7 @@
 #include "runtime/graph_values.h"
 #include "runtime/tensor_impl.h"
 #include "runtime/trace.h"
+#include "runtime/undo.h"
 
 namespace tandem::runtime {
 namespace {
@@ -127,6 +128,19 @@ Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands, 
   return run_eager(op, operands, attrs, in_place, type);
 }
 
+/// A write that the tape follows. The history comes first: a write cannot be undone.
+Tensor run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
+                        std::span<const Tensor> operands, ir::AttrsRef attrs,
+                        const ir::Type& type) {
+  Undo undo;
+  undo.note(operands[0]);
+  finish_node(node, operands[0], true);
+  const Tensor result = run_eager(op, operands, attrs, true, type);
+  undo.keep();
+  renew_result(*node);
+  return result;
+}
+
 }  // namespace
 
 Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
@@ -145,6 +159,8 @@ Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bo
   std::shared_ptr<Node> node;
   if (tape_wants(op, operands, type.dtype))
     node = prepare_node(op, operands, attrs, in_place, type);
+  if (node && in_place && trace == nullptr)
+    return run_with_history(node, op, operands, attrs, type);
   Tensor result = run_or_record(trace, op, operands, attrs, in_place, type);
   if (ir::is_view(op)) remember_view(operands[0], result, op, attrs);
   if (node) finish_node(node, result, in_place);

@@ -1,5 +1,6 @@
 #include "runtime/generator.h"
 
+#include <exception>
 #include <mutex>
 
 #include "codegen/exec/fork_lock.h"
@@ -15,6 +16,7 @@ struct Generator {
   int64_t key = static_cast<int64_t>(0x853c49e6748fea9bull), counter = 0;
 };
 Generator g_generator;
+thread_local int64_t t_taken = 0;  // by this thread
 
 std::mutex& lock() { return exec::fork_safe_mutex<Generator>(); }
 
@@ -32,7 +34,21 @@ Tensor take_rng(Dim blocks) {
   words[0] = g_generator.key;
   words[1] = g_generator.counter;
   g_generator.counter += int64_t{blocks};
+  t_taken += int64_t{blocks};
   return state;
+}
+
+DrawScope::DrawScope() : taken_(t_taken), exceptions_(std::uncaught_exceptions()) {
+  const std::lock_guard guard(lock());
+  key_ = g_generator.key;
+  counter_ = g_generator.counter;
+}
+
+DrawScope::~DrawScope() {
+  if (std::uncaught_exceptions() == exceptions_) return;
+  const std::lock_guard guard(lock());
+  if (g_generator.key == key_ && g_generator.counter == counter_ + (t_taken - taken_))
+    g_generator.counter = counter_;
 }
 
 Draw draw(const Shape& sizes, DType dtype) {

@@ -23,6 +23,20 @@ struct Draw {
 };
 Draw draw(const Shape& sizes, DType dtype);
 
+/// What this thread takes while it lives is given back if an exception leaves its scope, unless
+/// another thread has taken numbers since: an operation that fails draws nothing.
+class DrawScope {
+ public:
+  DrawScope();
+  ~DrawScope();
+  DrawScope(const DrawScope&) = delete;
+  DrawScope& operator=(const DrawScope&) = delete;
+
+ private:
+  int64_t key_, counter_, taken_;
+  const int exceptions_;
+};
+
 }  // namespace tandem::runtime
 
 #endif  // TANDEM_RUNTIME_GENERATOR_H

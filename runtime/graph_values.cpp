@@ -10,25 +10,33 @@ bool has_layout(const TensorImpl& t, const Strides& strides) {
   return true;
 }
 
-std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph,
-                                   std::span<const Tensor* const> inputs) {
+ExecutableRun::ExecutableRun(const ir::Executable& executable, const ir::Graph& graph,
+                             std::span<const Tensor* const> inputs)
+    : executable_(executable) {
   TANDEM_CHECK(inputs.size() == graph.inputs().size(), "one tensor per graph input");
-  ir::InlineVector<void*, 96> from, to;
-  for (const Tensor* t : inputs) from.push_back(t->impl()->data());
-  std::vector<Tensor> results;
-  results.reserve(graph.outputs().size());
+  for (const Tensor* t : inputs) from_.push_back(t->impl()->data());
+  outputs_.reserve(graph.outputs().size());
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     const ir::Output& output = graph.outputs()[k];
     const int same = executable.output_from_input(static_cast<int>(k)),
               into = executable.output_into_input(static_cast<int>(k));
     const int input = same >= 0 ? same : into;
     const ir::Type& type = graph.type(output.value);
-    results.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)]
-                                 : empty_tensor(type.sizes, output.strides, type.dtype));
-    to.push_back(results.back().impl()->data());
+    outputs_.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)]
+                                  : empty_tensor(type.sizes, output.strides, type.dtype));
+    to_.push_back(outputs_.back().impl()->data());
   }
-  executable.run({from.data(), from.size()}, {to.data(), to.size()});
-  return results;
+}
+
+void ExecutableRun::run() const {
+  executable_.run({from_.data(), from_.size()}, {to_.data(), to_.size()});
+}
+
+std::vector<Tensor> run_executable(const ir::Executable& executable, const ir::Graph& graph,
+                                   std::span<const Tensor* const> inputs) {
+  ExecutableRun run(executable, graph, inputs);
+  run.run();
+  return run.take_outputs();
 }
 
 }  // namespace tandem::runtime

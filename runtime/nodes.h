@@ -22,6 +22,7 @@ struct OpNode final : Node {
   /// Keeps what the rule reads. In place, operand 0 is about to be overwritten: a copy is kept.
   void save_operands(std::span<const Tensor> operands, bool in_place);
   void save_result(const Tensor& result);
+  void renew_result() { result_.renew(); }
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;

@@ -29,6 +29,7 @@ void require_floating(DType dtype, std::string_view op) {
 Tensor random(Op op, const Shape& sizes, DType dtype, const SourceLocation& at) {
   Call c(at, ir::name(op));
   require_floating(dtype, ir::name(op));
+  const runtime::DrawScope draws;
   const runtime::Draw d = runtime::draw(sizes, dtype);
   return c.out(c.b.emit(op, {c.in(d.rng, "rng")}, {sizes, dtype, d.offset}));
 }
@@ -226,6 +227,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype, Sourc
     ir::fail(Errc::Argument, fmt::format("randint: expected low < high, got {} and {}", low, high));
   require_held(low, high, dtype);
   Call c(at);
+  const runtime::DrawScope draws;
   const runtime::Draw d = runtime::draw(sizes, i64);
   const V bits = c.b.emit(Op::random_bits, {c.in(d.rng, "rng")}, {sizes, i64, d.offset});
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
@@ -240,17 +242,20 @@ Tensor dropout(const Tensor& self, double p, bool training, SourceLocation at) {
   require_floating(self.dtype(), "dropout");
   Call c(at);
   const V v = c.in(self);
+  const runtime::DrawScope draws;
   const runtime::Draw d = runtime::draw(self.sizes(), f32);
   return c.out(c.b.emit(Op::dropout, {v, c.in(d.rng, "rng")}, {p, d.offset}));
 }
 
 const Tensor& Tensor::uniform_(double from, double to, SourceLocation at) const {
   const ir::ErrorScope errors(at);
+  const runtime::DrawScope draws;
   const Tensor values = tandem::rand(sizes(), dtype(), at);
   return copy_(Located(values.mul(Located(to - from, at)).add(Located(from, at)), at));
 }
 const Tensor& Tensor::normal_(double mean, double std, SourceLocation at) const {
   const ir::ErrorScope errors(at);
+  const runtime::DrawScope draws;
   const Tensor values = tandem::randn(sizes(), dtype(), at);
   return copy_(Located(values.mul(Located(std, at)).add(Located(mean, at)), at));
 }

@@ -12,6 +12,7 @@
 #include "runtime/call.h"
 #include "runtime/dispatch.h"
 #include "runtime/trace.h"
+#include "runtime/undo.h"
 
 namespace tandem {
 namespace runtime {
@@ -143,8 +144,11 @@ const Tensor& rearranged(const Tensor& self, std::string_view op, Make make) {
                     "a view of a leaf that requires grad is changed in place; expected a view of a "
                     "tensor that is not a leaf, or NoGrad");
   const Tensor shown = make(target);
+  runtime::Undo undo;
+  undo.note(target);
   target.impl()->storage->note_rearranged();
   runtime::take_arrangement(target, shown);
+  undo.keep();
   return self;
 }
 
@@ -224,6 +228,8 @@ const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
   const runtime::LocationScope scope(at);
   const NoGrad no_grad;
   const bool fits = ir::numel(sizes) <= target.numel();
+  runtime::Undo undo;
+  undo.note(target);
   if (fits) {
     const Tensor shown = tandem::as_strided(target, sizes, ir::contiguous_strides(sizes), {}, at);
     runtime::take_arrangement(target, shown);
@@ -233,6 +239,7 @@ const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
     runtime::grow(target, sizes);
   }
   target.impl()->storage->note_rearranged();
+  undo.keep();
   return *this;
 }
 
@@ -249,8 +256,11 @@ const Tensor& Tensor::set_(const Tensor& source, SourceLocation at) const {
                     "no gradient flows through the exchange of memory; expected tensors that do "
                     "not require grad, or NoGrad");
   const Tensor shown = source.detach(at);
+  runtime::Undo undo;
+  undo.note(target);
   target.impl()->storage->note_rearranged();
   runtime::take_memory(target, shown);
+  undo.keep();
   if (runtime::Trace* trace = runtime::Trace::current()) trace->note_detached(target);
   return *this;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/dispatch.h"
+#include "runtime/eager/copy.h"
 #include "runtime/generator.h"
 #include "runtime/trace.h"
 #include "runtime/variant.h"
@@ -171,12 +172,16 @@ std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
 
 std::vector<Tensor> replay_with_epilogue(const Graph& graph, std::span<const Tensor> inputs,
                                          const std::vector<int>& leaves) {
+  const DrawScope draws;
   std::vector<Tensor> values = replay(graph, safe_inputs(graph, inputs));
   detach_from_inputs(graph, inputs, values);
   write_inputs(graph, inputs, values);
   std::vector<const Tensor*> targets;
   for (const Tensor& t : inputs) targets.push_back(&t);
-  return finish_epilogue(graph.epilogue, targets, values, leaves);
+  ContentCopies copies;
+  std::vector<Tensor> results = finish_epilogue(graph.epilogue, targets, values, leaves, copies);
+  copies.run();
+  return results;
 }
 
 }  // namespace tandem::runtime

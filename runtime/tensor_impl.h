@@ -35,6 +35,8 @@ class Storage {
   bool read_only() const { return read_only_; }
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version(uint64_t by = 1) { version_.fetch_add(by, std::memory_order_relaxed); }
+  /// Of a write that did not come about.
+  void restore_version(uint64_t version) { version_.store(version, std::memory_order_relaxed); }
   /// A tensor over it changed its own sizes, strides or storage: counts as a write. In a trace the
   /// count of these alone is kept, for the epilogue.
   void note_rearranged() {

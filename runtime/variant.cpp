@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "autodiff/joint.h"
 #include "codegen/lower.h"
@@ -21,6 +22,7 @@
 #include "runtime/graph_values.h"
 #include "runtime/pipeline.h"
 #include "runtime/rearrange.h"
+#include "runtime/undo.h"
 
 namespace tandem::runtime {
 namespace {
@@ -168,13 +170,15 @@ void write_history(const Variant& variant, const ir::InputWrite& write, const Te
     set_written_history(target, nullptr, 0);
 }
 
-/// Puts the final contents of written inputs in place, and their history and versions with them.
+/// Puts history and versions of written inputs in place; their contents are computed there, or left
+/// to `copies`.
 void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs,
-                   const std::vector<Tensor>& values, const std::shared_ptr<CompiledNode>& node) {
+                   const std::vector<Tensor>& values, const std::shared_ptr<CompiledNode>& node,
+                   ContentCopies& copies) {
   for (const ir::InputWrite& write : variant.graphs.forward.epilogue.writes) {
     const Tensor& target = *inputs[static_cast<size_t>(write.input)];
     const bool done = variant.halves.forward->output_into_input(write.output) >= 0;
-    if (!done) copy_elements(*target.impl(), *values[static_cast<size_t>(write.output)].impl());
+    if (!done) copies.add(*target.impl(), *values[static_cast<size_t>(write.output)].impl());
     target.impl()->storage->bump_version(static_cast<uint64_t>(write.version_bumps));
     write_history(variant, write, target, node);
   }
@@ -231,7 +235,7 @@ std::vector<Tensor> collect_results(const ir::Epilogue& epilogue,
 
 /// Inputs that themselves change become what their result shows; results that are them are them.
 void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
-                   std::vector<Tensor>& results) {
+                   std::vector<Tensor>& results, ContentCopies& copies) {
   for (const ir::InputChange& change : epilogue.changes) {
     const Tensor& input = *inputs[static_cast<size_t>(change.input)];
     const auto bumps = static_cast<uint64_t>(change.version_bumps);
@@ -242,7 +246,7 @@ void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> 
       const Tensor shown = results[static_cast<size_t>(change.result)];
       if (change.resized) {
         grow(input, shown.sizes());
-        copy_elements(*input.impl(), *shown.impl());
+        copies.add(*input.impl(), *shown.impl());
       } else if (takes_memory) {
         take_memory(input, shown);
         input.impl()->storage->bump_version(bumps);
@@ -351,30 +355,76 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
   });
 }
 
-std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
-                                std::span<const Tensor* const> inputs) {
+namespace {
+
+/// The inputs that results are, or are views of.
+bool is_input(const ir::ResultSource& source) {
+  using Kind = ir::ResultSource::Kind;
+  return source.kind != Kind::Output && source.kind != Kind::ViewOfResult;
+}
+
+/// Notes all of the caller's tensors that the epilogue changes.
+void note_changes(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs, Undo& undo) {
+  const auto input = [&](int i) -> const Tensor& { return *inputs[static_cast<size_t>(i)]; };
+  for (const ir::InputWrite& w : epilogue.writes)
+    w.no_grad ? undo.note_version(input(w.input)) : undo.note(input(w.input));
+  for (const ir::InputChange& c : epilogue.changes) undo.note(input(c.input));
+  for (const ir::GradWrite& g : epilogue.grads) undo.note(input(g.input));
+  for (const ir::ResultSource& r : epilogue.results)
+    if (is_input(r) && (r.requires_grad || r.history >= 0)) undo.note(input(r.index));
+}
+
+/// Gives inputs that grow their memory, so that it stays where it is from here on.
+void reserve_memory(const ir::Epilogue& epilogue, const ir::Graph& forward,
+                    std::span<const Tensor* const> inputs) {
+  for (const ir::InputChange& change : epilogue.changes) {
+    if (!change.resized || change.result < 0) continue;
+    const ir::ResultSource& shown = epilogue.results[static_cast<size_t>(change.result)];
+    TANDEM_CHECK(shown.kind == ir::ResultSource::Kind::Output, "what resize_ gives is computed");
+    const TensorImpl& input = *inputs[static_cast<size_t>(change.input)]->impl();
+    const ir::Output& output = forward.outputs()[static_cast<size_t>(shown.index)];
+    const Dim end = input.offset + ir::numel(forward.type(output.value).sizes);
+    input.storage->grow(
+        static_cast<size_t>(int64_t{ir::checked_mul(end, ir::size_of(input.dtype), "resize_")}));
+  }
+}
+
+}  // namespace
+
+// The caller's tensors get their new histories, versions and geometry before anything is computed:
+// the run is the last that can fail, and all else can be undone.
+void run_variant(const std::shared_ptr<const Variant>& variant,
+                 std::span<const Tensor* const> inputs, TakeOutputs take) {
   const ir::Graph& forward = variant->graphs.forward;
   check_inputs(*variant, inputs);
+  std::optional<DrawScope> draws;
+  if (forward.epilogue.rng_draws > 0) draws.emplace();
   const BoundInputs bound = bind(forward, inputs);
   const std::span<const Tensor* const> tensors(bound.tensors.data(), bound.tensors.size());
   const std::vector<Tensor> written = copy_written_inputs(*variant, tensors);
-  const std::vector<Tensor> values = run_executable(*variant->halves.forward, forward, tensors);
+  reserve_memory(forward.epilogue, forward, tensors);
+  const ExecutableRun run(*variant->halves.forward, forward, tensors);
+  ContentCopies copies;
+  Undo undo;
+  note_changes(forward.epilogue, tensors, undo);
   start_requiring_grad(*variant, tensors);
-  const auto node = make_tape_node(variant, tensors, written, values);
-  replay_writes(*variant, tensors, values, node);
-  std::vector<Tensor> results =
-      finish_epilogue(forward.epilogue, tensors, values, variant->recording.leaves);
+  const auto node = make_tape_node(variant, tensors, written, run.outputs());
+  replay_writes(*variant, tensors, run.outputs(), node, copies);
+  take(
+      finish_epilogue(forward.epilogue, tensors, run.outputs(), variant->recording.leaves, copies));
+  run.run();
+  copies.run();
+  undo.keep();
   if (node) node->end_of_call();
-  return results;
 }
 
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values,
-                                    const std::vector<int>& leaves) {
+                                    const std::vector<int>& leaves, ContentCopies& copies) {
   assign_grads(epilogue, inputs, values);
   std::vector<Tensor> results = collect_results(epilogue, inputs, values, leaves);
-  change_inputs(epilogue, inputs, results);
+  change_inputs(epilogue, inputs, results, copies);
   return results;
 }
 

@@ -73,6 +73,8 @@ struct Halves {
   std::unique_ptr<ir::Executable> forward;
 };
 
+class ContentCopies;
+
 struct Variant {
   Recording recording;  // its graph has moved to `graphs`
   Guards guards;
@@ -106,17 +108,21 @@ ir::Graph as_function(ir::Graph gradients);
 /// Makes the variant's graphs known to compiled_graphs() while it lives.
 void register_graphs(const std::shared_ptr<const Variant>& variant);
 
-/// Runs the forward half on the graph inputs' tensors, puts it on the tape, replays the epilogue;
-/// returns the traced outputs.
-std::vector<Tensor> run_variant(const std::shared_ptr<const Variant>& variant,
-                                std::span<const Tensor* const> inputs);
+/// Takes the traced outputs, which are not computed yet.
+using TakeOutputs = ir::FunctionRef<void(const std::vector<Tensor>& outputs)>;
+
+/// Runs the forward half on the graph inputs' tensors, puts it on the tape, replays the epilogue,
+/// and hands over the traced outputs: all of that, or on an exception nothing.
+void run_variant(const std::shared_ptr<const Variant>& variant,
+                 std::span<const Tensor* const> inputs, TakeOutputs take);
 
 /// What comes after the writes to inputs: grad slots, results, inputs that themselves change.
 /// `values`: the graph's outputs; `leaves`: as in the recording. Returns the traced outputs.
+/// Contents are left to `copies`.
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values,
-                                    const std::vector<int>& leaves);
+                                    const std::vector<int>& leaves, ContentCopies& copies);
 
 }  // namespace tandem::runtime
 

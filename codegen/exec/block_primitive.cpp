@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
 #include <vector>
@@ -74,8 +75,7 @@ class MatmulPrimitive final : public BlockPrimitive {
     try {
       std::unique_ptr<Context> x = take_context();
       execute(*x, const_cast<float*>(a), const_cast<float*>(b), c);
-      const std::lock_guard guard(mutex_);
-      idle_.push_back(std::move(x));
+      give_back(std::move(x));
       return dnnl_success;
     } catch (const dnnl::error& e) {
       return e.status;
@@ -95,6 +95,15 @@ class MatmulPrimitive final : public BlockPrimitive {
       }
     }
     return std::make_unique<Context>(pd_);
+  }
+
+  /// Without memory it is dropped: the product is there, and must not be called failed.
+  void give_back(std::unique_ptr<Context> x) const noexcept {
+    const std::lock_guard guard(mutex_);
+    try {
+      idle_.push_back(std::move(x));
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   void execute(Context& x, float* a, float* b, float* c) const {

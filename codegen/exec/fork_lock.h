@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <new>
 
 namespace tandem::exec {
 
@@ -14,7 +15,9 @@ template <typename Tag>
 std::mutex& fork_safe_mutex() {
   static std::mutex* mutex = [] {
     static std::mutex* m = new std::mutex;
-    pthread_atfork([] { m->lock(); }, [] { m->unlock(); }, [] { m->unlock(); });
+    const auto lock = [] { m->lock(); };
+    const auto unlock = [] { m->unlock(); };
+    if (pthread_atfork(lock, unlock, unlock) != 0) throw std::bad_alloc();
     return m;
   }();
   return *mutex;

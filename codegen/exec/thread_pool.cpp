@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -396,15 +397,16 @@ struct Closer {
   }
 };
 
+/// Null if there is no memory for one.
 Pool* make_pool() {
   static Closer closer;
   [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
-  auto fresh = std::make_unique<Pool>();
+  std::unique_ptr<Pool> fresh(new (std::nothrow) Pool);
   Pool* expected = nullptr;
   return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
 }
 
-/// The pool, or null once the process is ending.
+/// The pool, or null once the process is ending, or if there is no memory for one.
 Pool* pool() {
   if (g_closed.load(std::memory_order_relaxed) || is_ending()) return nullptr;
   Pool* p = g_pool.load(std::memory_order_acquire);

@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include "codegen/jit/in_llvm.h"
 #include "ir/error.h"
 
 namespace tandem::jit {
@@ -109,10 +110,11 @@ Code Code::load(std::string_view object, std::span<const std::string> entries) {
   orc::JITDylib& dylib = code.library_->dylib;
   auto bytes =
       llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), name);
-  take(session.linker.add(dylib, std::move(bytes)), "jit object");
+  take(in_llvm([&] { return session.linker.add(dylib, std::move(bytes)); }), "jit object");
   for (const std::string& entry : entries) {
-    const auto symbol =
-        take(session.execution.lookup({&dylib}, session.execution.intern(entry)), "jit link");
+    const orc::SymbolStringPtr name_of_entry = session.execution.intern(entry);
+    const auto symbol = take(
+        in_llvm([&] { return session.execution.lookup({&dylib}, name_of_entry); }), "jit link");
     code.addresses_.push_back(symbol.getAddress().toPtr<void*>());
   }
   return code;

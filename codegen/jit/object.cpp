@@ -14,6 +14,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "codegen/jit/in_llvm.h"
 #include "codegen/jit/llvm.h"
 #include "ir/error.h"
 
@@ -49,6 +51,8 @@ const llvm::Target& x86() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    llvm::install_bad_alloc_error_handler(
+        [](void*, const char*, bool) { end_for_want_of_memory(); });
     std::string error;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
     TANDEM_CHECK(target, error);
@@ -78,9 +82,12 @@ void check_features(const llvm::TargetMachine& machine, const std::string& featu
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   const auto create = [&](const std::string& features) {
-    return std::unique_ptr<llvm::TargetMachine>(
-        x86().createTargetMachine(kTriple, kBaseCpu, features, target_options(), llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+    const llvm::Target& x86_64 = x86();
+    return std::unique_ptr<llvm::TargetMachine>(in_llvm([&] {
+      return x86_64.createTargetMachine(kTriple, kBaseCpu, features, target_options(),
+                                        llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                        llvm::CodeGenOptLevel::Default, true);
+    }));
   };
   check_features(*create(""), target.features);
   return create(target.features);
@@ -126,7 +133,7 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
                                                        /*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& f : module) {
-    if (!f.isDeclaration()) passes.run(f, functions);
+    if (!f.isDeclaration()) in_llvm([&] { passes.run(f, functions); });
   }
 }
 
@@ -203,7 +210,7 @@ class Generator {
     verify(module);
     run_passes(module, *machine_);
     bytes_.clear();
-    passes_.run(module);
+    in_llvm([&] { passes_.run(module); });
     return std::string(bytes_.data(), bytes_.size());
   }
 
