@@ -229,7 +229,7 @@ const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
   const NoGrad no_grad;
   const bool fits = ir::numel(sizes) <= target.numel();
   runtime::Undo undo;
-  undo.note(target);
+  if (!target.impl()->is_traced()) undo.note(target);
   if (fits) {
     const Tensor shown = tandem::as_strided(target, sizes, ir::contiguous_strides(sizes), {}, at);
     runtime::take_arrangement(target, shown);

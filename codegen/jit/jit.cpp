@@ -79,9 +79,13 @@ struct Session {
 }  // namespace
 
 struct Code::Library {
-  orc::JITDylib& dylib;
+  std::vector<orc::JITDylibSP> dylibs;  // one, as ORC wants it to be removed, with no memory
 
-  ~Library() { llvm::consumeError(Session::get().execution.removeJITDylib(dylib)); }
+  Library() { dylibs.reserve(1); }
+  ~Library() {
+    if (!dylibs.empty())
+      llvm::consumeError(Session::get().execution.removeJITDylibs(std::move(dylibs)));
+  }
 };
 
 bool Target::has(std::string_view feature) const {
@@ -106,8 +110,9 @@ Code Code::load(std::string_view object, std::span<const std::string> entries) {
   const Listener listener;
   const std::string name = "code." + std::to_string(session.loaded++);
   Code code;
-  code.library_.reset(new Library{session.execution.createBareJITDylib(name)});
-  orc::JITDylib& dylib = code.library_->dylib;
+  code.library_ = std::make_unique<Library>();
+  code.library_->dylibs.push_back(&session.execution.createBareJITDylib(name));
+  orc::JITDylib& dylib = *code.library_->dylibs[0];
   auto bytes =
       llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), name);
   take(in_llvm([&] { return session.linker.add(dylib, std::move(bytes)); }), "jit object");
