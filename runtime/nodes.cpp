@@ -177,6 +177,10 @@ ir::ValueId as_first_copies(ir::Builder& b, ir::ValueId v, const Shape& sizes) {
 
 std::vector<Tensor> RebaseNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   if (!grads[0].defined()) return {{}, {}};
+  if (base_overlaps)
+    ir::fail(Errc::Autograd,
+             "the gradient of a write through a view of a tensor whose own elements share memory; "
+             "expected a tensor without overlap (clone() it before the write)");
   EagerSink sink;
   ir::Builder builder(sink);
   const ir::ValueId grad = sink.add(grads[0]);

@@ -50,12 +50,14 @@ struct OpNode final : Node {
 /// The history of a base that was written through a view: edge 0 is the base's old history (which
 /// gets no gradient for the written part), edge 1 what computed the written part.
 struct RebaseNode final : Node {
-  RebaseNode(Edges edges, WrittenPart written) : Node(std::move(edges)), part(std::move(written)) {}
+  RebaseNode(Edges edges, WrittenPart written, bool overlaps)
+      : Node(std::move(edges)), part(std::move(written)), base_overlaps(overlaps) {}
   std::string name() const override { return "write through a view"; }
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
   void release() override {}
 
   WrittenPart part;
+  bool base_overlaps;  // elements of the base share memory: what was written shows elsewhere too
 };
 
 /// The end of the tape at a leaf: adds into its grad. Runs after all other nodes.

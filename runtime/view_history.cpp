@@ -168,9 +168,10 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
     const Tensor base(meta.view->base);
     const Edge before = gradient_edge(base);
     if (node || before.node)
-      set_history(
-          base, make_node<RebaseNode>(Edges{before, {node, result}},
-                                      written_part(base.impl()->type(), meta.view->chain.steps())));
+      set_history(base,
+                  make_node<RebaseNode>(Edges{before, {node, result}},
+                                        written_part(base.impl()->type(), meta.view->chain.steps()),
+                                        ir::self_overlaps(base.sizes(), base.impl()->strides)));
     autograd_meta(*base.impl());
     meta.view->base_generation = ++base.impl()->autograd->generation;
   }

@@ -97,5 +97,25 @@ TEST(RefusedGradients, OfCustomOperators) {
       [](const Tensor& x, const Tensor& y) { return added()({x, y})[0]; }, true);
 }
 
+// What is written to one element shows in all that share its memory, which the history of an eager
+// tensor does not know. As in PyTorch the write is fine, and its gradient refused; a compiled
+// function, which knows the memory, gives it.
+TEST(RefusedGradients, OfWritesThroughAViewOfWhatOverlapsItself) {
+  const auto body = [](const Tensor& t, const Tensor& w) {
+    t.slice(0, 0, 1).mul_(w);
+    return t.sum();
+  };
+  const auto overlapping = [] { return ones({6}).as_strided({2, 6}, {0, 1}).detach(); };
+  const Tensor w = tensor({3.0f}).requires_grad_();
+  const Tensor total = body(overlapping(), w);
+  EXPECT_EQ(total.item(), 36);
+  expect_error(Errc::Autograd, "whose own elements share memory", [&] { total.backward(); });
+  EXPECT_FALSE(w.grad().defined());
+  compile(body)(overlapping(), w).backward();
+  EXPECT_EQ(w.grad().item(), 12);
+  const Tensor cloned = overlapping().clone();
+  EXPECT_EQ(grad({body(cloned, w)}, {w})[0].item(), 6);
+}
+
 }  // namespace
 }  // namespace tandem::testing

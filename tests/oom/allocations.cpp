@@ -15,11 +15,13 @@
 #include <cstddef>
 #include <string_view>
 
-extern "C" {
+extern "C" {  // glibc's names
+// NOLINTBEGIN(readability-identifier-naming)
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* data, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
+// NOLINTEND(readability-identifier-naming)
 }
 
 namespace tandem::testing {
