@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
 namespace tandem {
 namespace {
 
@@ -84,24 +85,20 @@ double relative_gap(const Tensor& a, const Tensor& b) {
 /// A folder of its own for compiled code.
 class CodeFolder {
  public:
-  explicit CodeFolder(const std::string& name) : path_(::testing::TempDir() + "tandem_" + name) {
-    std::filesystem::remove_all(path_);
-  }
-  ~CodeFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
+  std::string path() const { return folder_.path().string(); }
   int objects() const {
     int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
       count += entry.is_regular_file();
     return count;
   }
 
  private:
-  std::string path_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST(LongPrograms, kernels_that_differ_in_numbers_share_code) {
-  const CodeFolder folder("fan_out");
+  const CodeFolder folder;
   const auto f = [](const Tensor& x) { return fan_out(x, 2000); };
   const Tensor x = randn({64}).requires_grad_(), y = x.detach().requires_grad_();
   const double start = processor_seconds();
@@ -118,7 +115,7 @@ TEST(LongPrograms, kernels_that_differ_in_numbers_share_code) {
 
 // A number that fn captures and the caller changes.
 TEST(LongPrograms, numbers_that_change_compile_no_more_code) {
-  const CodeFolder folder("changing_numbers");
+  const CodeFolder folder;
   const Tensor x = randn({64});
   std::vector<std::shared_ptr<const void>> kept;
   for (int i = 3; i < 9; ++i) {

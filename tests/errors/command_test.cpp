@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "ir/json.h"
@@ -11,6 +10,7 @@
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/files.h"
 #include "tools/graph_runner.h"
 #include "tools/passes.h"
@@ -131,17 +131,14 @@ TEST(Opt, PassesThatDoNotFit) {
 
 class Files : public ::testing::Test {
  protected:
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return folder_ / name; }
   std::string write(const char* name, std::string_view text) const {
     std::ofstream(path(name), std::ios::binary) << text;
     return path(name);
   }
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
  private:
-  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) /
-                                  ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(Files, BadText) {

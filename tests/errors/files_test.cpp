@@ -17,6 +17,7 @@
 
 #include "ir/file_writer.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tandem {
 namespace {
@@ -26,13 +27,6 @@ using testing::expect_error;
 
 class WrittenFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tandem-files-XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(name.data()));
-    folder = name;
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   std::string path(const std::string& name) const { return (folder / name).string(); }
   std::string contents(const std::string& name) const { return tools::read_file(path(name)); }
   static mode_t mode(const std::string& path) {
@@ -43,7 +37,8 @@ class WrittenFiles : public ::testing::Test {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {}));
   }
 
-  fs::path folder;
+  testing::TemporaryFolder own;
+  const fs::path folder = own.path();
 };
 
 TEST_F(WrittenFiles, AreReplacedInOneStep) {

@@ -2,13 +2,13 @@
 // was expected and what came, and nothing is changed.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tandem {
 namespace {
@@ -156,9 +156,8 @@ TEST(BadTensors, DataIsNotReadInsideATrace) {
 
 class TensorFiles : public ::testing::Test {
  protected:
-  // Of this process alone: ctest runs the tests of a fixture side by side.
-  std::string path =
-      ::testing::TempDir() + "tandem_bad_tensors." + std::to_string(::getpid()) + ".safetensors";
+  testing::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
   nn::Linear module{2, 1};
   const Floats weights = module.weight.to_vector<float>();
 
@@ -167,7 +166,6 @@ class TensorFiles : public ::testing::Test {
     EXPECT_EQ(module.weight.to_vector<float>(), weights);
     EXPECT_EQ(module.weight.version(), 0u);
   }
-  void TearDown() override { std::filesystem::remove(path); }
 };
 
 TEST_F(TensorFiles, ThatAreMissingOrTruncated) {

@@ -1,7 +1,6 @@
 #include "tests/support/reader_fuzz.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/files.h"
 #include "tools/passes.h"
 
@@ -329,15 +329,7 @@ std::string mutated_costs(Random& random) {
 /// A folder of its own with one entry, for `kContent`.
 class OneEntry {
  public:
-  OneEntry() {
-    std::string name = (fs::temp_directory_path() / "tandem-entry-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ir::check_failed("mkdtemp", __FILE__, __LINE__, name);
-    folder_ = name;
-    cache_.emplace(name);
-  }
-  ~OneEntry() { fs::remove_all(folder_); }
-  OneEntry(const OneEntry&) = delete;
-  OneEntry& operator=(const OneEntry&) = delete;
+  OneEntry() { cache_.emplace(folder_.path().string()); }
 
   std::optional<std::string> object() const { return cache_->find(kContent); }
   std::string file_of(const std::string& object, std::string_view content = kContent) const {
@@ -352,7 +344,7 @@ class OneEntry {
  private:
   static constexpr std::string_view kContent = "what an object was made from";
 
-  std::string folder_;
+  TemporaryFolder folder_;
   std::optional<jit::ObjectCache> cache_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 namespace tandem::exec {
 namespace {
 
@@ -16,16 +17,13 @@ namespace fs = std::filesystem;
 
 /// The quota that files of these contents give.
 int quota(const std::map<std::string, std::string>& files) {
-  const fs::path root = fs::path(testing::TempDir()) / "quota";
-  fs::remove_all(root);
+  const testing::TemporaryFolder root;
   for (const auto& [name, text] : files) {
-    const fs::path path = root / fs::path(name).relative_path();
+    const fs::path path = root.path() / fs::path(name).relative_path();
     fs::create_directories(path.parent_path());
     std::ofstream(path) << text << "\n";
   }
-  const int found = quota_processors(root.string());
-  fs::remove_all(root);
-  return found;
+  return quota_processors(root.path().string());
 }
 
 const std::string kV2 = "30 24 0:27 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw";

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <random>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/jit/kernel_writer.h"
 
 namespace tandem::jit {
@@ -21,17 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ObjectCacheTest : public testing::Test {
+class ObjectCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tandem-cache-XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(name.data()));
-    root = name;
-    folder = name + "/objects";
+    folder = root / "objects";
     cache = ObjectCache::in(folder);
     ASSERT_TRUE(cache);
   }
-  void TearDown() override { fs::remove_all(root); }
 
   std::string path() const { return cache->path(content); }
   std::string bytes() const {
@@ -42,7 +39,8 @@ class ObjectCacheTest : public testing::Test {
     std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
   }
 
-  std::string root, folder;
+  testing::TemporaryFolder root;
+  std::string folder;
   std::shared_ptr<const ObjectCache> cache;
   const std::string content = "content of an entry", object = std::string(999, 'o') + "bject";
 };
@@ -66,14 +64,14 @@ TEST_F(ObjectCacheTest, BelongsToItsOwnerAlone) {
 }
 
 TEST_F(ObjectCacheTest, RefusesFoldersThatOthersCanWrite) {
-  const std::string open = root + "/open", file = root + "/file";
+  const std::string open = root / "open", file = root / "file";
   fs::create_directory(open);
   fs::permissions(open, fs::perms::all);
   std::ofstream{file} << "text";
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_FALSE(ObjectCache::in(open));
   EXPECT_FALSE(ObjectCache::in(file));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("no code is kept in"), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("no code is kept in"), std::string::npos);
 }
 
 TEST_F(ObjectCacheTest, EveryFlippedBitOfAHeaderIsNoticed) {

@@ -4,8 +4,9 @@
 #include <tandem/tandem.h>
 
 #include <array>
-#include <filesystem>
 #include <sstream>
+
+#include "tests/support/temporary_folder.h"
 
 namespace tandem {
 namespace {
@@ -99,7 +100,8 @@ TEST(TiedWeights, AreUpdatedOnce) {
 }
 
 TEST(TiedWeights, StayTiedThroughFiles) {
-  const std::string path = ::testing::TempDir() + "tandem_tied.safetensors";
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "tied.safetensors";
   const Tied saved;
   save(path, saved);
   EXPECT_EQ(load_safetensors(path).size(), 1u);
@@ -107,7 +109,6 @@ TEST(TiedWeights, StayTiedThroughFiles) {
   load(path, loaded);
   EXPECT_EQ(loaded.head.weight.to_vector<float>(), saved.tokens.weight.to_vector<float>());
   EXPECT_TRUE(loaded.head.weight.is_same(loaded.tokens.weight));
-  std::filesystem::remove(path);
 }
 
 TEST(TiedWeights, TrainCompiledAsEagerly) {
