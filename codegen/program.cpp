@@ -190,7 +190,8 @@ class Maker {
 
   std::string check_text(EquationId e) const {
     const auto at = g_.location(e);
-    const std::string_view op = ir::name(g_.op(e));
+    const bool is_known = at && !at->function.empty();
+    const std::string_view op = is_known ? at->function : ir::name(g_.op(e));
     return at ? fmt::format("{} ({}:{})", op, at->file, at->line) : std::string(op);
   }
 

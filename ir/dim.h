@@ -65,6 +65,10 @@ using Dims = InlineVector<Dim, 4>;
 
 inline constexpr int kMaxRank = 16;
 
+/// What a program counts in, converted as Dim converts it.
+template <class I>
+concept SizeNumber = std::integral<I> && !std::same_as<I, bool>;
+
 /// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an
 /// Error{Shape}.
 class TANDEM_API Shape {
@@ -73,6 +77,16 @@ class TANDEM_API Shape {
   Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
   Shape(std::span<const Dim> dims);                                           // NOLINT
   Shape(const std::vector<Dim>& dims) : Shape(std::span<const Dim>(dims)) {}  // NOLINT
+  template <SizeNumber I>
+  Shape(std::span<const I> dims) {  // NOLINT(google-explicit-constructor)
+    for (const I d : dims) push_back(d);
+  }
+  template <SizeNumber I>
+  Shape(const std::vector<I>& dims)
+      : Shape(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
+  template <SizeNumber I, size_t N>
+  Shape(const std::array<I, N>& dims)
+      : Shape(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
   static Shape filled(int rank, Dim value);
 
   int rank() const { return rank_; }

@@ -41,6 +41,11 @@ ErrorScope::~ErrorScope() {
   if (outermost_) t_scope = nullptr;
 }
 
+std::string ErrorScope::function() {
+  if (t_scope == nullptr) return "";
+  return fmt::format("{}{}", t_scope->function_, t_scope->in_place_ ? "_" : "");
+}
+
 std::string ErrorScope::complete(const std::string& message) const {
   const std::string text =
       fmt::format("{}{}: {}", function_, in_place_ ? "_" : "", without_name(message));

@@ -21,6 +21,9 @@ class TANDEM_API ErrorScope {
   ErrorScope(const ErrorScope&) = delete;
   ErrorScope& operator=(const ErrorScope&) = delete;
 
+  /// The function that the user called: "embedding", "add_"; "" where there is none.
+  static std::string function();
+
   /// `message` as the user is to read it.
   std::string complete(const std::string& message) const;
 

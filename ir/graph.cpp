@@ -71,7 +71,7 @@ std::optional<Location> Graph::location(EquationId e) const {
   const LocationId id = equations_[e.index].location;
   if (!id.valid()) return std::nullopt;
   const Line& at = locations_[id.index];
-  return Location{files_[at.file], at.line};
+  return Location{texts_[at.file], at.line, texts_[at.function]};
 }
 
 ValueId Graph::add_input(Input input, const Type& type) {
@@ -184,26 +184,27 @@ SubgraphId Graph::add_subgraph(Graph graph) {
   return {static_cast<uint32_t>(subgraphs_.size() - 1)};
 }
 
-uint32_t Graph::add_file(std::string_view file) {
+uint32_t Graph::add_text(std::string_view text) {
   // Equations mostly come from one file or two; a search of all would be quadratic.
-  constexpr size_t kLatest = 4;
-  for (size_t f = files_.size(); f-- > 0 && f + kLatest >= files_.size();)
-    if (files_[f] == file) return static_cast<uint32_t>(f);
-  files_.emplace_back(file);
-  return static_cast<uint32_t>(files_.size() - 1);
+  constexpr size_t kLatest = 8;
+  for (size_t i = texts_.size(); i-- > 0 && i + kLatest >= texts_.size();)
+    if (texts_[i] == text) return static_cast<uint32_t>(i);
+  texts_.emplace_back(text);
+  return static_cast<uint32_t>(texts_.size() - 1);
 }
 
 LocationId Graph::add_location(Location location) {
-  const Line line{add_file(location.file), location.line};
+  const Line line{add_text(location.file), location.line, add_text(location.function)};
   if (locations_.empty() || locations_.back() != line) locations_.push_back(line);
   return {static_cast<uint32_t>(locations_.size() - 1)};
 }
 
 uint32_t Graph::add_locations(const Graph& other) {
   const auto first = static_cast<uint32_t>(locations_.size());
-  const auto first_file = static_cast<uint32_t>(files_.size());
-  files_.insert(files_.end(), other.files_.begin(), other.files_.end());
-  for (const Line& at : other.locations_) locations_.push_back({first_file + at.file, at.line});
+  const auto first_text = static_cast<uint32_t>(texts_.size());
+  texts_.insert(texts_.end(), other.texts_.begin(), other.texts_.end());
+  for (const Line& at : other.locations_)
+    locations_.push_back({first_text + at.file, at.line, first_text + at.function});
   return first;
 }
 

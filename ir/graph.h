@@ -145,10 +145,12 @@ struct Epilogue {
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };
 
-/// A line of the user's source.
+/// A line of the user's source, and the function called there ("" if unknown, as in what is read
+/// from files).
 struct Location {
   std::string_view file;
   uint32_t line = 0;
+  std::string_view function{};
   friend auto operator<=>(const Location&, const Location&) = default;
 };
 
@@ -236,7 +238,7 @@ class TANDEM_API Graph {
   /// the rest. An input prints by its name: set_hint does nothing to it.
   const std::string& hint(ValueId v) const;
   void set_hint(ValueId v, std::string hint);
-  /// Its `file` is this graph's, until that adds locations or goes away.
+  /// Its texts are this graph's, until that adds locations or goes away.
   std::optional<Location> location(EquationId e) const;
 
   // --- building (unchecked; builder.h has the checked constructors)
@@ -285,16 +287,16 @@ class TANDEM_API Graph {
     friend bool operator==(const Value&, const Value&) = default;
   };
 
-  /// A Location, its file as a place in `files_`.
+  /// A Location, its file as a place in `texts_`.
   struct Line {
-    uint32_t file, line;
+    uint32_t file, line, function;
     friend bool operator==(const Line&, const Line&) = default;
   };
 
   /// Appends `e` with these attributes; as many operands and results as it counts are to follow.
   EquationId add_equation(Equation e, std::span<const AttrValue> attrs);
   ValueId add_result(EquationId producer, const Type& type);
-  uint32_t add_file(std::string_view file);
+  uint32_t add_text(std::string_view text);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
@@ -304,7 +306,7 @@ class TANDEM_API Graph {
   std::vector<AttrValue> attrs_;
   std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none
   std::vector<Line> locations_;
-  std::vector<std::string> files_;
+  std::vector<std::string> texts_;
   std::vector<Graph> subgraphs_;
 };
 

@@ -118,8 +118,9 @@ class Writer {
 
     int64_t number(const std::optional<Location>& location) {
       if (!location) return -1;
-      const auto [it, is_new] = index.try_emplace(*location, static_cast<int64_t>(in_order.size()));
-      if (is_new) in_order.push_back(*location);
+      const Location line{location->file, location->line};
+      const auto [it, is_new] = index.try_emplace(line, static_cast<int64_t>(in_order.size()));
+      if (is_new) in_order.push_back(line);
       return it->second;
     }
   };

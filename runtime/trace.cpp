@@ -7,6 +7,7 @@
 
 #include "functionalize/view_inverse.h"
 #include "ir/error.h"
+#include "ir/error_scope.h"
 #include "ir/geometry.h"
 #include "ir/rewrite.h"
 #include "runtime/autograd.h"
@@ -220,7 +221,9 @@ ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::At
   graph_.equation(e).grad_enabled = grad_enabled();
   mark_for_partition(graph_.equation(e));
   const std::source_location& at = current_location();
-  if (at.line() != 0) graph_.set_location(e, graph_.add_location({at.file_name(), at.line()}));
+  if (at.line() != 0)
+    graph_.set_location(
+        e, graph_.add_location({at.file_name(), at.line(), ir::ErrorScope::function()}));
   return e;
 }
 

@@ -270,6 +270,7 @@ TEST(Places, OfBadDataInACompiledFunction) {
   for (const Lookup& row : lookups()) {
     const auto expect_place = [&](const auto& function) {
       const std::string text = text_of([&] { compile(function)(row.index); });
+      EXPECT_TRUE(text.starts_with(fmt::format("{} (", row.name))) << row.line << ": " << text;
       EXPECT_NE(text.find(fmt::format("places_test.cpp:{})", row.line)), text.npos) << text;
     };
     expect_place([&](const Tensor& i) { return row.use(i); });

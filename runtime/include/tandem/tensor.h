@@ -99,10 +99,8 @@ struct DimList {
   DimList(const std::vector<Dim>& list) : dims(list) {}  // NOLINT
   DimList(const Shape& list) : dims(list) {}             // NOLINT
   template <std::integral I>
-  DimList(const std::vector<I>& list) {  // NOLINT
-    for (I dim : list) dims.push_back(dim);
-  }
-  DimList(Dim dim) : dims({dim}) {}  // NOLINT
+  DimList(const std::vector<I>& list) : dims(list) {}  // NOLINT
+  DimList(Dim dim) : dims({dim}) {}                    // NOLINT
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <tandem/ops.h>
 
+#include <array>
 #include <cmath>
 
 namespace tandem {
@@ -231,6 +232,29 @@ TEST(Tensor, ErrorsNameTheProblem) {
   EXPECT_EQ(code_of([&] { x.data<double>(); }), Errc::DType);
   EXPECT_EQ(code_of([&] { Tensor() + x; }), Errc::Argument);
   EXPECT_EQ(code_of([&] { Tensor().sizes(); }), Errc::Argument);
+}
+
+TEST(Tensor, SizesAreWhatProgramsCountIn) {
+  const std::vector<int64_t> wide{2, 3};
+  const std::vector<int> narrow{2, 3};
+  const std::vector<size_t> unsigned_ones{2, 3};
+  const std::array<int64_t, 2> fixed{2, 3};
+  const Shape expected{2, 3};
+  EXPECT_EQ(zeros(wide).sizes(), expected);
+  EXPECT_EQ(ones(narrow).sizes(), expected);
+  EXPECT_EQ(full(unsigned_ones, 1).sizes(), expected);
+  EXPECT_EQ(zeros(fixed).sizes(), expected);
+  EXPECT_EQ(zeros(std::span<const int64_t>(wide)).sizes(), expected);
+  EXPECT_EQ(zeros({6}).view(wide).sizes(), expected);
+  EXPECT_EQ(zeros({6}).reshape(narrow).sizes(), expected);
+  EXPECT_EQ(zeros({3}).expand(wide).sizes(), expected);
+  EXPECT_EQ(zeros({3, 2}).permute(std::vector<int64_t>{1, 0}).sizes(), expected);
+  EXPECT_EQ(zeros({6}).as_strided(wide, std::vector<int64_t>{3, 1}).sizes(), expected);
+  EXPECT_EQ(zeros({2, 3}).sum(std::vector<int64_t>{0, 1}).sizes(), Shape());
+  EXPECT_EQ(zeros({5}).split_with_sizes(wide).size(), 2u);
+  EXPECT_EQ(Shape{wide}, expected);
+  EXPECT_EQ(zeros({2, 3}).view({-1}).sizes(), Shape({6}));
+  EXPECT_EQ(code_of([] { zeros(std::vector<int>(20, 1)); }), Errc::Shape);
 }
 
 TEST(Scalar, IsAHandle) {
