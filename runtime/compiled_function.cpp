@@ -44,7 +44,8 @@ class FunctionCache {
       : options_(std::move(options)), mode_(mode) {}
   Mode mode() const { return mode_; }
 
-  CallResults call(const Flat& arguments, Tracer tracer);
+  CallResults call(const Flat& arguments, Tracer tracer,
+                   ir::FunctionRef<void(const CallResults&)> receive);
   /// The variant that serves a call, and in `inputs` the graph inputs' tensors of that call.
   std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer,
                                                  CallInputs& inputs);
@@ -250,8 +251,9 @@ std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options
   return std::make_shared<FunctionCache>(options);
 }
 
-CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
-  return cache.call(arguments, tracer);
+CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer,
+                 ir::FunctionRef<void(const CallResults&)> receive) {
+  return cache.call(arguments, tracer, receive);
 }
 
 const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
@@ -397,8 +399,13 @@ CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer trac
   return arrange(recording, replay_with_epilogue(graph, inputs, recording.leaves));
 }
 
-CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
-  if (mode_ != Mode::Compile) return run_functionalized(arguments, tracer);
+CallResults FunctionCache::call(const Flat& arguments, Tracer tracer,
+                                ir::FunctionRef<void(const CallResults&)> receive) {
+  if (mode_ != Mode::Compile) {
+    CallResults results = run_functionalized(arguments, tracer);
+    receive(results);
+    return results;
+  }
   CallInputs inputs;
   const auto variant = find_or_compile(arguments, tracer, inputs);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
@@ -407,6 +414,7 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer) {
   CallResults results;
   run_variant(variant, span_of(inputs.tensors), [&](const std::vector<Tensor>& outputs) {
     results = arrange(variant->recording, outputs);
+    receive(results);
   });
   return results;
 }

@@ -19,6 +19,12 @@ Tensor updated(const Tensor& mean, const Tensor& x, const Tensor& large) {
   return mean.slice(0, 1, 3);
 }
 
+/// Writes an input and gives back what allocates as it is handed out.
+std::vector<Tensor> updated_with_parts(const Tensor& mean, const Tensor& x) {
+  mean.mul_(0.5).add_(tandem::mean(x, {0}).slice(0, 0, 4));
+  return {mean * 2.0, x.t(), sum(x, {0})};
+}
+
 void nothing(World&) {}
 
 Tensor eager_loss(World& w) { return loss_of(w.x, w.y, w.weight, w.bias); }
@@ -63,6 +69,16 @@ void prepare_update(World& w) { w.update = compiled_update(); }
 void update(World& w) { w.update(w); }
 void prepare_updated(World& w) {
   prepare_update(w);
+  update(w);
+}
+void prepare_parts(World& w) {
+  w.update = [f = compile(&updated_with_parts)](World& world) {
+    const NoGrad no_grad;
+    world.out = f(world.mean, world.x)[0];
+  };
+}
+void prepare_parts_warm(World& w) {
+  prepare_parts(w);
   update(w);
 }
 
@@ -146,6 +162,8 @@ std::span<const Case> cases() {
       {"optimizer, warm", prepare_optimized, optimize},
       {"writes", prepare_update, update},
       {"writes, warm", prepare_updated, update},
+      {"writes and a list", prepare_parts, update},
+      {"writes and a list, warm", prepare_parts_warm, update},
       {"writes with history", prepare_written, update, differentiate_written},
       {"writes with history, warm", prepare_written_warm, update, differentiate_written},
       {"destruction", prepare_chains, destroy_chains, nothing, false},

@@ -23,7 +23,6 @@ struct World {
   std::function<Tensor(World&)> loss;  // of the model
   std::function<void(World&)> update;  // of buffers
   Tensor out;                          // what the step gives
-  std::vector<Tensor> more;            // or this
 };
 
 struct Case {

@@ -9,6 +9,7 @@
 #include <tandem/tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -110,7 +111,9 @@ struct CallResults {
 TANDEM_API std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options);
 /// A cache of nothing: calls run the functionalized trace (<tandem/functionalize.h>).
 TANDEM_API std::shared_ptr<FunctionCache> make_functionalizer(bool without_views);
-TANDEM_API CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer);
+/// Gives `receive` the results before any argument is written: where it throws, nothing changes.
+TANDEM_API CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer,
+                            ir::FunctionRef<void(const CallResults&)> receive);
 TANDEM_API const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer);
 /// Whether a call is to run fn itself: a trace goes through compiled functions.
 TANDEM_API bool traces_through(const FunctionCache& cache);
@@ -234,9 +237,18 @@ class Compiled {
     runtime::Flat flat;
     (structure::for_each_leaf<false>(params, flat), ...);
     const auto trace = [&](runtime::TraceSession& session) { trace_call(session, params...); };
-    runtime::CallResults results = runtime::call(*state_->cache, flat, trace);
-    rebind_arguments(results, params...);
-    return rebuild(results);
+    if constexpr (std::is_void_v<R>) {
+      rebind_arguments(
+          runtime::call(*state_->cache, flat, trace, [](const runtime::CallResults&) {}),
+          params...);
+    } else {
+      std::optional<R> result;
+      rebind_arguments(
+          runtime::call(*state_->cache, flat, trace,
+                        [&](const runtime::CallResults& r) { result.emplace(rebuild(r)); }),
+          params...);
+      return *std::move(result);
+    }
   }
 
   /// The graphs of the variant for these arguments (compiled now if it was not), valid while the
@@ -316,11 +328,9 @@ class Compiled {
     return nullptr;
   }
 
-  static R rebuild(runtime::CallResults& results) {
-    if constexpr (std::is_void_v<R>) {
-      return;
-    } else if constexpr (std::is_same_v<R, Tensor>) {
-      return std::move(results.tensors[0]);
+  static R rebuild(const runtime::CallResults& results) {
+    if constexpr (std::is_same_v<R, Tensor>) {
+      return results.tensors[0];
     } else {
       R out = *static_cast<const R*>(results.prototype.get());
       runtime::FillResults fill{results.tensors.data()};
@@ -397,7 +407,9 @@ struct Signature<Member C::*> : SignatureIs<void> {
 /// The first call with arguments of a new kind (dtypes, sizes, strides, requires_grad, alias
 /// pattern, structure, numbers) traces fn and compiles; later calls run the compiled code. Numbers
 /// that should change without recompiling are Scalars or 0-d tensors. Exceptions of fn pass through
-/// unchanged and leave nothing behind.
+/// unchanged and leave nothing behind. A call that throws, of what kind the error may be (memory
+/// that runs out included, std::bad_alloc), leaves arguments, gradients and the random generator as
+/// they were.
 template <class Fn>
 auto compile(Fn fn, const CompileOptions& options = {}) {
   return typename runtime::Signature<Fn>::template Result<Fn>(std::move(fn), options);
