@@ -19,17 +19,18 @@ class InlineVector {
  public:
   using value_type = T;
 
+  /// The others go through it: what they have taken goes if an item's copy throws.
   InlineVector() = default;
-  InlineVector(std::initializer_list<T> items) { append(items); }
-  explicit InlineVector(size_t size, const T& value = T()) { resize(size, value); }
+  InlineVector(std::initializer_list<T> items) : InlineVector() { append(items); }
+  explicit InlineVector(size_t size, const T& value = T()) : InlineVector() { resize(size, value); }
   /// A copy of another list of the same items.
   template <std::ranges::contiguous_range R>
     requires(std::is_same_v<std::ranges::range_value_t<R>, T> &&
              !std::is_same_v<std::remove_cvref_t<R>, InlineVector>)
-  InlineVector(R&& items) {  // NOLINT(google-explicit-constructor)
+  InlineVector(R&& items) : InlineVector() {  // NOLINT(google-explicit-constructor)
     append(items);
   }
-  InlineVector(const InlineVector& other) { append(other); }
+  InlineVector(const InlineVector& other) : InlineVector() { append(other); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
     if (this != &other) clear(), append(other);

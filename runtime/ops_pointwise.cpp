@@ -175,14 +175,16 @@ Tensor read_first(const Tensor& value, const Tensor& written) {
   return shares ? value.clone() : value;
 }
 
-/// The value of masked_fill as an operand.
-V filling(Call& c, const Tensor& value) {
+/// What fill_ and masked_fill give to each place.
+const Tensor& one_element(const Tensor& value) {
   if (value.defined() && value.dim() != 0)
-    ir::fail(Errc::Shape, fmt::format("masked_fill: value is not one element; expected a number or "
-                                      "[], got {}",
+    ir::fail(Errc::Shape, fmt::format("value is not one element; expected a number or [], got {}",
                                       to_string(value.sizes())));
-  return c.in(value, "value");
+  return value;
 }
+
+/// The value of masked_fill as an operand.
+V filling(Call& c, const Tensor& value) { return c.in(one_element(value), "value"); }
 
 /// Error if `other` is read while a part of it is written.
 void require_apart(const Tensor& self, const Located& other) {
@@ -378,7 +380,7 @@ const Tensor& Tensor::copy_(const Located& src) const {
 const Tensor& Tensor::fill_(const Located& value) const {
   const ir::ErrorScope errors(value.location);
   if (value.tensor != nullptr) {
-    const Tensor number = read_first(*value.tensor, *this);
+    const Tensor number = read_first(one_element(*value.tensor), *this);
     return copy_(Located(number, value.location));
   }
   Call c(value.location);

@@ -56,6 +56,9 @@ TEST(BadTensors, Arguments) {
                  [&] { x.masked_fill_(mask, value); });
     expect_error(Errc::Shape, "masked_fill: value is not one element",
                  [&] { compile([&](const Tensor& t) { return masked_fill(t, mask, value); })(x); });
+    expect_error(Errc::Shape, "fill_: value is not one element", [&] { x.fill_(value); });
+    expect_error(Errc::Shape, "fill_: value is not one element",
+                 [&] { compile([&](const Tensor& t) { t.fill_(value); })(x); });
   }
   EXPECT_EQ(x.version(), 0u);
 }
