@@ -143,16 +143,15 @@ class Differentiator {
 
   void apply_rule_of(EquationId e) {
     const ir::ValueList operands = rewriter_.operands(e);
-    const ValueId result = rewriter_[source_.result(e)];
+    ir::ValueList results, arrived;
+    for (ValueId v : source_.results(e)) {
+      results.push_back(rewriter_[v]);
+      arrived.push_back(cotangents_[v]);
+    }
     ir::InlineVector<bool, 8> needs(operands.size());
     for (size_t i = 0; i < operands.size(); ++i) needs[i] = active_[source_.operands(e)[i]];
-    VjpContext context{rewriter_.builder(),
-                       source_.op(e),
-                       operands,
-                       {&result, 1},
-                       source_.attrs(e),
-                       cotangents_[source_.result(e)],
-                       needs};
+    VjpContext context{rewriter_.builder(), source_.op(e), operands, results,
+                       source_.attrs(e),    arrived,       needs};
     const Gradients gradients = apply_vjp(context);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i]) accumulate(source_.operands(e)[i], *gradients[i]);
@@ -234,6 +233,38 @@ bool has_gradient(const Graph& graph, EquationId e, int operand) {
                              [&](const ir::Output& o) { return o.target == operand; });
 }
 
+/// What the rule of `e` gives by operand if gradients arrive at those of its results only that are
+/// `reached`.
+Gradients gradients_alone(const Graph& graph, EquationId e, const ir::ValueMap<bool>& reached) {
+  Graph alone("rule", ir::Level::Functional);
+  ir::GraphSink sink(alone);
+  ir::Builder builder(sink);
+  const auto stand_in = [&](ValueId v) { return alone.add_input({}, graph.type(v)); };
+  ir::ValueList operands, results, grads;
+  for (ValueId v : graph.operands(e)) operands.push_back(stand_in(v));
+  for (ValueId v : graph.results(e)) {
+    results.push_back(stand_in(v));
+    grads.push_back(reached[v] ? stand_in(v) : ValueId());
+  }
+  const ir::InlineVector<bool, 8> needs(operands.size(), true);
+  VjpContext context{builder, graph.op(e), operands, results, graph.attrs(e), grads, needs};
+  return apply_vjp(context);
+}
+
+/// By operand of `e`, at some results of which a gradient arrives: whether it goes on.
+ir::InlineVector<bool, 8> passed_on(const Graph& graph, EquationId e,
+                                    const ir::ValueMap<bool>& reached) {
+  ir::InlineVector<bool, 8> passed;
+  const size_t count = graph.operands(e).size();
+  const bool is_by_rule = vjp_rule(graph.op(e)).kind == VjpRule::Kind::Differentiable;
+  if (is_by_rule && graph.results(e).size() > 1)
+    for (const auto& gradient : gradients_alone(graph, e, reached))
+      passed.push_back(gradient.has_value());
+  for (size_t k = passed.size(); k < count; ++k)
+    passed.push_back(has_gradient(graph, e, static_cast<int>(k)));
+  return passed;
+}
+
 bool is_differentiable(const Graph& graph) {
   return std::ranges::any_of(graph.inputs(), &ir::Input::requires_grad) &&
          std::ranges::any_of(graph.outputs(), takes_tangent);
@@ -251,10 +282,11 @@ std::vector<bool> reached_inputs(const Graph& functional, const std::vector<bool
     const EquationId e = functional.equation_id(i);
     const auto is_reached = [&](ValueId v) { return bool{reached[v]}; };
     if (std::ranges::none_of(functional.results(e), is_reached)) continue;
-    const auto operands = functional.operands(e);
-    for (size_t k = 0; k < operands.size(); ++k)
-      if (active[operands[k]] && has_gradient(functional, e, static_cast<int>(k)))
-        reached[operands[k]] = true;
+    const auto passed = passed_on(functional, e, reached);
+    for (size_t k = 0; k < passed.size(); ++k) {
+      const ValueId operand = functional.operands(e)[k];
+      if (passed[k] && active[operand]) reached[operand] = true;
+    }
   }
   std::vector<bool> inputs;
   for (const ir::Input& input : functional.inputs()) inputs.push_back(reached[input.value]);

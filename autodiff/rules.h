@@ -74,11 +74,15 @@ inline Term zero_where(Term c, Term p) { return where(c, 0, p); }
 /// What a formula sees: the result's gradient, the operands, the result.
 struct Args {
   explicit Args(VjpContext& context)
-      : c(context), b(context.b), g{&context.b, context.grad}, y{&context.b, context.results[0]} {}
+      : c(context),
+        b(context.b),
+        g{&context.b, context.grads[0]},
+        y{&context.b, context.results[0]} {}
   VjpContext& c;
   Builder& b;
-  Term g, y;
+  Term g, y;  // of the first result; g is invalid if only others have gradients
   Term x(int i = 0) const { return {&b, c.operands[i]}; }
+  Term result(int i) const { return {&b, c.results[i]}; }
   Shape sizes(int i = 0) const { return b.sizes(c.operands[i]); }
   template <class T>
   const T& attr(Attr name) const {
@@ -89,7 +93,21 @@ struct Args {
 inline constexpr Reads operator|(Reads p, Reads q) {
   return {p.operands | q.operands, p.results | q.results};
 }
-inline constexpr Reads kNothing{}, kSelf{1, 0}, kOther{2, 0}, kThird{4, 0}, kResult{0, 1};
+inline constexpr Reads kNothing{}, kSelf{1, 0}, kOther{2, 0}, kThird{4, 0}, kResult{0, 1},
+    kSecondResult{0, 2};
+
+/// What flows through an op of several results: the sum of `parts`, each on the gradient of the
+/// result in its place, where that arrived.
+template <class... F>
+Term through_results(Args a, F... parts) {
+  std::optional<Term> sum;
+  const auto add = [&](V g, auto part) {
+    if (g.valid()) sum = sum ? *sum + part(Term{&a.b, g}) : part(Term{&a.b, g});
+  };
+  int i = 0;
+  (add(a.c.grads[i++], parts), ...);
+  return *sum;
+}
 
 /// The formula of one operand's gradient and the values it reads.
 template <Reads R, class F>
@@ -112,7 +130,7 @@ struct NoGradient {
 /// in ATen its gradient is zeros, not undefined.
 inline constexpr auto kZeros = wrt<kNothing>([](Args a) { return a.b.zeros_like(a.g); });
 
-/// The rule of an op with one result and one partial per operand.
+/// The rule of an op with one partial per operand.
 template <class... P>
 constexpr VjpRule rule(P...) {
   return {VjpRule::Kind::Differentiable,

@@ -51,8 +51,8 @@ Gradients apply_vjp(VjpContext& context) {
   TANDEM_CHECK(rule.kind != VjpRule::Kind::Subgraph,
                "ops with subgraphs are differentiated by who owns the subgraphs");
   const auto needs = floating_only(context);
-  VjpContext masked{context.b,    context.op, context.operands, context.results, context.attrs,
-                    context.grad, needs};
+  VjpContext masked{context.b,     context.op, context.operands, context.results, context.attrs,
+                    context.grads, needs};
   Gradients gradients = rule.apply(masked);
   check_gradients(masked, gradients);
   return gradients;

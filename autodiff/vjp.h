@@ -22,15 +22,14 @@ struct VjpContext {
   std::span<const ir::ValueId> operands;
   std::span<const ir::ValueId> results;
   std::span<const ir::AttrValue> attrs;
-  ir::ValueId grad;                  // the gradient of the (single) result; never undefined
-  std::span<const bool> needs_grad;  // by operand: nothing need be computed where false
+  std::span<const ir::ValueId> grads;  // by result: invalid where none arrived; at least one did
+  std::span<const bool> needs_grad;    // by operand: nothing need be computed where false
 
   template <class T>
   const T& attr(ir::Attr name) const {
     return std::get<T>(attrs[ir::attr_index(op, name)]);
   }
   ir::ValueId operand(int i) const { return operands[i]; }
-  ir::ValueId result() const { return results[0]; }
   bool needs(int i) const { return needs_grad[i]; }
 };
 
@@ -39,7 +38,7 @@ struct VjpContext {
 using Gradients = std::vector<std::optional<ir::ValueId>>;
 
 /// Which values a rule reads, given which operands need gradients: bit i of `operands` is operand
-/// i, bit 0 of `results` result 0. This is what the eager tape holds.
+/// i, bit i of `results` result i. This is what the eager tape holds.
 struct Reads {
   uint32_t operands = 0;
   uint32_t results = 0;

@@ -30,6 +30,8 @@ int64_t reduced_count(Args a) {
   return n;
 }
 
+Term mean_gradient(Args a, Term g) { return spread(a, g / static_cast<double>(reduced_count(a))); }
+
 Term mean_kept(Args a, Term x) { return {&a.b, a.b.mean(x, a.attr<Dims>(Attr::dims), true)}; }
 
 }  // namespace
@@ -39,9 +41,7 @@ V spread(Builder& b, V grad, const Shape& sizes, const Dims& dims, bool keepdim)
 }
 
 const VjpRule vjp_sum = rule(wrt<kNothing>([](Args a) { return spread(a, a.g); }));
-const VjpRule vjp_mean = rule(wrt<kNothing>([](Args a) {  //
-  return spread(a, a.g / static_cast<double>(reduced_count(a)));
-}));
+const VjpRule vjp_mean = rule(wrt<kNothing>([](Args a) { return mean_gradient(a, a.g); }));
 
 namespace {
 
@@ -98,36 +98,66 @@ const VjpRule vjp_prod = rule(wrt<kSelf>([](Args a) {
 }));
 
 namespace {
-/// g where x equals the extremum, in equal parts among ties.
-Term extremum_gradient(Args a) {
+/// g where x equals the extremum y, in equal parts among ties.
+Term extremum_gradient(Args a, Term y, Term g) {
   Builder& b = a.b;
-  const Term is_extremum = equal(a.x(), kept(a, a.y));
+  const Term is_extremum = equal(a.x(), kept(a, y));
   const Term mask{&b, b.convert(is_extremum, b.dtype(a.x()))};
-  return mask * (kept(a, a.g) / Term{&b, b.sum(mask, a.attr<Dims>(Attr::dims), true)});
+  return mask * (kept(a, g) / Term{&b, b.sum(mask, a.attr<Dims>(Attr::dims), true)});
+}
+
+/// g at the place that the indices (result 1) say.
+Term place_gradient(Args a) {
+  Builder& b = a.b;
+  const Dim dim = a.attr<Dims>(Attr::dims)[0];
+  Shape line = Shape::filled(a.sizes().rank(), 1);
+  line[static_cast<int>(dim)] = a.sizes()[static_cast<int>(dim)];
+  const V places = b.view(b.iota(line[static_cast<int>(dim)], ir::DType::I64), line);
+  return where(equal(Term{&b, places}, kept(a, a.result(1))), kept(a, a.g), 0);
 }
 }  // namespace
 const VjpRule vjp_amax =
-    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a); }));
+    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a, a.y, a.g); }));
 const VjpRule vjp_amin =
-    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a); }));
+    rule(wrt < kSelf | kResult > ([](Args a) { return extremum_gradient(a, a.y, a.g); }));
+constexpr Reads kSelfAndBoth = kSelf | kResult | kSecondResult;
+const VjpRule vjp_aminmax = rule(wrt<kSelfAndBoth>([](Args a) {
+  return through_results(
+      a, [&](Term g) { return extremum_gradient(a, a.y, g); },
+      [&](Term g) { return extremum_gradient(a, a.result(1), g); });
+}));
+const VjpRule vjp_max_with_indices =
+    rule(wrt<kSecondResult>([](Args a) { return place_gradient(a); }));
+const VjpRule vjp_min_with_indices = vjp_max_with_indices;
 const VjpRule vjp_argmax = kZeroGradient;
 const VjpRule vjp_argmin = kZeroGradient;
 const VjpRule vjp_any = kZeroGradient;
 const VjpRule vjp_all = kZeroGradient;
 
 namespace {
-/// d var: 2 g (x - mean) / (n - correction)
+/// d var: 2 g (x - mean(x)) / (n - correction)
 Term var_gradient(Args a, Term g) {
   const double n = static_cast<double>(reduced_count(a)) - a.attr<double>(Attr::correction);
   return kept(a, g) * (2 / n) * (a.x() - mean_kept(a, a.x()));
 }
+
+/// var's with g / (2 y), 0 where y = 0
+Term std_gradient(Args a, Term g) {
+  return var_gradient(a, zero_where(equal(a.y, 0), g / (2 * a.y)));
+}
 }  // namespace
 const VjpRule vjp_var = rule(wrt<kSelf>([](Args a) { return var_gradient(a, a.g); }));
-// var's with g / (2 y), 0 where y = 0
-const VjpRule vjp_std =
-    rule(wrt < kSelf | kResult > ([](Args a) {  //
-                         return var_gradient(a, zero_where(equal(a.y, 0), a.g / (2 * a.y)));
-                       }));
+constexpr Reads kSelfAndResult = kSelf | kResult;
+const VjpRule vjp_std = rule(wrt<kSelfAndResult>([](Args a) { return std_gradient(a, a.g); }));
+// As ATen they do not keep the mean, which may be written.
+const VjpRule vjp_var_mean = rule(wrt<kSelf>([](Args a) {
+  return through_results(
+      a, [&](Term g) { return var_gradient(a, g); }, [&](Term g) { return mean_gradient(a, g); });
+}));
+const VjpRule vjp_std_mean = rule(wrt<kSelfAndResult>([](Args a) {
+  return through_results(
+      a, [&](Term g) { return std_gradient(a, g); }, [&](Term g) { return mean_gradient(a, g); });
+}));
 const VjpRule vjp_logsumexp = rule(wrt < kSelf | kResult > ([](Args a) {  //
                                                    return kept(a, a.g) * exp(a.x() - kept(a, a.y));
                                                  }));
@@ -149,11 +179,8 @@ const VjpRule vjp_log_softmax = rule(wrt<kResult>([](Args a) {  //
 
 namespace {
 
-// layer_norm over the trailing `normalized_dims` dimensions (n elements): y = xhat weight + bias,
-// xhat = (x - mean) rstd. The statistics are written as decomps/ writes them, so that they merge.
-struct Norm {
-  Term xhat, rstd;
-};
+// layer norm over the trailing `normalized_dims` dimensions (n elements): y = xhat weight + bias,
+// xhat = (x - mean) rstd, mean and rstd results 1 and 2. Computed in their dtype.
 
 Dims trailing_dims(int rank, int64_t count) {
   Dims dims;
@@ -167,48 +194,56 @@ Dims leading_dims(int rank, int64_t trailing) {
   return dims;
 }
 
-Norm normalized(Args a, const Dims& dims) {
-  const Term mean{&a.b, a.b.mean(a.x(), dims, true)};
-  const Term centred = a.x() - mean;
-  const Term var{&a.b, a.b.mean(centred * centred, dims, true)};
-  const Term rstd = rsqrt(var + a.attr<double>(Attr::eps));
-  return {centred * rstd, rstd};
+Term as_statistics(Args a, Term v) { return {&a.b, a.b.convert(v, a.b.dtype(a.result(2)))}; }
+
+Term normalized(Args a) { return (as_statistics(a, a.x()) - a.result(1)) * a.result(2); }
+
+/// Of y: rstd (h - mean(h) - xhat mean(h xhat)), h = g weight. Of mean: g / n. Of rstd:
+/// -g rstd^2 xhat / n.
+Term layer_norm_self(Args a, Term xhat) {
+  const Term rstd = a.result(2);
+  const Dims dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
+  const auto mean = [&](Term v) { return Term{&a.b, a.b.mean(v, dims, true)}; };
+  const auto n = static_cast<double>(a.b.numel(a.x()) / std::max<int64_t>(a.b.numel(rstd), 1));
+  return through_results(
+      a,
+      [&](Term g) {
+        const Term wide = as_statistics(a, g);
+        const Term h = a.c.operands.size() > 1 ? wide * as_statistics(a, a.x(1)) : wide;
+        return rstd * (h - mean(h) - xhat * mean(h * xhat));
+      },
+      [&](Term g) { return Term{&a.b, a.b.expand(g / n, a.sizes())}; },
+      [&](Term g) { return xhat * (g * rstd * rstd / -n); });
 }
 
-/// rstd (h - mean(h) - xhat mean(h xhat)), h = g weight
-Term layer_norm_self(Args a, const Norm& norm, const Dims& dims) {
-  const Term h = a.c.operands.size() > 1 ? a.g * a.x(1) : a.g;
-  const Term mean_h{&a.b, a.b.mean(h, dims, true)};
-  const Term mean_hx{&a.b, a.b.mean(h * norm.xhat, dims, true)};
-  return norm.rstd * (h - mean_h - norm.xhat * mean_hx);
-}
-
-V sum_leading(Args a, Term v) {
+/// The sum of v over the leading dims, as operand i's gradient.
+V sum_leading(Args a, Term v, int i) {
   const Dims dims = leading_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
-  return dims.empty() ? v.v : a.b.sum(v, dims);
+  return a.b.convert(dims.empty() ? v.v : a.b.sum(v, dims), a.b.dtype(a.x(i)));
 }
 
 Gradients layer_norm(VjpContext& c) {
   const Args a(c);
-  const Dims dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
   Gradients gradients(c.operands.size());
-  const bool needs_weight = c.operands.size() > 1 && c.needs(1);
+  const bool needs_weight = c.operands.size() > 1 && c.needs(1) && c.grads[0].valid();
   if (c.needs(0) || needs_weight) {
-    const Norm norm = normalized(a, dims);
-    if (c.needs(0)) gradients[0] = layer_norm_self(a, norm, dims);
-    if (needs_weight) gradients[1] = sum_leading(a, a.g * norm.xhat);
+    const Term xhat = normalized(a);
+    if (c.needs(0)) gradients[0] = a.b.convert(layer_norm_self(a, xhat), a.b.dtype(a.x()));
+    if (needs_weight) gradients[1] = sum_leading(a, as_statistics(a, a.g) * xhat, 1);
   }
-  if (c.operands.size() > 2 && c.needs(2)) gradients[2] = sum_leading(a, a.g);
+  if (c.operands.size() > 2 && c.needs(2) && c.grads[0].valid())
+    gradients[2] = sum_leading(a, as_statistics(a, a.g), 2);
   return gradients;
 }
 
 Reads layer_norm_reads(std::span<const bool> needs) {
   const bool weight = needs.size() > 1 && needs[1];
-  return {(needs[0] || weight ? 1u : 0u) | (needs[0] && needs.size() > 1 ? 2u : 0u), 0};
+  if (!needs[0] && !weight) return {};
+  return {1u | (needs[0] && needs.size() > 1 ? 2u : 0u), 6};
 }
 
 }  // namespace
-const VjpRule vjp_layer_norm{VjpRule::Kind::Differentiable, layer_norm, layer_norm_reads};
+const VjpRule vjp_native_layer_norm{VjpRule::Kind::Differentiable, layer_norm, layer_norm_reads};
 
 namespace {
 

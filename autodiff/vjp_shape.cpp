@@ -157,7 +157,7 @@ Gradients cat(VjpContext& c) {
   Dim start = 0;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     const Dim end = start + c.b.sizes(c.operands[i])[dim];
-    if (c.needs_grad[i]) gradients[i] = c.b.slice(c.grad, dim, start, end);
+    if (c.needs_grad[i]) gradients[i] = c.b.slice(c.grads[0], dim, start, end);
     start = end;
   }
   return gradients;

@@ -39,18 +39,18 @@ V scaled_dot_product_attention(Context& c) {
   V scores = b.mul(b.bmm(q, b.permute(k, {0, 2, 1})), c.attr<double>(Attr::scale));
   if (c.attr<bool>(Attr::is_causal)) scores = mask_future(b, scores);
   if (const auto mask = c.optional(3)) {
-    Shape sizes = c.result.sizes;
+    Shape sizes = c.result().sizes;
     sizes[sizes.rank() - 1] = b.sizes(scores)[2];
     scores = apply_mask(b, scores, *mask, sizes);
   }
-  return b.reshape(b.bmm(b.attention_probabilities(scores), v), c.result.sizes);
+  return b.reshape(b.bmm(b.attention_probabilities(scores), v), c.result().sizes);
 }
 
 // weight[indices[...], :]
 V embedding(Context& c) {
   Builder& b = c.b;
   const V rows = b.index_select(c[0], 0, b.reshape(c[1], {b.numel(c[1])}));
-  return b.reshape(rows, c.result.sizes);
+  return b.reshape(rows, c.result().sizes);
 }
 
 }  // namespace tandem::decomps::rules

@@ -49,10 +49,10 @@ class Hash {
 /// Equations with effects, subgraphs or the user's code stand for themselves.
 bool may_merge(const Graph& graph, EquationId e) {
   const ir::Equation& equation = graph.equation(e);
-  if (equation.in_place || equation.result_count != 1) return false;
+  if (equation.in_place) return false;
   const ir::OpClass cls = ir::info(equation.op).cls;
   if (cls == ir::OpClass::Control || cls == ir::OpClass::External) return false;
-  return !graph.type(graph.result(e)).is_token;
+  return std::ranges::none_of(graph.results(e), [&](ValueId v) { return graph.type(v).is_token; });
 }
 
 /// Walks over the equations and merges each into the first that is equal to it.

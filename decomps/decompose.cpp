@@ -3,6 +3,7 @@
 // only the nesting of composites and of subgraphs recurses, never the depth of a graph.
 #include "decomps/decompose.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "decomps/rules.h"
@@ -20,11 +21,13 @@ using ir::Op;
 using ir::OpClass;
 using ir::Shape;
 using ir::Type;
+using ir::Types;
 using ir::ValueId;
 
 Rule rule_of(Op op) {
 #define TANDEM_RULE_Primitive(name) nullptr
-#define TANDEM_RULE_Composite(name) &rules::name
+#define TANDEM_RULE_Composite(name) \
+  [](Context& c) { return ir::listed<ir::ValueList>(rules::name(c)); }
   static constexpr Rule kRules[] = {
 #define OP(name, class_, level, operands, attributes, shape, traits) TANDEM_RULE_##level(name),
 #include "ir/ops.def"
@@ -47,6 +50,12 @@ Type widened(Type type) {
 bool moves_elements(Op op) {
   return op == Op::where || op == Op::convert || op == Op::bitcast || op == Op::clone ||
          op == Op::stop_gradient;
+}
+
+Types result_types(const Graph& graph, EquationId e) {
+  Types types;
+  for (ValueId v : graph.results(e)) types.push_back(graph.type(v));
+  return types;
 }
 
 /// Whether `dims` (ascending) are neighbours.
@@ -86,17 +95,17 @@ class DecomposingSink final : public ir::Sink {
     if (is_core(op, operands, attrs, types))
       primitives_.emit(op, operands, attrs, false, types, results);
     else
-      results[0] = decomposed(op, operands, attrs, types[0]);
+      std::ranges::copy(decomposed(op, operands, attrs, types), results.begin());
   }
 
  private:
-  ValueId decomposed(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
-                     const Type& result) {
-    if (computes_in_low_precision(op, operands, {&result, 1}))
-      return emit_widened(op, operands, attrs, result);
-    if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, result);
-    if (op == Op::pow) return power_as_product(operands[0], *constant(operands[1]));
-    return reduce_run_by_run(op, operands[0], dims_of(op, attrs), result.sizes);
+  ir::ValueList decomposed(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
+                           std::span<const Type> types) {
+    if (computes_in_low_precision(op, operands, types))
+      return emit_widened(op, operands, attrs, types);
+    if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, types);
+    if (op == Op::pow) return {power_as_product(operands[0], *constant(operands[1]))};
+    return {reduce_run_by_run(op, operands[0], dims_of(op, attrs), types[0].sizes)};
   }
 
   static const ir::Dims& dims_of(Op op, std::span<const AttrValue> attrs) {
@@ -110,26 +119,30 @@ class DecomposingSink final : public ir::Sink {
     if (moves_elements(op)) return false;
     for (ValueId v : operands)
       if (is_low_precision(type(v))) return true;
-    return is_low_precision(types[0]);
+    return std::ranges::any_of(types, is_low_precision);
   }
 
   // Low-precision arithmetic is f32 arithmetic between converts: one rounding per equation.
-  ValueId emit_widened(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
-                       const Type& result) {
+  ir::ValueList emit_widened(Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
+                             std::span<const Type> types) {
     ir::ValueList wide;
     for (ValueId v : operands) wide.push_back(builder_.convert(v, widened(type(v)).dtype));
-    const Type type = widened(result);
-    ValueId out;
-    emit(op, wide, attrs, false, {&type, 1}, {&out, 1});
-    return builder_.convert(out, result.dtype);
+    Types wide_types;
+    for (const Type& type : types) wide_types.push_back(widened(type));
+    ir::ValueList out(types.size());
+    emit(op, wide, attrs, false, wide_types, out);
+    for (size_t i = 0; i < types.size(); ++i) out[i] = builder_.convert(out[i], types[i].dtype);
+    return out;
   }
 
-  ValueId apply(Rule rule, Op op, std::span<const ValueId> operands,
-                std::span<const AttrValue> attrs, const Type& result) {
-    Context context{builder_, op, operands, attrs, result};
-    const ValueId out = rule(context);
-    TANDEM_CHECK(type(out) == result, std::string(ir::name(op)) + ": decomposed to " +
-                                          to_string(type(out)) + "; expected " + to_string(result));
+  ir::ValueList apply(Rule rule, Op op, std::span<const ValueId> operands,
+                      std::span<const AttrValue> attrs, std::span<const Type> types) {
+    Context context{builder_, op, operands, attrs, types};
+    const ir::ValueList out = rule(context);
+    for (size_t i = 0; i < types.size(); ++i)
+      TANDEM_CHECK(type(out[i]) == types[i], std::string(ir::name(op)) + ": decomposed to " +
+                                                 to_string(type(out[i])) + "; expected " +
+                                                 to_string(types[i]));
     return out;
   }
 
@@ -208,7 +221,7 @@ class Inliner {
     const ir::ValueList operands(operands_);  // a body within uses the memory again
     const bool has_body = ir::info(source.op(e)).cls == OpClass::Control;
     const ir::ValueList values = has_body ? inline_body(source, e, operands, body.is_backward(e))
-                                          : ir::ValueList{decomposed(body, e, operands)};
+                                          : decomposed(body, e, operands);
     for (size_t i = 0; i < results.size(); ++i) {
       body.map[results[i]] = values[i];
       target_.inherit(values[i], source, results[i]);
@@ -216,11 +229,8 @@ class Inliner {
   }
 
   bool stays(const Graph& source, EquationId e) const {
-    const auto results = source.results(e);
-    std::span<const Type> types;
-    if (!results.empty()) types = {&source.type(results[0]), 1};
     return ir::info(source.op(e)).cls != OpClass::Control &&
-           sink_.is_core(source.op(e), operands_, source.attrs(e), types);
+           sink_.is_core(source.op(e), operands_, source.attrs(e), result_types(source, e));
   }
 
   void copy(Body& body, EquationId e) {
@@ -238,17 +248,15 @@ class Inliner {
     return operands;
   }
 
-  ValueId decomposed(const Body& body, EquationId e, std::span<const ValueId> operands) {
+  ir::ValueList decomposed(const Body& body, EquationId e, std::span<const ValueId> operands) {
     const Graph& source = body.source;
     sink_.primitives().location = body.location(e);
     sink_.primitives().grad_enabled = source.equation(e).grad_enabled;
     sink_.primitives().is_backward = body.is_backward(e);
     sink_.primitives().region = source.equation(e).region;
-    ValueId result;
-    const auto attrs = source.attrs(e);
-    sink_.emit(source.op(e), operands, attrs, false, {&source.type(source.result(e)), 1},
-               {&result, 1});
-    return result;
+    ir::ValueList results(source.results(e).size());
+    sink_.emit(source.op(e), operands, source.attrs(e), false, result_types(source, e), results);
+    return results;
   }
 
   Graph& target_;

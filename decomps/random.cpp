@@ -44,30 +44,30 @@ struct Equations {
 DType computed_in(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
 V words_of_result(Context& c) {
-  return words(c.b, c[0], c.result.sizes, ir::random_word_dtype(c.result.dtype),
+  return words(c.b, c[0], c.result().sizes, ir::random_word_dtype(c.result().dtype),
                c.attr<Dim>(Attr::offset));
 }
 
 }  // namespace
 
 V rand(Context& c) {
-  const DType dtype = c.result.dtype;
+  const DType dtype = c.result().dtype;
   const V u = uniform(c.b, words_of_result(c), ir::uniform_digits(dtype), computed_in(dtype));
   return c.b.convert(u, dtype);
 }
 
 V randn(Context& c) {
   Builder& b = c.b;
-  const DType dtype = computed_in(c.result.dtype);
+  const DType dtype = computed_in(c.result().dtype);
   const ir::NormalFormula formula = ir::normal_formula(dtype);
   const V w = words_of_result(c);
   // Below the sign bit the word's next `digits - 1` bits.
   const int64_t width = b.dtype(w) == DType::I64 ? 64 : 32;
   const V j = bits(b, w, width - formula.digits, formula.digits - 1);
-  Equations equations{b, c.result.sizes, dtype};
+  Equations equations{b, c.result().sizes, dtype};
   const V normal =
       ir::standard_normal(equations, formula, b.lt(w, 0), b.convert(b.add(b.mul(j, 2), 1), dtype));
-  return b.convert(normal, c.result.dtype);
+  return b.convert(normal, c.result().dtype);
 }
 
 // x (u >= p ? 1 / (1 - p) : 0), u uniform in f32: u is a multiple of 2^-digits, and the multiples
@@ -76,12 +76,12 @@ V dropout(Context& c) {
   Builder& b = c.b;
   const double p = c.attr<double>(Attr::p);
   const int digits = ir::uniform_digits(DType::F32);
-  const V w = words(b, c[1], c.result.sizes, DType::I32, c.attr<Dim>(Attr::offset));
+  const V w = words(b, c[1], c.result().sizes, DType::I32, c.attr<Dim>(Attr::offset));
   const auto threshold = static_cast<int64_t>(std::ceil(std::ldexp(p, digits)));
   const V keep = b.ge(bits(b, w, 32 - digits, digits), threshold);
-  const DType dtype = c.result.dtype;
-  const V noise =
-      b.where(keep, b.full(c.result.sizes, dtype, 1 / (1 - p)), b.full(c.result.sizes, dtype, 0.0));
+  const DType dtype = c.result().dtype;
+  const V noise = b.where(keep, b.full(c.result().sizes, dtype, 1 / (1 - p)),
+                          b.full(c.result().sizes, dtype, 0.0));
   return b.mul(c[0], noise);
 }
 

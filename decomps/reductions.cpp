@@ -1,5 +1,6 @@
 // Composites that reduce: mean, variance, softmax and its relatives, layer norm. x is the operand.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "decomps/rules.h"
@@ -17,13 +18,24 @@ double reduced_count(Builder& b, V x, std::span<const Dim> dims) {
 /// x - amax(x) along `dim`: at most 0, so that exp does not overflow.
 V centred_at_max(Builder& b, V x, int dim) { return b.sub(x, b.amax(x, {dim}, true)); }
 
-// mean((x - mean(x))^2) with n - correction in place of n
-V variance(Context& c) {
+// sum((x - mean)^2) / (n - correction); mean has 1 in the reduced dims
+V variance(Context& c, V mean) {
   Builder& b = c.b;
   const auto& dims = c.attr<ir::Dims>(Attr::dims);
-  const V centred = b.sub(c[0], b.mean(c[0], dims, true));
+  const V centred = b.sub(c[0], mean);
   const double n = reduced_count(b, c[0], dims) - c.attr<double>(Attr::correction);
   return b.div(b.sum(b.mul(centred, centred), dims, c.attr<bool>(Attr::keepdim)), std::max(n, 0.0));
+}
+
+V mean_kept(Context& c) { return c.b.mean(c[0], c.attr<ir::Dims>(Attr::dims), true); }
+
+// (the element at p, p) of p = argmax or argmin
+std::array<V, 2> with_indices(Context& c, Op position) {
+  Builder& b = c.b;
+  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const V place = b.reduce(position, c[0], dims, true);
+  const V value = b.gather(c[0], static_cast<int>(dims[0]), place);
+  return {b.view(value, c.result(0).sizes), b.view(place, c.result(1).sizes)};
 }
 
 }  // namespace
@@ -34,8 +46,24 @@ V mean(Context& c) {
   return c.b.div(c.b.sum(c[0], dims, c.attr<bool>(Attr::keepdim)), reduced_count(c.b, c[0], dims));
 }
 
-V var(Context& c) { return variance(c); }
-V std(Context& c) { return c.b.sqrt(variance(c)); }
+V var(Context& c) { return variance(c, mean_kept(c)); }
+V std(Context& c) { return c.b.sqrt(variance(c, mean_kept(c))); }
+std::array<V, 2> var_mean(Context& c) {
+  const V mean = mean_kept(c);
+  return {variance(c, mean), c.b.view(mean, c.result(1).sizes)};
+}
+std::array<V, 2> std_mean(Context& c) {
+  const auto [var, mean] = var_mean(c);
+  return {c.b.sqrt(var), mean};
+}
+
+std::array<V, 2> aminmax(Context& c) {
+  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const bool keepdim = c.attr<bool>(Attr::keepdim);
+  return {c.b.reduce(Op::amin, c[0], dims, keepdim), c.b.reduce(Op::amax, c[0], dims, keepdim)};
+}
+std::array<V, 2> max_with_indices(Context& c) { return with_indices(c, Op::argmax); }
+std::array<V, 2> min_with_indices(Context& c) { return with_indices(c, Op::argmin); }
 
 // m + log(sum(exp(x - m))) of m = amax(x), or 0 where that is infinite
 V logsumexp(Context& c) {
@@ -47,7 +75,7 @@ V logsumexp(Context& c) {
   const V infinite = b.eq(b.abs(max), std::numeric_limits<double>::infinity());
   const V m = b.where(infinite, 0, max);
   const V log_sum = b.log(b.sum(b.exp(b.sub(c[0], m)), dims, keepdim));
-  return b.add(log_sum, b.reshape(m, c.result.sizes));
+  return b.add(log_sum, b.reshape(m, c.result().sizes));
 }
 
 // e (1 / sum(e)) of e = exp(x - amax(x)). The sum lies in [1, n], so its reciprocal is normal: one
@@ -69,18 +97,20 @@ V log_softmax(Context& c) {
   return b.sub(y, b.log(b.sum(b.exp(y), {dim}, true)));
 }
 
-// y rsqrt(mean(y^2) + eps) weight + bias of y = x - mean(x), over the trailing dims
-V layer_norm(Context& c) {
+// y r weight + bias, mean(x), r of y = x - mean(x), r = rsqrt(mean(y^2) + eps), over the trailing
+// dims
+std::array<V, 3> native_layer_norm(Context& c) {
   Builder& b = c.b;
   const int rank = b.rank(c[0]), n = static_cast<int>(c.attr<int64_t>(Attr::normalized_dims));
   ir::Dims dims;
   for (int d = rank - n; d < rank; ++d) dims.push_back(d);
-  const V y = b.sub(c[0], b.mean(c[0], dims, true));
+  const V mean = b.mean(c[0], dims, true), y = b.sub(c[0], mean);
   const V variance = b.mean(b.mul(y, y), dims, true);
-  V out = b.mul(y, b.rsqrt(b.add(variance, c.attr<double>(Attr::eps))));
+  const V rstd = b.rsqrt(b.add(variance, c.attr<double>(Attr::eps)));
+  V out = b.mul(y, rstd);
   if (const auto weight = c.optional(1)) out = b.mul(out, *weight);
   if (const auto bias = c.optional(2)) out = b.add(out, *bias);
-  return out;
+  return {out, mean, rstd};
 }
 
 }  // namespace tandem::decomps::rules

@@ -19,8 +19,9 @@ struct Context {
   ir::Op op;
   std::span<const ir::ValueId> operands;
   std::span<const ir::AttrValue> attrs;
-  ir::Type result;
+  std::span<const ir::Type> results;
 
+  const ir::Type& result(int i = 0) const { return results[static_cast<size_t>(i)]; }
   ir::ValueId operator[](int i) const { return operands[static_cast<size_t>(i)]; }
   /// Operand `i`, if the equation has so many.
   std::optional<ir::ValueId> optional(size_t i) const {
@@ -32,8 +33,8 @@ struct Context {
   }
 };
 
-/// Returns the value that stands for the equation's result, of its type.
-using Rule = ir::ValueId (*)(Context&);
+/// Returns the values that stand for the equation's results, of their types.
+using Rule = ir::ValueList (*)(Context&);
 
 /// The decomposition of a composite; null for a primitive.
 Rule rule_of(ir::Op op);
@@ -48,9 +49,11 @@ using ir::Op;
 using ir::Shape;
 using V = ir::ValueId;
 
-#define TANDEM_DECLARE_Primitive(name)
-#define TANDEM_DECLARE_Composite(name) V name(Context& c);
-#define OP(name, class_, level, operands, attributes, shape, traits) TANDEM_DECLARE_##level(name)
+#define TANDEM_DECLARE_Primitive(name, operands)
+#define TANDEM_DECLARE_Composite(name, operands) \
+  ir::ResultsOf<V, ir::count_results(operands)> name(Context& c);
+#define OP(name, class_, level, operands, attributes, shape, traits) \
+  TANDEM_DECLARE_##level(name, operands)
 #include "ir/ops.def"
 #undef TANDEM_DECLARE_Primitive
 #undef TANDEM_DECLARE_Composite

@@ -9,11 +9,11 @@ namespace tandem::decomps::rules {
 V select(Context& c) {
   const Dim index = c.attr<Dim>(Attr::index);
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
-  return c.b.view(c.b.slice(c[0], dim, index, index + 1), c.result.sizes);
+  return c.b.view(c.b.slice(c[0], dim, index, index + 1), c.result().sizes);
 }
 
-V squeeze(Context& c) { return c.b.view(c[0], c.result.sizes); }
-V unsqueeze(Context& c) { return c.b.view(c[0], c.result.sizes); }
+V squeeze(Context& c) { return c.b.view(c[0], c.result().sizes); }
+V unsqueeze(Context& c) { return c.b.view(c[0], c.result().sizes); }
 
 V transpose(Context& c) {
   std::vector<Dim> dims(static_cast<size_t>(c.b.rank(c[0])));
@@ -32,7 +32,7 @@ V unfold(Context& c) {
   const Dim inside = strides[dim];
   strides[dim] *= c.attr<Dim>(Attr::step);
   strides.push_back(inside);
-  return c.b.as_strided(c[0], c.result.sizes, strides, 0);
+  return c.b.as_strided(c[0], c.result().sizes, strides, 0);
 }
 
 namespace {
@@ -60,12 +60,12 @@ V join_integers(Builder& b, V v, int64_t narrow, int64_t wide, const Shape& size
 }  // namespace
 
 V view_dtype(Context& c) {
-  const int64_t from = ir::size_of(c.b.dtype(c[0])), to = ir::size_of(c.result.dtype);
-  if (from == to) return c.b.bitcast(c[0], c.result.dtype);
+  const int64_t from = ir::size_of(c.b.dtype(c[0])), to = ir::size_of(c.result().dtype);
+  if (from == to) return c.b.bitcast(c[0], c.result().dtype);
   const V bits = c.b.bitcast(c[0], ir::integer_of(from));
-  const V moved = from > to ? split_integers(c.b, bits, from, to, c.result.sizes)
-                            : join_integers(c.b, bits, from, to, c.result.sizes);
-  return c.b.bitcast(moved, c.result.dtype);
+  const V moved = from > to ? split_integers(c.b, bits, from, to, c.result().sizes)
+                            : join_integers(c.b, bits, from, to, c.result().sizes);
+  return c.b.bitcast(moved, c.result().dtype);
 }
 
 // --- views as values

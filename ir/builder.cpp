@@ -21,10 +21,10 @@ void GraphSink::emit(Op op, std::span<const ValueId> operands, AttrsRef attrs, b
   std::ranges::copy(graph_.results(e), results.begin());
 }
 
-Type Builder::infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const {
+InlineVector<Type, 4> Builder::types_of(std::span<const V> values) const {
   InlineVector<Type, 4> types;
-  for (V v : operands) types.push_back(type(v));
-  return infer_type(op, types, attrs);
+  for (V v : values) types.push_back(type(v));
+  return types;
 }
 
 ValueId Builder::emit(Op op, std::initializer_list<V> operands, AttrsRef attrs) {
@@ -32,16 +32,22 @@ ValueId Builder::emit(Op op, std::initializer_list<V> operands, AttrsRef attrs) 
 }
 
 ValueId Builder::emit(Op op, std::span<const V> operands, AttrsRef attrs) {
-  const Type result_type = infer(op, operands, attrs);
-  V result;
-  sink_.emit(op, operands, attrs, false, {&result_type, 1}, {&result, 1});
-  return result;
+  const ValueList results = emit_all(op, operands, attrs);
+  TANDEM_CHECK(results.size() == 1, std::string(name(op)) + " has several results");
+  return results[0];
+}
+
+ValueList Builder::emit_all(Op op, std::span<const V> operands, AttrsRef attrs) {
+  const Types types = infer_types(op, types_of(operands), attrs);
+  ValueList results(types.size());
+  sink_.emit(op, operands, attrs, false, types, results);
+  return results;
 }
 
 void Builder::emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs) {
   if (!info(op).in_place)
     fail(Errc::Mutation, fmt::format("{}: no writing form; expected an op that has one", name(op)));
-  const Type result_type = infer(op, operands, attrs);
+  const Type result_type = infer_type(op, types_of(operands), attrs);
   if (result_type != type(operands[0]))
     fail(Errc::Mutation,
          fmt::format("{}_: the result does not fit what is written; expected {}, got {}", name(op),
@@ -51,7 +57,7 @@ void Builder::emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs) 
 
 std::vector<ValueId> Builder::emit_call(Op op, std::span<const V> operands, AttrsRef attrs,
                                         std::span<const Type> types) {
-  TANDEM_CHECK(has_several_results(op), "only ops with subgraphs and custom ones have several");
+  TANDEM_CHECK(info(op).open_results, std::string(name(op)) + ": its row says what it gives");
   std::vector<V> results(types.size());
   sink_.emit(op, operands, attrs, false, types, results);
   return results;

@@ -77,9 +77,11 @@ class TANDEM_API Builder {
   // the op's order.
   V emit(Op op, std::initializer_list<V> operands, AttrsRef attrs = {});
   V emit(Op op, std::span<const V> operands, AttrsRef attrs = {});
+  /// All results of an op that has several, in the row's order.
+  ValueList emit_all(Op op, std::span<const V> operands, AttrsRef attrs = {});
   /// The writing form `op_`: operand 0 is written. Result sizes and dtype must be operand 0's.
   void emit_in_place(Op op, std::span<const V> operands, AttrsRef attrs = {});
-  /// call, custom_function, custom_operator: several results, whose types are the subgraph's or the
+  /// call, custom_function, custom_operator: the results' types are the subgraph's or the
   /// operator's.
   std::vector<V> emit_call(Op op, std::span<const V> operands, AttrsRef attrs,
                            std::span<const Type> types);
@@ -176,11 +178,22 @@ class TANDEM_API Builder {
     return mean(self, std::span(dims.begin(), dims.size()), keepdim);
   }
   V var(V self, std::span<const Dim> dims, double correction, bool keepdim, bool take_root = false);
+  /// (var or std, mean), (min, max), and for Op::max_with_indices or min_with_indices (values,
+  /// indices).
+  ValueList var_mean(V self, std::span<const Dim> dims, double correction, bool keepdim,
+                     bool take_root = false);
+  ValueList aminmax(V self, std::span<const Dim> dims, bool keepdim);
+  ValueList extremum_with_indices(Op op, V self, int dim, bool keepdim);
   V logsumexp(V self, std::span<const Dim> dims, bool keepdim);
   V softmax(V self, int dim);
   V log_softmax(V self, int dim);
   V layer_norm(V self, std::optional<V> weight, std::optional<V> bias, int normalized_dims,
-               double eps);
+               double eps) {
+    return native_layer_norm(self, weight, bias, normalized_dims, eps)[0];
+  }
+  /// (result, mean, rstd)
+  ValueList native_layer_norm(V self, std::optional<V> weight, std::optional<V> bias,
+                              int normalized_dims, double eps);
   V cross_entropy(V self, V target, int64_t ignore_index, double label_smoothing,
                   std::string reduction);
   /// Sums `v` over the dims along which `sizes` was broadcast to v's sizes, so that the result has
@@ -247,7 +260,7 @@ class TANDEM_API Builder {
   Dims wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
 
  private:
-  Type infer(Op op, std::span<const V> operands, std::span<const AttrValue> attrs) const;
+  InlineVector<Type, 4> types_of(std::span<const V> values) const;
   void expand_all(std::span<V> operands, std::string_view op);
   /// The dtype in which `op` computes on these operands.
   DType operand_dtype(Op op, std::span<const V> operands) const;
@@ -258,7 +271,8 @@ class TANDEM_API Builder {
   void broadcast_batches(std::span<V> operands, std::string_view op);
   Dims reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
   /// `first_attrs` stand between dims and keepdim.
-  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs);
+  ValueList reduce_all(Op op, V self, std::span<const Dim> dims, bool keepdim,
+                       AttrsRef first_attrs = {});
   V along_dim(Op op, V self, int dim);
   /// How many dimensions `dim` may name: a 0-d value has one.
   int dims_of(V v) const { return std::max(rank(v), 1); }

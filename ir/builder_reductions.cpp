@@ -31,28 +31,29 @@ Dims Builder::reduced_dims(std::span<const Dim> dims, int rank, std::string_view
   return out;
 }
 
-V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim, AttrsRef first_attrs) {
+ValueList Builder::reduce_all(Op op, V self, std::span<const Dim> dims, bool keepdim,
+                              AttrsRef first_attrs) {
   const Shape from = sizes(self);
   if (from.empty()) {  // ATen reduces a 0-d tensor as if it had one dimension of one element
     wrap_dims(dims, 1, name(op));
-    return reduce(op, view(self, {1}), {}, false, first_attrs);
+    return reduce_all(op, view(self, {1}), {}, false, first_attrs);
   }
   InlineVector<AttrValue, 4> attrs{reduced_dims(dims, from.rank(), name(op))};
   attrs.append(first_attrs);
   attrs.push_back(keepdim);
   if (has_attr(op, Attr::order)) attrs.push_back(Dims());
-  return emit(op, {self}, std::span<const AttrValue>(attrs));
+  return emit_all(op, {&self, 1}, std::span<const AttrValue>(attrs));
 }
 
 V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim) {
   const Type from = type(self);
   if (op == Op::any || op == Op::all) {
-    const V result = reduce(op, convert(self, DType::Bool), dims, keepdim, {});
+    const V result = reduce_all(op, convert(self, DType::Bool), dims, keepdim)[0];
     return from.dtype == DType::U8 ? convert(result, DType::U8) : result;  // as ATen
   }
   if ((op != Op::argmax && op != Op::argmin) || !dims.empty() || from.rank() == 0)
-    return reduce(op, self, dims, keepdim, {});
-  const V flat = reduce(op, reshape(self, {ir::numel(from.sizes)}), {}, false, {});
+    return reduce_all(op, self, dims, keepdim)[0];
+  const V flat = reduce_all(op, reshape(self, {ir::numel(from.sizes)}), {}, false)[0];
   return keepdim ? view(flat, Shape::filled(from.rank(), 1)) : flat;
 }
 
@@ -61,7 +62,21 @@ V Builder::mean(V self, std::span<const Dim> dims, bool keepdim) {
 }
 
 V Builder::var(V self, std::span<const Dim> dims, double correction, bool keepdim, bool take_root) {
-  return reduce(take_root ? Op::std : Op::var, self, dims, keepdim, {correction});
+  return reduce_all(take_root ? Op::std : Op::var, self, dims, keepdim, {correction})[0];
+}
+
+ValueList Builder::var_mean(V self, std::span<const Dim> dims, double correction, bool keepdim,
+                            bool take_root) {
+  return reduce_all(take_root ? Op::std_mean : Op::var_mean, self, dims, keepdim, {correction});
+}
+
+ValueList Builder::aminmax(V self, std::span<const Dim> dims, bool keepdim) {
+  return reduce_all(Op::aminmax, self, dims, keepdim);
+}
+
+ValueList Builder::extremum_with_indices(Op op, V self, int dim, bool keepdim) {
+  const Dim over = dim;
+  return reduce_all(op, self, {&over, 1}, keepdim);
 }
 
 V Builder::logsumexp(V self, std::span<const Dim> dims, bool keepdim) {
@@ -77,13 +92,13 @@ V Builder::along_dim(Op op, V self, int dim) {
 V Builder::softmax(V self, int dim) { return along_dim(Op::softmax, self, dim); }
 V Builder::log_softmax(V self, int dim) { return along_dim(Op::log_softmax, self, dim); }
 
-V Builder::layer_norm(V self, std::optional<V> weight, std::optional<V> bias, int normalized_dims,
-                      double eps) {
+ValueList Builder::native_layer_norm(V self, std::optional<V> weight, std::optional<V> bias,
+                                     int normalized_dims, double eps) {
   ValueList operands = {self};
   if (bias && !weight) weight = full_like(*bias, 1);
   if (weight) operands.push_back(*weight);
   if (bias) operands.push_back(*bias);
-  return emit(Op::layer_norm, operands, {int64_t{normalized_dims}, eps});
+  return emit_all(Op::native_layer_norm, operands, {int64_t{normalized_dims}, eps});
 }
 
 V Builder::cross_entropy(V self, V target, int64_t ignore_index, double label_smoothing,

@@ -50,6 +50,16 @@ void check_result(Op op, const Type& got, const Type& expected, const char* what
                                 to_string(expected), to_string(got)));
 }
 
+/// `who`: the op, or the custom operator.
+void check_results(Op op, std::string_view who, std::span<const Type> got,
+                   std::span<const Type> expected) {
+  if (got.size() != expected.size())
+    fail(Errc::Graph, fmt::format("{}: wrong number of results; expected {}, got {}", who,
+                                  expected.size(), got.size()));
+  const char* what = expected.size() == 1 ? "the result" : "a result";
+  for (size_t i = 0; i < expected.size(); ++i) check_result(op, got[i], expected[i], what);
+}
+
 void check_in_place(Op op, size_t results) {
   if (!info(op).in_place) fail(Errc::Graph, fmt::format("{}: has no in-place form", name(op)));
   if (results > 0)
@@ -58,7 +68,7 @@ void check_in_place(Op op, size_t results) {
 
 /// call and custom_function take their types from subgraphs; hook is an identity.
 void check_control(Op op, std::span<const Type> operands, std::span<const Type> results) {
-  if (info(op).variadic) return;
+  if (info(op).open_results) return;
   if (results.size() != 1) fail(Errc::Graph, fmt::format("{}: expected one result", name(op)));
   check_result(op, results[0], operands[0], "the result");
 }
@@ -71,11 +81,7 @@ void check_external(std::span<const Type> operands, std::span<const AttrValue> a
   const auto& arguments =
       std::get<std::string>(attrs[attr_index(Op::custom_operator, Attr::arguments)]);
   const std::vector<Type> expected = find_custom_operator(name)->result_types(operands, arguments);
-  if (results.size() != expected.size())
-    fail(Errc::Graph, fmt::format("{}: wrong number of results; expected {}, got {}", name,
-                                  expected.size(), results.size()));
-  for (size_t i = 0; i < expected.size(); ++i)
-    check_result(Op::custom_operator, results[i], expected[i], "a result");
+  check_results(Op::custom_operator, name, results, expected);
 }
 
 }  // namespace
@@ -140,12 +146,9 @@ void check_equation(Op op, bool in_place, std::span<const Type> operands,
   if (std::ranges::any_of(operands, &Type::is_token))
     fail(Errc::Graph, fmt::format("{}: takes no token", name(op)));
   if (info(op).cls == OpClass::External) return check_external(operands, attrs, results);
-  const Type inferred = infer_type(op, operands, attrs);
-  if (in_place) return check_result(op, operands[0], inferred, "the written operand");
-  if (results.size() != 1)
-    fail(Errc::Graph,
-         fmt::format("{}: wrong number of results; expected 1, got {}", name(op), results.size()));
-  check_result(op, results[0], inferred, "the result");
+  const Types inferred = infer_types(op, operands, attrs);
+  if (in_place) return check_result(op, operands[0], inferred[0], "the written operand");
+  check_results(op, name(op), results, inferred);
 }
 
 Type check_view_step(Op op, const Type& operand, std::span<const AttrValue> attrs) {

@@ -8,9 +8,10 @@
 namespace tandem::ir::evaluate {
 namespace {
 
-using Rule = Tensor (*)(const Context&);
+using Rule = Tensors (*)(const Context&);
 constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) name,
+#define OP(name, class_, level, operands, attributes, shape, traits) \
+  [](const Context& c) { return listed<Tensors>(name(c)); },
 #include "ir/ops.def"
 };
 
@@ -26,7 +27,7 @@ void round_with(std::vector<double>& values, F rounded) {
 
 }  // namespace
 
-Tensor evaluate(const Context& c) { return kRules[static_cast<size_t>(c.op)](c); }
+Tensors evaluate(const Context& c) { return kRules[static_cast<size_t>(c.op)](c); }
 
 Tensor zeros(const Type& type) {
   Tensor t{type, std::make_shared<Storage>(), nullptr};

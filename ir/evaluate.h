@@ -99,10 +99,11 @@ struct Context {
   Op op;
   std::span<const Tensor> operands;
   std::span<const AttrValue> attrs;
-  Type result;
+  std::span<const Type> results;
   bool in_f64 = false;
 
   const Tensor& operand(int i) const { return operands[i]; }
+  const Type& result(int i = 0) const { return results[i]; }
   template <class T>
   const T& attr(Attr name) const {
     return std::get<T>(attrs[attr_index(op, name)]);
@@ -110,11 +111,14 @@ struct Context {
 };
 
 // The rule of each op. One that is never defined does not link.
-#define OP(name, class_, level, operands, attributes, shape, traits) Tensor name(const Context& c);
+#define OP(name, class_, level, operands, attributes, shape, traits) \
+  ResultsOf<Tensor, count_results(operands)> name(const Context& c);
 #include "ops.def"
 
+using Tensors = std::vector<Tensor>;
+
 /// Runs the rule of c.op. Results of View and Control ops alias operand 0.
-Tensor evaluate(const Context& c);
+Tensors evaluate(const Context& c);
 
 }  // namespace tandem::ir::evaluate
 

@@ -20,10 +20,10 @@ T clamp_of(T x, T low, T high) {
 /// The elements of self for which keep(row, column) holds, zero elsewhere.
 template <class F>
 Tensor masked_matrix(const Context& c, F keep) {
-  Tensor result = zeros(c.result);
-  const Shape& sizes = c.result.sizes;
+  Tensor result = zeros(c.result());
+  const Shape& sizes = c.result().sizes;
   const int64_t rows = sizes[sizes.rank() - 2], columns = sizes.back();
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* in = elements<T>(c.operand(0));
     T* out = elements<T>(result);
     for (int64_t i = 0, n = result.numel(); i < n; ++i)
@@ -161,7 +161,7 @@ Tensor isfinite(const Context& c) {
 }
 
 Tensor nan_to_num(const Context& c) {
-  if (!is_floating(c.result.dtype)) return copied(c.operand(0));
+  if (!is_floating(c.result().dtype)) return copied(c.operand(0));
   return map_floats(c, [](double x, double nan, double posinf, double neginf) {
     return is_nan(x) ? nan : !std::isinf(x) ? x : x > 0 ? posinf : neginf;
   });
@@ -170,7 +170,7 @@ Tensor nan_to_num(const Context& c) {
 Tensor masked_fill(const Context& c) {
   Tensor result = copied(c.operand(0));
   const int64_t* mask = elements<int64_t>(c.operand(1));
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* value = elements<T>(c.operand(2));
     T* out = elements<T>(result);
     for (int64_t i = 0, n = result.numel(); i < n; ++i)
@@ -192,11 +192,11 @@ Tensor triu(const Context& c) {
 Tensor copy(const Context& c) { return copied(c.operand(1)); }
 
 Tensor fill(const Context& c) {
-  Tensor result = zeros(c.result);
-  const Number value = is_floating(c.result.dtype)
+  Tensor result = zeros(c.result());
+  const Number value = is_floating(c.result().dtype)
                            ? c.attr<Number>(Attr::value)
-                           : rounded_to(c.result.dtype, c.attr<Number>(Attr::value));
-  by_category(c.result.dtype, [&]<class T>(T) {
+                           : rounded_to(c.result().dtype, c.attr<Number>(Attr::value));
+  by_category(c.result().dtype, [&]<class T>(T) {
     std::fill_n(elements<T>(result), result.numel(), number_as<T>(value));
   });
   return result;

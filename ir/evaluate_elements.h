@@ -9,7 +9,7 @@ namespace tandem::ir::evaluate {
 /// Element i of the result is f(element i of each operand); all are of category T, the result of R.
 template <class R, class T, class F>
 Tensor map_as(const Context& c, F f) {
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   R* out = elements<R>(result);
   const int64_t n = result.numel();
   const auto in = [&](int i) { return elements<T>(c.operand(i)); };
@@ -39,7 +39,7 @@ Tensor map_ints(const Context& c, F f) {
 /// Of any dtype, the operands' own.
 template <class F>
 Tensor map_any(const Context& c, F f) {
-  return by_category(c.result.dtype, [&]<class T>(T) { return map_as<T, T>(c, f); });
+  return by_category(c.result().dtype, [&]<class T>(T) { return map_as<T, T>(c, f); });
 }
 
 /// Of any dtype to bool.

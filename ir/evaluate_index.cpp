@@ -81,10 +81,10 @@ double normal32(uint32_t word, bool in_f64) {
 template <class F32, class F64>
 Tensor random_elements(const Context& c, F32 from_word32, F64 from_word64) {
   const Rng rng(c, 0);
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   double* out = elements<double>(result);
   const int64_t n = result.numel();
-  if (c.result.dtype == DType::F64)
+  if (c.result().dtype == DType::F64)
     for (int64_t i = 0; i < n; ++i) out[i] = from_word64(rng.word64(i));
   else
     for (int64_t i = 0; i < n; ++i) out[i] = from_word32(rng.word32(i));
@@ -94,8 +94,8 @@ Tensor random_elements(const Context& c, F32 from_word32, F64 from_word64) {
 }  // namespace
 
 Tensor index_select(const Context& c) {
-  Tensor result = zeros(c.result);
-  by_category(c.result.dtype, [&]<class T>(T) {
+  Tensor result = zeros(c.result());
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* self = elements<T>(c.operand(0));
     T* out = elements<T>(result);
     for_each_slice(c, [&](int64_t from, int64_t to) { out[to] = self[from]; });
@@ -104,8 +104,8 @@ Tensor index_select(const Context& c) {
 }
 
 Tensor gather(const Context& c) {
-  Tensor result = zeros(c.result);
-  by_category(c.result.dtype, [&]<class T>(T) {
+  Tensor result = zeros(c.result());
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* self = elements<T>(c.operand(0));
     T* out = elements<T>(result);
     for_each_gathered(c, [&](int64_t from, int64_t i, const Shape&) { out[i] = self[from]; });
@@ -115,7 +115,7 @@ Tensor gather(const Context& c) {
 
 Tensor index_add(const Context& c) {
   Tensor result = copied(c.operand(0));
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* src = elements<T>(c.operand(2));
     T* out = elements<T>(result);
     for_each_slice(c, [&](int64_t to, int64_t from) { out[to] = add_of(out[to], src[from]); });
@@ -130,7 +130,7 @@ template <class Write>
 Tensor scattered(const Context& c, Write write) {
   Tensor result = copied(c.operand(0));
   const Strides src_strides = contiguous_strides(c.operand(2).sizes());
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T* src = elements<T>(c.operand(2));
     T* out = elements<T>(result);
     for_each_gathered(c, [&](int64_t to, int64_t, const Shape& at) {
@@ -152,8 +152,8 @@ Tensor scatter(const Context& c) {
 Tensor embedding(const Context& c) {
   const Shape& weight = c.operand(0).sizes();
   const int64_t width = weight[1];
-  Tensor result = zeros(c.result);
-  by_category(c.result.dtype, [&]<class T>(T) {
+  Tensor result = zeros(c.result());
+  by_category(c.result().dtype, [&]<class T>(T) {
     for (int64_t i = 0, n = c.operand(1).numel(); i < n; ++i)
       std::copy_n(elements<T>(c.operand(0)) + checked_index(c, i, weight[0]) * width, width,
                   elements<T>(result) + i * width);
@@ -163,16 +163,16 @@ Tensor embedding(const Context& c) {
 
 Tensor random_bits(const Context& c) {
   const Rng rng(c, 0);
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   int64_t* out = elements<int64_t>(result);
-  const bool wide = c.result.dtype == DType::I64;
+  const bool wide = c.result().dtype == DType::I64;
   for (int64_t i = 0, n = result.numel(); i < n; ++i)
     out[i] = wide ? static_cast<int64_t>(rng.word64(i)) : static_cast<int32_t>(rng.word32(i));
   return result;
 }
 
 Tensor rand(const Context& c) {
-  const int digits = uniform_digits(c.result.dtype);
+  const int digits = uniform_digits(c.result().dtype);
   return random_elements(
       c, [=](uint32_t word) { return uniform32(word, digits); },
       [](uint64_t word) { return std::ldexp(static_cast<double>(word >> 11), -53); });
@@ -188,7 +188,7 @@ Tensor dropout(const Context& c) {
   const Rng rng(c, 1);
   const double p = c.attr<double>(Attr::p);
   // As ATen: self times noise, which is 0 or 1 / (1 - p).
-  Tensor noise = zeros(c.result), result = zeros(c.result);
+  Tensor noise = zeros(c.result()), result = zeros(c.result());
   for (int64_t i = 0, n = noise.numel(); i < n; ++i)
     noise.storage->floats[i] = uniform32(rng.word32(i), 24) >= p ? 1 / (1 - p) : 0;
   round_elements(noise, c.in_f64);

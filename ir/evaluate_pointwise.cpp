@@ -103,7 +103,7 @@ Tensor fmod(const Context& c) {
 }
 
 Tensor fma(const Context& c) {
-  if (c.result.dtype == DType::F64 || c.in_f64)
+  if (c.result().dtype == DType::F64 || c.in_f64)
     return map_floats(c, [](double x, double y, double z) { return std::fma(x, y, z); });
   return map_floats(c, [](double x, double y, double z) {
     return std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z));
@@ -111,12 +111,12 @@ Tensor fma(const Context& c) {
 }
 
 Tensor neg(const Context& c) {
-  if (is_floating(c.result.dtype)) return map_floats(c, [](double a) { return -a; });
+  if (is_floating(c.result().dtype)) return map_floats(c, [](double a) { return -a; });
   return map_ints(c, [](int64_t a) { return sub_of(int64_t{0}, a); });
 }
 
 Tensor abs(const Context& c) {
-  if (is_floating(c.result.dtype)) return map_floats(c, [](double a) { return std::fabs(a); });
+  if (is_floating(c.result().dtype)) return map_floats(c, [](double a) { return std::fabs(a); });
   return map_ints(c, [](int64_t a) { return a < 0 ? sub_of(int64_t{0}, a) : a; });
 }
 
@@ -197,19 +197,19 @@ Tensor logical_not(const Context& c) {
 }
 
 Tensor bitwise_not(const Context& c) {
-  const bool is_bool = c.result.dtype == DType::Bool;
+  const bool is_bool = c.result().dtype == DType::Bool;
   return map_ints(c, [=](int64_t a) { return is_bool ? !a : ~a; });
 }
 
 Tensor shift_left(const Context& c) {
-  const int bits = bits_of(c.result.dtype);
+  const int bits = bits_of(c.result().dtype);
   return map_ints(c, [=](int64_t a, int64_t count) {
     return count < 0 || count >= bits ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << count);
   });
 }
 
 Tensor shift_right(const Context& c) {
-  const int bits = bits_of(c.result.dtype);
+  const int bits = bits_of(c.result().dtype);
   return map_ints(c, [=](int64_t a, int64_t count) {
     return count < 0 || count >= bits ? (a < 0 ? -1 : 0) : a >> count;
   });
@@ -217,9 +217,9 @@ Tensor shift_right(const Context& c) {
 
 // --- selection, conversion, identity
 Tensor where(const Context& c) {
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   const int64_t* condition = elements<int64_t>(c.operand(0));
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T *self = elements<T>(c.operand(1)), *other = elements<T>(c.operand(2));
     T* out = elements<T>(result);
     for (int64_t i = 0, n = result.numel(); i < n; ++i) out[i] = condition[i] ? self[i] : other[i];
@@ -228,7 +228,7 @@ Tensor where(const Context& c) {
 }
 
 Tensor convert(const Context& c) {
-  const DType to = c.result.dtype;
+  const DType to = c.result().dtype;
   const bool from_float = is_floating(c.operand(0).dtype());
   if (from_float == is_floating(to)) return map_any(c, []<class T>(T a) -> T { return a; });
   if (from_float)

@@ -52,7 +52,7 @@ struct Rows {
 template <class R, class T, class F>
 Tensor reduce_as(const Context& c, F f) {
   const Rows rows(c.operand(0), c.attr<Dims>(Attr::dims));
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   for (int64_t i = 0; i < rows.outer; ++i) elements<R>(result)[i] = f(rows.row<T>(i));
   return result;
 }
@@ -135,13 +135,13 @@ Tensor map_rows(const Context& c, F f) {
   for (int64_t i = 0; i < rows.outer; ++i)
     f(rows.row<double>(i), elements<double>(moved) + i * rows.n);
   // Back from [..., n] to where the dimension was.
-  Shape order_sizes = c.result.sizes;
+  Shape order_sizes = c.result().sizes;
   Strides strides = contiguous_strides(moved.sizes());
   const Dim step = strides.back();
   strides.erase(strides.rank() - 1);
   strides.insert(static_cast<int>(dim), step);
   auto positions = std::make_shared<const Positions>(strided_positions(order_sizes, strides, 0));
-  return copied({c.result, moved.storage, std::move(positions)});
+  return copied({c.result(), moved.storage, std::move(positions)});
 }
 
 template <class T>
@@ -157,7 +157,7 @@ Tensor product(const Context& c, int first, Tensor result) {
   const Shape &a = c.operand(first).sizes(), &b = c.operand(first + 1).sizes();
   const int64_t batch = a.rank() == 3 ? int64_t{a[0]} : 1;
   const int64_t n = a[a.rank() - 2], k = a.back(), m = b.back();
-  by_category(c.result.dtype, [&]<class T>(T) {
+  by_category(c.result().dtype, [&]<class T>(T) {
     for (int64_t i = 0; i < batch; ++i)
       add_product(elements<T>(result) + i * n * m, elements<T>(c.operand(first)) + i * n * k,
                   elements<T>(c.operand(first + 1)) + i * k * m, n, k, m);
@@ -204,6 +204,36 @@ Tensor argmin(const Context& c) {
   });
 }
 
+namespace {
+
+/// `c` as it is for result `i` alone.
+Context of_result(const Context& c, size_t i) {
+  Context one = c;
+  one.results = c.results.subspan(i, 1);
+  return one;
+}
+
+template <class F>
+std::array<Tensor, 2> extremum_with_indices(const Context& c, F better) {
+  return by_category(c.operand(0).dtype(), [&]<class T>(T) -> std::array<Tensor, 2> {
+    const auto place = [=](Row<T> row) { return first_extremum(row, better); };
+    return {reduce_as<T, T>(c, [=](Row<T> row) { return row[static_cast<size_t>(place(row))]; }),
+            reduce_as<int64_t, T>(of_result(c, 1), place)};
+  });
+}
+
+}  // namespace
+
+std::array<Tensor, 2> max_with_indices(const Context& c) {
+  return extremum_with_indices(c, [](auto v, auto best) { return v > best; });
+}
+
+std::array<Tensor, 2> min_with_indices(const Context& c) {
+  return extremum_with_indices(c, [](auto v, auto best) { return v < best; });
+}
+
+std::array<Tensor, 2> aminmax(const Context& c) { return {amin(c), amax(of_result(c, 1))}; }
+
 Tensor any(const Context& c) {
   return reduce_as<int64_t, int64_t>(
       c, [](auto row) { return std::ranges::any_of(row, [](int64_t v) { return v != 0; }); });
@@ -224,10 +254,14 @@ Tensor var(const Context& c) {
   return reduce_floats(c, [=](Row<double> row) { return variance_of(row, correction); });
 }
 
+std::array<Tensor, 2> var_mean(const Context& c) { return {var(c), mean(of_result(c, 1))}; }
+
 Tensor std(const Context& c) {
   const double correction = c.attr<double>(Attr::correction);
   return reduce_floats(c, [=](Row<double> row) { return std::sqrt(variance_of(row, correction)); });
 }
+
+std::array<Tensor, 2> std_mean(const Context& c) { return {std(c), mean(of_result(c, 1))}; }
 
 Tensor logsumexp(const Context& c) {
   return reduce_floats(c, [](Row<double> row) { return log_sum_exp(row); });
@@ -247,27 +281,25 @@ Tensor log_softmax(const Context& c) {
   });
 }
 
-Tensor layer_norm(const Context& c) {
+std::array<Tensor, 3> native_layer_norm(const Context& c) {
   const double eps = c.attr<double>(Attr::eps);
-  int64_t n = 1;
-  for (int64_t d = 0; d < c.attr<int64_t>(Attr::normalized_dims); ++d)
-    n *= c.result.sizes[c.result.rank() - 1 - static_cast<int>(d)];
   const bool has_weight = c.operands.size() > 1, has_bias = c.operands.size() > 2;
-  Tensor result = zeros(c.result);
-  const double* in = elements<double>(c.operand(0));
-  double* out = elements<double>(result);
-  for (int64_t start = 0, count = result.numel(); start < count; start += n) {
-    const Row<double> row(in + start, static_cast<size_t>(n));
-    const double mean = sum_of(row) / static_cast<double>(n);
-    const double scale = 1 / std::sqrt(variance_of(row, 0) + eps);
+  std::array<Tensor, 3> results{zeros(c.result(0)), zeros(c.result(1)), zeros(c.result(2))};
+  auto [out, means, rstds] = std::array{elements<double>(results[0]), elements<double>(results[1]),
+                                        elements<double>(results[2])};
+  const int64_t rows = results[1].numel(), n = rows == 0 ? 0 : results[0].numel() / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    const Row<double> row(elements<double>(c.operand(0)) + r * n, static_cast<size_t>(n));
+    means[r] = sum_of(row) / static_cast<double>(n);
+    rstds[r] = 1 / std::sqrt(variance_of(row, 0) + eps);
     for (int64_t i = 0; i < n; ++i) {
-      double v = (row[i] - mean) * scale;
+      double v = (row[i] - means[r]) * rstds[r];
       if (has_weight) v *= elements<double>(c.operand(1))[i];
       if (has_bias) v += elements<double>(c.operand(2))[i];
-      out[start + i] = v;
+      out[r * n + i] = v;
     }
   }
-  return result;
+  return results;
 }
 
 /// The loss of one row of scores for its target class.
@@ -300,7 +332,7 @@ Tensor cross_entropy(const Context& c) {
     ++counted;
   }
   const auto& reduction = c.attr<std::string>(Attr::reduction);
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   if (reduction == "none") {
     result.storage->floats = losses;
   } else {
@@ -310,8 +342,8 @@ Tensor cross_entropy(const Context& c) {
   return result;
 }
 
-Tensor mm(const Context& c) { return product(c, 0, zeros(c.result)); }
-Tensor bmm(const Context& c) { return product(c, 0, zeros(c.result)); }
+Tensor mm(const Context& c) { return product(c, 0, zeros(c.result())); }
+Tensor bmm(const Context& c) { return product(c, 0, zeros(c.result())); }
 Tensor addmm(const Context& c) { return product(c, 1, copied(c.operand(0))); }
 
 /// Scores of one query [d] against keys [s, d], as probabilities.
@@ -334,7 +366,7 @@ Tensor scaled_dot_product_attention(const Context& c) {
   const double scale = c.attr<double>(Attr::scale);
   const bool causal = c.attr<bool>(Attr::is_causal);
   const Tensor* mask = c.operands.size() > 3 ? &c.operand(3) : nullptr;
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   const int64_t rows = t * e == 0 ? 0 : result.numel() / e;
   for (int64_t row = 0; row < rows; ++row) {  // row = batch * t + query
     const int64_t batch = row / t, i = row % t;

@@ -67,13 +67,13 @@ Tensor aliased(const Context& c, const Geometry& g) {
   Positions positions = positions_of(g);
   if (base.positions)
     for (int64_t& p : positions) p = (*base.positions)[p];
-  return {c.result, base.storage, std::make_shared<const Positions>(std::move(positions)),
+  return {c.result(), base.storage, std::make_shared<const Positions>(std::move(positions)),
           base.stored};
 }
 
 /// All elements of operand 0 in order, in other sizes.
 Tensor same_elements(const Context& c) {
-  return {c.result, c.operand(0).storage, c.operand(0).positions, c.operand(0).stored};
+  return {c.result(), c.operand(0).storage, c.operand(0).positions, c.operand(0).stored};
 }
 
 /// Writes src's elements at `g` of `target`, which is not a view.
@@ -100,30 +100,30 @@ Tensor permute(const Context& c) {
   const Strides from = contiguous_strides(c.operand(0).sizes());
   Strides strides;
   for (Dim d : c.attr<Dims>(Attr::dims)) strides.push_back(from[static_cast<int>(d)]);
-  return aliased(c, {c.result.sizes, strides});
+  return aliased(c, {c.result().sizes, strides});
 }
 
 Tensor transpose(const Context& c) {
   Strides strides = contiguous_strides(c.operand(0).sizes());
   std::swap(strides[static_cast<int>(c.attr<int64_t>(Attr::dim0))],
             strides[static_cast<int>(c.attr<int64_t>(Attr::dim1))]);
-  return aliased(c, {c.result.sizes, strides});
+  return aliased(c, {c.result().sizes, strides});
 }
 
 Tensor expand(const Context& c) {
   const Shape& from = c.operand(0).sizes();
   const Strides from_strides = contiguous_strides(from);
-  const int added = c.result.rank() - from.rank();
-  Strides strides = Shape::filled(c.result.rank(), 0);
+  const int added = c.result().rank() - from.rank();
+  Strides strides = Shape::filled(c.result().rank(), 0);
   for (int d = 0; d < from.rank(); ++d)
     if (from[d] != 1) strides[d + added] = from_strides[d];
-  return aliased(c, {c.result.sizes, strides});
+  return aliased(c, {c.result().sizes, strides});
 }
 
 Tensor slice(const Context& c) { return aliased(c, slice_geometry(c)); }
 Tensor select(const Context& c) { return aliased(c, select_geometry(c)); }
 Tensor as_strided(const Context& c) { return aliased(c, strided_geometry(c)); }
-Tensor diagonal(const Context& c) { return aliased(c, diagonal_geometry(c, c.result.sizes)); }
+Tensor diagonal(const Context& c) { return aliased(c, diagonal_geometry(c, c.result().sizes)); }
 
 Tensor unfold(const Context& c) {
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
@@ -131,14 +131,14 @@ Tensor unfold(const Context& c) {
   const Dim inside = strides[dim];
   strides[dim] *= c.attr<Dim>(Attr::step);
   strides.push_back(inside);
-  return aliased(c, {c.result.sizes, strides});
+  return aliased(c, {c.result().sizes, strides});
 }
 
 // The first byte of each element: of every stored element its first, then one for each part; or
 // the first of every few.
 Tensor view_dtype(const Context& c) {
   const Tensor& base = c.operand(0);
-  const int64_t from = size_of(base.dtype()), to = size_of(c.result.dtype);
+  const int64_t from = size_of(base.dtype()), to = size_of(c.result().dtype);
   Positions bytes;
   for (int64_t i = 0, n = base.numel(); i < n; ++i) {
     const int64_t first = base.position(i) * (base.stored ? 1 : from);
@@ -148,7 +148,7 @@ Tensor view_dtype(const Context& c) {
     }
     for (int64_t k = 0; k < from; k += std::min(from, to)) bytes.push_back(first + k);
   }
-  return {c.result, base.storage, std::make_shared<const Positions>(std::move(bytes)),
+  return {c.result(), base.storage, std::make_shared<const Positions>(std::move(bytes)),
           base.stored ? base.stored : base.dtype()};
 }
 
@@ -168,11 +168,11 @@ Tensor diagonal_scatter(const Context& c) {
 // --- shape
 Tensor cat(const Context& c) {
   const int dim = static_cast<int>(c.attr<int64_t>(Attr::dim));
-  Tensor result = zeros(c.result);
+  Tensor result = zeros(c.result());
   Dim start = 0;
   for (const Tensor& part : c.operands) {
     const Dim end = start + part.sizes()[dim];
-    scatter(result, sliced(whole_of(c.result.sizes), dim, start, end, 1), part);
+    scatter(result, sliced(whole_of(c.result().sizes), dim, start, end, 1), part);
     start = end;
   }
   return result;
@@ -181,15 +181,15 @@ Tensor cat(const Context& c) {
 Tensor pad(const Context& c) {
   const auto& padding = c.attr<Dims>(Attr::padding);
   Tensor result = fill(c);
-  Geometry inside = whole_of(c.result.sizes);
-  for (int d = 0; d < c.result.rank(); ++d)
+  Geometry inside = whole_of(c.result().sizes);
+  for (int d = 0; d < c.result().rank(); ++d)
     inside = sliced(inside, d, padding[2 * d], padding[2 * d] + c.operand(0).sizes()[d], 1);
   scatter(result, inside, c.operand(0));
   return result;
 }
 
 Tensor flip(const Context& c) {
-  Geometry g = whole_of(c.result.sizes);
+  Geometry g = whole_of(c.result().sizes);
   for (Dim dim : c.attr<Dims>(Attr::dims)) {
     const int d = static_cast<int>(dim);
     g.offset += (g.sizes[d] - 1) * g.strides[d];
@@ -202,8 +202,8 @@ Tensor flip(const Context& c) {
 Tensor full(const Context& c) { return fill(c); }
 
 Tensor iota(const Context& c) {
-  Tensor result = zeros(c.result);
-  by_category(c.result.dtype, [&]<class T>(T) {
+  Tensor result = zeros(c.result());
+  by_category(c.result().dtype, [&]<class T>(T) {
     const T first = number_as<T>(c.attr<Number>(Attr::first));
     const T increment = number_as<T>(c.attr<Number>(Attr::increment));
     T* out = elements<T>(result);

@@ -74,16 +74,18 @@ class Interpreter {
     std::vector<Tensor> operands;
     for (ValueId v : graph_.operands(e))
       operands.push_back(aliases ? values_[v] : evaluate::gathered(values_[v]));
-    const Type type = in_place ? operands[0].type : graph_.type(graph_.result(e));
-    Tensor result = evaluate::evaluate({op, operands, graph_.attrs(e), type, options_.in_f64});
+    Types types;
+    if (in_place) types.push_back(operands[0].type);
+    for (ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
+    const auto results =
+        evaluate::evaluate({op, operands, graph_.attrs(e), types, options_.in_f64});
     if (!aliases) {
-      evaluate::round_elements(result, options_.in_f64);
-      observe(e, result);
+      for (const Tensor& result : results) evaluate::round_elements(result, options_.in_f64);
+      for (const Tensor& result : results) observe(e, result);
     }
-    if (in_place)
-      evaluate::write(values_[graph_.operand(e, 0)], result);
-    else
-      values_[graph_.result(e)] = std::move(result);
+    if (in_place) evaluate::write(values_[graph_.operand(e, 0)], results[0]);
+    for (size_t i = 0; i < graph_.results(e).size(); ++i)
+      values_[graph_.results(e)[i]] = results[i];
   }
 
   void step_subgraph(EquationId e, Attr body) {
@@ -246,7 +248,7 @@ class Inputs {
 Tensor apply_chain(Tensor t, std::span<const ViewStep> chain, bool in_f64) {
   for (const ViewStep& step : chain) {
     const Type type = infer_type(step.op, {&t.type, 1}, step.attrs);
-    t = evaluate::evaluate({step.op, {&t, 1}, step.attrs, type, in_f64});
+    t = evaluate::evaluate({step.op, {&t, 1}, step.attrs, {&type, 1}, in_f64})[0];
   }
   return t;
 }

@@ -53,12 +53,29 @@ constexpr void for_each_word(std::string_view text, Use use) {
   }
 }
 
+constexpr std::string_view kArrow = "->";
+
 constexpr void add_operand(OpInfo& op, std::string_view word) {
   const bool optional = word.ends_with('?');
   op.variadic = word.ends_with("...");
   word.remove_suffix(optional ? 1 : op.variadic ? 3 : 0);
   op.operands.push_back(word);
   op.min_operands += !optional;
+}
+
+constexpr void add_result(OpInfo& op, std::string_view word) {
+  op.open_results = word.ends_with("...");
+  word.remove_suffix(op.open_results ? 3 : 0);
+  op.results.push_back(word);
+}
+
+/// "operands", or "operands -> results".
+constexpr void add_values(OpInfo& op, std::string_view text) {
+  const size_t arrow = text.find(kArrow);
+  const bool is_named = arrow != std::string_view::npos;
+  for_each_word(text.substr(0, arrow), [&](std::string_view word) { add_operand(op, word); });
+  for_each_word(is_named ? text.substr(arrow + kArrow.size()) : "result",
+                [&](std::string_view word) { add_result(op, word); });
 }
 
 constexpr OpInfo parse_row(const Row& row) {
@@ -69,12 +86,14 @@ constexpr OpInfo parse_row(const Row& row) {
             0,
             false,
             {},
+            false,
+            {},
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
             (row.traits & MayFail) != 0,
             (row.traits & Overwrites) != 0,
             {}};
-  for_each_word(row.operands, [&](std::string_view word) { add_operand(op, word); });
+  add_values(op, row.operands);
   for_each_word(row.attributes,
                 [&](std::string_view word) { op.attrs.push_back(attribute(word)); });
   op.positions.fill(-1);

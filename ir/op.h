@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "export.h"
 
@@ -45,10 +47,34 @@ enum class OpClass : uint8_t {
   Index,        // element positions come from data
   Random,       // a function of an rng value and an offset
   Control,      // has subgraphs
-  External,     // code that the user registered: opaque, several results
+  External,     // code that the user registered: opaque
 };
 
 enum class OpLevel : uint8_t { Primitive, Composite };
+
+/// How many results the operand column of a row names: "self -> values indices" two, "self" one.
+constexpr size_t count_results(std::string_view operands) {
+  const size_t arrow = operands.find("-> ");
+  if (arrow == std::string_view::npos) return 1;
+  size_t words = 1;
+  for (char c : operands.substr(arrow + 3)) words += c == ' ';
+  return words;
+}
+
+/// What a rule of an op with `N` results returns, in the row's order: one T, or an array.
+template <class T, size_t N>
+using ResultsOf = std::conditional_t<N == 1, T, std::array<T, N>>;
+
+/// What a rule returned, as a list.
+template <class List, class T>
+List listed(T results) {
+  List list;
+  if constexpr (std::is_same_v<T, typename List::value_type>)
+    list.push_back(std::move(results));
+  else
+    for (auto& result : results) list.push_back(std::move(result));
+  return list;
+}
 
 /// A list of at most `N` items that can be a constant of the program.
 template <class T, size_t N>
@@ -73,6 +99,8 @@ struct OpInfo {
   ShortList<std::string_view, 8> operands;  // names, without "..." and "?"
   int min_operands;                         // fewer operands than this is malformed
   bool variadic;                            // the last operand name stands for one or more
+  ShortList<std::string_view, 4> results;   // names
+  bool open_results;                        // not the row says how many there are, and of what type
   ShortList<Attr, 8> attrs;                 // in the order in which they are stored and printed
   bool commutative;
   bool in_place;  // the writing form `name_` exists
@@ -97,11 +125,6 @@ inline bool is_view(Op op) { return info(op).cls == OpClass::View; }
 /// The op that gives a contiguous copy of what the view `op` shows.
 TANDEM_API Op copy_form(Op view);
 inline bool is_pointwise(Op op) { return info(op).cls == OpClass::Pointwise; }
-/// Whether equations of the op may have several results.
-inline bool has_several_results(Op op) {
-  return info(op).cls == OpClass::External ||
-         (info(op).cls == OpClass::Control && info(op).variadic);
-}
 inline bool is_composite(Op op) { return info(op).level == OpLevel::Composite; }
 
 inline bool has_attr(Op op, Attr attr) {

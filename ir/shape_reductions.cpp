@@ -76,6 +76,16 @@ Type reduce_index(const ShapeContext& c) {
   return {DType::I64, sizes};
 }
 
+std::array<Type, 2> reduce_value_index(const ShapeContext& c) {
+  const Type index = reduce_index(c);
+  return {Type{c.operands[0].dtype, index.sizes}, index};
+}
+
+std::array<Type, 2> reduce_extrema(const ShapeContext& c) {
+  const Type type = reduce_extremum(c);
+  return {type, type};
+}
+
 Type reduce_bool(const ShapeContext& c) {
   if (c.operands[0].dtype != DType::Bool)
     reject(c, Errc::DType, "self is not bool", "bool", name(c.operands[0].dtype));
@@ -87,13 +97,18 @@ Type reduce_float(const ShapeContext& c) {
   return {c.operands[0].dtype, reduced_sizes(c)};
 }
 
+std::array<Type, 2> reduce_floats(const ShapeContext& c) {
+  const Type type = reduce_float(c);
+  return {type, type};
+}
+
 Type dim_float(const ShapeContext& c) {
   require_floating(c);
   require_dim(c, c.attr<int64_t>(Attr::dim), c.operands[0].rank());
   return c.operands[0];
 }
 
-Type norm(const ShapeContext& c) {
+std::array<Type, 3> norm(const ShapeContext& c) {
   require_floating(c);
   require_same_dtype(c);
   const Shape& sizes = c.operands[0].sizes;
@@ -106,7 +121,11 @@ Type norm(const ShapeContext& c) {
     if (parameter.sizes != inner)
       reject(c, Errc::Shape, "weight or bias does not fit self's trailing sizes", to_string(inner),
              all_sizes(c));
-  return c.operands[0];
+  Shape kept = sizes;
+  for (int d = sizes.rank() - static_cast<int>(count); d < sizes.rank(); ++d) kept[d] = 1;
+  const DType dtype = c.operands[0].dtype;
+  const Type statistic{size_of(dtype) < 4 ? DType::F32 : dtype, kept};
+  return {c.operands[0], statistic, statistic};
 }
 
 Type cross_entropy(const ShapeContext& c) {

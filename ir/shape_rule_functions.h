@@ -14,7 +14,7 @@ namespace tandem::ir::shape_rule {
 // Several ops name the same rule, so that a function may be declared more than once here. One that
 // is never defined does not link.
 #define OP(name, class_, level, operands, attributes, shape, traits) \
-  Type shape(const ShapeContext& context);
+  ResultsOf<Type, count_results(operands)> shape(const ShapeContext& context);
 #include "ops.def"
 
 /// Throws Error "op: problem; expected `expected`, got `got`".

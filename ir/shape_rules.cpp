@@ -8,9 +8,10 @@
 namespace tandem::ir {
 namespace {
 
-using Rule = Type (*)(const ShapeContext&);
+using Rule = Types (*)(const ShapeContext&);
 constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) shape_rule::shape,
+#define OP(name, class_, level, operands, attributes, shape, traits) \
+  [](const ShapeContext& c) { return listed<Types>(shape_rule::shape(c)); },
 #include "ir/ops.def"
 };
 
@@ -36,13 +37,19 @@ void check_tensors(const ShapeContext& c) {
 
 }  // namespace
 
-Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs) {
+Types infer_types(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs) {
   const ShapeContext context{op, operands, attrs};
   TANDEM_CHECK(attrs.size() == info(op).attrs.size(),
                std::string(name(op)) + ": wrong number of attributes");
   check_operand_count(context);
   check_tensors(context);
   return kRules[static_cast<size_t>(op)](context);
+}
+
+Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs) {
+  Types types = infer_types(op, operands, attrs);
+  TANDEM_CHECK(types.size() == 1, std::string(name(op)) + " has several results");
+  return std::move(types[0]);
 }
 
 namespace shape_rule {

@@ -23,9 +23,11 @@ struct ShapeContext {
   }
 };
 
-/// The type of the single result of `op`. Ops with subgraphs (call, custom_function) have their
+/// The types of the results of `op`. Ops with subgraphs (call, custom_function) have their
 /// results' types from the subgraph, custom operators from who registered them; both are checked
 /// by check_equation and the verifier instead.
+Types infer_types(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs);
+/// The same of an op with one result.
 Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs);
 
 }  // namespace tandem::ir

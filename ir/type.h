@@ -44,6 +44,9 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
+/// Of an equation's results.
+using Types = InlineVector<Type, 2>;
+
 /// "f32[2, 3]", "i64[]", "token".
 TANDEM_API std::string to_string(const Type& type);
 /// Bytes of a contiguous tensor of this type (0 for a token). Checked.

@@ -142,8 +142,9 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 
 // A ZeroGradient view (detach) leaves the history behind; another op keeps its place on the tape,
 // so that a write by it cuts what flowed before.
-bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
-  if (!grad_enabled() || !ir::is_floating(result)) return false;
+bool tape_wants(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results) {
+  const auto carries = [](const ir::Type& type) { return ir::is_floating(type.dtype); };
+  if (!grad_enabled() || std::ranges::none_of(results, carries)) return false;
   if (op == ir::Op::copy && operands[1].is_same(operands[0])) return false;  // changes nothing
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
     return false;
@@ -157,7 +158,7 @@ bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result) {
 
 std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
                                    std::span<const ir::AttrValue> attrs, bool in_place,
-                                   const ir::Type& result) {
+                                   std::span<const ir::Type> results) {
   Edges edges;
   ir::InlineVector<ir::Type, 4> types;
   for (const Tensor& t : operands) {
@@ -168,20 +169,25 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
   // What is overwritten through a view gets its zeros where the base's new history cuts them out.
   const bool is_part = in_place && ir::info(op).overwrites && view_of(operands[0]) != nullptr;
   if (is_part) edges[0] = {};
-  auto node = make_node<OpNode>(op, std::move(edges), operand_types, attrs, result);
+  auto node = make_node<OpNode>(op, std::move(edges), operand_types, attrs, results);
   node->save_operands(operands, in_place);
   node->overwrites_part = is_part;
   return node;
 }
 
-void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place) {
+void finish_node(const std::shared_ptr<Node>& node, std::span<const Tensor> results,
+                 bool in_place) {
   auto& op_node = static_cast<OpNode&>(*node);
-  op_node.save_result(result);
-  if (!in_place) return set_history(result, node);
-  set_written_history(result, node, 0);
-  if (op_node.overwrites_part) follow_base(*result.impl());
+  op_node.save_results(results);
+  if (in_place) {
+    set_written_history(results[0], node, 0);
+    if (op_node.overwrites_part) follow_base(*results[0].impl());
+    return;
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (ir::is_floating(results[i].dtype())) set_history(results[i], node, static_cast<int>(i));
 }
 
-void renew_result(Node& node) { static_cast<OpNode&>(node).renew_result(); }
+void renew_results(Node& node) { static_cast<OpNode&>(node).renew_results(); }
 
 }  // namespace tandem::runtime

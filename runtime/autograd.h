@@ -145,17 +145,17 @@ void retain_grad(const Tensor& t);
 void register_hook(const Tensor& t, Node::Hook hook);
 
 // --- what dispatch does for an op on the tape
-/// True if the op must be put on the tape: grad mode is on, an operand requires grad, and the
+/// True if the op must be put on the tape: grad mode is on, an operand requires grad, and a
 /// result's dtype can carry it.
-bool tape_wants(ir::Op op, std::span<const Tensor> operands, DType result);
+bool tape_wants(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results);
 /// Before the op: everything it must keep of its operands (in place: operand 0 as it was).
 std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
                                    std::span<const ir::AttrValue> attrs, bool in_place,
-                                   const ir::Type& result);
-/// After it: saves results, attaches the history.
-void finish_node(const std::shared_ptr<Node>& node, const Tensor& result, bool in_place);
-/// The result that it saved was written since, by the op itself.
-void renew_result(Node& node);
+                                   std::span<const ir::Type> results);
+/// After it: saves results, attaches the history to those whose dtype can carry one.
+void finish_node(const std::shared_ptr<Node>& node, std::span<const Tensor> results, bool in_place);
+/// The results that it saved were written since, by the op itself.
+void renew_results(Node& node);
 /// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
 /// mode, ...
 void check_writable(std::span<const Tensor> operands, ir::Op op);

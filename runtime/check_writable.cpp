@@ -52,7 +52,8 @@ void check_no_overlap(const TensorImpl& impl, ir::Op op) {
 
 void check_writable(std::span<const Tensor> operands, ir::Op op) {
   if (!writes_equals(op, operands)) check_no_overlap(*operands[0].impl(), op);
-  check_writable(operands[0], op, [&] { return tape_wants(op, operands, operands[0].dtype()); });
+  const ir::Type type = operands[0].impl()->type();
+  check_writable(operands[0], op, [&] { return tape_wants(op, operands, {&type, 1}); });
 }
 
 void check_writable(const Tensor& self, ir::Op op, ir::FunctionRef<bool()> gets_history) {

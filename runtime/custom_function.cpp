@@ -139,8 +139,8 @@ struct CustomRecording {
     ir::Graph half = trace_backward(types, outputs.size(), context, backward, inputs);
     const ir::SubgraphId forward_id = outer_->graph().add_subgraph(std::move(forward));
     const ir::SubgraphId backward_id = outer_->graph().add_subgraph(std::move(half));
-    const std::vector<Tensor> results =
-        outer_->record_call(ir::Op::custom_function, operands, {forward_id, backward_id}, types);
+    const TensorList results =
+        outer_->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
     replace_by_results(outputs, context.to_save_, results);
   }
 
@@ -232,9 +232,10 @@ struct CustomRecording {
                                  const ir::Type& type) {
     tangents.push_back(full_tensor(type.sizes, type.dtype, 0.0));
     const ir::Type types[] = {type};
-    return Trace::current()->record_call(
+    return Trace::current()->record(
         ir::Op::custom_operator, tangents,
-        {std::string(ir::kRefuse), ir::refusal_text(refusal.code, refusal.message)}, types)[0];
+        {std::string(ir::kRefuse), ir::refusal_text(refusal.code, refusal.message)}, false,
+        types)[0];
   }
 
   int operand_of(const Tensor& input) const {
@@ -246,7 +247,7 @@ struct CustomRecording {
 
   /// Tensors of the inner trace give way to the equation's results.
   void replace_by_results(std::vector<Tensor>& outputs, std::vector<Tensor>& saved,
-                          const std::vector<Tensor>& results) const {
+                          std::span<const Tensor> results) const {
     const std::vector<Tensor> before = outputs;
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = results[i];
     for (size_t k = 0; k < saved.size(); ++k) {

@@ -203,7 +203,9 @@ std::vector<Tensor> as_function(const OperatorImpl& op, const std::vector<Tensor
   }
   const std::string numbers_text = spelled(numbers);
   const std::vector<ir::Type> results = op.result_types(types, numbers_text);
-  return trace->record_call(ir::Op::custom_operator, operands, {op.name(), numbers_text}, results);
+  const TensorList made =
+      trace->record(ir::Op::custom_operator, operands, {op.name(), numbers_text}, false, results);
+  return {made.begin(), made.end()};
 }
 
 // --- gradients

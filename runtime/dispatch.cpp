@@ -41,26 +41,35 @@ bool computes_wider(ir::Op op, DType dtype) {
 }
 
 /// A composite without a kernel of its own: its decomposition, which may use others.
-Tensor run_decomposition(ir::Op op, std::span<const Tensor> operands,
-                         std::span<const ir::AttrValue> attrs, const ir::Type& type) {
+TensorList run_decomposition(ir::Op op, std::span<const Tensor> operands,
+                             std::span<const ir::AttrValue> attrs,
+                             std::span<const ir::Type> types) {
   const decomps::Rule rule = decomps::rule_of(op);
   TANDEM_CHECK(rule != nullptr, "no kernel and no decomposition");
   EagerSink sink;
   ir::Builder builder(sink);
   std::vector<ir::ValueId> ids;
   for (const Tensor& t : operands) ids.push_back(sink.add(t));
-  ir::Type wide = type;
-  if (computes_wider(op, type.dtype)) wide.dtype = DType::F32;
+  ir::Types wide;
+  for (const ir::Type& type : types)
+    wide.push_back({computes_wider(op, type.dtype) ? DType::F32 : type.dtype, type.sizes});
   for (ir::ValueId& v : ids)
     if (computes_wider(op, builder.dtype(v))) v = builder.convert(v, DType::F32);
   decomps::Context context{builder, op, ids, attrs, wide};
-  return sink.tensor(builder.convert(rule(context), type.dtype));
+  const ir::ValueList values = rule(context);
+  TensorList results;
+  for (size_t i = 0; i < types.size(); ++i)
+    results.push_back(sink.tensor(builder.convert(values[i], types[i].dtype)));
+  return results;
 }
 
-/// `t` itself if it has these strides and memory of its own, else a copy.
-Tensor laid_out(const Tensor& t, const Strides& strides, std::span<const Tensor> operands) {
+/// `t` itself if it has these strides and memory of its own, else a copy. `others`: the operands
+/// and earlier results.
+Tensor laid_out(const Tensor& t, const Strides& strides,
+                std::initializer_list<std::span<const Tensor>> others) {
   bool own = has_layout(*t.impl(), strides);
-  for (const Tensor& operand : operands) own = own && !t.shares_storage(operand);
+  for (const std::span<const Tensor> tensors : others)
+    for (const Tensor& other : tensors) own = own && !t.shares_storage(other);
   if (own) return t;
   const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
   eager::copy_elements(t.impl()->view(), copy.impl()->view());
@@ -92,7 +101,8 @@ void run_in_place(ir::Op op, std::span<const Tensor> operands,
     const std::vector<Tensor> safe = without_overlap(operands);
     eager::run(op, safe, attrs, self.view());
   } else {
-    const Tensor value = run_decomposition(op, operands, attrs, self.type());
+    const ir::Type type = self.type();
+    const Tensor value = run_decomposition(op, operands, attrs, {&type, 1})[0];
     eager::copy_elements(value.impl()->view(), self.view());
   }
   self.storage->bump_version();
@@ -106,46 +116,59 @@ Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape&
   return ir::result_strides(op, {extents.data(), extents.size()}, sizes);
 }
 
-Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
-                 bool in_place, const ir::Type& type) {
-  const BelowTape below;
-  if (in_place) return run_in_place(op, operands, attrs), operands[0];
-  if (ir::is_view(op)) return run_view(op, operands[0], attrs, type);
-  const Strides strides = result_strides(op, operands, type.sizes);
-  if (!eager::has_kernel(op))
-    return laid_out(run_decomposition(op, operands, attrs, type), strides, operands);
+namespace {
+
+Tensor run_kernel(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
+                  const ir::Type& type) {
   if (eager::gives_zeros(op, attrs, type.dtype)) return zero_tensor(type.sizes, type.dtype);
-  const Tensor out = empty_tensor(type.sizes, strides, type.dtype);
+  const Tensor out = empty_tensor(type.sizes, result_strides(op, operands, type.sizes), type.dtype);
   eager::run(op, operands, attrs, out.impl()->view());
   return out;
 }
 
+}  // namespace
+
+TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
+                     std::span<const ir::AttrValue> attrs, bool in_place,
+                     std::span<const ir::Type> types) {
+  const BelowTape below;
+  if (in_place) return run_in_place(op, operands, attrs), TensorList{operands[0]};
+  if (ir::is_view(op)) return ir::listed<TensorList>(run_view(op, operands[0], attrs, types[0]));
+  if (eager::has_kernel(op))
+    return ir::listed<TensorList>(run_kernel(op, operands, attrs, types[0]));
+  TensorList results = run_decomposition(op, operands, attrs, types);
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = laid_out(results[i], result_strides(op, operands, types[i].sizes),
+                          {operands, std::span(results).first(i)});
+  return results;
+}
+
 namespace {
 
-Tensor run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
-                     bool in_place, const ir::Type& type) {
-  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, type);
-  return run_eager(op, operands, attrs, in_place, type);
+TensorList run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
+                         ir::AttrsRef attrs, bool in_place, std::span<const ir::Type> types) {
+  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types);
+  return run_eager(op, operands, attrs, in_place, types);
 }
 
 /// A write that the tape follows. The history comes first: a write cannot be undone.
-Tensor run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
-                        std::span<const Tensor> operands, ir::AttrsRef attrs,
-                        const ir::Type& type) {
+TensorList run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
+                            std::span<const Tensor> operands, ir::AttrsRef attrs,
+                            std::span<const ir::Type> types) {
   Undo undo;
   undo.note(operands[0]);
-  finish_node(node, operands[0], true);
-  const Tensor result = run_eager(op, operands, attrs, true, type);
+  finish_node(node, operands.first(1), true);
+  TensorList results = run_eager(op, operands, attrs, true, types);
   undo.keep();
-  renew_result(*node);
-  return result;
+  renew_results(*node);
+  return results;
 }
 
 }  // namespace
 
-Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
-                const ir::Type& type) {
-  if (BelowTape::active()) return run_eager(op, given, attrs, in_place, type);
+TensorList dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types) {
+  if (BelowTape::active()) return run_eager(op, given, attrs, in_place, types);
   Trace* trace = Trace::current();
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) {
@@ -157,14 +180,13 @@ Tensor dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bo
   const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
   if (in_place) check_writable(operands, op);
   std::shared_ptr<Node> node;
-  if (tape_wants(op, operands, type.dtype))
-    node = prepare_node(op, operands, attrs, in_place, type);
+  if (tape_wants(op, operands, types)) node = prepare_node(op, operands, attrs, in_place, types);
   if (node && in_place && trace == nullptr)
-    return run_with_history(node, op, operands, attrs, type);
-  Tensor result = run_or_record(trace, op, operands, attrs, in_place, type);
-  if (ir::is_view(op)) remember_view(operands[0], result, op, attrs);
-  if (node) finish_node(node, result, in_place);
-  return result;
+    return run_with_history(node, op, operands, attrs, types);
+  TensorList results = run_or_record(trace, op, operands, attrs, in_place, types);
+  if (ir::is_view(op)) remember_view(operands[0], results[0], op, attrs);
+  if (node) finish_node(node, results, in_place);
+  return results;
 }
 
 // --- EagerSink
@@ -205,11 +227,10 @@ void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::Attrs
     TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
     tensors.push_back(tensor(v));
   }
-  TANDEM_CHECK(results.size() <= 1, "only a graph has equations of several results");
   if (in_place) check_written(tensors[0]);
-  const Tensor out =
-      dispatch(op, tensors, attrs, in_place, in_place ? type(operands[0]) : types[0]);
-  if (!in_place) results[0] = add(Slot{out, out.impl()->type()});
+  if (in_place) types = {&type(operands[0]), 1};
+  const TensorList out = dispatch(op, tensors, attrs, in_place, types);
+  for (size_t i = 0; i < results.size(); ++i) results[i] = add(Slot{out[i], out[i].impl()->type()});
 }
 
 /// Of what the caller gave, before it was converted or expanded.

@@ -14,19 +14,22 @@
 
 #include "ir/builder.h"
 #include "ir/inline_vector.h"
+#include "runtime/tensor_impl.h"
 
 namespace tandem::runtime {
 
-/// Runs or records one equation of one result on promoted, broadcast operands. In place: operand 0
-/// is written and returned. Steps: check that no operand is dead or of another trace; result
-/// geometry; record into the current trace or run the eager kernel (composites: their
-/// decomposition, without grad mode); then, in grad mode and if an operand requires grad, the tape.
-Tensor dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
-                const ir::Type& type);
+/// Runs or records one equation on promoted, broadcast operands. `types`: of its results. In place:
+/// operand 0, of the one type, is written and returned. Steps: check that no operand is dead or of
+/// another trace; result geometry; record into the current trace or run the eager kernel
+/// (composites: their decomposition, without grad mode); then, in grad mode and if an operand
+/// requires grad, the tape.
+TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types);
 
 /// The same without the tape and outside traces: what dispatch does when it runs.
-Tensor run_eager(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
-                 bool in_place, const ir::Type& type);
+TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
+                     std::span<const ir::AttrValue> attrs, bool in_place,
+                     std::span<const ir::Type> types);
 
 /// The strides of the result of an op that is no view, with these sizes.
 Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "ir/error.h"
@@ -98,14 +99,20 @@ Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self)
 
 // --- OpNode
 
+OpNode::Values OpNode::values_of(std::span<const ir::Type> types) {
+  Values values;
+  values.reserve(types.size());
+  for (const ir::Type& type : types) values.push_back({type, {}});
+  return values;
+}
+
 OpNode::OpNode(ir::Op op, Edges next, std::span<const ir::Type> operand_types,
-               std::span<const ir::AttrValue> attrs, const ir::Type& result_type)
-    : Node(std::move(next)),
+               std::span<const ir::AttrValue> attrs, std::span<const ir::Type> result_types)
+    : Node(std::move(next), static_cast<int>(result_types.size())),
       op_(op),
-      attrs_(attrs.begin(), attrs.end()),
-      result_type_(result_type) {
-  operands_.reserve(operand_types.size());
-  for (const ir::Type& type : operand_types) operands_.push_back({type, {}});
+      operands_(values_of(operand_types)),
+      results_(values_of(result_types)),
+      attrs_(attrs.begin(), attrs.end()) {
   Flags needed(edges.size());
   for (size_t i = 0; i < edges.size(); ++i) needed[i] = needs(i);
   const autodiff::VjpRule& rule = autodiff::vjp_rule(op);
@@ -122,30 +129,37 @@ void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
   }
 }
 
-void OpNode::save_result(const Tensor& result) {
-  if ((reads_.results & 1) != 0) result_ = SavedTensor::of_result(result, 0);
+void OpNode::save_results(std::span<const Tensor> results) {
+  for (size_t i = 0; i < results.size(); ++i)
+    if ((reads_.results >> i & 1) != 0)
+      results_[i].saved = SavedTensor::of_result(results[i], static_cast<int>(i));
+}
+
+void OpNode::renew_results() {
+  for (Value& v : results_) v.saved.renew();
 }
 
 std::string OpNode::name() const { return std::string(ir::name(op_)); }
 
-std::vector<ir::ValueId> OpNode::add_operands(EagerSink& sink) const {
-  std::vector<ir::ValueId> ids;
-  for (const auto& [type, saved] : operands_)
-    ids.push_back(saved.defined() ? sink.add(saved.unpack(*this, nullptr)) : sink.add_type(type));
+ir::ValueList OpNode::add(const Values& values, EagerSink& sink,
+                          const std::shared_ptr<Node>& self) const {
+  ir::ValueList ids;
+  for (const auto& [type, saved] : values)
+    ids.push_back(saved.defined() ? sink.add(saved.unpack(*this, self)) : sink.add_type(type));
   return ids;
 }
 
 std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   std::vector<Tensor> out(edges.size());
-  if (!grads[0].defined()) return out;
+  if (std::ranges::none_of(grads, &Tensor::defined)) return out;
   if (released_) fail_released(*this);
   EagerSink sink;
   ir::Builder builder(sink);
-  const std::vector<ir::ValueId> operands = add_operands(sink);
-  const ir::ValueId result = result_.defined() ? sink.add(result_.unpack(*this, shared_from_this()))
-                                               : sink.add_type(result_type_);
-  autodiff::VjpContext context{builder, op_, operands, {&result, 1}, attrs_, sink.add(grads[0]),
-                               wanted};
+  const ir::ValueList operands = add(operands_, sink, nullptr);
+  const ir::ValueList results = add(results_, sink, shared_from_this());
+  ir::ValueList arrived;
+  for (const Tensor& g : grads) arrived.push_back(g.defined() ? sink.add(g) : ir::ValueId());
+  autodiff::VjpContext context{builder, op_, operands, results, attrs_, arrived, wanted};
   const autodiff::Gradients gradients = autodiff::apply_vjp(context);
   for (size_t i = 0; i < out.size(); ++i)
     if (gradients[i]) out[i] = sink.tensor(*gradients[i]);
@@ -153,10 +167,8 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const boo
 }
 
 void OpNode::release() {
-  bool kept = result_.defined();
-  for (Operand& o : operands_) kept = kept || o.saved.defined(), o.saved.reset();
-  result_.reset();
-  released_ = released_ || kept;
+  for (Values* values : {&operands_, &results_})
+    for (Value& v : *values) released_ = released_ || v.saved.defined(), v.saved.reset();
 }
 
 // --- RebaseNode

@@ -14,15 +14,15 @@
 
 namespace tandem::runtime {
 
-/// One op: its VJP rule, and the operands and result that the rule reads.
+/// One op: its VJP rule, and the operands and results that the rule reads.
 struct OpNode final : Node {
   OpNode(ir::Op op, Edges edges, std::span<const ir::Type> operand_types,
-         std::span<const ir::AttrValue> attrs, const ir::Type& result_type);
+         std::span<const ir::AttrValue> attrs, std::span<const ir::Type> result_types);
 
   /// Keeps what the rule reads. In place, operand 0 is about to be overwritten: a copy is kept.
   void save_operands(std::span<const Tensor> operands, bool in_place);
-  void save_result(const Tensor& result);
-  void renew_result() { result_.renew(); }
+  void save_results(std::span<const Tensor> results);
+  void renew_results();
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
@@ -31,19 +31,21 @@ struct OpNode final : Node {
   bool overwrites_part = false;  // of a base, which takes care of what was there before
 
  private:
-  std::vector<ir::ValueId> add_operands(class EagerSink& sink) const;
-
-  struct Operand {
+  struct Value {
     ir::Type type;
     SavedTensor saved;  // undefined where not read
   };
+  using Values = ir::InlineVector<Value, 1>;
+  static Values values_of(std::span<const ir::Type> types);
+
+  /// `self`: the node, for its own results.
+  ir::ValueList add(const Values& values, class EagerSink& sink,
+                    const std::shared_ptr<Node>& self) const;
 
   ir::Op op_;
-  std::vector<Operand> operands_;
+  Values operands_, results_;
   std::vector<ir::AttrValue> attrs_;
-  ir::Type result_type_;
   autodiff::Reads reads_;
-  SavedTensor result_;
   bool released_ = false;
 };
 

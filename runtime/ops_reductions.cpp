@@ -31,20 +31,12 @@ V position(Call& c, Op op, V self, std::optional<int64_t> dim, bool keepdim) {
   return c.b.reduce(op, self, dim ? std::span<const Dim>(dims) : std::span<const Dim>(), keepdim);
 }
 
-std::pair<Tensor, Tensor> extremum(Op arg_op, const Tensor& self, int64_t dim, bool keepdim,
-                                   const SourceLocation& at,
-                                   std::string_view function = __builtin_FUNCTION()) {
+ValuesAndIndices extremum(Op op, const Tensor& self, int64_t dim, bool keepdim,
+                          const SourceLocation& at,
+                          std::string_view function = __builtin_FUNCTION()) {
   Call c(at, function);
-  const V v = c.in(self);
-  if (self.dim() == 0) {
-    c.b.wrap_dim(dim, 1, "max");
-    return {c.out(c.b.clone(v)), c.out(c.b.full({}, i64, 0))};
-  }
-  const V where = position(c, arg_op, v, dim, true);
-  const V values = c.b.gather(v, runtime::as_int(dim), where);
-  if (keepdim) return {c.out(values), c.out(where)};
-  const Dim dims[] = {dim};
-  return {c.out(c.b.squeeze(values, dims)), c.out(c.b.squeeze(where, dims))};
+  const auto found = c.b.extremum_with_indices(op, c.in(self), runtime::as_int(dim), keepdim);
+  return {c.out(found[0]), c.out(found[1])};
 }
 
 /// The target of a binary cross entropy: floating, and as large as the loss.
@@ -98,6 +90,18 @@ Tensor std(const Tensor& self, const DimList& dims, double correction, bool keep
   Call c(at);
   return c.out(c.b.var(c.in(self), span_of(dims), correction, keepdim, true));
 }
+VarMean var_mean(const Tensor& self, const DimList& dims, double correction, bool keepdim,
+                 SourceLocation at) {
+  Call c(at);
+  const auto found = c.b.var_mean(c.in(self), span_of(dims), correction, keepdim);
+  return {c.out(found[0]), c.out(found[1])};
+}
+StdMean std_mean(const Tensor& self, const DimList& dims, double correction, bool keepdim,
+                 SourceLocation at) {
+  Call c(at);
+  const auto found = c.b.var_mean(c.in(self), span_of(dims), correction, keepdim, true);
+  return {c.out(found[0]), c.out(found[1])};
+}
 Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) {
   Call c(at);
   return c.out(c.b.logsumexp(c.in(self), span_of(dims), keepdim));
@@ -127,11 +131,18 @@ Tensor min(const Tensor& self, SourceLocation at) {
   const ir::ErrorScope errors(at);
   return amin(self, {}, false, at);
 }
-std::pair<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
-  return extremum(Op::argmax, self, dim, keepdim, at);
+ValuesAndIndices max(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
+  return extremum(Op::max_with_indices, self, dim, keepdim, at);
 }
-std::pair<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
-  return extremum(Op::argmin, self, dim, keepdim, at);
+ValuesAndIndices min(const Tensor& self, int64_t dim, bool keepdim, SourceLocation at) {
+  return extremum(Op::min_with_indices, self, dim, keepdim, at);
+}
+MinMax aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
+  Call c(at);
+  const Dim over = runtime::as_int(dim.value_or(0));
+  const V v = c.in(self);
+  const auto found = c.b.aminmax(v, {&over, dim ? 1u : 0u}, keepdim);
+  return {c.out(found[0]), c.out(found[1])};
 }
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
   require_ordered(self, "argmax");
@@ -144,9 +155,10 @@ Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Sour
   return c.out(position(c, Op::argmin, c.in(self), dim, keepdim));
 }
 
-Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tensor& weight,
-                  const Tensor& bias, double eps, SourceLocation at) {
-  const ir::ErrorScope errors(at);
+namespace {
+
+/// How many trailing dimensions are normalized.
+int normalized_dims(const Tensor& self, const Shape& normalized_shape) {
   const Shape& sizes = self.sizes();
   const int trailing = normalized_shape.rank();
   bool fits = trailing >= 1 && trailing <= sizes.rank();
@@ -156,6 +168,16 @@ Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tenso
     ir::fail(Errc::Shape, fmt::format("layer_norm: the normalized shape does not fit; expected the "
                                       "last sizes of {}, got {}",
                                       to_string(sizes), to_string(normalized_shape)));
+  return trailing;
+}
+
+}  // namespace
+
+NormAndStatistics native_layer_norm(const Tensor& self, const Shape& normalized_shape,
+                                    const Tensor& weight, const Tensor& bias, double eps,
+                                    SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  const int trailing = normalized_dims(self, normalized_shape);
   Call c(at);
   const V v = c.in(self);
   const Tensor& parameter = weight.defined() ? weight : bias;
@@ -163,8 +185,14 @@ Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tenso
   const bool is_mixed = parameter.defined() && parameter.dtype() == f32 &&
                         (self.dtype() == bf16 || self.dtype() == f16);
   const V in = is_mixed ? c.b.convert(v, f32) : v;
-  const V out = c.b.layer_norm(in, c.maybe(weight), c.maybe(bias), trailing, eps);
-  return c.out(is_mixed ? c.b.convert(out, self.dtype()) : out);
+  const auto found = c.b.native_layer_norm(in, c.maybe(weight), c.maybe(bias), trailing, eps);
+  const V out = is_mixed ? c.b.convert(found[0], self.dtype()) : found[0];
+  return {c.out(out), c.out(found[1]), c.out(found[2])};
+}
+Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return native_layer_norm(self, normalized_shape, weight, bias, eps, at).result;
 }
 
 // --- losses
@@ -339,11 +367,14 @@ Tensor Tensor::log_softmax(int64_t dim, SourceLocation at) const {
 }
 Tensor Tensor::max(SourceLocation at) const { return tandem::max(*this, at); }
 Tensor Tensor::min(SourceLocation at) const { return tandem::min(*this, at); }
-std::pair<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim, SourceLocation at) const {
+ValuesAndIndices Tensor::max(int64_t dim, bool keepdim, SourceLocation at) const {
   return tandem::max(*this, dim, keepdim, at);
 }
-std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim, SourceLocation at) const {
+ValuesAndIndices Tensor::min(int64_t dim, bool keepdim, SourceLocation at) const {
   return tandem::min(*this, dim, keepdim, at);
+}
+MinMax Tensor::aminmax(std::optional<int64_t> dim, bool keepdim, SourceLocation at) const {
+  return tandem::aminmax(*this, dim, keepdim, at);
 }
 Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim, SourceLocation at) const {
   return tandem::argmax(*this, dim, keepdim, at);

@@ -112,8 +112,10 @@ class Replayer {
     if (graph_.op(e) == ir::Op::hook)
       return replay_function(identity_of(subgraph(e, Attr::backward)), subgraph(e, Attr::backward),
                              operands);
-    return {
-        dispatch(graph_.op(e), operands, graph_.attrs(e), false, graph_.type(graph_.result(e)))};
+    ir::Types types;
+    for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
+    const TensorList results = dispatch(graph_.op(e), operands, graph_.attrs(e), false, types);
+    return {results.begin(), results.end()};
   }
 
   const Graph& subgraph(EquationId e, Attr attr) const {

@@ -19,6 +19,9 @@ namespace tandem::runtime {
 class Trace;
 struct Node;
 
+/// Of an operation's results.
+using TensorList = ir::InlineVector<Tensor, 2>;
+
 /// Memory that tensors share. A traced storage has no data: it only gives aliases an identity.
 class Storage {
  public:

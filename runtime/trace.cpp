@@ -34,19 +34,23 @@ std::string place(const std::source_location& at) {
                        what, what.empty() ? "" : ": ", place(t.impl()->made_at)));
 }
 
-/// Runs the equation on the operands' constant values, if all have one.
-Tensor constant_result(ir::Op op, std::span<const Tensor> operands,
-                       std::span<const ir::AttrValue> attrs, const ir::Type& type) {
+/// Runs the equation on the operands' constant values, if all have one; else as many undefined
+/// tensors.
+TensorList constant_results(ir::Op op, std::span<const Tensor> operands,
+                            std::span<const ir::AttrValue> attrs, std::span<const ir::Type> types) {
+  const auto is_large = [](const ir::Type& type) {
+    return type.is_token || int64_t{ir::numel(type.sizes)} > kLargestConstant;
+  };
   const ir::OpClass cls = ir::info(op).cls;
   if (cls == ir::OpClass::Control || cls == ir::OpClass::External || cls == ir::OpClass::Random ||
-      type.is_token || int64_t{ir::numel(type.sizes)} > kLargestConstant)
-    return {};
+      std::ranges::any_of(types, is_large))
+    return TensorList(types.size());
   ir::InlineVector<Tensor, 4> values;
   for (const Tensor& t : operands) {
     values.push_back(constant_value(t));
-    if (!values.back().defined()) return {};
+    if (!values.back().defined()) return TensorList(types.size());
   }
-  return run_eager(op, values, attrs, false, type);
+  return run_eager(op, values, attrs, false, types);
 }
 
 }  // namespace
@@ -227,42 +231,44 @@ ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::At
   return e;
 }
 
-Tensor Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
-                     const ir::Type& type) {
+TensorList Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                         bool in_place, std::span<const ir::Type> types) {
   if (in_place) {
     const ir::EquationId e = append(op, operands, attrs, true, {});
     operands[0].impl()->storage->bump_version();
     writes_.push_back({e.index, operands[0].impl()->storage.get()});
-    return operands[0];
+    return {operands[0]};
   }
-  ir::ViewGeometry geometry;  // before the equation: a view may be refused
-  std::shared_ptr<Storage> storage;
-  if (ir::is_view(op)) {
-    const TensorImpl& from = *operands[0].impl();
-    geometry = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
-    storage = from.storage;
-    if (functionalize::cuts_history(op))
-      roots_.try_emplace(storage.get(),
-                         view_of(operands[0]) ? Tensor(view_of(operands[0])->base) : operands[0]);
-  } else {
-    geometry.strides = result_strides(op, operands, type.sizes);
-    storage = Storage::traced();
+  TensorList results = ir::is_view(op) ? record_view(op, operands, attrs, types)
+                                       : record_values(op, operands, attrs, types);
+  const TensorList constants = constant_results(op, operands, attrs, types);
+  for (size_t i = 0; i < results.size(); ++i) {
+    TensorImpl& impl = *results[i].impl();
+    impl.constant = constants[i];
+    impl.constant_version = impl.storage->version();
   }
-  const ir::EquationId e = append(op, operands, attrs, false, {&type, 1});
-  Tensor result =
-      traced_tensor(graph_.result(e), type, geometry.strides, geometry.offset, std::move(storage));
-  TensorImpl& impl = *result.impl();
-  impl.constant = constant_result(op, operands, attrs, type);
-  impl.constant_version = impl.storage->version();
-  return result;
+  return results;
 }
 
-std::vector<Tensor> Trace::record_call(ir::Op op, std::span<const Tensor> operands,
-                                       ir::AttrsRef attrs, std::span<const ir::Type> types) {
+TensorList Trace::record_view(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                              std::span<const ir::Type> types) {
+  const TensorImpl& from = *operands[0].impl();
+  const ir::ViewGeometry geometry =  // before the equation: a view may be refused
+      placed_view(op, from.type(), from.strides, from.offset, attrs, types[0]);
+  const std::shared_ptr<Storage> storage = from.storage;
+  if (functionalize::cuts_history(op))
+    roots_.try_emplace(storage.get(),
+                       view_of(operands[0]) ? Tensor(view_of(operands[0])->base) : operands[0]);
   const ir::EquationId e = append(op, operands, attrs, false, types);
-  std::vector<Tensor> results;
+  return {traced_tensor(graph_.result(e), types[0], geometry.strides, geometry.offset, storage)};
+}
+
+TensorList Trace::record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                                std::span<const ir::Type> types) {
+  const ir::EquationId e = append(op, operands, attrs, false, types);
+  TensorList results;
   for (size_t i = 0; i < types.size(); ++i)
-    results.push_back(traced_tensor(graph_.result(e, static_cast<int>(i)), types[i],
+    results.push_back(traced_tensor(graph_.results(e)[i], types[i],
                                     result_strides(op, operands, types[i].sizes), 0,
                                     Storage::traced()));
   return results;

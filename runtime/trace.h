@@ -60,13 +60,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The stand-in of an input: the traced tensor that fn saw (its grad slot is the epilogue's).
   const Tensor& stand_in(int input) const { return input_stand_ins_[static_cast<size_t>(input)]; }
 
-  /// Appends an equation of one result, which is a traced tensor. That of a view shares operand 0's
+  /// Appends an equation; its results are traced tensors. That of a view shares operand 0's
   /// storage. In place: returns operand 0.
-  Tensor record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
-                const ir::Type& type);
-  /// Appends an equation of any number of results (a custom operator or function).
-  std::vector<Tensor> record_call(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
-                                  std::span<const ir::Type> types);
+  TensorList record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types);
   /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
   Tensor rng();
   Dim take_draws(Dim blocks);
@@ -106,6 +103,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
   std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
                                             const std::shared_ptr<Storage>& storage);
+  TensorList record_view(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                         std::span<const ir::Type> types);
+  TensorList record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                           std::span<const ir::Type> types);
   ir::EquationId append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                         bool in_place, std::span<const ir::Type> types);
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,

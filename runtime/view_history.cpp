@@ -26,12 +26,16 @@ Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& c
   for (const ir::ViewStep& step : chain) {
     if (is_memory_step(step)) {
       const ir::Type types[] = {memory_type(step, type.dtype), type};
-      edge = {make_node<OpNode>(step.op, Edges{{}, edge}, types, scatter_attrs(step), types[0]), 0};
+      edge = {make_node<OpNode>(step.op, Edges{{}, edge}, types, scatter_attrs(step),
+                                std::span(types).first(1)),
+              0};
       type = types[0];
       continue;
     }
     const ir::Type result = ir::infer_type(step.op, {&type, 1}, step.attrs);
-    edge = {make_node<OpNode>(step.op, Edges{edge}, std::span(&type, 1), step.attrs, result), 0};
+    edge = {make_node<OpNode>(step.op, Edges{edge}, std::span(&type, 1), step.attrs,
+                              std::span(&result, 1)),
+            0};
     type = result;
   }
   return edge;

@@ -11,7 +11,7 @@ WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "re
 # Functions that ATen has no method for.
 FUNCTIONS_ONLY = set(
     "dropout layer_norm cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits linear scaled_dot_product_attention pad "
-    "embedding one_hot matrix_transpose".split())  # (x.where(condition, other); x.mT())
+    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean".split())  # (x.where(condition, other); x.mT())
 # Methods of this kind without a function.
 METHODS_ONLY = {"contiguous", "mT"}
 
@@ -27,10 +27,10 @@ def main():
     both = set().union(*(listed(lists, f"TANDEM_{kind}_OPS") for kind in ["UNARY_IN_PLACE", "UNARY", "BINARY_IN_PLACE", "BINARY"]))
     writing = set().union(*(listed(lists, f"TANDEM_{kind}_OPS") for kind in ["UNARY_IN_PLACE", "BINARY_IN_PLACE", "COMPARISON"]))
     methods_text = (INCLUDE / "tensor_methods.inc").read_text()
-    methods = both | set(re.findall(r"^  (?:Tensor|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", methods_text, re.M))
+    methods = both | set(re.findall(r"^  (?:Tensor|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
     writing |= set(re.findall(r"^  const Tensor& (\w+)_\(", methods_text, re.M))
     functions_text = (INCLUDE / "ops.h").read_text()
-    of_tensor = r"^TANDEM_API (?:Tensor|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(\s*const (?:Tensor|Located)& "
+    of_tensor = r"^TANDEM_API (?:Tensor|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*const (?:Tensor|Located)& "
     functions = both | set(re.findall(of_tensor, functions_text, re.M))
     functions -= {name for name in functions if name.endswith("_like")}
     problems = [f"x.{op}_() has no x.{op}()" for op in sorted(writing - methods - WRITES_ONLY)]

@@ -160,6 +160,16 @@ const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&)>>> 
     {"var", [](const Tensor& x) { return x.var({2, -1}); }},
     {"softmax", [](const Tensor& x) { return softmax(x, 2); }},
     {"layer_norm", [](const Tensor& x) { return layer_norm(x, {x.size(-1)}); }},
+    {"max_with_indices",
+     [](const Tensor& x) {
+       const auto [values, indices] = max(x, 2, true);
+       return x * values + indices.to(f32);
+     }},
+    {"var_mean",
+     [](const Tensor& x) {
+       const auto [var, mean] = var_mean(x, {2, -1});
+       return var * mean;
+     }},
     {"argmax", [](const Tensor& x) { return x * argmax(x, 2, true).to(f32); }},
     {"index_select", [](const Tensor& x) { return index_select(x, 2, at({2, 0, 2, 1})); }},
     {"gather", [](const Tensor& x) { return gather(x, 2, (x > 0).to(i64)); }},

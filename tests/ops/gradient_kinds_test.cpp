@@ -117,7 +117,35 @@ std::vector<Case> reductions_and_shapes() {
 #undef X
   const auto none = [](const Tensor& x) { return x.slice(0, 0, 0); };
   const std::vector<Case> more{
-      unary("max", [](const Tensor& a) { return max(a, 0).first; }),
+      unary("max", [](const Tensor& a) { return max(a, 0).values; }),
+      unary("min", [](const Tensor& a) { return min(a, 0, true).values; }),
+      unary("indices_of_max", [](const Tensor& a) { return max(a, 0).indices; }),
+      unary("min_of_aminmax", [](const Tensor& a) { return aminmax(a).min; }),
+      unary("max_of_aminmax", [](const Tensor& a) { return aminmax(a, 0).max; }),
+      unary("var_of_var_mean", [](const Tensor& a) { return var_mean(a).var; }),
+      unary("mean_of_var_mean", [](const Tensor& a) { return var_mean(a).mean; }),
+      unary("std_of_std_mean", [](const Tensor& a) { return std_mean(a).std; }),
+      unary("mean_of_std_mean", [](const Tensor& a) { return std_mean(a).mean; }),
+      binary("layer_norm",
+             [](const Tensor& a, const Tensor& b) { return exp(layer_norm(a, {3}, b)); }),
+      binary("layer_norm_without_weight",
+             [](const Tensor& a, const Tensor& b) { return exp(layer_norm(a, {3}, {}, b)); }),
+      binary("mean_of_layer_norm",
+             [](const Tensor& a, const Tensor& b) {
+               return native_layer_norm(a, {3}, b, {}, 1e-5).mean;
+             }),
+      {"mean_beside_layer_norm",
+       [](const Tensors& in) {
+         const auto found = native_layer_norm(in[0], {3}, in[1], {}, 1e-5);
+         return Tensors{found.result, found.mean};
+       },
+       2},
+      {"layer_norm_beside_rstd",
+       [](const Tensors& in) {
+         const auto found = native_layer_norm(in[0], {3}, in[1], {}, 1e-5);
+         return Tensors{found.rstd, exp(found.result)};
+       },
+       2},
       binary("softmax", [](const Tensor& a, const Tensor& b) { return softmax(a, 0) * b; }),
       unary("logsumexp", [](const Tensor& a) { return logsumexp(a, 0); }),
       binary("cat", [](const Tensor& a, const Tensor& b) { return cat({a, b}); }),

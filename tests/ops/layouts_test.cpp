@@ -115,7 +115,7 @@ std::vector<Place> places(Layout layout, const std::vector<Buffer>& operands) {
 
 struct Item {
   OpSample sample;
-  ir::Type result;
+  ir::Types results;
 };
 
 struct Subject {
@@ -167,9 +167,9 @@ Tensors compute(const Subject& subject, const Tensors& operands) {
     const auto count = static_cast<ptrdiff_t>(item.sample.operands.size());
     const Tensors own(next, next + count);
     next += count;
-    const Tensor result =
-        runtime::dispatch(subject.op, own, item.sample.attrs, subject.in_place, item.result);
-    if (!subject.in_place) results.push_back(result);
+    for (const Tensor& result :
+         runtime::dispatch(subject.op, own, item.sample.attrs, subject.in_place, item.results))
+      if (!subject.in_place) results.push_back(result);
   }
   return results;
 }
@@ -202,9 +202,9 @@ void add(Subject& subject, OpSample sample) {
   std::vector<ir::Type> types;
   for (const Buffer& b : sample.operands) types.push_back(b.type());
   try {
-    const ir::Type result = ir::infer_type(subject.op, types, sample.attrs);
-    if (!subject.in_place || result == types[0])
-      subject.items.push_back({std::move(sample), result});
+    const ir::Types results = ir::infer_types(subject.op, types, sample.attrs);
+    if (!subject.in_place || results[0] == types[0])
+      subject.items.push_back({std::move(sample), results});
   } catch (const ir::Error&) {  // not of this dtype
   }
 }

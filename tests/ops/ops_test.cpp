@@ -45,7 +45,7 @@ ir::Strides strides_of(const ir::Shape& sizes, Layout layout) {
   return strides;
 }
 
-/// One equation and its result, in a traced or a functional graph. A view is copied, so that it is
+/// One equation and its results, in a traced or a functional graph. A view is copied, so that it is
 /// computed and not replayed.
 Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layout::Contiguous) {
   Program p(level, std::string(ir::name(op)));
@@ -55,9 +55,10 @@ Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layou
                                ir::is_floating(operand.dtype())));
   for (ir::Input& input : p.graph.inputs())
     input.strides = strides_of(p.graph.type(input.value).sizes, layout);
-  ir::ValueId result = p.b.emit(op, operands, sample.attrs);
-  if (ir::is_view(op)) result = p.b.clone(result);
-  p.output(result, ir::is_floating(p.graph.type(result).dtype));
+  for (ir::ValueId result : p.b.emit_all(op, operands, sample.attrs)) {
+    if (ir::is_view(op)) result = p.b.clone(result);
+    p.output(result, ir::is_floating(p.graph.type(result).dtype));
+  }
   ir::verify(p.graph);
   return p.graph;
 }
@@ -90,9 +91,10 @@ std::string describe(const Graph& graph, std::string_view what) {
 void check_decomposition(Op op, const OpSample& sample) {
   const Graph graph = graph_of(op, sample, Level::Functional), core = decomps::decompose(graph);
   ir::verify(core);
-  const Buffer expected = test::run_in_f64(graph, sample.operands)[0],
-               got = test::run_in_f64(core, sample.operands)[0];
-  EXPECT_EQ(compare(got, expected, 1e-9), "") << describe(core, "decomposition");
+  const auto expected = test::run_in_f64(graph, sample.operands),
+             got = test::run_in_f64(core, sample.operands);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(compare(got[i], expected[i], 1e-9), "") << describe(core, "decomposition");
 }
 
 tools::Tensors run(const Graph& graph, const OpSample& sample, const ir::Backend& backend) {
@@ -112,18 +114,22 @@ double tolerance_of(const Graph& graph) {
 /// Generated code computes what the interpreter does.
 void check_jit(Op op, const OpSample& sample, Layout layout) {
   const Graph graph = graph_of(op, sample, Level::Traced, layout);
-  const Buffer expected = run(graph, sample, *runtime::interpreter_backend()).at("output0"),
-               got = run(graph, sample, *runtime::jit_backend()).at("output0");
-  EXPECT_EQ(compare(got, expected, tolerance_of(graph)), "") << describe(graph, "jit");
+  const tools::Tensors expected = run(graph, sample, *runtime::interpreter_backend()),
+                       got = run(graph, sample, *runtime::jit_backend());
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string name = fmt::format("output{}", i);
+    EXPECT_EQ(compare(got.at(name), expected.at(name), tolerance_of(graph)), "")
+        << describe(graph, "jit");
+  }
 }
 
 void check_gradient(Op op, const OpSample& sample) {
   for (const Buffer& operand : sample.operands)
     if (operand.dtype() == ir::DType::F32) return;  // differences need f64
   const Graph functional = graph_of(op, sample, Level::Functional);
-  const Buffer result = test::run_in_f64(functional, sample.operands)[0];
-  for (int64_t i = 0; i < result.numel(); ++i)
-    if (!std::isfinite(result.at(i).to_double())) return;  // the variance of one element
+  for (const Buffer& result : test::run_in_f64(functional, sample.operands))
+    for (int64_t i = 0; i < result.numel(); ++i)
+      if (!std::isfinite(result.at(i).to_double())) return;  // the variance of one element
   const Graph joint = autodiff::joint(functional);
   EXPECT_EQ(test::compare_gradients(functional, joint, sample.operands), "")
       << describe(joint, "gradient");

@@ -49,7 +49,7 @@ const std::map<std::string, Function>& functions() {
       {"sum_last_keepdim", [](X x) { return sum(x[0], -1, true); }},
       {"mean_first", [](X x) { return mean(x[0], 0); }},
       {"amax_last", [](X x) { return amax(x[0], -1); }},
-      {"max_first", [](X x) { return max(x[0], 0).first; }},
+      {"max_first", [](X x) { return max(x[0], 0).values; }},
       {"argmax_last", [](X x) { return argmax(x[0], -1); }},
       {"any_first", [](X x) { return any(x[0] > 0, 0); }},
       {"var_first", [](X x) { return var(x[0], 0); }},

@@ -124,7 +124,7 @@ Forms pointwise_forms(Op op, int64_t n) {
 
 Forms reduction_forms(Op op, int64_t n) {
   const auto has = [&](ir::Attr attr) { return ir::has_attr(op, attr); };
-  if (op == Op::layer_norm) {
+  if (op == Op::native_layer_norm) {
     const Attrs attrs{int64_t{1}, 1e-5};
     return {{{{3, n}}, attrs}, {{{3, n}, {n}}, attrs}, {{{3, n}, {n}, {n}}, attrs}};
   }
@@ -320,7 +320,7 @@ bool fits(Op op, const OpSample& sample) {
   std::vector<Type> types;
   for (const Buffer& operand : sample.operands) types.push_back(operand.type());
   try {
-    ir::infer_type(op, types, sample.attrs);
+    ir::infer_types(op, types, sample.attrs);
   } catch (const ir::Error&) {
     return false;
   }

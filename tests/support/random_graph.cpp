@@ -520,6 +520,11 @@ class Generator {
   }
 
   // --- reductions and contractions
+  /// All results of one equation, with their bounds.
+  void several(const ir::ValueList& results, std::initializer_list<double> bounds, const Value& v) {
+    for (size_t i = 0; i < results.size(); ++i) fresh(results[i], bounds.begin()[i], {v});
+  }
+
   void reduction() {
     const Value v = within(floats_of_rank(1, 3), 5);
     const int rank = type(v).rank(), dim = below(rank);
@@ -531,7 +536,7 @@ class Generator {
         below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
     const int64_t count = dims.empty() ? int64_t{ir::numel(type(v).sizes)} : size;
     const bool keep = below(2);
-    switch (below(11)) {
+    switch (below(14)) {
       case 0:
       case 1:
         fresh(b_.sum(v.id, dims, keep), 5.0 * static_cast<double>(count), {v});
@@ -558,7 +563,18 @@ class Generator {
         fresh(b_.log_softmax(v.id, dim), 20, {v});
         break;
       case 9:
-        fresh(b_.layer_norm(v.id, {}, {}, 1, 0.1), 10, {v});
+        several(b_.native_layer_norm(v.id, {}, {}, 1, 0.1), {10, 5, 4}, v);
+        break;
+      case 10:
+        several(b_.var_mean(v.id, dims, 0, keep), {25, 5}, v);
+        break;
+      case 11:
+        several(b_.aminmax(v.id, dims, keep), {5, 5}, v);
+        break;
+      case 12:
+        several(b_.extremum_with_indices(pick({Op::max_with_indices, Op::min_with_indices}), v.id,
+                                         dim, keep),
+                {5, static_cast<double>(size)}, v);
         break;
       default:
         fresh(b_.reduce(Op::any, mask_like(v).id, dims, keep), 1, false);

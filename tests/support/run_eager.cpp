@@ -44,7 +44,8 @@ class EagerRun {
     leaf.requires_grad_();
     // A leaf may not be written; twice negated it is the same number in the same layout.
     for (int k = 0; k < 2; ++k)
-      value = runtime::dispatch(ir::Op::neg, {&value, 1}, {}, false, graph_.type(input.value));
+      value =
+          runtime::dispatch(ir::Op::neg, {&value, 1}, {}, false, {&graph_.type(input.value), 1})[0];
   }
 
   void bind_alias(const ir::Input& input) {
@@ -54,7 +55,7 @@ class EagerRun {
     const Tensor& root = values_[graph_.inputs()[static_cast<size_t>(input.alias_of->input)].value];
     values_[input.value] = runtime::dispatch(
         ir::Op::as_strided, {&root, 1},
-        {list(type.sizes), list(input.strides), input.alias_of->offset}, false, type);
+        {list(type.sizes), list(input.strides), input.alias_of->offset}, false, {&type, 1})[0];
   }
 
   void step(ir::EquationId e) {
@@ -62,10 +63,12 @@ class EagerRun {
     const GradMode mode(equation.grad_enabled);
     std::vector<Tensor> operands;
     for (ir::ValueId v : graph_.operands(e)) operands.push_back(values_[v]);
-    const ir::ValueId value = equation.in_place ? graph_.operand(e, 0) : graph_.result(e);
-    const Tensor result = runtime::dispatch(equation.op, operands, graph_.attrs(e),
-                                            equation.in_place, graph_.type(value));
-    if (!equation.in_place) values_[value] = result;
+    const auto values = equation.in_place ? graph_.operands(e).first(1) : graph_.results(e);
+    ir::Types types;
+    for (ir::ValueId v : values) types.push_back(graph_.type(v));
+    const auto results =
+        runtime::dispatch(equation.op, operands, graph_.attrs(e), equation.in_place, types);
+    for (size_t i = 0; i < graph_.results(e).size(); ++i) values_[values[i]] = results[i];
   }
 
   void add_gradients() {

@@ -120,6 +120,18 @@ def cases():
     for op in "sum prod mean amax amin var std any all argmax argmin".split():
         yield op, getattr(torch, op), 1
     yield "max", lambda a: torch.max(a, 0)[0], 1
+    yield "min", lambda a: torch.min(a, 0, True)[0], 1
+    yield "indices_of_max", lambda a: torch.max(a, 0)[1], 1
+    yield "min_of_aminmax", lambda a: torch.aminmax(a)[0], 1
+    yield "max_of_aminmax", lambda a: torch.aminmax(a, dim=0)[1], 1
+    yield "var_of_var_mean", lambda a: torch.var_mean(a)[0], 1
+    yield "mean_of_var_mean", lambda a: torch.var_mean(a)[1], 1
+    yield "std_of_std_mean", lambda a: torch.std_mean(a)[0], 1
+    yield "mean_of_std_mean", lambda a: torch.std_mean(a)[1], 1
+    yield "layer_norm", lambda a, b: F.layer_norm(a, (3,), b).exp(), 2
+    yield "layer_norm_without_weight", lambda a, b: F.layer_norm(a, (3,), None, b).exp(), 2
+    # (Of the statistics of a norm PyTorch has no gradient.)
+    yield "layer_norm_beside_rstd", lambda a, b: [None, torch.native_layer_norm(a, (3,), b, None, 1e-5)[0].exp()], 2
     yield "softmax", lambda a, b: torch.softmax(a, 0) * b, 2
     yield "logsumexp", lambda a: torch.logsumexp(a, 0), 1
     yield "cat", lambda a, b: torch.cat([a, b]), 2

@@ -10,7 +10,7 @@ rule. Calls of the same results share a row. Run by hand where PyTorch is instal
 import pathlib
 import re
 import warnings
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 
 import torch
 import torch.nn.functional as F
@@ -44,7 +44,7 @@ SPELLED = {
     "view_as": "view_as_of", "reshape_as": "reshape_as_of", "expand_as": "expand_as_of", "alias": "alias_of",
     "index_put": "index_put_of", "dropout": "dropout_of", "mse_loss": "mse_of", "l1_loss": "l1_of", "binary_cross_entropy_with_logits": "bce_of", "embedding": "embedding_of",
     "prod": "prod_of", "copy_": "copy_of", "unflatten": "unflatten_of", "Located": "just", "any": "any_of", "all": "all_of",
-    "sum": "sum_of", "split_with_sizes": "split_with_sizes_of",
+    "sum": "sum_of", "aminmax": "aminmax_of", "var_mean": "var_mean_of", "std_mean": "std_mean_of", "native_layer_norm": "norm_statistics_of", "split_with_sizes": "split_with_sizes_of",
 }
 
 
@@ -57,6 +57,10 @@ def over_dims(op):
 
 def slice_of(x, dim, start=None, end=None, step=1):
     return torch.ops.aten.slice.Tensor(x, dim, start, end, step)
+
+
+def named(fields, values):
+    return namedtuple("Results", fields)(*values)
 
 
 HELPERS = {
@@ -80,6 +84,12 @@ HELPERS = {
     "embedding_of": lambda w, i: F.embedding(i, w),
     "prod_of": over_dims(torch.prod), "any_of": over_dims(torch.any), "all_of": over_dims(torch.all),
     "sum_of": over_dims(torch.sum),
+    "aminmax_of": lambda x, dim=None, keepdim=False: torch.aminmax(x, dim=dim, keepdim=keepdim),
+    "var_mean_of": lambda x, dims=None, correction=1, keepdim=False: named(
+        "var mean", torch.var_mean(x, dim=dims, correction=correction, keepdim=keepdim)),
+    "std_mean_of": lambda x, dims=None, correction=1, keepdim=False: named(
+        "std mean", torch.std_mean(x, dim=dims, correction=correction, keepdim=keepdim)),
+    "norm_statistics_of": lambda *a: named("result mean rstd", torch.native_layer_norm(*a)),
     "addcmul_of": lambda x, a, b, v=1: torch.addcmul(x, a, b, value=v),
     "addcdiv_of": lambda x, a, b, v=1: torch.addcdiv(x, a, b, value=v),
     "addcmul_in": lambda x, a, b, v=1: x.addcmul_(a, b, value=v),
@@ -111,7 +121,7 @@ def translated(call):
         return f"n {OPERATORS[reverse[1]]} x"
     if call.startswith("clamp(x, {}"):
         call = call.replace("{}", "None")
-    call = call.replace("{", "[").replace("}", "]").replace(".first", "[0]").replace(".second", "[1]")
+    call = call.replace("{", "[").replace("}", "]")
     call = re.sub(r"\.at\((\d)\)", r"[\1]", call)
     call = call.replace(".mT()", ".mT").replace("x.sizes()", "x.shape").replace("x.dtype()", "x.dtype")
     call = call.replace("y.dtype()", "y.dtype")

@@ -5,6 +5,7 @@
 #define TANDEM_OPS_H
 
 #include <tandem/autograd.h>
+#include <tandem/results.h>
 #include <tandem/scalar.h>
 #include <tandem/tensor.h>
 
@@ -119,6 +120,10 @@ TANDEM_API Tensor var(const Tensor& self, const DimList& dims = {}, double corre
 /// (Where names of tandem are used without `tandem::`, write x.std(): `std` alone is a namespace.)
 TANDEM_API Tensor std(const Tensor& self, const DimList& dims = {}, double correction = 1,
                       bool keepdim = false, TANDEM_AT);
+TANDEM_API VarMean var_mean(const Tensor& self, const DimList& dims = {}, double correction = 1,
+                            bool keepdim = false, TANDEM_AT);
+TANDEM_API StdMean std_mean(const Tensor& self, const DimList& dims = {}, double correction = 1,
+                            bool keepdim = false, TANDEM_AT);
 TANDEM_API Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim = false,
                             TANDEM_AT);
 /// The square root of the sum of squares of all elements, 0-d.
@@ -132,11 +137,12 @@ TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, TANDEM_AT);
 /// Over all elements, 0-d.
 TANDEM_API Tensor max(const Tensor& self, TANDEM_AT);
 TANDEM_API Tensor min(const Tensor& self, TANDEM_AT);
-/// (values, positions) along one dimension.
-TANDEM_API std::pair<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim = false,
-                                         TANDEM_AT);
-TANDEM_API std::pair<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool keepdim = false,
-                                         TANDEM_AT);
+/// Along one dimension. (The gradient goes to the element that the index names.)
+TANDEM_API ValuesAndIndices max(const Tensor& self, int64_t dim, bool keepdim = false, TANDEM_AT);
+TANDEM_API ValuesAndIndices min(const Tensor& self, int64_t dim, bool keepdim = false, TANDEM_AT);
+/// Along one dimension, or over all elements.
+TANDEM_API MinMax aminmax(const Tensor& self, std::optional<int64_t> dim = {}, bool keepdim = false,
+                          TANDEM_AT);
 /// Without a dimension: the position among all elements in row-major order.
 TANDEM_API Tensor argmax(const Tensor& self, std::optional<int64_t> dim = {}, bool keepdim = false,
                          TANDEM_AT);
@@ -146,6 +152,10 @@ TANDEM_API Tensor argmin(const Tensor& self, std::optional<int64_t> dim = {}, bo
 TANDEM_API Tensor layer_norm(const Tensor& self, const Shape& normalized_shape,
                              const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5,
                              TANDEM_AT);
+/// The same with what it computed on the way, 1 in the normalized dimensions.
+TANDEM_API NormAndStatistics native_layer_norm(const Tensor& self, const Shape& normalized_shape,
+                                               const Tensor& weight, const Tensor& bias, double eps,
+                                               TANDEM_AT);
 
 // --- losses; reduction: "none", "mean" or "sum"
 /// logits [n, c, d...] and labels [n, d...] (i64), or [c] and a 0-d label. Labels of ignore_index

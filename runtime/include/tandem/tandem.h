@@ -13,6 +13,7 @@
 #include <tandem/ops.h>
 #include <tandem/optim.h>
 #include <tandem/out_forms.h>
+#include <tandem/results.h>
 #include <tandem/scalar.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>

@@ -44,6 +44,8 @@ struct TensorImpl;
 
 class Tensor;
 class Scalar;
+struct ValuesAndIndices;
+struct MinMax;
 
 namespace detail {
 template <class T>

@@ -108,16 +108,21 @@ inline void add_reductions(std::vector<Sample>& all) {
       for (Op op : {Op::sum, Op::prod, Op::amax, Op::amin})
         all.push_back({op, {floats(s)}, {dims, keepdim, Dims{}}});
       for (Op op : {Op::mean, Op::logsumexp}) all.push_back({op, {floats(s)}, {dims, keepdim}});
-      for (Op op : {Op::var, Op::std}) all.push_back({op, {floats(s)}, {dims, 1.0, keepdim}});
+      for (Op op : {Op::var, Op::std, Op::var_mean, Op::std_mean})
+        all.push_back({op, {floats(s)}, {dims, 1.0, keepdim}});
+      all.push_back({Op::aminmax, {floats(s)}, {dims, keepdim}});
+      if (dims.size() == 1)
+        for (Op op : {Op::max_with_indices, Op::min_with_indices})
+          all.push_back({op, {floats(s)}, {dims, keepdim}});
     }
   for (Op op : {Op::softmax, Op::log_softmax}) all.push_back({op, {floats(s)}, {int64_t{1}}});
   // One zero, and two: prod's gradient cannot divide.
   all.push_back(
       {Op::prod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {Dims{1}, false, Dims{}}});
   const std::vector<ir::AttrValue> norm{int64_t{2}, 1e-5};
-  all.push_back({Op::layer_norm, {floats(s)}, norm});
-  all.push_back({Op::layer_norm, {floats(s), floats({3, 4}, 2)}, norm});
-  all.push_back({Op::layer_norm, {floats(s), floats({3, 4}, 2), floats({3, 4}, 3)}, norm});
+  all.push_back({Op::native_layer_norm, {floats(s)}, norm});
+  all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2)}, norm});
+  all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2), floats({3, 4}, 3)}, norm});
   for (const char* reduction : {"none", "mean", "sum"})
     for (double smoothing : {0.0, 0.1})
       all.push_back({Op::cross_entropy,

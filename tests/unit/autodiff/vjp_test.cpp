@@ -29,7 +29,8 @@ Graph graph_of(const Sample& sample) {
   for (const ir::Buffer& operand : sample.operands)
     operands.push_back(p.input("x" + std::to_string(operands.size()), operand.type(),
                                ir::is_floating(operand.dtype())));
-  p.output(p.b.emit(sample.op, operands, sample.attrs), true);
+  for (ValueId result : p.b.emit_all(sample.op, operands, sample.attrs))
+    p.output(result, ir::is_floating(p.graph.type(result).dtype));
   return p.graph;
 }
 
@@ -64,21 +65,24 @@ TEST(Vjp, SecondDerivativesAgreeWithDifferences) {
   }
 }
 
-/// Runs the rule alone, on a graph whose inputs are the operands, the result and its gradient.
+/// Runs the rule alone, on a graph whose inputs are the operands, the results and the gradients of
+/// those that have one and are `wanted`.
 struct Recorded {
   Program p{Level::Functional};
-  std::vector<ValueId> operands;
-  ValueId result, grad;
+  std::vector<ValueId> operands, results, grads;
   Gradients gradients;
 
-  Recorded(const Sample& sample, std::span<const bool> needs) {
+  Recorded(const Sample& sample, std::span<const bool> needs, uint32_t wanted = ~0u) {
     const Graph forward = graph_of(sample);
     for (const ir::Input& input : forward.inputs())
       operands.push_back(p.input(input.name, forward.type(input.value)));
-    const ir::Type type = forward.type(forward.outputs()[0].value);
-    result = p.input("result", type);
-    grad = p.input("grad", type);
-    VjpContext context{p.b, sample.op, operands, {&result, 1}, forward.attrs({0}), grad, needs};
+    for (size_t i = 0; i < forward.outputs().size(); ++i) {
+      const ir::Type type = forward.type(forward.outputs()[i].value);
+      const bool arrives = ir::is_floating(type.dtype) && (wanted >> i & 1) != 0;
+      results.push_back(p.input("result" + std::to_string(i), type));
+      grads.push_back(arrives ? p.input("grad" + std::to_string(i), type) : ValueId());
+    }
+    VjpContext context{p.b, sample.op, operands, results, forward.attrs({0}), grads, needs};
     gradients = apply_vjp(context);
   }
 
@@ -100,7 +104,9 @@ void check_reads(const Sample& sample, std::span<const bool> needs) {
     EXPECT_EQ(declared.operands >> i & 1, recorded.reads(recorded.operands[i]))
         << ir::name(sample.op) << " operand " << i << "\n"
         << ir::print(recorded.p.graph);
-  EXPECT_EQ(declared.results & 1, recorded.reads(recorded.result)) << ir::name(sample.op);
+  for (size_t i = 0; i < recorded.results.size(); ++i)
+    EXPECT_EQ(declared.results >> i & 1, recorded.reads(recorded.results[i]))
+        << ir::name(sample.op) << " result " << i;
   for (size_t i = 0; i < needs.size(); ++i)
     EXPECT_TRUE(needs[i] || !recorded.gradients[i]) << ir::name(sample.op) << " operand " << i;
 }
@@ -120,13 +126,30 @@ TEST(Vjp, RulesReadWhatTheyDeclare) {
   }
 }
 
+/// The gradients of one operand of layer_norm where only results `wanted` have one.
+bool has_gradient(unsigned wanted, size_t operand) {
+  const Sample norm{ir::Op::native_layer_norm,
+                    {test::floats({2, 3}), test::floats({3}, 2), test::floats({3}, 3)},
+                    {int64_t{1}, 1e-5}};
+  const bool needs[] = {true, true, true};
+  return Recorded(norm, needs, wanted).gradients[operand].has_value();
+}
+
+TEST(Vjp, AnyOfSeveralResultsMayHaveNoGradient) {
+  for (unsigned wanted = 1; wanted < 8; ++wanted) {
+    EXPECT_TRUE(has_gradient(wanted, 0)) << wanted;
+    for (size_t parameter : {1u, 2u})  // the statistics do not depend on weight and bias
+      EXPECT_EQ(has_gradient(wanted, parameter), (wanted & 1) != 0) << wanted;
+  }
+}
+
 TEST(Vjp, IntegerOperandsGetNoGradient) {
   Program p(Level::Functional);
   const ValueId x = p.input("x", {ir::DType::F32, {3}}), i = p.input("i", {ir::DType::I64, {3}});
   const ValueId y = p.b.convert(i, ir::DType::F32);
   const bool needs[] = {true};
   const ir::AttrValue attrs[] = {ir::DType::F32};
-  VjpContext context{p.b, ir::Op::convert, {&i, 1}, {&y, 1}, attrs, x, needs};
+  VjpContext context{p.b, ir::Op::convert, {&i, 1}, {&y, 1}, attrs, {&x, 1}, needs};
   EXPECT_FALSE(apply_vjp(context)[0]);
 }
 

@@ -69,6 +69,9 @@ std::vector<Case> reduction_cases() {
       cases.push_back({Op::logsumexp, {x}, {over, keepdim}});
       cases.push_back({Op::var, {x}, {over, 1.0, keepdim}});
       cases.push_back({Op::std, {x}, {over, 0.0, keepdim}});
+      cases.push_back({Op::var_mean, {x}, {over, 1.0, keepdim}});
+      cases.push_back({Op::std_mean, {x}, {over, 0.0, keepdim}});
+      cases.push_back({Op::aminmax, {x}, {over, keepdim}});
       cases.push_back({Op::sum, {x}, {over, keepdim, dims({})}});
       cases.push_back({Op::amax, {x}, {over, keepdim, dims({})}});
     }
@@ -78,11 +81,13 @@ std::vector<Case> reduction_cases() {
   for (int64_t dim : {0, 1, 2}) {
     cases.push_back({Op::softmax, {x}, {dim}});
     cases.push_back({Op::log_softmax, {x}, {dim}});
+    for (Op op : {Op::max_with_indices, Op::min_with_indices})
+      cases.push_back({op, {x}, {dims({dim}), dim == 1}});
   }
   cases.push_back({Op::softmax, {f32({3, 0})}, {int64_t{1}}});
-  cases.push_back({Op::layer_norm, {x}, {int64_t{1}, 1e-5}});
-  cases.push_back({Op::layer_norm, {x, f32({4, 5})}, {int64_t{2}, 1e-5}});
-  cases.push_back({Op::layer_norm, {x, f32({5}), f32({5})}, {int64_t{1}, 1e-5}});
+  cases.push_back({Op::native_layer_norm, {x}, {int64_t{1}, 1e-5}});
+  cases.push_back({Op::native_layer_norm, {x, f32({4, 5})}, {int64_t{2}, 1e-5}});
+  cases.push_back({Op::native_layer_norm, {x, f32({5}), f32({5})}, {int64_t{1}, 1e-5}});
   for (const std::string& reduction : {kNone, kMean, kSum})
     for (double smoothing : {0.0, 0.1})
       for (int64_t ignored : {-100, 2})
@@ -116,7 +121,10 @@ std::vector<Case> other_cases() {
 Graph graph_of(const Case& c) {
   return make_graph(
       c.operands,
-      [&](Builder& b, const Values& x) { return Values{b.emit(c.op, std::span(x), c.attrs)}; },
+      [&](Builder& b, const Values& x) {
+        const ir::ValueList results = b.emit_all(c.op, std::span(x), c.attrs);
+        return Values(results.begin(), results.end());
+      },
       ir::Level::Functional, c.rng);
 }
 

@@ -83,24 +83,25 @@ class Generator {
   std::mt19937_64 random_;
 };
 
-/// The result type of a random equation, or none if it is refused.
-std::optional<Type> result_type(Op op, std::span<const Type> operands,
-                                const std::vector<AttrValue>& attrs) {
+/// The result types of a random equation, or none if it is refused.
+std::optional<Types> result_types(Op op, std::span<const Type> operands,
+                                  const std::vector<AttrValue>& attrs) {
   try {
-    return infer_type(op, operands, attrs);
+    return infer_types(op, operands, attrs);
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-Graph graph_of(Op op, const std::vector<Type>& operands, AttrsRef attrs, const Type& result) {
+Graph graph_of(Op op, const std::vector<Type>& operands, AttrsRef attrs,
+               std::span<const Type> results) {
   Graph g("g", Level::Functional);
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < operands.size(); ++i)
     inputs.push_back(g.add_input(
         {.name = "x" + std::to_string(i), .strides = contiguous_strides(operands[i].sizes)},
         operands[i]));
-  g.append(op, inputs, attrs, {{result}});
+  g.append(op, inputs, attrs, results);
   return g;
 }
 
@@ -123,9 +124,9 @@ TEST(RandomEquations, AreRefusedOrPassThroughTextAndJson) {
     for (int attempt = 0; attempt < 2000 && accepted < 10; ++attempt) {
       const std::vector<Type> operands = generator.operands(info(op));
       const std::vector<AttrValue> attrs = generator.attrs(info(op));
-      const std::optional<Type> result = result_type(op, operands, attrs);
-      if (!result) continue;
-      const Graph g = graph_of(op, operands, attrs, *result);
+      const std::optional<Types> results = result_types(op, operands, attrs);
+      if (!results) continue;
+      const Graph g = graph_of(op, operands, attrs, *results);
       if (!is_well_formed(g)) continue;  // sizes whose bytes overflow; a malformed order
       EXPECT_EQ(parse(print(g)), g) << print(g);
       EXPECT_EQ(from_json(to_json(g))[0], g) << print(g);

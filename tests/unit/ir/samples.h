@@ -36,15 +36,15 @@ inline constexpr const char* kFunctional = R"(graph @functional functional {
   %row: f32[2] = select %2 {dim=0, index=1}
   %row.1: f32[2] = gelu %row {approximate="tanh"}
   %5: f32[2] = var %2 {dims=[0], correction=1.0, keepdim=false}
-  %6: f32[4, 2] = layer_norm %2, %5 {normalized_dims=1, eps=1e-05}
-  %7: bool[2, 3] = full {sizes=[2, 3], dtype=bool, value=true}
-  %8: i64[3] = full {sizes=[3], dtype=i64, value=-9223372036854775808}
-  %9: f64[] = full {sizes=[], dtype=f64, value=nan}
-  %10: f64[] = full {sizes=[], dtype=f64, value=-inf}
-  %11: f64[] = full {sizes=[], dtype=f64, value=-0.0}
-  %12: f32[8] = iota {sizes=[8], dtype=f32, first=0.1, increment=1e+300}
-  %13: f32[2] = slice %12 {dim=0, start=2, end=6, step=2}
-  %14: f32[0, 2] = slice %2 {dim=0, start=0, end=0, step=1}
+  %6: f32[4, 2], %7: f32[4, 1], %8: f32[4, 1] = native_layer_norm %2, %5 {normalized_dims=1, eps=1e-05}
+  %9: bool[2, 3] = full {sizes=[2, 3], dtype=bool, value=true}
+  %10: i64[3] = full {sizes=[3], dtype=i64, value=-9223372036854775808}
+  %11: f64[] = full {sizes=[], dtype=f64, value=nan}
+  %12: f64[] = full {sizes=[], dtype=f64, value=-inf}
+  %13: f64[] = full {sizes=[], dtype=f64, value=-0.0}
+  %14: f32[8] = iota {sizes=[8], dtype=f32, first=0.1, increment=1e+300}
+  %15: f32[2] = slice %14 {dim=0, start=2, end=6, step=2}
+  %16: f32[0, 2] = slice %2 {dim=0, start=0, end=0, step=1}
   out %2: mutated of %x requires_grad
   out %row.1: result requires_grad
   out %5: result

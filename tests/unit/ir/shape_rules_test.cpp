@@ -14,7 +14,10 @@ Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
 
 std::string infer(Op op, std::vector<Type> operands, std::vector<AttrValue> attrs = {}) {
   try {
-    return to_string(infer_type(op, operands, attrs));
+    std::string text;
+    for (const Type& type : infer_types(op, operands, attrs))
+      text += (text.empty() ? "" : ", ") + to_string(type);
+    return text;
   } catch (const Error& error) {
     return std::string(name(error.code())) + " " + error.what();
   }
@@ -70,9 +73,9 @@ TEST(ShapeRules, OperandCounts) {
             "argument add: wrong number of operands; expected 2 (self, other), got 1");
   EXPECT_EQ(infer(Op::cat, {}, {int64_t{0}}),
             "argument cat: wrong number of operands; expected 1 or more (tensors), got 0");
-  EXPECT_EQ(infer(Op::layer_norm, {}, {int64_t{1}, 1e-5}),
-            "argument layer_norm: wrong number of operands; expected 1 to 3 (self, weight, bias), "
-            "got 0");
+  EXPECT_EQ(infer(Op::native_layer_norm, {}, {int64_t{1}, 1e-5}),
+            "argument native_layer_norm: wrong number of operands; expected 1 to 3 (self, weight, "
+            "bias), got 0");
   EXPECT_EQ(infer(Op::neg, {Type::token()}),
             "argument neg: operand is not a tensor; expected tensors, got a token");
 }

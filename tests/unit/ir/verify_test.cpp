@@ -201,7 +201,7 @@ TEST(Verify, Outputs) {
   expect_error(
       kFunctional,
       [&](Graph& g) {
-        out(g, 2).value = {8};
+        out(g, 2).value = {10};
         out(g, 2).requires_grad = true;
       },
       "only floating");

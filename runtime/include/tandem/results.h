@@ -1,0 +1,39 @@
+// What functions of several results return: structures, so that compiled functions may return them
+// too, and `auto [values, indices] = max(x, 0);` takes them apart.
+#ifndef TANDEM_RESULTS_H
+#define TANDEM_RESULTS_H
+
+#include <tandem/structure.h>
+
+namespace tandem {
+
+/// Of max and min along a dimension. Where several elements are the extremum, the first counts.
+struct ValuesAndIndices {
+  Tensor values, indices;
+  TANDEM_FIELDS(ValuesAndIndices, values, indices)
+};
+
+struct MinMax {
+  Tensor min, max;
+  TANDEM_FIELDS(MinMax, min, max)
+};
+
+struct VarMean {
+  Tensor var, mean;
+  TANDEM_FIELDS(VarMean, var, mean)
+};
+
+struct StdMean {
+  Tensor std, mean;
+  TANDEM_FIELDS(StdMean, std, mean)
+};
+
+/// rstd: one over the standard deviation. It and mean are f32 for bf16 and f16.
+struct NormAndStatistics {
+  Tensor result, mean, rstd;
+  TANDEM_FIELDS(NormAndStatistics, result, mean, rstd)
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_RESULTS_H
