@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "autodiff/vjp.h"
-#include "ir/custom_operator.h"
-#include "ir/error.h"
-#include "ir/inline.h"
-#include "ir/rewrite.h"
+#include "ir/base/error.h"
+#include "ir/build/inline.h"
+#include "ir/build/rewrite.h"
+#include "ir/interfaces/custom_operator.h"
 #include "ir/strides.h"
 
 namespace tandem::autodiff {

@@ -23,7 +23,8 @@ namespace tandem::autodiff {
 ///   zero.
 /// - hook {backward}: `backward` maps the gradient (its one input) to the gradient (its one
 /// output). Both stand in the joint graph as they were, so that it can be differentiated again.
-/// - an op that is not differentiable: its operands' gradients are `refuse` (ir/custom_operator.h).
+/// - an op that is not differentiable: its operands' gradients are `refuse`
+/// (ir/interfaces/custom_operator.h).
 ir::Graph joint(const ir::Graph& functional);
 
 /// By input of a Functional graph: whether a gradient arrives there (be it zeros) if one arrives at

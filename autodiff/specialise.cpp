@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::autodiff {
 namespace {

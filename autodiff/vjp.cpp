@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "autodiff/rules.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::autodiff {
 namespace {

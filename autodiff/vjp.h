@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 
 namespace tandem::autodiff {
 

@@ -1,7 +1,14 @@
 # tandem_library(NAME [PUBLIC dependency...] [PRIVATE dependency...])
-# The static library NAME of the current folder's *.cpp.
+# The static library NAME of the *.cpp of the current folder and of its subfolders, without those that are libraries of their own.
 function(tandem_library name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB inner_sources CONFIGURE_DEPENDS */*.cpp)
+  foreach(source IN LISTS inner_sources)
+    cmake_path(GET source PARENT_PATH folder)
+    if(NOT EXISTS ${folder}/CMakeLists.txt)
+      list(APPEND sources ${source})
+    endif()
+  endforeach()
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} ${ARGN})

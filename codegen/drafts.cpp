@@ -2,9 +2,9 @@
 
 #include <unordered_map>
 
-#include "codegen/build_kernel.h"
-#include "codegen/contraction.h"
-#include "codegen/scatter.h"
+#include "codegen/kernels/build_kernel.h"
+#include "codegen/kernels/scatter.h"
+#include "codegen/products/contraction.h"
 #include "codegen/slice.h"
 
 namespace tandem::codegen {

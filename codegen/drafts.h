@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "codegen/bundle.h"
 #include "codegen/draft.h"
+#include "codegen/fusion/bundle.h"
 
 namespace tandem::codegen {
 

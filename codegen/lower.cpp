@@ -1,11 +1,11 @@
 // Lowering from end to end: nodes, groups, kernels and calls, memory.
 #include "codegen/lower.h"
 
-#include "codegen/bundle.h"
 #include "codegen/drafts.h"
-#include "codegen/fuse.h"
-#include "codegen/memory_plan.h"
-#include "codegen/program.h"
+#include "codegen/fusion/bundle.h"
+#include "codegen/fusion/fuse.h"
+#include "codegen/memory/memory_plan.h"
+#include "codegen/nodes/program.h"
 
 namespace tandem::codegen {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/guard_pages.h"
 #include "codegen/plan.h"
-#include "ir/cost.h"
+#include "ir/interfaces/cost.h"
+#include "machine/memory/guard_pages.h"
 
 namespace tandem::codegen {
 
@@ -19,7 +19,7 @@ struct LowerOptions {
   int64_t cache_bytes = 0;
   /// Each buffer of the arena lies between guard pages, and no two share memory one after the other
   /// (but in place): for tests.
-  GuardPages guard_pages = GuardPages::None;
+  machine::GuardPages guard_pages = machine::GuardPages::None;
 };
 
 /// A Functional-or-later graph of primitives (Core, Forward, Backward) -> Plan. Inputs have the

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "codegen/loops/kernel.h"
 
 namespace tandem::codegen {
 
@@ -31,13 +31,6 @@ struct Launch {
   std::vector<std::string> checks;  // what the instructions that can fail are, in code order: the
                                     // op and the user's source line if known
 };
-
-/// Whether the library sums a product in an order that leading dimensions do not change. Beyond
-/// these sizes it packs operands or not by their leading dimensions, and cuts k otherwise for it;
-/// and products with vectors go through other kernels.
-constexpr bool can_be_stride_free(int64_t m, int64_t n, int64_t k) {
-  return m > 1 && n > 1 && k > 1 && k <= 512;
-}
 
 /// C = A @ B, C += A @ B, or C = bias + A @ B, by a library call on f32, for `outer` times `batch`
 /// matrices. Strides in elements; of each operand's row and column strides one is 1.

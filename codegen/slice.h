@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "codegen/bundle.h"
 #include "codegen/draft.h"
-#include "codegen/program.h"
+#include "codegen/fusion/bundle.h"
+#include "codegen/nodes/program.h"
 
 namespace tandem::codegen {
 

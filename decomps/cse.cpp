@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "decomps/simplify.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
 namespace {

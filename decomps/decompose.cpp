@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "decomps/rules.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::decomps {
 

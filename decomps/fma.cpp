@@ -1,7 +1,7 @@
 // Forms fused multiply-adds, before the partition: both halves and every recomputed copy then have
 // the same equations.
 #include "decomps/simplify.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decomps/simplify.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "decomps/fold.h"
 #include "decomps/simplify.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
 namespace {

@@ -9,9 +9,9 @@
 #include <cmath>
 
 #include "decomps/fold.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
 #include "ir/reduction_order.h"
-#include "ir/rewrite.h"
 
 namespace tandem::decomps {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {

@@ -11,7 +11,7 @@
 
 #include "functionalize/history.h"
 #include "functionalize/view_inverse.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::functionalize {
 

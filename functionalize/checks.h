@@ -2,7 +2,7 @@
 #ifndef TANDEM_FUNCTIONALIZE_CHECKS_H
 #define TANDEM_FUNCTIONALIZE_CHECKS_H
 
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 
 namespace tandem::functionalize {
 

@@ -8,9 +8,9 @@
 #include "functionalize/checks.h"
 #include "functionalize/inputs.h"
 #include "functionalize/results.h"
-#include "ir/error.h"
-#include "ir/inline.h"
-#include "ir/rewrite.h"
+#include "ir/base/error.h"
+#include "ir/build/inline.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::functionalize {
 namespace {

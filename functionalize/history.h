@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 
 namespace tandem::functionalize {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {

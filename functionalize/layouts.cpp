@@ -1,6 +1,6 @@
 #include "functionalize/layouts.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "ir/geometry.h"
 
 namespace tandem::functionalize {

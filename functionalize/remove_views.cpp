@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/rewrite.h"
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::functionalize {
 namespace {

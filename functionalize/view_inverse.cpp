@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/shape_rules.h"
+#include "ir/base/error.h"
+#include "ir/shape/shape_rules.h"
 #include "ir/strides.h"
 
 namespace tandem::functionalize {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 #include "ir/geometry.h"
 
 namespace tandem::functionalize {

@@ -4,6 +4,9 @@
 #ifndef TANDEM_IR_DIM_H
 #define TANDEM_IR_DIM_H
 
+#include <tandem/ir/export.h>
+#include <tandem/ir/inline_vector.h>
+
 #include <array>
 #include <compare>
 #include <concepts>
@@ -12,9 +15,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "export.h"
-#include "inline_vector.h"
 
 namespace tandem::ir {
 

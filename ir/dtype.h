@@ -2,12 +2,12 @@
 #ifndef TANDEM_IR_DTYPE_H
 #define TANDEM_IR_DTYPE_H
 
+#include <tandem/ir/export.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include "export.h"
 
 namespace tandem::ir {
 

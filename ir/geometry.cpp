@@ -1,10 +1,10 @@
 // Strides of views. One function per view op, in a table.
-#include "geometry.h"
+#include "ir/geometry.h"
 
 #include <algorithm>
 
-#include "error.h"
-#include "strides.h"
+#include "ir/base/error.h"
+#include "ir/strides.h"
 
 namespace tandem::ir {
 namespace {
@@ -154,7 +154,7 @@ using Rule = ViewGeometry (*)(const ViewContext&);
 #define RULE_External(name) nullptr
 constexpr Rule kRules[] = {
 #define OP(name, class_, level, operands, attributes, shape, traits) RULE_##class_(name),
-#include "ops.def"
+#include "ir/ops.def"
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::ir {
 namespace {

@@ -4,6 +4,8 @@
 #ifndef TANDEM_IR_GRAPH_H
 #define TANDEM_IR_GRAPH_H
 
+#include <tandem/ir/export.h>
+
 #include <compare>
 #include <optional>
 #include <span>
@@ -12,13 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "export.h"
 #include "op.h"
 #include "type.h"
 
 namespace tandem::ir {
 
-/// Which rules a graph obeys; verify.h has the specification of each.
+/// Which rules a graph obeys; verify/verify.h has the specification of each.
 enum class Level : uint8_t {
   Traced,      // as the user wrote it: views alias, in-place equations write
   Functional,  // no writes, no aliasing; the epilogue says what to replay
@@ -241,7 +242,7 @@ class TANDEM_API Graph {
   /// Its texts are this graph's, until that adds locations or goes away.
   std::optional<Location> location(EquationId e) const;
 
-  // --- building (unchecked; builder.h has the checked constructors)
+  // --- building (unchecked; build/builder.h has the checked constructors)
   ValueId add_input(Input input, const Type& type);
   /// Appends an equation; `operands`, `attrs` and `results` must not point into this graph. Returns
   /// its id; its results have `results`' types.

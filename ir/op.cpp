@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::ir {
 namespace {

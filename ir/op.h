@@ -3,14 +3,14 @@
 #ifndef TANDEM_IR_OP_H
 #define TANDEM_IR_OP_H
 
+#include <tandem/ir/export.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-
-#include "export.h"
 
 namespace tandem::ir {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dim.h"
-#include "error.h"
+#include "ir/base/error.h"
 
 namespace tandem::ir {
 

@@ -2,6 +2,9 @@
 #ifndef TANDEM_IR_TYPE_H
 #define TANDEM_IR_TYPE_H
 
+#include <tandem/ir/export.h>
+#include <tandem/ir/inline_vector.h>
+
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -13,8 +16,6 @@
 
 #include "dim.h"
 #include "dtype.h"
-#include "export.h"
-#include "inline_vector.h"
 
 namespace tandem::ir {
 

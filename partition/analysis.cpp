@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/ancestors.h"
-#include "ir/free_view.h"
+#include "ir/build/ancestors.h"
+#include "ir/build/free_view.h"
 
 namespace tandem::partition {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "partition/marks.h"
 #include "partition/policies.h"
 

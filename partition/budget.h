@@ -4,8 +4,8 @@
 #define TANDEM_PARTITION_BUDGET_H
 
 #include "partition/estimate.h"
-#include "partition/network.h"
-#include "partition/report.h"
+#include "partition/flow/network.h"
+#include "partition/report/report.h"
 
 namespace tandem::partition {
 

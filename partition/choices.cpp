@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "partition/budget.h"
-#include "partition/explain.h"
+#include "partition/flow/relax.h"
 #include "partition/marks.h"
 #include "partition/policies.h"
-#include "partition/relax.h"
+#include "partition/report/explain.h"
 #include "partition/split.h"
 
 namespace tandem::partition {

@@ -2,8 +2,8 @@
 #ifndef TANDEM_PARTITION_CHOICES_H
 #define TANDEM_PARTITION_CHOICES_H
 
-#include "ir/partitioner.h"
-#include "partition/report.h"
+#include "ir/interfaces/partitioner.h"
+#include "partition/report/report.h"
 
 namespace tandem::partition {
 

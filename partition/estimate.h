@@ -3,7 +3,7 @@
 #ifndef TANDEM_PARTITION_ESTIMATE_H
 #define TANDEM_PARTITION_ESTIMATE_H
 
-#include "ir/cost.h"
+#include "ir/interfaces/cost.h"
 #include "partition/analysis.h"
 
 namespace tandem::partition {

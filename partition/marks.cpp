@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "partition/min_cut.h"
+#include "partition/flow/min_cut.h"
 
 namespace tandem::partition {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef TANDEM_PARTITION_MARKS_H
 #define TANDEM_PARTITION_MARKS_H
 
-#include "partition/network.h"
+#include "partition/flow/network.h"
 
 namespace tandem::partition {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/partitioner.h"
+#include "ir/interfaces/partitioner.h"
 
 namespace tandem::partition {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "partition/partition.h"
 #include "partition/plans.h"
 

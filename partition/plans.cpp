@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "partition/split.h"
 
 namespace tandem::partition {

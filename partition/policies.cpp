@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "partition/min_cut.h"
+#include "partition/flow/min_cut.h"
 
 namespace tandem::partition {
 namespace {

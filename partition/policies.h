@@ -3,7 +3,7 @@
 #define TANDEM_PARTITION_POLICIES_H
 
 #include "partition/estimate.h"
-#include "partition/network.h"
+#include "partition/flow/network.h"
 
 namespace tandem::partition {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <queue>
 
-#include "partition/min_cut.h"
+#include "partition/flow/min_cut.h"
 #include "partition/policies.h"
 
 namespace tandem::partition {

@@ -9,10 +9,10 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "ir/error.h"
-#include "ir/rewrite.h"
-#include "ir/verify.h"
-#include "partition/network.h"
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
+#include "ir/verify/verify.h"
+#include "partition/flow/network.h"
 #include "partition/partition.h"
 
 namespace tandem::partition {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "ir/partitioner.h"
+#include "ir/interfaces/partitioner.h"
 #include "partition/analysis.h"
 
 namespace tandem::partition {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "codegen/exec/cpu.h"
-#include "codegen/exec/thread_pool.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/build/builder.h"
+#include "machine/cpu.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/backends/backends.h"
 #include "tools/memory.h"
 
@@ -140,7 +140,7 @@ double byte_nanoseconds(int threads, int64_t elements) {
 int64_t elements_in(double bytes) { return static_cast<int64_t>(bytes / 2) / (2 * 4); }
 
 void time_levels(codegen::CostTable& table, int threads) {
-  const auto shared = static_cast<double>(exec::last_level_cache_bytes());
+  const auto shared = static_cast<double>(machine::last_level_cache_bytes());
   if (shared > 0) table.shared_bytes = shared;
   table.near_byte_ns = byte_nanoseconds(threads, elements_in(table.near_bytes));
   table.shared_byte_ns = byte_nanoseconds(threads, elements_in(table.shared_bytes));
@@ -151,13 +151,13 @@ void time_levels(codegen::CostTable& table, int threads) {
 
 codegen::CostTable calibrate() {
   codegen::CostTable table = codegen::shipped_costs();
-  const int threads = exec::num_threads();
+  const int threads = machine::num_threads();
   time_levels(table, threads);
-  exec::set_num_threads(1);
+  machine::set_num_threads(1);
   time_operators(table);
   table.library_flops = flops_per_second(DType::F32, 512);
   table.generated_flops = flops_per_second(DType::F64, 256);
-  exec::set_num_threads(threads);
+  machine::set_num_threads(threads);
   return table;
 }
 

@@ -2,7 +2,7 @@
 #ifndef TANDEM_TOOLS_CALIBRATE_H
 #define TANDEM_TOOLS_CALIBRATE_H
 
-#include "codegen/costs.h"
+#include "codegen/cost/costs.h"
 
 namespace tandem::tools {
 

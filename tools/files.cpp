@@ -7,12 +7,12 @@
 #include <cstring>
 #include <fstream>
 
-#include "ir/error.h"
-#include "ir/file_writer.h"
-#include "ir/json.h"
-#include "ir/safetensors.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/base/file_writer.h"
+#include "ir/json/json.h"
+#include "ir/json/safetensors.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 namespace tandem::tools {
 namespace {

@@ -18,7 +18,7 @@ using Tensors = std::map<std::string, ir::Buffer>;
 /// A whole file's bytes. Error{File} if it cannot be read.
 std::string read_file(const std::string& path);
 
-/// Makes `bytes` the contents of `path` (ir/file_writer.h).
+/// Makes `bytes` the contents of `path` (ir/base/file_writer.h).
 void write_file(const std::string& path, std::string_view bytes);
 
 /// Error{File} unless all of `bytes` reached what standard output is.

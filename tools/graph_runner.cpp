@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/error.h"
-#include "runtime/pipeline.h"
+#include "ir/base/error.h"
+#include "runtime/compile/pipeline.h"
 #include "tools/memory.h"
 
 namespace tandem::tools {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/backend.h"
 #include "ir/graph.h"
-#include "ir/partitioner.h"
+#include "ir/interfaces/backend.h"
+#include "ir/interfaces/partitioner.h"
 #include "tools/files.h"
 
 namespace tandem::tools {

@@ -9,7 +9,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
 #include "tools/calibrate.h"

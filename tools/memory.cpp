@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/exec/allocator.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "ir/geometry.h"
-#include "ir/shape_rules.h"
+#include "ir/shape/shape_rules.h"
 #include "ir/strides.h"
+#include "machine/memory/allocator.h"
 
 namespace tandem::tools {
 namespace {
@@ -63,7 +63,8 @@ ir::Buffer rng_state(uint64_t seed) {
 StridedBuffer::StridedBuffer(const ir::Type& type, const ir::Strides& strides) {
   const ir::Type memory{type.dtype, {ir::extent(type.sizes, strides)}};
   const auto bytes = static_cast<size_t>(int64_t{ir::size_in_bytes(memory)});
-  memory_ = {exec::allocate_zeroed(bytes), [bytes](void* data) { exec::release(data, bytes); }};
+  memory_ = {machine::allocate_zeroed(bytes),
+             [bytes](void* data) { machine::release(data, bytes); }};
   view_ = {memory_.get(), type.dtype, type.sizes, strides};
 }
 

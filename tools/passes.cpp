@@ -9,9 +9,9 @@
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
 #include "functionalize/functionalize.h"
-#include "ir/error.h"
-#include "ir/rewrite.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
+#include "ir/verify/verify.h"
 #include "partition/partition.h"
 
 namespace tandem::tools {

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "bench/limits/machine.h"
-#include "codegen/exec/cpu.h"
+#include "machine/cpu.h"
 
 namespace {
 
@@ -166,7 +166,7 @@ double bytes_of(Size size, const Work& work) {
 /// Sets that calls go round over. Only what they read counts: what they write may pass the caches.
 size_t sets_of(Size size, const Work& work) {
   if (size.rows != kSizes[0].rows) return 1;
-  const auto cache = static_cast<double>(tandem::exec::last_level_cache_bytes());
+  const auto cache = static_cast<double>(tandem::machine::last_level_cache_bytes());
   const double read = bytes_of(size, {work.reads, 0, 0});
   return static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / read)));
 }

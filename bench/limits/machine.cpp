@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "bench/clock.h"
-#include "codegen/exec/allocator.h"
-#include "codegen/exec/thread_pool.h"
+#include "machine/memory/allocator.h"
+#include "machine/threads/thread_pool.h"
 
 namespace bench {
 namespace {
 
-using tandem::exec::parallel_for;
+using tandem::machine::parallel_for;
 
 // Copies for the instruction sets of the day; the loop is simple enough for the compiler's
 // vectoriser (this file is compiled with -O3).
@@ -77,11 +77,11 @@ __attribute__((target("avx2,fma"))) float chains_256(int64_t rounds) {
 /// Memory of the library's own allocator: the pages that its kernels use.
 struct Floats {
   explicit Floats(size_t count)
-      : bytes(count * sizeof(float)), data(static_cast<float*>(tandem::exec::allocate(bytes))) {
+      : bytes(count * sizeof(float)), data(static_cast<float*>(tandem::machine::allocate(bytes))) {
     std::fill_n(data, count, 1.0f);
   }
   Floats(const Floats&) = delete;
-  ~Floats() { tandem::exec::release(data, bytes); }
+  ~Floats() { tandem::machine::release(data, bytes); }
   size_t bytes;
   float* data;
 };
@@ -110,7 +110,7 @@ Traffic::Traffic(int reads, int writes, double bytes, size_t sets)
   for (Arrays& set : sets_)
     for (int i = writes == 0 ? 1 : 0; i <= reads; ++i)
       set.of[static_cast<size_t>(i)] = std::make_unique<Floats>(static_cast<size_t>(lines_) * 16);
-  sums_.resize(static_cast<size_t>(tandem::exec::num_threads()) * 64);
+  sums_.resize(static_cast<size_t>(tandem::machine::num_threads()) * 64);
 }
 Traffic::~Traffic() = default;
 
@@ -138,7 +138,7 @@ double peak_flops() {
   const bool wide = __builtin_cpu_supports("avx512f");
   if (!wide && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 0;
   constexpr int64_t kRounds = 200000;
-  const int threads = tandem::exec::num_threads();
+  const int threads = tandem::machine::num_threads();
   std::vector<float> sums(static_cast<size_t>(threads) * 64);
   const double s = best_time([&] {
     parallel_for(threads, 1, [&](int64_t begin, int64_t end, int) {

@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 
 namespace tandem {
 namespace {

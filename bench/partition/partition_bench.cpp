@@ -16,12 +16,12 @@
 #include "autodiff/joint.h"
 #include "bench/clock.h"
 #include "bench/partition/programs.h"
-#include "codegen/exec/allocator.h"
-#include "codegen/exec/arena.h"
 #include "codegen/lower.h"
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
+#include "machine/memory/allocator.h"
+#include "machine/memory/arena.h"
 #include "partition/partition.h"
 
 namespace td = tandem;
@@ -70,10 +70,10 @@ class Compiled {
   /// outputs, gradients), and the arena in which both halves run.
   int64_t peak() {
     forget_gradients();
-    const size_t before = td::exec::allocator_stats().live_bytes;
-    td::exec::reset_peak_live_bytes();
+    const size_t before = td::machine::allocator_stats().live_bytes;
+    td::machine::reset_peak_live_bytes();
     run();
-    const size_t most = td::exec::allocator_stats().peak_live_bytes;
+    const size_t most = td::machine::allocator_stats().peak_live_bytes;
     return static_cast<int64_t>(most - before) +
            std::max(graphs().forward_report.arena_bytes, graphs().backward_report.arena_bytes);
   }
@@ -81,8 +81,8 @@ class Compiled {
   /// What steps add to the resident size of the process.
   int64_t resident() {
     forget_gradients();
-    td::exec::release_idle_arenas();
-    td::exec::release_idle_blocks();
+    td::machine::release_idle_arenas();
+    td::machine::release_idle_blocks();
     const int64_t before = resident_bytes();
     run();
     run();

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "codegen/exec/arena.h"
-#include "codegen/exec/guarded.h"
-#include "codegen/exec/thread_pool.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "machine/memory/arena.h"
+#include "machine/memory/guarded.h"
+#include "machine/threads/thread_pool.h"
 
 namespace tandem::exec {
 
@@ -22,6 +22,7 @@ using codegen::Instr;
 using codegen::Kernel;
 using codegen::KernelError;
 using codegen::Launch;
+using machine::MatmulSpec;
 
 namespace {
 
@@ -151,7 +152,7 @@ void PlanRunner::add(const Launch& launch) {
 }
 
 void PlanRunner::add(const Contraction& c) {
-  steps_.push_back({.matmul = shared_matmul(spec_of(c)),
+  steps_.push_back({.matmul = machine::shared_matmul(spec_of(c)),
                     .has_bias = c.bias.has_value(),
                     .first_buffer = buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
@@ -183,7 +184,7 @@ void PlanRunner::launch(const Call& call, const Step& step) const {
                 .params = call.params,
                 .scratch = call.scratch,
                 .scratch_bytes = kernel_scratch_};
-  parallel_for(l.units, l.grain, Region::run_range, &region, call.threads);
+  machine::parallel_for(l.units, l.grain, Region::run_range, &region, call.threads);
   if (region.failed < l.units) fail_launch(kernel, l, region.error);
 }
 
@@ -210,7 +211,7 @@ void PlanRunner::execute(const Call& call, const Step& step) const {
 }
 
 void PlanRunner::run(void* const* inputs, void* const* outputs) const {
-  const int threads = num_threads();
+  const int threads = machine::num_threads();
   const size_t arena_bytes = round_up(static_cast<size_t>(plan_.arena_bytes), kLine);
   const size_t scratch_bytes =
       std::max(round_up(matmul_scratch_, kLine), kernel_scratch_ * static_cast<size_t>(threads));
@@ -218,8 +219,8 @@ void PlanRunner::run(void* const* inputs, void* const* outputs) const {
 
   alignas(kLine) std::array<uint8_t, kStackBytes> stack;
   const bool on_stack = bytes <= kStackBytes && plan_.arena_guards.empty();
-  const ArenaLease lease = on_stack ? ArenaLease() : borrow_arena(bytes);
-  if (!plan_.arena_guards.empty()) protect_pages(lease.data(), plan_.arena_guards);
+  const machine::ArenaLease lease = on_stack ? machine::ArenaLease() : machine::borrow_arena(bytes);
+  if (!plan_.arena_guards.empty()) machine::protect_pages(lease.data(), plan_.arena_guards);
   uint8_t* const memory = lease.data() ? lease.data() : stack.data();
   const Call call{inputs,
                   outputs,

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/exec/contraction.h"
 #include "codegen/plan.h"
-#include "ir/backend.h"
-#include "ir/custom_operator.h"
+#include "ir/interfaces/backend.h"
+#include "ir/interfaces/custom_operator.h"
+#include "machine/library/matmul.h"
 
 namespace tandem::exec {
 
@@ -45,7 +45,7 @@ class PlanRunner {
     const uint64_t* numbers = nullptr;        // of a launch: what its function reads
     const codegen::ExternalCall* external = nullptr;
     std::shared_ptr<const ir::CustomOperator> custom;
-    std::shared_ptr<const Matmul> matmul;
+    std::shared_ptr<const machine::Matmul> matmul;
     bool has_bias = false;
     size_t first_buffer = 0;  // of a launch's params; of a library call's A, B, C and maybe bias;
                               // of an external call's operands and results

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "codegen/jit/jit.h"
-#include "codegen/kernel.h"
+#include "codegen/loops/kernel.h"
 
 namespace tandem::jit {
 
-/// What kernels may use on this machine (exec::cpu_features()).
+/// What kernels may use on this machine (machine::cpu_features()).
 const Target& native_target();
 
 struct CompiledKernels {

@@ -6,15 +6,15 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "codegen/exec/cpu.h"
-#include "codegen/exec/exit_gate.h"
-#include "codegen/exec/fork_lock.h"
-#include "codegen/exec/thread_pool.h"
 #include "codegen/jit/compile.h"
-#include "codegen/jit/emit.h"
+#include "codegen/jit/emit/emit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/object.h"
 #include "codegen/jit/object_cache.h"
+#include "machine/cpu.h"
+#include "machine/library/exit_gate.h"
+#include "machine/threads/fork_lock.h"
+#include "machine/threads/thread_pool.h"
 
 namespace tandem::jit {
 namespace {
@@ -79,7 +79,7 @@ class Cache {
     KernelFunction function;
   };
 
-  static std::mutex& mutex() { return exec::fork_safe_mutex<Cache>(); }
+  static std::mutex& mutex() { return machine::fork_safe_mutex<Cache>(); }
 
   std::unordered_multimap<uint64_t, Entry> entries_;
 };
@@ -147,22 +147,23 @@ std::vector<std::vector<size_t>> deal_out(std::span<const Form* const> kernels, 
 
 std::vector<Found> compile_all(std::span<const Form* const> kernels, const Target& target,
                                const ObjectCache* cache) {
-  const auto threads = static_cast<size_t>(exec::num_threads());
+  const auto threads = static_cast<size_t>(machine::num_threads());
   const auto modules = deal_out(kernels, std::min(kernels.size(), threads));
   std::vector<Found> found(kernels.size());
   std::vector<std::exception_ptr> errors(modules.size());
-  exec::parallel_for(static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
-    const exec::InLibrary llvm;
-    for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
-        std::vector<const Form*> mine;
-        for (size_t k : modules[m]) mine.push_back(kernels[k]);
-        const auto compiled =
-            cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
-        for (size_t i = 0; i < mine.size(); ++i) found[modules[m][i]] = compiled[i];
-      } catch (...) {
-        errors[m] = std::current_exception();
-      }
-  });
+  machine::parallel_for(
+      static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
+        const machine::InLibrary llvm;
+        for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
+            std::vector<const Form*> mine;
+            for (size_t k : modules[m]) mine.push_back(kernels[k]);
+            const auto compiled =
+                cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
+            for (size_t i = 0; i < mine.size(); ++i) found[modules[m][i]] = compiled[i];
+          } catch (...) {
+            errors[m] = std::current_exception();
+          }
+      });
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);
   return found;
@@ -215,8 +216,8 @@ std::vector<Found> compile_fresh(std::span<const Fresh> fresh, const Target& tar
 }  // namespace
 
 const Target& native_target() {
-  static const auto* const target =
-      new Target{exec::feature_string(exec::cpu_features()), exec::cpu_features().vector_bytes};
+  static const auto* const target = new Target{machine::feature_string(machine::cpu_features()),
+                                               machine::cpu_features().vector_bytes};
   return *target;
 }
 

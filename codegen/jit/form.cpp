@@ -6,7 +6,7 @@
 #include <span>
 
 #include "codegen/hasher.h"
-#include "codegen/jit/ranges.h"
+#include "codegen/jit/emit/ranges.h"
 
 namespace tandem::jit {
 namespace {
@@ -70,7 +70,7 @@ std::vector<bool> openable(const Kernel& kernel) {
   return open;
 }
 
-/// The number as it is in a register of `dtype` (emit_compute.h), in the lowest bytes.
+/// The number as it is in a register of `dtype` (emit/emit_compute.h), in the lowest bytes.
 uint64_t register_bits(ir::DType dtype, const Number& number) {
   const Number n = ir::rounded_to(dtype, number);
   if (dtype == ir::DType::F64) return std::bit_cast<uint64_t>(n.to_double());

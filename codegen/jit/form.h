@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "codegen/loops/kernel.h"
 
 namespace tandem::jit {
 

@@ -12,7 +12,7 @@
 #include <atomic>
 
 #include "codegen/jit/in_llvm.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::jit {
 namespace {

@@ -30,7 +30,7 @@
 
 #include "codegen/jit/in_llvm.h"
 #include "codegen/jit/llvm.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::jit {
 namespace {

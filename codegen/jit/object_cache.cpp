@@ -19,7 +19,7 @@
 #include <mutex>
 #include <vector>
 
-#include "codegen/exec/fork_lock.h"
+#include "machine/threads/fork_lock.h"
 
 namespace tandem::jit {
 namespace {
@@ -144,7 +144,7 @@ void clean(const std::string& folder) {
 /// The folders of this process: true for those that may be used. Each is looked at once.
 bool may_use(const std::string& folder) {
   static auto* const known = new std::map<std::string, bool>;
-  const std::lock_guard lock(exec::fork_safe_mutex<ObjectCache>());
+  const std::lock_guard lock(machine::fork_safe_mutex<ObjectCache>());
   const auto [it, is_new] = known->try_emplace(folder, false);
   if (!is_new) return it->second;
   it->second = prepare(folder);

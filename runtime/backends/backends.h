@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/backend.h"
+#include "ir/interfaces/backend.h"
 
 namespace tandem::runtime {
 

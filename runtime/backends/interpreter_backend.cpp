@@ -1,6 +1,6 @@
 // The interpreter as a backend: every graph runs in ir's reference interpreter. Slow; for comparing
 // and for finding faults.
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 #include "runtime/backends/backends.h"
 #include "runtime/eager/kernels.h"
 

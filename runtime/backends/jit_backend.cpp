@@ -1,11 +1,11 @@
 // The JIT as a backend: lower to a plan, compile its kernels, hand both to the plan runner.
 #include <chrono>
 
-#include "codegen/exec/cpu.h"
-#include "codegen/exec/guarded.h"
 #include "codegen/exec/plan_runner.h"
 #include "codegen/jit/compile.h"
 #include "codegen/lower.h"
+#include "machine/cpu.h"
+#include "machine/memory/guarded.h"
 #include "runtime/backends/backends.h"
 
 namespace tandem::runtime {
@@ -30,8 +30,8 @@ class JitBackend final : public ir::Backend {
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
     const auto start = std::chrono::steady_clock::now();
     codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
-                                                .cache_bytes = exec::last_level_cache_bytes(),
-                                                .guard_pages = exec::guard_pages()});
+                                                .cache_bytes = machine::last_level_cache_bytes(),
+                                                .guard_pages = machine::guard_pages()});
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
     jit::CompiledKernels kernels =

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "codegen/exec/contraction.h"
-#include "codegen/exec/thread_pool.h"
+#include "machine/library/matmul.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
 
@@ -17,15 +17,15 @@ struct Matrices {
   int64_t batch() const { return view.sizes.rank() == 3 ? int64_t{view.sizes[0]} : 1; }
   int64_t rows() const { return view.sizes[view.sizes.rank() - 2]; }
   int64_t columns() const { return view.sizes.back(); }
-  exec::MatrixStrides strides() const {
+  machine::MatrixStrides strides() const {
     const int last = view.strides.rank() - 1;
     return {last == 2 ? int64_t{view.strides[0]} : 0, view.strides[last - 1], view.strides[last]};
   }
 };
 
-exec::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const BufferView& c,
-                         bool accumulate) {
-  exec::MatmulSpec spec;
+machine::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const BufferView& c,
+                            bool accumulate) {
+  machine::MatmulSpec spec;
   spec.batch = Matrices{a}.batch();
   spec.m = Matrices{a}.rows();
   spec.k = Matrices{a}.columns();
@@ -39,9 +39,9 @@ exec::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const BufferV
 
 /// f32 matrices; operands whose strides the library does not take are copied.
 void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c, bool accumulate) {
-  exec::MatmulSpec spec = spec_of(a, b, c, accumulate);
+  machine::MatmulSpec spec = spec_of(a, b, c, accumulate);
   std::optional<Packed> packed_a, packed_b;
-  if (!exec::matmul_supports(spec)) {
+  if (!machine::matmul_supports(spec)) {
     packed_a.emplace(a);
     packed_b.emplace(b);
     spec = spec_of(packed_a->view(), packed_b->view(), c, accumulate);
@@ -49,7 +49,8 @@ void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c,
   const auto data = [](const std::optional<Packed>& packed, const BufferView& view) {
     return static_cast<const float*>(packed ? packed->view().data : view.data);
   };
-  exec::shared_matmul(spec)->run(data(packed_a, a), data(packed_b, b), static_cast<float*>(c.data));
+  machine::shared_matmul(spec)->run(data(packed_a, a), data(packed_b, b),
+                                    static_cast<float*>(c.data));
 }
 
 /// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
@@ -76,7 +77,7 @@ void multiply_dense(const BufferView& a, const BufferView& b, const BufferView& 
   with_type<Numbers>(c.dtype, [&]<class T>(Tag<T>) {
     if constexpr (!is_half<T>) {
       const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(n * k, 1), 1);
-      exec::parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
+      machine::parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
         for (int64_t row = begin; row < end; ++row)
           multiply_rows(static_cast<const T*>(a.data) + row * k,
                         static_cast<const T*>(b.data) + row / m * k * n,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/eager/kernels.h"
-#include "runtime/tensor_impl.h"
+#include "runtime/tensor/tensor_impl.h"
 
 namespace tandem::runtime {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ir/base/error.h"
 #include "ir/dtype.h"
-#include "ir/error.h"
 #include "ir/half.h"
 
 namespace tandem::runtime::eager {

@@ -1,7 +1,7 @@
 // Index ops: positions come from data, and are all checked before anything is written.
 #include <vector>
 
-#include "codegen/exec/thread_pool.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
 
@@ -56,7 +56,7 @@ void index_select(const Args& a) {
   const int64_t elements =
       ir::numel(a.out.sizes) / std::max<int64_t>(static_cast<int64_t>(index.size()), 1);
   const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
-  exec::parallel_for(
+  machine::parallel_for(
       static_cast<int64_t>(index.size()), grain, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i)
           copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]), row(a.out, dim, i));

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/eager/kernel_table.h"
-#include "runtime/tensor_impl.h"
+#include "runtime/tensor/tensor_impl.h"
 
 namespace tandem::runtime::eager {
 namespace {

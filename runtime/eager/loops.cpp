@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "codegen/exec/allocator.h"
-#include "codegen/exec/thread_pool.h"
+#include "machine/memory/allocator.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
 
 namespace tandem::runtime::eager {
@@ -100,18 +100,18 @@ void for_each_row(std::span<const BufferView* const> views, RowFunction row) {
   const int64_t chunks = (inner + chunk - 1) / chunk;
   if (elements < kParallelElements) return run_units(nest, row, chunk, chunks, 0, rows * chunks);
   const int64_t grain = std::max<int64_t>(kParallelElements / 2 / chunk, 1);
-  exec::parallel_for(rows * chunks, grain, [&](int64_t begin, int64_t end, int) {
+  machine::parallel_for(rows * chunks, grain, [&](int64_t begin, int64_t end, int) {
     run_units(nest, row, chunk, chunks, begin, end);
   });
 }
 
 Packed::Packed(const Shape& sizes, DType dtype)
     : bytes_(static_cast<size_t>(int64_t{ir::numel(sizes)}) * ir::size_of(dtype)) {
-  view_ = {exec::allocate(bytes_), dtype, sizes, ir::contiguous_strides(sizes)};
+  view_ = {machine::allocate(bytes_), dtype, sizes, ir::contiguous_strides(sizes)};
 }
 Packed::Packed(const BufferView& from) : Packed(from.sizes, from.dtype) {
   copy_elements(from, view_);
 }
-Packed::~Packed() { exec::release(view_.data, bytes_); }
+Packed::~Packed() { machine::release(view_.data, bytes_); }
 
 }  // namespace tandem::runtime::eager

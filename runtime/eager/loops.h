@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "ir/function_ref.h"
+#include "ir/base/function_ref.h"
 #include "runtime/eager/element.h"
 #include "runtime/eager/kernel_table.h"
 

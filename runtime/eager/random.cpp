@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "codegen/exec/thread_pool.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/eager/loops.h"
 
 namespace tandem::runtime::eager::kernels {
@@ -18,7 +18,7 @@ void fill_words(const Args& a, int64_t per_block, Split split) {
                     static_cast<uint64_t>(int64_t{a.attr<Dim>(ir::Attr::offset)});
   const int64_t n = ir::numel(a.out.sizes);
   auto* out = static_cast<T*>(a.out.data);
-  exec::parallel_for(
+  machine::parallel_for(
       (n + per_block - 1) / per_block, kParallelElements / 8, [&](int64_t begin, int64_t end, int) {
         for (int64_t block = begin; block < end; ++block) {
           const auto words = split(ir::philox4x32_10(key, base + static_cast<uint64_t>(block)));

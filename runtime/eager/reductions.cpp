@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "codegen/exec/thread_pool.h"
+#include "machine/threads/thread_pool.h"
 #include "runtime/eager/loops.h"
 
 namespace tandem::runtime::eager::kernels {
@@ -155,7 +155,7 @@ std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, 
 template <class F>
 void for_units(int64_t units, int64_t elements, F fn) {
   const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
-  exec::parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
+  machine::parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) fn(i);
   });
 }

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "codegen/exec/allocator.h"
+#include "machine/memory/allocator.h"
 #include "runtime/backends/backends.h"
-#include "runtime/tensor_impl.h"
+#include "runtime/tensor/tensor_impl.h"
 #include "tests/support/check_compiled.h"
 #include "tests/support/graph_testing.h"
 
@@ -80,10 +80,10 @@ TEST(SavedTensors, AResultThatEagerKeepsIsKeptAsItself) {
   const Tensor x = leaf({64, 64}, 1), g = noise({64, 64}, 2);
   f(x).backward(g);
   const Tensor gradient = x.grad();
-  const size_t before = exec::allocator_stats().live_bytes;
+  const size_t before = machine::allocator_stats().live_bytes;
   {
     const Tensor y = f(x);
-    EXPECT_EQ(exec::allocator_stats().live_bytes - before, 64 * 64 * sizeof(float));
+    EXPECT_EQ(machine::allocator_stats().live_bytes - before, 64 * 64 * sizeof(float));
     EXPECT_NE(to_text(f.graphs(x).partition).find("a result, kept as itself"), std::string::npos);
     expect_close(grad({y}, {x}, {.grad_outputs = {g}, .retain_graph = true})[0], gradient, 0,
                  "x.grad");
@@ -91,7 +91,7 @@ TEST(SavedTensors, AResultThatEagerKeepsIsKeptAsItself) {
     y.mul_(2);
     EXPECT_NE(error_of([&] { grad({y}, {x}, {.grad_outputs = {g}}); }, Errc::Version), "");
   }
-  EXPECT_EQ(exec::allocator_stats().live_bytes, before);
+  EXPECT_EQ(machine::allocator_stats().live_bytes, before);
   const Tensor y = eager(x);
   const NoGrad no_grad;
   y.mul_(2);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "codegen/exec/allocator.h"
+#include "machine/memory/allocator.h"
 #include "tests/support/check_compiled.h"
 #include "tests/support/expect_error.h"
 
@@ -200,9 +200,9 @@ TEST(SeveralResults, HalvesHaveTheGradientsOfWideArithmetic) {
 /// The bytes that live with what `f` gives, beyond those of its first result.
 template <class F>
 int64_t kept_beyond_result(F f) {
-  const size_t before = exec::allocator_stats().live_bytes;
+  const size_t before = machine::allocator_stats().live_bytes;
   const Tensor y = f();
-  return static_cast<int64_t>(exec::allocator_stats().live_bytes - before) -
+  return static_cast<int64_t>(machine::allocator_stats().live_bytes - before) -
          y.numel() * static_cast<int64_t>(sizeof(float));
 }
 

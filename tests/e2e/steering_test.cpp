@@ -3,8 +3,8 @@
 #include <tandem/graph.h>
 #include <tandem/ir/rewrite.h>
 
-#include "codegen/exec/allocator.h"
-#include "codegen/exec/arena.h"
+#include "machine/memory/allocator.h"
+#include "machine/memory/arena.h"
 #include "tests/support/expect_error.h"
 
 namespace tandem {
@@ -306,10 +306,10 @@ int64_t peak_of_step(const Fn& f, const Tensor& x, const std::vector<Tensor>& pa
   };
   f(x, parameters).backward();
   forget_gradients();
-  const size_t before = exec::allocator_stats().live_bytes;
-  exec::reset_peak_live_bytes();
+  const size_t before = machine::allocator_stats().live_bytes;
+  machine::reset_peak_live_bytes();
   f(x, parameters).backward();
-  const size_t most = exec::allocator_stats().peak_live_bytes;
+  const size_t most = machine::allocator_stats().peak_live_bytes;
   forget_gradients();
   const CompiledGraphs& graphs = f.graphs(x, parameters);
   return static_cast<int64_t>(most - before) +
@@ -349,16 +349,16 @@ TEST(MemoryBudget, ThePeakOfFourBlocksFallsWithTheBudget) {
 template <class Fn>
 int64_t held_by(const Fn& f, const Tensor& x, const std::vector<Tensor>& parameters) {
   const auto held = [] {
-    const auto blocks = exec::allocator_stats();
-    const auto arenas = exec::arena_stats();
+    const auto blocks = machine::allocator_stats();
+    const auto arenas = machine::arena_stats();
     return static_cast<int64_t>(blocks.live_bytes + blocks.idle_bytes + arenas.idle_bytes);
   };
   f(x, parameters).backward();
   const auto forget = [&] {
     x.set_grad({});
     for (const Tensor& t : parameters) t.set_grad({});
-    exec::release_idle_arenas();
-    exec::release_idle_blocks();
+    machine::release_idle_arenas();
+    machine::release_idle_blocks();
   };
   forget();
   const int64_t before = held();

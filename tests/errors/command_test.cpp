@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "ir/json.h"
-#include "ir/text.h"
+#include "ir/json/json.h"
+#include "ir/text/text.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
 #include "tests/support/expect_error.h"

@@ -15,7 +15,7 @@
 #include <functional>
 #include <thread>
 
-#include "ir/file_writer.h"
+#include "ir/base/file_writer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 

@@ -13,11 +13,11 @@
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
 #include "functionalize/functionalize.h"
-#include "ir/error.h"
-#include "ir/inline.h"
-#include "ir/rewrite.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/build/inline.h"
+#include "ir/build/rewrite.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "partition/partition.h"
 
 namespace tandem {

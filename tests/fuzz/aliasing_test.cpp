@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/backends/backends.h"
-#include "tests/support/alias_program.h"
+#include "tests/support/random/alias_program.h"
 
 namespace tandem::testing {
 namespace {

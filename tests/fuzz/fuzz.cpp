@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "runtime/backends/backends.h"
-#include "tests/support/alias_program.h"
 #include "tests/support/differential.h"
-#include "tests/support/reader_fuzz.h"
+#include "tests/support/random/alias_program.h"
+#include "tests/support/random/reader_fuzz.h"
 
 namespace tandem::testing {
 namespace {

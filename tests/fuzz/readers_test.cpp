@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/reader_fuzz.h"
+#include "tests/support/random/reader_fuzz.h"
 
 namespace tandem::testing {
 namespace {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints lines per folder, the longest files and functions, and how long <tandem/tandem.h> takes to parse.
+"""Prints lines per folder, the fullest folders, the longest files and functions, and how long <tandem/tandem.h> takes to parse.
 
 Function bodies are found by their indentation, so by clang-format.
 """
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["ir", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
+FOLDERS = ["ir", "machine", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
 SHOWN = 15
 NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")
 
@@ -48,8 +48,11 @@ def parse_seconds(includes, source):
 def print_parse_time():
     """Of the public header, and of the standard headers alone that it includes."""
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "tandem").mkdir()
-        os.symlink(ROOT / "ir", pathlib.Path(folder) / "tandem/ir")
+        public = pathlib.Path(folder) / "tandem/ir"
+        public.mkdir(parents=True)
+        for path in (ROOT / "ir").rglob("*"):
+            if path.suffix in (".h", ".def"):
+                os.symlink(path, public / path.name)
         includes = [ROOT / "runtime/include", folder]
         source = "#include <tandem/tandem.h>\n"
         command = ["g++", "-std=c++20", "-M", *(f"-I{i}" for i in includes), "-x", "c++", "-"]
@@ -61,18 +64,22 @@ def print_parse_time():
 
 
 def main():
-    lines_of, functions, files = collections.Counter(), [], []
+    lines_of, files_of, functions, files = collections.Counter(), collections.Counter(), [], []
     for path in (p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".h", ".cpp", ".def")):
         name = path.relative_to(ROOT).as_posix()
         lines = path.read_text().splitlines()
         folder = name.split("/")[0]
         lines_of[folder] += len(lines)
+        files_of[name.rpartition("/")[0]] += 1
         files.append((len(lines), name))
         functions += [(length, f"{name}:{line}  {text}") for length, line, text in functions_of(lines)]
     print("lines per folder")
     for folder in FOLDERS:
         print(f"{lines_of[folder]:7}  {folder}")
-    print(f"{lines_of.total():7}  in all\n\nlongest files")
+    print(f"{lines_of.total():7}  in all\n\nmost files in a folder")
+    for folder, count in files_of.most_common(5):
+        print(f"{count:7}  {folder}")
+    print("\nlongest files")
     for length, name in sorted(files, reverse=True)[:SHOWN]:
         print(f"{length:7}  {name}")
     lengths = sorted(length for length, _ in functions)

@@ -1,6 +1,6 @@
 #include "tests/oom/cases.h"
 
-#include "codegen/exec/thread_pool.h"
+#include "machine/threads/thread_pool.h"
 
 namespace tandem::testing {
 namespace {
@@ -122,7 +122,7 @@ void rearrange(World& w) { w.hidden.t_(); }
 /// The first parallel region, whose pool starts its threads.
 void prepare_threads(World&) {
   set_num_threads(2);
-  exec::assume_processors(2);
+  machine::assume_processors(2);
 }
 void work_in_parallel(World& w) { w.out = w.large * 2.0 + 1.0; }
 void prepare_cold_on_workers(World& w) {

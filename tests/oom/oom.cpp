@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/exec/allocator.h"
-#include "codegen/exec/arena.h"
+#include "machine/memory/allocator.h"
+#include "machine/memory/arena.h"
 #include "tests/oom/allocations.h"
 #include "tests/oom/cases.h"
 
@@ -82,7 +82,7 @@ struct Snapshot {
 Snapshot snapshot(const World& w) {
   Snapshot s{kept(w), result(w), gradients(w), 0};
   seed();
-  s.live_bytes = exec::allocator_stats().live_bytes + exec::arena_stats().leased_bytes;
+  s.live_bytes = machine::allocator_stats().live_bytes + machine::arena_stats().leased_bytes;
   return s;
 }
 

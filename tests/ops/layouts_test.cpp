@@ -7,11 +7,11 @@
 
 #include <cmath>
 
-#include "ir/error.h"
-#include "ir/shape_rules.h"
+#include "ir/base/error.h"
+#include "ir/shape/shape_rules.h"
 #include "ir/strides.h"
-#include "runtime/dispatch.h"
-#include "runtime/tensor_impl.h"
+#include "runtime/ops/dispatch.h"
+#include "runtime/tensor/tensor_impl.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/outcome.h"
 #include "tools/memory.h"

@@ -13,7 +13,7 @@
 #include <stdexcept>
 
 #include "ir/dtype.h"
-#include "ir/spelling.h"
+#include "ir/text/spelling.h"
 #include "runtime/backends/backends.h"
 
 namespace tandem::testing {

@@ -9,13 +9,13 @@
 #include <cmath>
 #include <limits>
 
-#include "codegen/exec/cpu.h"
-#include "ir/error.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
+#include "machine/cpu.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
-#include "runtime/pipeline.h"
+#include "runtime/compile/pipeline.h"
 #include "tests/support/program.h"
 #include "tests/support/run_eager.h"
 
@@ -242,7 +242,7 @@ std::vector<Buffer> run_eager_on(const ir::Graph& traced, const std::vector<Buff
 /// How many units in the last place a result may differ.
 double units_of(Op op, DType t) {
   // Without the instruction ties of f64, and what is subnormal, may be rounded twice.
-  if (op == Op::fma && t == DType::F64 && !exec::cpu_features().fma) return 1;
+  if (op == Op::fma && t == DType::F64 && !machine::cpu_features().fma) return 1;
   static constexpr Op kExact[] = {
       Op::add,        Op::sub,        Op::mul,       Op::div,       Op::fma,      Op::floor_divide,
       Op::remainder,  Op::fmod,       Op::abs,       Op::neg,       Op::sign,     Op::maximum,

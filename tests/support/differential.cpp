@@ -7,10 +7,10 @@
 #include <cmath>
 #include <random>
 
-#include "ir/error.h"
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
 #include "tests/support/run_eager.h"

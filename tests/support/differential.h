@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/support/random_graph.h"
+#include "tests/support/random/random_graph.h"
 
 namespace tandem::testing {
 

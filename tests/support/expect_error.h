@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::testing {
 

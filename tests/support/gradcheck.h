@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 #include "tests/support/program.h"
 
 namespace tandem::test {

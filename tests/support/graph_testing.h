@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/builder.h"
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/build/builder.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 namespace tandem::graph_testing {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "ir/error.h"
-#include "ir/shape_rules.h"
+#include "ir/base/error.h"
+#include "ir/shape/shape_rules.h"
 
 namespace tandem::testing {
 namespace {

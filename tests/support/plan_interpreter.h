@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "codegen/plan.h"
+#include "ir/base/error.h"
 #include "ir/buffer.h"
-#include "ir/custom_operator.h"
-#include "ir/error.h"
+#include "ir/interfaces/custom_operator.h"
 
 namespace tandem::test {
 

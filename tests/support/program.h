@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/buffer.h"
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 #include "ir/graph.h"
 
 namespace tandem::test {

@@ -2,8 +2,8 @@
 
 #include <tandem/autograd.h>
 
-#include "runtime/dispatch.h"
-#include "runtime/tensor_impl.h"
+#include "runtime/ops/dispatch.h"
+#include "runtime/tensor/tensor_impl.h"
 #include "tools/memory.h"
 
 namespace tandem::testing {

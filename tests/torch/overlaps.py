@@ -1,7 +1,7 @@
 """Which writes PyTorch refuses because what is written and an operand share memory.
 
 Writes tests/torch/overlaps.tsv: a call, then for each way in which w (written) and x (read) lie in one memory `refused`, `done`, or
-`-` where the call has another error. tests/e2e/overlaps_test.cpp makes the same calls. Run by hand where PyTorch is installed:
+`-` where the call has another error. tests/e2e/views/overlaps_test.cpp makes the same calls. Run by hand where PyTorch is installed:
 
     python tests/torch/overlaps.py
 """

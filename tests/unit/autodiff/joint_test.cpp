@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "ir/custom_operator.h"
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/interfaces/custom_operator.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/gradcheck.h"
 
 namespace tandem::autodiff {

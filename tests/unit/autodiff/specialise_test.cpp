@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::autodiff {

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "autodiff/joint.h"
-#include "ir/error.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/gradcheck.h"
 #include "tests/unit/autodiff/samples.h"
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "codegen/lower.h"
-#include "ir/builder.h"
-#include "ir/interpret.h"
+#include "ir/build/builder.h"
+#include "ir/interpreter/interpret.h"
 #include "ir/reduction_order.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/support/plan_interpreter.h"
 
 namespace tandem::codegen {

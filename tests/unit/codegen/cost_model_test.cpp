@@ -1,7 +1,7 @@
 // What the partitioner is told.
 #include "check_lowering.h"
-#include "codegen/costs.h"
-#include "ir/error.h"
+#include "codegen/cost/costs.h"
+#include "ir/base/error.h"
 
 namespace tandem::codegen {
 namespace {

@@ -1,11 +1,11 @@
 // Kernels written by hand: verifier, printer, hash, and the kernel interpreter.
-#include "codegen/kernel.h"
+#include "codegen/loops/kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::codegen {
 namespace {

@@ -2,7 +2,7 @@
 #include "codegen/slice.h"
 
 #include "check_lowering.h"
-#include "codegen/fuse.h"
+#include "codegen/fusion/fuse.h"
 
 namespace tandem::codegen {
 namespace {

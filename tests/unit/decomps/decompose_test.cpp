@@ -2,8 +2,8 @@
 #include "decomps/decompose.h"
 
 #include "decomps/rules.h"
+#include "ir/build/rewrite.h"
 #include "ir/reduction_order.h"
-#include "ir/rewrite.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::graph_testing {

@@ -2,7 +2,7 @@
 #include "decomps/simplify.h"
 
 #include "decomps/decompose.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::graph_testing {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "codegen/exec/arena.h"
-#include "codegen/exec/thread_pool.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "machine/memory/arena.h"
+#include "machine/threads/thread_pool.h"
 #include "tests/support/threads.h"
 
 namespace tandem::exec {
@@ -24,6 +24,7 @@ using codegen::Launch;
 using codegen::Param;
 using codegen::Plan;
 using codegen::PlanOutput;
+using machine::arena_stats;
 
 constexpr int64_t kUnits = 1000;
 

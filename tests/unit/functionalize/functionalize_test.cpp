@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "functionalize/view_inverse.h"
-#include "ir/error.h"
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/program.h"
 
 namespace tandem::functionalize {

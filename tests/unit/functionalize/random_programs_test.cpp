@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "functionalize/functionalize.h"
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/program.h"
 
 namespace tandem::functionalize {

@@ -1,11 +1,11 @@
 // The builder: promotion as torch.result_type, broadcasting, and what each composed function emits.
-#include "ir/builder.h"
+#include "ir/build/builder.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::ir {
 namespace {

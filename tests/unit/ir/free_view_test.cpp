@@ -1,4 +1,4 @@
-#include "ir/free_view.h"
+#include "ir/build/free_view.h"
 
 #include "tests/support/graph_testing.h"
 

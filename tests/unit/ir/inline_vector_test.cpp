@@ -1,4 +1,4 @@
-#include "ir/inline_vector.h"
+#include "ir/base/inline_vector.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // The reference interpreter: every family of ops on small cases, aliasing, subgraphs, the epilogue,
 // f64 mode, and randomness.
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/build/builder.h"
 #include "ir/random.h"
 
 namespace tandem::ir {

@@ -1,12 +1,12 @@
 // The JSON form: round trips, strictness, limits.
-#include "ir/json.h"
+#include "ir/json/json.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/text/text.h"
 #include "tests/unit/ir/samples.h"
 
 namespace tandem::ir {

@@ -1,11 +1,11 @@
 // Marks and checkpoint regions: in text, JSON and the verifier, and through the rewriter.
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
-#include "ir/json.h"
-#include "ir/rewrite.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
+#include "ir/json/json.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 namespace tandem::ir {
 namespace {

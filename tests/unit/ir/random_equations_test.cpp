@@ -5,11 +5,11 @@
 #include <limits>
 #include <random>
 
-#include "ir/error.h"
-#include "ir/json.h"
-#include "ir/shape_rules.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/json/json.h"
+#include "ir/shape/shape_rules.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 namespace tandem::ir {
 namespace {

@@ -1,11 +1,11 @@
 // The rewriter and dead code removal.
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
 
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/unit/ir/samples.h"
 
 namespace tandem::ir {

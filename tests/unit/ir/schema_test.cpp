@@ -9,9 +9,9 @@
 #include <regex>
 #include <sstream>
 
-#include "ir/error.h"
-#include "ir/json.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/json/json.h"
+#include "ir/text/text.h"
 #include "tests/unit/ir/samples.h"
 
 namespace tandem::ir {
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::string kSchemaFile = TANDEM_SOURCE_DIR "/ir/graph.schema.json";
+const std::string kSchemaFile = TANDEM_SOURCE_DIR "/ir/json/graph.schema.json";
 
 TEST(Schema, TheFileIsUpToDate) {
   if (std::getenv("UPDATE_EXPECT")) std::ofstream(kSchemaFile) << json_schema();

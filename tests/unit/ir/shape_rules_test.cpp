@@ -1,9 +1,9 @@
 // Shape rules: what they accept, and the text of what they refuse.
-#include "ir/shape_rules.h"
+#include "ir/shape/shape_rules.h"
 
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::ir {
 namespace {

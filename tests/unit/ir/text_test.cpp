@@ -1,13 +1,13 @@
 // The text form: round trips, spelling, malformed texts.
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "ir/error.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/verify/verify.h"
 #include "tests/unit/ir/samples.h"
 
 namespace tandem::ir {

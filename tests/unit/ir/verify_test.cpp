@@ -1,5 +1,5 @@
 // The verifier: each rule, broken once.
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/text/text.h"
 #include "tests/unit/ir/samples.h"
 
 namespace tandem::ir {

@@ -1,6 +1,6 @@
 // Row loops that ask for the next row while they compute: where they do it, and that results do not
 // change at the last row, where there is nothing to ask for.
-#include "codegen/jit/emit.h"
+#include "codegen/jit/emit/emit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/object.h"
 #include "tests/unit/jit/kernel_writer.h"

@@ -9,7 +9,7 @@
 
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/object.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace tandem::jit {
 namespace {

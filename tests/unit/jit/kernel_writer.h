@@ -10,10 +10,10 @@
 #include <random>
 #include <vector>
 
-#include "codegen/exec/cpu.h"
 #include "codegen/jit/compile.h"
-#include "codegen/scalar_functions.h"
+#include "codegen/loops/scalar_functions.h"
 #include "ir/buffer.h"
+#include "machine/cpu.h"
 
 namespace tandem::jit {
 
@@ -86,8 +86,8 @@ struct Writer {
 inline std::vector<Target> targets() {
   std::vector<Target> all;
   for (const char* isa : {"avx512", "avx2", "sse"}) {
-    const auto f = exec::lower_features(exec::cpu_features(), isa);
-    Target t{exec::feature_string(f), f.vector_bytes};
+    const auto f = machine::lower_features(machine::cpu_features(), isa);
+    Target t{machine::feature_string(f), f.vector_bytes};
     if (all.empty() || !(all.back() == t)) all.push_back(std::move(t));
   }
   return all;

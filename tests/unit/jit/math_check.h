@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codegen/jit/llvm.h"
-#include "codegen/jit/math.h"
+#include "codegen/jit/math/math.h"
 #include "codegen/jit/object.h"
 
 namespace tandem::jit {

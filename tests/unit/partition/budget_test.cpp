@@ -5,9 +5,9 @@
 #include <random>
 
 #include "autodiff/joint.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "partition/partition.h"
-#include "tests/support/random_matrices.h"
+#include "tests/support/random/random_matrices.h"
 #include "tests/unit/partition/fixed_costs.h"
 #include "tests/unit/partition/halves.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ir/cost.h"
+#include "ir/interfaces/cost.h"
 #include "ir/op.h"
 
 namespace tandem::partition_testing {

@@ -6,8 +6,8 @@
 
 #include "decomps/decompose.h"
 #include "decomps/simplify.h"
-#include "ir/partitioner.h"
-#include "ir/rewrite.h"
+#include "ir/build/rewrite.h"
+#include "ir/interfaces/partitioner.h"
 #include "partition/analysis.h"
 #include "tests/support/graph_testing.h"
 

@@ -1,13 +1,13 @@
 // The minimum cut, and the network made from a graph.
-#include "partition/min_cut.h"
+#include "partition/flow/min_cut.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "ir/error.h"
-#include "partition/network.h"
+#include "ir/base/error.h"
+#include "partition/flow/network.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::partition {

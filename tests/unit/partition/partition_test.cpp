@@ -5,7 +5,7 @@
 #include <random>
 
 #include "autodiff/joint.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tests/support/graph_testing.h"
 #include "tests/unit/partition/halves.h"
 

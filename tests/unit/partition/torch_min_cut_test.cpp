@@ -10,7 +10,7 @@
 #include "ir/dtype.h"
 #include "ir/graph.h"
 #include "partition/analysis.h"
-#include "partition/network.h"
+#include "partition/flow/network.h"
 #include "partition/policies.h"
 
 namespace tandem::partition {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <functional>
 
-#include "ir/interpret.h"
-#include "runtime/tensor_impl.h"
-#include "runtime/trace.h"
+#include "ir/interpreter/interpret.h"
+#include "runtime/tensor/tensor_impl.h"
+#include "runtime/trace/trace.h"
 
 namespace tandem {
 namespace {

@@ -1,15 +1,15 @@
 // Traces: what they record, stand-ins, constants, and tensors that outlive them.
-#include "runtime/trace.h"
+#include "runtime/trace/trace.h"
 
 #include <gtest/gtest.h>
 #include <tandem/ops.h>
 
 #include <thread>
 
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
-#include "runtime/dispatch.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
+#include "runtime/ops/dispatch.h"
 
 namespace tandem {
 namespace {

@@ -1,0 +1,184 @@
+// A walk over the groups in the order in which they run. Of every value is known how many bytes
+// were touched since it was last used.
+#include "codegen/cost/run_time.h"
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/fusion/fuse.h"
+#include "codegen/nodes/program.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr double kGroupSeconds = 1e-6;  // to start a kernel or a library call
+
+/// How much of [full, 2 * full] `reach` covers: caches do not end at a byte.
+double share_beyond(double full, double reach) {
+  return full > 0 ? std::clamp(reach / full - 1, 0.0, 1.0) : 1;
+}
+
+double elements(const ir::Shape& sizes) { return static_cast<double>(int64_t{ir::numel(sizes)}); }
+
+/// The elements that a view reads, each once.
+double distinct_elements(const View& v) {
+  double count = 1;
+  for (int d = 0; d < v.sizes.rank(); ++d)
+    if (v.strides[d] != 0) count *= static_cast<double>(int64_t{v.sizes[d]});
+  return count;
+}
+
+class Walk {
+ public:
+  Walk(const CostTable& costs, const Program& program)
+      : costs_(costs),
+        p_(program),
+        groups_(fuse(program)),
+        group_of_(program.nodes.size()),
+        last_use_(program.values.size(), kNever) {
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (int n : groups_[g].nodes) group_of_[static_cast<size_t>(n)] = g;
+    find_stored();
+    for (const Value& v : p_.values)
+      if (v.kind == Value::Kind::Input || v.output >= 0) around_ += bytes_of(v);
+  }
+
+  double seconds() {
+    double seconds = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      seconds += std::max(arithmetic(groups_[g]), traffic(g)) + kGroupSeconds;
+    return seconds;
+  }
+
+ private:
+  static constexpr double kNever = -1;
+
+  static double bytes_of(const Value& v) {
+    return static_cast<double>(v.numel) * static_cast<double>(ir::size_of(v.dtype));
+  }
+
+  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
+  const Value& value(int v) const { return p_.values[static_cast<size_t>(v)]; }
+
+  template <class F>
+  static void for_each_read(const Node& n, F f) {
+    for (const View& v : n.operands) f(v);
+    if (n.table.root >= 0) f(n.table);
+  }
+
+  bool is_written_in(int root, size_t group) const {
+    return std::ranges::any_of(value(root).writers,
+                               [&](int w) { return group_of_[static_cast<size_t>(w)] == group; });
+  }
+
+  void find_stored() {
+    stored_.resize(p_.values.size());
+    for (size_t v = 0; v < p_.values.size(); ++v) stored_[v] = p_.values[v].output >= 0;
+    for (size_t n = 0; n < p_.nodes.size(); ++n)
+      for_each_read(p_.nodes[n], [&](const View& v) {
+        for (int w : value(v.root).writers)
+          if (group_of_[static_cast<size_t>(w)] != group_of_[n])
+            stored_[static_cast<size_t>(v.root)] = true;
+      });
+  }
+
+  double element_seconds(ir::Op op) const {
+    return 1e-9 * costs_.element_ns[static_cast<size_t>(op)];
+  }
+
+  double arithmetic(const Group& group) const {
+    double seconds = 0;
+    for (int n : group.nodes) seconds += arithmetic(node(n));
+    return seconds;
+  }
+
+  double arithmetic(const Node& n) const {
+    using enum Node::Kind;
+    switch (n.kind) {
+      case Matmul:
+        return flops(n) / costs_.library_flops;
+      case TiledMatmul:
+        return flops(n) / costs_.generated_flops;
+      case Gather:
+      case Scatter:
+        return 1e-9 * costs_.indirect_ns * elements(n.domain);
+      case RowReduce:
+      case RowPartial:
+      case ColPartial:
+        return element_seconds(ir::Op::add) * elements(n.domain);
+      case External:
+        return 0;
+      case Random:
+        return element_seconds(ir::Op::random_bits) * elements(n.domain);
+      case Pointwise:
+        break;
+    }
+    return element_seconds(n.op) * elements(n.domain);
+  }
+
+  // operand 0 is [b, m, k]
+  static double flops(const Node& n) {
+    return 2 * elements(n.dest.sizes) * static_cast<double>(int64_t{n.operands[0].sizes.back()});
+  }
+
+  /// What the group reads that it does not make, and what it makes for others.
+  double traffic(size_t g) {
+    std::map<int, double> read, written;  // elements, by value
+    for (int n : groups_[g].nodes) {
+      for_each_read(node(n), [&](const View& v) {
+        if (!value(v.root).formula() && !is_written_in(v.root, g))
+          read[v.root] += distinct_elements(v);
+      });
+      node(n).for_each_written([&](int root) {
+        if (stored_[static_cast<size_t>(root)]) written[root] += elements(node(n).dest.sizes);
+      });
+    }
+    double seconds = 0;
+    for (const auto& [root, count] : read) seconds += touch(root, count);
+    for (const auto& [root, count] : written) seconds += touch(root, count);
+    return seconds;
+  }
+
+  /// What comes from outside was last used before as much as this graph is given and returns; what
+  /// has only just got its place in the arena finds that in the caches, as far as it fits.
+  double reach_of(int root, double bytes) const {
+    const double last = last_use_[static_cast<size_t>(root)];
+    if (last != kNever) return touched_ - last + bytes;
+    const Value& v = value(root);
+    return v.kind == Value::Kind::Input || v.output >= 0 ? touched_ + around_ : 2 * bytes;
+  }
+
+  double touch(int root, double count) {
+    const Value& v = value(root);
+    const double bytes =
+        std::min(count, static_cast<double>(v.numel)) * static_cast<double>(ir::size_of(v.dtype));
+    const double seconds = transfer_seconds(costs_, bytes, reach_of(root, bytes));
+    touched_ += bytes;
+    last_use_[static_cast<size_t>(root)] = touched_;
+    return seconds;
+  }
+
+  const CostTable& costs_;
+  const Program& p_;
+  const std::vector<Group> groups_;
+  std::vector<size_t> group_of_;     // by node
+  std::vector<bool> stored_;         // by value
+  std::vector<double> last_use_;     // by value, as touched_ was then
+  double touched_ = 0, around_ = 0;  // bytes
+};
+
+}  // namespace
+
+double transfer_seconds(const CostTable& costs, double bytes, double reach) {
+  const double near = share_beyond(costs.near_bytes, reach),
+               shared = share_beyond(costs.shared_bytes, reach);
+  const double ns = costs.near_byte_ns + near * (costs.shared_byte_ns - costs.near_byte_ns) +
+                    shared * (costs.byte_ns - costs.shared_byte_ns);
+  return 1e-9 * ns * bytes;
+}
+
+double run_seconds(const CostTable& costs, const ir::Graph& graph) {
+  return Walk(costs, make_program(graph)).seconds();
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,91 @@
+#include "codegen/fusion/bundle.h"
+
+#include <algorithm>
+
+#include "codegen/fusion/domain.h"
+#include "codegen/kernels/schedule.h"
+#include "codegen/kernels/tiles.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr int64_t kMaxRow = 8192;  // elements of a bundle's row: longer runs gain nothing
+constexpr size_t kMaxNodes = 128;  // of a bundle
+
+class Bundler {
+ public:
+  explicit Bundler(const Program& p) : p_(p) {}
+
+  bool fits(const Bundle& b, const Group& g) const {
+    if (!write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) ||
+        row_sizes(g) != row_sizes(b[0]))
+      return false;
+    int64_t row = columns(g);
+    size_t nodes = g.nodes.size();
+    for (const Group& member : b) {
+      if (depends(g, member)) return false;
+      row += columns(member);
+      nodes += member.nodes.size();
+    }
+    return row <= kMaxRow && nodes <= kMaxNodes;
+  }
+
+ private:
+  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
+
+  /// Rows and columns, and no more.
+  bool is_plain(const Group& g) const {
+    const Domain& d = g.domain;
+    return is_fusible(node(g.nodes[0])) && d.cols == 0 && !d.cuts.empty() && !d.row_nodes &&
+           !d.row_reduces && d.partial.n == 0 && tile_of(p_, g).dim < 0;
+  }
+  static int64_t columns(const Group& g) { return g.domain.cuts[0]; }
+  static std::vector<int64_t> row_sizes(const Group& g) {
+    std::vector<int64_t> sizes = dims_of(g.domain).sizes;
+    sizes.pop_back();
+    return sizes;
+  }
+
+  bool writes_region(const Group& g, int value) const {
+    return std::any_of(g.nodes.begin(), g.nodes.end(),
+                       [&](int n) { return !node(n).whole && node(n).dest.root == value; });
+  }
+  bool write_one_value(const Group& a, const Group& b) const {
+    return std::any_of(a.nodes.begin(), a.nodes.end(), [&](int n) {
+      return !node(n).whole && writes_region(b, node(n).dest.root);
+    });
+  }
+
+  /// Whether a node of `g` needs one of `other` to have run.
+  bool depends(const Group& g, const Group& other) const {
+    const auto runs_in_other = [&](int n) {
+      return std::binary_search(other.nodes.begin(), other.nodes.end(), n);
+    };
+    const auto reads = [&](const View& v) {
+      if (v.root < 0) return false;
+      const auto& writers = p_.values[static_cast<size_t>(v.root)].writers;
+      return std::any_of(writers.begin(), writers.end(), runs_in_other);
+    };
+    return std::any_of(g.nodes.begin(), g.nodes.end(), [&](int n) {
+      const Node& x = node(n);
+      return runs_in_other(x.after) || reads(x.table) ||
+             std::any_of(x.operands.begin(), x.operands.end(), reads);
+    });
+  }
+
+  const Program& p_;
+};
+
+}  // namespace
+
+std::vector<Bundle> bundle(const Program& program, std::vector<Group> groups) {
+  const Bundler bundler(program);
+  std::vector<Bundle> out;
+  for (Group& g : groups) {
+    if (out.empty() || !bundler.fits(out.back(), g)) out.emplace_back();
+    out.back().push_back(std::move(g));
+  }
+  return out;
+}
+
+}  // namespace tandem::codegen

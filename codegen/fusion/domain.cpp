@@ -1,0 +1,142 @@
+#include "codegen/fusion/domain.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tandem::codegen {
+namespace {
+
+/// A domain of one row is one unit of work: only worth it while small.
+constexpr int64_t kMaxSingleRow = 8192;
+/// Scalar work per row only pays for rows that are long enough, or few.
+constexpr int64_t kShortRow = 16, kFewRows = 1024;
+
+void add_cut(Domain& d, int64_t cut) {
+  if (cut <= 1 || cut >= d.total) return;
+  const auto place = std::ranges::lower_bound(d.cuts, cut) - d.cuts.begin();
+  if (place < std::ssize(d.cuts) && d.cuts.begin()[place] == cut) return;
+  d.cuts.push_back(cut);
+  std::rotate(d.cuts.begin() + place, d.cuts.end() - 1, d.cuts.end());
+}
+
+void add_cuts(Domain& d, const View& v) {
+  int64_t suffix = 1;
+  const auto runs = collapsed(v);
+  for (auto r = runs.rbegin(); r != runs.rend(); ++r) add_cut(d, suffix), suffix *= r->size;
+}
+
+bool is_chain(std::span<const int64_t> cuts, int64_t total) {
+  for (size_t i = 0; i < cuts.size(); ++i)
+    if ((i + 1 < cuts.size() ? cuts[i + 1] : total) % cuts[i] != 0) return false;
+  return true;
+}
+
+bool cut_between(const Domain& d, int64_t low, int64_t high) {
+  const auto at = std::upper_bound(d.cuts.begin(), d.cuts.end(), low);
+  return at != d.cuts.end() && *at < high;
+}
+
+/// Whether the loops of build_kernel can realise the domain.
+bool is_buildable(const Domain& d) {
+  if (!is_chain(d.cuts, d.total)) return false;
+  if (d.partial.n > 0 && !d.col_partial) {
+    if (d.row_nodes || d.row_reduces || d.partial.inner != 1) return false;
+    if (cut_between(d, 1, d.cols)) return false;
+  }
+  if (d.row_reduces && cut_between(d, 1, d.cols)) return false;
+  if (d.col_partial && cut_between(d, d.partial.inner, d.partial.inner * d.partial.n)) return false;
+  if (!d.row_nodes || d.row_reduces) return true;
+  if (d.rows() == 1) return d.total <= kMaxSingleRow;
+  return d.cols >= kShortRow || d.rows() <= kFewRows;
+}
+
+/// `rows` (one element a row) seen as part of a domain with rows of `cols`.
+Domain as_rows(const Domain& rows, int64_t cols) {
+  Domain out{.total = rows.total * cols, .cols = cols, .row_nodes = true};
+  for (int64_t cut : rows.cuts) out.cuts.push_back(cut * cols);
+  return out;
+}
+
+bool is_plain(const Domain& d) {
+  return d.cols == 0 && d.partial.n == 0 && !d.row_nodes && !d.row_reduces;
+}
+
+std::optional<Domain> of_equal_totals(const Domain& a, const Domain& b) {
+  if (a.total != b.total) return std::nullopt;
+  if (a.cols != 0 && b.cols != 0 && a.cols != b.cols) return std::nullopt;
+  if (a.partial.n > 0 && b.partial.n > 0) {
+    if (a.col_partial != b.col_partial || a.partial.n != b.partial.n ||
+        a.partial.outer != b.partial.outer || a.partial.block != b.partial.block)
+      return std::nullopt;
+  }
+  Domain out = a;
+  out.cols = std::max(a.cols, b.cols);
+  out.row_nodes |= b.row_nodes;
+  out.row_reduces |= b.row_reduces;
+  if (b.partial.n > 0) out.partial = b.partial, out.col_partial = b.col_partial;
+  for (int64_t cut : b.cuts) add_cut(out, cut);
+  if (out.cols > 0) add_cut(out, out.cols);
+  if (!is_buildable(out)) return std::nullopt;
+  return out;
+}
+
+std::optional<Domain> with_rows(const Domain& whole, const Domain& rows) {
+  if (!is_plain(rows) || rows.total == 0 || whole.total % rows.total != 0) return std::nullopt;
+  const int64_t cols = whole.total / rows.total;
+  if (cols == 1 || (whole.cols != 0 && whole.cols != cols)) return std::nullopt;
+  return of_equal_totals(whole, as_rows(rows, cols));
+}
+
+bool is_row_value(const Node& producer, const Domain& d) {
+  return producer.kind == Node::Kind::RowReduce || is_row_node(producer, d);
+}
+
+}  // namespace
+
+bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.total; }
+
+bool is_fusible(const Node& node) {
+  return node.kind != Node::Kind::Matmul && node.kind != Node::Kind::TiledMatmul &&
+         node.kind != Node::Kind::Scatter && node.kind != Node::Kind::External;
+}
+
+Domain domain_of(const Node& node) {
+  Domain d{.total = node.total()};
+  for (const View& v : node.operands) add_cuts(d, v);
+  if (node.table.root >= 0) add_cuts(d, node.table);
+  if (node.kind == Node::Kind::RowReduce) {
+    d.row_reduces = true;
+    d.cols = node.reduction.n;
+  } else if (node.kind == Node::Kind::RowPartial || node.kind == Node::Kind::ColPartial) {
+    d.partial = node.reduction;
+    d.col_partial = node.kind == Node::Kind::ColPartial;
+    d.cols = d.col_partial ? node.reduction.inner : node.reduction.n;
+    if (d.col_partial) add_cut(d, node.reduction.n * node.reduction.inner);
+  } else {
+    add_cuts(d, node.dest);
+  }
+  if (d.cols > 0) add_cut(d, d.cols);
+  return d;
+}
+
+std::optional<Domain> united(const Domain& a, const Domain& b) {
+  if (a.total == b.total) return of_equal_totals(a, b);
+  return a.total > b.total ? with_rows(a, b) : with_rows(b, a);
+}
+
+bool passes_in_registers(const Node& producer, const Node& consumer, const View& view,
+                         const Domain& d) {
+  const bool partial =
+      producer.kind == Node::Kind::RowPartial || producer.kind == Node::Kind::ColPartial;
+  if (!producer.whole || partial || view.root == consumer.table.root) return false;
+  if (is_row_node(consumer, d)) {
+    if (consumer.kind != Node::Kind::Pointwise && consumer.kind != Node::Kind::Gather &&
+        consumer.kind != Node::Kind::Random)
+      return false;
+    return is_row_value(producer, d) && is_linear(view) && view.numel() == d.rows();
+  }
+  if (!is_row_value(producer, d)) return is_linear(view);
+  return repeated_rows(view) == d.rows();
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,22 @@
+// The rules of iteration spaces: what a node's is, and when two can be one.
+#ifndef TANDEM_CODEGEN_FUSION_DOMAIN_H
+#define TANDEM_CODEGEN_FUSION_DOMAIN_H
+
+#include <optional>
+
+#include "codegen/fusion/fuse.h"
+
+namespace tandem::codegen {
+
+/// Whether a node can share a kernel with others at all.
+bool is_fusible(const Node& node);
+Domain domain_of(const Node& node);
+/// The iteration space of two groups' nodes together; nothing if they do not fit.
+std::optional<Domain> united(const Domain& a, const Domain& b);
+/// Whether `consumer` can take operand `view`, computed by `producer` in the same kernel.
+bool passes_in_registers(const Node& producer, const Node& consumer, const View& view,
+                         const Domain& domain);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_FUSION_DOMAIN_H

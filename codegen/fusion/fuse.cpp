@@ -1,0 +1,308 @@
+#include "codegen/fusion/fuse.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "codegen/fusion/domain.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr size_t kMaxNodes = 128;       // of a group
+constexpr size_t kMaxOperands = 400;    // of a group
+constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merge makes no cycle
+constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
+constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
+
+using Groups = ir::InlineVector<int, kMaxReaders + 1>;
+
+/// A group under construction. Edges point to groups as they were; find() says what became of them.
+struct Cluster {
+  Domain domain;
+  Groups before, after;  // groups that it reads from; groups that read from it
+  size_t nodes = 1;
+  size_t reads = 0;  // operands of its nodes
+  int last = 0;      // of its nodes
+  int depth = 0;     // greater than that of every group in `before`
+  int search = 0;    // the latest one that met it
+  bool fusible = false;
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const Program& p)
+      : p_(p), parent_(p.nodes.size()), next_(p.nodes.size()), readers_(p.values.size()) {
+    clusters_.reserve(p.nodes.size());
+  }
+
+  std::vector<Group> run() {
+    for (int n = 0; n < static_cast<int>(p_.nodes.size()); ++n) {
+      add(n);
+      if (!clusters_[static_cast<size_t>(n)].fusible) continue;
+      fuse_with_producers(n);
+      fuse_with_siblings(n);
+    }
+    return in_order();
+  }
+
+ private:
+  Cluster& at(int c) { return clusters_[static_cast<size_t>(c)]; }
+  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
+
+  int find(int c) {
+    auto& up = parent_;
+    while (up[static_cast<size_t>(c)] != c) {
+      up[static_cast<size_t>(c)] = up[static_cast<size_t>(up[static_cast<size_t>(c)])];
+      c = up[static_cast<size_t>(c)];
+    }
+    return c;
+  }
+
+  template <class F>
+  void for_each_read(const Node& n, F f) const {
+    for (const View& v : n.operands) f(v);
+    if (n.kind == Node::Kind::Gather) f(n.table);
+  }
+
+  std::span<const int> writers(const View& v) const {
+    return p_.values[static_cast<size_t>(v.root)].writers;
+  }
+
+  /// What the groups are now, each once and ascending, without `self`.
+  void resolve(Groups& groups, int self) {
+    bool resolved = true;
+    int last = -1;
+    for (int& g : groups) {
+      const int now = find(g);
+      resolved = resolved && now == g && now > last && now != self;
+      last = g = now;
+    }
+    if (resolved) return;
+    std::sort(groups.begin(), groups.end());
+    const auto end = std::remove(groups.begin(), std::unique(groups.begin(), groups.end()), self);
+    groups.resize(static_cast<size_t>(end - groups.begin()));
+  }
+
+  /// A cluster of the one node `n`.
+  void add(int n) {
+    const Node& node_n = node(n);
+    Cluster c{.last = n, .fusible = is_fusible(node_n)};
+    if (c.fusible) c.domain = domain_of(node_n);
+    c.before.reserve(node_n.operands.size());
+    for_each_read(node_n, [&](const View& v) {
+      for (int w : writers(v)) c.before.push_back(w);
+      ++c.reads;
+    });
+    if (node_n.after >= 0) c.before.push_back(node_n.after);
+    parent_[static_cast<size_t>(n)] = next_[static_cast<size_t>(n)] = n;
+    resolve(c.before, n);
+    for (int b : c.before) {
+      at(b).after.push_back(n);
+      c.depth = std::max(c.depth, at(b).depth + 1);
+    }
+    clusters_.push_back(std::move(c));
+  }
+
+  void fuse_with_producers(int n) {
+    producers_.assign(at(n).before.begin(), at(n).before.end());
+    std::ranges::sort(producers_, {}, [&](int c) { return std::pair(-at(c).depth, c); });
+    for (int c : producers_) merge_if_legal(find(c), find(n));
+  }
+
+  /// With groups that read the same value, or another value of the same group.
+  void fuse_with_siblings(int n) {
+    const Groups sources = at(find(n)).before;
+    for (int source : sources) {
+      if (at(find(n)).domain.total > kSmallDomain) break;
+      resolve(at(find(source)).after, find(source));
+      const Groups& after = at(find(source)).after;
+      const size_t known = std::min(after.size(), kMaxReaders);
+      siblings_.assign(after.end() - static_cast<ptrdiff_t>(known), after.end());
+      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
+    }
+    for_each_read(node(n), [&](const View& v) {
+      if (!worth_sharing(v, at(find(n)).domain)) return;
+      Groups& readers = readers_[static_cast<size_t>(v.root)];
+      resolve(readers, -1);
+      siblings_.assign(readers.begin(), readers.end());
+      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
+      resolve(readers, -1);
+      readers.push_back(find(n));
+      if (readers.size() <= kMaxReaders) return;
+      std::shift_left(readers.begin(), readers.end(), 1);
+      readers.resize(kMaxReaders);
+    });
+  }
+
+  /// Siblings are for reading a large value once, or for saving launches.
+  bool worth_sharing(const View& v, const Domain& d) const {
+    const Value& value = p_.values[static_cast<size_t>(v.root)];
+    if (value.formula()) return false;
+    return d.total <= kSmallDomain || 2 * value.numel >= d.total;
+  }
+
+  void fuse_with_sibling(int sibling, int self) {
+    if (sibling != self && at(sibling).domain.total == at(self).domain.total)
+      merge_if_legal(sibling, self);
+  }
+
+  // --- legality
+  void merge_if_legal(int a, int b) {
+    if (a == b || !at(a).fusible || !at(b).fusible) return;
+    if (at(a).nodes + at(b).nodes > kMaxNodes) return;
+    if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
+    auto domain = united(at(a).domain, at(b).domain);
+    if (!domain || !edges_fit(a, b, *domain) || path_between(a, b)) return;
+    if (raise(a, b)) merge(a, b, std::move(*domain));
+  }
+
+  /// Every value that would pass from node to node inside the merged group can do so, also those
+  /// that pass inside a and b now, if rows have appeared there.
+  bool edges_fit(int a, int b, const Domain& d) {
+    if (at(a).reads + at(b).reads > kMaxOperands) return false;
+    return (same_rows(at(a).domain, d) || edges_between_fit(a, a, d)) &&
+           (same_rows(at(b).domain, d) || edges_between_fit(b, b, d)) && edges_between_fit(a, b, d);
+  }
+
+  static bool same_rows(const Domain& a, const Domain& b) {
+    return a.total == b.total && a.rows() == b.rows();
+  }
+
+  /// Whether f(node) for all nodes of a group.
+  template <class F>
+  bool all_of_nodes(int group, F f) const {
+    int n = group;
+    do {
+      if (!f(n)) return false;
+      n = next_[static_cast<size_t>(n)];
+    } while (n != group);
+    return true;
+  }
+
+  bool edges_between_fit(int from, int to, const Domain& d) {
+    return all_of_nodes(to, [&](int n) {
+      bool fits = node(n).after < 0 || find(node(n).after) != from;
+      for_each_read(node(n), [&](const View& v) {
+        for (int w : writers(v))
+          fits = fits && (find(w) != from || passes_in_registers(node(w), node(n), v, d));
+      });
+      return fits;
+    });
+  }
+
+  /// Whether some other group lies on a path from a to b (or too much would have to be searched).
+  bool path_between(int a, int b) {
+    begin_search();
+    stack_.push_back(b);
+    for (size_t visits = 0; !stack_.empty(); ++visits) {
+      const int c = stack_.back();
+      stack_.pop_back();
+      if (visits > kMaxVisits) return true;
+      for (int producer : at(c).before) {
+        const int up = find(producer);
+        if (up == a && c != b) return true;
+        if (at(up).depth > at(a).depth && is_new(up)) stack_.push_back(up);
+      }
+    }
+    return false;
+  }
+
+  /// Makes `a` as deep as b, and what depends on it deeper; nothing if that is too much.
+  bool raise(int a, int b) {
+    begin_search();
+    raise_to(at(b).depth, a);
+    while (!stack_.empty()) {
+      const int c = stack_.back();
+      stack_.pop_back();
+      resolve(at(c).after, c);
+      for (int down : at(c).after)
+        if (down != b && at(down).depth <= at(c).depth) raise_to(at(c).depth + 1, down);
+      if (raised_.size() <= kMaxVisits) continue;
+      for (const auto& [group, depth] : raised_) at(group).depth = depth;
+      return false;
+    }
+    return true;
+  }
+
+  void raise_to(int depth, int c) {
+    if (is_new(c)) raised_.push_back({c, at(c).depth});
+    at(c).depth = depth;
+    stack_.push_back(c);
+  }
+
+  void begin_search() {
+    ++search_;
+    stack_.clear();
+    raised_.clear();
+  }
+  /// Whether this search meets `c` for the first time.
+  bool is_new(int c) { return std::exchange(at(c).search, search_) != search_; }
+
+  void merge(int a, int b, Domain domain) {
+    if (at(a).nodes + at(a).after.size() > at(b).nodes + at(b).after.size())
+      std::swap(a, b);  // the smaller is moved
+    Cluster &from = at(a), &to = at(b);
+    parent_[static_cast<size_t>(a)] = b;
+    std::swap(next_[static_cast<size_t>(a)], next_[static_cast<size_t>(b)]);
+    to.before.append(from.before);
+    to.after.append(from.after);
+    resolve(to.before, b);
+    resolve(to.after, b);
+    to.nodes += from.nodes;
+    to.reads += from.reads;
+    to.last = std::max(to.last, from.last);
+    to.domain = std::move(domain);
+    from = {};
+  }
+
+  // --- the result: from the end on, of the groups that no group left needs, the one that the
+  // program finishes last. So what depends on inputs alone runs just before its first reader.
+  std::vector<Group> in_order() {
+    using Entry = std::pair<int, int>;
+    std::priority_queue<Entry> ready;
+    std::vector<int> waiting(clusters_.size());
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      if (find(c) != c) continue;
+      resolve(at(c).after, c);
+      waiting[static_cast<size_t>(c)] = static_cast<int>(at(c).after.size());
+      if (at(c).after.empty()) ready.push({at(c).last, c});
+    }
+    std::vector<Group> out;
+    while (!ready.empty()) {
+      const int c = ready.top().second;
+      ready.pop();
+      out.push_back({nodes_of(c), std::move(at(c).domain)});
+      resolve(at(c).before, c);
+      for (int up : at(c).before)
+        if (--waiting[static_cast<size_t>(up)] == 0) ready.push({at(up).last, up});
+    }
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
+
+  std::vector<int> nodes_of(int c) {
+    std::vector<int> nodes;
+    nodes.reserve(at(c).nodes);
+    all_of_nodes(c, [&](int n) { return nodes.push_back(n), true; });
+    std::ranges::sort(nodes);
+    return nodes;
+  }
+
+  const Program& p_;
+  std::vector<Cluster> clusters_;
+  std::vector<int> parent_;                // by node, as the number of a group: see find()
+  std::vector<int> next_;                  // by node: the next of its group, in a ring
+  std::vector<Groups> readers_;            // by value: groups that read it, latest last
+  std::vector<int> producers_, siblings_;  // of the node that is being fused
+  // of the present search through the groups
+  int search_ = 0;
+  std::vector<int> stack_;
+  std::vector<std::pair<int, int>> raised_;  // groups, and their depths before
+};
+
+}  // namespace
+
+std::vector<Group> fuse(const Program& program) { return Fuser(program).run(); }
+
+}  // namespace tandem::codegen

@@ -1,0 +1,111 @@
+// Reading ahead. A row loop of several passes waits for memory in the pass that meets the row first
+// and computes in the others: there it asks for the next row, into the nearest cache that holds it
+// beside this one.
+#include <algorithm>
+
+#include "codegen/jit/emit/emitter.h"
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Access;
+using codegen::Affine;
+
+constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
+constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
+constexpr int kAnyPass = -1;           // in place of the loop that an access runs over
+
+/// What passes access along the row.
+struct Stream {
+  Access access;  // over kAnyPass
+  ir::DType dtype;
+  size_t first_pass;
+  int64_t row_stride;
+  bool reads;
+
+  bool from_memory() const { return !access.is_local && row_stride != 0; }
+};
+
+Access over(Access access, int from, int to) {
+  for (Affine::Term& t : access.index.terms)
+    if (t.loop == from) t.loop = to;
+  return access;
+}
+
+int64_t stride_over(const Affine& a, int loop) {
+  for (const Affine::Term& t : a.terms)
+    if (t.loop == loop) return t.stride;
+  return 0;
+}
+
+}  // namespace
+
+/// The Vector loops of a row loop's body; none if it has other loops, or runs of several lengths.
+std::vector<size_t> Emitter::passes_of(size_t row) const {
+  std::vector<size_t> passes;
+  for (size_t i = row + 1; i < ends_[row]; ++i) {
+    if (kernel_.code[i].kind != InstrKind::LoopBegin) continue;
+    const codegen::Loop& loop = kernel_.loops[static_cast<size_t>(kernel_.code[i].loop)];
+    const int first = passes.empty() ? kernel_.code[i].loop : kernel_.code[passes[0]].loop;
+    if (loop != kernel_.loops[static_cast<size_t>(first)] || loop.kind != LoopKind::Vector)
+      return {};
+    passes.push_back(i);
+    i = ends_[i];
+  }
+  return passes;
+}
+
+void Emitter::find_ahead(size_t row) {
+  const std::vector<size_t> passes = passes_of(row);
+  if (passes.size() < 2) return;
+  const auto loop_of = [&](size_t pass) { return kernel_.code[passes[pass]].loop; };
+  std::vector<Stream> streams;
+  for (size_t p = 0; p < passes.size(); ++p)
+    for (size_t i = passes[p]; i < ends_[passes[p]]; ++i) {
+      const codegen::Instr& x = kernel_.code[i];
+      const bool reads = x.kind == InstrKind::Load;
+      if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
+          stride_over(x.access.index, loop_of(p)) != 1)
+        continue;
+      const Access access = over(x.access, loop_of(p), kAnyPass);
+      if (std::none_of(streams.begin(), streams.end(),
+                       [&](const Stream& s) { return s.access == access; }))
+        streams.push_back(
+            {access, x.dtype, p, stride_over(access.index, kernel_.code[row].loop), reads});
+    }
+
+  int64_t bytes = 0;
+  std::vector<int> busy(passes.size());
+  const int64_t extent = kernel_.loops[static_cast<size_t>(loop_of(0))].extent;
+  for (const Stream& s : streams) {
+    const bool twice = s.reads && s.from_memory();
+    bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
+    busy[s.first_pass] += s.from_memory();
+  }
+  if (bytes > kFarBytes) return;
+  const int locality = bytes <= kNearBytes ? 3 : 2;
+  for (const Stream& s : streams) {
+    if (!s.reads || !s.from_memory() || s.first_pass + 1 == passes.size()) continue;
+    const auto pass =
+        std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_pass) + 1, busy.end());
+    ++*pass;
+    const int loop = loop_of(static_cast<size_t>(pass - busy.begin()));
+    Access next = over(s.access, kAnyPass, loop);
+    next.index.offset += s.row_stride;
+    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.dtype, locality});
+  }
+}
+
+void Emitter::read_ahead() {
+  constexpr int64_t kLine = 64;
+  for (const Ahead& x : ahead_[static_cast<size_t>(scope_.loop)]) {
+    const Address a = address(x.access, x.dtype);
+    const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size;
+    for (int64_t line = 0; line < bytes; line += kLine)
+      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                          {ir_.CreateGEP(ir_.getInt8Ty(), a.base, i64(line)), ir_.getInt32(0),
+                           ir_.getInt32(static_cast<uint32_t>(x.locality)), ir_.getInt32(1)});
+  }
+}
+
+}  // namespace tandem::jit

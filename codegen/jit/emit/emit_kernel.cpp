@@ -1,0 +1,334 @@
+// The structure of a kernel: prologue, unit loop, Serial loops, and Vector loops as a full-width
+// main loop with a masked rest.
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "codegen/jit/emit/emit.h"
+#include "codegen/jit/emit/emit_compute.h"
+#include "codegen/jit/emit/emitter.h"
+#include "codegen/jit/emit/ranges.h"
+#include "ir/base/error.h"
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Instr;
+using codegen::Loop;
+using ir::DType;
+
+llvm::Function* declare(llvm::Module& module, const std::string& name) {
+  auto& context = module.getContext();
+  auto* pointer = llvm::PointerType::get(context, 0);
+  auto* i64 = llvm::Type::getInt64Ty(context);
+  auto* type = llvm::FunctionType::get(i64, {pointer, i64, i64, pointer, pointer}, false);
+  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  for (unsigned argument : {0u, 3u, 4u}) f->addParamAttr(argument, llvm::Attribute::NoAlias);
+  return f;
+}
+
+/// A kernel with more of polynomials than this calls them: it is so long by then that a call costs
+/// little, and LLVM would take a millisecond or more for each.
+constexpr size_t kMostInline = 32;
+
+/// How much of polynomials a kernel has: a branch costs LLVM as much as several without.
+size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit) {
+  constexpr size_t kBranch = 4;
+  size_t count = 0;
+  for (const Instr& i : kernel.code) {
+    if (!is_long(i) || i.kind != InstrKind::Compute) continue;
+    count += splits_block(i.op) && !unit[static_cast<size_t>(i.args[0])] ? kBranch : 1;
+  }
+  return count;
+}
+
+/// The most values of instructions [begin, end) that are needed at one time.
+unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
+  std::vector<size_t> last(end - begin, 0);
+  for (size_t i = begin; i < end; ++i)
+    for (int a : kernel.code[i].args)
+      if (static_cast<size_t>(a) >= begin) last[static_cast<size_t>(a) - begin] = i;
+  unsigned live = 0, most = 0;
+  std::vector<unsigned> ending(end - begin, 0);
+  for (size_t i = begin; i < end; ++i) {
+    live -= ending[i - begin];
+    if (last[i - begin] == 0) continue;
+    ++ending[last[i - begin] - begin];
+    most = std::max(most, ++live);
+  }
+  return most;
+}
+
+}  // namespace
+
+bool is_long(const Instr& i) {
+  static constexpr ir::Op kShort[] = {
+      ir::Op::add,     ir::Op::sub,     ir::Op::mul,       ir::Op::fma,   ir::Op::maximum,
+      ir::Op::neg,     ir::Op::minimum, ir::Op::abs,       ir::Op::where, ir::Op::convert,
+      ir::Op::eq,      ir::Op::ne,      ir::Op::lt,        ir::Op::le,    ir::Op::gt,
+      ir::Op::ge,      ir::Op::clone,   ir::Op::div,       ir::Op::sqrt,  ir::Op::logical_and,
+      ir::Op::bitcast, ir::Op::rsqrt,   ir::Op::reciprocal};
+  return i.kind == InstrKind::RandomBits ||
+         (i.kind == InstrKind::Compute &&
+          std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
+}
+
+Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
+                 const std::string& name)
+    : module_(module),
+      kernel_(form.kernel),
+      open_(form.open),
+      target_(target),
+      context_(module.getContext()),
+      function_(declare(module, name)),
+      ir_(llvm::BasicBlock::Create(context_, "entry", function_)),
+      index_(kernel_.loops.size()),
+      values_(kernel_.code.size()),
+      running_(kernel_.accumulators.size()),
+      ends_(kernel_.code.size()),
+      unit_(within_unit(kernel_)),
+      calls_(polynomials(kernel_, unit_) > kMostInline),
+      ahead_(kernel_.loops.size()) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < kernel_.code.size(); ++i) {
+    if (kernel_.code[i].kind == InstrKind::LoopBegin) open.push_back(i);
+    if (kernel_.code[i].kind == InstrKind::LoopEnd) ends_[open.back()] = i, open.pop_back();
+  }
+}
+
+void Emitter::emit() {
+  prologue();
+  llvm::Value* begin = function_->getArg(1);
+  llvm::Value* count = ir_.CreateSub(function_->getArg(2), begin);
+  count_loop(count, 1, {}, [&](llvm::Value* i) { unit(ir_.CreateAdd(begin, i)); });
+  leave(0);
+}
+
+void Emitter::prologue() {
+  const auto pointer = [&](size_t number) {
+    return ir_.CreateAlignedLoad(
+        ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), number),
+        llvm::Align(8));
+  };
+  for (size_t p = 0; p < kernel_.params.size(); ++p) params_.push_back(pointer(p));
+  if (!open_.empty()) numbers_ = pointer(kernel_.params.size());
+  if (keeps_numbers())
+    for (int at : open_) read_number(static_cast<size_t>(at));
+  uint64_t offset = 0;
+  for (const codegen::Local& l : kernel_.locals) {
+    locals_.push_back(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(3), offset));
+    offset += (static_cast<uint64_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64;
+  }
+}
+
+void Emitter::unit(llvm::Value* number) {
+  for (size_t l = kernel_.loops.size(); l-- > 0;) {
+    const Loop& loop = kernel_.loops[l];
+    if (loop.kind != LoopKind::Unit) continue;
+    const bool outermost = l == 0;
+    index_[l] = outermost ? number : ir_.CreateURem(number, i64(loop.extent));
+    if (!outermost) number = ir_.CreateUDiv(number, i64(loop.extent));
+  }
+  run(0, kernel_.code.size());
+}
+
+void Emitter::run(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (kernel_.code[i].kind != InstrKind::LoopBegin) {
+      instruction(i);
+      continue;
+    }
+    loop(i);
+    i = ends_[i];
+  }
+}
+
+void Emitter::instruction(size_t at) {
+  read_operands(at);
+  switch (kernel_.code[at].kind) {
+    case InstrKind::Constant:
+      return constant(at);
+    case InstrKind::Index:
+      return index(at);
+    case InstrKind::Load:
+      return load(at);
+    case InstrKind::Store:
+      return store(at);
+    case InstrKind::Compute:
+      return compute(at);
+    case InstrKind::RandomBits:
+      return random_bits(at);
+    case InstrKind::Accumulate:
+      return accumulate(at);
+    case InstrKind::Reduced:
+      values_[at] = running_[static_cast<size_t>(kernel_.code[at].accumulator)].result;
+      return;
+    case InstrKind::LoopBegin:
+    case InstrKind::LoopEnd:
+      TANDEM_CHECK(false, "a loop is not an instruction");
+  }
+}
+
+llvm::Value* Emitter::trips(const Loop& loop) {
+  if (loop.clamp_loop < 0) return i64(loop.extent);
+  const int64_t chunks = kernel_.loops[static_cast<size_t>(loop.clamp_loop)].extent;
+  if (chunks * loop.extent <= loop.clamp_total) return i64(loop.extent);
+  llvm::Value* start =
+      ir_.CreateMul(index_[static_cast<size_t>(loop.clamp_loop)], i64(loop.extent));
+  llvm::Value* left = ir_.CreateSub(i64(loop.clamp_total), start);
+  llvm::Value* n = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(loop.extent));
+  const bool may_be_empty = (chunks - 1) * loop.extent > loop.clamp_total;
+  return may_be_empty ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, n, i64(0)) : n;
+}
+
+void Emitter::loop(size_t at) {
+  const int id = kernel_.code[at].loop;
+  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
+  if (loop.kind == LoopKind::Vector) return vector_loop(at);
+  if (const auto copy = transposition(at)) return transposed_copy(*copy);
+  llvm::Value* count = trips(loop);
+  if (!kernel_.code[at].args.empty())
+    count = ir_.CreateSelect(values_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0], count,
+                             i64(0));
+  find_ahead(at);
+  begin_accumulators(id);
+  count_loop(count, 1, slots_of(id), [&](llvm::Value* i) {
+    index_[static_cast<size_t>(id)] = i;
+    run(at + 1, ends_[at]);
+  });
+  end_accumulators(id);
+}
+
+void Emitter::vector_loop(size_t at) {
+  const int id = kernel_.code[at].loop;
+  llvm::Value* count = trips(kernel_.loops[static_cast<size_t>(id)]);
+  scope_ = choose_scope(at);
+  if (has_blocks(id)) {
+    blocked_loop(at, count);
+  } else {
+    begin_accumulators(id);
+    vector_range(at, i64(0), count);
+    end_accumulators(id);
+  }
+  scope_ = {};
+}
+
+void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
+  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const auto step = static_cast<int64_t>(scope_.lanes) * scope_.parts;
+  llvm::Value* main = ir_.CreateAnd(count, i64(-step));
+  count_loop(main, step, slots_of(static_cast<int>(id)), [&](llvm::Value* i) {
+    index_[id] = ir_.CreateAdd(first, i);
+    run(at + 1, ends_[at]);
+    read_ahead();
+  });
+  rest(at, ir_.CreateAdd(first, main), ir_.CreateSub(count, main));
+}
+
+// Fewer iterations than the parts of the scope have lanes: at once, or, if that saves much code,
+// vector by vector.
+void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
+  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const Scope full = scope_;
+  const auto lanes = static_cast<int64_t>(scope_.lanes);
+  const auto body = [&](llvm::Value* start, llvm::Value* left) {
+    index_[id] = ir_.CreateAdd(first, start);
+    set_masks(left);
+    run(at + 1, ends_[at]);
+  };
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known) scope_.parts = static_cast<unsigned>((known->getSExtValue() + lanes - 1) / lanes);
+  if (!known && is_shorter_by_part(at)) {
+    scope_.parts = 1;
+    count_loop(count, lanes, {}, [&](llvm::Value* i) { body(i, ir_.CreateSub(count, i)); });
+  } else {
+    when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)),
+         [&] { body(i64(0), count); });
+  }
+  scope_ = full;
+}
+
+/// Whether the Vector loop computes at length, and nothing in it counts its parts, as accumulators
+/// and random words do.
+bool Emitter::is_shorter_by_part(size_t at) const {
+  const std::span body(kernel_.code.begin() + static_cast<ptrdiff_t>(at), ends_[at] - at);
+  const auto counts_parts = [](const Instr& i) {
+    return i.kind == InstrKind::Accumulate || i.kind == InstrKind::RandomBits;
+  };
+  return std::ranges::any_of(body, is_long) && std::ranges::none_of(body, counts_parts);
+}
+
+void Emitter::set_masks(llvm::Value* count) {
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  for (unsigned p = 0; p < scope_.parts; ++p) {
+    const uint64_t before = uint64_t{p} * scope_.lanes;
+    if (known && known->getZExtValue() >= before + scope_.lanes) {
+      scope_.masks.push_back(nullptr);
+      continue;
+    }
+    llvm::Value* left =
+        ir_.CreateTrunc(ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
+    scope_.masks.push_back(
+        ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes), spread(left)));
+  }
+}
+
+Emitter::Scope Emitter::choose_scope(size_t at) const {
+  const int id = kernel_.code[at].loop;
+  bool four = false, eight = false;
+  for (size_t i = at; i < ends_[at]; ++i) {
+    const Instr& x = kernel_.code[i];
+    if (x.kind == InstrKind::Index || x.kind == InstrKind::LoopBegin ||
+        x.kind == InstrKind::LoopEnd || x.dtype == DType::Bool)
+      continue;
+    (ir::size_of(x.dtype) == 8 ? eight : four) = true;
+  }
+  Scope scope;
+  scope.loop = id;
+  const auto widest = static_cast<unsigned>(target_.vector_bytes) / (eight && !four ? 8 : 4);
+  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  const uint64_t needed = std::bit_ceil(std::clamp<uint64_t>(extent, 2, 1024));
+  scope.lanes = static_cast<unsigned>(std::min<uint64_t>(widest, needed));
+  scope.parts = choose_parts(at, scope.lanes);
+  return scope;
+}
+
+// Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains
+// to hide latencies, as long as their values fit in registers.
+unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
+  const int id = kernel_.code[at].loop;
+  unsigned ordered = 0, inner = 0, cost = 0, random = 0;
+  for (const codegen::Accumulator& acc : kernel_.accumulators)
+    if (acc.loop == id) ordered = std::max(ordered, lanes_of(acc) / lanes);
+  if (ordered > 0) return ordered;
+  for (size_t i = at + 1; i < ends_[at]; ++i) {
+    inner += kernel_.code[i].kind == InstrKind::Accumulate;
+    cost += is_long(kernel_.code[i]) ? 8 : 1;
+    random += kernel_.code[i].kind == InstrKind::RandomBits;
+  }
+  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
+  if (random > 0) return parts;  // one counter gives the words of up to four parts
+  // A polynomial's own values take about eight registers; a long body has independent work enough.
+  const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
+  if (cost > 12) parts = std::min(parts, registers / 8);
+  if (cost > 100) parts = std::min(parts, 2u);
+  const unsigned live = most_live(kernel_, at + 1, ends_[at]);
+  while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
+  return parts;
+}
+
+size_t code_length(const codegen::Kernel& kernel) {
+  constexpr size_t kEach = 3, kPolynomial = 20;
+  size_t length = kEach;
+  for (const Instr& i : kernel.code) length += is_long(i) ? kPolynomial : 1;
+  return length;
+}
+
+void emit_kernel(llvm::Module& module, const Form& form, const Target& target,
+                 const std::string& name) {
+  Emitter(module, form, target, name).emit();
+}
+
+}  // namespace tandem::jit

@@ -1,0 +1,172 @@
+// Copies that turn rows into columns: a Serial loop around a Vector loop around one load and one
+// store, of which each is contiguous along another of the two loops. Square blocks are loaded by
+// rows, transposed in registers and stored by rows. A block's rows are loaded in pieces of 16 bytes
+// (loads take the place of shuffles across them). Whole lines may go past the caches.
+#include <numeric>
+
+#include "codegen/jit/emit/emitter.h"
+#include "ir/base/error.h"
+
+namespace tandem::jit {
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes of a cache line
+
+int64_t stride_along(const codegen::Affine& a, int loop) {
+  for (const auto& t : a.terms)
+    if (t.loop == loop) return t.stride;
+  return 0;
+}
+
+}  // namespace
+
+std::optional<Emitter::Transposition> Emitter::transposition(size_t at) const {
+  const auto& code = kernel_.code;
+  if (ends_[at] != at + 5 || !code[at].args.empty() || code[at + 1].kind != InstrKind::LoopBegin)
+    return {};
+  const codegen::Instr &load = code[at + 2], &store = code[at + 3];
+  if (load.kind != InstrKind::Load || store.kind != InstrKind::Store) return {};
+  if (!load.access.indirect.empty() || !store.access.indirect.empty()) return {};
+  if (store.args[0] != static_cast<int>(at) + 2 || store.dtype != load.dtype) return {};
+  if (ir::size_of(load.dtype) < 4 && !target_.has("avx512bw")) return {};  // no masks for those
+  const int outer = code[at].loop, inner = code[at + 1].loop;
+  for (const auto& [x, y] : {std::pair(inner, outer), std::pair(outer, inner)}) {
+    const bool by_rows = stride_along(load.access.index, x) == 1;
+    const bool by_columns = stride_along(store.access.index, y) == 1;
+    if (by_rows && by_columns && stride_along(store.access.index, x) != 1)
+      return Transposition{at + 2, at + 3, outer, inner, x, y};
+  }
+  return {};
+}
+
+void Emitter::transposed_copy(const Transposition& t) {
+  const size_t size = std::max<size_t>(ir::size_of(kernel_.code[t.load].dtype), 4);
+  const auto lanes = static_cast<int64_t>(static_cast<size_t>(target_.vector_bytes) / size);
+  const auto trips_of = [&](int l) { return trips(kernel_.loops[static_cast<size_t>(l)]); };
+  llvm::Value *outer = trips_of(t.outer), *inner = trips_of(t.inner);
+  const auto here = [&](int l, llvm::Value* count) {
+    return ir_.CreateSub(count, index_[static_cast<size_t>(l)]);
+  };
+  count_loop(outer, lanes, {}, [&](llvm::Value* i) {
+    index_[static_cast<size_t>(t.outer)] = i;
+    count_loop(inner, lanes, {}, [&](llvm::Value* j) {
+      index_[static_cast<size_t>(t.inner)] = j;
+      llvm::Value *rows = here(t.x, t.x == t.outer ? outer : inner),
+                  *columns = here(t.y, t.y == t.outer ? outer : inner);
+      llvm::Value* fewer = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows, columns);
+      llvm::Value* whole = ir_.CreateICmpSGE(fewer, i64(lanes));
+      when(whole, {}, [&] { transposed_block(t, static_cast<unsigned>(lanes), nullptr, nullptr); });
+      when(ir_.CreateNot(whole), {},
+           [&] { transposed_block(t, static_cast<unsigned>(lanes), rows, columns); });
+    });
+  });
+}
+
+// The block at the loops' indices; of which, if given, only `rows` along x and `columns` along y.
+void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
+                               llvm::Value* columns) {
+  const Address from = address(t.load), to = address(t.store);
+  const int64_t from_step = stride_along(kernel_.code[t.load].access.index, t.y);
+  const int64_t to_step = stride_along(kernel_.code[t.store].access.index, t.x);
+  llvm::Type* type = vector_type(from.element, lanes);
+  const llvm::Align align(from.size);
+  // lanes below `count` of vector number i; none if the block has fewer than i vectors
+  const auto mask = [&](unsigned i, llvm::Value* vectors, llvm::Value* count) {
+    llvm::Value* inside = ir_.CreateICmpSGT(vectors, i64(i));
+    llvm::Value* left = ir_.CreateTrunc(ir_.CreateSelect(inside, count, i64(0)), ir_.getInt32Ty());
+    return ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), lanes),
+                             ir_.CreateVectorSplat(lanes, left));
+  };
+  const auto row_at = [&](unsigned row, unsigned column) {
+    return ir_.CreateGEP(from.element, from.base, i64(row * from_step + column));
+  };
+  const unsigned size = std::min(16 / from.size, lanes);  // of a piece: what unpacking stays within
+  std::vector<llvm::Value*> masked_rows;
+  for (unsigned i = 0; rows && i < lanes; ++i)
+    masked_rows.push_back(ir_.CreateMaskedLoad(type, row_at(i, 0), align, mask(i, columns, rows),
+                                               llvm::Constant::getNullValue(type)));
+  const auto piece = [&](unsigned row, unsigned column) -> llvm::Value* {
+    if (rows) return first_lanes(masked_rows[row], column, size);
+    return ir_.CreateAlignedLoad(vector_type(from.element, size), row_at(row, column), align);
+  };
+  std::vector<llvm::Value*> block;
+  for (unsigned column = 0; column < lanes; column += size) {
+    std::vector<llvm::Value*> group;
+    for (unsigned i = 0; i < size; ++i)
+      group.push_back(
+          joined(lanes / size, [&](unsigned p) { return piece(p * size + i, column); }));
+    unpack(group, size);
+    block.insert(block.end(), group.begin(), group.end());
+  }
+  const auto row_to = [&](unsigned i) {
+    return ir_.CreateGEP(to.element, to.base, i64(i * to_step));
+  };
+  if (rows) {
+    for (unsigned i = 0; i < lanes; ++i)
+      ir_.CreateMaskedStore(block[i], row_to(i), align, mask(i, rows, columns));
+    return;
+  }
+  const bool lines = lanes * to.size == kLine && to_step * to.size % kLine == 0;
+  const bool streams =
+      lines && kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)].streams;
+  const auto store = [&](llvm::MDNode* past_caches) {
+    for (unsigned i = 0; i < lanes; ++i) {
+      auto* s =
+          ir_.CreateAlignedStore(block[i], row_to(i), past_caches ? llvm::Align(kLine) : align);
+      if (past_caches) s->setMetadata(llvm::LLVMContext::MD_nontemporal, past_caches);
+    }
+  };
+  if (!streams) return store(nullptr);
+  read_rows_ahead(t, from, lanes, from_step);
+  llvm::Value* aligned = ir_.CreateICmpEQ(
+      ir_.CreateAnd(ir_.CreatePtrToInt(to.base, ir_.getInt64Ty()), i64(kLine - 1)), i64(0));
+  when(aligned, {},
+       [&] { store(llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)))); });
+  when(ir_.CreateNot(aligned), {}, [&] { store(nullptr); });
+}
+
+// Asks for the rows of the block after the next, where blocks follow each other along the rows.
+void Emitter::read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
+                              int64_t from_step) {
+  if (t.x != t.inner) return;
+  for (unsigned i = 0; i < lanes; ++i)
+    ir_.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+        {ir_.CreateGEP(from.element, from.base, i64(i * from_step + 2 * int64_t{lanes})),
+         ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
+}
+
+// part(0), part(1), ... side by side in one vector; `count` is a power of two.
+llvm::Value* Emitter::joined(unsigned count, const std::function<llvm::Value*(unsigned)>& part) {
+  std::vector<llvm::Value*> all;
+  for (unsigned p = 0; p < count; ++p) all.push_back(part(p));
+  for (; all.size() > 1; all.resize(all.size() / 2))
+    for (size_t i = 0; i < all.size() / 2; ++i) {
+      const auto size = llvm::cast<llvm::FixedVectorType>(all[2 * i]->getType())->getNumElements();
+      std::vector<int> lanes(size_t{2} * size);
+      std::iota(lanes.begin(), lanes.end(), 0);
+      all[i] = ir_.CreateShuffleVector(all[2 * i], all[2 * i + 1], lanes);
+    }
+  return all[0];
+}
+
+// `size` vectors, transposed within each piece of `size` lanes: each step interleaves the pieces of
+// vectors i and i + size / 2, as the machine's unpack instructions do.
+void Emitter::unpack(std::vector<llvm::Value*>& vectors, unsigned size) {
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(vectors[0]->getType())->getNumElements();
+  std::vector<int> halves[2];
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned l = 0; l < lanes; ++l) {
+      const unsigned within = half * size / 2 + l % size / 2;
+      halves[half].push_back(static_cast<int>(l / size * size + within + l % 2 * lanes));
+    }
+  for (unsigned step = 1; step < size; step *= 2) {
+    std::vector<llvm::Value*> next;
+    for (size_t i = 0; i < size / 2; ++i)
+      for (const auto& half : halves)
+        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + size / 2], half));
+    vectors = std::move(next);
+  }
+}
+
+}  // namespace tandem::jit

@@ -1,0 +1,45 @@
+// Ranges of values, from the definitions of the ops alone. 1 and -1 are exact in every floating
+// dtype, so rounding never leaves [-1, 1].
+#include "codegen/jit/emit/ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Instr;
+using codegen::Kernel;
+using ir::Op;
+
+constexpr Op kIntoUnit[] = {Op::sin, Op::cos, Op::tanh, Op::erf, Op::sigmoid, Op::sign};
+constexpr Op kKeepsUnit[] = {Op::neg,   Op::abs,     Op::mul,  Op::maximum, Op::minimum,
+                             Op::clone, Op::convert, Op::sqrt, Op::where,   Op::stop_gradient};
+
+bool has(std::span<const Op> ops, Op op) { return std::ranges::find(ops, op) != ops.end(); }
+
+bool computes_unit(const Kernel& kernel, const Instr& i, const std::vector<bool>& unit) {
+  const auto from = kernel.code[static_cast<size_t>(i.args[0])].dtype;
+  if (i.op == Op::convert && from == ir::DType::Bool) return true;
+  if (has(kIntoUnit, i.op)) return true;
+  const size_t first = i.op == Op::where ? 1 : 0;
+  return has(kKeepsUnit, i.op) &&
+         std::all_of(i.args.begin() + static_cast<std::ptrdiff_t>(first), i.args.end(),
+                     [&](int a) { return unit[static_cast<size_t>(a)]; });
+}
+
+}  // namespace
+
+std::vector<bool> within_unit(const Kernel& kernel) {
+  std::vector<bool> unit(kernel.code.size(), false);
+  for (size_t at = 0; at < kernel.code.size(); ++at) {
+    const Instr& i = kernel.code[at];
+    if (!ir::is_floating(i.dtype)) continue;
+    if (i.kind == Instr::Kind::Constant) unit[at] = std::abs(i.number.to_double()) <= 1;
+    if (i.kind == Instr::Kind::Compute) unit[at] = computes_unit(kernel, i, unit);
+  }
+  return unit;
+}
+
+}  // namespace tandem::jit

@@ -1,0 +1,484 @@
+// Emits a group: unit and row loops from the schedule; in each row the passes, with row values
+// between them and element values inside them.
+#include "codegen/kernels/build_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+
+#include "codegen/cost/costs.h"
+#include "codegen/kernels/passes.h"
+#include "codegen/kernels/schedule.h"
+#include "codegen/kernels/tiles.h"
+#include "ir/base/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+using ir::Op;
+
+double cost_per_element(const Program& p, const Group& g, const std::vector<bool>& is_stored) {
+  double cost = 0;
+  for (int n : g.nodes) {
+    const Node& node = p.nodes[static_cast<size_t>(n)];
+    if (is_row_node(node, g.domain)) continue;
+    cost += node_cost(node);
+    if (is_stored[static_cast<size_t>(node.dest.root)]) cost += kMemoryCost;
+    for (const View& v : node.operands) {
+      const Value& value = p.values[static_cast<size_t>(v.root)];
+      if (value.formula()) continue;
+      cost += value.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
+    }
+  }
+  return cost;
+}
+
+class Emitter {
+ public:
+  Emitter(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
+          KernelWriter& w)
+      : p_(p), g_(g), is_stored_(is_stored), w_(w), s_(std::move(s)) {
+    passes_ = make_passes(p, g, s_.dims.cols, is_stored);
+    values_.assign(g.nodes.size(), -1);
+    locals_.assign(g.nodes.size(), -1);
+    for (size_t i = 0; i < g.nodes.size(); ++i)
+      if (node(i).whole && node(i).kind != Node::Kind::ColPartial &&
+          node(i).kind != Node::Kind::RowPartial)
+        position_[node(i).dest.root] = i;
+  }
+
+  void run() {
+    if (is_transposition(p_, g_, s_.dims, s_.tile_dim)) return copy_tile();
+    declare_locals();
+    load_tiles();
+    clear_column_sums();
+    for (int l : s_.rows) w_.begin(l);
+    run_row();
+    for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
+    store_column_sums();
+    store_tiles();
+  }
+
+  /// What is done inside the loops over units and rows.
+  void run_row() {
+    for (size_t pass = 0; pass < passes_.passes.size(); ++pass) {
+      for (int i : passes_.passes[pass].rows) row_node(static_cast<size_t>(i));
+      run_pass(static_cast<int>(pass));
+    }
+  }
+
+ private:
+  using Key = std::pair<int, std::pair<int64_t, std::vector<int64_t>>>;
+
+  const Node& node(size_t i) const { return p_.nodes[static_cast<size_t>(g_.nodes[i])]; }
+  bool is_row(size_t i) const { return is_row_node(node(i), g_.domain); }
+  bool is_stored(const Node& n) const {
+    return !n.whole || is_stored_[static_cast<size_t>(n.dest.root)];
+  }
+  size_t row_dims() const { return s_.dims.row_dims; }
+
+  // --- loops over the columns of a row
+  struct ColumnLoops {
+    std::vector<int> open;  // outermost first; the last is the vector loop
+  };
+
+  /// Declares fresh loops over the columns and points the column dims at them.
+  ColumnLoops column_loops() {
+    ColumnLoops out;
+    for (size_t d = row_dims(); d < s_.dims.count(); ++d) {
+      const int64_t size = s_.dims.sizes[d];
+      const bool innermost = d + 1 == s_.dims.count();
+      if (size == 1) continue;
+      const auto kind = innermost ? Loop::Kind::Vector : Loop::Kind::Serial;
+      const bool chunked = innermost && s_.chunk_loop >= 0;
+      const int l =
+          chunked ? w_.loop(kind, s_.col_chunk, s_.chunk_loop, size) : w_.loop(kind, size);
+      s_.loops[d] = {{l, 1}};
+      if (chunked) s_.loops[d] = {{s_.chunk_loop, s_.col_chunk}, {l, 1}};
+      out.open.push_back(l);
+    }
+    return out;
+  }
+
+  void open(const ColumnLoops& c) {
+    for (int l : c.open) w_.begin(l);
+  }
+  void close(const ColumnLoops& c) {
+    for (size_t i = c.open.size(); i-- > 0;) w_.end(c.open[i]);
+  }
+
+  /// The position in a local row buffer.
+  Affine local_index() const {
+    std::vector<DimLoops> loops(s_.loops.begin() + static_cast<ptrdiff_t>(row_dims()),
+                                s_.loops.end());
+    std::vector<int64_t> strides(loops.size(), 1);
+    for (size_t d = loops.size(); d-- > 0;) {
+      if (d + 1 < loops.size()) strides[d] = strides[d + 1] * s_.dims.sizes[row_dims() + d + 1];
+      std::erase_if(loops[d], [&](const Affine::Term& t) { return t.loop == s_.chunk_loop; });
+    }
+    return affine(0, strides, loops);
+  }
+
+  // --- tiles: what lies across rows is transposed into or out of a local copy of the unit's tile
+  std::vector<int64_t> strides(const View& v) const {
+    return strides_over(v, s_.dims, 0, s_.dims.count());
+  }
+  bool is_across(const View& v) const {
+    return s_.tile_dim >= 0 && row_dim_along(v, s_.dims) == s_.tile_dim;
+  }
+  bool is_read_across(const View& v) const {
+    return is_across(v) && !position_.contains(v.root) &&
+           !p_.values[static_cast<size_t>(v.root)].formula();
+  }
+
+  /// Calls body(loops of the dims, index in a local tile) inside loops over the tile, of which the
+  /// inner one, a vector loop, runs along the rows or the columns.
+  template <class F>
+  void over_tile(F body, bool inner_columns = false) {
+    std::vector<DimLoops> loops = s_.loops;
+    const auto tile = static_cast<size_t>(s_.tile_dim);
+    const auto chunk_of = [](int loop, int64_t extent) {
+      return loop >= 0 ? DimLoops{{loop, extent}} : DimLoops{};
+    };
+    loops[tile] = chunk_of(s_.tile_loop, s_.tile_rows);
+    loops.back() = chunk_of(s_.chunk_loop, s_.col_chunk);
+    const auto kind = [](bool inner) { return inner ? Loop::Kind::Vector : Loop::Kind::Serial; };
+    const int along =
+        w_.loop(kind(!inner_columns), s_.tile_rows, s_.tile_loop, s_.dims.sizes[tile]);
+    const int across =
+        w_.loop(kind(inner_columns), s_.col_chunk, s_.chunk_loop, s_.dims.sizes.back());
+    loops[tile].push_back({along, 1});
+    loops.back().push_back({across, 1});
+    const int outer = inner_columns ? along : across, inner = inner_columns ? across : along;
+    w_.begin(outer);
+    w_.begin(inner);
+    body(loops, affine(0, {s_.col_chunk, 1}, {{{along, 1}}, {{across, 1}}}));
+    w_.end(inner);
+    w_.end(outer);
+  }
+
+  void copy_tile() {
+    const View &from = node(0).operands[0], &to = node(0).dest;
+    const auto copy = [&](const std::vector<DimLoops>& loops, const Affine&) {
+      const int x = w_.load(from.root, affine(from.offset, strides(from), loops));
+      w_.store(to.root, affine(to.offset, strides(to), loops), x);
+    };
+    over_tile(copy, strides(from).back() == 1);
+  }
+
+  void load_tiles() {
+    if (s_.tile_dim < 0) return;
+    for (size_t i = 0; i < g_.nodes.size(); ++i)
+      for (const View& v : node(i).operands)
+        if (is_read_across(v)) load_tile(v);
+  }
+
+  void load_tile(const View& v) {
+    const auto [at, fresh] = tiles_.try_emplace({v.root, {v.offset, strides(v)}}, -1);
+    if (!fresh) return;
+    const int local = at->second = w_.local(w_.dtype(v.root), s_.tile_rows * s_.col_chunk);
+    over_tile([&](const std::vector<DimLoops>& loops, const Affine& here) {
+      w_.store_local(local, here, w_.load(v.root, affine(v.offset, strides(v), loops)));
+    });
+  }
+
+  void store_tiles() {
+    for (const auto& [i, local] : written_tiles_) {
+      const View& to = node(i).dest;
+      over_tile([&](const std::vector<DimLoops>& loops, const Affine& here) {
+        w_.store(to.root, affine(to.offset, strides(to), loops), w_.load_local(local, here));
+      });
+    }
+  }
+
+  /// The position of the current element in a local tile.
+  Affine tile_index() const {
+    const int row = s_.rows.back(), column = s_.loops.back().back().loop;
+    return affine(0, {s_.col_chunk, 1}, {{{row, 1}}, {{column, 1}}});
+  }
+
+  // --- operands
+  Affine element_index(const View& v) const {
+    return affine(v.offset, strides_over(v, s_.dims, 0, s_.dims.count()), s_.loops);
+  }
+  Affine row_index(const View& v) const {
+    std::vector<DimLoops> loops(s_.loops.begin(),
+                                s_.loops.begin() + static_cast<ptrdiff_t>(row_dims()));
+    return affine(v.offset, strides_over(v, s_.dims, 0, row_dims()), loops);
+  }
+  Affine index(const View& v, bool row) const { return row ? row_index(v) : element_index(v); }
+
+  /// Whether all elements of a row are the same one.
+  bool same_along_row(const View& v) const {
+    const auto strides = strides_over(v, s_.dims, 0, s_.dims.count());
+    return std::all_of(strides.begin() + static_cast<ptrdiff_t>(row_dims()), strides.end(),
+                       [](int64_t s) { return s == 0; });
+  }
+
+  static Key key(const View& v, const Affine& index) {
+    std::vector<int64_t> terms;
+    for (const auto& t : index.terms) terms.push_back(t.loop), terms.push_back(t.stride);
+    return {v.root, {index.offset, std::move(terms)}};
+  }
+
+  /// The value of an operand that comes from memory or is a formula, at the current loops.
+  int outside(const View& v, Affine at, std::map<Key, int>& known) {
+    const Key k = key(v, at);
+    if (const auto found = known.find(k); found != known.end()) return found->second;
+    return known[k] = read(v, std::move(at));
+  }
+
+  int read(const View& v, Affine at) {
+    const auto tile = tiles_.empty() ? tiles_.end() : tiles_.find({v.root, {v.offset, strides(v)}});
+    return tile == tiles_.end() ? w_.read(v.root, std::move(at))
+                                : w_.load_local(tile->second, tile_index());
+  }
+
+  int operand(const View& v, bool row) {
+    if (const auto inner = position_.find(v.root); inner != position_.end())
+      return values_[inner->second];
+    if (row) return outside(v, row_index(v), row_known_);
+    Affine at = element_index(v);
+    if (const auto found = row_known_.find(key(v, at)); found != row_known_.end())
+      return found->second;
+    return outside(v, std::move(at), known_);
+  }
+
+  /// What a pass reads once per row is read before its loop.
+  void load_row_operands(const Passes::Pass& pass) {
+    for (int i : pass.compute)
+      for (const View& v : node(static_cast<size_t>(i)).operands)
+        if (!position_.contains(v.root) && same_along_row(v))
+          outside(v, element_index(v), row_known_);
+  }
+
+  // --- nodes
+  int compute(size_t i, bool row) {
+    const Node& n = node(i);
+    std::vector<int> args;
+    for (const View& v : n.operands) args.push_back(operand(v, row));
+    switch (n.kind) {
+      case Node::Kind::Gather:
+        return w_.load_at(n.table.root, index(n.table, row),
+                          {args[0], n.gather_stride, n.gather_extent}, n.check);
+      case Node::Kind::Random: {
+        const View linear = whole(-1, n.domain);
+        return w_.random_bits(n.dtype, args[0], args[1], n.random_offset, index(linear, row));
+      }
+      default:
+        break;
+    }
+    if (n.op == Op::clone) return args[0];
+    return w_.compute(n.op, std::move(args), n.dtype, n.check);
+  }
+
+  void row_node(size_t i) {
+    values_[i] = compute(i, true);
+    if (is_stored(node(i))) w_.store(node(i).dest.root, row_index(node(i).dest), values_[i]);
+  }
+
+  void element_node(size_t i, int pass) {
+    const Node& n = node(i);
+    values_[i] = compute(i, false);
+    if (passes_.ready[i] != pass) return;
+    if (is_stored(n)) store_element(i);
+    if (passes_.kept[i] && locals_[i] >= 0) w_.store_local(locals_[i], local_index(), values_[i]);
+  }
+
+  void store_element(size_t i) {
+    const View& to = node(i).dest;
+    if (!is_across(to)) return w_.store(to.root, element_index(to), values_[i]);
+    const int local = w_.local(w_.dtype(to.root), s_.tile_rows * s_.col_chunk);
+    written_tiles_.push_back({i, local});
+    w_.store_local(local, tile_index(), values_[i]);
+  }
+
+  void reload(size_t i) {
+    values_[i] = locals_[i] >= 0 ? w_.load_local(locals_[i], local_index())
+                                 : w_.load(node(i).dest.root, element_index(node(i).dest));
+  }
+
+  // --- reductions
+  void declare_locals() {
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      const Node& n = node(i);
+      if (n.kind == Node::Kind::ColPartial)
+        locals_[i] = w_.local(n.reduction.dtype, s_.col_chunk);
+      else if (passes_.kept[i] && !is_stored(n))
+        locals_[i] = w_.local(n.dtype, s_.col_chunk);
+    }
+  }
+
+  template <class F>
+  void for_each_column_sum(F f) {
+    bool any = false;
+    for (size_t i = 0; i < g_.nodes.size(); ++i) any |= node(i).kind == Node::Kind::ColPartial;
+    if (!any) return;
+    const ColumnLoops columns = column_loops();
+    open(columns);
+    for (size_t i = 0; i < g_.nodes.size(); ++i)
+      if (node(i).kind == Node::Kind::ColPartial) f(i);
+    close(columns);
+  }
+
+  void clear_column_sums() {
+    for_each_column_sum([&](size_t i) {
+      const Reduction& r = node(i).reduction;
+      w_.store_local(locals_[i], local_index(),
+                     w_.constant(identity_of(r.combine, r.dtype), r.dtype));
+    });
+  }
+
+  void add_to_column_sum(size_t i) {
+    const Reduction& r = node(i).reduction;
+    const int sum = w_.load_local(locals_[i], local_index());
+    const int x = operand(node(i).operands[0], false);
+    w_.store_local(locals_[i], local_index(),
+                   w_.compute(combining_op(r.combine), {sum, x}, r.dtype));
+  }
+
+  /// dest [outer, blocks, inner] at the unit's block.
+  void store_column_sums() {
+    for_each_column_sum([&](size_t i) {
+      const Node& n = node(i);
+      const size_t n_dim = row_dims() - 1;
+      std::vector<int64_t> strides(s_.dims.count(), 1);
+      std::vector<DimLoops> loops = s_.loops;
+      loops[n_dim].clear();
+      if (s_.block_loop >= 0) loops[n_dim] = {{s_.block_loop, 1}};
+      for (size_t d = s_.dims.count() - 1; d-- > 0;) {
+        const bool blocks = d + 1 == n_dim;
+        strides[d] = strides[d + 1] * (blocks ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
+      }
+      w_.store(n.dest.root, affine(0, strides, loops), w_.load_local(locals_[i], local_index()));
+    });
+  }
+
+  int declare_accumulator(const Node& n, int loop) {
+    const Reduction& r = n.reduction;
+    const bool one_block = n.kind == Node::Kind::RowPartial || r.blocks() == 1;
+    return w_.accumulator({r.combine, r.dtype, loop, r.lanes, one_block ? 0 : r.block});
+  }
+
+  void finish_row_reduction(size_t i, int accumulator) {
+    const Node& n = node(i);
+    values_[i] = w_.reduced(accumulator, n.dtype);
+    if (!is_stored(n)) return;
+    if (n.kind == Node::Kind::RowReduce)
+      return w_.store(n.dest.root, row_index(n.dest), values_[i]);
+    std::vector<int64_t> strides(s_.dims.count(), 1);
+    std::vector<DimLoops> loops = s_.loops;
+    loops.back() = {{s_.block_loop, 1}};
+    for (size_t d = s_.dims.count() - 1; d-- > 0;)
+      strides[d] =
+          strides[d + 1] * (d + 2 == s_.dims.count() ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
+    w_.store(n.dest.root, affine(0, strides, loops), values_[i]);
+  }
+
+  // --- passes
+  void run_pass(int number) {
+    const Passes::Pass& pass = passes_.passes[static_cast<size_t>(number)];
+    if (pass.compute.empty()) return;
+    const ColumnLoops columns = column_loops();
+    known_.clear();
+    load_row_operands(pass);
+    std::vector<std::pair<size_t, int>> accumulators;
+    for (int i : pass.compute)
+      if (is_row_reduction(static_cast<size_t>(i)))
+        accumulators.push_back(
+            {static_cast<size_t>(i),
+             declare_accumulator(node(static_cast<size_t>(i)), columns.open.back())});
+    open(columns);
+    for (size_t r = pass.reload.size(); r-- > 0;) reload(static_cast<size_t>(pass.reload[r]));
+    auto next = accumulators.begin();
+    for (int wide : pass.compute) {
+      const auto i = static_cast<size_t>(wide);
+      if (is_row_reduction(i))
+        w_.accumulate((next++)->second, {operand(node(i).operands[0], false)});
+      else if (node(i).kind == Node::Kind::ColPartial)
+        add_to_column_sum(i);
+      else
+        element_node(i, number);
+    }
+    close(columns);
+    for (const auto& [i, accumulator] : accumulators) finish_row_reduction(i, accumulator);
+  }
+
+  bool is_row_reduction(size_t i) const {
+    return node(i).kind == Node::Kind::RowReduce || node(i).kind == Node::Kind::RowPartial;
+  }
+
+  const Program& p_;
+  const Group& g_;
+  const std::vector<bool>& is_stored_;
+  KernelWriter& w_;
+  Schedule s_;
+  Passes passes_;
+  std::unordered_map<int, size_t> position_;  // value -> the node that computes it
+  std::vector<int> values_;                   // per node: its latest instruction
+  std::vector<int> locals_;                   // per node: its row buffer or column sums, or -1
+  std::map<Key, int> row_known_, known_;      // loads of this row; of this pass
+  std::map<Key, int> tiles_;                  // by view: its local copy
+  std::vector<std::pair<size_t, int>> written_tiles_;  // node, local
+};
+
+std::string kernel_name(const Program& p, std::span<const Group> groups) {
+  std::string name;
+  for (const Group& g : groups)
+    for (int n : g.nodes) {
+      const std::string& part = p.nodes[static_cast<size_t>(n)].name;
+      if (name.size() + part.size() > 40) return name + "_and_more";
+      name += (name.empty() ? "" : "_") + part;
+    }
+  return name;
+}
+
+/// The smallest number of units that pays for a thread.
+int64_t grain_of(const Schedule& s, double total, double cost) {
+  const double elements = total / static_cast<double>(s.units);
+  return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;
+}
+
+/// Several groups of equal rows: each row of the one is followed by the same row of the next.
+KernelDraft build_bundle(const Program& p, const Bundle& groups,
+                         const std::vector<bool>& is_stored) {
+  int64_t total = 0;
+  double cost = 0;
+  for (const Group& g : groups) {
+    total += g.domain.total;
+    cost += cost_per_element(p, g, is_stored) * static_cast<double>(g.domain.total);
+  }
+  cost /= static_cast<double>(total);
+  const Dims first = dims_of(groups[0].domain);
+  const int64_t cols = total / first.rows;
+  KernelWriter w(p);
+  Domain joint{.total = total, .cols = cols, .row_nodes = true};
+  for (int64_t cut : groups[0].domain.cuts) joint.cuts.push_back(cut / first.cols * cols);
+  const Schedule s = make_schedule(joint, cost, {}, w);
+  for (int l : s.rows) w.begin(l);
+  for (const Group& g : groups) {
+    Schedule own = s;
+    own.dims = dims_of(g.domain);
+    own.col_chunk = own.dims.cols;
+    Emitter(p, g, is_stored, std::move(own), w).run_row();
+  }
+  for (size_t l = s.rows.size(); l-- > 0;) w.end(s.rows[l]);
+  return w.take(kernel_name(p, groups), grain_of(s, static_cast<double>(total), cost));
+}
+
+}  // namespace
+
+KernelDraft build_kernel(const Program& program, const Bundle& groups,
+                         const std::vector<bool>& is_stored) {
+  if (groups.size() > 1) return build_bundle(program, groups, is_stored);
+  const Group& g = groups[0];
+  KernelWriter w(program);
+  const double cost = cost_per_element(program, g, is_stored);
+  const Schedule s = make_schedule(g.domain, cost, tile_of(program, g), w);
+  Emitter(program, g, is_stored, s, w).run();
+  return w.take(kernel_name(program, groups),
+                grain_of(s, static_cast<double>(g.domain.total), cost));
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,19 @@
+// From groups of nodes to kernels.
+#ifndef TANDEM_CODEGEN_KERNELS_BUILD_KERNEL_H
+#define TANDEM_CODEGEN_KERNELS_BUILD_KERNEL_H
+
+#include <vector>
+
+#include "codegen/draft.h"
+#include "codegen/fusion/bundle.h"
+
+namespace tandem::codegen {
+
+/// The kernel of a fusible group, or of several that run side by side. `is_stored`: by value,
+/// whether it has to be in memory afterwards.
+KernelDraft build_kernel(const Program& program, const Bundle& groups,
+                         const std::vector<bool>& is_stored);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_KERNELS_BUILD_KERNEL_H

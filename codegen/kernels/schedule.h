@@ -1,0 +1,52 @@
+// Schedule: how a group's domain runs over loops: units for threads, rows, and passes over columns.
+#ifndef TANDEM_CODEGEN_KERNELS_SCHEDULE_H
+#define TANDEM_CODEGEN_KERNELS_SCHEDULE_H
+
+#include <vector>
+
+#include "codegen/fusion/fuse.h"
+#include "codegen/kernels/kernel_writer.h"
+
+namespace tandem::codegen {
+
+/// The dims of a domain, outermost first; dims before `row_dims` count rows, the others columns.
+struct Dims {
+  std::vector<int64_t> sizes;
+  size_t row_dims = 0;
+  int64_t rows = 1, cols = 1;
+
+  size_t count() const { return sizes.size(); }
+};
+Dims dims_of(const Domain& domain);
+
+/// The view's stride over each of the dims [first, last).
+std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first, size_t last);
+
+struct Schedule {
+  Dims dims;
+  std::vector<DimLoops> loops;  // per dim; of column dims only what all passes share
+  std::vector<int> rows;        // loops to open, outermost first
+  int64_t col_chunk = 0;        // columns of a unit
+  int chunk_loop = -1;          // unit loop over chunks of columns, or -1
+  int block_loop = -1;          // unit loop over a partial reduction's blocks, or -1
+  int tile_dim = -1;            // of a unit that is a tile: its row dim, or -1
+  int tile_loop = -1;           // unit loop over chunks of the tile dim
+  int64_t tile_rows = 0;        // of a tile
+  int64_t units = 1;
+};
+
+/// A row dim that some accesses are contiguous along instead of along the columns (or -1): units
+/// are then tiles of about `rows` of it and `columns`, so that each cache line that such an access
+/// touches is used up while it is near.
+struct Tile {
+  int dim = -1;
+  int64_t rows = 64, columns = 64;
+  bool along_rows = false;  // a unit's neighbour lies along `dim` rather than along the columns
+};
+
+/// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
+Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_KERNELS_SCHEDULE_H

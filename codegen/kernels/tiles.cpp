@@ -1,0 +1,61 @@
+#include "codegen/kernels/tiles.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace tandem::codegen {
+
+using ir::Op;
+
+int row_dim_along(const View& v, const Dims& dims) {
+  constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
+  const auto strides = strides_over(v, dims, 0, dims.count());
+  if (std::abs(strides.back()) <= 1 || dims.sizes.back() < kFew) return -1;
+  for (size_t d = 0; d < dims.row_dims; ++d)
+    if (strides[d] == 1 && dims.sizes[d] >= kFew) return static_cast<int>(d);
+  return -1;
+}
+
+bool is_transposition(const Program& p, const Group& g, const Dims& dims, int dim) {
+  if (dim < 0 || g.nodes.size() != 1) return false;
+  const Node& n = p.nodes[static_cast<size_t>(g.nodes[0])];
+  return n.kind == Node::Kind::Pointwise && n.op == Op::clone &&
+         !p.values[static_cast<size_t>(n.operands[0].root)].formula() &&
+         (row_dim_along(n.operands[0], dims) == dim) != (row_dim_along(n.dest, dims) == dim);
+}
+
+/// The row dim that most accesses from outside the group's own values run along, or -1.
+static int tile_dim(const Program& p, const Group& g) {
+  if (g.domain.row_nodes || g.domain.row_reduces || g.domain.partial.n > 0) return -1;
+  const Dims dims = dims_of(g.domain);
+  std::map<int, int> accesses;
+  for (int n : g.nodes) {
+    const Node& node = p.nodes[static_cast<size_t>(n)];
+    ++accesses[row_dim_along(node.dest, dims)];
+    for (const View& v : node.operands)
+      if (!p.values[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
+  }
+  accesses.erase(-1);
+  const auto most =
+      std::max_element(accesses.begin(), accesses.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == accesses.end() ? -1 : most->first;
+}
+
+Tile tile_of(const Program& p, const Group& g) {
+  // copies: a few lines wide where memory is written, long where it is read, and on along what is
+  // read, as caches fetch ahead of what is read in order
+  constexpr int64_t kWidth = 64, kLength = 256;
+  Tile tile{.dim = tile_dim(p, g)};
+  const Dims dims = dims_of(g.domain);
+  if (!is_transposition(p, g, dims, tile.dim)) return tile;
+  const View& from = p.nodes[static_cast<size_t>(g.nodes[0])].operands[0];
+  const bool by_rows = row_dim_along(from, dims) == tile.dim;
+  tile.rows = by_rows ? kLength : kWidth;
+  tile.columns = by_rows ? kWidth : kLength;
+  tile.along_rows = by_rows;
+  return tile;
+}
+
+}  // namespace tandem::codegen

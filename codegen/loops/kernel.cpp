@@ -1,0 +1,253 @@
+// Kernels as values: sizes, equality, hash, and the check of kernel.h's rules.
+#include "codegen/loops/kernel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "codegen/hasher.h"
+#include "ir/base/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+using Kind = Instr::Kind;
+
+/// The words themselves, eight bytes each.
+struct Writer {
+  std::string text;
+  void word(int64_t v) { text.append(reinterpret_cast<const char*>(&v), sizeof v); }
+};
+
+/// Walks over all that makes a kernel what it is. Lists begin with their length, so that different
+/// kernels give different words.
+template <class Sink>
+class Walker {
+ public:
+  explicit Walker(Sink& sink) : sink_(sink) {}
+
+  void add(const Kernel& k) {
+    list(k.params), list(k.locals), list(k.loops), list(k.accumulators), list(k.code);
+  }
+
+ private:
+  template <class... T>
+  void words(T... v) {
+    (sink_.word(static_cast<int64_t>(v)), ...);
+  }
+  template <class T>
+  void list(const std::vector<T>& items) {
+    words(items.size());
+    for (const T& item : items) add(item);
+  }
+  void add(int v) { words(v); }
+  void add(const Param& p) { words(p.dtype, p.use, p.streams); }
+  void add(const Local& l) { words(l.dtype, l.elements); }
+  void add(const Loop& l) { words(l.kind, l.extent, l.clamp_loop, l.clamp_total); }
+  void add(const Accumulator& a) { words(a.combine, a.dtype, a.loop, a.lanes, a.block); }
+  void add(const Affine::Term& t) { words(t.loop, t.stride); }
+  void add(const Affine& a) { words(a.offset), list(a.terms); }
+  void add(const Access::Indirect& i) { words(i.value, i.stride, i.extent); }
+  void add(const Access& a) {
+    words(a.is_local, a.buffer, a.again), add(a.index), list(a.indirect);
+  }
+  void add(const ir::Number& n) {
+    words(n.kind(), n.is_float() ? std::bit_cast<int64_t>(n.to_double()) : n.to_int());
+  }
+  void add(const Instr& i) {
+    words(i.kind, i.dtype, i.op, i.loop, i.accumulator), list(i.args);
+    add(i.number), add(i.affine), add(i.access);
+  }
+
+  Sink& sink_;
+};
+
+/// Walks the code once, keeping the stack of open loops.
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& k) : k_(k), scope_(k.code.size(), -1) {}
+
+  void run() {
+    loops();
+    for (int l = 0; l < static_cast<int>(k_.loops.size()); ++l)
+      if (k_.loops[l].kind == Loop::Kind::Unit) open_.push_back(l);
+    units_ = static_cast<int>(open_.size());
+    for (at_ = 0; at_ < static_cast<int>(k_.code.size()); ++at_) instruction(k_.code[at_]);
+    check(static_cast<int>(open_.size()) == units_, "a loop is not closed");
+  }
+
+ private:
+  void check(bool ok, const char* what) const {
+    TANDEM_CHECK(ok, "kernel " + k_.name + ", instruction " + std::to_string(at_) + ": " + what);
+  }
+
+  void loops() const {
+    bool inner = false;
+    for (size_t l = 0; l < k_.loops.size(); ++l) {
+      const Loop& loop = k_.loops[l];
+      const bool unit = loop.kind == Loop::Kind::Unit;
+      check(!unit || !inner, "unit loops come first");
+      check(!unit || loop.clamp_loop < 0, "a unit loop has a fixed extent");
+      check(loop.extent >= 0 && loop.clamp_loop < static_cast<int>(l), "loop extent or clamp");
+      inner |= !unit;
+    }
+  }
+
+  bool is_open(int loop) const {
+    for (int l : open_)
+      if (l == loop) return true;
+    return false;
+  }
+
+  void affine(const Affine& a) const {
+    int last = -1;
+    for (const auto& t : a.terms) {
+      check(t.loop > last && t.stride != 0, "affine terms are sorted and not zero");
+      check(is_open(t.loop), "an affine index uses a loop that is not open");
+      last = t.loop;
+    }
+  }
+
+  /// A value may be used while the loop that it was computed in is open.
+  void argument(int value) const {
+    check(value >= 0 && value < at_, "an argument is not defined yet");
+    check(scope_[value] != -1, "an argument has no value or its loop is closed");
+  }
+
+  void access(const Instr& i, bool store) const {
+    const Access& a = i.access;
+    const size_t count = a.is_local ? k_.locals.size() : k_.params.size();
+    check(a.buffer >= 0 && static_cast<size_t>(a.buffer) < count, "no such buffer");
+    affine(a.index);
+    for (const auto& x : a.indirect) {
+      argument(x.value);
+      check(k_.code[x.value].dtype == ir::DType::I64, "an index is i64");
+    }
+    const ir::DType dtype = a.is_local ? k_.locals[a.buffer].dtype : k_.params[a.buffer].dtype;
+    check(i.dtype == dtype, "the dtype of an access is its buffer's");
+    if (a.is_local) return;
+    check(!k_.params[a.buffer].streams || store || a.again, "streams what it reads");
+    check(k_.params[a.buffer].use != (store ? Param::Use::Read : Param::Use::Write),
+          "an access that the parameter's use does not allow");
+  }
+
+  void begin(const Instr& i) {
+    check(i.loop >= units_ && i.loop < static_cast<int>(k_.loops.size()), "no such loop");
+    check(!is_open(i.loop), "a loop is opened twice");
+    const Loop& loop = k_.loops[i.loop];
+    for (int l : open_)
+      check(loop.kind != Loop::Kind::Vector || k_.loops[l].kind != Loop::Kind::Vector,
+            "a vector loop in a vector loop");
+    check(loop.clamp_loop < 0 || is_open(loop.clamp_loop), "the clamping loop is not open");
+    if (!i.args.empty()) condition(i, loop);
+    open_.push_back(i.loop);
+  }
+
+  void condition(const Instr& i, const Loop& loop) const {
+    check(i.args.size() == 1 && k_.code[i.args[0]].dtype == ir::DType::Bool, "a loop's condition");
+    check(loop.kind == Loop::Kind::Serial, "only serial loops have a condition");
+    for (int l : open_)
+      check(k_.loops[l].kind != Loop::Kind::Vector, "a condition inside a vector loop");
+  }
+
+  void end(const Instr& i) {
+    check(static_cast<int>(open_.size()) > units_ && open_.back() == i.loop,
+          "loops are not properly nested");
+    open_.pop_back();
+    for (int v = at_ - 1;
+         v >= 0 && !(k_.code[v].kind == Kind::LoopBegin && k_.code[v].loop == i.loop); --v)
+      scope_[v] = -1;
+  }
+
+  void accumulate(const Instr& i) const {
+    check(i.accumulator >= 0 && i.accumulator < static_cast<int>(k_.accumulators.size()),
+          "no such accumulator");
+    const Accumulator& acc = k_.accumulators[i.accumulator];
+    check(!open_.empty() && open_.back() == acc.loop, "accumulates outside its loop");
+    const bool serial = k_.loops[acc.loop].kind == Loop::Kind::Serial;
+    check(!serial || (acc.lanes == 1 && acc.block == 0), "a serial accumulator has one lane");
+    check(acc.lanes >= 1 && std::has_single_bit(static_cast<uint64_t>(acc.lanes)),
+          "lanes are a power of two");
+    check(acc.combine != Combine::Dot || serial, "dot accumulates over serial loops");
+    check(i.args.size() == (acc.combine == Combine::Dot ? 2u : 1u), "argument count");
+    for (int a : i.args) check(k_.code[a].dtype == acc.dtype, "the accumulator's dtype");
+  }
+
+  void instruction(const Instr& i) {
+    for (int a : i.args) argument(a);
+    scope_[at_] = 0;
+    switch (i.kind) {
+      case Kind::LoopBegin:
+        return scope_[at_] = -1, begin(i);
+      case Kind::LoopEnd:
+        return scope_[at_] = -1, end(i);
+      case Kind::Store:
+        return scope_[at_] = -1, access(i, true);
+      case Kind::Accumulate:
+        return scope_[at_] = -1, accumulate(i);
+      case Kind::Load:
+        return access(i, false);
+      case Kind::Index:
+      case Kind::RandomBits:
+        return affine(i.affine);
+      case Kind::Compute:
+        return check(ir::is_pointwise(i.op), "computes a pointwise op");
+      case Kind::Reduced:
+        return check(i.accumulator >= 0 &&
+                         !is_open(k_.accumulators[static_cast<size_t>(i.accumulator)].loop),
+                     "read before its loop ends");
+      case Kind::Constant:
+        return;
+    }
+  }
+
+  const Kernel& k_;
+  std::vector<int> scope_;  // by value: 0 while it can be used
+  std::vector<int> open_;
+  int units_ = 0, at_ = 0;
+};
+
+}  // namespace
+
+int64_t Kernel::units() const {
+  int64_t units = 1;
+  for (const Loop& l : loops)
+    if (l.kind == Loop::Kind::Unit) units *= l.extent;
+  return units;
+}
+
+bool operator==(const Kernel& a, const Kernel& b) {
+  return a.params == b.params && a.locals == b.locals && a.loops == b.loops &&
+         a.accumulators == b.accumulators && a.code == b.code;
+}
+
+bool can_stream(const Kernel& kernel, int param) {
+  if (kernel.params[static_cast<size_t>(param)].use == Param::Use::Read) return false;
+  return std::none_of(kernel.code.begin(), kernel.code.end(), [&](const Instr& i) {
+    return i.kind == Instr::Kind::Load && !i.access.is_local && i.access.buffer == param &&
+           !i.access.again;
+  });
+}
+
+size_t scratch_bytes(const Kernel& kernel) {
+  size_t bytes = 0;
+  for (const Local& l : kernel.locals)
+    bytes += (static_cast<size_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64;
+  return bytes;
+}
+
+void verify(const Kernel& kernel) { Verifier(kernel).run(); }
+
+uint64_t hash(const Kernel& kernel) {
+  Hasher hasher;
+  Walker(hasher).add(kernel);
+  return hasher.state;
+}
+
+std::string content(const Kernel& kernel) {
+  Writer writer;
+  Walker(writer).add(kernel);
+  return std::move(writer.text);
+}
+
+}  // namespace tandem::codegen

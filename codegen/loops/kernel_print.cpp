@@ -1,0 +1,185 @@
+// The text form of kernels and plans, for goldens and people.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "codegen/loops/kernel.h"
+#include "codegen/plan.h"
+#include "ir/base/error.h"
+
+namespace tandem::codegen {
+namespace {
+
+using Kind = Instr::Kind;
+
+constexpr std::array kUses = {"read", "write", "update"};
+constexpr std::array kLoops = {"unit", "serial", "vector"};
+constexpr std::array kCombines = {"sum", "prod",   "max",    "min", "any",
+                                  "all", "argmax", "argmin", "dot"};
+
+std::string text(const Affine& a) {
+  std::string out;
+  for (const auto& t : a.terms) {
+    if (!out.empty()) out += " + ";
+    out += t.stride == 1 ? fmt::format("i{}", t.loop) : fmt::format("{} * i{}", t.stride, t.loop);
+  }
+  if (out.empty()) return std::to_string(a.offset);
+  return a.offset == 0 ? out : fmt::format("{} + {}", out, a.offset);
+}
+
+std::string text(const Access& a) {
+  std::string index = text(a.index);
+  for (const auto& i : a.indirect)
+    index += fmt::format(" + {} * %{} (< {})", i.stride, i.value, i.extent);
+  return fmt::format("{}{}[{}]{}", a.is_local ? 'l' : 'p', a.buffer, index,
+                     a.again ? " again" : "");
+}
+
+std::string text(const ir::Number& n) {
+  if (n.kind() == ir::Number::Kind::Bool) return n.to_bool() ? "true" : "false";
+  return n.is_float() ? fmt::format("{}", n.to_double()) : std::to_string(n.to_int());
+}
+
+std::string text(const Loop& l, int id) {
+  std::string out = fmt::format("{} i{} < {}", kLoops[static_cast<size_t>(l.kind)], id, l.extent);
+  if (l.clamp_loop >= 0)
+    out += fmt::format(" and < {} - {} * i{}", l.clamp_total, l.extent, l.clamp_loop);
+  return out;
+}
+
+std::string arguments(const Instr& i) {
+  std::string out;
+  for (int a : i.args) out += fmt::format("{}%{}", out.empty() ? "" : ", ", a);
+  return out;
+}
+
+std::string text(const Kernel& k, const Instr& i) {
+  switch (i.kind) {
+    case Kind::LoopBegin:
+      return text(k.loops[static_cast<size_t>(i.loop)], i.loop) +
+             (i.args.empty() ? " {" : " if " + arguments(i) + " {");
+    case Kind::LoopEnd:
+      return "}";
+    case Kind::Constant:
+      return fmt::format("constant {}", text(i.number));
+    case Kind::Index:
+      return fmt::format("index {}", text(i.affine));
+    case Kind::Load:
+      return fmt::format("load {}", text(i.access));
+    case Kind::Store:
+      return fmt::format("store {}, {}", text(i.access), arguments(i));
+    case Kind::Compute:
+      return fmt::format("{} {}", ir::name(i.op), arguments(i));
+    case Kind::RandomBits:
+      return fmt::format("random_bits {} at {} + {}", arguments(i), text(i.number), text(i.affine));
+    case Kind::Accumulate:
+      return fmt::format("accumulate a{}, {}", i.accumulator, arguments(i));
+    case Kind::Reduced:
+      return fmt::format("reduced a{}", i.accumulator);
+  }
+  return {};
+}
+
+bool has_value(Kind k) {
+  return k != Kind::LoopBegin && k != Kind::LoopEnd && k != Kind::Store && k != Kind::Accumulate;
+}
+
+std::string header(const Kernel& k) {
+  std::string out = fmt::format("kernel {}(", k.name);
+  for (size_t p = 0; p < k.params.size(); ++p)
+    out += fmt::format("{}p{} {} {}", p == 0 ? "" : ", ", p,
+                       kUses[static_cast<size_t>(k.params[p].use)], ir::name(k.params[p].dtype)) +
+           (k.params[p].streams ? " streams" : "");
+  out += ")\n";
+  for (size_t l = 0; l < k.locals.size(); ++l)
+    out +=
+        fmt::format("  local l{} {}[{}]\n", l, ir::name(k.locals[l].dtype), k.locals[l].elements);
+  for (size_t a = 0; a < k.accumulators.size(); ++a) {
+    const Accumulator& acc = k.accumulators[a];
+    out += fmt::format("  accumulator a{} {} {} over i{}, lanes {}, block {}\n", a,
+                       kCombines[static_cast<size_t>(acc.combine)], ir::name(acc.dtype), acc.loop,
+                       acc.lanes, acc.block);
+  }
+  for (size_t l = 0; l < k.loops.size(); ++l)
+    if (k.loops[l].kind == Loop::Kind::Unit)
+      out += fmt::format("  {}\n", text(k.loops[l], static_cast<int>(l)));
+  return out;
+}
+
+std::string text(const BufferRef& b) {
+  constexpr std::array kNames = {"input", "output", "arena"};
+  std::string out = kNames[static_cast<size_t>(b.kind)];
+  if (b.kind == BufferRef::Kind::Arena) return fmt::format("{}+{}", out, b.byte_offset);
+  out += fmt::format(" {}", b.index);
+  return b.byte_offset == 0 ? out : fmt::format("{}+{}", out, b.byte_offset);
+}
+
+std::string text(const Plan& plan, const Step& step) {
+  if (const auto* launch = std::get_if<Launch>(&step)) {
+    std::string params;
+    for (const BufferRef& b : launch->params) params += (params.empty() ? "" : ", ") + text(b);
+    return fmt::format("launch {} {}({}), units {}, grain {}", launch->kernel,
+                       plan.kernels[static_cast<size_t>(launch->kernel)].name, params,
+                       launch->units, launch->grain);
+  }
+  if (const auto* external = std::get_if<ExternalCall>(&step)) {
+    const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
+      std::string out;
+      for (const auto& a : arguments)
+        out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
+      return out;
+    };
+    return fmt::format("external {} = {}({}) {{{}}}", list(external->results), external->name,
+                       list(external->operands), external->numbers);
+  }
+  const auto& c = std::get<Contraction>(step);
+  const auto batch = [&](int64_t outer, int64_t inner) {
+    return c.outer == 1 ? std::to_string(inner) : fmt::format("{} {}", outer, inner);
+  };
+  return fmt::format(
+      "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
+      "{})",
+      c.outer == 1 ? std::to_string(c.batch) : fmt::format("{}x{}", c.outer, c.batch), c.m, c.n,
+      c.k, text(c.c), batch(c.c_outer, c.c_batch), c.c_row, c.accumulate ? "+=" : "=",
+      c.bias        ? text(*c.bias) + " + "
+      : c.plus_zero ? "0 + "
+                    : "",
+      text(c.a), batch(c.a_outer, c.a_batch), c.a_row, c.a_col, text(c.b),
+      batch(c.b_outer, c.b_batch), c.b_row, c.b_col);
+}
+
+}  // namespace
+
+std::string print(const Kernel& kernel) {
+  std::string out = header(kernel);
+  int depth = 1;
+  for (size_t i = 0; i < kernel.code.size(); ++i) {
+    const Instr& instr = kernel.code[i];
+    if (instr.kind == Kind::LoopEnd) --depth;
+    out += std::string(static_cast<size_t>(2 * depth), ' ');
+    if (has_value(instr.kind)) out += fmt::format("%{} {} = ", i, ir::name(instr.dtype));
+    out += text(kernel, instr) + "\n";
+    if (instr.kind == Kind::LoopBegin) ++depth;
+  }
+  return out;
+}
+
+std::string print(const Plan& plan) {
+  std::string out = fmt::format("plan {}, arena {} bytes\n", plan.name, plan.arena_bytes);
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    out += fmt::format("  input {} {} strides {}\n", i, ir::to_string(plan.inputs[i].type),
+                       ir::to_string(plan.inputs[i].strides));
+  for (size_t o = 0; o < plan.outputs.size(); ++o) {
+    const PlanOutput& output = plan.outputs[o];
+    out += fmt::format("  output {} {} strides {}", o, ir::to_string(output.type),
+                       ir::to_string(output.strides));
+    if (output.from_input >= 0) out += fmt::format(" is input {}", output.from_input);
+    if (output.into_input >= 0) out += fmt::format(" into input {}", output.into_input);
+    out += "\n";
+  }
+  for (const Step& step : plan.steps) out += "  " + text(plan, step) + "\n";
+  for (const Kernel& k : plan.kernels) out += print(k);
+  return out;
+}
+
+}  // namespace tandem::codegen

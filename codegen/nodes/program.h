@@ -1,0 +1,114 @@
+// Program: a graph as lowering sees it. Views, fills and iotas are gone (they live in the operands'
+// strides); what is left are nodes that compute or copy elements, each over its own domain.
+#ifndef TANDEM_CODEGEN_NODES_PROGRAM_H
+#define TANDEM_CODEGEN_NODES_PROGRAM_H
+
+#include <string>
+#include <vector>
+
+#include "codegen/loops/kernel.h"
+#include "codegen/nodes/view.h"
+#include "ir/base/inline_vector.h"
+#include "ir/graph.h"
+
+namespace tandem::codegen {
+
+/// Something with memory of its own, or (Full, Iota) a formula.
+struct Value {
+  enum class Kind : uint8_t { Input, Full, Iota, Computed };
+  Kind kind = Kind::Computed;
+  ir::DType dtype = ir::DType::F32;
+  int64_t numel = 0;
+  int index = -1;                    // Input: which
+  ir::Number first, increment;       // Full: first; Iota: element i is first + i * increment
+  int output = -1;                   // Computed: the output whose buffer it lives in, or -1
+  ir::InlineVector<int, 2> writers;  // Computed: its nodes, in order
+  bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
+  friend bool operator==(const Value&, const Value&) = default;
+};
+
+/// Where a row or column reduction cuts its domain: the operand is [outer, n, inner].
+struct Reduction {
+  Combine combine = Combine::Sum;
+  ir::DType dtype = ir::DType::F32;  // of the accumulator
+  int64_t outer = 1, n = 1, inner = 1;
+  int64_t lanes = 1, block = 1;
+  int64_t blocks() const { return (n + block - 1) / block; }
+  friend bool operator==(const Reduction&, const Reduction&) = default;
+};
+
+struct Node {
+  enum class Kind : uint8_t {
+    Pointwise,    // op on operands
+    Gather,       // operand 0 is the index; table + index * gather_stride
+    Random,       // operands: key, base counter
+    RowReduce,    // operand [outer, n] -> [outer]
+    RowPartial,   // operand [outer, n] -> [outer, blocks], one partial for each block
+    ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
+    Matmul,       // a library call: operands a [b, m, k], b [b, k, n] and maybe a bias [n] that all
+                  // rows start as; adds to dest if `accumulate`. If `stride_free`, operands and
+                  // dest have two batch dims
+    TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
+    Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
+    External,     // a custom operator; operands and results contiguous
+  };
+  Kind kind = Kind::Pointwise;
+  ir::Op op = ir::Op::clone;
+  ir::DType dtype = ir::DType::F32;  // of the result
+  ir::Shape domain;                  // the sizes that the operands have
+  std::vector<View> operands;
+  View dest;  // over `domain` (reductions, contractions: over the result)
+  /// False for a node that writes only a part of its value, or one that others write too: what
+  /// reads the value must wait until all is in memory.
+  bool whole = true;
+  bool only_checks = false;  // nothing reads what it writes
+  int after = -1;            // a node that must run earlier (it writes the same memory)
+  std::string name;
+
+  View table;  // Gather: over `domain`, stride 0 at the gathered dim. Scatter: dest likewise
+  int64_t gather_stride = 0, gather_extent = 0;
+  int64_t random_offset = 0;
+  Reduction reduction;
+  bool accumulate = false, stride_free = false, plus_zero = false;  // as Contraction's
+  int scatter_dim = -1;
+  std::string check;          // what an index out of range is reported as
+  std::vector<View> results;  // External: all of them; `dest` is the first
+  std::string numbers;        // External: as in the equation (`name` is the operator's)
+
+  /// The values that the node writes.
+  template <class F>
+  void for_each_written(F f) const {
+    if (results.empty()) return f(dest.root);
+    for (const View& v : results) f(v.root);
+  }
+  int64_t total() const { return ir::numel(domain); }
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+/// An output's source.
+struct ProgramOutput {
+  int value = -1;       // a Computed value bound to the output, or
+  int from_input = -1;  // the input that it is
+  friend bool operator==(const ProgramOutput&, const ProgramOutput&) = default;
+};
+
+struct Program {
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // in topological order
+  std::vector<ProgramOutput> outputs;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+/// The program of a graph of primitives. Nothing is fused yet.
+Program make_program(const ir::Graph& graph);
+
+/// How values of `op` combine in a reduction.
+Combine combine_of(ir::Op op);
+/// What combines two partials of `combine` (not argmax, argmin, dot).
+ir::Op combining_op(Combine combine);
+/// The value of `combine` over nothing, in `dtype`.
+ir::Number identity_of(Combine combine, ir::DType dtype);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_NODES_PROGRAM_H

@@ -1,0 +1,175 @@
+// Creation costs 0.1 to 4 ms, so primitives are cached by shape. A primitive keeps a few execution
+// contexts (memory objects, stream, scratchpad), because those may not be shared between threads
+// and are slow to make.
+#include "machine/library/block_primitive.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
+#include <vector>
+
+#include "ir/base/error.h"
+#include "machine/library/matmul_blocks.h"
+#include "machine/threads/fork_lock.h"
+
+// Of OpenMP's runtime; its header is not on every compiler's path.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
+
+namespace tandem::machine {
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+/// All that tells two primitives apart.
+struct Key {
+  int64_t batch, m, n, k;
+  bool transposed_b, accumulate;
+  auto operator<=>(const Key&) const = default;
+};
+
+dnnl::engine& cpu_engine() {
+  static dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::memory::desc dense_desc(int64_t batch, int64_t rows, int64_t cols, bool transposed) {
+  const Dims strides = transposed ? Dims{rows * cols, 1, rows} : Dims{rows * cols, cols, 1};
+  return {{batch, rows, cols}, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::matmul::primitive_desc describe(const Key& key) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (key.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attr.set_post_ops(sum);
+  }
+  const dnnl::matmul::desc desc(dense_desc(key.batch, key.m, key.k, false),
+                                dense_desc(key.batch, key.k, key.n, key.transposed_b),
+                                dense_desc(key.batch, key.m, key.n, false));
+  return dnnl::matmul::primitive_desc(desc, attr, cpu_engine());
+}
+
+/// What one thread needs to execute.
+struct Context {
+  dnnl::stream stream{cpu_engine()};
+  dnnl::memory a, b, c, scratchpad;
+
+  explicit Context(const dnnl::matmul::primitive_desc& pd)
+      : a(pd.src_desc(), cpu_engine(), nullptr),
+        b(pd.weights_desc(), cpu_engine(), nullptr),
+        c(pd.dst_desc(), cpu_engine(), nullptr),
+        scratchpad(pd.scratchpad_desc(), cpu_engine()) {}
+};
+
+class MatmulPrimitive final : public BlockPrimitive {
+ public:
+  explicit MatmulPrimitive(const dnnl::matmul::primitive_desc& pd) : pd_(pd), primitive_(pd) {}
+
+  int run(const float* a, const float* b, float* c) const noexcept override {
+    try {
+      std::unique_ptr<Context> x = take_context();
+      execute(*x, const_cast<float*>(a), const_cast<float*>(b), c);
+      give_back(std::move(x));
+      return dnnl_success;
+    } catch (const dnnl::error& e) {
+      return e.status;
+    } catch (const std::exception&) {
+      return dnnl_out_of_memory;
+    }
+  }
+
+ private:
+  std::unique_ptr<Context> take_context() const {
+    {
+      const std::lock_guard guard(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<Context> x = std::move(idle_.back());
+        idle_.pop_back();
+        return x;
+      }
+    }
+    return std::make_unique<Context>(pd_);
+  }
+
+  /// Without memory it is dropped: the product is there, and must not be called failed.
+  void give_back(std::unique_ptr<Context> x) const noexcept {
+    const std::lock_guard guard(mutex_);
+    try {
+      idle_.push_back(std::move(x));
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void execute(Context& x, float* a, float* b, float* c) const {
+    x.a.set_data_handle(a);
+    x.b.set_data_handle(b);
+    x.c.set_data_handle(c);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x.a.get()},
+                                    {DNNL_ARG_WEIGHTS, x.b.get()},
+                                    {DNNL_ARG_DST, x.c.get()},
+                                    {DNNL_ARG_SCRATCHPAD, x.scratchpad.get()}};
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), x.stream.get(), 4, args),
+                            "matmul");
+  }
+
+  dnnl::matmul::primitive_desc pd_;
+  dnnl::matmul primitive_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Context>> idle_;  // as many as threads have run it at once
+};
+
+std::shared_ptr<BlockPrimitive> make_primitive(const Key& key) {
+  const SingleOmpThread single;
+  try {
+    const auto pd = describe(key);
+    // Where it has no blocked kernel the library falls back to slower ones than dnnl_sgemm.
+    if (std::strncmp(pd.impl_info_str(), "brg", 3) != 0) return nullptr;
+    return std::make_shared<MatmulPrimitive>(pd);
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory)
+      ir::fail(ir::Errc::OutOfMemory, "matmul: no memory for a library primitive");
+    return nullptr;
+  }
+}
+
+constexpr size_t kMostPrimitives = 512;
+
+using Cache = std::map<Key, std::shared_ptr<BlockPrimitive>>;
+
+Cache& cache() {
+  static Cache* c = new Cache;
+  return *c;
+}
+
+}  // namespace
+
+SingleOmpThread::SingleOmpThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+SingleOmpThread::~SingleOmpThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& s, int64_t batch, int64_t m) {
+  const Key key{batch, m, s.n, s.k, blas_layout(s.b, s.k, s.n)->transposed, s.accumulate};
+  std::mutex& mutex = fork_safe_mutex<Cache>();
+  {
+    const std::lock_guard guard(mutex);
+    if (const auto found = cache().find(key); found != cache().end()) return found->second;
+  }
+  std::shared_ptr<BlockPrimitive> made =
+      make_primitive(key);  // outside the lock: it may take milliseconds
+  const std::lock_guard guard(mutex);
+  if (cache().size() >= kMostPrimitives)
+    std::erase_if(cache(), [](const auto& e) { return e.second.use_count() <= 1; });
+  return cache().emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace tandem::machine

@@ -1,0 +1,41 @@
+// oneDNN matmul primitives for blocks of dense operands, shared in a process-wide cache, and the
+// guard under which every call of the library is made.
+#ifndef TANDEM_MACHINE_LIBRARY_BLOCK_PRIMITIVE_H
+#define TANDEM_MACHINE_LIBRARY_BLOCK_PRIMITIVE_H
+
+#include <memory>
+
+#include "machine/library/exit_gate.h"
+#include "machine/library/matmul.h"
+
+namespace tandem::machine {
+
+/// While it lives, OpenMP code called from this thread uses one thread; then the thread's own
+/// setting is back.
+class SingleOmpThread {
+ public:
+  SingleOmpThread();
+  ~SingleOmpThread();
+  SingleOmpThread(const SingleOmpThread&) = delete;
+  SingleOmpThread& operator=(const SingleOmpThread&) = delete;
+
+ private:
+  InLibrary in_library_;
+  int before_;
+};
+
+/// C [batch, m, n] (+)= A [batch, m, k] B [batch, k, n], all dense, A and C row-major. Thread safe.
+class BlockPrimitive {
+ public:
+  virtual ~BlockPrimitive() = default;
+  /// Returns a dnnl_status_t. Call it under SingleOmpThread.
+  virtual int run(const float* a, const float* b, float* c) const noexcept = 0;
+};
+
+/// The primitive of blocks of `batch` matrices and `m` rows of `spec`, or null where the library
+/// has no fast kernel.
+std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& spec, int64_t batch, int64_t m);
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_LIBRARY_BLOCK_PRIMITIVE_H

@@ -1,0 +1,355 @@
+// Running a cut product. This file and block_primitive.cpp are all that the project knows of oneDNN
+// and OpenMP.
+#include "machine/library/matmul.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "ir/base/error.h"
+#include "machine/library/block_primitive.h"
+#include "machine/library/exit_gate.h"
+#include "machine/library/matmul_blocks.h"
+#include "machine/memory/arena.h"
+#include "machine/threads/fork_lock.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine {
+namespace {
+
+/// One call of run: what the workers share.
+struct Job {
+  const MatmulSpec& spec;
+  const MatmulBlocks& blocks;
+  BlasLayout a_layout, b_layout, c_layout;
+  const float* a;
+  const float* b;
+  float* c;
+  const float* bias;  // [n], or null
+  float* partials;    // [grid_k, batch, m, n] when the sum is split
+  const BlockPrimitive* full;
+  const BlockPrimitive* last;
+  std::atomic<int> status{dnnl_success};
+};
+
+/// Where block number `unit` begins, and how large it is.
+struct Block {
+  int64_t batch, i, j, l, count, m, n, k, chunk;
+};
+
+Block block_at(const MatmulSpec& s, const MatmulBlocks& b, int64_t unit) {
+  const int64_t i = unit % b.grid_m * b.m;
+  unit /= b.grid_m;
+  const int64_t j = unit % b.grid_n * b.n;
+  unit /= b.grid_n;
+  const int64_t chunk = unit % b.grid_k, l = chunk * b.k, batch = unit / b.grid_k * b.batch;
+  return {batch,
+          i,
+          j,
+          l,
+          std::min(b.batch, s.matrices() - batch),
+          std::min(b.m, s.m - i),
+          std::min(b.n, s.n - j),
+          std::min(b.k, s.k - l),
+          chunk};
+}
+
+/// Of the first element of matrix `matrix`.
+int64_t offset_of(const MatmulSpec& spec, const MatrixStrides& s, int64_t matrix) {
+  return matrix / spec.batch * s.outer + matrix % spec.batch * s.batch;
+}
+
+const float* a_at(const Job& job, const Block& x) {
+  const MatrixStrides& s = job.spec.a;
+  return job.a + offset_of(job.spec, s, x.batch) + x.i * s.row + x.l * s.col;
+}
+
+const float* b_at(const Job& job, const Block& x) {
+  const MatrixStrides& s = job.spec.b;
+  return job.b + offset_of(job.spec, s, x.batch) + x.l * s.row + x.j * s.col;
+}
+
+float* row_of_c(const Job& job, int64_t matrix, int64_t row) {
+  return job.c + offset_of(job.spec, job.spec.c, matrix) + row * job.spec.c.row;
+}
+
+/// The block's rows of C become the bias, just before the product is added to them.
+void start_with_bias(const Job& job, const Block& x) {
+  for (int64_t batch = x.batch; batch < x.batch + x.count; ++batch)
+    for (int64_t i = x.i; i < x.i + x.m; ++i)
+      std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
+}
+
+/// Elements of B that a block transposes itself, in 16 KiB of its stack: the library takes longer
+/// for so few.
+constexpr int64_t kTransposed = 4096;
+
+using Vec4 = float __attribute__((vector_size(16)));
+
+Vec4 load(const float* from) {
+  Vec4 v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
+
+void add_zero(const Job& job, const Block& x) {
+  for (int64_t i = x.i; i < x.i + x.m; ++i) {
+    float* row = row_of_c(job, x.batch, i) + x.j;
+    int64_t j = 0;
+    for (; j + 4 <= x.n; j += 4) {
+      const Vec4 sum = load(row + j) + Vec4{};
+      std::memcpy(row + j, &sum, sizeof(sum));
+    }
+    for (; j < x.n; ++j) row[j] += 0.0f;
+  }
+}
+
+/// Four columns of `from`, `ld` apart, as rows of four, `n` apart.
+void transpose4(const float* from, int64_t ld, float* to, int64_t n) {
+  const Vec4 a = load(from), b = load(from + ld), c = load(from + 2 * ld), d = load(from + 3 * ld);
+  const Vec4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vec4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vec4 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vec4 cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Vec4 rows[] = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+  for (int64_t r = 0; r < 4; ++r) std::memcpy(to + r * n, &rows[r], sizeof(Vec4));
+}
+
+/// `from` [n, k], of rows `ld` apart, as `to` [k, n].
+void transpose(const float* from, int64_t ld, int64_t n, int64_t k, float* to) {
+  const int64_t n4 = n / 4 * 4, k4 = k / 4 * 4;
+  for (int64_t j = 0; j < n4; j += 4)
+    for (int64_t l = 0; l < k4; l += 4) transpose4(from + j * ld + l, ld, to + l * n + j, n);
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t l = j < n4 ? k4 : 0; l < k; ++l) to[l * n + j] = from[j * ld + l];
+}
+
+/// A block whose sum is not split, of a product that may be of any strides.
+void stride_free_block(Job& job, const Block& x) {
+  const bool transposes = job.b_layout.transposed && x.k * x.n <= kTransposed;
+  std::array<float, kTransposed> packed;
+  if (transposes) transpose(b_at(job, x), job.b_layout.ld, x.n, x.k, packed.data());
+  const dnnl_status_t status = dnnl_sgemm(
+      job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed && !transposes ? 'T' : 'N', x.m,
+      x.n, x.k, 1.0f, a_at(job, x), job.a_layout.ld, transposes ? packed.data() : b_at(job, x),
+      transposes ? x.n : job.b_layout.ld, 0.0f, row_of_c(job, x.batch, x.i) + x.j, job.c_layout.ld);
+  if (status != dnnl_success) job.status = status;
+  if (job.spec.plus_zero) add_zero(job, x);
+}
+
+void sgemm_block(Job& job, const Block& x) {
+  const MatmulSpec& s = job.spec;
+  if (s.stride_free) return stride_free_block(job, x);
+  const bool split = job.blocks.grid_k > 1;
+  float* c = split ? job.partials + ((x.chunk * s.matrices() + x.batch) * s.m + x.i) * s.n + x.j
+                   : row_of_c(job, x.batch, x.i) + x.j;
+  const dnnl_status_t status =
+      dnnl_sgemm(job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n,
+                 x.k, 1.0f, a_at(job, x), job.a_layout.ld, b_at(job, x), job.b_layout.ld,
+                 s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
+  if (status != dnnl_success) job.status = status;
+}
+
+void primitive_block(Job& job, const Block& x) {
+  const bool whole = x.count == job.blocks.batch && x.m == job.blocks.m;
+  const int status =
+      (whole ? job.full : job.last)->run(a_at(job, x), b_at(job, x), row_of_c(job, x.batch, x.i));
+  if (status != dnnl_success) job.status = status;
+}
+
+/// By its first call an algorithm has made its static objects.
+template <bool primitive>
+void guard_exit() {
+  [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
+}
+
+void run_blocks(Job& job, int64_t begin, int64_t end) {
+  const SingleOmpThread single;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const Block x = block_at(job.spec, job.blocks, unit);
+    if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
+    job.blocks.primitive ? primitive_block(job, x) : sgemm_block(job, x);
+  }
+  job.blocks.primitive ? guard_exit<true>() : guard_exit<false>();
+}
+
+/// Sums row [n] of `count` partials, `step` elements apart, into the first by a balanced tree.
+void sum_partials(float* row, int64_t n, int64_t count, int64_t step) {
+  for (int64_t width = 1; width < count; width *= 2) {
+    for (int64_t p = 0; p + width < count; p += 2 * width) {
+      float* to = row + p * step;
+      const float* from = to + width * step;
+      for (int64_t j = 0; j < n; ++j) to[j] += from[j];
+    }
+  }
+}
+
+/// Rows [begin, end) of the whole batch: the partial sums, added by the tree, go to C.
+void combine_rows(Job& job, int64_t begin, int64_t end) {
+  const MatmulSpec& s = job.spec;
+  for (int64_t r = begin; r < end; ++r) {
+    float* row = job.partials + r * s.n;
+    sum_partials(row, s.n, job.blocks.grid_k, s.matrices() * s.m * s.n);
+    float* c = row_of_c(job, r / s.m, r % s.m);
+    if (job.bias) {
+      for (int64_t j = 0; j < s.n; ++j) c[j] = job.bias[j] + row[j];
+    } else if (s.accumulate) {
+      for (int64_t j = 0; j < s.n; ++j) c[j] += row[j];
+    } else {
+      std::memcpy(c, row, static_cast<size_t>(s.n) * sizeof(float));
+    }
+  }
+}
+
+void check_status(int status) {
+  if (status == dnnl_success) return;
+  if (status == dnnl_out_of_memory)
+    ir::fail(ir::Errc::OutOfMemory, "matmul: no memory for the packing buffers");
+  TANDEM_CHECK(false, "oneDNN refused a matmul with status " + std::to_string(status));
+}
+
+void clear(const MatmulSpec& s, float* c) {
+  for (int64_t r = 0; r < s.matrices() * s.m; ++r)
+    std::fill_n(c + offset_of(s, s.c, r / s.m) + r % s.m * s.c.row, s.n, 0.0f);
+}
+
+std::string describe(const MatmulSpec& s) {
+  const auto strides = [](const MatrixStrides& x) {
+    return "(" + std::to_string(x.outer) + ", " + std::to_string(x.batch) + ", " +
+           std::to_string(x.row) + ", " + std::to_string(x.col) + ")";
+  };
+  return "[" + std::to_string(s.outer) + ", " + std::to_string(s.batch) + ", " +
+         std::to_string(s.m) + ", " + std::to_string(s.k) + "] x [" + std::to_string(s.k) + ", " +
+         std::to_string(s.n) + "] with strides " + strides(s.a) + ", " + strides(s.b) + ", " +
+         strides(s.c);
+}
+
+struct SpecHash {
+  size_t operator()(const MatmulSpec& s) const {
+    uint64_t h = s.accumulate + 2 * s.stride_free + 4 * s.plus_zero;
+    for (const int64_t v :
+         {s.outer, s.batch, s.m, s.n, s.k, s.a.outer, s.a.batch, s.a.row, s.a.col, s.b.outer,
+          s.b.batch, s.b.row, s.b.col, s.c.outer, s.c.batch, s.c.row, s.c.col}) {
+      h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u;
+      h ^= h >> 29;
+    }
+    return h;
+  }
+};
+
+constexpr size_t kMostMatmuls = 1024;
+
+using Cache = std::unordered_map<MatmulSpec, std::shared_ptr<const Matmul>, SpecHash>;
+
+Cache& cache() {
+  static Cache* c = new Cache;
+  return *c;
+}
+
+bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
+
+}  // namespace
+
+MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a,
+                        bool transpose_b) {
+  const auto strides = [](int64_t rows, int64_t cols, bool transposed) {
+    return transposed ? MatrixStrides{rows * cols, 1, rows} : MatrixStrides{rows * cols, cols, 1};
+  };
+  return {
+      batch, m, n, k, strides(m, k, transpose_a), strides(k, n, transpose_b), strides(m, n, false),
+      false};
+}
+
+bool matmul_supports(const MatmulSpec& s) {
+  return empty(s) || (blas_layout(s.c, s.m, s.n) &&
+                      (s.k == 0 || (blas_layout(s.a, s.m, s.k) && blas_layout(s.b, s.k, s.n))));
+}
+
+Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
+  if (!matmul_supports(spec)) {
+    ir::fail(ir::Errc::Unsupported,
+             "matmul: no contiguous dimension; expected a row or column stride of 1 in each "
+             "operand, got " +
+                 describe(spec));
+  }
+  if (empty(spec)) return;
+  TANDEM_CHECK(
+      !spec.stride_free || (!spec.accumulate && can_be_stride_free(spec.m, spec.n, spec.k)),
+      "matmul: bits that depend on strides");
+  TANDEM_CHECK(!spec.plus_zero || spec.stride_free, "matmul: a zero that has no place");
+  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
+  spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
+  if (spec.k == 0) return;
+  blocks_ = choose_blocks(spec_, true);
+  if (blocks_.primitive) {
+    full_ = block_primitive(spec_, blocks_.batch, blocks_.m);
+    const int64_t rest = blocks_.batch > 1 ? spec_.batch % blocks_.batch : spec_.m % blocks_.m;
+    if (rest > 0)
+      last_ = blocks_.batch > 1 ? block_primitive(spec_, rest, blocks_.m)
+                                : block_primitive(spec_, 1, rest);
+    if (!full_ || (rest > 0 && !last_)) blocks_ = choose_blocks(spec_, false);
+  }
+}
+
+size_t Matmul::scratch_bytes() const {
+  if (blocks_.grid_k <= 1) return 0;
+  return static_cast<size_t>(blocks_.grid_k * spec_.matrices() * spec_.m * spec_.n) * sizeof(float);
+}
+
+void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias) const {
+  const MatmulSpec& s = spec_;
+  TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && !swapped_), "matmul: a bias that has no place");
+  if (empty(s)) return;
+  if (s.k == 0) {
+    if (!s.accumulate) clear(s, c);
+    return;
+  }
+  if (swapped_) std::swap(a, b);
+  Job job{s,
+          blocks_,
+          *blas_layout(s.a, s.m, s.k),
+          *blas_layout(s.b, s.k, s.n),
+          *blas_layout(s.c, s.m, s.n),
+          a,
+          b,
+          c,
+          bias,
+          static_cast<float*>(scratch),
+          full_.get(),
+          last_.get()};
+  parallel_for(blocks_.units(), blocks_.grain,
+               [&job](int64_t begin, int64_t end, int) { run_blocks(job, begin, end); });
+  check_status(job.status);
+  if (blocks_.grid_k > 1) {
+    const int64_t grain = std::max<int64_t>(1, 8192 / s.n);
+    parallel_for(s.matrices() * s.m, grain,
+                 [&job](int64_t begin, int64_t end, int) { combine_rows(job, begin, end); });
+  }
+}
+
+void Matmul::run(const float* a, const float* b, float* c) const {
+  const ArenaLease scratch = borrow_arena(scratch_bytes());
+  run(a, b, c, scratch.data());
+}
+
+std::shared_ptr<const Matmul> shared_matmul(const MatmulSpec& spec) {
+  std::mutex& mutex = fork_safe_mutex<Cache>();
+  {
+    const std::lock_guard guard(mutex);
+    if (const auto found = cache().find(spec); found != cache().end()) return found->second;
+  }
+  auto made = std::make_shared<const Matmul>(spec);
+  const std::lock_guard guard(mutex);
+  if (cache().size() >= kMostMatmuls) cache().clear();
+  return cache().emplace(spec, std::move(made)).first->second;
+}
+
+}  // namespace tandem::machine

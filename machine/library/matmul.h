@@ -1,0 +1,99 @@
+// f32 matrix products through oneDNN. A product is cut into blocks of its output, and a long sum
+// over k into chunks, by its shape alone; each block is one single-threaded library call, and the
+// blocks run on our pool. So the bits do not depend on the number of threads, and no thread of
+// OpenMP is ever started.
+#ifndef TANDEM_MACHINE_LIBRARY_MATMUL_H
+#define TANDEM_MACHINE_LIBRARY_MATMUL_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tandem::machine {
+
+/// Whether the library sums a product in an order that leading dimensions do not change. Beyond
+/// these sizes it packs operands or not by their leading dimensions, and cuts k otherwise for it;
+/// and products with vectors go through other kernels.
+constexpr bool can_be_stride_free(int64_t m, int64_t n, int64_t k) {
+  return m > 1 && n > 1 && k > 1 && k <= 512;
+}
+
+/// Strides in elements of a batch of matrices.
+struct MatrixStrides {
+  int64_t batch = 0, row = 0, col = 0, outer = 0;
+  bool operator==(const MatrixStrides&) const = default;
+};
+
+/// C = A B, or C += A B, for `outer` times `batch` matrices A [m, k], B [k, n] and C [m, n]. In
+/// each operand one of row and col is 1 and the other is at least the extent it steps over (strides
+/// of dimensions of size 1 are ignored); batch and outer strides of A and B may be 0. C overlaps
+/// neither A nor B nor itself.
+struct MatmulSpec {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  MatrixStrides a, b, c;
+  bool accumulate = false;
+  int64_t outer = 1;
+  /// Equal sizes give equal bits at any strides, if the same ones are 1; at a price where dense
+  /// operands would allow a faster algorithm. Only where can_be_stride_free, and without
+  /// accumulate.
+  bool stride_free = false;
+  bool plus_zero = false;  // 0 is added to each element, so none is -0; only where stride_free
+  int64_t matrices() const { return outer * batch; }
+  bool operator==(const MatmulSpec&) const = default;
+};
+
+/// A spec of dense row-major matrices; `transpose_a` says that A is stored as [k, m], `transpose_b`
+/// B as [n, k].
+MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a = false,
+                        bool transpose_b = false);
+
+/// Whether the strides are ones that Matmul takes. Others need a copy of the operand first.
+bool matmul_supports(const MatmulSpec& spec);
+
+/// How the work is cut; a pure function of the spec.
+struct MatmulBlocks {
+  int64_t batch = 1, m = 0, n = 0, k = 0;                      // extents of one block
+  int64_t grid_batch = 0, grid_m = 0, grid_n = 0, grid_k = 0;  // how many there are
+  bool primitive = false;  // a oneDNN matmul primitive (dense operands), else dnnl_sgemm
+  int64_t grain = 1;       // the fewest blocks worth a thread
+  int64_t units() const { return grid_batch * grid_m * grid_n * grid_k; }
+};
+
+class BlockPrimitive;
+
+class Matmul {
+ public:
+  /// Plans the product and creates (or finds) the library's primitives, which may take
+  /// milliseconds. Throws Error (unsupported) when matmul_supports(spec) is false.
+  explicit Matmul(const MatmulSpec& spec);
+
+  /// Bytes of scratch that run needs, 64-byte aligned; often 0.
+  size_t scratch_bytes() const;
+
+  /// Computes the product on the pool. With a `bias` [n] (where the spec accumulates and C is
+  /// row-major) every row of C starts as the bias. Safe to call from several threads, each with its
+  /// own scratch. Throws Error (out_of_memory) when the library cannot get its packing buffers.
+  void run(const float* a, const float* b, float* c, void* scratch,
+           const float* bias = nullptr) const;
+
+  /// The same with scratch borrowed from the arenas.
+  void run(const float* a, const float* b, float* c) const;
+
+  const MatmulBlocks& blocks() const { return blocks_; }
+
+ private:
+  MatmulSpec spec_;       // normalised: C has unit column stride, batches merged or folded into m
+                          // where that is possible
+  bool swapped_ = false;  // the transposed product is computed: a and b change places
+  MatmulBlocks blocks_;
+  std::shared_ptr<BlockPrimitive> full_,
+      last_;  // for blocks of blocks_.m rows, and for the last, shorter, one
+};
+
+/// The Matmul of `spec`, created on first use and kept for later calls (up to a bound). Thread
+/// safe.
+std::shared_ptr<const Matmul> shared_matmul(const MatmulSpec& spec);
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_LIBRARY_MATMUL_H

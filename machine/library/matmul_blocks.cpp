@@ -1,0 +1,244 @@
+// The choice of blocks: the cut with the best mean efficiency over several thread counts under a
+// small cost model. Nothing here may ask how many threads there are or which processor runs: every
+// run must cut alike.
+#include "machine/library/matmul_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tandem::machine {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// The model in nanoseconds, fitted to a Zen 4 core (118 GFLOP/s) on the products of small MLPs and
+// transformers.
+constexpr double kNsPerFlop = 1 / 118.0;
+constexpr double kCallNs = 500;      // a library call
+constexpr double kRegionNs = 500;    // a parallel region
+constexpr double kVectorNs = 0.045;  // an element of the matrix in a product with a vector
+constexpr double kStreamNs = 0.12;   // reading an element from beyond the second-level cache
+constexpr double kCombineNs = 0.3;   // storing and adding one partial sum
+constexpr int64_t kCacheElements = int64_t{1} << 18;  // of the second-level cache
+constexpr double kMinThreadNs = 2000;                 // work worth waking a thread for
+
+/// Costs of one algorithm for one storage order of the operands.
+struct Rates {
+  double efficiency;  // of the inner kernel, as a share of the peak
+  double pack_a;      // ns an element of A in each block
+  double pack_b;
+};
+
+struct Problem {
+  const MatmulSpec& spec;
+  BlasLayout a, b;
+  double flops;
+};
+
+Rates rates_of(const Problem& p, const MatmulBlocks& block) {
+  if (block.primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
+  if (!p.b.transposed) return {0.99, p.a.transposed ? 0.05 : 0.01, 0.01};
+  const bool same_cache_sets =
+      p.b.ld % 512 == 0;  // the columns that packing gathers evict each other
+  const double pack = block.n < 128 ? 0.45 : 0.08;
+  return {0.93, 0.02, same_cache_sets ? pack + 0.35 : pack};
+}
+
+// What the columns left over from panels of 48 cost, by vectors of 16.
+constexpr double kRest[] = {0, 22, 34, 48};
+
+/// Columns that `n` columns cost as much as: panels of 48 are the fastest, and short rows fill a
+/// vector of 16.
+double effective_columns(const MatmulBlocks& block) {
+  if (block.primitive) return static_cast<double>(round_up(block.n, 16));
+  return static_cast<double>(block.n / 48 * 48) + kRest[ceil_div(block.n % 48, 16)];
+}
+
+double block_ns(const Problem& p, const MatmulBlocks& block) {
+  const MatmulSpec& s = p.spec;
+  const Rates r = rates_of(p, block);
+  const double a = static_cast<double>(block.m) * block.k,
+               b = static_cast<double>(block.n) * block.k;
+  if (s.m == 1 || s.n == 1)
+    return static_cast<double>(block.batch) * std::max(a, b) * kVectorNs + kCallNs;
+  const double stream = (s.m * s.k > kCacheElements ? a : 0) + (s.n * s.k > kCacheElements ? b : 0);
+  const double flops =
+      2.0 * static_cast<double>(block.m) * effective_columns(block) * static_cast<double>(block.k);
+  const double one =
+      flops * kNsPerFlop / r.efficiency + a * r.pack_a + b * r.pack_b + stream * kStreamNs;
+  return static_cast<double>(block.batch) * one + kCallNs;
+}
+
+/// Time on `threads` threads.
+double total_ns(const Problem& p, const MatmulBlocks& block, double one, int threads) {
+  const int64_t units = block.units(), used = std::min<int64_t>(units, threads);
+  double ns = static_cast<double>(ceil_div(units, used)) * one + (used > 1 ? kRegionNs : 0);
+  if (block.grid_k > 1) {
+    const double partials =
+        static_cast<double>(block.grid_k * p.spec.matrices()) * p.spec.m * p.spec.n;
+    ns += partials * kCombineNs / static_cast<double>(used) + kRegionNs;
+  }
+  return ns;
+}
+
+struct Machine {
+  int threads;
+  double weight;
+};
+constexpr Machine kMachines[] = {{1, 3}, {2, 4}, {4, 3}, {8, 1.5}, {16, 1}};
+
+/// The mean share of the peak over machines; small ones weigh more.
+double score(const Problem& p, const MatmulBlocks& block) {
+  const double one = block_ns(p, block);
+  double sum = 0;
+  for (const auto& [threads, weight] : kMachines) {
+    const double ns = std::min(total_ns(p, block, one, 1), total_ns(p, block, one, threads));
+    sum += weight * p.flops * kNsPerFlop / (threads * ns);
+  }
+  return sum;
+}
+
+// A sum over k is not split into chunks shorter than this, nor for products smaller than this a
+// chunk (multiplications), nor where the partial sums would need more scratch than this (elements).
+constexpr int64_t kShortestSum = 512;
+constexpr int64_t kSmallestSplit = int64_t{1} << 20;
+constexpr int64_t kMostPartials = int64_t{1} << 20;
+
+constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+/// The block extent that cuts `size` into about `cuts` pieces of a multiple of `unit`.
+int64_t extent(int64_t size, int64_t cuts, int64_t unit) {
+  return std::min(size, round_up(ceil_div(size, cuts), unit));
+}
+
+void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
+  block.grid_batch = ceil_div(s.matrices(), block.batch);
+  block.grid_m = ceil_div(s.m, block.m);
+  block.grid_n = ceil_div(s.n, block.n);
+  block.grid_k = ceil_div(s.k, block.k);
+}
+
+/// The best cut so far.
+struct Best {
+  const Problem& problem;
+  MatmulBlocks block;
+  double value = -1;
+
+  void offer(MatmulBlocks candidate) {
+    set_grid(candidate, problem.spec);
+    const double v = score(problem, candidate);
+    if (v > value) block = candidate, value = v;
+  }
+};
+
+void offer_sgemm(Best& best, const MatmulSpec& s) {
+  for (const int64_t cut_m : kCuts) {
+    for (const int64_t cut_n : kCuts) {
+      const int64_t m = extent(s.m, cut_m, 8), n = extent(s.n, cut_n, 16);
+      if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
+        continue;  // another cut gives the same
+      for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
+        const int64_t k = extent(s.k, cut_k, 64);
+        if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;
+        if (cut_k > 1 && cut_k * s.matrices() * s.m * s.n > kMostPartials) break;
+        best.offer({.batch = 1, .m = m, .n = n, .k = k});
+      }
+    }
+  }
+}
+
+bool dense(const MatrixStrides& s, int64_t batch, int64_t rows, int64_t cols) {
+  const auto layout = blas_layout(s, rows, cols);
+  return layout && layout->ld == (layout->transposed ? rows : cols) &&
+         (batch == 1 || s.batch == rows * cols);
+}
+
+/// What the choice may know of an operand.
+BlasLayout known_layout(const MatmulSpec& spec, const MatrixStrides& s, int64_t rows,
+                        int64_t cols) {
+  BlasLayout layout = *blas_layout(s, rows, cols);
+  if (spec.stride_free) layout.ld = layout.transposed ? rows : cols;
+  return layout;
+}
+
+/// Primitives take dense operands only. They win for small batched products and where B is stored
+/// transposed.
+bool primitive_pays(const Problem& p) {
+  const MatmulSpec& s = p.spec;
+  if (s.outer > 1 || s.stride_free) return false;
+  const bool small = s.batch > 1 && s.m * s.n * s.k <= 128 * 128 * 128;
+  if (s.m < 8 || s.n < 8 || s.k < 8 || p.a.transposed || !(p.b.transposed || small)) return false;
+  return dense(s.a, s.batch, s.m, s.k) && dense(s.b, s.batch, s.k, s.n) &&
+         dense(s.c, s.batch, s.m, s.n);
+}
+
+void offer_primitive(Best& best, const MatmulSpec& s) {
+  for (const int64_t cut : kCuts) {
+    if (const int64_t m = extent(s.m, cut, 8); ceil_div(s.m, m) >= cut)
+      best.offer({.batch = 1, .m = m, .n = s.n, .k = s.k, .primitive = true});
+    if (s.batch > 1)
+      best.offer(
+          {.batch = ceil_div(s.batch, cut), .m = s.m, .n = s.n, .k = s.k, .primitive = true});
+  }
+}
+
+}  // namespace
+
+std::optional<BlasLayout> blas_layout(const MatrixStrides& s, int64_t rows, int64_t cols) {
+  if ((cols == 1 || s.col == 1) && (rows == 1 || s.row >= cols))
+    return BlasLayout{false, rows == 1 ? cols : s.row};
+  if ((rows == 1 || s.row == 1) && (cols == 1 || s.col >= rows))
+    return BlasLayout{true, cols == 1 ? rows : s.col};
+  return std::nullopt;
+}
+
+MatmulSpec swapped(const MatmulSpec& s) {
+  const auto flip = [](const MatrixStrides& x) {
+    return MatrixStrides{x.batch, x.col, x.row, x.outer};
+  };
+  MatmulSpec out = s;
+  std::swap(out.m, out.n);
+  out.a = flip(s.b), out.b = flip(s.a), out.c = flip(s.c);
+  return out;
+}
+
+MatmulSpec merge_batches(const MatmulSpec& spec) {
+  MatmulSpec s = spec;
+  MatrixStrides* const operands[] = {&s.a, &s.b, &s.c};
+  const bool one = s.batch == 1 || s.outer == 1;
+  const auto runs_on = [&](const MatrixStrides* x) { return x->outer == s.batch * x->batch; };
+  if (!one && !std::ranges::all_of(operands, runs_on)) return s;
+  for (MatrixStrides* x : operands) {
+    if (s.batch == 1) x->batch = x->outer;
+    x->outer = 0;
+  }
+  s.batch = s.matrices();
+  s.outer = 1;
+  return s;
+}
+
+MatmulSpec fold_batch(const MatmulSpec& spec) {
+  MatmulSpec s = spec;
+  const bool shared_b = s.b.batch == 0 && s.m > 0;
+  if (s.matrices() == 1 || s.outer > 1 || s.stride_free || !shared_b || s.m == 1 ||
+      s.a.batch != s.m * s.a.row || s.c.batch != s.m * s.c.row)
+    return s;
+  s.m *= s.batch;
+  s.batch = 1;
+  return s;
+}
+
+MatmulBlocks choose_blocks(const MatmulSpec& s, bool primitives) {
+  const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
+                  2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
+  Best best{p, {}};
+  offer_sgemm(best, s);
+  if (primitives && primitive_pays(p)) offer_primitive(best, s);
+  MatmulBlocks block = best.block;
+  block.grain = std::max<int64_t>(1, std::llround(kMinThreadNs / block_ns(p, block)));
+  return block;
+}
+
+}  // namespace tandem::machine

@@ -1,0 +1,38 @@
+// How a matrix product is normalised and cut into blocks: arithmetic on shapes alone, without the
+// library.
+#ifndef TANDEM_MACHINE_LIBRARY_MATMUL_BLOCKS_H
+#define TANDEM_MACHINE_LIBRARY_MATMUL_BLOCKS_H
+
+#include <optional>
+
+#include "machine/library/matmul.h"
+
+namespace tandem::machine {
+
+/// A stored matrix as BLAS names it: rows contiguous, or columns (`transposed`), `ld` elements
+/// apart.
+struct BlasLayout {
+  bool transposed = false;
+  int64_t ld = 1;
+};
+
+/// The layout of a [rows, cols] matrix, or nothing when neither dimension is contiguous.
+std::optional<BlasLayout> blas_layout(const MatrixStrides& strides, int64_t rows, int64_t cols);
+
+/// C = A B as C^T = B^T A^T.
+MatmulSpec swapped(const MatmulSpec& spec);
+
+/// With outer and batch as one batch where the strides allow it, or one of them is 1.
+MatmulSpec merge_batches(const MatmulSpec& spec);
+
+/// With the batch folded into m where B is shared and the rows of A and C run on from one matrix to
+/// the next.
+MatmulSpec fold_batch(const MatmulSpec& spec);
+
+/// The cut of a supported, normalised spec with m, n, k > 0. Set `primitives` to false to allow
+/// dnnl_sgemm only.
+MatmulBlocks choose_blocks(const MatmulSpec& spec, bool primitives);
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_LIBRARY_MATMUL_BLOCKS_H

@@ -1,0 +1,460 @@
+// The thread pool: persistent workers that look at one number, that of the newest region, and one
+// description of a region, which stays readable for workers that come late.
+#include "machine/threads/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "ir/base/error.h"
+#include "machine/library/exit_gate.h"
+#include "machine/threads/pressure.h"
+#include "machine/threads/processors.h"
+#include "machine/threads/shares.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tandem::machine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+constexpr microseconds kPause{5};   // how long a waiting thread keeps its processor to itself
+constexpr microseconds kClaim{50};  // what is claimed at a time takes about as long
+// A worker gives way by itself after so long, between claims: what the system then runs in its
+// place does not interrupt it in the middle of one.
+constexpr microseconds kTurn{1000};
+// A wait for workers that is longer than the region's work on the caller by this is a stall.
+constexpr microseconds kStall{100};
+// After a stall regions stay on their callers for so many times as long, unless they ran in
+// parallel for longer before.
+constexpr int kStallShare = 8;
+// Regions of fewer grains are over before a sleeping worker would be there.
+constexpr int64_t kWakeGrains = 8;
+
+#if defined(__x86_64__)
+void pause() { _mm_pause(); }
+unsigned float_mode() { return _mm_getcsr(); }
+void set_float_mode(unsigned mode) {
+  if (mode != _mm_getcsr()) _mm_setcsr(mode);
+}
+#else
+void pause() {}
+unsigned float_mode() { return 0; }
+void set_float_mode(unsigned) {}
+#endif
+
+/// Looks at `done()` again and again, true once it holds, false when that did not happen for
+/// `until`; after kPause it lets other threads run between looks if it `yields`.
+template <class Done>
+bool spin(microseconds until, bool yields, Done done) {
+  const auto start = Clock::now();
+  for (auto now = start; now - start < until; now = Clock::now()) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      pause();
+    }
+    if (yields && now - start >= kPause) sched_yield();
+  }
+  return false;
+}
+
+/// One region.
+struct Work {
+  RangeFunction fn = nullptr;
+  void* context = nullptr;
+  Cut cut;
+  int threads = 0;
+  unsigned float_mode =
+      0;  // the caller's rounding and denormal modes, so that all compute the same
+};
+
+/// The newest region. A late worker may read while the next one is written, and then must not use
+/// what it read: Shares tells.
+class Board {
+ public:
+  void write(const Work& w) {
+    fn_.store(w.fn, std::memory_order_relaxed);
+    context_.store(w.context, std::memory_order_relaxed);
+    units_.store(w.cut.units, std::memory_order_relaxed);
+    piece_.store(w.cut.piece, std::memory_order_relaxed);
+    shares_.store(w.cut.shares, std::memory_order_relaxed);
+    threads_.store(w.threads, std::memory_order_relaxed);
+    float_mode_.store(w.float_mode, std::memory_order_relaxed);
+  }
+
+  Work read() const {
+    return {
+        fn_.load(std::memory_order_relaxed),
+        context_.load(std::memory_order_relaxed),
+        {units_.load(std::memory_order_relaxed), piece_.load(std::memory_order_relaxed), shares()},
+        threads_.load(std::memory_order_relaxed),
+        float_mode_.load(std::memory_order_relaxed)};
+  }
+
+  int shares() const { return shares_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<RangeFunction> fn_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int64_t> units_{0}, piece_{1};
+  std::atomic<int> shares_{1}, threads_{0};
+  std::atomic<unsigned> float_mode_{0};
+};
+
+/// Keeps regions on their callers after stalls, so that stalls cost a bounded share of the time. Of
+/// the thread that owns the pool.
+class Retreat {
+ public:
+  bool over(Clock::time_point now) const { return now >= until_; }
+
+  /// A region worked from `start` to `worked` on its caller, which then waited to `end`.
+  void waited(Clock::time_point start, Clock::time_point worked, Clock::time_point end) {
+    const auto lost = end - worked;
+    if (lost < kStall + (worked - start)) return;
+    const bool paid = worked - since_ >= kStallShare * lost;
+    since_ = until_ = paid ? end : end + kStallShare * lost;
+  }
+
+ private:
+  Clock::time_point until_;
+  Clock::time_point since_;  // regions have been in parallel
+};
+
+thread_local bool t_in_region = false;
+std::atomic<int> g_assumed_processors{0};
+
+class Pool {
+ public:
+  bool try_acquire() {
+    return !busy_.load(std::memory_order_relaxed) &&
+           !busy_.exchange(true, std::memory_order_acquire);
+  }
+
+  /// Runs the region; the pool has been acquired, and is released at the end.
+  void run(RangeFunction fn, void* context, int64_t units, int64_t grain, int threads) {
+    start_workers(threads - 1);
+    const Work work{fn, context, cut_for(units, grain, threads), threads, float_mode()};
+    board_.write(work);
+    finished_.store(0, std::memory_order_relaxed);
+    const int pieces = shares_.open(work.cut, ++epoch_);
+    const bool wakes = grain == 1 || units >= kWakeGrains * grain;
+    const auto start = Clock::now();
+    auto end = start;
+    const bool insists = g_assumed_processors.load(std::memory_order_relaxed) > 0;
+    const bool crowded = !insists && pressure_.looks_high(start);
+    bool posted = insists || (!crowded && retreat_.over(start));
+    if (posted) post(threads - 1, wakes);
+    t_in_region = true;
+    const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
+      end = now;
+      if (!posted && !crowded && retreat_.over(now)) posted = true, post(threads - 1, wakes);
+    });
+    t_in_region = false;
+    wait_for_workers(static_cast<uint32_t>(pieces - own), start, end);
+    busy_.store(false, std::memory_order_release);
+  }
+
+  /// Ends and joins the workers. A pool that stays busy (exit was called inside a region) is left
+  /// as it is.
+  void stop() {
+    for (const auto deadline = Clock::now() + std::chrono::milliseconds(100); !try_acquire();) {
+      if (Clock::now() > deadline) return;
+      sched_yield();
+    }
+    stop_.store(true, std::memory_order_relaxed);
+    ++epoch_;
+    post(started_, true);
+    for (int i = 0; i < started_; ++i) workers_[static_cast<size_t>(i)]->thread.join();
+  }
+
+ private:
+  struct alignas(128) Worker {
+    std::atomic<uint32_t> asleep{0};
+    std::atomic<int> cpu{-1};  // where it fell asleep
+    std::thread thread;
+    Clock::time_point turn_ends;
+  };
+
+  void start_workers(int count) {
+    if (started_ >= count) return;
+    sigset_t all, before;  // the application's signals stay on its own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      for (; started_ < count; ++started_) start_worker(started_);
+    } catch (const std::exception&) {
+      // The system has no more threads or memory to give: regions use the workers that exist.
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void start_worker(int index) {
+    auto& worker = workers_[static_cast<size_t>(index)];
+    worker = std::make_unique<Worker>();
+    worker->thread = std::thread([this, w = worker.get(), index] { serve(*w, index + 1); });
+  }
+
+  /// Shows the newest region to the first `workers` workers; wakes those who sleep if that pays.
+  void post(int workers, bool wakes) {
+    posted_.store(epoch_, std::memory_order_seq_cst);
+    for (int i = 0; wakes && i < std::min(workers, started_); ++i) {
+      Worker& w = *workers_[static_cast<size_t>(i)];
+      if (w.asleep.load(std::memory_order_seq_cst) == 0) continue;
+      if (w.cpu.load(std::memory_order_relaxed) == sched_getcpu()) move_away(w);
+      w.asleep.store(0, std::memory_order_seq_cst);
+      w.asleep.notify_one();
+    }
+  }
+
+  /// Keeps a sleeping worker off the caller's processor. Some kernels (seen in virtual machines)
+  /// wake a thread where it last ran even when other processors are idle, and then the two take
+  /// turns.
+  static void move_away(Worker& w) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    CPU_CLR(w.cpu, &set);
+    if (CPU_COUNT(&set) > 0) pthread_setaffinity_np(w.thread.native_handle(), sizeof set, &set);
+  }
+
+  /// Claims and runs pieces of region `epoch` as thread `t` until none is left; returns how many.
+  /// Calls between(now, pieces so far) after each claim.
+  template <class Between>
+  int run_pieces(uint32_t epoch, int t, Clock::time_point now, Between between) {
+    Work work;
+    const auto is_ours = [&] {
+      work = board_.read();
+      return t < work.threads;
+    };
+    int done = 0, most = 1;
+    for (int i = 0, shares = board_.shares(); i < shares;) {
+      const int share = (t + i) % shares;
+      const Claim claim = shares_.claim(share, epoch, most, is_ours);
+      if (claim.empty()) {
+        ++i;
+        continue;
+      }
+      set_float_mode(work.float_mode);
+      const auto [begin, end] = units_of(work.cut, share, claim);
+      work.fn(work.context, begin, end, t);
+      done += claim.pieces();
+      const auto before = std::exchange(now, Clock::now());
+      most = pieces_in(kClaim, claim.pieces(), now - before);
+      between(now, done);
+    }
+    return done;
+  }
+
+  /// How many pieces to claim at once where `pieces` took `took`.
+  static int pieces_in(Clock::duration time, int pieces, Clock::duration took) {
+    const auto fit = time * pieces / std::max(took, Clock::duration(1));
+    return static_cast<int>(std::clamp<Clock::rep>(fit, 1, kMostPieces));
+  }
+
+  void serve(Worker& self, int t) {
+    t_in_region = true;
+    self.turn_ends = Clock::now() + kTurn;
+    for (uint32_t seen = 0;;) {
+      wait_for_region(self, seen);
+      seen = posted_.load(std::memory_order_acquire);
+      if (stop_.load(std::memory_order_relaxed)) return;
+      help(self, seen, t);
+    }
+  }
+
+  void help(Worker& self, uint32_t epoch, int t) {
+    int reported = 0;
+    const auto report = [&](int done) {
+      if (done == reported) return;
+      finished_.fetch_add(static_cast<uint32_t>(done - reported), std::memory_order_acq_rel);
+      finished_.notify_one();
+      reported = done;
+    };
+    report(run_pieces(epoch, t, Clock::now(), [&](Clock::time_point now, int done) {
+      if (now < self.turn_ends) return;
+      report(done);
+      sched_yield();
+      self.turn_ends = Clock::now() + kTurn;
+    }));
+  }
+
+  void wait_for_region(Worker& self, uint32_t seen) {
+    const auto there_is_one = [&] { return posted_.load(std::memory_order_acquire) != seen; };
+    if (spin(microseconds(kSpinMicroseconds), true, there_is_one)) return;
+    self.cpu.store(sched_getcpu(), std::memory_order_relaxed);
+    self.asleep.store(1, std::memory_order_seq_cst);
+    if (posted_.load(std::memory_order_seq_cst) == seen)
+      self.asleep.wait(1, std::memory_order_acquire);
+    self.asleep.store(0, std::memory_order_relaxed);
+    self.turn_ends = Clock::now() + kTurn;
+  }
+
+  /// Waits until workers have finished `pieces`. The caller began at `start` and ran out of work at
+  /// `worked`.
+  void wait_for_workers(uint32_t pieces, Clock::time_point start, Clock::time_point worked) {
+    const auto all_finished = [&] { return finished_.load(std::memory_order_acquire) == pieces; };
+    if (all_finished() || spin(kPause, false, all_finished)) return;
+    for (uint32_t now; (now = finished_.load(std::memory_order_acquire)) != pieces;)
+      finished_.wait(now, std::memory_order_acquire);
+    retreat_.waited(start, worked, Clock::now());
+  }
+
+  std::atomic<bool> busy_{false};
+  std::atomic<bool> stop_{false};
+  int started_ = 0;     // this and the next two are the owner's
+  uint32_t epoch_ = 0;  // number of the newest region
+  Pressure pressure_;
+  Retreat retreat_;
+  Board board_;
+  Shares shares_;
+  alignas(128) std::atomic<uint32_t> posted_{0};    // the newest region that workers shall see
+  alignas(128) std::atomic<uint32_t> finished_{0};  // pieces of it, by workers
+  std::array<std::unique_ptr<Worker>, kMaxThreads - 1> workers_;
+};
+
+// Constant-initialised and never destroyed, so they can be used at any point of the process's life.
+std::atomic<int> g_threads{0};
+std::atomic<int> g_processors{0};
+std::atomic<Pool*> g_pool{nullptr};
+std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
+std::atomic<bool> g_closed{false};
+
+/// What `find()` says, kept in `kept` (0: not found yet). A set value is never replaced.
+template <class Find>
+int keep(std::atomic<int>& kept, Find find) {
+  if (const int n = kept.load(std::memory_order_relaxed); n > 0) return n;
+  const int found = find();
+  int unset = 0;
+  return kept.compare_exchange_strong(unset, found) ? found : unset;
+}
+
+int processors() {
+  if (const int n = g_assumed_processors.load(std::memory_order_relaxed); n > 0) return n;
+  return keep(g_processors, [] { return std::min(available_processors(), kMaxThreads); });
+}
+
+std::string range_text() { return "1 to " + std::to_string(kMaxThreads); }
+
+/// TANDEM_NUM_THREADS, or 0 if that is not set; negative if it is no number of threads.
+int own_variable() {
+  const char* text = std::getenv("TANDEM_NUM_THREADS");
+  if (!text || !*text) return 0;
+  int n = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [at, error] = std::from_chars(text, end, n);
+  return error == std::errc() && at == end && n >= 1 && n <= kMaxThreads ? n : -1;
+}
+
+/// The number at the start of OMP_NUM_THREADS, which may be a list, or 0.
+int omp_variable() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long n = text ? std::strtol(text, nullptr, 10) : 0;
+  return n >= 1 ? static_cast<int>(std::min<long>(n, kMaxThreads)) : 0;
+}
+
+int default_threads() {
+  const int n = omp_variable();
+  return n > 0 ? n : processors();
+}
+
+/// num_threads(), or what it would be without TANDEM_NUM_THREADS where that is wrong: a region
+/// cannot throw.
+int threads_of_region() {
+  if (const int n = g_threads.load(std::memory_order_relaxed); n > 0) return n;
+  const int own = own_variable();
+  return own < 0 ? default_threads() : num_threads();
+}
+
+/// In the child of a fork the workers do not exist: the old pool is abandoned, not destroyed.
+void forget_pool() {
+  g_abandoned = g_pool.exchange(nullptr);
+  t_in_region = false;
+}
+
+/// Joins the workers at exit or when the library is unloaded; regions that start later run on their
+/// caller.
+struct Closer {
+  Closer() { pthread_atfork(nullptr, nullptr, forget_pool); }
+  ~Closer() {
+    g_closed.store(true);
+    if (Pool* pool = g_pool.load()) pool->stop();
+  }
+};
+
+/// Null if there is no memory for one.
+Pool* make_pool() {
+  static Closer closer;
+  [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
+  std::unique_ptr<Pool> fresh(new (std::nothrow) Pool);
+  Pool* expected = nullptr;
+  return g_pool.compare_exchange_strong(expected, fresh.get()) ? fresh.release() : expected;
+}
+
+/// The pool, or null once the process is ending, or if there is no memory for one.
+Pool* pool() {
+  if (g_closed.load(std::memory_order_relaxed) || is_ending()) return nullptr;
+  Pool* p = g_pool.load(std::memory_order_acquire);
+  return p ? p : make_pool();
+}
+
+}  // namespace
+
+int num_threads() {
+  return keep(g_threads, [] {
+    const int own = own_variable();
+    if (own < 0)
+      ir::fail(ir::Errc::Argument, "TANDEM_NUM_THREADS: not a number of threads; expected " +
+                                       range_text() + ", got " + std::getenv("TANDEM_NUM_THREADS"));
+    return own > 0 ? own : default_threads();
+  });
+}
+
+void set_num_threads(int n) {
+  if (n < 1 || n > kMaxThreads) {
+    ir::fail(ir::Errc::Argument, "set_num_threads: number of threads out of range; expected " +
+                                     range_text() + ", got " + std::to_string(n));
+  }
+  g_threads.store(n, std::memory_order_relaxed);
+}
+
+void assume_processors(int n) { g_assumed_processors.store(n, std::memory_order_relaxed); }
+
+void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
+                  int most_threads) noexcept {
+  if (units <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const auto threads = static_cast<int>(
+      std::min<int64_t>({threads_of_region(), processors(), most_threads, units / grain}));
+  Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
+  if (p && p->try_acquire()) {
+    p->run(fn, context, units, grain, threads);
+  } else {
+    fn(context, 0, units, 0);
+  }
+}
+
+void parallel_for(int64_t units, int64_t grain,
+                  ir::FunctionRef<void(int64_t, int64_t, int)> fn) noexcept {
+  const RangeFunction call = [](void* context, int64_t begin, int64_t end, int worker) {
+    (*static_cast<ir::FunctionRef<void(int64_t, int64_t, int)>*>(context))(begin, end, worker);
+  };
+  parallel_for(units, grain, call, &fn);
+}
+
+}  // namespace tandem::machine

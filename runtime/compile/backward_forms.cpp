@@ -1,0 +1,79 @@
+#include "runtime/compile/backward_forms.h"
+
+#include <algorithm>
+
+#include "autodiff/specialise.h"
+#include "ir/base/error.h"
+
+namespace tandem::runtime {
+namespace {
+
+/// A function is seldom differentiated in more ways; the oldest form gives way.
+constexpr size_t kMaxPartialForms = 16;
+
+bool all(std::span<const bool> flags) {
+  return std::ranges::all_of(flags, [](bool b) { return b; });
+}
+
+std::vector<bool> key_of(const BackwardRequest& request) {
+  std::vector<bool> key(request.defined.begin(), request.defined.end());
+  key.insert(key.end(), request.wanted.begin(), request.wanted.end());
+  return key;
+}
+
+/// By input of `full`: where its value comes from.
+std::vector<BackwardForm::Source> sources_of(const ir::Graph& full) {
+  std::vector<BackwardForm::Source> sources;
+  size_t tangents = 0, kept = 0;
+  for (const ir::Input& input : full.inputs()) {
+    const bool is_tangent = input.role == ir::Role::Tangent;
+    sources.push_back({is_tangent, is_tangent ? tangents++ : kept++});
+  }
+  return sources;
+}
+
+}  // namespace
+
+bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
+
+// Inputs keep their order and their unique names, outputs their order and their targets.
+BackwardForm make_form(const ir::Graph& full, const BackwardRequest& request) {
+  BackwardForm form;
+  if (request.is_full())
+    form.graph = full;
+  else
+    form.graph = autodiff::specialise_backward(full, request.defined, request.wanted);
+  const std::vector<BackwardForm::Source> sources = sources_of(full);
+  size_t i = 0;
+  for (const ir::Input& input : form.graph.inputs()) {
+    while (full.inputs()[i].name != input.name) ++i;
+    form.sources.push_back(sources[i]);
+  }
+  size_t k = 0;
+  for (const ir::Output& gradient : form.graph.outputs()) {
+    while (full.outputs()[k].target != gradient.target) ++k;
+    form.gradients.push_back(k);
+  }
+  return form;
+}
+
+std::shared_ptr<BackwardForms::Entry> BackwardForms::entry(const BackwardRequest& request) {
+  std::vector<bool> key = key_of(request);
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(partial_, key, [](const auto& e) { return e->key; });
+  if (found != partial_.end()) return *found;
+  if (partial_.size() == kMaxPartialForms) partial_.erase(partial_.begin());
+  partial_.push_back(std::make_shared<Entry>());
+  partial_.back()->key = std::move(key);
+  return partial_.back();
+}
+
+std::shared_ptr<const BackwardForm> BackwardForms::get(const BackwardRequest& request, Make make) {
+  const std::shared_ptr<Entry> partial = request.is_full() ? nullptr : entry(request);
+  Entry& wanted = partial ? *partial : full_;
+  std::call_once(wanted.once,
+                 [&] { wanted.form = std::make_shared<const BackwardForm>(make(request)); });
+  return wanted.form;
+}
+
+}  // namespace tandem::runtime

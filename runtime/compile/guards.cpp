@@ -1,0 +1,176 @@
+#include "runtime/compile/guards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/base/error.h"
+#include "runtime/compile/graph_values.h"
+#include "runtime/ops/dispatch.h"
+#include "runtime/tape/autograd.h"
+
+namespace tandem::runtime {
+namespace {
+
+/// Finds, for each tensor in turn, the first earlier one over the same storage. Open addressing
+/// over storage addresses, on the stack for as many tensors as most calls have.
+class StorageIndex {
+ public:
+  explicit StorageIndex(size_t tensors) {
+    while (capacity_ < 2 * tensors) capacity_ *= 2;
+    if (capacity_ > kInline)
+      heap_.resize(capacity_);
+    else
+      std::fill_n(inline_, capacity_, Slot());
+  }
+
+  /// The first earlier tensor with this storage, or -1 after adding number `i`.
+  int find_or_add(const Storage* storage, int i) {
+    Slot* const slots = heap_.empty() ? inline_ : heap_.data();
+    size_t at = (reinterpret_cast<uintptr_t>(storage) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+    for (;; ++at) {
+      Slot& slot = slots[at & (capacity_ - 1)];
+      if (slot.storage == storage) return slot.first;
+      if (slot.storage == nullptr) return slot = {storage, i}, -1;
+    }
+  }
+
+ private:
+  struct Slot {
+    const Storage* storage;
+    int first;
+  };
+  static constexpr size_t kInline = 256;
+  size_t capacity_ = 8;
+  Slot inline_[kInline];  // only the first capacity_ are in use
+  std::vector<Slot> heap_;
+};
+
+/// The parts of a guard that concern one tensor alone.
+bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
+  const TensorImpl& t = *tensor.impl();
+  const bool receives = receives_gradient(tensor);  // and so requires grad
+  return !t.is_traced() && t.dtype == guard.dtype && t.sizes == guard.sizes &&
+         has_layout(t, guard.strides) && receives == guard.receives_gradient &&
+         (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak;
+}
+
+/// The first tensor before number `i` that is a view of the same tensor, or -1.
+int first_with_history(std::span<const Tensor* const> tensors, size_t i) {
+  for (size_t k = 0; k < i; ++k)
+    if (autograd_base(*tensors[k]) == autograd_base(*tensors[i])) return static_cast<int>(k);
+  return -1;
+}
+
+bool matches_aliasing(const TensorGuard& guard, int first, std::span<const Tensor* const> tensors,
+                      size_t i) {
+  if (first != guard.shares_storage) return false;
+  if (first < 0) return true;
+  const TensorImpl& t = *tensors[i]->impl();
+  if (offset_between(t, *tensors[first]->impl()) != guard.offset) return false;
+  if (first_with_history(tensors, i) != guard.shares_history) return false;
+  return guard.same_as < 0 || tensors[i]->is_same(*tensors[guard.same_as]);
+}
+
+std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
+  if (t.dtype() != g.dtype)
+    return fmt::format("expected dtype {}, got {}", ir::name(g.dtype), ir::name(t.dtype()));
+  if (t.sizes() != g.sizes)
+    return fmt::format("expected sizes {}, got {}", ir::to_string(g.sizes),
+                       ir::to_string(t.sizes()));
+  if (!has_layout(*t.impl(), g.strides))
+    return fmt::format("expected strides {}, got {}", ir::to_string(g.strides),
+                       ir::to_string(t.strides()));
+  if (t.requires_grad() != g.requires_grad)
+    return fmt::format("expected requires_grad {}, got {}", g.requires_grad, t.requires_grad());
+  if (receives_gradient(t) != g.receives_gradient)
+    return g.receives_gradient ? "expected a tensor with a history, got a view made under NoGrad"
+                               : "expected a view made under NoGrad, got a tensor with a history";
+  return "expected another kind of number (a Scalar or a tensor)";
+}
+
+}  // namespace
+
+Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors,
+                   std::span<const std::string> names) {
+  Guards guards;
+  guards.tokens.assign(tokens.begin(), tokens.end());
+  guards.grad_mode = grad_enabled();
+  StorageIndex index(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorImpl& t = *tensors[i]->impl();
+    TensorGuard g;
+    g.name = names[i];
+    g.dtype = t.dtype;
+    g.sizes = t.sizes;
+    g.strides = t.strides;
+    g.requires_grad = requires_grad(*tensors[i]);
+    g.receives_gradient = receives_gradient(*tensors[i]);
+    g.is_weak = t.is_weak;
+    g.shares_storage = index.find_or_add(t.storage.get(), static_cast<int>(i));
+    if (g.shares_storage >= 0) {
+      g.offset = offset_between(t, *tensors[g.shares_storage]->impl());
+      g.shares_history = first_with_history(tensors, i);
+      const auto same = std::ranges::find_if(
+          tensors.first(i), [&](const Tensor* other) { return other->is_same(*tensors[i]); });
+      if (same != tensors.begin() + static_cast<ptrdiff_t>(i))
+        g.same_as = static_cast<int>(same - tensors.begin());
+    }
+    guards.tensors.push_back(std::move(g));
+  }
+  return guards;
+}
+
+bool matches(const Guards& guards, std::span<const uint64_t> tokens,
+             std::span<const Tensor* const> tensors) {
+  if (guards.grad_mode != grad_enabled() || tensors.size() != guards.tensors.size() ||
+      !std::ranges::equal(tokens, guards.tokens))
+    return false;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i]->defined() || !matches_alone(guards.tensors[i], *tensors[i])) return false;
+  return !guards.check_aliasing || shares_as_guarded(guards, tensors);
+}
+
+bool shares_as_guarded(const Guards& guards, std::span<const Tensor* const> tensors) {
+  StorageIndex index(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int first = index.find_or_add(tensors[i]->impl()->storage.get(), static_cast<int>(i));
+    if (!matches_aliasing(guards.tensors[i], first, tensors, i)) return false;
+  }
+  return true;
+}
+
+std::string explain_tokens(const Guards& guards, std::span<const uint64_t> tokens) {
+  const auto [expected, got] = std::ranges::mismatch(guards.tokens, tokens);
+  if (expected == guards.tokens.end() && got == tokens.end()) return "";
+  auto first = static_cast<size_t>(expected - guards.tokens.begin());
+  for (const GuardName& g : guards.names) {
+    if (first >= g.tokens) {
+      first -= g.tokens;
+      continue;
+    }
+    if (g.spell == nullptr || got == tokens.end()) return g.name + ": another value";
+    return fmt::format("{}: expected {}, got {}", g.name, g.spell(*expected), g.spell(*got));
+  }
+  return "the arguments have more numbers, strings or containers";
+}
+
+std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
+                         std::span<const Tensor* const> tensors) {
+  if (guards.grad_mode != grad_enabled())
+    return fmt::format("grad mode: expected {}, got {}", guards.grad_mode, grad_enabled());
+  if (std::string changed = explain_tokens(guards, tokens); !changed.empty()) return changed;
+  if (tensors.size() != guards.tensors.size())
+    return fmt::format("structure: expected {} tensors, got {}", guards.tensors.size(),
+                       tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorGuard& g = guards.tensors[i];
+    if (!tensors[i]->defined()) return g.name + ": expected a defined tensor";
+    if (!matches_alone(g, *tensors[i])) return g.name + ": " + explain_tensor(g, *tensors[i]);
+  }
+  return matches(guards, tokens, tensors)
+             ? ""
+             : "alias pattern: the tensors share storage in another way";
+}
+
+}  // namespace tandem::runtime

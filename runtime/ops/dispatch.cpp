@@ -1,0 +1,264 @@
+// The steps of one operation: who may take part, history, run or record.
+#include "runtime/ops/dispatch.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "decomps/rules.h"
+#include "ir/base/error.h"
+#include "ir/geometry.h"
+#include "ir/strides.h"
+#include "runtime/compile/graph_values.h"
+#include "runtime/eager/kernels.h"
+#include "runtime/tape/autograd.h"
+#include "runtime/tensor/tensor_impl.h"
+#include "runtime/tensor/undo.h"
+#include "runtime/trace/trace.h"
+
+namespace tandem::runtime {
+namespace {
+
+thread_local bool t_grad_enabled = true;
+thread_local bool t_below_tape = false;
+thread_local bool t_has_location = false;
+thread_local std::source_location t_location;
+
+Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
+                const ir::Type& type) {
+  const TensorImpl& from = *operand.impl();
+  const ir::ViewGeometry g = placed_view(op, from.type(), from.strides, from.offset, attrs, type);
+  const Tensor shown = view_tensor(operand, type.sizes, g.strides, g.offset);
+  shown.impl()->dtype = type.dtype;
+  return shown;
+}
+
+/// Low-precision arithmetic is f32 arithmetic, rounded once.
+bool computes_wider(ir::Op op, DType dtype) {
+  const ir::OpClass cls = ir::info(op).cls;
+  return (cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction) &&
+         ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+}
+
+/// A composite without a kernel of its own: its decomposition, which may use others.
+TensorList run_decomposition(ir::Op op, std::span<const Tensor> operands,
+                             std::span<const ir::AttrValue> attrs,
+                             std::span<const ir::Type> types) {
+  const decomps::Rule rule = decomps::rule_of(op);
+  TANDEM_CHECK(rule != nullptr, "no kernel and no decomposition");
+  EagerSink sink;
+  ir::Builder builder(sink);
+  std::vector<ir::ValueId> ids;
+  for (const Tensor& t : operands) ids.push_back(sink.add(t));
+  ir::Types wide;
+  for (const ir::Type& type : types)
+    wide.push_back({computes_wider(op, type.dtype) ? DType::F32 : type.dtype, type.sizes});
+  for (ir::ValueId& v : ids)
+    if (computes_wider(op, builder.dtype(v))) v = builder.convert(v, DType::F32);
+  decomps::Context context{builder, op, ids, attrs, wide};
+  const ir::ValueList values = rule(context);
+  TensorList results;
+  for (size_t i = 0; i < types.size(); ++i)
+    results.push_back(sink.tensor(builder.convert(values[i], types[i].dtype)));
+  return results;
+}
+
+/// `t` itself if it has these strides and memory of its own, else a copy. `others`: the operands
+/// and earlier results.
+Tensor laid_out(const Tensor& t, const Strides& strides,
+                std::initializer_list<std::span<const Tensor>> others) {
+  bool own = has_layout(*t.impl(), strides);
+  for (const std::span<const Tensor> tensors : others)
+    for (const Tensor& other : tensors) own = own && !t.shares_storage(other);
+  if (own) return t;
+  const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
+  eager::copy_elements(t.impl()->view(), copy.impl()->view());
+  return copy;
+}
+
+bool same_place(const Tensor& a, const Tensor& b) {
+  return a.storage_offset() == b.storage_offset() && a.strides() == b.strides() &&
+         a.sizes() == b.sizes() && a.dtype() == b.dtype();
+}
+
+/// The operands of a write, with those that overlap what is written (in another arrangement)
+/// copied.
+std::vector<Tensor> without_overlap(std::span<const Tensor> operands) {
+  std::vector<Tensor> safe(operands.begin(), operands.end());
+  for (Tensor& t : std::span(safe).subspan(1)) {
+    if (!t.shares_storage(operands[0]) || same_place(t, operands[0])) continue;
+    const Tensor copy = empty_tensor(t.sizes(), t.dtype());
+    eager::copy_elements(t.impl()->view(), copy.impl()->view());
+    t = copy;
+  }
+  return safe;
+}
+
+void run_in_place(ir::Op op, std::span<const Tensor> operands,
+                  std::span<const ir::AttrValue> attrs) {
+  const TensorImpl& self = *operands[0].impl();
+  if (eager::has_kernel(op)) {
+    const std::vector<Tensor> safe = without_overlap(operands);
+    eager::run(op, safe, attrs, self.view());
+  } else {
+    const ir::Type type = self.type();
+    const Tensor value = run_decomposition(op, operands, attrs, {&type, 1})[0];
+    eager::copy_elements(value.impl()->view(), self.view());
+  }
+  self.storage->bump_version();
+}
+
+}  // namespace
+
+Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes) {
+  ir::InlineVector<ir::Extent, 4> extents;
+  for (const Tensor& t : operands) extents.push_back({t.sizes(), t.strides()});
+  return ir::result_strides(op, {extents.data(), extents.size()}, sizes);
+}
+
+namespace {
+
+Tensor run_kernel(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
+                  const ir::Type& type) {
+  if (eager::gives_zeros(op, attrs, type.dtype)) return zero_tensor(type.sizes, type.dtype);
+  const Tensor out = empty_tensor(type.sizes, result_strides(op, operands, type.sizes), type.dtype);
+  eager::run(op, operands, attrs, out.impl()->view());
+  return out;
+}
+
+}  // namespace
+
+TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
+                     std::span<const ir::AttrValue> attrs, bool in_place,
+                     std::span<const ir::Type> types) {
+  const BelowTape below;
+  if (in_place) return run_in_place(op, operands, attrs), TensorList{operands[0]};
+  if (ir::is_view(op)) return ir::listed<TensorList>(run_view(op, operands[0], attrs, types[0]));
+  if (eager::has_kernel(op))
+    return ir::listed<TensorList>(run_kernel(op, operands, attrs, types[0]));
+  TensorList results = run_decomposition(op, operands, attrs, types);
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = laid_out(results[i], result_strides(op, operands, types[i].sizes),
+                          {operands, std::span(results).first(i)});
+  return results;
+}
+
+namespace {
+
+TensorList run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
+                         ir::AttrsRef attrs, bool in_place, std::span<const ir::Type> types) {
+  if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types);
+  return run_eager(op, operands, attrs, in_place, types);
+}
+
+/// A write that the tape follows. The history comes first: a write cannot be undone.
+TensorList run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
+                            std::span<const Tensor> operands, ir::AttrsRef attrs,
+                            std::span<const ir::Type> types) {
+  Undo undo;
+  undo.note(operands[0]);
+  finish_node(node, operands.first(1), true);
+  TensorList results = run_eager(op, operands, attrs, true, types);
+  undo.keep();
+  renew_results(*node);
+  return results;
+}
+
+}  // namespace
+
+TensorList dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types) {
+  if (BelowTape::active()) return run_eager(op, given, attrs, in_place, types);
+  Trace* trace = Trace::current();
+  ir::InlineVector<Tensor, 4> resolved;
+  for (const Tensor& t : given) {
+    if (trace != nullptr)
+      resolved.push_back(trace->resolve(t));
+    else
+      require_real(t, ir::name(op));
+  }
+  const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
+  if (in_place) check_writable(operands, op);
+  std::shared_ptr<Node> node;
+  if (tape_wants(op, operands, types)) node = prepare_node(op, operands, attrs, in_place, types);
+  if (node && in_place && trace == nullptr)
+    return run_with_history(node, op, operands, attrs, types);
+  TensorList results = run_or_record(trace, op, operands, attrs, in_place, types);
+  if (ir::is_view(op)) remember_view(operands[0], results[0], op, attrs);
+  if (node) finish_node(node, results, in_place);
+  return results;
+}
+
+// --- EagerSink
+
+ir::ValueId EagerSink::add(const Tensor& t) {
+  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
+  return add(Slot{t, t.impl()->type(), true});
+}
+
+ir::ValueId EagerSink::add_type(const ir::Type& type) { return add(Slot{Tensor(), type}); }
+
+ir::ValueId EagerSink::add(Slot slot) {
+  if (few_.size() < kFew) {
+    few_.push_back(std::move(slot));
+    return {static_cast<uint32_t>(few_.size() - 1)};
+  }
+  if (more_ == nullptr) more_ = std::make_unique<std::deque<Slot>>();
+  more_->push_back(std::move(slot));
+  return {static_cast<uint32_t>(kFew + more_->size() - 1)};
+}
+
+bool EagerSink::is_weak(ir::ValueId v) const {
+  const Tensor& t = tensor(v);
+  return t.defined() && t.impl()->is_weak;
+}
+
+bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
+  TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
+  const TensorImpl& impl = *tensor(v).impl();
+  return strides_as(impl.sizes, impl.strides, sizes).has_value();
+}
+
+void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs,
+                     bool in_place, std::span<const ir::Type> types,
+                     std::span<ir::ValueId> results) {
+  ir::InlineVector<Tensor, 4> tensors;
+  for (ir::ValueId v : operands) {
+    TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
+    tensors.push_back(tensor(v));
+  }
+  if (in_place) check_written(tensors[0]);
+  if (in_place) types = {&type(operands[0]), 1};
+  const TensorList out = dispatch(op, tensors, attrs, in_place, types);
+  for (size_t i = 0; i < results.size(); ++i) results[i] = add(Slot{out[i], out[i].impl()->type()});
+}
+
+/// Of what the caller gave, before it was converted or expanded.
+void EagerSink::check_written(const Tensor& self) const {
+  const auto check = [&](const Slot& slot) {
+    if (slot.given) check_apart(self, slot.tensor, Sharing::AllOrNothing);
+  };
+  for (const Slot& slot : few_) check(slot);
+  if (more_) std::ranges::for_each(*more_, check);
+}
+
+// --- the state of this thread
+
+LocationScope::LocationScope(const std::source_location& location) : outermost_(!t_has_location) {
+  if (!outermost_) return;
+  t_has_location = true;
+  t_location = location;
+}
+LocationScope::~LocationScope() {
+  if (outermost_) t_has_location = false;
+}
+const std::source_location& current_location() { return t_location; }
+
+bool grad_enabled() { return t_grad_enabled; }
+bool set_grad_enabled(bool enabled) { return std::exchange(t_grad_enabled, enabled); }
+
+BelowTape::BelowTape() : previous_(std::exchange(t_below_tape, true)) {}
+BelowTape::~BelowTape() { t_below_tape = previous_; }
+bool BelowTape::active() { return t_below_tape; }
+
+}  // namespace tandem::runtime

@@ -1,0 +1,103 @@
+// Dispatch: the one way by which an op on tensors happens. The public functions call a Builder over
+// EagerSink; the sink calls dispatch for each equation, which records it (inside a trace) or runs
+// it (outside), and puts it on the autograd tape.
+#ifndef TANDEM_RUNTIME_OPS_DISPATCH_H
+#define TANDEM_RUNTIME_OPS_DISPATCH_H
+
+#include <tandem/tensor.h>
+
+#include <deque>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <vector>
+
+#include "ir/base/inline_vector.h"
+#include "ir/build/builder.h"
+#include "runtime/tensor/tensor_impl.h"
+
+namespace tandem::runtime {
+
+/// Runs or records one equation on promoted, broadcast operands. `types`: of its results. In place:
+/// operand 0, of the one type, is written and returned. Steps: check that no operand is dead or of
+/// another trace; result geometry; record into the current trace or run the eager kernel
+/// (composites: their decomposition, without grad mode); then, in grad mode and if an operand
+/// requires grad, the tape.
+TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types);
+
+/// The same without the tape and outside traces: what dispatch does when it runs.
+TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
+                     std::span<const ir::AttrValue> attrs, bool in_place,
+                     std::span<const ir::Type> types);
+
+/// The strides of the result of an op that is no view, with these sizes.
+Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes);
+
+/// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
+class EagerSink final : public ir::Sink {
+ public:
+  ir::ValueId add(const Tensor& t);
+  /// A value of which only the type is known; no equation may use it.
+  ir::ValueId add_type(const ir::Type& type);
+  const Tensor& tensor(ir::ValueId v) const { return slot(v).tensor; }
+  const ir::Type& type(ir::ValueId v) const override { return slot(v).type; }
+  bool is_weak(ir::ValueId v) const override;
+  bool can_view(ir::ValueId v, const Shape& sizes) const override;
+  void emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs, bool in_place,
+            std::span<const ir::Type> types, std::span<ir::ValueId> results) override;
+
+ private:
+  struct Slot {
+    Tensor tensor;
+    ir::Type type;
+    bool given = false;  // by the caller, not computed
+  };
+  ir::ValueId add(Slot slot);
+  void check_written(const Tensor& self) const;
+  const Slot& slot(ir::ValueId v) const {
+    return v.index < kFew ? few_[v.index] : (*more_)[v.index - kFew];
+  }
+
+  // References to what is in a slot stay valid. Most calls have few and allocate nothing.
+  static constexpr size_t kFew = 10;
+  ir::InlineVector<Slot, kFew> few_;
+  std::unique_ptr<std::deque<Slot>> more_;
+};
+
+/// The user's source line for equations that are dispatched while it lives (the outermost one
+/// counts).
+class LocationScope {
+ public:
+  explicit LocationScope(const std::source_location& location);
+  ~LocationScope();
+  LocationScope(const LocationScope&) = delete;
+  LocationScope& operator=(const LocationScope&) = delete;
+
+ private:
+  bool outermost_;
+};
+const std::source_location& current_location();
+
+bool grad_enabled();
+/// Sets grad mode of this thread; returns the old one. (Public RAII: tandem::NoGrad,
+/// tandem::EnableGrad.)
+bool set_grad_enabled(bool enabled);
+
+/// Below the tape while it lives: operations run at once, leave no history and make views without a
+/// memory of their base. For the inside of kernels.
+class BelowTape {
+ public:
+  BelowTape();
+  ~BelowTape();
+  BelowTape(const BelowTape&) = delete;
+  BelowTape& operator=(const BelowTape&) = delete;
+  static bool active();
+
+ private:
+  bool previous_;
+};
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_OPS_DISPATCH_H

@@ -1,0 +1,216 @@
+// The forms that write their result into a given tensor.
+#include <fmt/format.h>
+#include <tandem/out_forms.h>
+
+#include "ir/base/error.h"
+#include "ir/base/error_scope.h"
+#include "runtime/ops/dispatch.h"
+#include "runtime/tape/autograd.h"
+
+namespace tandem {
+namespace {
+
+/// bool, integers, floats: a value of a lower kind may be stored in one of a higher kind.
+int kind_of(DType dtype) { return dtype == boolean ? 0 : ir::is_floating(dtype) ? 2 : 1; }
+
+void check_out(std::string_view op, const Tensor& out, const Tensor& value) {
+  if (kind_of(value.dtype()) > kind_of(out.dtype()))
+    ir::fail(Errc::DType, fmt::format("{}: the result does not fit the dtype of out; expected one "
+                                      "that {} converts to, got {}",
+                                      op, ir::name(value.dtype()), ir::name(out.dtype())));
+  if (out.numel() != 0 && out.sizes() != value.sizes())
+    ir::fail(Errc::Shape,
+             fmt::format("{}: the result does not fit the sizes of out; expected {} (or no "
+                         "elements), got {}",
+                         op, to_string(value.sizes()), to_string(out.sizes())));
+}
+
+/// Of an operand, what it may share with out; without a tensor: a number.
+struct Read {
+  const Tensor* tensor;
+  runtime::Sharing allowed;
+};
+Read whole(const Tensor& t) { return {&t, runtime::Sharing::AllOrNothing}; }
+Read whole(const Located& operand) { return {operand.tensor, runtime::Sharing::AllOrNothing}; }
+Read apart(const Tensor& t) { return {&t, runtime::Sharing::Nothing}; }
+Read apart(const Located& operand) { return {operand.tensor, runtime::Sharing::Nothing}; }
+/// As whole, but of what is converted first: nothing.
+Read whole_unless_converted(const Located& operand, const Tensor& out) {
+  const bool is_read = operand.tensor != nullptr && operand.tensor->defined() && out.defined() &&
+                       operand.tensor->dtype() == out.dtype();
+  return {is_read ? operand.tensor : nullptr, runtime::Sharing::AllOrNothing};
+}
+/// As whole, but of what is expanded first: nothing.
+Read whole_unless_expanded(const Tensor& t, const Tensor& out) {
+  const bool is_read = t.defined() && out.defined() && t.sizes() == out.sizes();
+  return {is_read ? &t : nullptr, runtime::Sharing::AllOrNothing};
+}
+std::vector<Read> all_apart(std::span<const Tensor> tensors) {
+  std::vector<Read> reads;
+  for (const Tensor& t : tensors) reads.push_back(apart(t));
+  return reads;
+}
+
+/// `reads`: the operands that ATen looks at; others are read before out is written.
+template <class Make>
+const Tensor& write_out(std::string_view op, const Tensor& out, const SourceLocation& at,
+                        const std::vector<Read>& reads, Make make) {
+  const ir::ErrorScope errors(at, op);
+  if (!out.defined())
+    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected a tensor, got none", op));
+  for (const Read& read : reads)
+    if (read.tensor != nullptr && read.tensor->defined())
+      runtime::check_apart(out, *read.tensor, read.allowed);
+  const Tensor value = make();
+  if (runtime::grad_enabled() && (value.requires_grad() || out.requires_grad()))
+    ir::fail(Errc::Autograd, fmt::format("{}: no gradient flows into out; expected tensors that do "
+                                         "not require grad, or NoGrad",
+                                         op));
+  check_out(op, out, value);
+  if (out.sizes() != value.sizes()) out.resize_(value.sizes(), at);
+  return out.copy_(Located(value, at));
+}
+
+const SourceLocation& place_of(const Located& a, const Located& b) {
+  return a.tensor != nullptr ? a.location : b.location;
+}
+
+}  // namespace
+
+#define X(op)                                                                           \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, SourceLocation at) {    \
+    return write_out(#op "_out", out, at, {whole(self)}, [&] { return op(self, at); }); \
+  }
+TANDEM_UNARY_IN_PLACE_OPS(X)
+TANDEM_UNARY_OPS(X)
+#undef X
+#define X(op)                                                                             \
+  const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other) {  \
+    return write_out(#op "_out", out, place_of(self, other), {whole(self), whole(other)}, \
+                     [&] { return op(self, other); });                                    \
+  }
+TANDEM_BINARY_IN_PLACE_OPS(X)
+TANDEM_BINARY_OPS(X)
+#undef X
+#define X(op)                                                                                      \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, const DimList& dims, bool keepdim, \
+                         SourceLocation at) {                                                      \
+    return write_out(#op "_out", out, at, {}, [&] { return op(self, dims, keepdim, at); });        \
+  }
+TANDEM_OUT_REDUCTIONS(X)
+#undef X
+
+const Tensor& where_out(const Tensor& out, const Tensor& condition, const Located& self,
+                        const Located& other) {
+  return write_out(
+      "where_out", out, place_of(self, other),
+      {whole(condition), whole_unless_converted(self, out), whole_unless_converted(other, out)},
+      [&] { return where(condition, self, other); });
+}
+const Tensor& clamp_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
+                        std::optional<Number> max, SourceLocation at) {
+  return write_out("clamp_out", out, at, {whole(self)}, [&] { return clamp(self, min, max, at); });
+}
+const Tensor& lerp_out(const Tensor& out, const Tensor& self, const Tensor& end,
+                       const Located& weight) {
+  return write_out("lerp_out", out, weight.location, {whole(self), whole(end), whole(weight)},
+                   [&] { return lerp(self, end, weight); });
+}
+const Tensor& addcmul_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,
+                          const Tensor& tensor2, const Located& value) {
+  return write_out("addcmul_out", out, value.location,
+                   {whole(self), whole(tensor1), whole(tensor2)},
+                   [&] { return addcmul(self, tensor1, tensor2, value); });
+}
+const Tensor& addcdiv_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,
+                          const Tensor& tensor2, const Located& value) {
+  return write_out("addcdiv_out", out, value.location,
+                   {whole(self), whole(tensor1), whole(tensor2)},
+                   [&] { return addcdiv(self, tensor1, tensor2, value); });
+}
+const Tensor& tril_out(const Tensor& out, const Tensor& self, Dim diagonal, SourceLocation at) {
+  return write_out("tril_out", out, at, {}, [&] { return tril(self, diagonal, at); });
+}
+const Tensor& triu_out(const Tensor& out, const Tensor& self, Dim diagonal, SourceLocation at) {
+  return write_out("triu_out", out, at, {}, [&] { return triu(self, diagonal, at); });
+}
+const Tensor& softmax_out(const Tensor& out, const Tensor& self, int64_t dim, SourceLocation at) {
+  return write_out("softmax_out", out, at, {}, [&] { return softmax(self, dim, at); });
+}
+const Tensor& log_softmax_out(const Tensor& out, const Tensor& self, int64_t dim,
+                              SourceLocation at) {
+  return write_out("log_softmax_out", out, at, {}, [&] { return log_softmax(self, dim, at); });
+}
+const Tensor& matmul_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                         SourceLocation at) {
+  return write_out("matmul_out", out, at, {}, [&] { return matmul(self, other, at); });
+}
+const Tensor& mm_out(const Tensor& out, const Tensor& self, const Tensor& mat2, SourceLocation at) {
+  return write_out("mm_out", out, at, {}, [&] { return mm(self, mat2, at); });
+}
+const Tensor& bmm_out(const Tensor& out, const Tensor& self, const Tensor& mat2,
+                      SourceLocation at) {
+  return write_out("bmm_out", out, at, {}, [&] { return bmm(self, mat2, at); });
+}
+const Tensor& addmm_out(const Tensor& out, const Tensor& self, const Tensor& mat1,
+                        const Tensor& mat2, SourceLocation at) {
+  return write_out("addmm_out", out, at, {whole_unless_expanded(self, out)},
+                   [&] { return addmm(self, mat1, mat2, at); });
+}
+const Tensor& cat_out(const Tensor& out, std::span<const Tensor> tensors, int64_t dim,
+                      SourceLocation at) {
+  return write_out("cat_out", out, at, all_apart(tensors), [&] { return cat(tensors, dim, at); });
+}
+const Tensor& stack_out(const Tensor& out, std::span<const Tensor> tensors, int64_t dim,
+                        SourceLocation at) {
+  return write_out("stack_out", out, at, all_apart(tensors),
+                   [&] { return stack(tensors, dim, at); });
+}
+const Tensor& index_select_out(const Tensor& out, const Tensor& self, int64_t dim,
+                               const Tensor& index, SourceLocation at) {
+  return write_out("index_select_out", out, at, {apart(self), apart(index)},
+                   [&] { return index_select(self, dim, index, at); });
+}
+const Tensor& gather_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                         SourceLocation at) {
+  return write_out("gather_out", out, at, {apart(self), whole(index)},
+                   [&] { return gather(self, dim, index, at); });
+}
+const Tensor& index_add_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& src, SourceLocation at) {
+  return write_out("index_add_out", out, at, {whole(self), apart(index), apart(src)},
+                   [&] { return index_add(self, dim, index, src, at); });
+}
+const Tensor& scatter_add_out(const Tensor& out, const Tensor& self, int64_t dim,
+                              const Tensor& index, const Tensor& src, SourceLocation at) {
+  return write_out("scatter_add_out", out, at, {whole(self), apart(index), apart(src)},
+                   [&] { return scatter_add(self, dim, index, src, at); });
+}
+const Tensor& scatter_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Located& src) {
+  return write_out("scatter_out", out, src.location, {whole(self), apart(index), apart(src)},
+                   [&] { return scatter(self, dim, index, src); });
+}
+const Tensor& index_copy_out(const Tensor& out, const Tensor& self, int64_t dim,
+                             const Tensor& index, const Tensor& src, SourceLocation at) {
+  return write_out("index_copy_out", out, at, {whole(self), apart(index), apart(src)},
+                   [&] { return index_copy(self, dim, index, src, at); });
+}
+const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
+                             const Tensor& index, const Located& value) {
+  return write_out("index_fill_out", out, value.location, {},
+                   [&] { return index_fill(self, dim, index, value); });
+}
+const Tensor& index_put_out(const Tensor& out, const Tensor& self,
+                            const std::vector<Tensor>& indices, const Located& values,
+                            bool accumulate) {
+  return write_out("index_put_out", out, values.location, {},
+                   [&] { return index_put(self, indices, values, accumulate); });
+}
+const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self, const Tensor& mask,
+                                 const Tensor& src, SourceLocation at) {
+  return write_out("masked_scatter_out", out, at, {},
+                   [&] { return masked_scatter(self, mask, src, at); });
+}
+
+}  // namespace tandem

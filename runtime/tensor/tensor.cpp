@@ -1,0 +1,183 @@
+// Tensor's own methods: geometry, elements, and what autograd asks of one tensor.
+#include <fmt/format.h>
+#include <tandem/autograd.h>
+#include <tandem/scalar.h>
+#include <tandem/tensor.h>
+
+#include "ir/base/error.h"
+#include "ir/base/error_scope.h"
+#include "ir/buffer.h"
+#include "ir/geometry.h"
+#include "runtime/ops/dispatch.h"
+#include "runtime/tape/autograd.h"
+#include "runtime/tensor/tensor_impl.h"
+#include "runtime/trace/trace.h"
+
+namespace tandem {
+
+using runtime::TensorImpl;
+
+namespace {
+
+const TensorImpl& get(const Tensor& t, const char* what) {
+  if (!t.defined())
+    ir::fail(Errc::Argument,
+             fmt::format("{}: undefined tensor; expected a tensor, got none", what));
+  return *t.impl();
+}
+
+}  // namespace
+
+DType Tensor::dtype() const { return get(*this, "dtype").dtype; }
+const Shape& Tensor::sizes() const { return get(*this, "sizes").sizes; }
+const Strides& Tensor::strides() const { return get(*this, "strides").strides; }
+Dim Tensor::storage_offset() const { return get(*this, "storage_offset").offset; }
+int64_t Tensor::dim() const { return get(*this, "dim").sizes.rank(); }
+Dim Tensor::numel() const { return ir::numel(get(*this, "numel").sizes); }
+
+Dim Tensor::size(int64_t dim, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  const Shape& sizes = this->sizes();
+  const int64_t d = dim < 0 ? dim + sizes.rank() : dim;
+  if (d < 0 || d >= sizes.rank())
+    ir::fail(Errc::Index, fmt::format("size: dimension out of range; expected {} <= dim < {}, got "
+                                      "{}",
+                                      -sizes.rank(), sizes.rank(), dim));
+  return sizes[static_cast<int>(d)];
+}
+
+bool Tensor::is_contiguous() const {
+  const TensorImpl& impl = get(*this, "is_contiguous");
+  return ir::is_contiguous(impl.sizes, impl.strides);
+}
+
+bool Tensor::shares_storage(const Tensor& other) const {
+  return get(*this, "shares_storage").storage == get(other, "shares_storage").storage;
+}
+
+uint64_t Tensor::version() const { return get(*this, "version").storage->version(); }
+void Tensor::mark_written() const { get(*this, "mark_written").storage->bump_version(); }
+
+void* Tensor::data_checked(size_t element_bytes, bool floating) const {
+  const TensorImpl& impl = get(*this, "data");
+  runtime::require_real(*this, "data");
+  const bool is_half = ir::size_of(impl.dtype) == 2 && ir::is_floating(impl.dtype);
+  if (element_bytes != ir::size_of(impl.dtype) ||
+      floating != (ir::is_floating(impl.dtype) && !is_half))
+    ir::fail(Errc::DType, fmt::format("data: the element type does not fit; expected one for {}, "
+                                      "got {} bytes",
+                                      ir::name(impl.dtype), element_bytes));
+  return impl.data();
+}
+
+Number Tensor::item_number(SourceLocation at) const {
+  const ir::ErrorScope errors(at, "item");
+  const TensorImpl& impl = get(*this, "item");
+  if (numel() != 1)
+    ir::fail(Errc::Shape,
+             fmt::format("item: expected one element, got {}", ir::to_string(impl.sizes)));
+  const Tensor constant = runtime::constant_value(*this);
+  if (!constant.defined()) runtime::require_real(*this, "item");
+  const TensorImpl& from = constant.defined() ? *constant.impl() : impl;
+  return ir::load_element(from.data(), from.dtype);
+}
+
+void Tensor::for_each_number(const std::function<void(const Number&)>& visit) const {
+  get(*this, "to_vector");
+  runtime::require_real(*this, "to_vector");
+  ir::Buffer elements = ir::copy_of(impl_->view());
+  for (int64_t i = 0; i < elements.numel(); ++i) visit(elements.at(i));
+}
+
+// --- autograd
+
+bool Tensor::requires_grad() const { return runtime::requires_grad(*this); }
+
+const Tensor& Tensor::requires_grad_(bool value) const {
+  get(*this, "requires_grad_");
+  if (value && !ir::is_floating(dtype()))
+    ir::fail(Errc::DType, fmt::format("requires_grad_: only floating tensors have gradients, got "
+                                      "{}",
+                                      ir::name(dtype())));
+  if (!is_leaf()) {
+    if (!value)
+      ir::fail(Errc::Autograd,
+               "requires_grad_: only leaves can change it; expected a leaf, got the result of an "
+               "operation (use detach)");
+    return *this;
+  }
+  if (runtime::Trace::current() == nullptr) runtime::require_real(*this, "requires_grad_");
+  const bool before = runtime::receives_gradient(*this);
+  if (runtime::Trace* trace = runtime::Trace::current(); trace && value != before) {
+    if (!trace->resolve(*this).is_same(*this))
+      ir::fail(Errc::Mutation,
+               "requires_grad_: a captured tensor itself is changed inside a trace, which later "
+               "calls could not replay; expected an argument of the traced function");
+    trace->note_requires_grad(*this, value);
+  }
+  if (value || impl_->autograd) runtime::autograd_meta(*impl_).requires_grad = value;
+  return *this;
+}
+
+bool Tensor::is_leaf() const { return runtime::is_leaf(*this); }
+
+Tensor Tensor::grad() const {
+  get(*this, "grad");
+  return runtime::load_grad(*runtime::in_current_trace(*this).impl());
+}
+
+void Tensor::set_grad(const Tensor& grad) const {
+  get(*this, "set_grad");
+  if (grad.defined() && (grad.sizes() != sizes() || grad.dtype() != dtype()))
+    ir::fail(Errc::Shape,
+             fmt::format("set_grad: the gradient does not fit; expected {}, got {}",
+                         ir::to_string(impl_->type()), ir::to_string(grad.impl()->type())));
+  if (grad.defined() && runtime::Trace::current() == nullptr) {
+    runtime::require_real(*this, "set_grad");
+    runtime::require_real(grad, "set_grad: the gradient");
+  }
+  if (grad.defined() && grad.is_same(*this))
+    ir::fail(Errc::Argument, "set_grad: a tensor can't be its own gradient");
+  runtime::store_grad(*runtime::in_current_trace(*this).impl(), grad);
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph,
+                      SourceLocation at) const {
+  runtime::backward(*this, gradient, retain_graph || create_graph, create_graph, at);
+}
+
+void Tensor::retain_grad() const { runtime::retain_grad(*this); }
+
+void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  runtime::register_hook(*this, std::move(hook));
+}
+
+// --- Scalar
+
+Scalar::Scalar(const Number& value) {
+  const DType dtype = value.is_float() ? f64 : i64;
+  tensor_ = runtime::empty_tensor({}, dtype);
+  ir::store_element(tensor_.impl()->data(), dtype, value);
+  tensor_.impl()->is_weak = true;
+}
+
+Scalar::Scalar(const Tensor& zero_dim) : tensor_(zero_dim) {
+  if (!zero_dim.defined() || zero_dim.impl()->is_weak) return;
+  if (zero_dim.dim() != 0)
+    ir::fail(Errc::Shape, fmt::format("Scalar: expected a tensor without dimensions, got {}",
+                                      to_string(zero_dim.sizes())));
+  tensor_ = zero_dim.alias();
+  tensor_.impl()->is_weak = true;
+}
+
+void Scalar::set(const Number& value, SourceLocation at) const {
+  tensor_.fill_(Located(value, at));
+}
+
+// --- grad mode
+
+bool grad_enabled() { return runtime::grad_enabled(); }
+GradMode::GradMode(bool enabled) : previous_(runtime::set_grad_enabled(enabled)) {}
+GradMode::~GradMode() { runtime::set_grad_enabled(previous_); }
+
+}  // namespace tandem

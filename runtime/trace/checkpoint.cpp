@@ -1,0 +1,81 @@
+// Marks and regions: they land on the equations of the trace that is being recorded.
+#include <tandem/checkpoint.h>
+#include <tandem/ops.h>
+
+#include <algorithm>
+
+#include "runtime/ops/dispatch.h"
+#include "runtime/trace/trace.h"
+#include "runtime/trace/trace_marks.h"
+
+namespace tandem {
+
+namespace {
+
+thread_local CheckpointRegion* t_region = nullptr;
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_traced_here(const Tensor& t) {
+  runtime::Trace* trace = runtime::Trace::current();
+  return trace && t.defined() && t.impl()->is_traced() && t.impl()->trace.lock().get() == trace;
+}
+
+// What `t` holds now may come from a write to it, which has no result of its own: so the mark lies
+// on a view of it that no one reads, and functionalize finds the value.
+Tensor marked(const Tensor& t, ir::Mark mark) {
+  if (!is_traced_here(t)) return t;
+  ir::Graph& graph = runtime::Trace::current()->graph();
+  const ir::EquationId shown = graph.producer(alias(t).impl()->value);
+  graph.equation(shown).mark = mark;
+  return t;
+}
+
+}  // namespace
+
+struct RegionAccess {
+  static void apply(ir::Equation& e) {
+    if (!t_region) return;
+    e.region = t_region->number_;
+    if (some_policy_has(&CheckpointPolicy::save_ops, ir::name(e.op))) e.mark = ir::Mark::Save;
+  }
+  static bool saves(const std::string& name) {
+    return some_policy_has(&CheckpointPolicy::save_names, name);
+  }
+
+ private:
+  static bool some_policy_has(std::vector<std::string> CheckpointPolicy::* list,
+                              std::string_view name) {
+    for (const CheckpointRegion* r = t_region; r; r = r->enclosing_)
+      if (contains(r->policy_.*list, name)) return true;
+    return false;
+  }
+};
+
+void runtime::mark_for_partition(ir::Equation& e) { RegionAccess::apply(e); }
+
+CheckpointRegion::CheckpointRegion(CheckpointPolicy policy)
+    : policy_(std::move(policy)), enclosing_(t_region) {
+  // Backward computes what lies in a region once, from what goes into the outermost one: regions in
+  // it are a part of it.
+  if (enclosing_ && enclosing_->number_ != 0)
+    number_ = enclosing_->number_;
+  else if (runtime::Trace* trace = runtime::Trace::current())
+    number_ = runtime::next_region(trace->graph());
+  t_region = this;
+}
+
+CheckpointRegion::~CheckpointRegion() { t_region = enclosing_; }
+
+Tensor save_for_backward(const Tensor& t) { return marked(t, ir::Mark::Save); }
+Tensor recompute_in_backward(const Tensor& t) { return marked(t, ir::Mark::Recompute); }
+
+Tensor name_value(const Tensor& t, const std::string& name) {
+  if (!is_traced_here(t)) return t;
+  runtime::Trace::current()->graph().set_hint(t.impl()->value, name);
+  return RegionAccess::saves(name) ? save_for_backward(t) : t;
+}
+
+}  // namespace tandem

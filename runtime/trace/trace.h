@@ -1,0 +1,181 @@
+// Trace: the recording of one call of a user's function into a Traced graph. It belongs to the
+// thread that started it and ends by RAII.
+#ifndef TANDEM_RUNTIME_TRACE_TRACE_H
+#define TANDEM_RUNTIME_TRACE_TRACE_H
+
+#include <tandem/tensor.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/tensor/tensor_impl.h"
+
+namespace tandem::runtime {
+
+/// All of the memory that an input lies in, where the function reaches outside the input.
+struct MemorySlot {
+  int input, memory_input;
+};
+
+/// The `.grad` of an input that the function reads or assigns.
+struct GradSlot {
+  int input;
+  int grad_input;  // the input that the slot holds at entry, or -1 if it is undefined then
+};
+
+class Trace : public std::enable_shared_from_this<Trace> {
+ public:
+  explicit Trace(std::string name);
+
+  /// The trace that this thread is recording into, or null.
+  static Trace* current();
+
+  /// Makes `real` an input; returns the traced tensor that stands for it. The same tensor twice is
+  /// the same input; a tensor that shares storage with an earlier input becomes an alias_of input.
+  Tensor add_input(const Tensor& real, std::string name, ir::Role role);
+  /// The traced stand-in for a tensor that fn reached through a capture (added as an input on first
+  /// use): a real one, or one of the trace that encloses this one.
+  Tensor capture(const Tensor& outside);
+  /// `t` itself if it belongs to this trace, else its stand-in; Error{Trace} if it is of a finished
+  /// trace or of another thread's.
+  Tensor resolve(const Tensor& t);
+  /// Whether a traced `t` belongs to a trace that encloses this one.
+  bool is_within_trace_of(const Tensor& t) const;
+  /// Which graph input a stand-in is, or -1 for any other tensor.
+  int input_index(const Tensor& stand_in) const;
+  /// An input over the memory of `t` as it was at the start, if possible one of the same history;
+  /// or -1.
+  int input_over(const Tensor& t) const;
+  /// The input that is all of the memory of another one (added on first use).
+  Tensor memory_input(int input);
+  const std::vector<MemorySlot>& memory_slots() const { return memory_slots_; }
+  /// What fills the memory of `t`, which the trace made.
+  Tensor root_over(const Tensor& t) const;
+  /// The stand-in of an input: the traced tensor that fn saw (its grad slot is the epilogue's).
+  const Tensor& stand_in(int input) const { return input_stand_ins_[static_cast<size_t>(input)]; }
+
+  /// Appends an equation; its results are traced tensors. That of a view shares operand 0's
+  /// storage. In place: returns operand 0.
+  TensorList record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types);
+  /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
+  Tensor rng();
+  Dim take_draws(Dim blocks);
+
+  /// Loads the grad slot of an input's stand-in, on first use (of other tensors: does nothing).
+  void use_grad_slot(TensorImpl& stand_in);
+  const std::vector<GradSlot>& grad_slots() const { return grad_slots_; }
+  /// Puts an identity with `hook` as its backward behind what `t` now is, for all that uses it.
+  void record_hook(const Tensor& t, const std::function<Tensor(const Tensor&)>& hook);
+
+  /// Makes `t` an output of the graph; returns its number, or -1 if it is undefined.
+  int add_output(const Tensor& t, ir::Role role = ir::Role::Result, int target = -1,
+                 std::string name = "");
+  /// An input without a tensor behind it: of the halves of a custom function.
+  Tensor add_port(const ir::Type& type, std::string name, ir::Role role, int target);
+  /// `t` was given a larger memory of its own by resize_; it left its history behind by detach_ or
+  /// set_.
+  void note_resized(const Tensor& t);
+  void note_detached(const Tensor& t) { detached_.insert(t.impl().get()); }
+  bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
+  /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
+  void note_requires_grad(const Tensor& t, bool value);
+  /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
+  ir::Graph finish();
+
+  /// Whether the stand-in of each input requires grad now, in input order.
+  std::vector<bool> inputs_require_grad() const;
+
+  ir::Graph& graph() { return graph_; }
+  const ir::Graph& graph() const { return graph_; }
+  /// The real tensors behind the graph's inputs, in input order (undefined for the rng input).
+  const std::vector<Tensor>& real_inputs() const { return real_inputs_; }
+
+ private:
+  friend class TraceScope;
+  std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
+  void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
+  std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
+                                            const std::shared_ptr<Storage>& storage);
+  TensorList record_view(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                         std::span<const ir::Type> types);
+  TensorList record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                           std::span<const ir::Type> types);
+  ir::EquationId append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                        bool in_place, std::span<const ir::Type> types);
+  Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
+                       std::shared_ptr<Storage> storage);
+  std::string unique_name(std::string name) const;
+  void append_changes();
+  ir::InputChange change_of(int input);
+  int result_that_is(const Tensor& t);
+  int bumps_of_change(int input) const;
+  void append_grad_writes();
+  void insert_hooks();
+
+  struct Write {
+    size_t equation;
+    const Storage* storage;
+  };
+  struct HookAt {
+    size_t equation;  // stands before it
+    ir::ValueId value;
+    ir::Graph backward;
+  };
+
+  ir::Graph graph_;
+  std::vector<Tensor> real_inputs_, input_stand_ins_;
+  std::unordered_set<std::string> input_names_;
+  std::unordered_map<const Storage*, std::vector<int>> inputs_over_;  // by the real memory
+  std::vector<std::shared_ptr<TensorImpl>> first_seen_;      // each stand-in as it was at the start
+  std::unordered_map<const TensorImpl*, uint64_t> resized_;  // and how often written before
+  std::unordered_set<const TensorImpl*> detached_;
+  std::unordered_map<const TensorImpl*, Tensor> stand_ins_;
+  // Of what inputs are views of, by the real base: one history for all views of it. Not graph
+  // values, unless the base is an input too.
+  std::unordered_map<const TensorImpl*, std::shared_ptr<TensorImpl>> base_stand_ins_;
+  std::vector<GradSlot> grad_slots_;
+  std::vector<MemorySlot> memory_slots_;
+  std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
+  std::vector<Write> writes_;                         // the in-place equations
+  std::vector<HookAt> hooks_;
+  Trace* enclosing_ = nullptr;
+  Tensor rng_;
+  Dim draws_ = 0;
+  bool recording_ = false;
+};
+
+/// Whether `t` stands for a graph value: a base that nobody handed in does not.
+bool is_value(const Tensor& t);
+
+/// Makes `trace` this thread's current one while it lives (traces nest: the halves of a custom
+/// function are traces of their own).
+class TraceScope {
+ public:
+  explicit TraceScope(std::shared_ptr<Trace> trace);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  std::shared_ptr<Trace> trace_;
+  Trace* previous_;
+};
+
+/// The real tensor that a traced one is known to equal, since it follows from constants alone; or
+/// undefined.
+Tensor constant_value(const Tensor& traced);
+
+/// Throws Error{Trace} that says where `t` was made and what to do, if it is traced or a trace is
+/// on (what fn reads of a real tensor would be frozen into the trace).
+void require_real(const Tensor& t, std::string_view what);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_TRACE_TRACE_H

@@ -1,0 +1,732 @@
+// Every value belongs to a storage whose magnitude is bounded: an operation whose result could
+// leave the safe range is preceded by a squash. No decision depends on a floating dtype.
+#include "tests/support/random/random_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "ir/build/builder.h"
+#include "ir/random.h"
+#include "ir/strides.h"
+
+namespace tandem::testing {
+namespace {
+
+using ir::Dim;
+using ir::Dims;
+using ir::DType;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+using ir::ValueId;
+
+constexpr double kMaxMagnitude = 30, kMaxElements = 400;
+
+struct Storage {
+  double bound = 0;  // of every element's magnitude
+  bool grad = false;
+};
+
+struct Value {
+  ValueId id;
+  size_t storage = 0;
+  bool is_view = false;
+  bool writable = true;  // no two elements share memory
+};
+
+enum class Domain : uint8_t { Any, Positive, Unit, AboveOne };
+
+struct Unary {
+  Op op;
+  Domain domain;
+  double bound;  // of the result; 0: the operand's
+};
+
+constexpr Unary kUnary[] = {
+    {Op::neg, Domain::Any, 0},
+    {Op::abs, Domain::Any, 0},
+    {Op::sign, Domain::Any, 1},
+    {Op::floor, Domain::Any, kMaxMagnitude},
+    {Op::ceil, Domain::Any, kMaxMagnitude},
+    {Op::round, Domain::Any, kMaxMagnitude},
+    {Op::trunc, Domain::Any, 0},
+    {Op::exp, Domain::Unit, 3},
+    {Op::exp2, Domain::Unit, 2},
+    {Op::expm1, Domain::Unit, 2},
+    {Op::log, Domain::Positive, 4},
+    {Op::log2, Domain::Positive, 6},
+    {Op::log10, Domain::Positive, 2},
+    {Op::log1p, Domain::Positive, 4},
+    {Op::sqrt, Domain::Positive, 6},
+    {Op::rsqrt, Domain::Positive, 2},
+    {Op::reciprocal, Domain::Positive, 3},
+    {Op::sin, Domain::Any, 1},
+    {Op::cos, Domain::Any, 1},
+    {Op::tan, Domain::Unit, 2},
+    {Op::asin, Domain::Unit, 2},
+    {Op::acos, Domain::Unit, 3},
+    {Op::atan, Domain::Any, 2},
+    {Op::sinh, Domain::Unit, 2},
+    {Op::cosh, Domain::Unit, 2},
+    {Op::tanh, Domain::Any, 1},
+    {Op::asinh, Domain::Any, 5},
+    {Op::acosh, Domain::AboveOne, 5},
+    {Op::atanh, Domain::Unit, 2},
+    {Op::erf, Domain::Any, 1},
+    {Op::erfc, Domain::Unit, 2},
+    {Op::sigmoid, Domain::Any, 1},
+    {Op::clone, Domain::Any, 0},
+    {Op::relu, Domain::Any, 0},
+    {Op::relu6, Domain::Any, 6},
+    {Op::selu, Domain::Any, 2 * kMaxMagnitude},
+    {Op::silu, Domain::Any, 0},
+    {Op::mish, Domain::Any, 0},
+    {Op::softsign, Domain::Any, 1},
+    {Op::hardsigmoid, Domain::Any, 1},
+    {Op::hardswish, Domain::Any, 0},
+    {Op::log_sigmoid, Domain::Any, kMaxMagnitude + 1},
+    {Op::square, Domain::Unit, 1},
+    {Op::frac, Domain::Any, 1},
+};
+
+constexpr Op kBinary[] = {Op::add,     Op::sub,       Op::mul,      Op::div,      Op::maximum,
+                          Op::minimum, Op::atan2,     Op::hypot,    Op::copysign, Op::logaddexp,
+                          Op::pow,     Op::clamp_min, Op::clamp_max};
+constexpr Op kCompare[] = {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge};
+constexpr Op kIntegers[] = {Op::add,         Op::sub,         Op::mul,     Op::bitwise_and,
+                            Op::bitwise_or,  Op::bitwise_xor, Op::maximum, Op::minimum,
+                            Op::shift_right, Op::shift_left};
+constexpr Op kLogic[] = {Op::logical_and, Op::logical_or, Op::logical_xor};
+
+class Generator {
+ public:
+  Generator(uint64_t seed, bool widened)
+      : random_(seed),
+        program_{ir::Graph(fmt::format("random{}", seed), ir::Level::Traced), {}, true},
+        sink_(program_.graph),
+        b_(sink_) {
+    program_.single = below(4) != 0;
+    float_ = program_.single && !widened ? DType::F32 : DType::F64;
+    for (Dim& size : sizes_) size = pick({1, 2, 3, 4, 5, 7, 8, 17});
+  }
+
+  RandomProgram run() {
+    add_inputs();
+    const int kind = below(8);
+    const bool wants[] = {kind != 0 && kind != 1, kind != 2 && kind != 3, kind != 4 && kind != 5};
+    const int steps = 4 + below(18);
+    for (int i = 0; i < steps && equations() < 45; ++i) {
+      sink_.grad_enabled = below(16) != 0;
+      step();
+      if (i == steps / 3 && wants[0]) reduction();
+      if (i == steps / 3 && rng_.valid()) draw();
+      if (i == steps / 2 && wants[1]) contraction();
+      if (i == steps / 2 && wants[2]) write_through_view();
+    }
+    sink_.grad_enabled = true;
+    while (equations() < 5) unary();
+    add_outputs();
+    return std::move(program_);
+  }
+
+ private:
+  // --- random choices
+  int below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
+  template <class T>
+  T pick(std::initializer_list<T> list) {
+    return list.begin()[below(static_cast<int>(list.size()))];
+  }
+  template <class T, size_t n>
+  const T& pick(const T (&table)[n]) {
+    return table[below(static_cast<int>(n))];
+  }
+  Dim any_size() { return sizes_[below(3)]; }
+  Shape any_shape() {
+    Shape shape;
+    for (int rank = 1 + below(3); rank > 0; --rank) shape.push_back(any_size());
+    return shape;
+  }
+
+  // --- values
+  int equations() const { return static_cast<int>(program_.graph.num_equations()); }
+  const Type& type(const Value& v) const { return program_.graph.type(v.id); }
+  bool is_float(const Value& v) const { return ir::is_floating(type(v).dtype); }
+  double bound(const Value& v) const { return storages_[v.storage].bound; }
+  bool grad(const Value& v) const { return storages_[v.storage].grad; }
+
+  /// Whether eager may lay `v` out otherwise than row by row: pointwise results take the order of
+  /// their operands' dims.
+  bool strided(ValueId v) {
+    for (auto i = static_cast<uint32_t>(strided_.size()); i <= v.index; ++i)
+      strided_.push_back(is_strided_input(ValueId{i}) || is_strided_result(ValueId{i}));
+    return strided_[v.index];
+  }
+  bool is_strided_input(ValueId v) const {
+    const int i = program_.graph.input_index(v);
+    return i >= 0 && program_.graph.inputs()[static_cast<size_t>(i)].strides !=
+                         ir::contiguous_strides(program_.graph.type(v).sizes);
+  }
+  bool is_strided_result(ValueId v) const {
+    const ir::EquationId e = program_.graph.producer(v);
+    if (!e.valid()) return false;
+    const Op op = program_.graph.op(e);
+    if (op == Op::permute || op == Op::transpose || op == Op::diagonal) return true;
+    if (op == Op::clone || !(ir::is_view(op) || ir::is_pointwise(op))) return false;
+    return std::ranges::any_of(program_.graph.operands(e),
+                               [&](ValueId operand) { return strided_[operand.index]; });
+  }
+  /// Whether eager can view `v` as any other sizes.
+  bool has_views(const Value& v) { return !v.is_view && !strided(v.id); }
+
+  Value fresh(ValueId id, double bound, bool grad) {
+    grad = grad && sink_.grad_enabled && ir::is_floating(program_.graph.type(id).dtype);
+    storages_.push_back({bound, grad});
+    values_.push_back({id, storages_.size() - 1});
+    return values_.back();
+  }
+  Value fresh(ValueId id, double bound, std::initializer_list<Value> from) {
+    const bool has_grad = std::ranges::any_of(from, [&](const Value& v) { return grad(v); });
+    return fresh(id, bound, has_grad);
+  }
+
+  template <class Test>
+  std::optional<Value> find(Test test) {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (test(values_[i])) found.push_back(i);
+    if (found.empty()) return std::nullopt;
+    // Late values are chosen more often: programs become deep.
+    const size_t a = random_() % found.size(), c = random_() % found.size();
+    return values_[found[std::max(a, c)]];
+  }
+  Value any_float() {
+    return *find([&](const Value& v) { return is_float(v); });
+  }
+  Value floats_of_rank(int low, int high) {
+    const auto fits = [&](const Value& v) {
+      return is_float(v) && type(v).rank() >= low && type(v).rank() <= high;
+    };
+    if (const auto found = find(fits)) return *found;
+    const Value v = any_float();
+    const Dim rows = any_size();
+    Value grown = type(v).rank() > high ? with_shape(v, {ir::numel(type(v).sizes)}) : v;
+    while (type(grown).rank() < low) grown = fresh(b_.stack(copies(grown, rows), 0), bound(v), {v});
+    return grown;
+  }
+  std::vector<ValueId> copies(const Value& v, Dim n) {
+    return std::vector<ValueId>(static_cast<size_t>(std::min<int64_t>(int64_t{n}, 3)), v.id);
+  }
+  Value with_shape(const Value& v, const Shape& sizes) {
+    sink_.grad_enabled = true;  // see view_of
+    const Value base = has_views(v) ? v : fresh(b_.clone(v.id), bound(v), {v});
+    return add_view(base, b_.view(base.id, sizes), true);
+  }
+
+  /// A value in [-limit, limit].
+  Value within(const Value& v, double limit) {
+    if (bound(v) <= limit) return v;
+    if (below(2)) return fresh(b_.mul(b_.tanh(v.id), limit), limit, {v});
+    return fresh(b_.mul(v.id, limit / bound(v)), limit, {v});
+  }
+  Value in_domain(const Value& v, Domain domain) {
+    if (domain == Domain::Any) return v;
+    if (domain == Domain::Unit) return within(v, 0.9);
+    const double least = domain == Domain::Positive ? 0.4 : 1.2;
+    return fresh(b_.add(b_.abs(v.id), least), bound(v) + least, {v});
+  }
+
+  // --- inputs and outputs
+  Value add_input(const std::string& name, const Type& type, bool requires_grad,
+                  std::optional<ir::AliasOf> alias = {}, std::optional<ir::Strides> strides = {}) {
+    ir::Input input;
+    input.name = name;
+    input.requires_grad = requires_grad;
+    input.strides = strides.value_or(ir::contiguous_strides(type.sizes));
+    input.alias_of = alias;
+    const ValueId id = program_.graph.add_input(input, type);
+    return fresh(id, ir::is_floating(type.dtype) ? 2 : 9, requires_grad);
+  }
+
+  /// Half of them row by row; else in another order, with gaps, or both.
+  ir::Strides any_strides(const Shape& sizes) {
+    if (below(2) == 0) return ir::contiguous_strides(sizes);
+    const bool reversed = below(2) == 0;
+    ir::Strides strides = Shape::filled(sizes.rank(), 0);
+    Dim step = 1 + below(3);
+    for (int k = 0; k < sizes.rank(); ++k) {
+      const int d = reversed ? k : sizes.rank() - 1 - k;
+      strides[d] = step;
+      step = step * std::max<Dim>(1, sizes[d]) + below(3);
+    }
+    return strides;
+  }
+
+  void add_inputs() {
+    const bool overlap = below(8) == 0;
+    const int count = 1 + below(3);
+    const Shape common = any_shape();
+    for (int i = 0; i < count; ++i) {
+      const Shape sizes = i == 0 || below(2) ? common : any_shape();
+      const bool requires_grad = !overlap && below(4) != 0;
+      add_input(fmt::format("x{}", i), {float_, sizes}, requires_grad, {},
+                overlap ? ir::contiguous_strides(sizes) : any_strides(sizes));
+    }
+    if (overlap) add_overlapping();
+    if (below(3) == 0) add_input("n", {below(2) ? DType::I64 : DType::I32, common}, false);
+    if (below(3) == 0) add_input("mask", {DType::Bool, common}, false);
+    if (below(3) == 0) add_rng();
+  }
+
+  void add_rng() {
+    ir::Input input;
+    input.name = "rng";
+    input.role = ir::Role::Rng;
+    input.strides = {1};
+    rng_ = program_.graph.add_input(input, {DType::I64, {2}});
+  }
+
+  /// The middle of x0's memory as an input of its own.
+  void add_overlapping() {
+    const int64_t count = ir::numel(type(values_[0]).sizes);
+    const int64_t step = 1 + below(2);
+    const int64_t offset = count / 3, length = std::max<int64_t>(1, count / 2 / step);
+    if (offset + (length - 1) * step >= count) return;
+    const Value v = add_input("alias", {float_, {Dim(length)}}, false, ir::AliasOf{0, Dim(offset)},
+                              ir::Strides{step});
+    values_.back().storage = values_[0].storage;
+    values_.back().is_view = true;
+    (void)v;
+  }
+
+  void add_outputs() {
+    const int count = 1 + below(4);
+    for (int i = 0; i < count; ++i) {
+      const Value v = i == 0 ? any_float() : *find([](const Value&) { return true; });
+      ir::Output output;
+      output.value = v.id;
+      output.name = fmt::format("y{}", i);
+      output.requires_grad = grad(v) && is_float(v);
+      output.strides = ir::contiguous_strides(type(v).sizes);
+      program_.graph.add_output(output);
+    }
+    for (size_t i = 0; i < drawn_.size(); ++i) {
+      ir::Output output;
+      output.value = drawn_[i];
+      output.name = kDrawn + std::to_string(i);
+      output.strides = ir::contiguous_strides(program_.graph.type(output.value).sizes);
+      program_.graph.add_output(output);
+    }
+    program_.graph.epilogue.rng_draws = draws_;
+  }
+
+  // --- equations
+  void step() {
+    using Step = void (Generator::*)();
+    static constexpr Step kSteps[] = {
+        &Generator::unary,
+        &Generator::unary,
+        &Generator::unary,
+        &Generator::binary,
+        &Generator::binary,
+        &Generator::binary,
+        &Generator::ternary,
+        &Generator::compare,
+        &Generator::integers,
+        &Generator::logic,
+        &Generator::view,
+        &Generator::view,
+        &Generator::view,
+        &Generator::shape,
+        &Generator::index,
+        &Generator::reduction,
+        &Generator::write,
+        &Generator::write,
+        &Generator::write_through_view,
+        &Generator::draw,
+    };
+    (this->*pick(kSteps))();
+  }
+
+  void unary() {
+    const Unary& row = pick(kUnary);
+    const Value v = in_domain(within(any_float(), kMaxMagnitude), row.domain);
+    fresh(b_.pointwise(row.op, {v.id}), row.bound > 0 ? row.bound : bound(v), {v});
+  }
+
+  /// A float that broadcasts with `v`: of v's sizes, or a column or row of one.
+  Value partner(const Value& v) {
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const auto same = [&](const Value& o) { return is_float(o) && type(o).sizes == sizes; };
+    if (below(4) == 0 && sizes.rank() > 0) {
+      sink_.grad_enabled = true;  // see view_of
+      const Value other = *find(same);
+      return add_view(other, b_.slice(other.id, below(sizes.rank()), 0, 1), true);
+    }
+    return *find(same);
+  }
+  bool is_empty(const Value& v) const { return ir::numel(type(v).sizes) == 0; }
+
+  void binary() {
+    const Op op = pick(kBinary);
+    Value v = within(any_float(), 5), other = within(partner(v), 5);
+    if (op == Op::div || op == Op::pow) other = in_domain(within(other, 2), Domain::Positive);
+    if (op == Op::pow) v = in_domain(within(v, 2), Domain::Positive);
+    if (op == Op::copysign || op == Op::atan2) v = in_domain(v, Domain::Positive);
+    if (below(5) == 0) {
+      fresh(b_.add(b_.mul(v.id, 0.5 + below(4)), 0.25 * below(8)), 4 * bound(v) + 2, {v});
+      return;
+    }
+    fresh(b_.pointwise(op, {v.id, other.id}), 30, {v, other});
+  }
+
+  Value mask_like(const Value& v) {
+    const auto fits = [&](const Value& o) {
+      return type(o).dtype == DType::Bool && type(o).sizes == type(v).sizes;
+    };
+    if (const auto found = find(fits)) return *found;
+    return fresh(b_.pointwise(pick(kCompare), {v.id, b_.number(0.25 * below(8) - 1, v.id)}), 1,
+                 false);
+  }
+
+  void ternary() {
+    const Value v = within(any_float(), 5), other = within(partner(v), 5), mask = mask_like(v);
+    switch (below(5)) {
+      case 0:
+        fresh(b_.where(mask.id, v.id, other.id), 5, {v, other});
+        break;
+      case 1:
+        fresh(b_.masked_fill(v.id, mask.id, 0.5), 5, {v});
+        break;
+      case 2:
+        fresh(b_.clamp(v.id, -1.5, 1.25), 5, {v});
+        break;
+      case 3:
+        fresh(b_.pointwise(Op::lerp, {v.id, other.id, other.id}), 60, {v, other});
+        break;
+      default:
+        fresh(b_.pointwise(Op::addcmul, {v.id, other.id, other.id}, {ir::Number(0.5)}), 20,
+              {v, other});
+    }
+  }
+
+  void compare() {
+    const Value v = any_float(), other = partner(v);
+    const Value mask = fresh(b_.pointwise(pick(kCompare), {v.id, other.id}), 1, false);
+    if (below(2)) fresh(b_.convert(mask.id, float_), 1, false);
+  }
+
+  std::optional<Value> any_integer() {
+    return find(
+        [&](const Value& v) { return type(v).dtype == DType::I64 || type(v).dtype == DType::I32; });
+  }
+  void integers() {
+    const auto v = any_integer();
+    if (!v) return unary();
+    const Op op = pick(kIntegers);
+    const Value r = fresh(b_.pointwise(op, {v->id, b_.number(1 + below(4), v->id)}), 0, false);
+    // Down to small numbers before they become floats.
+    const ValueId small = b_.pointwise(Op::bitwise_and, {r.id, b_.number(7, r.id)});
+    if (below(2)) fresh(b_.convert(small, float_), 8, false);
+  }
+
+  void logic() {
+    const auto v = find([&](const Value& o) { return type(o).dtype == DType::Bool; });
+    if (!v) return compare();
+    const auto other = find([&](const Value& o) {
+      return type(o).dtype == DType::Bool && type(o).sizes == type(*v).sizes;
+    });
+    fresh(below(3) ? b_.pointwise(pick(kLogic), {v->id, other->id}) : b_.logical_not(v->id), 1,
+          false);
+  }
+
+  // --- views
+  Value add_view(const Value& of, ValueId id, bool writable) {
+    if (id == of.id) return of;
+    values_.push_back({id, of.storage, true, of.writable && writable});
+    return values_.back();
+  }
+
+  /// In grad mode: what a view made without it is, once its base is written, is not compared here.
+  Value view_of(const Value& v) {
+    sink_.grad_enabled = true;
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const int rank = sizes.rank(), dim = rank ? below(rank) : 0;
+    const int choice = below(9);
+    if (rank == 0 || choice == 0) return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true);
+    const Dim size = sizes[dim];
+    if (choice == 1 && rank > 1) return add_view(v, b_.transpose(v.id, 0, rank - 1), true);
+    if (choice == 2 && rank > 1 && rank < 5)
+      return add_view(v, b_.select(v.id, dim, below(static_cast<int>(int64_t{size}))), true);
+    if (choice == 3 && has_views(v)) return add_view(v, b_.view(v.id, {ir::numel(sizes)}), true);
+    if (choice == 4 && rank > 1) return add_view(v, b_.diagonal(v.id, 0, 0, 1), true);
+    if (choice == 5 && rank < 3) {
+      const ValueId up = b_.unsqueeze(v.id, 0);
+      Shape wanted{3};
+      for (Dim d : sizes) wanted.push_back(d);
+      return add_view(v, b_.expand(up, wanted), false);
+    }
+    if (choice == 6 && has_views(v) && ir::numel(sizes) >= 4)
+      return add_view(v, b_.as_strided(v.id, {2, 2}, {2, 1}, 0), true);
+    if (choice == 7) return add_view(v, b_.emit(Op::alias, {v.id}), true);
+    const Dim start = below(static_cast<int>(int64_t{size})), step = 1 + below(2);
+    return add_view(v, b_.slice(v.id, dim, start, std::nullopt, step), true);
+  }
+
+  void view() {
+    Value v = view_of(any_float());
+    if (below(3) == 0) view_of(v);
+  }
+
+  // --- shapes, indices
+  void shape() {
+    const Value v = floats_of_rank(1, 3);
+    if (ir::numel(type(v).sizes) > kMaxElements) return reduction();
+    const Value other = partner(v);
+    const std::vector<ValueId> pair{v.id, other.id};
+    const bool equal = type(v).sizes == type(other).sizes;
+    const int dim = below(type(v).rank());
+    const Dim front[] = {Dim(dim)};
+    switch (below(4)) {
+      case 0:
+        if (equal) fresh(b_.cat(pair, dim), std::max(bound(v), bound(other)), {v, other});
+        break;
+      case 1:
+        if (equal && type(v).rank() < 3)
+          fresh(b_.stack(pair, dim), std::max(bound(v), bound(other)), {v, other});
+        break;
+      case 2:
+        fresh(b_.flip(v.id, front), bound(v), {v});
+        break;
+      default: {
+        Dims padding(static_cast<size_t>(2 * type(v).rank()), Dim(0));
+        padding[static_cast<size_t>(below(static_cast<int>(padding.size())))] = 1 + below(2);
+        fresh(b_.emit(Op::pad, {v.id}, {padding, ir::Number(0.5)}), std::max(1.0, bound(v)), {v});
+      }
+    }
+  }
+
+  void index() {
+    const Value v = floats_of_rank(1, 3);
+    const int dim = below(type(v).rank());
+    const Dim size = type(v).sizes[dim];
+    if (size == 0) return;
+    const ValueId backwards = b_.iota(size, DType::I64, int64_t{size} - 1, -1);
+    fresh(b_.index_select(v.id, dim, backwards), bound(v), {v});
+  }
+
+  // --- reductions and contractions
+  /// All results of one equation, with their bounds.
+  void several(const ir::ValueList& results, std::initializer_list<double> bounds, const Value& v) {
+    for (size_t i = 0; i < results.size(); ++i) fresh(results[i], bounds.begin()[i], {v});
+  }
+
+  void reduction() {
+    const Value v = within(floats_of_rank(1, 3), 5);
+    const int rank = type(v).rank(), dim = below(rank);
+    const int64_t size = type(v).sizes[dim];
+    if (size == 0 || is_empty(v)) return;
+    program_.features.reduction = true;
+    const Dim list[] = {Dim(dim)};
+    const std::span<const Dim> dims =
+        below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
+    const int64_t count = dims.empty() ? int64_t{ir::numel(type(v).sizes)} : size;
+    const bool keep = below(2);
+    switch (below(14)) {
+      case 0:
+      case 1:
+        fresh(b_.sum(v.id, dims, keep), 5.0 * static_cast<double>(count), {v});
+        break;
+      case 2:
+        fresh(b_.mean(v.id, dims, keep), 5, {v});
+        break;
+      case 3:
+        fresh(b_.reduce(Op::amax, v.id, dims, keep), 5, {v});
+        break;
+      case 4:
+        fresh(b_.reduce(Op::amin, v.id, dims, keep), 5, {v});
+        break;
+      case 5:
+        fresh(b_.var(v.id, dims, 0, keep), 25, {v});
+        break;
+      case 6:
+        fresh(b_.logsumexp(v.id, dims, keep), 12, {v});
+        break;
+      case 7:
+        fresh(b_.softmax(v.id, dim), 1, {v});
+        break;
+      case 8:
+        fresh(b_.log_softmax(v.id, dim), 20, {v});
+        break;
+      case 9:
+        several(b_.native_layer_norm(v.id, {}, {}, 1, 0.1), {10, 5, 4}, v);
+        break;
+      case 10:
+        several(b_.var_mean(v.id, dims, 0, keep), {25, 5}, v);
+        break;
+      case 11:
+        several(b_.aminmax(v.id, dims, keep), {5, 5}, v);
+        break;
+      case 12:
+        several(b_.extremum_with_indices(pick({Op::max_with_indices, Op::min_with_indices}), v.id,
+                                         dim, keep),
+                {5, static_cast<double>(size)}, v);
+        break;
+      default:
+        fresh(b_.reduce(Op::any, mask_like(v).id, dims, keep), 1, false);
+    }
+  }
+
+  void contraction() {
+    const Value v = within(floats_of_rank(2, 3), 2);
+    if (ir::numel(type(v).sizes) > kMaxElements) return;
+    program_.features.contraction = true;
+    const int rank = type(v).rank();
+    const double inner = type(v).sizes[rank - 1];
+    const auto fits = [&](const Value& o) {
+      return is_float(o) && type(o).rank() == 2 && bound(o) <= 5 &&
+             type(o).sizes[0] == type(v).sizes[rank - 1];
+    };
+    if (const auto other = find(fits); other && below(2)) {
+      fresh(b_.matmul(v.id, other->id), 10 * inner, {v, *other});
+      return;
+    }
+    fresh(b_.matmul(v.id, b_.transpose(v.id, rank - 2, rank - 1)), 4 * inner, {v});
+  }
+
+  // --- randomness
+  /// The operands' end and attribute of a random equation: where its draws begin.
+  Dim take_draws(DType dtype, const Shape& sizes) {
+    program_.features.random = true;
+    const Dim offset = draws_;
+    draws_ = draws_ + ir::random_counters(dtype, ir::numel(sizes));
+    return offset;
+  }
+
+  /// As the single program draws it, so that the widened one has the same bits.
+  ValueId drawn(Op op, const Shape& sizes) {
+    const DType dtype = program_.single ? DType::F32 : DType::F64;
+    const ValueId id = b_.emit(op, {rng_}, {sizes, dtype, take_draws(dtype, sizes)});
+    drawn_.push_back(id);
+    return b_.emit(Op::convert, {id}, {float_});
+  }
+
+  void draw() {
+    if (!rng_.valid()) return unary();
+    const Value v = within(any_float(), 5);
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const double p = 0.125 * (1 + below(6));
+    switch (below(4)) {
+      case 0:
+        fresh(drawn(Op::rand, sizes), 1, false);
+        break;
+      case 1:
+        fresh(drawn(Op::randn, sizes), 7, false);
+        break;
+      case 2: {  // Bernoulli
+        const ValueId u = drawn(Op::rand, sizes);
+        fresh(b_.pointwise(Op::lt, {u, b_.number(p, u)}), 1, false);
+        break;
+      }
+      default:
+        // Its words are 32-bit ones whatever its dtype.
+        fresh(b_.emit(Op::dropout, {v.id, rng_}, {p, take_draws(DType::F32, sizes)}), 5 / (1 - p),
+              {v});
+    }
+  }
+
+  // --- writes
+  bool is_target(const Value& v) const { return is_float(v) && v.writable; }
+
+  void write() {
+    if (const auto v = find([&](const Value& o) { return is_target(o); })) write_into(*v);
+  }
+
+  void write_through_view() {
+    const auto base = find([&](const Value& v) { return is_target(v) && type(v).rank() > 0; });
+    if (!base) return;
+    Value target = view_of(*base);
+    if (!target.writable || target.id == base->id)
+      target = add_view(*base, b_.slice(base->id, 0, 0, 1), true);
+    if (target.id == base->id) return;
+    write_into(target);
+    program_.features.view_write = true;
+  }
+
+  void write_into(const Value& v) {
+    Storage& storage = storages_[v.storage];
+    if (storage.bound > 15) {
+      b_.pointwise_in_place(Op::tanh, {v.id});
+      return;
+    }
+    const int choice = below(7);
+    if (choice == 0) return b_.pointwise_in_place(Op::neg, {v.id});
+    if (choice == 1) return b_.pointwise_in_place(Op::sin, {v.id});
+    if (choice == 2) return b_.pointwise_in_place(Op::fill, {v.id}, {ir::Number(0.75)});
+    if (choice == 3) return b_.pointwise_in_place(Op::mul, {v.id, b_.number(0.5, v.id)});
+    const Value source = within(partner(v), 2);
+    // `within` may have moved the storages.
+    Storage& written = storages_[v.storage];
+    const Op op = choice == 4 ? Op::copy : choice == 5 ? Op::add : Op::sub;
+    b_.pointwise_in_place(op, {v.id, source.id});
+    written.bound += bound(source);
+    written.grad |= grad(source) && sink_.grad_enabled;
+  }
+
+  std::mt19937_64 random_;
+  RandomProgram program_;
+  ir::GraphSink sink_;
+  ir::Builder b_;
+  DType float_;
+  Dim sizes_[3];
+  ValueId rng_;  // invalid: the program does not draw
+  Dim draws_ = 0;
+  std::vector<ValueId> drawn_;
+  std::vector<Value> values_;
+  std::vector<Storage> storages_;
+  std::vector<bool> strided_;  // by value, as far as `strided` was asked
+};
+
+/// A key, and a counter far from both ends.
+ir::Buffer random_generator(std::mt19937_64& random) {
+  ir::Buffer buffer({DType::I64, {2}});
+  buffer.set(0, static_cast<int64_t>(random()));
+  buffer.set(1, static_cast<int64_t>(random() >> 24));
+  return buffer;
+}
+
+ir::Buffer random_buffer(const Type& type, std::mt19937_64& random) {
+  ir::Buffer buffer(type);
+  for (int64_t i = 0; i < buffer.numel(); ++i) {
+    const uint64_t word = random();
+    if (ir::is_floating(type.dtype))
+      buffer.set(i, static_cast<float>(static_cast<double>(word >> 40) * 0x1p-22 - 2));
+    else
+      buffer.set(i, static_cast<int64_t>(word >> 40) % (type.dtype == DType::Bool ? 2 : 9));
+  }
+  return buffer;
+}
+
+}  // namespace
+
+RandomProgram random_program(uint64_t seed, bool widened) { return Generator(seed, widened).run(); }
+
+std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_t seed) {
+  std::mt19937_64 random(seed + 0x5eed);
+  std::map<std::string, ir::Buffer> tensors;
+  for (const ir::Input& input : graph.inputs())
+    if (!input.alias_of)
+      tensors.emplace(input.name, input.role == ir::Role::Rng
+                                      ? random_generator(random)
+                                      : random_buffer(graph.type(input.value), random));
+  for (const ir::Output& output : graph.outputs())
+    if (output.requires_grad)
+      tensors.emplace("tangent:" + output.name, random_buffer(graph.type(output.value), random));
+  return tensors;
+}
+
+}  // namespace tandem::testing

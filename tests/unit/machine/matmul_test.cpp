@@ -1,0 +1,429 @@
+#include "machine/library/matmul.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ir/base/error.h"
+#include "machine/library/block_primitive.h"
+#include "machine/library/matmul_blocks.h"
+#include "machine/threads/thread_pool.h"
+#include "tests/support/threads.h"
+
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
+
+namespace tandem::machine {
+namespace {
+
+/// Elements from the first to the last that the strides of `spec` reach.
+int64_t span(const MatmulSpec& spec, const MatrixStrides& s, int64_t rows, int64_t cols) {
+  if (spec.matrices() == 0 || rows == 0 || cols == 0) return 0;
+  return (spec.outer - 1) * s.outer + (spec.batch - 1) * s.batch + (rows - 1) * s.row +
+         (cols - 1) * s.col + 1;
+}
+
+std::vector<float> random_floats(int64_t count, int seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(count);
+  for (float& x : v) x = normal(random);
+  return v;
+}
+
+struct Operands {
+  std::vector<float> a, b, c;
+  explicit Operands(const MatmulSpec& s)
+      : a(random_floats(span(s, s.a, s.m, s.k), 1)),
+        b(random_floats(span(s, s.b, s.k, s.n), 2)),
+        c(random_floats(span(s, s.c, s.m, s.n), 3)) {}
+};
+
+/// C after the product, by a loop in double.
+std::vector<float> reference(const MatmulSpec& s, const Operands& x) {
+  std::vector<float> c = x.c;
+  for (int64_t p = 0; p < s.matrices(); ++p) {
+    const auto at = [&](const MatrixStrides& t, int64_t row, int64_t col) {
+      return p / s.batch * t.outer + p % s.batch * t.batch + row * t.row + col * t.col;
+    };
+    for (int64_t i = 0; i < s.m; ++i) {
+      for (int64_t j = 0; j < s.n; ++j) {
+        float& out = c[at(s.c, i, j)];
+        double sum = s.accumulate ? out : 0.0;
+        for (int64_t l = 0; l < s.k; ++l)
+          sum += double{x.a[at(s.a, i, l)]} * double{x.b[at(s.b, l, j)]};
+        out = static_cast<float>(sum);
+      }
+    }
+  }
+  return c;
+}
+
+std::vector<float> run(const MatmulSpec& s, const Operands& x) {
+  std::vector<float> c = x.c;
+  Matmul(s).run(x.a.data(), x.b.data(), c.data());
+  return c;
+}
+
+/// Compares with the reference, and the bits for several thread counts with each other.
+void check(const MatmulSpec& s) {
+  SCOPED_TRACE(::testing::Message() << s.batch << " x " << s.m << " x " << s.n << " x " << s.k
+                                    << " accumulate " << s.accumulate);
+  const Operands x(s);
+  const std::vector<float> expected = reference(s, x);
+  const testing::Threads restored(1);
+  const std::vector<float> first = run(s, x);
+  const double tolerance = 2e-6 * std::sqrt(static_cast<double>(s.k) + 1) + 1e-6;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(first[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i;
+  }
+  for (const int threads : {2, 3, 5}) {
+    testing::Threads::set(threads);
+    const std::vector<float> other = run(s, x);
+    ASSERT_EQ(std::memcmp(first.data(), other.data(), first.size() * sizeof(float)), 0)
+        << threads << " threads";
+  }
+}
+
+TEST(Matmul, EveryTransposeAtOddSizes) {
+  const int64_t sizes[][3] = {{1, 1, 1},      {1, 7, 5},      {9, 1, 33},   {3, 5, 1},
+                              {17, 31, 13},   {65, 33, 7},    {64, 64, 64}, {129, 65, 97},
+                              {128, 10, 512}, {130, 257, 300}};
+  for (const auto& [m, n, k] : sizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) check(dense_matmul(1, m, n, k, ta, tb));
+    }
+  }
+}
+
+TEST(Matmul, Accumulates) {
+  for (const bool tb : {false, true}) {
+    for (const int64_t m : {5, 64, 300}) {
+      MatmulSpec s = dense_matmul(1, m, 100, 70, false, tb);
+      s.accumulate = true;
+      check(s);
+    }
+  }
+}
+
+TEST(Matmul, StartsWithABias) {
+  std::vector<MatmulSpec> specs;
+  for (const bool tb : {false, true})
+    for (const int64_t m : {1, 5, 64, 300}) specs.push_back(dense_matmul(1, m, 100, 70, false, tb));
+  specs.push_back(dense_matmul(3, 16, 24, 8));
+  specs.push_back(dense_matmul(1, 40, 48, 30'000, true, false));  // a sum in parts
+  for (MatmulSpec s : specs) {
+    s.accumulate = true;
+    Operands x(s);
+    const std::vector<float> bias = random_floats(s.n, 4);
+    std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+    const Matmul matmul(s);
+    std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
+    matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
+    for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
+    EXPECT_EQ(c, run(s, x));
+  }
+}
+
+TEST(Matmul, Batches) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      check(dense_matmul(7, 64, 64, 32, ta, tb));
+      check(dense_matmul(48, 16, 9, 20, ta, tb));
+      MatmulSpec s = dense_matmul(5, 33, 40, 24, ta, tb);
+      s.accumulate = true;
+      check(s);
+    }
+  }
+}
+
+TEST(Matmul, StridedOperands) {
+  MatmulSpec s = dense_matmul(6, 20, 24, 32, false, true);
+  s.a = {32, 3 * 6 * 32, 1};  // heads side by side in one buffer
+  s.b = {32, 1, 3 * 6 * 32};
+  s.c = {24, 6 * 24, 1};
+  check(s);
+  s.c = {1000, 1, 21};  // columns of C contiguous
+  check(s);
+  s.accumulate = true;
+  check(s);
+}
+
+/// Heads side by side: A, B and C are parts of [outer, rows, 3, heads, columns].
+MatmulSpec heads_matmul(int64_t outer, int64_t heads, int64_t m, int64_t n, int64_t k, bool ta,
+                        bool tb) {
+  MatmulSpec s{.batch = heads, .m = m, .n = n, .k = k, .outer = outer};
+  const auto strides = [&](int64_t rows, int64_t cols, bool transposed) {
+    if (transposed) std::swap(rows, cols);
+    const int64_t ld = 3 * heads * cols;
+    return transposed ? MatrixStrides{cols, 1, ld, rows * ld}
+                      : MatrixStrides{cols, ld, 1, rows * ld};
+  };
+  s.a = strides(m, k, ta);
+  s.b = strides(k, n, tb);
+  s.c = strides(m, n, false);
+  return s;
+}
+
+TEST(Matmul, TwoBatches) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      check(heads_matmul(3, 4, 17, 31, 13, ta, tb));
+      check(heads_matmul(1, 5, 9, 8, 7, ta, tb));
+      check(heads_matmul(5, 1, 9, 8, 7, ta, tb));
+    }
+  }
+  MatmulSpec s = heads_matmul(3, 4, 17, 31, 13, false, true);
+  s.accumulate = true;
+  check(s);
+  s.b.batch = 0;  // heads share B
+  check(s);
+  s.a.outer = 0;
+  check(s);
+  check(heads_matmul(2, 3, 1, 1, 40, false, false));
+  check(heads_matmul(2, 2, 40, 48, 3000, true, false));  // a sum in parts
+}
+
+TEST(Matmul, BatchesThatRunOnAreOne) {
+  MatmulSpec s = dense_matmul(12, 64, 64, 32, false, true);
+  const MatmulSpec merged = s;
+  s.outer = 3, s.batch = 4;
+  for (MatrixStrides* x : {&s.a, &s.b, &s.c}) x->outer = 4 * x->batch;
+  EXPECT_EQ(merge_batches(s), merged);
+  s.c.outer += 8;
+  EXPECT_EQ(merge_batches(s), s);
+}
+
+/// The matrices of `from`, laid out as `to` says.
+std::vector<float> moved(const std::vector<float>& from, const MatmulSpec& spec,
+                         const MatrixStrides& x, const MatmulSpec& to, const MatrixStrides& y,
+                         int64_t rows, int64_t cols) {
+  std::vector<float> out(span(to, y, rows, cols));
+  for (int64_t p = 0; p < spec.matrices(); ++p)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j)
+        out[p / to.batch * y.outer + p % to.batch * y.batch + i * y.row + j * y.col] =
+            from[p / spec.batch * x.outer + p % spec.batch * x.batch + i * x.row + j * x.col];
+  return out;
+}
+
+/// `dense` with leading dimensions of at least `ld`, each on the way to the next matrix.
+MatmulSpec spread(MatmulSpec s, int64_t ld) {
+  const auto widen = [&](MatrixStrides& x, int64_t rows, int64_t cols) {
+    int64_t& lead = x.col == 1 ? x.row : x.col;
+    lead = (lead + ld - 1) / ld * ld;
+    x.batch = (x.col == 1 ? rows : cols) * lead + 3;
+  };
+  widen(s.a, s.m, s.k);
+  widen(s.b, s.k, s.n);
+  widen(s.c, s.m, s.n);
+  return s;
+}
+
+TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
+  const int64_t sizes[][3] = {{64, 64, 32}, {64, 32, 64}, {2, 2, 2},      {3, 2, 5},
+                              {17, 2, 129}, {33, 65, 97}, {128, 256, 64}, {256, 64, 256},
+                              {19, 7, 13},  {9, 21, 30},  {40, 48, 512},  {130, 33, 500}};
+  for (const auto& [m, n, k] : sizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << m << " " << n << " " << k << " " << ta << tb);
+        MatmulSpec s = dense_matmul(4, m, n, k, ta, tb);
+        s.stride_free = true;
+        if (ta == tb) check(s);
+        const Operands x(s);
+        const std::vector<float> expected = run(s, x);
+        for (const int64_t ld : {1, 7, 48, 256, 1024}) {
+          const MatmulSpec wide = spread(s, ld);
+          Operands y(wide);
+          y.a = moved(x.a, s, s.a, wide, wide.a, m, k);
+          y.b = moved(x.b, s, s.b, wide, wide.b, k, n);
+          ASSERT_EQ(moved(run(wide, y), wide, wide.c, s, s.c, m, n), expected) << ld;
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, PlusZeroLeavesNoNegativeZero) {
+  MatmulSpec s = dense_matmul(2, 3, 5, 4);
+  s.stride_free = true;
+  const std::vector<float> a(2 * 3 * 4, 1e-30f), b(2 * 4 * 5, -1e-30f);
+  for (const bool plus_zero : {false, true}) {
+    s.plus_zero = plus_zero;
+    std::vector<float> c(2 * 3 * 5, 1.0f);
+    Matmul(s).run(a.data(), b.data(), c.data());
+    for (const float x : c) {
+      EXPECT_EQ(x, 0.0f);
+      EXPECT_EQ(std::signbit(x), !plus_zero);
+    }
+  }
+}
+
+TEST(Matmul, RefusesToPromiseBitsThatItCannot) {
+  MatmulSpec s = dense_matmul(2, 8, 8, 513);
+  s.stride_free = true;
+  EXPECT_THROW(Matmul{s}, ir::InternalError);
+  s = dense_matmul(2, 8, 8, 8);
+  s.plus_zero = true;
+  EXPECT_THROW(Matmul{s}, ir::InternalError);
+}
+
+TEST(Matmul, SharedOperands) {
+  MatmulSpec s = dense_matmul(6, 20, 24, 32, false, true);
+  s.b.batch = 0;  // folds into one product
+  EXPECT_EQ(fold_batch(s).batch, 1);
+  check(s);
+  s = dense_matmul(6, 20, 24, 32);
+  s.a.batch = 0;
+  check(s);
+}
+
+TEST(Matmul, LongSums) {
+  const MatmulSpec s = dense_matmul(1, 40, 48, 30'000, true, false);
+  EXPECT_GT(Matmul(s).blocks().grid_k, 1);
+  EXPECT_GT(Matmul(s).scratch_bytes(), 0u);
+  check(s);
+  MatmulSpec accumulate = s;
+  accumulate.accumulate = true;
+  check(accumulate);
+}
+
+TEST(Matmul, EmptySizes) {
+  for (const auto& [batch, m, n, k] :
+       {std::array<int64_t, 4>{0, 2, 3, 4}, {1, 0, 3, 4}, {1, 2, 0, 4}}) {
+    Matmul(dense_matmul(batch, m, n, k)).run(nullptr, nullptr, nullptr);
+  }
+  MatmulSpec s = dense_matmul(2, 3, 4, 0);
+  check(s);
+  s.accumulate = true;
+  check(s);
+  s.c = {100, 1, 5};
+  s.accumulate = false;
+  check(s);
+}
+
+TEST(Matmul, OverwritesNaN) {
+  for (const MatmulSpec& s : {dense_matmul(1, 30, 40, 50), dense_matmul(4, 32, 32, 32, false, true),
+                              dense_matmul(1, 40, 48, 30'000, true, false)}) {
+    Operands x(s);
+    x.c.assign(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+    for (const float v : run(s, x)) ASSERT_FALSE(std::isnan(v));
+  }
+}
+
+TEST(Matmul, PropagatesNaNAndInfinity) {
+  const MatmulSpec s = dense_matmul(1, 20, 24, 28);
+  Operands x(s);
+  x.a[3 * 28 + 5] = std::numeric_limits<float>::quiet_NaN();
+  x.b[6 * 24 + 7] = std::numeric_limits<float>::infinity();
+  const std::vector<float> c = run(s, x);
+  for (int64_t j = 0; j < 24; ++j) EXPECT_TRUE(std::isnan(c[3 * 24 + j]));
+  for (int64_t i = 0; i < 20; ++i) EXPECT_FALSE(std::isfinite(c[i * 24 + 7]));
+}
+
+TEST(Matmul, AlignmentDoesNotChangeBits) {
+  for (const MatmulSpec& s :
+       {dense_matmul(1, 128, 100, 70, false, true), dense_matmul(1, 100, 96, 300, true, false),
+        dense_matmul(6, 64, 64, 32, false, true)}) {
+    const Operands x(s);
+    const std::vector<float> expected = run(s, x);
+    std::vector<float> a(x.a.size() + 1), b(x.b.size() + 3), c(x.c.size() + 5);
+    std::copy(x.a.begin(), x.a.end(), a.begin() + 1);
+    std::copy(x.b.begin(), x.b.end(), b.begin() + 3);
+    Matmul(s).run(a.data() + 1, b.data() + 3, c.data() + 5);
+    EXPECT_EQ(std::memcmp(c.data() + 5, expected.data(), expected.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(Matmul, SmallBatchesUsePrimitives) {
+  const Matmul attention(dense_matmul(48, 64, 64, 32, false, true));
+  const bool has_kernel =
+      block_primitive(dense_matmul(48, 64, 64, 32, false, true), 3, 64) != nullptr;
+  EXPECT_EQ(attention.blocks().primitive, has_kernel);
+}
+
+TEST(Matmul, RefusesOperandsWithoutAUnitStride) {
+  MatmulSpec s = dense_matmul(1, 8, 8, 8);
+  s.a = {0, 20, 2};
+  EXPECT_FALSE(matmul_supports(s));
+  EXPECT_THROW(Matmul{s}, ir::Error);
+  s.a = {0, 0, 1};  // rows that overlap
+  EXPECT_FALSE(matmul_supports(s));
+}
+
+TEST(Matmul, SharedMatmulIsCreatedOnce) {
+  const MatmulSpec s = dense_matmul(2, 20, 30, 40);
+  EXPECT_EQ(shared_matmul(s), shared_matmul(s));
+  EXPECT_NE(shared_matmul(s), shared_matmul(dense_matmul(2, 20, 30, 41)));
+}
+
+TEST(Matmul, ConcurrentCallersGetTheSameBits) {
+  const MatmulSpec s = dense_matmul(12, 64, 64, 32, false, true);
+  const Operands x(s);
+  const std::vector<float> expected = run(s, x);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        std::vector<float> c(x.c.size());
+        shared_matmul(s)->run(x.a.data(), x.b.data(), c.data());
+        ASSERT_EQ(c, expected);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(Matmul, KeepsTheCallersOpenMpSetting) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(7);
+  const MatmulSpec s = dense_matmul(1, 64, 64, 64, false, true);
+  run(s, Operands(s));
+  EXPECT_EQ(omp_get_max_threads(), 7);
+  omp_set_num_threads(before);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(Matmul, WorksInAForkedChild) {
+  set_num_threads(2);
+  const MatmulSpec s = dense_matmul(1, 256, 256, 128, false, true);
+  const Operands x(s);
+  const std::vector<float> expected = run(s, x);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(run(s, x) == expected ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+TEST(MatmulBlocks, CoverTheProduct) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 200; ++round) {
+    const auto size = [&] { return static_cast<int64_t>(1 + random() % (round % 2 ? 50 : 3000)); };
+    const MatmulSpec s =
+        dense_matmul(1 + random() % 9, size(), size(), size(), random() % 2, random() % 2);
+    const MatmulBlocks b = choose_blocks(s, true);
+    EXPECT_GE(b.batch * b.grid_batch, s.batch);
+    EXPECT_GE(b.m * b.grid_m, s.m);
+    EXPECT_GE(b.n * b.grid_n, s.n);
+    EXPECT_GE(b.k * b.grid_k, s.k);
+    EXPECT_LT(b.m * (b.grid_m - 1), s.m);
+    EXPECT_GE(b.grain, 1);
+    EXPECT_TRUE(!b.primitive || b.grid_n * b.grid_k == 1);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::machine
