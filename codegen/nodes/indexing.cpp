@@ -1,0 +1,148 @@
+// Nodes that read or write at positions which come from data.
+#include "codegen/kernels/scatter.h"
+#include "codegen/nodes/maker.h"
+
+namespace tandem::codegen {
+namespace {
+
+void gather(Maker& m, EquationId e, const View& index) {
+  const ir::Type& t = m.result_type(e);
+  const int dim = m.dim_attr(e, Attr::dim);
+  View table = m.stored(m.operand(e, 0));
+  Node n{.kind = Node::Kind::Gather, .op = Op::gather, .dtype = t.dtype, .domain = t.sizes};
+  n.gather_stride = table.strides[dim];
+  n.gather_extent = table.sizes[dim];
+  table.sizes = t.sizes;
+  table.strides[dim] = 0;
+  n.table = table;
+  n.operands = {m.converted(index, DType::I64)};
+  n.dest = m.computed(t.dtype, t.sizes);
+  n.check = m.check_text(e);
+  m.set(e, n.dest);
+  m.push(std::move(n));
+}
+
+/// Checks the index [k] of `e` where there is no element to read or write by it.
+void check_index(Maker& m, EquationId e, const View& index) {
+  if (index.numel() == 0) return;
+  const View positions = m.stored(m.converted(index, DType::I64));
+  View table = positions;  // the first of them, for any index
+  table.strides = Shape::filled(table.sizes.rank(), 0);
+  m.push({.kind = Node::Kind::Gather,
+          .op = Op::gather,
+          .dtype = DType::I64,
+          .domain = positions.sizes,
+          .operands = {positions},
+          .dest = m.computed(DType::I64, positions.sizes),
+          .whole = false,
+          .only_checks = true,
+          .table = table,
+          .gather_extent = m.graph().type(m.graph().operand(e, 0)).sizes[m.dim_attr(e, Attr::dim)],
+          .check = m.check_text(e)});
+}
+
+/// The index [k] as a view over `sizes`, along `dim`.
+View along(const View& index, int dim, const Shape& sizes) {
+  View v{index.root, index.offset, sizes, Shape::filled(sizes.rank(), 0)};
+  v.strides[dim] = index.strides[0];
+  return v;
+}
+
+/// Whether a scatter from `sizes` along `dim` reaches all of a destination's other dims.
+bool covers(const Shape& sizes, const Shape& destination, int dim) {
+  for (int d = 0; d < sizes.rank(); ++d)
+    if (d != dim && sizes[d] != destination[d]) return false;
+  return true;
+}
+
+/// Whether the one reader of `v` may go on in its memory: if that is `v`'s alone, and a library
+/// product or another scatter wrote it last. (Into other nodes a copy is fused.)
+bool can_take_over(Maker& m, ValueId v) {
+  if (!m.is_used_up(v)) return false;
+  const View& view = m.view(v);
+  const Value& value = m.value(view);
+  if (value.numel != view.numel() || value.writers.empty()) return false;
+  const Node::Kind last = m.node(value.writers.back()).kind;
+  return is_linear(view) && (last == Node::Kind::Matmul || last == Node::Kind::Scatter);
+}
+
+/// Operand 0 of scatter `e` where it may be written on: a copy, or itself. `after`: the node that
+/// wrote there last.
+View writable(Maker& m, EquationId e, int& after) {
+  const View initial = m.operand(e, 0);
+  if (can_take_over(m, m.graph().operand(e, 0))) {
+    const auto& writers = m.value(initial).writers;
+    for (int n : writers) m.node(n).whole = false;
+    after = writers.back();
+    return initial;
+  }
+  const View dest = m.fresh(e);
+  after = m.write_region(initial, dest);
+  return dest;
+}
+
+/// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
+void scatter_to(Maker& m, EquationId e, Op op, const View& index, View src) {
+  const ir::Type& t = m.result_type(e);
+  const int dim = m.dim_attr(e, Attr::dim);
+  const View initial = m.operand(e, 0);
+  for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
+  const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && m.is_full(initial) &&
+                     scatters_rows(index, dim, src.sizes);
+  int after = -1;
+  const View dest = fills ? m.fresh(e) : writable(m, e, after);
+  m.set(e, dest);
+  if (src.numel() == 0) return;
+  std::vector<View> operands = {m.converted(index, DType::I64), src};
+  if (fills) operands.push_back(initial);
+  View over = dest;
+  over.sizes = src.sizes;
+  over.strides[dim] = 0;
+  m.push({.kind = Node::Kind::Scatter,
+          .op = op,
+          .dtype = t.dtype,
+          .domain = src.sizes,
+          .operands = std::move(operands),
+          .dest = dest,
+          .whole = fills,
+          .after = after,
+          .table = over,
+          .gather_stride = dest.strides[dim],
+          .gather_extent = t.sizes[dim],
+          .scatter_dim = dim,
+          .check = m.check_text(e)});
+}
+
+}  // namespace
+
+template <>
+void nodes_of<Op::gather>(Maker& m, EquationId e) {
+  gather(m, e, m.operand(e, 1));
+}
+
+template <>
+void nodes_of<Op::index_select>(Maker& m, EquationId e) {
+  const Shape& sizes = m.result_type(e).sizes;
+  if (ir::numel(sizes) == 0) check_index(m, e, m.operand(e, 1));
+  gather(m, e, along(m.operand(e, 1), m.dim_attr(e, Attr::dim), sizes));
+}
+
+template <>
+void nodes_of<Op::scatter_add>(Maker& m, EquationId e) {
+  scatter_to(m, e, Op::scatter_add, m.operand(e, 1), m.operand(e, 2));
+}
+
+template <>
+void nodes_of<Op::scatter>(Maker& m, EquationId e) {
+  scatter_to(m, e, Op::scatter, m.operand(e, 1), m.operand(e, 2));
+}
+
+template <>
+void nodes_of<Op::index_add>(Maker& m, EquationId e) {
+  const View& src = m.operand(e, 2);
+  if (src.numel() == 0) check_index(m, e, m.operand(e, 1));
+  const View index = along(m.operand(e, 1), m.dim_attr(e, Attr::dim), src.sizes);
+  scatter_to(m, e, Op::scatter_add, index, src);
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,247 @@
+// Values and nodes, inputs and outputs of a program in the making, and the table of rules.
+#include "codegen/nodes/maker.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+
+#include "ir/base/error.h"
+#include "ir/strides.h"
+
+namespace tandem::codegen {
+namespace {
+
+using Rule = void (*)(Maker&, EquationId);
+
+constexpr bool is_identity(Op op) { return op == Op::clone || op == Op::stop_gradient; }
+
+/// Null for what stands in no graph that is lowered: composites, and what has subgraphs.
+template <Op op, ir::OpClass cls, ir::OpLevel level>
+constexpr Rule rule_of() {
+  if constexpr (level == ir::OpLevel::Composite || cls == ir::OpClass::Control)
+    return nullptr;
+  else if constexpr (cls == ir::OpClass::Pointwise && !is_identity(op))
+    return pointwise_nodes;
+  else if constexpr (cls == ir::OpClass::Reduction)
+    return reduction_nodes;
+  else
+    return nodes_of<op>;
+}
+
+constexpr std::array<Rule, ir::kOpCount> kRules = {
+#define OP(name, class_, level, operands, attributes, shape, traits) \
+  rule_of<Op::name, ir::OpClass::class_, ir::OpLevel::level>(),
+#include "ir/ops.def"
+};
+
+bool is_needed(const Node& n, const std::vector<bool>& needed) {
+  bool any = n.only_checks;
+  n.for_each_written([&](int root) { any = any || needed[static_cast<size_t>(root)]; });
+  return any;
+}
+
+/// By value: whether an output, or a node that is needed, reads it.
+std::vector<bool> needed_values(const Program& p) {
+  std::vector<bool> needed(p.values.size());
+  for (const ProgramOutput& o : p.outputs)
+    if (o.value >= 0) needed[static_cast<size_t>(o.value)] = true;
+  for (size_t i = p.nodes.size(); i-- > 0;) {
+    const Node& n = p.nodes[i];
+    if (!is_needed(n, needed)) continue;
+    for (const View& v : n.operands) needed[static_cast<size_t>(v.root)] = true;
+    if (n.table.root >= 0) needed[static_cast<size_t>(n.table.root)] = true;
+  }
+  return needed;
+}
+
+bool same_steps(const Shape& sizes, const ir::Strides& a, const ir::Strides& b) {
+  for (int d = 0; d < sizes.rank(); ++d)
+    if (sizes[d] != 1 && a[d] != b[d]) return false;
+  return true;
+}
+
+/// Results have memory of their own, and what is written may have been overwritten by then.
+bool may_be_input(const ir::Output& out, int input) {
+  if (out.role == ir::Role::MutatedInput) return out.target == input;
+  return out.role != ir::Role::Result;
+}
+
+/// Whether the root's own memory, in its own order, is the output's memory.
+bool fills(const View& v, const ir::Strides& strides, const Value& root) {
+  if (v.offset != 0 || v.numel() != root.numel) return false;
+  if (!same_steps(v.sizes, v.strides, strides)) return false;
+  // A permutation of a contiguous tensor: sorted by stride it is linear.
+  return is_linear(permuted(v, ir::memory_order(v.strides)));
+}
+
+}  // namespace
+
+Maker::Maker(const Graph& graph) : g_(graph), views_(graph) {
+  p_.values.reserve(graph.num_values());
+  p_.nodes.reserve(graph.num_equations());
+}
+
+Program Maker::run() {
+  for (size_t i = 0; i < g_.inputs().size(); ++i) input(static_cast<int>(i));
+  for (size_t i = 0; i < g_.num_equations(); ++i) {
+    const EquationId e = g_.equation_id(i);
+    const Rule rule = kRules[static_cast<size_t>(g_.op(e))];
+    TANDEM_CHECK(rule != nullptr, "lowering has no rule for " + std::string(ir::name(g_.op(e))));
+    rule(*this, e);
+  }
+  for (size_t o = 0; o < g_.outputs().size(); ++o) output(static_cast<int>(o));
+  remove_dead_nodes();
+  return std::move(p_);
+}
+
+// --- the graph
+
+std::string Maker::check_text(EquationId e) const {
+  const auto at = g_.location(e);
+  const bool is_known = at && !at->function.empty();
+  const std::string_view op = is_known ? at->function : ir::name(g_.op(e));
+  return at ? fmt::format("{} ({}:{})", op, at->file, at->line) : std::string(op);
+}
+
+bool Maker::is_used_up(ValueId v) {
+  const EquationId e = g_.producer(v);
+  if (!e.valid() || ir::is_view(g_.op(e))) return false;
+  if (uses_.empty()) uses_ = use_counts(g_);
+  return uses_[v.index] == 1;
+}
+
+const ResultPaths& Maker::paths() {
+  if (!paths_) paths_.emplace(g_);
+  return *paths_;
+}
+
+void Maker::input(int i) {
+  const ir::Input& in = g_.inputs()[static_cast<size_t>(i)];
+  const ir::Type& t = g_.type(in.value);
+  if (t.is_token) return;
+  const int64_t n = ir::numel(t.sizes);
+  const int root = add({.kind = Value::Kind::Input, .dtype = t.dtype, .numel = n, .index = i});
+  views_[in.value] = {root, 0, t.sizes, in.strides};
+}
+
+void Maker::output(int o) {
+  const ir::Output& out = g_.outputs()[static_cast<size_t>(o)];
+  p_.outputs.emplace_back();
+  if (g_.type(out.value).is_token) return;
+  const View& v = views_[out.value];
+  Value& root = value(v);
+  if (root.kind == Value::Kind::Input && may_be_input(out, root.index) &&
+      is_input(v, root.index, out.strides)) {
+    p_.outputs.back().from_input = root.index;
+  } else if (root.kind == Value::Kind::Computed && root.output < 0 && fills(v, out.strides, root)) {
+    root.output = o;
+    p_.outputs.back().value = v.root;
+  } else {
+    View dest = computed(root.dtype, v.sizes);
+    dest.strides = out.strides;
+    value(dest).output = o;
+    p_.outputs.back().value = dest.root;
+    write_region(v, dest);
+  }
+}
+
+/// Whether `v` is all of input `i`, as an output of these strides would be laid out.
+bool Maker::is_input(const View& v, int i, const ir::Strides& strides) const {
+  const ir::Input& in = g_.inputs()[static_cast<size_t>(i)];
+  if (v.offset != 0 || v.sizes != g_.type(in.value).sizes) return false;
+  return same_steps(v.sizes, v.strides, in.strides) && same_steps(v.sizes, strides, in.strides);
+}
+
+// --- values
+
+int Maker::add(Value v) {
+  p_.values.push_back(std::move(v));
+  return static_cast<int>(p_.values.size()) - 1;
+}
+
+View Maker::computed(DType dtype, const Shape& sizes) {
+  const int64_t n = ir::numel(sizes);
+  return whole(add({.kind = Value::Kind::Computed, .dtype = dtype, .numel = n}), sizes);
+}
+
+View Maker::filled(const Number& number, DType dtype, const Shape& sizes) {
+  const int64_t bits =
+      number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
+  const auto [at, made] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
+                                             static_cast<int>(p_.values.size()));
+  if (made) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
+  return {at->second, 0, sizes, Shape::filled(sizes.rank(), 0)};
+}
+
+const View* Maker::split_of(ValueId v) const {
+  const auto at = splits_.find(v.index);
+  return at == splits_.end() ? nullptr : &at->second;
+}
+
+// --- nodes
+
+int Maker::push(Node n) {
+  if (n.dest.numel() == 0) return -1;
+  if (n.name.empty()) n.name = std::string(ir::name(n.op));
+  const int id = static_cast<int>(p_.nodes.size());
+  value(n.dest).writers.push_back(id);
+  p_.nodes.push_back(std::move(n));
+  return id;
+}
+
+void Maker::push_external(Node n) {
+  const int id = static_cast<int>(p_.nodes.size());
+  for (const View& v : n.results) value(v).writers.push_back(id);
+  p_.nodes.push_back(std::move(n));
+}
+
+View Maker::pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes) {
+  const View dest = computed(type, sizes);
+  push({.op = op, .dtype = type, .domain = sizes, .operands = std::move(operands), .dest = dest});
+  return dest;
+}
+
+View Maker::converted(const View& v, DType to) {
+  return dtype(v) == to ? v : pointwise(Op::convert, {v}, to, v.sizes);
+}
+
+View Maker::reshape(const View& v, const Shape& sizes) {
+  if (auto r = reshaped(v, sizes)) return *r;
+  return *reshaped(copied(v), sizes);
+}
+
+int Maker::write_region(View v, View dest, int after) {
+  const ir::Dims order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
+  v = permuted(v, order);
+  dest = permuted(dest, order);
+  return push({.op = Op::clone,
+               .dtype = dtype(v),
+               .domain = v.sizes,
+               .operands = {v},
+               .dest = dest,
+               .whole = false,
+               .after = after,
+               .name = "copy"});
+}
+
+void Maker::remove_dead_nodes() {
+  const std::vector<bool> needed = needed_values(p_);
+  std::vector<int> number(p_.nodes.size(), -1);
+  for (Value& v : p_.values) v.writers.clear();
+  size_t kept = 0;
+  for (size_t i = 0; i < p_.nodes.size(); ++i) {
+    if (!is_needed(p_.nodes[i], needed)) continue;
+    number[i] = static_cast<int>(kept);
+    p_.nodes[i].for_each_written(
+        [&](int root) { p_.values[static_cast<size_t>(root)].writers.push_back(number[i]); });
+    if (kept != i) p_.nodes[kept] = std::move(p_.nodes[i]);
+    Node& n = p_.nodes[kept++];
+    if (n.after >= 0) n.after = number[static_cast<size_t>(n.after)];
+  }
+  p_.nodes.resize(kept);
+}
+
+Program make_program(const Graph& graph) { return Maker(graph).run(); }
+
+}  // namespace tandem::codegen

@@ -1,0 +1,132 @@
+// Reductions become what one sweep computes (rows; partials of blocks) and what combines partials.
+#include <algorithm>
+#include <array>
+
+#include "codegen/nodes/maker.h"
+#include "ir/reduction_order.h"
+
+namespace tandem::codegen {
+namespace {
+
+/// More partials than this are combined by a loop, not by an expression.
+constexpr int64_t kMaxTree = 64;
+/// With fewer runs than this, a run of several blocks is shared out among threads by blocks.
+constexpr int64_t kManyRuns = 16;
+
+bool finds_position(Combine combine) {
+  return combine == Combine::ArgMax || combine == Combine::ArgMin;
+}
+
+/// Whether the view's memory steps unevenly somewhere inside its innermost `inner * n` elements but
+/// not at `inner`.
+bool uneven_inside(const View& v, int64_t n, int64_t inner) {
+  int64_t suffix = 1;
+  const auto runs = collapsed(v);
+  for (auto r = runs.rbegin(); r != runs.rend(); ++r) {
+    if (suffix > inner && suffix < inner * n) return true;
+    suffix *= r->size;
+  }
+  return false;
+}
+
+void split_sizes(Reduction& r, const Shape& sizes, int64_t first, int64_t last) {
+  for (int d = 0; d < sizes.rank(); ++d)
+    (d < first ? r.outer : d <= last ? r.n : r.inner) *= int64_t{sizes[d]};
+}
+
+View reduced_last(const View& x, const ir::Dims& dims) {
+  std::vector<Dim> order;
+  for (int d = 0; d < x.sizes.rank(); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
+  order.insert(order.end(), dims.begin(), dims.end());
+  return permuted(x, order);
+}
+
+/// Over no or one element.
+View trivial(Maker& m, const Reduction& r, const View& x, const ir::Type& t) {
+  if (finds_position(r.combine)) return m.filled(0, t.dtype, t.sizes);
+  const Number identity = identity_of(r.combine, t.dtype);
+  if (r.n == 0) return m.filled(identity, t.dtype, t.sizes);
+  const View only = m.reshape(x, t.sizes);
+  if (r.combine != Combine::Sum) return only;  // +0 + x differs from x where x is -0
+  return m.pointwise(Op::add, {m.filled(identity, t.dtype, t.sizes), only}, t.dtype, t.sizes);
+}
+
+View reduce_node(Maker& m, Node::Kind kind, Reduction r, const View& x, DType type,
+                 const Shape& sizes) {
+  const View dest = m.computed(type, sizes);
+  const View operand = uneven_inside(x, r.n, r.inner) ? m.copied(x) : x;
+  m.push({.kind = kind,
+          .op = Op::sum,
+          .dtype = type,
+          .domain = x.sizes,
+          .operands = {operand},
+          .dest = dest,
+          .name = "reduce",
+          .reduction = r});
+  return dest;
+}
+
+/// [outer, blocks] -> [outer], by pairs of neighbours: blocks of one element.
+View combine_row(Maker& m, Reduction r, const View& partial, DType type) {
+  r.outer = partial.sizes[0], r.n = partial.sizes[1], r.inner = 1;
+  r.lanes = 1, r.block = 1;
+  return reduce_node(m, Node::Kind::RowReduce, r, partial, type, {r.outer});
+}
+
+View row_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
+  if (r.blocks() == 1 || r.outer >= kManyRuns)
+    return reduce_node(m, Node::Kind::RowReduce, r, x, t.dtype, {r.outer});
+  const View partial = reduce_node(m, Node::Kind::RowPartial, r, x, t.dtype, {r.outer, r.blocks()});
+  return combine_row(m, r, partial, t.dtype);
+}
+
+std::vector<View> pairs(Maker& m, const std::vector<View>& level, Op op, DType type) {
+  std::vector<View> out;
+  for (size_t i = 0; i + 1 < level.size(); i += 2)
+    out.push_back(m.pointwise(op, {level[i], level[i + 1]}, type, level[i].sizes));
+  if (level.size() % 2 == 1) out.push_back(level.back());
+  return out;
+}
+
+View column_reduction(Maker& m, const Reduction& r, const View& x, const ir::Type& t) {
+  const View partial =
+      reduce_node(m, Node::Kind::ColPartial, r, x, t.dtype, {r.outer, r.blocks(), r.inner});
+  if (r.blocks() > kMaxTree) {
+    const View last = permuted(partial, std::array<Dim, 3>{0, 2, 1});
+    return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), t.dtype);
+  }
+  std::vector<View> level;
+  for (int64_t b = 0; b < r.blocks(); ++b) level.push_back(sliced(partial, 1, b, b + 1, 1));
+  while (level.size() > 1) level = pairs(m, level, combining_op(r.combine), t.dtype);
+  return level[0];
+}
+
+}  // namespace
+
+void reduction_nodes(Maker& m, EquationId e) {
+  const ir::Type& t = m.result_type(e);
+  const Combine combine = combine_of(m.graph().op(e));
+  const bool position = finds_position(combine);
+  View x = m.operand(e, 0);
+  if (!position) x = m.converted(x, t.dtype);
+  const ir::Dims& dims = m.dims_attr(e, Attr::dims);
+  const bool neighbours = dims.back() - dims[0] + 1 == static_cast<int64_t>(dims.size());
+  Reduction r{.combine = combine, .dtype = m.dtype(x)};
+  if (!neighbours) x = reduced_last(x, dims);
+  split_sizes(r, x.sizes, neighbours ? dims[0] : Dim(x.sizes.rank() - dims.size()),
+              neighbours ? dims.back() : Dim(x.sizes.rank() - 1));
+  const ir::ReductionOrder order = ir::reduction_order(m.dims_attr(e, Attr::order), r.n);
+  r.lanes = order.lanes;
+  r.block = position ? std::max<int64_t>(r.n, 1) : order.block;
+  if (r.n <= 1) return m.set(e, trivial(m, r, x, t));
+  if (r.inner != 1 && (position || r.lanes != 1)) {
+    x = reduced_last(x, dims);
+    r.outer *= r.inner;
+    r.inner = 1;
+  }
+  const View result = r.inner == 1 ? row_reduction(m, r, x, t) : column_reduction(m, r, x, t);
+  m.set(e, *reshaped(result, t.sizes));
+}
+
+}  // namespace tandem::codegen

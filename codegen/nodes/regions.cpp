@@ -1,0 +1,82 @@
+// What joins or overwrites parts becomes copies into regions of one value.
+#include <utility>
+
+#include "codegen/nodes/maker.h"
+
+namespace tandem::codegen {
+
+void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const View&)> f) {
+  if (!m.is_known(e)) m.set(e, m.fresh(e));
+  const View dest = m.view(m.graph().result(e));
+  const int dim = m.dim_attr(e, Attr::dim);
+  int64_t at = 0;
+  for (ValueId operand : m.graph().operands(e)) {
+    const Shape& sizes = m.graph().type(operand).sizes;
+    if (sizes.rank() != dest.sizes.rank()) continue;  // ATen's legacy empty tensor
+    f(operand, sliced(dest, dim, at, at + sizes[dim], 1));
+    at += sizes[dim];
+  }
+}
+
+namespace {
+
+/// Operand 0, with operand 1 in `part` of it.
+void overwritten(Maker& m, EquationId e, const View& part) {
+  const View all = whole(part.root, m.result_type(e).sizes);
+  const int copy = m.write_region(m.operand(e, 0), all);
+  m.write_region(m.operand(e, 1), part, copy);
+  m.set(e, all);
+}
+
+}  // namespace
+
+template <>
+void nodes_of<Op::cat>(Maker& m, EquationId e) {
+  for_each_part(m, e, [&](ValueId operand, const View& part) {
+    if (m.view(operand) != part) m.write_region(m.view(operand), part);
+  });
+}
+
+template <>
+void nodes_of<Op::pad>(Maker& m, EquationId e) {
+  const ir::Type& t = m.result_type(e);
+  const auto& padding = m.dims_attr(e, Attr::padding);
+  const View& self = m.operand(e, 0);
+  const Number& value = m.graph().attr<Number>(e, Attr::value);
+  const View dest = m.computed(t.dtype, t.sizes);
+  View inner = dest;  // shrinks dim by dim; what is cut off is filled
+  for (int d = 0; d < t.rank(); ++d) {
+    const int64_t before = padding[2 * static_cast<size_t>(d)], end = before + self.sizes[d];
+    for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, before}, {end, t.sizes[d]}}) {
+      if (from >= to) continue;
+      const View part = sliced(inner, d, from, to, 1);
+      m.write_region(m.filled(value, t.dtype, part.sizes), part);
+    }
+    inner = sliced(inner, d, before, end, 1);
+  }
+  m.write_region(self, inner);
+  m.set(e, dest);
+}
+
+template <>
+void nodes_of<Op::slice_scatter>(Maker& m, EquationId e) {
+  overwritten(m, e,
+              sliced(m.fresh(e), m.dim_attr(e, Attr::dim), m.size_attr(e, Attr::start),
+                     m.size_attr(e, Attr::end), m.size_attr(e, Attr::step)));
+}
+
+template <>
+void nodes_of<Op::diagonal_scatter>(Maker& m, EquationId e) {
+  overwritten(m, e,
+              diagonal(m.fresh(e), m.size_attr(e, Attr::offset), m.dim_attr(e, Attr::dim0),
+                       m.dim_attr(e, Attr::dim1)));
+}
+
+template <>
+void nodes_of<Op::as_strided_scatter>(Maker& m, EquationId e) {
+  overwritten(m, e,
+              {m.fresh(e).root, m.size_attr(e, Attr::offset), m.operand(e, 1).sizes,
+               Shape(m.dims_attr(e, Attr::strides))});
+}
+
+}  // namespace tandem::codegen
