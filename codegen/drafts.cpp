@@ -70,7 +70,14 @@ class Drafter {
       case Node::Kind::External:
         out_.steps.emplace_back(external_draft(p_, first));
         return;
-      default:
+      case Node::Kind::Pointwise:
+      case Node::Kind::Gather:
+      case Node::Kind::Random:
+      case Node::Kind::RowReduce:
+      case Node::Kind::RowPartial:
+      case Node::Kind::ColPartial:
+      case Node::Kind::TiledMatmul:
+      case Node::Kind::Scatter:
         for (LaunchDraft launch : launches(slicer_.cut(groups))) {
           for (size_t i = 0; i < launch.values.size(); ++i) {
             const auto v = static_cast<size_t>(launch.values[i]);

@@ -59,12 +59,13 @@ std::vector<int> input_memories(const ir::Graph& graph) {
   return memories;
 }
 
+int& count_of(PlanReport& report, const Launch&) { return report.kernels; }
+int& count_of(PlanReport& report, const Contraction&) { return report.library_calls; }
+int& count_of(PlanReport& report, const ExternalCall&) { return report.external_calls; }
+
 void report(const Program& p, Plan& plan) {
-  for (const Step& s : plan.steps) {
-    plan.report.kernels += std::holds_alternative<Launch>(s);
-    plan.report.library_calls += std::holds_alternative<Contraction>(s);
-    plan.report.external_calls += std::holds_alternative<ExternalCall>(s);
-  }
+  for (const Step& step : plan.steps)
+    std::visit([&](const auto& s) { ++count_of(plan.report, s); }, step);
   for (const Node& n : p.nodes)
     plan.report.generated_contractions += n.kind == Node::Kind::TiledMatmul;
   plan.report.distinct_kernels = static_cast<int>(plan.kernels.size());

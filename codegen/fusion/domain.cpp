@@ -96,8 +96,21 @@ bool is_row_value(const Node& producer, const Domain& d) {
 bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.total; }
 
 bool is_fusible(const Node& node) {
-  return node.kind != Node::Kind::Matmul && node.kind != Node::Kind::TiledMatmul &&
-         node.kind != Node::Kind::Scatter && node.kind != Node::Kind::External;
+  switch (node.kind) {
+    case Node::Kind::Pointwise:
+    case Node::Kind::Gather:
+    case Node::Kind::Random:
+    case Node::Kind::RowReduce:
+    case Node::Kind::RowPartial:
+    case Node::Kind::ColPartial:
+      return true;
+    case Node::Kind::Matmul:
+    case Node::Kind::TiledMatmul:
+    case Node::Kind::Scatter:
+    case Node::Kind::External:
+      return false;
+  }
+  return false;
 }
 
 Domain domain_of(const Node& node) {

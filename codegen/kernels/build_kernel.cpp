@@ -34,10 +34,11 @@ double cost_per_element(const Program& p, const Group& g, const std::vector<bool
   return cost;
 }
 
-class Emitter {
+/// The kernel of a group, written instruction by instruction.
+class KernelBuilder {
  public:
-  Emitter(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
-          KernelWriter& w)
+  KernelBuilder(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
+                KernelWriter& w)
       : p_(p), g_(g), is_stored_(is_stored), w_(w), s_(std::move(s)) {
     passes_ = make_passes(p, g, s_.dims.cols, is_stored);
     values_.assign(g.nodes.size(), -1);
@@ -266,11 +267,19 @@ class Emitter {
         const View linear = whole(-1, n.domain);
         return w_.random_bits(n.dtype, args[0], args[1], n.random_offset, index(linear, row));
       }
-      default:
+      case Node::Kind::Pointwise:
+        return n.op == Op::clone ? args[0] : w_.compute(n.op, std::move(args), n.dtype, n.check);
+      case Node::Kind::RowReduce:
+      case Node::Kind::RowPartial:
+      case Node::Kind::ColPartial:
+      case Node::Kind::Matmul:
+      case Node::Kind::TiledMatmul:
+      case Node::Kind::Scatter:
+      case Node::Kind::External:
         break;
     }
-    if (n.op == Op::clone) return args[0];
-    return w_.compute(n.op, std::move(args), n.dtype, n.check);
+    TANDEM_CHECK(false, "no node that gives an element for each one");
+    return -1;
   }
 
   void row_node(size_t i) {
@@ -461,7 +470,7 @@ KernelDraft build_bundle(const Program& p, const Bundle& groups,
     Schedule own = s;
     own.dims = dims_of(g.domain);
     own.col_chunk = own.dims.cols;
-    Emitter(p, g, is_stored, std::move(own), w).run_row();
+    KernelBuilder(p, g, is_stored, std::move(own), w).run_row();
   }
   for (size_t l = s.rows.size(); l-- > 0;) w.end(s.rows[l]);
   return w.take(kernel_name(p, groups), grain_of(s, static_cast<double>(total), cost));
@@ -476,7 +485,7 @@ KernelDraft build_kernel(const Program& program, const Bundle& groups,
   KernelWriter w(program);
   const double cost = cost_per_element(program, g, is_stored);
   const Schedule s = make_schedule(g.domain, cost, tile_of(program, g), w);
-  Emitter(program, g, is_stored, s, w).run();
+  KernelBuilder(program, g, is_stored, s, w).run();
   return w.take(kernel_name(program, groups),
                 grain_of(s, static_cast<double>(g.domain.total), cost));
 }

@@ -114,25 +114,26 @@ std::string text(const BufferRef& b) {
   return b.byte_offset == 0 ? out : fmt::format("{}+{}", out, b.byte_offset);
 }
 
-std::string text(const Plan& plan, const Step& step) {
-  if (const auto* launch = std::get_if<Launch>(&step)) {
-    std::string params;
-    for (const BufferRef& b : launch->params) params += (params.empty() ? "" : ", ") + text(b);
-    return fmt::format("launch {} {}({}), units {}, grain {}", launch->kernel,
-                       plan.kernels[static_cast<size_t>(launch->kernel)].name, params,
-                       launch->units, launch->grain);
-  }
-  if (const auto* external = std::get_if<ExternalCall>(&step)) {
-    const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
-      std::string out;
-      for (const auto& a : arguments)
-        out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
-      return out;
-    };
-    return fmt::format("external {} = {}({}) {{{}}}", list(external->results), external->name,
-                       list(external->operands), external->numbers);
-  }
-  const auto& c = std::get<Contraction>(step);
+std::string text(const Plan& plan, const Launch& launch) {
+  std::string params;
+  for (const BufferRef& b : launch.params) params += (params.empty() ? "" : ", ") + text(b);
+  return fmt::format("launch {} {}({}), units {}, grain {}", launch.kernel,
+                     plan.kernels[static_cast<size_t>(launch.kernel)].name, params, launch.units,
+                     launch.grain);
+}
+
+std::string text(const Plan& /*plan*/, const ExternalCall& external) {
+  const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
+    std::string out;
+    for (const auto& a : arguments)
+      out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
+    return out;
+  };
+  return fmt::format("external {} = {}({}) {{{}}}", list(external.results), external.name,
+                     list(external.operands), external.numbers);
+}
+
+std::string text(const Plan& /*plan*/, const Contraction& c) {
   const auto batch = [&](int64_t outer, int64_t inner) {
     return c.outer == 1 ? std::to_string(inner) : fmt::format("{} {}", outer, inner);
   };
@@ -177,7 +178,8 @@ std::string print(const Plan& plan) {
     if (output.into_input >= 0) out += fmt::format(" into input {}", output.into_input);
     out += "\n";
   }
-  for (const Step& step : plan.steps) out += "  " + text(plan, step) + "\n";
+  for (const Step& step : plan.steps)
+    out += "  " + std::visit([&](const auto& s) { return text(plan, s); }, step) + "\n";
   for (const Kernel& k : plan.kernels) out += print(k);
   return out;
 }

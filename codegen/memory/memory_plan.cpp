@@ -102,7 +102,9 @@ class MemoryPlanner {
     for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
     if (options_.guard_pages == GuardPages::None) plan_.arena_bytes = ranges_.end();
     for (size_t s = 0; s < drafts_.size(); ++s)
-      if (!left_out_.contains(static_cast<int>(s))) finish(static_cast<int>(s));
+      if (!left_out_.contains(static_cast<int>(s)))
+        std::visit([&](auto& d) { plan_.steps.emplace_back(finished(d, static_cast<int>(s))); },
+                   drafts_[s]);
     kernels_.move_into(plan_);
   }
 
@@ -112,20 +114,24 @@ class MemoryPlanner {
   /// The values of a step, each once; until the next call.
   const std::vector<int>& touched(const StepDraft& d) {
     touched_.clear();
-    if (const auto* launch = std::get_if<LaunchDraft>(&d)) {
-      touched_ = launch->values;
-    } else if (const auto* external = std::get_if<ExternalDraft>(&d)) {
-      touched_ = external->operands;
-      touched_.insert(touched_.end(), external->results.begin(), external->results.end());
-      std::ranges::sort(touched_);
-      touched_.erase(std::ranges::unique(touched_).begin(), touched_.end());
-    } else {
-      const auto& c = std::get<ContractionDraft>(d);
-      for (const int v : {c.a, c.b, c.c, c.bias})
-        if (v >= 0 && std::ranges::count(touched_, v) == 0) touched_.push_back(v);
-    }
+    std::visit([this](const auto& step) { touch(step); }, d);
     return touched_;
   }
+  void touch(const LaunchDraft& launch) { touched_ = launch.values; }
+  void touch(const ContractionDraft& c) {
+    for (const int v : {c.a, c.b, c.c, c.bias})
+      if (v >= 0 && std::ranges::count(touched_, v) == 0) touched_.push_back(v);
+  }
+  void touch(const ExternalDraft& external) {
+    touched_ = external.operands;
+    touched_.insert(touched_.end(), external.results.begin(), external.results.end());
+    std::ranges::sort(touched_);
+    touched_.erase(std::ranges::unique(touched_).begin(), touched_.end());
+  }
+
+  static bool can_fail(const LaunchDraft& launch) { return !launch.checks.empty(); }
+  static bool can_fail(const ContractionDraft&) { return false; }
+  static bool can_fail(const ExternalDraft&) { return true; }
 
   void lifetimes() {
     for (int s = 0; s < static_cast<int>(drafts_.size()); ++s) {
@@ -133,8 +139,7 @@ class MemoryPlanner {
         if (first_[at(v)] < 0) first_[at(v)] = s;
         last_[at(v)] = s;
       }
-      const auto* l = std::get_if<LaunchDraft>(&drafts_[at(s)]);
-      if ((l && !l->checks.empty()) || std::holds_alternative<ExternalDraft>(drafts_[at(s)]))
+      if (std::visit([](const auto& step) { return can_fail(step); }, drafts_[at(s)]))
         last_failing_ = s;
     }
   }
@@ -197,15 +202,15 @@ class MemoryPlanner {
   /// The first step behind `step` that writes `v`, or -1.
   int next_write(int v, int step) const {
     for (int s = step + 1; s <= last_[at(v)]; ++s)
-      if (writes(drafts_[at(s)], v)) return s;
+      if (std::visit([&](const auto& step) { return writes(step, v); }, drafts_[at(s)])) return s;
     return -1;
   }
 
-  bool writes(const StepDraft& d, int v) const {
-    if (const auto* c = std::get_if<ContractionDraft>(&d)) return c->c == v;
-    if (const auto* e = std::get_if<ExternalDraft>(&d))
-      return std::ranges::count(e->results, v) != 0;
-    const auto& l = std::get<LaunchDraft>(d);
+  static bool writes(const ContractionDraft& c, int v) { return c.c == v; }
+  static bool writes(const ExternalDraft& e, int v) {
+    return std::ranges::count(e.results, v) != 0;
+  }
+  bool writes(const LaunchDraft& l, int v) const {
     for (size_t i = 0; i < l.values.size(); ++i)
       if (l.values[i] == v && kernel(l).params[i].use != Param::Use::Read) return true;
     return false;
@@ -287,25 +292,22 @@ class MemoryPlanner {
     return {BufferRef::Kind::Arena, 0, offset_[at(v)] + byte};
   }
 
-  void finish(int step) {
-    StepDraft& d = drafts_[at(step)];
-    if (auto* c = std::get_if<ContractionDraft>(&d)) {
-      Contraction call = c->call;
-      call.a = ref(c->a, c->a_offset);
-      call.b = ref(c->b, c->b_offset);
-      call.c = ref(c->c, c->c_offset);
-      if (c->bias >= 0) call.bias = ref(c->bias, c->bias_offset);
-      plan_.steps.emplace_back(call);
-      return;
-    }
-    if (auto* e = std::get_if<ExternalDraft>(&d)) {
-      for (size_t i = 0; i < e->operands.size(); ++i)
-        e->call.operands[i].buffer = ref(e->operands[i], e->offsets[i]);
-      for (size_t i = 0; i < e->results.size(); ++i) e->call.results[i].buffer = ref(e->results[i]);
-      plan_.steps.emplace_back(std::move(e->call));
-      return;
-    }
-    auto& l = std::get<LaunchDraft>(d);
+  /// The step of draft number `step`, with places for its values.
+  Contraction finished(const ContractionDraft& c, int /*step*/) const {
+    Contraction call = c.call;
+    call.a = ref(c.a, c.a_offset);
+    call.b = ref(c.b, c.b_offset);
+    call.c = ref(c.c, c.c_offset);
+    if (c.bias >= 0) call.bias = ref(c.bias, c.bias_offset);
+    return call;
+  }
+  ExternalCall finished(ExternalDraft& e, int /*step*/) const {
+    for (size_t i = 0; i < e.operands.size(); ++i)
+      e.call.operands[i].buffer = ref(e.operands[i], e.offsets[i]);
+    for (size_t i = 0; i < e.results.size(); ++i) e.call.results[i].buffer = ref(e.results[i]);
+    return std::move(e.call);
+  }
+  Launch finished(LaunchDraft& l, int step) {
     choose_streams(l, step);
     Launch launch{.kernel = l.kernel,
                   .units = kernel(l).units(),
@@ -313,7 +315,7 @@ class MemoryPlanner {
                   .checks = std::move(l.checks)};
     for (size_t i = 0; i < l.values.size(); ++i)
       launch.params.push_back(ref(l.values[i], l.offsets[i]));
-    plan_.steps.emplace_back(std::move(launch));
+    return launch;
   }
 
   /// Streams what a kernel writes that touches so much that little of it would be found in the

@@ -99,15 +99,10 @@ class PlanInterpreter {
   }
 
   void step(const codegen::Step& s) {
-    if (const auto* launch = std::get_if<codegen::Launch>(&s))
-      run_launch(*launch);
-    else if (const auto* external = std::get_if<codegen::ExternalCall>(&s))
-      run_external(*external);
-    else
-      run_contraction(std::get<codegen::Contraction>(s));
+    std::visit([this](const auto& step) { run(step); }, s);
   }
 
-  void run_launch(const codegen::Launch& launch) {
+  void run(const codegen::Launch& launch) {
     const codegen::Kernel& kernel = plan_.kernels[static_cast<size_t>(launch.kernel)];
     std::vector<void*> params;
     for (const auto& p : launch.params) params.push_back(address(p));
@@ -119,7 +114,7 @@ class PlanInterpreter {
       ir::fail(ir::Errc::Index, launch.checks.empty() ? "no check" : launch.checks[0]);
   }
 
-  void run_external(const codegen::ExternalCall& e) {
+  void run(const codegen::ExternalCall& e) {
     const auto views = [&](const std::vector<codegen::ExternalCall::Argument>& arguments) {
       std::vector<ir::BufferView> out;
       for (const auto& a : arguments)
@@ -130,7 +125,7 @@ class PlanInterpreter {
     ir::find_custom_operator(e.name)->run(views(e.operands), e.numbers, views(e.results));
   }
 
-  void run_contraction(const codegen::Contraction& c) {
+  void run(const codegen::Contraction& c) {
     const auto* a = static_cast<const float*>(address(c.a));
     const auto* b = static_cast<const float*>(address(c.b));
     const auto* bias = c.bias ? static_cast<const float*>(address(*c.bias)) : nullptr;
