@@ -44,7 +44,13 @@ void emit(const Arguments& a, const std::vector<ir::Graph>& graphs) {
 
 void print(const Arguments& a) { emit(a, read_graphs(a.graph)); }
 
-void opt(const Arguments& a) { emit(a, run_passes(read_graph(a.graph), a.passes)); }
+void opt(const Arguments& a) {
+  const Passed passed = run_passes(read_graph(a.graph), a.passes);
+  if (passed.text.empty())
+    emit(a, passed.graphs);
+  else
+    emit(a, passed.text);
+}
 
 std::shared_ptr<const ir::Backend> backend_named(const std::string& name) {
   return name == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();

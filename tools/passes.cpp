@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "autodiff/joint.h"
 #include "codegen/lower.h"
-#include "decomps/decompose.h"
-#include "decomps/simplify.h"
-#include "functionalize/functionalize.h"
 #include "ir/base/error.h"
-#include "ir/build/rewrite.h"
 #include "ir/verify/verify.h"
 #include "partition/partition.h"
+#include "runtime/backends/backends.h"
+#include "runtime/compile/stages.h"
 
 namespace tandem::tools {
 namespace {
@@ -22,40 +20,27 @@ using ir::Level;
 
 constexpr std::string_view kPartition = "partition=";
 
-Graph plan_contractions(const Graph& core) {
-  return codegen::make_contraction_planner()->plan(core);
+std::string plan_of(const Graph& graph) { return codegen::print(codegen::lower(graph)); }
+
+std::string code_of(const Graph& graph) {
+  const ir::ExecutableReport r = runtime::jit_backend()->compile(graph)->report();
+  return fmt::format("{}: {} kernels, {} of them distinct, {} library calls, arena {} bytes\n",
+                     graph.name, r.kernels, r.distinct_kernels, r.library_calls, r.arena_bytes);
 }
 
-struct Pass {
+/// Passes from graphs of primitives to text.
+struct Printer {
   std::string_view name;
-  Level first, last;  // the levels that it takes
-  Graph (*run)(const Graph&);
+  std::string (*print)(const Graph&);
 };
 
-constexpr Pass kPasses[] = {
-    {"functionalize", Level::Traced, Level::Traced, functionalize::functionalize},
-    {"joint", Level::Functional, Level::Functional, autodiff::joint},
-    {"decompose", Level::Functional, Level::Joint, decomps::decompose},
-    {"simplify", Level::Core, Level::Backward, [](const Graph& g) { return decomps::simplify(g); }},
-    {"parts", Level::Core, Level::Core, [](const Graph& g) { return decomps::join_parts(g); }},
-    {"cse", Level::Core, Level::Backward,
-     [](const Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
-    {"dce", Level::Functional, Level::Backward,
-     [](const Graph& g) { return ir::remove_dead_code(g); }},
-    {"scatters", Level::Core, Level::Core,
-     [](const Graph& g) { return decomps::scatter_into_sums(g); }},
-    {"fma", Level::Core, Level::Core, [](const Graph& g) { return decomps::form_fma(g); }},
-    {"orders", Level::Core, Level::Core,
-     [](const Graph& g) { return decomps::set_reduction_orders(g); }},
-    {"contractions", Level::Core, Level::Core, plan_contractions},
-};
+constexpr Printer kPrinters[] = {{"plan", plan_of}, {"code", code_of}};
 
-const Pass& pass_named(std::string_view name) {
-  const auto* pass = std::ranges::find(kPasses, name, &Pass::name);
-  if (pass == std::end(kPasses))
-    ir::fail(ir::Errc::Argument,
-             fmt::format("opt: unknown pass {}; expected one of {}", name, pass_names()));
-  return *pass;
+template <class Table>
+const auto* named(const Table& table, std::string_view name) {
+  for (const auto& row : table)
+    if (row.name == name) return &row;
+  return static_cast<decltype(&*std::begin(table))>(nullptr);
 }
 
 void require_level(std::string_view pass, const Graph& graph, Level first, Level last) {
@@ -67,10 +52,10 @@ void require_level(std::string_view pass, const Graph& graph, Level first, Level
                                            pass, expected, ir::name(graph.level)));
 }
 
-Graph run_pass(const Graph& graph, const Pass& pass) {
-  require_level(pass.name, graph, pass.first, pass.last);
-  Graph result = pass.run(graph);
-  ir::verify_after(pass.name, result);
+Graph run_pass(Graph& graph, const runtime::Stage& stage) {
+  require_level(stage.name, graph, stage.first, stage.last);
+  Graph result = runtime::run_stage(stage, graph);
+  ir::verify_after(stage.name, result);
   return result;
 }
 
@@ -79,38 +64,90 @@ bool has_tangents(const Graph& graph) {
   return std::ranges::any_of(graph.inputs(), is_tangent);
 }
 
-std::vector<Graph> partitioned(const Graph& core, std::string_view name) {
+/// `joint`: what `core` was made from, if that is known.
+std::vector<Graph> partitioned(const Graph& core, const std::optional<Graph>& joint,
+                               std::string_view name) {
   require_level("partition", core, Level::Core, Level::Core);
   if (!has_tangents(core))
     ir::fail(ir::Errc::Argument,
              "opt: pass partition: the graph has no tangents; expected pass joint before it, and "
              "outputs and inputs that require grad");
-  ir::Partition parts = partition::make_partitioner(name)->partition(core);
+  const auto costs = codegen::make_cost_model();
+  ir::Partition parts = partition::make_partitioner(name)->partition_within(
+      core, runtime::partition_context(joint ? &*joint : nullptr, *costs));
   ir::verify_after("partition", parts.forward);
   ir::verify_after("partition", parts.backward);
   return {std::move(parts.forward), std::move(parts.backward)};
 }
 
+/// Graphs on their way through the passes.
+class Passing {
+ public:
+  explicit Passing(Graph graph) { graphs_.push_back(std::move(graph)); }
+
+  void through(std::string_view pass) {
+    std::vector<Graph> made;
+    for (Graph& graph : graphs_)
+      for (Graph& next : made_of(graph, pass)) made.push_back(std::move(next));
+    graphs_ = std::move(made);
+    if (graphs_.front().level == Level::Joint) joint_ = graphs_.front();
+  }
+
+  std::vector<Graph>& graphs() { return graphs_; }
+
+ private:
+  /// One graph, or two halves.
+  std::vector<Graph> made_of(Graph& graph, std::string_view pass) const {
+    if (pass.starts_with(kPartition))
+      return partitioned(graph, joint_, pass.substr(kPartition.size()));
+    const runtime::Stage* const stage = named(runtime::stages(), pass);
+    if (stage == nullptr)
+      ir::fail(ir::Errc::Argument,
+               fmt::format("opt: unknown pass {}; expected one of {}", pass, pass_names()));
+    std::vector<Graph> one;
+    one.push_back(run_pass(graph, *stage));
+    return one;
+  }
+
+  std::vector<Graph> graphs_;
+  std::optional<Graph> joint_;
+};
+
+std::string printed(const std::vector<Graph>& graphs, const Printer& printer) {
+  std::string text;
+  for (const Graph& graph : graphs) {
+    require_level(printer.name, graph, Level::Core, Level::Backward);
+    text += printer.print(graph);
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<Graph> run_passes(Graph graph, const std::vector<std::string>& passes) {
+Passed run_passes(Graph graph, const std::vector<std::string>& passes) {
+  Passing passing(std::move(graph));
+  Passed passed;
   for (const std::string& pass : passes) {
-    if (!pass.starts_with(kPartition)) {
-      graph = run_pass(graph, pass_named(pass));
+    const Printer* const printer = named(kPrinters, pass);
+    if (printer == nullptr) {
+      passing.through(pass);
       continue;
     }
     if (&pass != &passes.back())
       ir::fail(ir::Errc::Argument,
-               fmt::format("opt: {} makes two graphs; expected it as the last pass", pass));
-    return partitioned(graph, std::string_view(pass).substr(kPartition.size()));
+               fmt::format("opt: {} makes text; expected it as the last pass", pass));
+    passed.text = printed(passing.graphs(), *printer);
   }
-  return {std::move(graph)};
+  passed.graphs = std::move(passing.graphs());
+  return passed;
 }
 
 std::string pass_names() {
   std::string names;
-  for (const Pass& pass : kPasses) names += fmt::format("{}, ", pass.name);
-  return names + "partition=NAME";
+  for (const runtime::Stage& stage : runtime::stages()) names += fmt::format("{}, ", stage.name);
+  names += fmt::format("{}NAME", kPartition);
+  for (const Printer& printer : kPrinters) names += fmt::format(", {}", printer.name);
+  return names;
 }
 
 }  // namespace tandem::tools

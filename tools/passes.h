@@ -9,12 +9,18 @@
 
 namespace tandem::tools {
 
-/// Runs `passes` (spelled "joint", "partition=default", ...) one after the other, each verified.
-/// One graph comes back, or after partition, which must be the last, the forward and the backward
-/// one. Error{Argument} for an unknown pass, or one that does not take graphs of this level.
-std::vector<ir::Graph> run_passes(ir::Graph graph, const std::vector<std::string>& passes);
+struct Passed {
+  std::vector<ir::Graph> graphs;  // one, or after a partition the forward and the backward one
+  std::string text;               // where the last pass prints: of each graph
+};
 
-/// "functionalize, joint, ..., partition=NAME".
+/// Runs `passes` one after the other: stages of the pipeline ("joint", ...), each verified; a
+/// partition ("partition=default"); last perhaps one that prints ("plan": what graphs of primitives
+/// are lowered to; "code": what their machine code comes to). Error{Argument} for an unknown pass,
+/// or one that does not take graphs of this level.
+Passed run_passes(ir::Graph graph, const std::vector<std::string>& passes);
+
+/// "functionalize, joint, ..., partition=NAME, plan, code".
 std::string pass_names();
 
 }  // namespace tandem::tools

@@ -18,6 +18,13 @@ enum class PassPoint : uint8_t {
   Backward,
 };
 
+/// The level of the graphs at `point`.
+constexpr Level level_of(PassPoint point) {
+  constexpr Level kLevels[] = {Level::Functional, Level::Joint, Level::Core, Level::Forward,
+                               Level::Backward};
+  return kLevels[static_cast<size_t>(point)];
+}
+
 struct GraphPass {
   std::string name;
   PassPoint point = PassPoint::Functional;

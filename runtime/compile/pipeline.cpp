@@ -1,38 +1,26 @@
-// The pipeline as one list of stages. Each is timed and, where verification is on, verified.
+// The pipeline: the table's stages, the user's passes at their points, the partition. Each is timed
+// and, where verification is on, verified.
 #include "runtime/compile/pipeline.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
 
-#include "autodiff/joint.h"
 #include "codegen/lower.h"
-#include "decomps/decompose.h"
-#include "decomps/simplify.h"
-#include "functionalize/functionalize.h"
 #include "ir/base/error.h"
-#include "ir/build/rewrite.h"
 #include "ir/interfaces/pass.h"
 #include "ir/verify/verify.h"
 #include "partition/partition.h"
+#include "runtime/compile/stages.h"
 
 namespace tandem::runtime {
 namespace {
 
-using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+using ir::Graph;
+using ir::Level;
 
-/// Runs one stage: time it, verify what it made.
-template <class Stage>
-ir::Graph run(CompiledGraphs& graphs, const char* name, Stage stage) {
-  const auto start = std::chrono::steady_clock::now();
-  ir::Graph graph = stage();
-  graphs.stage_seconds.emplace_back(name,
-                                    Seconds(std::chrono::steady_clock::now() - start).count());
-  if (ir::verification_enabled()) ir::verify_after(name, graph);
-  return graph;
-}
-
-bool has_tangents(const ir::Graph& graph) {
+bool has_tangents(const Graph& graph) {
   for (const ir::Input& input : graph.inputs())
     if (input.role == ir::Role::Tangent) return true;
   return false;
@@ -41,106 +29,147 @@ bool has_tangents(const ir::Graph& graph) {
 using Signature = std::vector<std::pair<ir::Role, ir::Type>>;
 
 template <class Items>
-Signature signature_of(const ir::Graph& graph, const Items& items) {
+Signature signature_of(const Graph& graph, const Items& items) {
   Signature signature;
   for (const auto& item : items) signature.emplace_back(item.role, graph.type(item.value));
   return signature;
 }
 
-bool same_signature(const ir::Graph& a, const ir::Graph& b) {
+bool same_signature(const Graph& a, const Graph& b) {
   return a.level == b.level && signature_of(a, a.inputs()) == signature_of(b, b.inputs()) &&
          signature_of(a, a.outputs()) == signature_of(b, b.outputs());
 }
 
-/// The user's passes of one point. What they return is verified, whatever TANDEM_VERIFY says.
-void run_passes(CompiledGraphs& g, const PipelineOptions& options, ir::PassPoint point,
-                ir::Graph& graph) {
-  for (const auto& pass : options.passes) {
-    if (pass->point != point) continue;
-    ir::Graph next = run(g, pass->name.c_str(), [&] { return pass->run(graph); });
-    ir::verify(next);
-    if (!same_signature(graph, next))
-      ir::fail(ir::Errc::Argument,
-               "pass " + pass->name +
-                   ": expected a graph with the level, inputs and outputs of the one it got");
-    graph = std::move(next);
-  }
+/// What the user's pass returned is verified, whatever TANDEM_VERIFY says.
+void check_pass(const ir::GraphPass& pass, const Graph& before, const Graph& after) {
+  ir::verify(after);
+  if (!same_signature(before, after))
+    ir::fail(Errc::Argument,
+             "pass " + pass.name +
+                 ": expected a graph with the level, inputs and outputs of the one it got");
 }
 
-ir::Graph relabelled(ir::Graph graph, ir::Level level) {
+Graph relabelled(Graph graph, Level level) {
   graph.level = level;
   return graph;
 }
 
-/// Everything that may change a bit of a result, or that cut and recomputation must agree on,
-/// happens here, before the partition.
-void make_core(CompiledGraphs& g, const PipelineOptions& options) {
-  g.core = run(g, "decompose", [&] { return decomps::decompose(g.joint); });
-  g.core = run(g, "simplify", [&] { return decomps::simplify(std::move(g.core)); });
-  g.core = run(g, "join parts", [&] { return decomps::join_parts(std::move(g.core)); });
-  g.core =
-      run(g, "cse", [&] { return decomps::eliminate_common_subexpressions(std::move(g.core)); });
-  g.core =
-      run(g, "scatter into sums", [&] { return decomps::scatter_into_sums(std::move(g.core)); });
-  if (options.contract)
-    g.core = run(g, "fma", [&] { return decomps::form_fma(std::move(g.core)); });
-  g.core =
-      run(g, "reduction orders", [&] { return decomps::set_reduction_orders(std::move(g.core)); });
-  g.core = run(g, "contractions",
-               [&] { return codegen::make_contraction_planner()->plan(std::move(g.core)); });
-  run_passes(g, options, ir::PassPoint::Core, g.core);
-}
+class Pipeline {
+ public:
+  Pipeline(CompiledGraphs& graphs, const PipelineOptions& options, Level from)
+      : g_(graphs), options_(options), level_(from), origin_(from) {}
 
-void split(CompiledGraphs& g, const PipelineOptions& options) {
-  if (!has_tangents(g.core)) {
-    g.forward = relabelled(g.core, ir::Level::Forward);
-    return run_passes(g, options, ir::PassPoint::Forward, g.forward);
+  void run() {
+    try {
+      if (level_ == Level::Traced) verify("trace", g_.traced);
+      make_core();
+      split();
+    } catch (const ir::InternalError& error) {
+      if (since_.empty()) throw;
+      throw with_reproducer(error, graph(origin_), fmt::format("{}", fmt::join(since_, ",")));
+    }
   }
-  const auto start = std::chrono::steady_clock::now();
-  partition::EagerTape tape = partition::eager_tape(g.joint);
-  g.eager_saved_bytes = tape.bytes;
-  const auto costs = codegen::make_cost_model();
-  ir::Partition cut = options.partitioner->partition_within(
-      g.core, {tape.bytes, std::move(tape.outputs), costs.get()});
-  g.stage_seconds.emplace_back("partition",
-                               Seconds(std::chrono::steady_clock::now() - start).count());
-  if (options.own_partitioner)
-    partition::require_contract(g.core, cut, options.partitioner->name());
-  g.forward = std::move(cut.forward);
-  g.backward = std::move(cut.backward);
-  g.partition = std::move(cut.report);
-  run_passes(g, options, ir::PassPoint::Forward, g.forward);
-  run_passes(g, options, ir::PassPoint::Backward, g.backward);
-  if (!ir::verification_enabled()) return;
-  ir::verify_after("partition", g.forward);
-  ir::verify_after("partition", g.backward);
-}
 
-void run_from_functional(CompiledGraphs& g, const PipelineOptions& options) {
-  run_passes(g, options, ir::PassPoint::Functional, g.functional);
-  g.joint = run(g, "joint", [&] { return autodiff::joint(g.functional); });
-  run_passes(g, options, ir::PassPoint::Joint, g.joint);
-  // Below this line: no mutation, no aliasing, primitives only.
-  make_core(g, options);
-  // Below this line: only rewrites that preserve every bit.
-  split(g, options);
-}
+ private:
+  Graph& graph(Level level) {
+    Graph* const graphs[] = {&g_.traced, &g_.functional, &g_.joint,
+                             &g_.core,   &g_.forward,    &g_.backward};
+    return *graphs[static_cast<size_t>(level)];
+  }
+
+  template <class Work>
+  auto timed(std::string_view name, Work work) {
+    const auto start = Clock::now();
+    auto result = work();
+    g_.stage_seconds.emplace_back(name,
+                                  std::chrono::duration<double>(Clock::now() - start).count());
+    return result;
+  }
+
+  static void verify(std::string_view name, const Graph& made) {
+    if (ir::verification_enabled()) ir::verify_after(name, made);
+  }
+
+  void make_core() {
+    for (const Stage& stage : stages()) {
+      if (stage.use == Stage::Use::Tools || stage.last < level_) continue;
+      if (stage.use == Stage::Use::ToContract && !options_.contract) continue;
+      if (stage.gives) leave();
+      run(stage);
+    }
+    leave();
+  }
+
+  void run(const Stage& stage) {
+    since_.emplace_back(stage.name);
+    Graph made = timed(stage.name, [&] { return run_stage(stage, graph(level_)); });
+    verify(stage.name, made);
+    level_ = made.level;
+    graph(level_) = std::move(made);
+  }
+
+  /// The user's passes end a level, whose graph is then kept.
+  void leave() {
+    run_passes(level_);
+    origin_ = level_;
+    since_.clear();
+  }
+
+  void run_passes(Level level) {
+    for (const auto& pass : options_.passes) {
+      if (level_of(pass->point) != level) continue;
+      Graph next = timed(pass->name, [&] { return pass->run(graph(level)); });
+      check_pass(*pass, graph(level), next);
+      graph(level) = std::move(next);
+    }
+  }
+
+  /// From here on only rewrites that preserve every bit.
+  void split() {
+    if (!has_tangents(g_.core)) {
+      g_.forward = relabelled(g_.core, Level::Forward);
+      return run_passes(Level::Forward);
+    }
+    if (!options_.own_partitioner) since_ = {"partition=" + options_.partitioner->name()};
+    ir::Partition cut = timed("partition", [&] { return partition(); });
+    if (options_.own_partitioner)
+      partition::require_contract(g_.core, cut, options_.partitioner->name());
+    g_.forward = std::move(cut.forward);
+    g_.backward = std::move(cut.backward);
+    g_.partition = std::move(cut.report);
+    for (const Level half : {Level::Forward, Level::Backward}) {
+      verify("partition", graph(half));
+      run_passes(half);
+    }
+  }
+
+  ir::Partition partition() {
+    const auto costs = codegen::make_cost_model();
+    const ir::PartitionContext context = partition_context(&g_.joint, *costs);
+    g_.eager_saved_bytes = context.tape_bytes;
+    return options_.partitioner->partition_within(g_.core, context);
+  }
+
+  CompiledGraphs& g_;
+  const PipelineOptions& options_;
+  Level level_;
+  Level origin_;                    // of the last graph that is kept as it was
+  std::vector<std::string> since_;  // what ran since then
+};
 
 }  // namespace
 
-CompiledGraphs run_pipeline(ir::Graph traced, const PipelineOptions& options) {
+CompiledGraphs run_pipeline(Graph traced, const PipelineOptions& options) {
   CompiledGraphs g;
   g.traced = std::move(traced);
-  if (ir::verification_enabled()) ir::verify_after("trace", g.traced);
-  g.functional = run(g, "functionalize", [&] { return functionalize::functionalize(g.traced); });
-  run_from_functional(g, options);
+  Pipeline(g, options, Level::Traced).run();
   return g;
 }
 
-CompiledGraphs run_pipeline_from_functional(ir::Graph functional, const PipelineOptions& options) {
+CompiledGraphs run_pipeline_from_functional(Graph functional, const PipelineOptions& options) {
   CompiledGraphs g;
   g.functional = std::move(functional);
-  run_from_functional(g, options);
+  Pipeline(g, options, Level::Functional).run();
   return g;
 }
 

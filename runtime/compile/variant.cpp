@@ -17,6 +17,7 @@
 #include "runtime/compile/compiled_node.h"
 #include "runtime/compile/graph_values.h"
 #include "runtime/compile/pipeline.h"
+#include "runtime/compile/stages.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
@@ -27,9 +28,15 @@
 namespace tandem::runtime {
 namespace {
 
-std::shared_ptr<const ir::Backend> backend_or_jit(const std::shared_ptr<const ir::Backend>& backend,
-                                                  const CompileOptions& options) {
-  return backend ? backend : jit_backend(options.cache_dir);
+std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
+                                              const std::shared_ptr<const ir::Backend>& chosen,
+                                              const CompileOptions& options) {
+  if (chosen) return chosen->compile(graph);
+  try {
+    return jit_backend(options.cache_dir)->compile(graph);
+  } catch (const ir::InternalError& error) {
+    throw with_reproducer(error, graph, "code");
+  }
 }
 
 /// The budgets of the options spelled as a partitioner's name.
@@ -71,8 +78,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
-  variant->halves.forward =
-      backend_or_jit(options.backend, options)->compile(variant->graphs.forward);
+  variant->halves.forward = executable_of(variant->graphs.forward, options.backend, options);
   variant->graphs.forward_report = variant->halves.forward->report();
   variant->tape = make_tape_table(*variant);
   register_graphs(variant);
@@ -321,7 +327,7 @@ std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& req
     BackwardForm form = make_form(*this, graphs.backward, wanted);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    form.executable = backend_or_jit(chosen, options)->compile(form.graph);
+    form.executable = executable_of(form.graph, chosen, options);
     if (wanted.is_full()) graphs.backward_report = form.executable->report();
     return form;
   });

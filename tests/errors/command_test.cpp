@@ -106,7 +106,7 @@ TEST(Run, AnIndexOutsideIsAnErrorOfEveryBackend) {
 }
 
 TEST(Run, OnlyTracedGraphs) {
-  ir::Graph graph = tools::run_passes(ir::parse(kProgram), {"functionalize"})[0];
+  ir::Graph graph = tools::run_passes(ir::parse(kProgram), {"functionalize"}).graphs[0];
   const auto partitioner = partition::make_partitioner("default");
   const auto backend = runtime::interpreter_backend();
   expect_error(Errc::Argument, "level traced, got functional", [&] {
@@ -121,8 +121,13 @@ TEST(Opt, PassesThatDoNotFit) {
   expect_error(Errc::Argument, "unknown pass magic; expected one of", passes({"magic"}));
   expect_error(Errc::Argument, "expected a graph of level functional, got traced",
                passes({"joint"}));
-  expect_error(Errc::Argument, "expected it as the last pass",
-               passes({"functionalize", "joint", "decompose", "partition=default", "cse"}));
+  expect_error(Errc::Argument, "plan makes text; expected it as the last pass",
+               passes({"functionalize", "joint", "decompose", "plan", "cse"}));
+  expect_error(Errc::Argument, "pass plan: expected a graph of level core to backward, got traced",
+               passes({"plan"}));
+  expect_error(Errc::Argument, "pass partition: expected a graph of level core, got forward",
+               passes({"functionalize", "joint", "decompose", "partition=default", "cse",
+                       "partition=default"}));
   expect_error(Errc::Argument, "default",
                passes({"functionalize", "joint", "decompose", "partition=magic"}));
 }

@@ -1,52 +1,27 @@
-// Runs every tests/filetests/FOLDER/*.ir: `; test: PASS[,PASS...]` on the first line, a graph, then
-// `; expect:` and what the passes make of the graph, as comment lines. UPDATE_EXPECT=1 rewrites
-// what is expected.
+// Runs every tests/filetests/FOLDER/*.ir: `; test: [PASS[,PASS...]]` on the first line (passes as
+// `tandem opt` spells them), a graph, then `; expect:` and what the passes make of the graph, as
+// comment lines. UPDATE_EXPECT=1 rewrites what is expected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
-#include "autodiff/joint.h"
-#include "decomps/decompose.h"
-#include "decomps/simplify.h"
-#include "functionalize/functionalize.h"
 #include "ir/base/error.h"
-#include "ir/build/inline.h"
-#include "ir/build/rewrite.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
-#include "partition/partition.h"
+#include "tools/passes.h"
 
 namespace tandem {
 namespace {
 
-struct Pass {
-  std::string_view name;
-  ir::Graph (*run)(const ir::Graph&);
-};
-
-constexpr Pass kPasses[] = {
-    {"print", [](const ir::Graph& g) { return g; }},
-    {"functionalize", functionalize::functionalize},
-    {"inline", ir::inline_calls},
-    {"joint", autodiff::joint},
-    {"decompose", decomps::decompose},
-    {"simplify", [](const ir::Graph& g) { return decomps::simplify(g); }},
-    {"parts", [](const ir::Graph& g) { return decomps::join_parts(g); }},
-    {"cse", [](const ir::Graph& g) { return decomps::eliminate_common_subexpressions(g); }},
-    {"dce", [](const ir::Graph& g) { return ir::remove_dead_code(g); }},
-    {"scatters", [](const ir::Graph& g) { return decomps::scatter_into_sums(g); }},
-    {"fma", [](const ir::Graph& g) { return decomps::form_fma(g); }},
-    {"orders", [](const ir::Graph& g) { return decomps::set_reduction_orders(g); }},
-};
-
 /// The parts of a test file.
 struct FileTest {
   std::string source;  // all up to `; expect:`
-  std::vector<std::string> passes;
+  std::optional<std::vector<std::string>> passes;
   std::string expected;
 };
 
@@ -63,48 +38,32 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-constexpr std::string_view kTest = "; test: ", kExpect = "; expect:\n";
+constexpr std::string_view kTest = "; test:", kExpect = "; expect:\n";
 
 FileTest read_test(const std::string& path) {
   const std::string text = read_file(path);
   const size_t end = text.find(kExpect);
   FileTest test{text.substr(0, end), {}, ""};
   const std::string first = text.substr(0, text.find('\n'));
-  if (first.starts_with(kTest)) test.passes = split(first.substr(kTest.size()), ',');
+  if (first.starts_with(kTest))
+    test.passes = split(first.substr(std::min(first.size(), kTest.size() + 1)), ',');
   if (end == std::string::npos) return test;
   for (const std::string& line : split(text.substr(end + kExpect.size()), '\n'))
     test.expected += line.substr(std::min<size_t>(line.size(), 2)) + "\n";
   return test;
 }
 
-std::vector<ir::Graph> run_pass(const std::string& name, const std::vector<ir::Graph>& graphs) {
-  constexpr std::string_view kPartition = "partition=";
-  if (name.starts_with(kPartition)) {
-    ir::Partition cut =
-        partition::make_partitioner(name.substr(kPartition.size()))->partition(graphs.at(0));
-    return {std::move(cut.forward), std::move(cut.backward)};
-  }
-  const auto* pass = std::ranges::find(kPasses, name, &Pass::name);
-  if (pass == std::end(kPasses)) throw std::runtime_error("unknown pass '" + name + "'");
-  std::vector<ir::Graph> results;
-  for (const ir::Graph& graph : graphs) results.push_back(pass->run(graph));
-  return results;
-}
-
 /// What the passes print; an Error is part of it.
 std::string run_passes(const FileTest& test) {
   try {
-    std::vector<ir::Graph> graphs = {ir::parse(test.source)};
-    ir::verify(graphs[0]);
-    for (const std::string& name : test.passes) {
-      graphs = run_pass(name, graphs);
-      for (const ir::Graph& graph : graphs) {
-        ir::verify_after(name, graph);
-        EXPECT_EQ(ir::parse(ir::print(graph)), graph);
-      }
+    const ir::Graph graph = ir::parse(test.source);
+    ir::verify(graph);
+    const tools::Passed passed = tools::run_passes(graph, *test.passes);
+    std::string text = passed.text;
+    for (const ir::Graph& made : passed.graphs) {
+      EXPECT_EQ(ir::parse(ir::print(made)), made);
+      if (passed.text.empty()) text += ir::print(made);
     }
-    std::string text;
-    for (const ir::Graph& graph : graphs) text += ir::print(graph);
     return text;
   } catch (const ir::Error& error) {
     return "error " + std::string(name(error.code())) + ": " + error.what() + "\n";
@@ -131,7 +90,7 @@ class FileTests : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FileTests, PrintsWhatItExpects) {
   const FileTest test = read_test(GetParam());
-  ASSERT_FALSE(test.passes.empty()) << GetParam() << ":1: expected '; test: PASS[,PASS...]'";
+  ASSERT_TRUE(test.passes) << GetParam() << ":1: expected '; test: [PASS[,PASS...]]'";
   const std::string got = run_passes(test);
   if (std::getenv("UPDATE_EXPECT")) return update(GetParam(), test, got);
   EXPECT_EQ(test.expected, got) << GetParam() << "\nUPDATE_EXPECT=1 accepts what it prints now";

@@ -75,7 +75,7 @@ std::vector<ir::Graph> random_graphs(Random& random) {
   std::vector<std::string> passes;
   for (size_t i = random.below(5); i-- > 0;) passes.insert(passes.begin(), kPasses[i]);
   try {
-    return tools::run_passes(graph, passes);
+    return tools::run_passes(graph, passes).graphs;
   } catch (const ir::Error&) {  // nothing to differentiate
     return {graph};
   }
