@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -152,7 +153,11 @@ void PlanRunner::add(const Launch& launch) {
 }
 
 void PlanRunner::add(const Contraction& c) {
-  steps_.push_back({.matmul = machine::shared_matmul(spec_of(c)),
+  const auto start = std::chrono::steady_clock::now();
+  auto matmul = machine::shared_matmul(spec_of(c));
+  library_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  steps_.push_back({.matmul = std::move(matmul),
                     .has_bias = c.bias.has_value(),
                     .first_buffer = buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
@@ -233,10 +238,34 @@ void PlanRunner::run(void* const* inputs, void* const* outputs) const {
 
 namespace {
 
+template <class T>
+size_t held_bytes(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+size_t held_bytes(const Kernel& kernel) {
+  size_t bytes = held_bytes(kernel.params) + held_bytes(kernel.locals) + held_bytes(kernel.loops) +
+                 held_bytes(kernel.accumulators) + held_bytes(kernel.code);
+  for (const Instr& i : kernel.code)
+    bytes += held_bytes(i.args) + held_bytes(i.affine.terms) + held_bytes(i.access.index.terms) +
+             held_bytes(i.access.indirect);
+  return bytes;
+}
+
+/// What a plan is made of, but for names.
+int64_t held_bytes(const codegen::Plan& plan) {
+  size_t bytes = held_bytes(plan.inputs) + held_bytes(plan.outputs) + held_bytes(plan.kernels) +
+                 held_bytes(plan.steps);
+  for (const Kernel& kernel : plan.kernels) bytes += held_bytes(kernel);
+  for (const codegen::Step& step : plan.steps)
+    if (const auto* launch = std::get_if<Launch>(&step)) bytes += held_bytes(launch->params);
+  return static_cast<int64_t>(bytes);
+}
+
 class PlanExecutable final : public ir::Executable {
  public:
-  PlanExecutable(codegen::Plan plan, PlanCode code, CompileSeconds seconds)
-      : runner_(std::move(plan), std::move(code)), seconds_(seconds) {}
+  PlanExecutable(codegen::Plan plan, PlanCode code, CompileFigures figures)
+      : runner_(std::move(plan), std::move(code)), figures_(figures) {}
 
   void run(std::span<void* const> inputs, std::span<void* const> outputs) const override {
     const codegen::Plan& plan = runner_.plan();
@@ -259,21 +288,24 @@ class PlanExecutable final : public ir::Executable {
             .distinct_kernels = r.distinct_kernels,
             .library_calls = r.library_calls,
             .generated_contractions = r.generated_contractions,
+            .new_kernels = figures_.new_kernels,
             .arena_bytes = r.arena_bytes,
-            .lower_seconds = seconds_.lower,
-            .codegen_seconds = seconds_.codegen};
+            .held_bytes = held_bytes(runner_.plan()),
+            .lower_seconds = figures_.lower_seconds,
+            .codegen_seconds = figures_.codegen_seconds,
+            .library_seconds = runner_.library_seconds()};
   }
 
  private:
   PlanRunner runner_;
-  CompileSeconds seconds_;
+  CompileFigures figures_;
 };
 
 }  // namespace
 
 std::unique_ptr<ir::Executable> make_executable(codegen::Plan plan, PlanCode code,
-                                                CompileSeconds seconds) {
-  return std::make_unique<PlanExecutable>(std::move(plan), std::move(code), seconds);
+                                                CompileFigures figures) {
+  return std::make_unique<PlanExecutable>(std::move(plan), std::move(code), figures);
 }
 
 }  // namespace tandem::exec

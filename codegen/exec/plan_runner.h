@@ -37,6 +37,8 @@ class PlanRunner {
   void run(void* const* inputs, void* const* outputs) const;
 
   const codegen::Plan& plan() const { return plan_; }
+  /// How long the library took to make what its calls need.
+  double library_seconds() const { return library_seconds_; }
 
  private:
   struct Step {
@@ -64,19 +66,21 @@ class PlanRunner {
   PlanCode code_;
   std::vector<Step> steps_;
   std::vector<codegen::BufferRef> buffers_;  // of all steps
+  double library_seconds_ = 0;
   size_t most_params_ = 0;
   size_t matmul_scratch_ = 0;  // bytes, the largest
   size_t kernel_scratch_ = 0;  // bytes, the largest, for each thread
 };
 
-/// The plan as an executable for the runtime. `seconds` are the times of lowering and of code
-/// generation.
-struct CompileSeconds {
-  double lower = 0;
-  double codegen = 0;
+/// How a plan was made, for reports.
+struct CompileFigures {
+  double lower_seconds = 0;
+  double codegen_seconds = 0;
+  int new_kernels = 0;
 };
+/// The plan as an executable for the runtime.
 std::unique_ptr<ir::Executable> make_executable(codegen::Plan plan, PlanCode code,
-                                                CompileSeconds seconds = {});
+                                                CompileFigures figures = {});
 
 }  // namespace tandem::exec
 

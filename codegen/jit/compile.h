@@ -19,6 +19,7 @@ struct CompiledKernels {
   std::shared_ptr<const void> owner;               // keeps the code mapped
   std::vector<std::vector<uint64_t>> numbers;      // one per kernel: the table that its function
                                                    // reads, or nothing
+  int fresh = 0;                                   // how many had to wait for machine code
 };
 
 /// Machine code for `kernels`. Kernels of one form (form.h), of this call or still alive from an

@@ -240,6 +240,7 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
     result.functions.push_back(found.function);
     result.numbers.push_back(reads ? std::move(w.open.numbers) : std::vector<uint64_t>());
     owners->push_back(found.code);
+    result.fresh += !alive;
   }
   result.owner = owners;
   return result;

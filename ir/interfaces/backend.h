@@ -20,9 +20,12 @@ struct ExecutableReport {
   int library_calls = 0;
   int generated_contractions = 0;
   int interpreted_equations = 0;
+  int new_kernels = 0;  // of the distinct ones: whose machine code had to be made
   int64_t arena_bytes = 0;
+  int64_t held_bytes = 0;      // of memory from call to call, beside machine code
   double lower_seconds = 0;    // fusion and memory plan
   double codegen_seconds = 0;  // machine code
+  double library_seconds = 0;  // what the library makes for its calls
 };
 
 class TANDEM_API Executable {

@@ -39,7 +39,7 @@ class JitBackend final : public ir::Backend {
     return exec::make_executable(
         std::move(plan),
         {std::move(kernels.functions), std::move(kernels.owner), std::move(kernels.numbers)},
-        {lower_seconds, seconds_since(middle)});
+        {lower_seconds, seconds_since(middle), kernels.fresh});
   }
 
  private:

@@ -355,10 +355,12 @@ std::unique_lock<std::recursive_timed_mutex> FunctionCache::lock_for_compiling()
 }
 
 std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tracer tracer) {
+  const auto start = std::chrono::steady_clock::now();
   Recording recording = [&] {
     const Tracing note(tracing_);
     return record(name(), tracer);
   }();
+  const std::chrono::duration<double> traced = std::chrono::steady_clock::now() - start;
   Guards guards = guards_of(recording, arguments);
   guards.names = std::move(recording.guard_names);
   // Each call brings its own arguments; only captured tensors are kept.
@@ -368,6 +370,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   for (const MemorySlot& slot : recording.memory_slots)
     recording.inputs[static_cast<size_t>(slot.memory_input)] = Tensor();
   auto variant = compile_variant(std::move(recording), std::move(guards), options_);
+  auto& stages = variant->graphs.stage_seconds;
+  stages.emplace(stages.begin(), "trace", traced.count());
   if (++compiled_ == 8) {
     std::fprintf(stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n",
                  name().c_str(), explain(*variants()->front(), arguments).c_str());
