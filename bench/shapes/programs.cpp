@@ -113,14 +113,13 @@ class Classifier final : public ShapeProgram {
 };
 
 std::unique_ptr<ShapeProgram> nanogpt() {
-  return std::make_unique<Classifier<Gpt>>(kVocabulary, [](CallShape s) {
-    return labels({s.batch, s.time}, kVocabulary);
-  });
+  return std::make_unique<Classifier<Gpt>>(
+      kVocabulary, [](CallShape s) { return labels({s.batch, s.time}, kVocabulary); });
 }
 
 std::unique_ptr<ShapeProgram> mlp() {
-  return std::make_unique<Classifier<Mlp>>(
-      10, [](CallShape s) { return td::randn({s.batch, 784}); });
+  return std::make_unique<Classifier<Mlp>>(10,
+                                           [](CallShape s) { return td::randn({s.batch, 784}); });
 }
 
 /// Batches of 1 to 8 sequences of 32 to 256 tokens, in no order.

@@ -64,7 +64,7 @@ double resident_mib() {
 }
 
 /// The value that `share` of them are not above.
-double quantile(const std::vector<Costs>& costs, double Costs::*part, double share) {
+double quantile(const std::vector<Costs>& costs, double Costs::* part, double share) {
   std::vector<double> values;
   for (const Costs& c : costs) values.push_back(c.*part);
   const auto at = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
@@ -74,10 +74,12 @@ double quantile(const std::vector<Costs>& costs, double Costs::*part, double sha
 
 struct Column {
   const char* name;
-  double Costs::*part;
+  double Costs::* part;
 };
-constexpr Column kColumns[] = {{"new shape", &Costs::all},       {"trace", &Costs::trace},
-                               {"passes", &Costs::passes},       {"lowering", &Costs::lowering},
+constexpr Column kColumns[] = {{"new shape", &Costs::all},
+                               {"trace", &Costs::trace},
+                               {"passes", &Costs::passes},
+                               {"lowering", &Costs::lowering},
                                {"machine code", &Costs::machine_code},
                                {"library", &Costs::library}};
 

@@ -23,10 +23,10 @@ struct CompiledKernels {
 };
 
 /// Machine code for `kernels`. Kernels of one form (form.h), of this call or still alive from an
-/// earlier one, share code that reads their numbers; one of its own form has them in its code, and
-/// equal kernels are compiled once. Many new ones are compiled on several threads. Object code is
-/// kept in the folder `cache_dir` (TANDEM_CACHE_DIR if empty; without either nowhere) and found
-/// there by later runs. Safe to call from any thread.
+/// earlier one, share code that reads their numbers and sizes; one of its own form has them in its
+/// code, and equal kernels are compiled once. Many new ones are compiled on several threads. Object
+/// code is kept in the folder `cache_dir` (TANDEM_CACHE_DIR if empty; without either nowhere) and
+/// found there by later runs. Safe to call from any thread.
 CompiledKernels compile_kernels(std::span<const codegen::Kernel> kernels,
                                 const Target& target = native_target(),
                                 const std::string& cache_dir = {});

@@ -27,17 +27,24 @@ struct Found {
   KernelFunction function = nullptr;
 };
 
+/// What code reads from its table rather than has in it.
+enum class Reads : uint8_t { Nothing, Outer, All };
+
 /// A kernel to be compiled, and what there is for it already.
 struct Wanted {
   const Kernel* kernel;
-  Opened open;
-  Found found{};          // code that is alive
-  bool reads = false;     // `found` reads the numbers
-  bool has_like = false;  // code is alive that has other numbers in it
-  size_t fresh = 0;       // which of the new codes it has, if nothing is `found`
+  Opened outer;
+  Opened all{};             // only made if nothing of the outer form is alive
+  Found found{};            // code that is alive
+  Reads reads{};            // what `found` reads
+  bool outer_like = false;  // code is alive of the same outer form, with other numbers in it
+  bool all_like = false;    // the same of the form with all open
+  size_t fresh = 0;         // which of the new codes it has, if nothing is `found`
+
+  const Opened& opened(Reads reading) const { return reading == Reads::All ? all : outer; }
 };
 
-// The documented singleton of this folder: code in use by the form of its kernel. It holds no code
+// The documented singleton of this folder: code in use by the forms of its kernel. It holds no code
 // alive.
 class Cache {
  public:
@@ -46,38 +53,59 @@ class Cache {
     return *cache;
   }
 
-  /// Fills in what there is: code with these numbers in it before code that reads them.
+  /// Fills in what there is: code with these numbers in it before code that reads some, and that
+  /// before code that reads all.
   void find(Wanted& wanted, const Target& target) {
     const std::scoped_lock lock(mutex());
-    const auto [first, last] = entries_.equal_range(hash(wanted.open.form));
-    for (auto e = first; e != last; ++e) {
-      const Entry& entry = e->second;
-      if (entry.target != target || entry.open.form != wanted.open.form) continue;
-      auto code = entry.code.lock();
-      if (!code) continue;
-      const bool others = !entry.reads && entry.open.numbers != wanted.open.numbers;
-      wanted.has_like |= others;
-      if (others || (entry.reads && wanted.found.code)) continue;
+    each(wanted.outer.form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
+      const bool others = entry.reads == Reads::Nothing && entry.numbers != wanted.outer.numbers;
+      wanted.outer_like |= others;
+      if (others || (entry.reads == Reads::Outer && wanted.found.code)) return;
       wanted.found = {std::move(code), entry.function};
       wanted.reads = entry.reads;
-    }
+    });
+    if (wanted.found.code || wanted.outer_like) return;
+    wanted.all = opened(*wanted.kernel, Openness::All);
+    each(wanted.all.form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
+      wanted.all_like = true;
+      if (entry.reads != Reads::All) return;
+      wanted.found = {std::move(code), entry.function};
+      wanted.reads = Reads::All;
+    });
   }
 
-  /// `reads`: the code reads the numbers.
-  void add(const Opened& open, bool reads, const Target& target, const Found& found) {
+  /// Notes new code of `wanted`, which reads that much.
+  void add(const Wanted& wanted, Reads reads, const Target& target, const Found& found) {
+    Opened all = opened(*wanted.kernel, Openness::All);
     const std::scoped_lock lock(mutex());
     std::erase_if(entries_, [](const auto& e) { return e.second.code.expired(); });
-    entries_.emplace(hash(open.form), Entry{open, reads, target, found.code, found.function});
+    const auto enter = [&](const Opened& open) {
+      entries_.emplace(hash(open.form),
+                       Entry{open.form, open.numbers, reads, target, found.code, found.function});
+    };
+    if (reads != Reads::All) enter(wanted.outer);
+    if (reads == Reads::All || all.form != wanted.outer.form) enter(all);
   }
 
  private:
   struct Entry {
-    Opened open;
-    bool reads;
+    Form form;
+    std::vector<uint64_t> numbers;
+    Reads reads;
     Target target;
     std::weak_ptr<const Code> code;
     KernelFunction function;
   };
+
+  /// Calls visit(entry, code) for code of the form that is alive.
+  template <class F>
+  void each(const Form& form, const Target& target, F visit) {
+    const auto [first, last] = entries_.equal_range(hash(form));
+    for (auto e = first; e != last; ++e) {
+      if (e->second.target != target || e->second.form != form) continue;
+      if (auto code = e->second.code.lock()) visit(e->second, std::move(code));
+    }
+  }
 
   static std::mutex& mutex() { return machine::fork_safe_mutex<Cache>(); }
 
@@ -172,7 +200,9 @@ std::vector<Found> compile_all(std::span<const Form* const> kernels, const Targe
 /// A new code: for all kernels of a form if two of them are wanted, or one and another is alive.
 struct Fresh {
   const Wanted* first;
-  bool reads;  // the numbers
+  Reads reads;
+
+  const Opened& opened() const { return first->opened(reads); }
 };
 
 /// The codes that are to be made, and which of them each kernel without one will have.
@@ -181,17 +211,19 @@ std::vector<Fresh> choose_fresh(std::span<Wanted> all) {
   std::unordered_multimap<uint64_t, size_t> known;
   for (Wanted& w : all) {
     if (w.found.code) continue;
-    const uint64_t key = hash(w.open.form);
+    const Reads least = w.outer_like ? Reads::Outer : w.all_like ? Reads::All : Reads::Nothing;
+    const Opened& open = w.opened(least);
+    const uint64_t key = hash(open.form);
     const auto [first, last] = known.equal_range(key);
-    const auto same = std::find_if(first, last, [&](const auto& k) {
-      return fresh[k.second].first->open.form == w.open.form;
-    });
+    const auto same = std::find_if(
+        first, last, [&](const auto& k) { return fresh[k.second].opened().form == open.form; });
     w.fresh = same == last ? fresh.size() : same->second;
     if (same == last) {
       known.emplace(key, fresh.size());
-      fresh.push_back({&w, w.has_like});
-    } else if (fresh[w.fresh].first->open.numbers != w.open.numbers) {
-      fresh[w.fresh].reads = true;
+      fresh.push_back({&w, least});
+    } else if (Fresh& f = fresh[w.fresh];
+               f.reads == Reads::Nothing && f.opened().numbers != open.numbers) {
+      f.reads = Reads::Outer;
     }
   }
   return fresh;
@@ -204,12 +236,12 @@ std::vector<Found> compile_fresh(std::span<const Fresh> fresh, const Target& tar
   std::vector<Form> forms;
   std::vector<const Form*> pointers;
   for (const Fresh& f : fresh)
-    forms.push_back(f.reads ? f.first->open.form : Form{*f.first->kernel});
+    forms.push_back(f.reads == Reads::Nothing ? Form{*f.first->kernel} : f.opened().form);
   for (const Form& form : forms) pointers.push_back(&form);
   const auto cache = ObjectCache::in(cache_dir);
   std::vector<Found> compiled = compile_all(pointers, target, cache.get());
   for (size_t i = 0; i < fresh.size(); ++i)
-    Cache::get().add(fresh[i].first->open, fresh[i].reads, target, compiled[i]);
+    Cache::get().add(*fresh[i].first, fresh[i].reads, target, compiled[i]);
   return compiled;
 }
 
@@ -225,7 +257,7 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
                                 const std::string& cache_dir) {
   std::vector<Wanted> all;
   for (const Kernel& kernel : kernels) {
-    all.push_back({&kernel, opened(kernel)});
+    all.push_back({&kernel, opened(kernel, Openness::Outer)});
     Cache::get().find(all.back(), target);
   }
   const std::vector<Fresh> fresh = choose_fresh(all);
@@ -236,9 +268,10 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
   for (Wanted& w : all) {
     const bool alive = w.found.code != nullptr;
     const Found& found = alive ? w.found : compiled[w.fresh];
-    const bool reads = alive ? w.reads : fresh[w.fresh].reads;
+    const Reads reads = alive ? w.reads : fresh[w.fresh].reads;
     result.functions.push_back(found.function);
-    result.numbers.push_back(reads ? std::move(w.open.numbers) : std::vector<uint64_t>());
+    result.numbers.push_back(reads == Reads::Nothing ? std::vector<uint64_t>()
+                                                     : w.opened(reads).numbers);
     owners->push_back(found.code);
     result.fresh += !alive;
   }

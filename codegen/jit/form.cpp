@@ -7,6 +7,7 @@
 
 #include "codegen/hasher.h"
 #include "codegen/jit/emit/ranges.h"
+#include "codegen/jit/open_sizes.h"
 
 namespace tandem::jit {
 namespace {
@@ -80,7 +81,12 @@ uint64_t register_bits(ir::DType dtype, const Number& number) {
 
 }  // namespace
 
-Opened opened(const Kernel& kernel) {
+bool is_multiple(int64_t size, int64_t power) {
+  return is_open_size(size) ? (int64_t{1} << OpenSize::decoded(size).shift) % power == 0
+                            : size % power == 0;
+}
+
+Opened opened(const Kernel& kernel, Openness openness) {
   Opened out{{kernel}, {}};
   const std::vector<bool> open = openable(kernel);
   for (size_t at = 0; at < open.size(); ++at) {
@@ -90,18 +96,22 @@ Opened opened(const Kernel& kernel) {
     out.numbers.push_back(register_bits(constant.dtype, constant.number));
     constant.number = kOpenNumber;
   }
+  open_sizes(out, openness);
   return out;
 }
 
 uint64_t hash(const Form& form) {
   codegen::Hasher hasher{codegen::hash(form.kernel)};
   for (int at : form.open) hasher.word(at);
+  for (int64_t extent : form.extents) hasher.word(extent);
   return hasher.state;
 }
 
 std::string content(const Form& form) {
   std::string open;
   for (int at : form.open) open += std::to_string(at) + ",";
+  open += ";" + std::to_string(form.sizes) + ";";
+  for (int64_t extent : form.extents) open += std::to_string(extent) + ",";
   return open + ";" + codegen::content(form.kernel);
 }
 

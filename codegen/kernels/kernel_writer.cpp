@@ -10,8 +10,6 @@ using ir::DType;
 using Kind = Instr::Kind;
 
 int KernelWriter::loop(Loop::Kind kind, int64_t extent, int clamp_loop, int64_t clamp_total) {
-  // a clamp that never bites is left out, so that equal kernels look equal
-  if (clamp_loop >= 0 && clamp_total % extent == 0) clamp_loop = -1, clamp_total = 0;
   draft_.kernel.loops.push_back({kind, extent, clamp_loop, clamp_total});
   return static_cast<int>(draft_.kernel.loops.size()) - 1;
 }

@@ -149,9 +149,9 @@ struct Kernel {
 
 /// The C signature of a compiled kernel. Runs units [begin, end). `params` are the addresses of the
 /// kernel's params and, after them, that of a table of numbers if the code does without its
-/// kernel's constants. `scratch` holds the locals one after the other, each aligned to 64 bytes
-/// (scratch_bytes). Returns 0, or 1 after writing what failed to `error`; every index is checked
-/// before a store that depends on it.
+/// kernel's constants and sizes. `scratch` holds the locals one after the other, each aligned to 64
+/// bytes (scratch_bytes). Returns 0, or 1 after writing what failed to `error`; every index is
+/// checked before a store that depends on it.
 struct KernelError {
   int64_t instruction =
       0;              // position in Kernel::code of the access (or of the integer division by zero)

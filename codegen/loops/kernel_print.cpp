@@ -40,9 +40,12 @@ std::string text(const ir::Number& n) {
   return n.is_float() ? fmt::format("{}", n.to_double()) : std::to_string(n.to_int());
 }
 
-std::string text(const Loop& l, int id) {
+/// A clamp that never bites is left out.
+std::string text(const Kernel& k, int id) {
+  const Loop& l = k.loops[static_cast<size_t>(id)];
   std::string out = fmt::format("{} i{} < {}", kLoops[static_cast<size_t>(l.kind)], id, l.extent);
-  if (l.clamp_loop >= 0)
+  if (l.clamp_loop >= 0 &&
+      k.loops[static_cast<size_t>(l.clamp_loop)].extent * l.extent > l.clamp_total)
     out += fmt::format(" and < {} - {} * i{}", l.clamp_total, l.extent, l.clamp_loop);
   return out;
 }
@@ -56,8 +59,7 @@ std::string arguments(const Instr& i) {
 std::string text(const Kernel& k, const Instr& i) {
   switch (i.kind) {
     case Kind::LoopBegin:
-      return text(k.loops[static_cast<size_t>(i.loop)], i.loop) +
-             (i.args.empty() ? " {" : " if " + arguments(i) + " {");
+      return text(k, i.loop) + (i.args.empty() ? " {" : " if " + arguments(i) + " {");
     case Kind::LoopEnd:
       return "}";
     case Kind::Constant:
@@ -102,7 +104,7 @@ std::string header(const Kernel& k) {
   }
   for (size_t l = 0; l < k.loops.size(); ++l)
     if (k.loops[l].kind == Loop::Kind::Unit)
-      out += fmt::format("  {}\n", text(k.loops[l], static_cast<int>(l)));
+      out += fmt::format("  {}\n", text(k, static_cast<int>(l)));
   return out;
 }
 

@@ -33,7 +33,8 @@ struct Reduction {
   ir::DType dtype = ir::DType::F32;  // of the accumulator
   int64_t outer = 1, n = 1, inner = 1;
   int64_t lanes = 1, block = 1;
-  int64_t blocks() const { return (n + block - 1) / block; }
+  int64_t empty_blocks = 0;  // after the others: their partials are the identity
+  int64_t blocks() const { return (n + block - 1) / block + empty_blocks; }
   friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 

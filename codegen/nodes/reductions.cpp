@@ -8,8 +8,9 @@
 namespace tandem::codegen {
 namespace {
 
-/// More partials than this are combined by a loop, not by an expression.
-constexpr int64_t kMaxTree = 64;
+/// Partials are combined by an expression if there are about so many, else by a loop. Others that
+/// are the identity change no bit (no sum is -0), and spare code for each number there is.
+constexpr std::array<int64_t, 12> kTrees = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 /// With fewer runs than this, a run of several blocks is shared out among threads by blocks.
 constexpr int64_t kManyRuns = 16;
 
@@ -89,10 +90,12 @@ std::vector<View> pairs(Maker& m, const std::vector<View>& level, Op op, DType t
   return out;
 }
 
-View column_reduction(Maker& m, const Reduction& r, const View& x, const ir::Type& t) {
+View column_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
+  const auto* const tree = std::ranges::lower_bound(kTrees, r.blocks());
+  if (tree != kTrees.end()) r.empty_blocks = *tree - r.blocks();
   const View partial =
       reduce_node(m, Node::Kind::ColPartial, r, x, t.dtype, {r.outer, r.blocks(), r.inner});
-  if (r.blocks() > kMaxTree) {
+  if (tree == kTrees.end()) {
     const View last = permuted(partial, std::array<Dim, 3>{0, 2, 1});
     return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), t.dtype);
   }

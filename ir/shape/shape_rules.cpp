@@ -49,7 +49,7 @@ Types infer_types(Op op, std::span<const Type> operands, std::span<const AttrVal
 Type infer_type(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs) {
   Types types = infer_types(op, operands, attrs);
   TANDEM_CHECK(types.size() == 1, std::string(name(op)) + " has several results");
-  return std::move(types[0]);
+  return types[0];
 }
 
 namespace shape_rule {

@@ -88,7 +88,7 @@ TEST(Steering, ARegionInARegionIsAPartOfIt) {
   const auto two = [&](const Tensor& x, const Tensor& w) { return sum(nested(nested(x, w), w)); };
   EXPECT_EQ(differentiated(two, {}).second.saved_bytes, kMatrix);
   // and heeds the policies of both
-  const auto kept = [](CheckpointPolicy outer, CheckpointPolicy inner) {
+  const auto kept = [](const CheckpointPolicy& outer, const CheckpointPolicy& inner) {
     const auto region = checkpoint(
         [inner](const Tensor& x, const Tensor& w) {
           return checkpoint(

@@ -40,6 +40,12 @@ int64_t stride_over(const Affine& a, int loop) {
 
 }  // namespace
 
+bool Emitter::same_length(int loop, int other) const {
+  const auto a = static_cast<size_t>(loop), b = static_cast<size_t>(other);
+  return kernel_.loops[a] == kernel_.loops[b] &&
+         (form_.extents.empty() || form_.extents[a] == form_.extents[b]);
+}
+
 /// The Vector loops of a row loop's body; none if it has other loops, or runs of several lengths.
 std::vector<size_t> Emitter::passes_of(size_t row) const {
   std::vector<size_t> passes;
@@ -47,8 +53,7 @@ std::vector<size_t> Emitter::passes_of(size_t row) const {
     if (kernel_.code[i].kind != InstrKind::LoopBegin) continue;
     const codegen::Loop& loop = kernel_.loops[static_cast<size_t>(kernel_.code[i].loop)];
     const int first = passes.empty() ? kernel_.code[i].loop : kernel_.code[passes[0]].loop;
-    if (loop != kernel_.loops[static_cast<size_t>(first)] || loop.kind != LoopKind::Vector)
-      return {};
+    if (!same_length(kernel_.code[i].loop, first) || loop.kind != LoopKind::Vector) return {};
     passes.push_back(i);
     i = ends_[i];
   }
@@ -91,15 +96,15 @@ void Emitter::find_ahead(size_t row) {
     ++*pass;
     const int loop = loop_of(static_cast<size_t>(pass - busy.begin()));
     Access next = over(s.access, kAnyPass, loop);
-    next.index.offset += s.row_stride;
-    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.dtype, locality});
+    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.row_stride, s.dtype, locality});
   }
 }
 
 void Emitter::read_ahead() {
   constexpr int64_t kLine = 64;
   for (const Ahead& x : ahead_[static_cast<size_t>(scope_.loop)]) {
-    const Address a = address(x.access, x.dtype);
+    Address a = address(x.access, x.dtype);
+    a.base = ir_.CreateGEP(a.element, a.base, size(x.row_stride));
     const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size;
     for (int64_t line = 0; line < bytes; line += kLine)
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},

@@ -63,12 +63,13 @@ void Emitter::when(llvm::Value* condition, const Slots& slots, const std::functi
   }
 }
 
-void Emitter::fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, int64_t extent) {
+void Emitter::fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value,
+                      llvm::Value* extent) {
   llvm::BasicBlock* failed = block("failed");
   llvm::BasicBlock* good = block("good");
   ir_.CreateCondBr(bad, failed, good, llvm::MDBuilder(context_).createBranchWeights(1, 100000));
   ir_.SetInsertPoint(failed);
-  llvm::Value* fields[] = {i64(static_cast<int64_t>(instruction)), value, i64(extent)};
+  llvm::Value* fields[] = {i64(static_cast<int64_t>(instruction)), value, extent};
   for (uint64_t f = 0; f < 3; ++f)
     ir_.CreateAlignedStore(fields[f],
                            ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(4), f),
@@ -85,7 +86,7 @@ void Emitter::leave(int64_t status) {
   ir_.CreateRet(i64(status));
 }
 
-void Emitter::fail_if_any(const Value& value, size_t instruction, int64_t extent,
+void Emitter::fail_if_any(const Value& value, size_t instruction, llvm::Value* extent,
                           const std::function<llvm::Value*(llvm::Value*)>& bad) {
   if (value.uniform) {
     llvm::Value* v = ir_.CreateIntCast(value.parts[0], ir_.getInt64Ty(), true);

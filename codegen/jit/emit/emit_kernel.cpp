@@ -77,6 +77,7 @@ Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
                  const std::string& name)
     : module_(module),
       kernel_(form.kernel),
+      form_(form),
       open_(form.open),
       target_(target),
       context_(module.getContext()),
@@ -105,29 +106,56 @@ void Emitter::emit() {
 }
 
 void Emitter::prologue() {
-  const auto pointer = [&](size_t number) {
-    return ir_.CreateAlignedLoad(
-        ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), number),
-        llvm::Align(8));
-  };
-  for (size_t p = 0; p < kernel_.params.size(); ++p) params_.push_back(pointer(p));
-  if (!open_.empty()) numbers_ = pointer(kernel_.params.size());
+  for (size_t p = 0; p < kernel_.params.size(); ++p) params_.push_back(pointer_at(p));
+  if (!open_.empty() || form_.sizes > 0) numbers_ = pointer_at(kernel_.params.size());
   if (keeps_numbers())
     for (int at : open_) read_number(static_cast<size_t>(at));
-  uint64_t offset = 0;
+  read_sizes();
+  llvm::Value* offset = i64(0);
   for (const codegen::Local& l : kernel_.locals) {
-    locals_.push_back(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(3), offset));
-    offset += (static_cast<uint64_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64;
+    locals_.push_back(ir_.CreateGEP(ir_.getInt8Ty(), function_->getArg(3), offset));
+    llvm::Value* bytes =
+        ir_.CreateMul(size(l.elements), i64(static_cast<int64_t>(ir::size_of(l.dtype))));
+    offset = ir_.CreateAdd(offset, ir_.CreateAnd(ir_.CreateAdd(bytes, i64(63)), i64(-64)));
   }
+}
+
+llvm::Value* Emitter::pointer_at(size_t parameter) {
+  llvm::Value* at = ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), parameter);
+  return ir_.CreateAlignedLoad(ir_.getPtrTy(), at, llvm::Align(8));
+}
+
+void Emitter::read_sizes() {
+  for (int s = 0; s < form_.sizes; ++s) {
+    const uint64_t number = open_.size() + static_cast<uint64_t>(s);
+    llvm::Value* at = ir_.CreateConstGEP1_64(ir_.getInt64Ty(), numbers_, number);
+    sizes_.push_back(ir_.CreateAlignedLoad(ir_.getInt64Ty(), at, llvm::Align(8)));
+  }
+}
+
+llvm::Value* Emitter::size(int64_t v) {
+  if (!is_open_size(v)) return i64(v);
+  const OpenSize open = OpenSize::decoded(v);
+  llvm::Value* entry = sizes_[static_cast<size_t>(open.number) - open_.size()];
+  return open.shift == 0 ? entry : ir_.CreateShl(entry, static_cast<uint64_t>(open.shift));
+}
+
+bool Emitter::has_open_extent(int loop) const {
+  return !form_.extents.empty() && form_.extents[static_cast<size_t>(loop)] >= 0;
+}
+
+llvm::Value* Emitter::extent(int loop) {
+  const auto l = static_cast<size_t>(loop);
+  return size(has_open_extent(loop) ? form_.extents[l] : kernel_.loops[l].extent);
 }
 
 void Emitter::unit(llvm::Value* number) {
   for (size_t l = kernel_.loops.size(); l-- > 0;) {
-    const Loop& loop = kernel_.loops[l];
-    if (loop.kind != LoopKind::Unit) continue;
+    if (kernel_.loops[l].kind != LoopKind::Unit) continue;
     const bool outermost = l == 0;
-    index_[l] = outermost ? number : ir_.CreateURem(number, i64(loop.extent));
-    if (!outermost) number = ir_.CreateUDiv(number, i64(loop.extent));
+    llvm::Value* count = extent(static_cast<int>(l));
+    index_[l] = outermost ? number : ir_.CreateURem(number, count);
+    if (!outermost) number = ir_.CreateUDiv(number, count);
   }
   run(0, kernel_.code.size());
 }
@@ -169,8 +197,10 @@ void Emitter::instruction(size_t at) {
   }
 }
 
-llvm::Value* Emitter::trips(const Loop& loop) {
-  if (loop.clamp_loop < 0) return i64(loop.extent);
+llvm::Value* Emitter::trips(int id) {
+  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
+  if (loop.clamp_loop < 0) return extent(id);
+  if (is_open_size(loop.clamp_total)) return open_trips(id);
   const int64_t chunks = kernel_.loops[static_cast<size_t>(loop.clamp_loop)].extent;
   if (chunks * loop.extent <= loop.clamp_total) return i64(loop.extent);
   llvm::Value* start =
@@ -181,12 +211,21 @@ llvm::Value* Emitter::trips(const Loop& loop) {
   return may_be_empty ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, n, i64(0)) : n;
 }
 
+/// Of a clamped loop, of whose run and chunks nothing is known.
+llvm::Value* Emitter::open_trips(int id) {
+  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
+  llvm::Value* start = ir_.CreateMul(index_[static_cast<size_t>(loop.clamp_loop)], extent(id));
+  llvm::Value* left = ir_.CreateSub(size(loop.clamp_total), start);
+  llvm::Value* n = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, extent(id));
+  return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, n, i64(0));
+}
+
 void Emitter::loop(size_t at) {
   const int id = kernel_.code[at].loop;
   const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
   if (loop.kind == LoopKind::Vector) return vector_loop(at);
   if (const auto copy = transposition(at)) return transposed_copy(*copy);
-  llvm::Value* count = trips(loop);
+  llvm::Value* count = trips(id);
   if (!kernel_.code[at].args.empty())
     count = ir_.CreateSelect(values_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0], count,
                              i64(0));
@@ -201,7 +240,7 @@ void Emitter::loop(size_t at) {
 
 void Emitter::vector_loop(size_t at) {
   const int id = kernel_.code[at].loop;
-  llvm::Value* count = trips(kernel_.loops[static_cast<size_t>(id)]);
+  llvm::Value* count = trips(id);
   scope_ = choose_scope(at);
   if (has_blocks(id)) {
     blocked_loop(at, count);

@@ -20,10 +20,9 @@ llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype) {
 
 void Emitter::check_indices(size_t at) {
   for (const Access::Indirect& x : kernel_.code[at].access.indirect)
-    fail_if_any(values_[static_cast<size_t>(x.value)], at, x.extent, [&](llvm::Value* v) {
-      llvm::Constant* extent =
-          llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(x.extent));
-      return ir_.CreateICmpUGE(v, extent);
+    fail_if_any(values_[static_cast<size_t>(x.value)], at, size(x.extent), [&](llvm::Value* v) {
+      return ir_.CreateICmpUGE(
+          v, v->getType()->isVectorTy() ? spread(size(x.extent)) : size(x.extent));
     });
 }
 
@@ -42,11 +41,11 @@ Emitter::Address Emitter::address(const Access& access, DType dtype) {
   for (const Access::Indirect& x : access.indirect) {
     const Value& v = values_[static_cast<size_t>(x.value)];
     if (v.uniform) {
-      a.base = ir_.CreateGEP(a.element, a.base, ir_.CreateMul(v.parts[0], i64(x.stride)));
+      a.base = ir_.CreateGEP(a.element, a.base, ir_.CreateMul(v.parts[0], size(x.stride)));
       continue;
     }
     for (unsigned p = 0; p < scope_.parts; ++p) {
-      llvm::Value* offset = ir_.CreateMul(v.parts[p], spread(i64(x.stride)));
+      llvm::Value* offset = ir_.CreateMul(v.parts[p], spread(size(x.stride)));
       if (a.varying.size() <= p)
         a.varying.push_back(offset);
       else

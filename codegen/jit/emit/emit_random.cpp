@@ -60,7 +60,7 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
                                    llvm::Value* word) {
   const bool wide = i.dtype == DType::I64;
   Philox philox{ir_, word->getType()};
-  llvm::Value* first = ir_.CreateAdd(base, i64(i.number.to_int()));
+  llvm::Value* first = ir_.CreateAdd(base, size(i.number.to_int()));
   llvm::Value* counter = ir_.CreateAdd(philox.splat(first), ir_.CreateAShr(word, wide ? 1 : 2));
   const Philox::Words w = philox.words(key, counter);
   const auto bit = [&](uint64_t b) {
@@ -79,9 +79,10 @@ llvm::Value* Emitter::random_lanes(const codegen::Instr& i, llvm::Value* key, ll
 // counter.
 bool Emitter::random_is_aligned(const codegen::Instr& i) const {
   const int64_t words = i.dtype == DType::I64 ? 2 : 4;
-  if (lane_stride(i.affine) != 1 || scope_.lanes < 4 || i.affine.offset % words != 0) return false;
+  if (lane_stride(i.affine) != 1 || scope_.lanes < 4 || !is_multiple(i.affine.offset, words))
+    return false;
   return std::all_of(i.affine.terms.begin(), i.affine.terms.end(), [&](const auto& term) {
-    return term.loop == scope_.loop || term.stride % words == 0;
+    return term.loop == scope_.loop || is_multiple(term.stride, words);
   });
 }
 
@@ -91,7 +92,7 @@ void Emitter::random_groups(size_t at, llvm::Value* key, llvm::Value* base) {
   const unsigned words = i.dtype == DType::I64 ? 2 : 4, lanes = scope_.lanes;
   Philox philox{ir_, vector_type(ir_.getInt64Ty(), lanes)};
   llvm::Value* first = ir_.CreateAShr(affine(i.affine), words == 4 ? 2 : 1);
-  first = ir_.CreateAdd(ir_.CreateAdd(base, i64(i.number.to_int())), first);
+  first = ir_.CreateAdd(ir_.CreateAdd(base, size(i.number.to_int())), first);
   Parts parts;
   for (unsigned p = 0; p < scope_.parts; p += words) {
     llvm::Value* start = ir_.CreateAdd(first, i64(int64_t{p} / words * lanes));

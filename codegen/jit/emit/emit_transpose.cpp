@@ -42,8 +42,7 @@ std::optional<Emitter::Transposition> Emitter::transposition(size_t at) const {
 void Emitter::transposed_copy(const Transposition& t) {
   const size_t size = std::max<size_t>(ir::size_of(kernel_.code[t.load].dtype), 4);
   const auto lanes = static_cast<int64_t>(static_cast<size_t>(target_.vector_bytes) / size);
-  const auto trips_of = [&](int l) { return trips(kernel_.loops[static_cast<size_t>(l)]); };
-  llvm::Value *outer = trips_of(t.outer), *inner = trips_of(t.inner);
+  llvm::Value *outer = trips(t.outer), *inner = trips(t.inner);
   const auto here = [&](int l, llvm::Value* count) {
     return ir_.CreateSub(count, index_[static_cast<size_t>(l)]);
   };
@@ -78,7 +77,7 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
                              ir_.CreateVectorSplat(lanes, left));
   };
   const auto row_at = [&](unsigned row, unsigned column) {
-    return ir_.CreateGEP(from.element, from.base, i64(row * from_step + column));
+    return ir_.CreateGEP(from.element, from.base, step_of(row, from_step, column));
   };
   const unsigned size = std::min(16 / from.size, lanes);  // of a piece: what unpacking stays within
   std::vector<llvm::Value*> masked_rows;
@@ -99,14 +98,14 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
     block.insert(block.end(), group.begin(), group.end());
   }
   const auto row_to = [&](unsigned i) {
-    return ir_.CreateGEP(to.element, to.base, i64(i * to_step));
+    return ir_.CreateGEP(to.element, to.base, step_of(i, to_step, 0));
   };
   if (rows) {
     for (unsigned i = 0; i < lanes; ++i)
       ir_.CreateMaskedStore(block[i], row_to(i), align, mask(i, rows, columns));
     return;
   }
-  const bool lines = lanes * to.size == kLine && to_step * to.size % kLine == 0;
+  const bool lines = lanes * to.size == kLine && is_multiple(to_step, kLine / to.size);
   const bool streams =
       lines && kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)].streams;
   const auto store = [&](llvm::MDNode* past_caches) {
@@ -125,6 +124,11 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
   when(ir_.CreateNot(aligned), {}, [&] { store(nullptr); });
 }
 
+/// `count` steps and `more` elements.
+llvm::Value* Emitter::step_of(unsigned count, int64_t step, int64_t more) {
+  return ir_.CreateAdd(ir_.CreateMul(size(step), i64(count)), i64(more));
+}
+
 // Asks for the rows of the block after the next, where blocks follow each other along the rows.
 void Emitter::read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
                               int64_t from_step) {
@@ -132,7 +136,7 @@ void Emitter::read_rows_ahead(const Transposition& t, const Address& from, unsig
   for (unsigned i = 0; i < lanes; ++i)
     ir_.CreateIntrinsic(
         llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-        {ir_.CreateGEP(from.element, from.base, i64(i * from_step + 2 * int64_t{lanes})),
+        {ir_.CreateGEP(from.element, from.base, step_of(i, from_step, 2 * int64_t{lanes})),
          ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
 }
 

@@ -47,10 +47,10 @@ int64_t Emitter::lane_stride(const Affine& a) const {
 
 // Outer loops first, so that LLVM can move the sum's beginning out of the inner ones.
 llvm::Value* Emitter::outer_affine(const Affine& a) {
-  llvm::Value* sum = i64(a.offset);
+  llvm::Value* sum = size(a.offset);
   for (const Affine::Term& t : a.terms)
     if (t.loop != scope_.loop)
-      sum = ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(t.loop)], i64(t.stride)));
+      sum = ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(t.loop)], size(t.stride)));
   return sum;
 }
 
@@ -114,7 +114,7 @@ void Emitter::compute(size_t at) {
   const DType from = kernel_.code[static_cast<size_t>(i.args[i.op == ir::Op::where ? 1 : 0])].dtype;
   const bool checked = codegen::divides(i.op) && !ir::is_floating(i.dtype);
   if (checked)
-    fail_if_any(values_[static_cast<size_t>(i.args[1])], at, 0,
+    fail_if_any(values_[static_cast<size_t>(i.args[1])], at, i64(0),
                 [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
   bool uniform = true;
   for (int a : i.args) uniform &= values_[static_cast<size_t>(a)].uniform;

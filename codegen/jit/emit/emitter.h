@@ -76,6 +76,8 @@ class Emitter {
 
   // --- emit_kernel.cpp: structure
   void prologue();
+  void read_sizes();
+  llvm::Value* pointer_at(size_t parameter);
   void unit(llvm::Value* number);
   void run(size_t begin, size_t end);
   void instruction(size_t at);
@@ -87,7 +89,8 @@ class Emitter {
   void set_masks(llvm::Value* count);
   Scope choose_scope(size_t at) const;
   unsigned choose_parts(size_t at, unsigned lanes) const;
-  llvm::Value* trips(const codegen::Loop& loop);
+  llvm::Value* trips(int loop);
+  llvm::Value* open_trips(int loop);
 
   // --- emit_control.cpp: blocks and phis
   /// body(i) for i = 0, step, ... below `count`, a multiple of step.
@@ -97,9 +100,9 @@ class Emitter {
   /// Returns from the kernel.
   void leave(int64_t status);
   /// Leaves the kernel with an error if `bad`.
-  void fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, int64_t extent);
+  void fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, llvm::Value* extent);
   /// The same for a value of the scope: reports the first lane in which bad(part) holds.
-  void fail_if_any(const Value& value, size_t instruction, int64_t extent,
+  void fail_if_any(const Value& value, size_t instruction, llvm::Value* extent,
                    const std::function<llvm::Value*(llvm::Value*)>& bad);
   llvm::BasicBlock* block(const char* name);
 
@@ -123,6 +126,7 @@ class Emitter {
   /// What a pass over a row asks for of the next row: an access over the pass's loop.
   struct Ahead {
     codegen::Access access;
+    int64_t row_stride;
     ir::DType dtype;
     int locality;  // of the prefetch: 3 into the first cache, 2 into the second
   };
@@ -143,6 +147,7 @@ class Emitter {
                         llvm::Value* columns);
   void read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
                        int64_t from_step);
+  llvm::Value* step_of(unsigned count, int64_t step, int64_t more);
   llvm::Value* joined(unsigned count, const std::function<llvm::Value*(unsigned)>& part);
   void unpack(std::vector<llvm::Value*>& vectors, unsigned size);
 
@@ -217,10 +222,16 @@ class Emitter {
   llvm::Value* any(llvm::Value* mask);
   llvm::Value* first_lanes(llvm::Value* v, unsigned from, unsigned count);
   llvm::ConstantInt* i64(int64_t v) { return ir_.getInt64(static_cast<uint64_t>(v)); }
+  /// A size of the form's kernel, which may be open.
+  llvm::Value* size(int64_t v);
+  llvm::Value* extent(int loop);
+  bool has_open_extent(int loop) const;
+  bool same_length(int loop, int other) const;
 
   llvm::Module& module_;
   const codegen::Kernel& kernel_;
-  const std::vector<int>& open_;
+  const Form& form_;
+  const std::vector<int>& open_;  // constants
   const Target& target_;
   llvm::LLVMContext& context_;
   llvm::Function* function_;
@@ -228,6 +239,7 @@ class Emitter {
   Scope scope_;
   std::vector<llvm::Value*> params_, locals_;
   llvm::Value* numbers_ = nullptr;         // the table of what is open
+  std::vector<llvm::Value*> sizes_;        // of the table
   std::vector<llvm::Value*> index_;        // by loop; of the scope's loop: of lane 0 of part 0
   std::vector<Value> values_;              // by instruction
   std::vector<Running> running_;           // by accumulator

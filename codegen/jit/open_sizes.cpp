@@ -1,0 +1,205 @@
+// Sizes that steps and loops of one kind have in common become one entry of the table: that two
+// accesses go the same way is known to the code, that the sizes of two dims are equal by chance is
+// not.
+#include "codegen/jit/open_sizes.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <tuple>
+
+namespace tandem::jit {
+namespace {
+
+using codegen::Affine;
+using codegen::Instr;
+using codegen::Kernel;
+using codegen::Loop;
+
+/// Vector loops are emitted alike from one of these lengths to the next. Shorter ones become fewer
+/// vectors, or narrower ones.
+constexpr std::array<int64_t, 7> kLengths = {16, 32, 64, 512, 4096, 32768, int64_t{1} << 40};
+
+int64_t step_over(const Affine& a, int loop) {
+  for (const Affine::Term& t : a.terms)
+    if (t.loop == loop) return t.stride;
+  return 0;
+}
+
+/// Chunks of a row that take so long that nothing is lost where code does not know their length.
+constexpr int64_t kLongChunk = 512;
+
+class Opener {
+ public:
+  Opener(Opened& opened, Openness openness)
+      : kernel_(opened.form.kernel),
+        form_(opened.form),
+        numbers_(opened.numbers),
+        all_(openness == Openness::All),
+        transposed_(kernel_.loops.size()),
+        inside_(kernel_.loops.size()) {}
+
+  void run() {
+    form_.extents.assign(kernel_.loops.size(), -1);
+    const size_t numbers = numbers_.size();
+    find_nests();
+    drop_idle_clamps();
+    for (size_t l = 0; l < kernel_.loops.size(); ++l) open_loop(l);
+    for (Instr& i : kernel_.code) open_instruction(i);
+    if (all_)
+      for (codegen::Local& local : kernel_.locals) open(Kind::Local, 0, local.elements);
+    form_.sizes = static_cast<int>(numbers_.size() - numbers);
+    if (form_.sizes == 0) form_.extents.clear();
+  }
+
+ private:
+  enum class Kind : uint8_t {
+    Extent,
+    Total,
+    Stride,
+    Step,
+    Word,
+    Offset,
+    Index,
+    IndexStride,
+    Local
+  };
+
+  Loop& loop(int l) { return kernel_.loops[static_cast<size_t>(l)]; }
+
+  /// Two loops around a copy, each contiguous along another of them.
+  bool is_transposition(size_t at) const {
+    const std::vector<Instr>& code = kernel_.code;
+    if (at + 4 >= code.size() || code[at + 1].kind != Instr::Kind::LoopBegin ||
+        code[at + 2].kind != Instr::Kind::Load || code[at + 3].kind != Instr::Kind::Store ||
+        code[at + 4].kind != Instr::Kind::LoopEnd)
+      return false;
+    const Affine &from = code[at + 2].access.index, &to = code[at + 3].access.index;
+    const int outer = code[at].loop, inner = code[at + 1].loop;
+    return (step_over(from, inner) == 1 && step_over(to, outer) == 1) ||
+           (step_over(from, outer) == 1 && step_over(to, inner) == 1);
+  }
+
+  /// Notes the loops of transpositions, and those inside vector loops.
+  void find_nests() {
+    int vector = -1;
+    const std::vector<Instr>& code = kernel_.code;
+    for (size_t at = 0; at < code.size(); ++at) {
+      const int l = code[at].loop;
+      if (code[at].kind == Instr::Kind::LoopEnd && l == vector) vector = -1;
+      if (code[at].kind != Instr::Kind::LoopBegin) continue;
+      inside_[static_cast<size_t>(l)] = vector >= 0;
+      if (loop(l).kind == Loop::Kind::Vector) vector = l;
+      if (!is_transposition(at)) continue;
+      for (const int of : {l, code[at + 1].loop}) transposed_[static_cast<size_t>(of)] = true;
+    }
+  }
+
+  /// Chunks of a known length that are all whole.
+  void drop_idle_clamps() {
+    for (size_t l = 0; l < kernel_.loops.size(); ++l) {
+      Loop& chunk = kernel_.loops[l];
+      if (chunk.clamp_loop < 0 || largest_like(l) >= 0) continue;
+      if (loop(chunk.clamp_loop).extent * chunk.extent <= chunk.clamp_total)
+        chunk.clamp_loop = -1, chunk.clamp_total = 0;
+    }
+  }
+
+  /// The entry for `size`, which things of this kind (over this loop) share.
+  void open(Kind kind, int of, int64_t& size, int shift = 0) {
+    const auto number = static_cast<int>(numbers_.size());
+    const auto [at, fresh] = entries_.try_emplace({kind, of, size}, number);
+    if (fresh) numbers_.push_back(static_cast<uint64_t>(size >> shift));
+    size = OpenSize{at->second, shift}.encoded();
+  }
+
+  void open_loop(size_t l) {
+    Loop& loop = kernel_.loops[l];
+    const int64_t largest = largest_like(l);
+    if (largest >= 0) {
+      form_.extents[l] = loop.extent;
+      open(Kind::Extent, 0, form_.extents[l]);
+      loop.extent = largest;
+    }
+    if (loop.clamp_loop >= 0) open(Kind::Total, 0, loop.clamp_total);
+  }
+
+  /// The largest extent that code for loop `l` is as right for as for its own, or -1 where the code
+  /// should know it.
+  int64_t largest_like(size_t l) const {
+    const Loop& loop = kernel_.loops[l];
+    if (loop.kind == Loop::Kind::Unit) return 2;
+    if (inside_[l]) return -1;
+    if (loop.kind == Loop::Kind::Serial) return loop.extent >= 2 ? 2 : -1;
+    const bool is_open = all_ || (loop.clamp_loop >= 0 && loop.extent >= kLongChunk);
+    if (!is_open || loop.extent < kLengths[0] || has_whole_block(l)) return -1;
+    const auto* const next = std::ranges::upper_bound(kLengths, loop.extent);
+    return next == kLengths.end() ? -1 : *next - 1;
+  }
+
+  /// Whether a sum over the loop has blocks, but not two of them.
+  bool has_whole_block(size_t l) const {
+    return std::ranges::any_of(kernel_.accumulators, [&](const codegen::Accumulator& a) {
+      return a.loop == static_cast<int>(l) && a.block >= kernel_.loops[l].extent;
+    });
+  }
+
+  void open_instruction(Instr& i) {
+    if (i.kind == Instr::Kind::RandomBits) {
+      int64_t offset = i.number.to_int();
+      open(Kind::Offset, -1, offset);
+      i.number = offset;
+      return open_words(i.affine);
+    }
+    open_steps(i.affine);
+    open_steps(i.access.index);
+    if (all_ && ir::size_of(i.dtype) >= 4) open_transposed_steps(i.access.index);
+    for (codegen::Access::Indirect& x : i.access.indirect) {
+      open(Kind::Index, 0, x.extent);
+      if (all_) open(Kind::IndexStride, 0, x.stride);
+    }
+  }
+
+  bool has_open_step(const Affine::Term& t) const {
+    const Loop& loop = kernel_.loops[static_cast<size_t>(t.loop)];
+    return loop.kind != Loop::Kind::Vector && !inside_[static_cast<size_t>(t.loop)] &&
+           !transposed_[static_cast<size_t>(t.loop)];
+  }
+
+  void open_steps(Affine& a) {
+    for (Affine::Term& t : a.terms)
+      if (has_open_step(t)) open(Kind::Stride, t.loop, t.stride);
+    if (all_ && a.offset != 0) open(Kind::Offset, 0, a.offset);
+  }
+
+  /// Code knows which of them are one element, and which lines of 16 or 8.
+  void open_transposed_steps(Affine& a) {
+    for (Affine::Term& t : a.terms) {
+      if (!transposed_[static_cast<size_t>(t.loop)] || t.stride == 1) continue;
+      const int shift = t.stride % 16 == 0 ? 4 : 0;
+      open(Kind::Step, 8 * t.loop + shift, t.stride, shift);
+    }
+  }
+
+  /// Of random words code knows whether they begin with a whole counter.
+  void open_words(Affine& a) {
+    for (Affine::Term& t : a.terms) {
+      const int shift = std::min(std::countr_zero(static_cast<uint64_t>(t.stride)), 2);
+      if (has_open_step(t)) open(Kind::Word, 8 * t.loop + shift, t.stride, shift);
+    }
+  }
+
+  Kernel& kernel_;
+  Form& form_;
+  std::vector<uint64_t>& numbers_;
+  const bool all_;
+  std::vector<bool> transposed_, inside_;  // by loop
+  std::map<std::tuple<Kind, int, int64_t>, int> entries_;
+};
+
+}  // namespace
+
+void open_sizes(Opened& opened, Openness openness) { Opener(opened, openness).run(); }
+
+}  // namespace tandem::jit

@@ -1,0 +1,209 @@
+// Random graphs for lowering: views, reductions, contractions, scatters, writes into inputs, of
+// contiguous and permuted tensors.
+#ifndef TANDEM_TESTS_UNIT_CODEGEN_RANDOM_LOWERING_H
+#define TANDEM_TESTS_UNIT_CODEGEN_RANDOM_LOWERING_H
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "tests/unit/codegen/check_lowering.h"
+
+namespace tandem::codegen {
+
+using ir::Dim;
+
+class RandomGraph {
+ public:
+  explicit RandomGraph(uint32_t seed) : random_(seed) {
+    const Shape sizes =
+        pick(std::vector<Shape>{{6, 8}, {3, 4, 5}, {40, 20}, {2, 70}, {24}, {4, 1, 6}});
+    for (int i = 0; i < 3; ++i) values_.push_back(t_.input(sizes, DType::F32, strides(sizes)));
+    inputs_ = 3;
+    values_.push_back(t_.input({sizes.back()}));
+    rows_ = t_.input({3}, DType::I64);
+    for (int i = 0, n = 5 + below(20); i < n; ++i) step();
+  }
+
+  ir::Graph finish(bool all) {
+    if (all)
+      for (size_t i = 0; i + 3 < values_.size(); ++i) t_.output(values_[i]);
+    for (size_t i = values_.size() - 3; i < values_.size(); ++i)
+      t_.output(values_[i], strides(t_.b.sizes(values_[i])), mutated(values_[i]));
+    return t_.finish(pick(std::vector<int64_t>{1, 4}), pick(std::vector<int64_t>{4, 16, 1024}));
+  }
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+  template <class T>
+  const T& pick(const std::vector<T>& v) {
+    return v[static_cast<size_t>(below(static_cast<int>(v.size())))];
+  }
+  V any() {  // recent values more often
+    const int n = static_cast<int>(values_.size());
+    return values_[static_cast<size_t>(below(2) == 0 ? n - 1 - below(std::min(n, 4)) : below(n))];
+  }
+  int64_t numel(V v) const { return t_.b.numel(v); }
+
+  /// Contiguous, or of a random order of dims.
+  ir::Strides strides(const Shape& sizes) {
+    std::vector<int> order;
+    for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
+    if (below(2) == 0) std::shuffle(order.begin(), order.end(), random_);
+    ir::Strides out = ir::Shape::filled(sizes.rank(), 0);
+    int64_t stride = 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      out[order[i]] = stride;
+      stride *= int64_t{sizes[order[i]]};
+    }
+    return out;
+  }
+
+  /// An input that the value is the new contents of, each once; or -1.
+  int mutated(V v) {
+    if (inputs_ == 0 || t_.b.type(v) != t_.b.type(values_[static_cast<size_t>(inputs_ - 1)]))
+      return -1;
+    return --inputs_;
+  }
+
+  void step() {
+    using Step = void (RandomGraph::*)();
+    static const std::vector<Step> steps = {
+        &RandomGraph::unary,  &RandomGraph::unary,   &RandomGraph::binary, &RandomGraph::binary,
+        &RandomGraph::binary, &RandomGraph::reduce,  &RandomGraph::reduce, &RandomGraph::normalise,
+        &RandomGraph::view,   &RandomGraph::permute, &RandomGraph::slice,  &RandomGraph::shape,
+        &RandomGraph::select, &RandomGraph::matmul,  &RandomGraph::scatter};
+    (this->*pick(steps))();
+  }
+
+  void push(V v) {
+    if (numel(v) > 0 && numel(v) < 20000) values_.push_back(v);
+  }
+
+  void unary() {
+    push(t_.b.emit(pick(std::vector<Op>{Op::sin, Op::neg, Op::sigmoid, Op::abs, Op::tanh}),
+                   {any()}));
+  }
+
+  void binary() {
+    const V a = any();
+    const auto fits = [&](V b) {
+      const Shape &x = t_.b.sizes(a), &y = t_.b.sizes(b);
+      for (int i = 1; i <= std::min(x.rank(), y.rank()); ++i) {
+        const int64_t p = x[x.rank() - i], q = y[y.rank() - i];
+        if (p != q && p != 1 && q != 1) return false;
+      }
+      return true;
+    };
+    V b = any();
+    for (int i = 0; i < 5 && !fits(b); ++i) b = any();
+    if (!fits(b)) b = a;
+    push(t_.b.pointwise(pick(std::vector<Op>{Op::add, Op::sub, Op::mul, Op::maximum}), {a, b}));
+  }
+
+  void reduce() {
+    const V x = any();
+    const int rank = t_.b.rank(x);
+    if (rank == 0) return;
+    const int first = below(rank), last = first + below(rank - first);
+    std::vector<Dim> dims;
+    double n = 1;
+    for (int d = first; d <= last; ++d) dims.push_back(d), n *= int64_t{t_.b.sizes(x)[d]};
+    const V r = t_.b.reduce(pick(std::vector<Op>{Op::sum, Op::sum, Op::amax, Op::amin}), x, dims,
+                            below(2) == 0);
+    push(t_.b.mul(r, 1.0 / n));
+  }
+
+  void normalise() {
+    const V x = any();
+    if (t_.b.rank(x) == 0) return;
+    const int last = t_.b.rank(x) - 1;
+    const V e = t_.b.exp(t_.b.sub(x, t_.b.amax(x, {last}, true)));
+    push(t_.b.div(e, t_.b.sum(e, {last}, true)));
+  }
+
+  void view() {
+    const V x = any();
+    const int64_t n = numel(x);
+    for (int64_t rows : {6, 4, 5, 7, 3, 2})
+      if (n % rows == 0 && below(2) == 0) return push(t_.b.view(x, {rows, n / rows}));
+    push(t_.b.view(x, {n}));
+  }
+
+  void permute() {
+    const V x = any();
+    std::vector<Dim> order;
+    for (int d = 0; d < t_.b.rank(x); ++d) order.push_back(d);
+    std::shuffle(order.begin(), order.end(), random_);
+    push(t_.b.permute(x, order));
+  }
+
+  void slice() {
+    const V x = any();
+    if (t_.b.rank(x) == 0) return;
+    const int d = below(t_.b.rank(x));
+    const int size = static_cast<int>(t_.b.sizes(x)[d]), start = below(size);
+    push(t_.b.slice(x, d, Dim(start), Dim(size), 1 + below(2)));
+  }
+
+  void shape() {
+    const V x = any();
+    const int rank = t_.b.rank(x);
+    if (rank == 0) return;
+    const int d = below(rank);
+    switch (below(3)) {
+      case 0:
+        return push(t_.b.flip(x, std::vector<Dim>{d}));
+      case 1:
+        return push(t_.b.cat(std::vector<V>{x, t_.b.sin(x), x}, d));
+      default: {
+        std::vector<Dim> padding(static_cast<size_t>(2 * rank), 0);
+        padding[static_cast<size_t>(2 * d)] = below(3);
+        padding[static_cast<size_t>(2 * d + 1)] = below(3);
+        push(t_.b.pad(x, padding, 0.5));
+      }
+    }
+  }
+
+  void select() {
+    const V x = any();
+    if (t_.b.rank(x) == 0) return;
+    const int d = below(t_.b.rank(x));
+    if (t_.b.sizes(x)[d] > 3) push(t_.b.index_select(x, d, rows_));
+  }
+
+  void matmul() {
+    const V x = any();
+    if (t_.b.rank(x) != 2) return;
+    const double scale = 1.0 / static_cast<double>(int64_t{t_.b.sizes(x)[0]});
+    push(t_.b.mul(t_.b.mm(t_.b.permute(x, {1, 0}), x), scale));
+  }
+
+  void scatter() {
+    const V x = any();
+    if (t_.b.rank(x) == 0) return;
+    const int d = below(t_.b.rank(x));
+    const int64_t size = t_.b.sizes(x)[d];
+    const V part = t_.b.sin(t_.b.slice(x, d, Dim(size / 2), Dim(size)));
+    push(t_.b.slice_scatter(x, part, d, 0, size - size / 2, 1));
+    if (size > 3) push(t_.b.index_add(x, d, rows_, t_.b.index_select(x, d, rows_)));
+  }
+
+  std::mt19937 random_;
+  TestGraph t_;
+  std::vector<V> values_;
+  V rows_;
+  int inputs_ = 0;  // that may still be the target of an output
+};
+
+/// Lets every mutation go straight into its input.
+inline LowerOptions direct_writes(const ir::Graph& g) {
+  LowerOptions options;
+  for (size_t o = 0; o < g.outputs().size(); ++o)
+    if (g.outputs()[o].target >= 0) options.write_into_input.push_back(static_cast<int>(o));
+  return options;
+}
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_TESTS_UNIT_CODEGEN_RANDOM_LOWERING_H
