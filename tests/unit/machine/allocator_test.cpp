@@ -1,8 +1,6 @@
 #include "machine/memory/allocator.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "tests/support/forked.h"
 
 namespace tandem::machine {
 namespace {
@@ -23,7 +22,7 @@ constexpr bool kSanitized = false;
 #endif
 constexpr size_t kMiB = size_t{1} << 20;
 
-struct Allocator : testing::Test {
+struct Allocator : ::testing::Test {
   void SetUp() override {
     bound = max_idle_bytes();
     release_idle_blocks();
@@ -115,16 +114,13 @@ TEST_F(Allocator, BlocksOutliveAChangeOfTheBound) {
 TEST_F(Allocator, AForkedChildHasItsOwnMemory) {
   constexpr ptrdiff_t kBytes = 200'000;  // no threads in the child, which tsan would not have
   void* before = allocate_zeroed(kBytes);
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto has_its_own = [&] {
     std::memset(before, 1, kBytes);
     release(before, kBytes);
     auto* mine = static_cast<uint8_t*>(allocate_zeroed(kBytes));
-    _exit(std::count(mine, mine + kBytes, 0) == kBytes ? 0 : 1);
-  }
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+    return std::count(mine, mine + kBytes, 0) == kBytes;
+  };
+  EXPECT_EQ(testing::status_in_child(has_its_own), 0);
   const auto* p = static_cast<const uint8_t*>(before);
   EXPECT_EQ(std::count(p, p + kBytes, 0), kBytes);
   release(before, kBytes);

@@ -1,8 +1,6 @@
 #include "machine/library/matmul.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "machine/library/block_primitive.h"
 #include "machine/library/matmul_blocks.h"
 #include "machine/threads/thread_pool.h"
+#include "tests/support/forked.h"
 #include "tests/support/threads.h"
 
 extern "C" int omp_get_max_threads();
@@ -397,14 +396,7 @@ TEST(Matmul, WorksInAForkedChild) {
   const MatmulSpec s = dense_matmul(1, 256, 256, 128, false, true);
   const Operands x(s);
   const std::vector<float> expected = run(s, x);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(run(s, x) == expected ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(testing::status_in_child([&] { return run(s, x) == expected; }), 0);
 }
 #endif
 

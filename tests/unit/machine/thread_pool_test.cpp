@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +16,7 @@
 
 #include "ir/base/error.h"
 #include "machine/threads/processors.h"
+#include "tests/support/forked.h"
 #include "tests/support/threads.h"
 
 #if defined(__x86_64__)
@@ -27,6 +26,7 @@
 namespace tandem::machine {
 namespace {
 
+using testing::status_in_child;
 using testing::Threads;
 
 /// Runs regions until `done()` says so or ten seconds are over, and returns what it says.
@@ -161,19 +161,6 @@ TEST(ThreadPool, WorkersTakeTheCallersFloatMode) {
 #endif
 
 #if !defined(__SANITIZE_THREAD__)  // its runtime does not follow threads that start after a fork
-/// The exit status of `body` run in a forked child, which is killed after ten seconds.
-template <typename F>
-int status_in_child(F body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(10);
-    _exit(body() ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
-
 TEST(ThreadPool, AForkedChildMakesItsOwnWorkers) {
   const Threads set(3);
   count_units(30, 1);
@@ -226,14 +213,8 @@ TEST(ThreadPool, OnABusyProcessorRegionsTakeAboutAsLongAsOnOneThread) {
 TEST(ThreadPool, AForkedChildMayRunExitHandlers) {
   const Threads set(3);
   count_units(30, 1);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(10);
-    std::exit(0);  // the pool's destructor must not wait for workers that are not there
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  // The pool's destructor must not wait for workers that are not there.
+  EXPECT_EQ(status_in_child([]() -> bool { std::exit(0); }), 0);
 }
 #endif
 #endif
