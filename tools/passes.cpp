@@ -36,6 +36,14 @@ struct Printer {
 
 constexpr Printer kPrinters[] = {{"plan", plan_of}, {"code", code_of}};
 
+/// Passes that keep one half of a partition.
+struct Half {
+  std::string_view name;
+  Level level;
+};
+
+constexpr Half kHalves[] = {{"forward", Level::Forward}, {"backward", Level::Backward}};
+
 template <class Table>
 const auto* named(const Table& table, std::string_view name) {
   for (const auto& row : table)
@@ -86,6 +94,7 @@ class Passing {
   explicit Passing(Graph graph) { graphs_.push_back(std::move(graph)); }
 
   void through(std::string_view pass) {
+    if (const Half* half = named(kHalves, pass)) return keep(*half);
     std::vector<Graph> made;
     for (Graph& graph : graphs_)
       for (Graph& next : made_of(graph, pass)) made.push_back(std::move(next));
@@ -96,6 +105,14 @@ class Passing {
   std::vector<Graph>& graphs() { return graphs_; }
 
  private:
+  void keep(const Half& half) {
+    const auto is_other = [&](const Graph& graph) { return graph.level != half.level; };
+    std::erase_if(graphs_, is_other);
+    if (graphs_.empty())
+      ir::fail(ir::Errc::Argument,
+               fmt::format("opt: pass {}: expected a partition before it", half.name));
+  }
+
   /// One graph, or two halves.
   std::vector<Graph> made_of(Graph& graph, std::string_view pass) const {
     if (pass.starts_with(kPartition))
@@ -146,6 +163,7 @@ std::string pass_names() {
   std::string names;
   for (const runtime::Stage& stage : runtime::stages()) names += fmt::format("{}, ", stage.name);
   names += fmt::format("{}NAME", kPartition);
+  for (const Half& half : kHalves) names += fmt::format(", {}", half.name);
   for (const Printer& printer : kPrinters) names += fmt::format(", {}", printer.name);
   return names;
 }

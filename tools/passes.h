@@ -15,12 +15,13 @@ struct Passed {
 };
 
 /// Runs `passes` one after the other: stages of the pipeline ("joint", ...), each verified; a
-/// partition ("partition=default"); last perhaps one that prints ("plan": what graphs of primitives
-/// are lowered to; "code": what their machine code comes to). Error{Argument} for an unknown pass,
-/// or one that does not take graphs of this level.
+/// partition ("partition=default"), then perhaps "forward" or "backward", which keeps that half;
+/// last perhaps one that prints ("plan": what graphs of primitives are lowered to; "code": what
+/// their machine code comes to). Error{Argument} for an unknown pass, or one that does not take
+/// graphs of this level.
 Passed run_passes(ir::Graph graph, const std::vector<std::string>& passes);
 
-/// "functionalize, joint, ..., partition=NAME, plan, code".
+/// "functionalize, joint, ..., partition=NAME, forward, backward, plan, code".
 std::string pass_names();
 
 }  // namespace tandem::tools
