@@ -105,23 +105,33 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
       ir_.CreateMaskedStore(block[i], row_to(i), align, mask(i, rows, columns));
     return;
   }
-  const bool lines = lanes * to.size == kLine && is_multiple(to_step, kLine / to.size);
-  const bool streams =
-      lines && kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)].streams;
-  const auto store = [&](llvm::MDNode* past_caches) {
-    for (unsigned i = 0; i < lanes; ++i) {
-      auto* s =
-          ir_.CreateAlignedStore(block[i], row_to(i), past_caches ? llvm::Align(kLine) : align);
-      if (past_caches) s->setMetadata(llvm::LLVMContext::MD_nontemporal, past_caches);
-    }
+  const auto store = [&](llvm::Align aligned_to) {
+    std::vector<llvm::StoreInst*> stores;
+    for (unsigned i = 0; i < lanes; ++i)
+      stores.push_back(ir_.CreateAlignedStore(block[i], row_to(i), aligned_to));
+    return stores;
   };
-  if (!streams) return store(nullptr);
+  const bool lines = lanes * to.size == kLine && is_multiple(to_step, kLine / to.size);
+  const auto& param = kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)];
+  if (!lines || !param.streams) {
+    store(align);
+    return;
+  }
   read_rows_ahead(t, from, lanes, from_step);
+  past_caches_if_aligned(to, store);
+}
+
+// Stores whole lines; not past the caches unless they begin where lines of `to` do.
+void Emitter::past_caches_if_aligned(
+    const Address& to, ir::FunctionRef<std::vector<llvm::StoreInst*>(llvm::Align)> store) {
   llvm::Value* aligned = ir_.CreateICmpEQ(
       ir_.CreateAnd(ir_.CreatePtrToInt(to.base, ir_.getInt64Ty()), i64(kLine - 1)), i64(0));
-  when(aligned, {},
-       [&] { store(llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)))); });
-  when(ir_.CreateNot(aligned), {}, [&] { store(nullptr); });
+  when(aligned, {}, [&] {
+    auto* one = llvm::ConstantAsMetadata::get(ir_.getInt32(1));
+    for (llvm::StoreInst* s : store(llvm::Align(kLine)))
+      s->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+  });
+  when(ir_.CreateNot(aligned), {}, [&] { store(llvm::Align(to.size)); });
 }
 
 /// `count` steps and `more` elements.

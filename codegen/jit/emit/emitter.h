@@ -15,6 +15,7 @@
 #include "codegen/jit/jit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/loops/kernel.h"
+#include "ir/base/function_ref.h"
 
 namespace tandem::jit {
 
@@ -145,6 +146,8 @@ class Emitter {
   void transposed_copy(const Transposition& t);
   void transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
                         llvm::Value* columns);
+  void past_caches_if_aligned(const Address& to,
+                              ir::FunctionRef<std::vector<llvm::StoreInst*>(llvm::Align)> store);
   void read_rows_ahead(const Transposition& t, const Address& from, unsigned lanes,
                        int64_t from_step);
   llvm::Value* step_of(unsigned count, int64_t step, int64_t more);
