@@ -399,7 +399,7 @@ class KernelBuilder {
             {static_cast<size_t>(i),
              declare_accumulator(node(static_cast<size_t>(i)), columns.open.back())});
     open(columns);
-    for (size_t r = pass.reload.size(); r-- > 0;) reload(static_cast<size_t>(pass.reload[r]));
+    for (int i : pass.reload) reload(static_cast<size_t>(i));
     auto next = accumulators.begin();
     for (int wide : pass.compute) {
       const auto i = static_cast<size_t>(wide);

@@ -1,7 +1,9 @@
 #include "codegen/kernels/passes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/cost/costs.h"
 #include "codegen/kernels/pass_order.h"
@@ -10,6 +12,7 @@ namespace tandem::codegen {
 namespace {
 
 constexpr double kKeepCost = 0.2;                    // recomputing costs more than this: keep it
+constexpr double kEqualWork = 1e-3;                  // what differs by less costs the same
 constexpr int64_t kMaxKeptBytes = int64_t{1} << 19;  // of one row
 
 class PassMaker {
@@ -30,19 +33,22 @@ class PassMaker {
       last = std::max(last, out_.ready[at(i)]);
     }
     out_.passes.resize(at(last + 1));
-    demand();
+    fill(wanted());
     return std::move(out_);
   }
 
  private:
+  using Marks = std::vector<std::vector<bool>>;  // by pass and node
+
   static size_t at(int i) { return static_cast<size_t>(i); }
   int size() const { return static_cast<int>(g_.nodes.size()); }
   const Node& node(int i) const { return p_.nodes[at(g_.nodes[at(i)])]; }
   bool is_row(int i) const { return is_row_node(node(i), g_.domain); }
   bool reduces(int i) const {
     return node(i).kind == Node::Kind::RowReduce || node(i).kind == Node::Kind::RowPartial ||
-           node(i).kind == Node::Kind::ColPartial;
+           is_column_sum(i);
   }
+  bool is_column_sum(int i) const { return node(i).kind == Node::Kind::ColPartial; }
 
   /// Calls f(position) for each operand that this group computes.
   template <class F>
@@ -60,15 +66,20 @@ class PassMaker {
     return pass;
   }
 
+  /// Whether an element read through the view comes from memory: not computed here, no formula, and
+  /// not the same along the row, as that is read before its loop.
+  bool is_read_along_row(const View& v) const {
+    if (position_.contains(v.root) || p_.values[at(v.root)].formula()) return false;
+    const auto runs = collapsed(v);
+    return !runs.empty() && (runs.rbegin()->stride != 0 || runs.rbegin()->size % cols_ != 0);
+  }
+
   double recompute_cost(int i) const {
     double cost = node_cost(node(i));
-    for (const View& v : node(i).operands) {
-      const auto found = position_.find(v.root);
-      if (found == position_.end())
-        cost += p_.values[at(v.root)].formula() ? 0 : kLoadCost;
-      else if (!is_row(found->second) && !reduces(found->second))
-        cost += cost_[at(found->second)];
-    }
+    for (const View& v : node(i).operands) cost += is_read_along_row(v) ? kLoadCost : 0;
+    for_each_inner(i, [&](int from) {
+      if (!is_row(from) && !reduces(from)) cost += cost_[at(from)];
+    });
     return std::min(cost, 1e3);
   }
 
@@ -83,37 +94,87 @@ class PassMaker {
     return reduces(i) || !node(i).whole || is_stored_[at(node(i).dest.root)];
   }
 
-  /// From the last pass to the first, as a kept value is a demand on an earlier one.
-  void demand() {
-    const size_t count = out_.passes.size();
-    std::vector<std::vector<bool>> wanted(count, std::vector<bool>(g_.nodes.size()));
-    for (int i = 0; i < size(); ++i) {
-      if (is_row(i))
-        out_.passes[at(out_.ready[at(i)])].rows.push_back(i);
-      else if (is_sink(i))
-        wanted[at(out_.ready[at(i)])][at(i)] = true;
-    }
-    for (size_t pass = count; pass-- > 0;) {
-      for (int i = size(); i-- > 0;)
-        if (wanted[pass][at(i)]) demand_node(i, static_cast<int>(pass), wanted);
-      std::vector<int>& compute = out_.passes[pass].compute;
-      std::ranges::reverse(compute);
-      compute = consumers_early(p_, g_, compute);
-    }
+  /// What each pass computes or reloads.
+  Marks wanted() const {
+    Marks out(out_.passes.size(), std::vector<bool>(g_.nodes.size()));
+    for (int i = 0; i < size(); ++i)
+      if (!is_row(i) && is_sink(i) && !is_column_sum(i)) out[at(out_.ready[at(i)])][at(i)] = true;
+    demand(out);
+    for (int i = 0; i < size(); ++i)
+      if (is_column_sum(i)) place(i, out);
+    return out;
   }
 
-  void demand_node(int i, int pass, std::vector<std::vector<bool>>& wanted) {
-    const int ready = out_.ready[at(i)];
-    if (ready < pass && worth_keeping(i)) {
-      out_.kept[at(i)] = true;
-      out_.passes[at(pass)].reload.push_back(i);
-      wanted[at(ready)][at(i)] = true;
-      return;
+  /// Marks what the marked nodes need. From the last pass to the first, as a kept value is a demand
+  /// on an earlier one.
+  void demand(Marks& marks) const {
+    for (int pass = static_cast<int>(marks.size()); pass-- > 0;)
+      for (int i = size(); i-- > 0;) {
+        if (!marks[at(pass)][at(i)]) continue;
+        if (is_reloaded(i, pass))
+          marks[at(out_.ready[at(i)])][at(i)] = true;
+        else
+          for_each_inner(i, [&](int from) {
+            if (!is_row(from) && !reduces(from)) marks[at(pass)][at(from)] = true;
+          });
+      }
+  }
+
+  bool is_reloaded(int i, int pass) const { return out_.ready[at(i)] < pass && worth_keeping(i); }
+
+  /// A column sum goes where it costs the least, of equals into the pass that has the least to do:
+  /// any from that on in which it is ready.
+  void place(int i, Marks& marks) const {
+    const int ready = out_.ready[at(i)], count = static_cast<int>(marks.size());
+    int best = ready;
+    std::pair<double, double> least;
+    for (int pass = ready; pass < count && ready + 1 < count; ++pass) {
+      Marks with = marks;
+      with[at(pass)][at(i)] = true;
+      demand(with);
+      const std::pair cost(std::round(total_work(with) / kEqualWork), work(marks, pass));
+      if (pass == ready || cost < least) best = pass, least = cost;
     }
-    out_.passes[at(pass)].compute.push_back(i);
-    for_each_inner(i, [&](int from) {
-      if (!is_row(from) && !reduces(from)) wanted[at(pass)][at(from)] = true;
-    });
+    marks[at(best)][at(i)] = true;
+    demand(marks);
+  }
+
+  double total_work(const Marks& marks) const {
+    double sum = 0;
+    for (int pass = 0; pass < static_cast<int>(marks.size()); ++pass) sum += work(marks, pass);
+    return sum;
+  }
+
+  /// Of one element in a pass, in nanoseconds.
+  double work(const Marks& marks, int pass) const {
+    double sum = 0;
+    std::vector<int> read;
+    for (int i = 0; i < size(); ++i) {
+      if (!marks[at(pass)][at(i)]) continue;
+      sum += is_reloaded(i, pass) ? kLoadCost : node_cost(node(i)) + kLoadCost * stores(i);
+      if (is_reloaded(i, pass)) continue;
+      for (const View& v : node(i).operands)
+        if (is_read_along_row(v)) read.push_back(v.root);
+    }
+    std::ranges::sort(read);
+    return sum + kLoadCost * static_cast<double>(std::ranges::unique(read).begin() - read.begin());
+  }
+
+  int stores(int i) const { return is_column_sum(i) ? 2 : is_sink(i) && !reduces(i) ? 1 : 0; }
+
+  void fill(const Marks& marks) {
+    for (int i = 0; i < size(); ++i)
+      if (is_row(i)) out_.passes[at(out_.ready[at(i)])].rows.push_back(i);
+    for (int pass = 0; pass < static_cast<int>(marks.size()); ++pass) {
+      Passes::Pass& to = out_.passes[at(pass)];
+      for (int i = 0; i < size(); ++i) {
+        if (!marks[at(pass)][at(i)]) continue;
+        const bool kept = is_reloaded(i, pass);
+        (kept ? to.reload : to.compute).push_back(i);
+        if (kept) out_.kept[at(i)] = true;
+      }
+      to.compute = consumers_early(p_, g_, to.compute);
+    }
   }
 
   const Program& p_;

@@ -1,6 +1,6 @@
 // Which pass over a row computes which node of a group. A reduction of a row is known after the
 // pass that it runs in; what depends on it belongs to a later pass. A value that a later pass needs
-// again is computed anew, or kept if that is cheaper.
+// again is computed anew, or kept if that is cheaper. A sum of columns runs where it costs least.
 #ifndef TANDEM_CODEGEN_KERNELS_PASSES_H
 #define TANDEM_CODEGEN_KERNELS_PASSES_H
 
