@@ -8,6 +8,7 @@
 
 #include "autodiff/vjp.h"
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 #include "ir/build/inline.h"
 #include "ir/build/rewrite.h"
 #include "ir/interfaces/custom_operator.h"
@@ -74,7 +75,7 @@ class Differentiator {
     for (size_t i = source_.num_equations(); i-- > 0;) differentiate(source_.equation_id(i));
     rewriter_.copy_outputs();
     add_gradients();
-    return ir::remove_dead_code(rewriter_.take());
+    return ir::join_orders(ir::remove_dead_code(rewriter_.take()));
   }
 
  private:

@@ -9,7 +9,7 @@
 namespace tandem::autodiff {
 
 // One rule per op; an op without a definition in a vjp_*.cpp does not link.
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   extern const VjpRule vjp_##name;
 #include "ir/ops.def"
 

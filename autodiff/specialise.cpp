@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 
 namespace tandem::autodiff {
@@ -47,7 +48,10 @@ class Specialiser {
     const bool zero = std::ranges::any_of(operands, [&](ValueId v) { return is_zero(v); }),
                live = std::ranges::any_of(operands, [&](ValueId v) { return is_live(v); });
     const State state = live ? State::Live : zero ? State::Zero : State::Constant;
-    for (ValueId v : source_.results(e)) state_[v] = state;
+    const bool is_ordered = ir::must_run(ir::effect_of(source_, e));
+    for (ValueId v : source_.results(e))
+      state_[v] = source_.type(v).is_token ? State::Constant : state;
+    if (is_ordered && zero && !live) return leave_out(e);
     if (state == State::Zero) return;
     if (!zero) return rewriter_.copy(e);
     rewriter_.at(e);
@@ -55,6 +59,17 @@ class Specialiser {
     for (ValueId v : operands)
       if (is_zero(v)) make_zeros(v);
     rewriter_.copy(e);
+  }
+
+  /// The order goes on without `e`. (It begins at once where it was to wait for a zero.)
+  void leave_out(EquationId e) {
+    rewriter_.at(e);
+    const auto is_token = [&](ValueId v) { return source_.type(v).is_token; };
+    const auto from = std::ranges::find_if(source_.operands(e), is_token),
+               to = std::ranges::find_if(source_.results(e), is_token);
+    rewriter_.set(*to, from == source_.operands(e).end()
+                           ? rewriter_.builder().emit(Op::first_token, {})
+                           : rewriter_[*from]);
   }
 
   void make_zeros(ValueId v) {

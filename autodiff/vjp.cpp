@@ -12,7 +12,7 @@ namespace tandem::autodiff {
 namespace {
 
 const VjpRule* const kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) &vjp_##name,
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) &vjp_##name,
 #include "ir/ops.def"
 };
 

@@ -18,7 +18,9 @@ const VjpRule vjp_dropout =
 const VjpRule vjp_call = kSubgraph;
 const VjpRule vjp_custom_function = kSubgraph;
 const VjpRule vjp_hook = kSubgraph;
+const VjpRule vjp_first_token = kZeroGradient;
 // With a gradient it stands in the forward half of a custom_function.
 const VjpRule vjp_custom_operator{.kind = VjpRule::Kind::NotDifferentiable};
+const VjpRule vjp_ordered_operator{.kind = VjpRule::Kind::NotDifferentiable};
 
 }  // namespace tandem::autodiff

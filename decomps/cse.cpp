@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "decomps/simplify.h"
+#include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
@@ -46,15 +47,6 @@ class Hash {
   uint64_t state_ = 0;
 };
 
-/// Equations with effects, subgraphs or the user's code stand for themselves.
-bool may_merge(const Graph& graph, EquationId e) {
-  const ir::Equation& equation = graph.equation(e);
-  if (equation.in_place) return false;
-  const ir::OpClass cls = ir::info(equation.op).cls;
-  if (cls == ir::OpClass::Control || cls == ir::OpClass::External) return false;
-  return std::ranges::none_of(graph.results(e), [&](ValueId v) { return graph.type(v).is_token; });
-}
-
 /// Walks over the equations and merges each into the first that is equal to it.
 class Merger {
  public:
@@ -68,7 +60,7 @@ class Merger {
   Graph run() {
     for (uint32_t i = 0; i < splicer_.num_equations(); ++i) {
       splicer_.at({i});
-      if (may_merge(graph_, {i})) add({i});
+      if (!ir::runs_once(ir::effect_of(graph_, EquationId{i}))) add({i});
     }
     return splicer_.take();
   }

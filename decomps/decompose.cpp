@@ -8,6 +8,7 @@
 
 #include "decomps/rules.h"
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 
 namespace tandem::decomps {
 
@@ -29,7 +30,8 @@ Rule rule_of(Op op) {
 #define TANDEM_RULE_Composite(name) \
   [](Context& c) { return ir::listed<ir::ValueList>(rules::name(c)); }
   static constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) TANDEM_RULE_##level(name),
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
+  TANDEM_RULE_##level(name),
 #include "ir/ops.def"
   };
   return kRules[static_cast<size_t>(op)];
@@ -185,7 +187,8 @@ class DecomposingSink final : public ir::Sink {
 /// Emits the equations of graphs, subgraphs in place of the equations that call them.
 class Inliner {
  public:
-  explicit Inliner(Graph& target) : target_(target), sink_(target) {}
+  Inliner(Graph& target, IsInlined is_inlined)
+      : target_(target), is_inlined_(is_inlined), sink_(target) {}
 
   /// The target's values for the outputs of `source` on `inputs`.
   ir::ValueList run(const Graph& source, std::span<const ValueId> inputs, bool backward) {
@@ -219,9 +222,9 @@ class Inliner {
     for (ValueId v : source.operands(e)) operands_.push_back(body.map[v]);
     if (stays(source, e)) return copy(body, e);
     const ir::ValueList operands(operands_);  // a body within uses the memory again
-    const bool has_body = ir::info(source.op(e)).cls == OpClass::Control;
-    const ir::ValueList values = has_body ? inline_body(source, e, operands, body.is_backward(e))
-                                          : decomposed(body, e, operands);
+    const ir::ValueList values = is_inlined_(source.op(e))
+                                     ? inline_body(source, e, operands, body.is_backward(e))
+                                     : decomposed(body, e, operands);
     for (size_t i = 0; i < results.size(); ++i) {
       body.map[results[i]] = values[i];
       target_.inherit(values[i], source, results[i]);
@@ -229,7 +232,7 @@ class Inliner {
   }
 
   bool stays(const Graph& source, EquationId e) const {
-    return ir::info(source.op(e)).cls != OpClass::Control &&
+    return !is_inlined_(source.op(e)) &&
            sink_.is_core(source.op(e), operands_, source.attrs(e), result_types(source, e));
   }
 
@@ -237,9 +240,16 @@ class Inliner {
     TANDEM_CHECK(!body.source.equation(e).in_place, "decompose: expected a functional graph");
     const EquationId id = target_.append_copy(body.source, e, body.map, body.first_location);
     target_.equation(id).is_backward = body.is_backward(e);
+    for (const ir::Attr attr : ir::info(target_.op(id)).attrs)
+      if (ir::type_of(attr) == ir::AttrType::Graph) {
+        const auto of = body.source.attr<ir::SubgraphId>(e, attr);
+        target_.set_attr(
+            id, attr,
+            target_.add_subgraph(decompose_inlining(body.source.subgraph(of), is_inlined_)));
+      }
   }
 
-  // call and custom_function are their (forward) body; a hook that still stands is the identity.
+  // What has a (forward) body becomes that; a hook that still stands is the identity.
   ir::ValueList inline_body(const Graph& source, EquationId e, std::span<const ValueId> operands,
                             bool backward) {
     for (ir::Attr body : {ir::Attr::body, ir::Attr::forward})
@@ -260,26 +270,31 @@ class Inliner {
   }
 
   Graph& target_;
+  const IsInlined is_inlined_;
   DecomposingSink sink_;
   std::vector<ValueId> operands_;  // of the equation that is being emitted
 };
 
 }  // namespace
 
-Graph decompose(const Graph& graph) {
+Graph decompose_inlining(const Graph& graph, IsInlined is_inlined) {
   Graph core(graph.name, ir::Level::Core);
   core.reserve(graph, 3);
   std::vector<ValueId> inputs;
   for (const ir::Input& input : graph.inputs())
     inputs.push_back(core.add_input(input, graph.type(input.value)));
-  const ir::ValueList values = Inliner(core).run(graph, inputs, false);
+  const ir::ValueList values = Inliner(core, is_inlined).run(graph, inputs, false);
   for (size_t i = 0; i < values.size(); ++i) {
     ir::Output output = graph.outputs()[i];
     output.value = values[i];
     core.add_output(std::move(output));
   }
   core.epilogue = graph.epilogue;
-  return core;
+  return ir::join_orders(std::move(core));
+}
+
+Graph decompose(const Graph& graph) {
+  return decompose_inlining(graph, [](Op op) { return ir::info(op).inlined; });
 }
 
 }  // namespace tandem::decomps

@@ -8,10 +8,15 @@
 namespace tandem::decomps {
 
 /// Joint or Functional -> Core: every composite is replaced by its decomposition until only
-/// primitives stand; call and custom_function are inlined; arithmetic in bf16 and f16 becomes f32
-/// between converts; a reduction over dims that are no neighbours becomes a chain; a power with a
-/// small constant exponent becomes products.
+/// primitives stand; bodies take the places of equations whose rows say so, the others' are
+/// decomposed where they are; arithmetic in bf16 and f16 becomes f32 between converts; a reduction
+/// over dims that are no neighbours becomes a chain; a power with a small constant exponent becomes
+/// products.
 ir::Graph decompose(const ir::Graph& graph);
+
+/// The same with an answer of its own to whose bodies are inlined.
+using IsInlined = bool (*)(ir::Op op);
+ir::Graph decompose_inlining(const ir::Graph& graph, IsInlined is_inlined);
 
 /// Sets the summation order [lanes, block] of every reduction from its sizes alone.
 ir::Graph set_reduction_orders(ir::Graph core);

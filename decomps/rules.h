@@ -52,7 +52,7 @@ using V = ir::ValueId;
 #define TANDEM_DECLARE_Primitive(name, operands)
 #define TANDEM_DECLARE_Composite(name, operands) \
   ir::ResultsOf<V, ir::count_results(operands)> name(Context& c);
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   TANDEM_DECLARE_##level(name, operands)
 #include "ir/ops.def"
 #undef TANDEM_DECLARE_Primitive

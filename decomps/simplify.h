@@ -12,8 +12,8 @@ namespace tandem::decomps {
 ir::Graph simplify(ir::Graph graph);
 
 /// Merges equal equations (same op, operands, attributes). Forward and backward copies merge;
-/// random values never differ by it since they are functions of (rng, offset). Equations with
-/// effects stay.
+/// random values never differ by it since they are functions of (rng, offset). What runs once
+/// stays.
 ir::Graph eliminate_common_subexpressions(ir::Graph graph);
 
 /// Sums of parts that were padded with zeros along one dim and lie beside each other (the gradient

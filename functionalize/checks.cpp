@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ir/build/effect.h"
+
 namespace tandem::functionalize {
 namespace {
 
@@ -39,7 +41,7 @@ class Checks {
 
   /// Whether data can make `e` fail.
   bool may_fail(EquationId e) const {
-    if (!ir::info(graph_.op(e)).may_fail || graph_.op(e) == Op::custom_operator) return false;
+    if (ir::effect_of(graph_, e) != ir::Effect::MayFail) return false;
     if (is_index(e)) return has_elements(graph_.operand(e, 1));
     return ir::is_integer(graph_.type(graph_.result(e)).dtype) && has_elements(graph_.result(e));
   }
@@ -54,8 +56,9 @@ class Checks {
     for (const ir::Output& output : graph_.outputs()) used[output.value] = 1;
     for (size_t i = graph_.num_equations(); i-- > 0;) {
       const EquationId e = graph_.equation_id(i);
-      const auto is_live = [&](ValueId v) { return used[v] != 0 || graph_.type(v).is_token; };
-      const bool live = std::ranges::any_of(graph_.results(e), is_live);
+      const auto is_live = [&](ValueId v) { return used[v] != 0; };
+      const bool live =
+          std::ranges::any_of(graph_.results(e), is_live) || ir::must_run(ir::effect_of(graph_, e));
       if (!live && !may_fail(e)) continue;
       if (!live) dead.push_back(e);
       if (live || !is_index(e))

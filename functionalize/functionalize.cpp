@@ -9,6 +9,7 @@
 #include "functionalize/inputs.h"
 #include "functionalize/results.h"
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 #include "ir/build/inline.h"
 #include "ir/build/rewrite.h"
 
@@ -72,7 +73,7 @@ class Functionalizer {
 
   void carry_mark(EquationId e, ValueId value) {
     const EquationId producer = rewriter_.target().producer(value);
-    if (!producer.valid()) return;
+    if (!producer.valid() || ir::must_run(ir::effect_of(rewriter_.target(), producer))) return;
     ir::Mark& mark = rewriter_.target().equation(producer).mark;
     const ir::Mark wanted = source_.equation(e).mark;
     if (mark == ir::Mark::Auto) mark = wanted;
@@ -99,7 +100,7 @@ class Functionalizer {
     rewriter_.at(e);
     rewriter_.copy(e);
     for (ValueId v : source_.results(e)) {
-      const bool constant = !source_.equation(e).grad_enabled;
+      const bool constant = !source_.equation(e).grad_enabled && !source_.type(v).is_token;
       aliases_.add_base(v, constant ? history_.detached(rewriter_[v]) : rewriter_[v]);
     }
   }

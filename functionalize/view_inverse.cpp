@@ -83,7 +83,7 @@ ValueId inverse_as_strided(const InverseContext& c) { return c.scatter(Op::as_st
 #define ROW_Control(name) nullptr
 #define ROW_External(name) nullptr
 constexpr Inverse kInverses[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) ROW_##class_(name),
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) ROW_##class_(name),
 #include "ir/ops.def"
 };
 

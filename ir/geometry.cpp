@@ -153,7 +153,7 @@ using Rule = ViewGeometry (*)(const ViewContext&);
 #define RULE_Control(name) nullptr
 #define RULE_External(name) nullptr
 constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) RULE_##class_(name),
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) RULE_##class_(name),
 #include "ir/ops.def"
 };
 

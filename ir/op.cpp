@@ -12,18 +12,18 @@
 namespace tandem::ir {
 namespace {
 
-enum Traits : unsigned { None = 0, Commutative = 1, InPlace = 2, MayFail = 4, Overwrites = 8 };
-
 struct Row {
   std::string_view name, operands, attributes;
   OpClass cls;
   OpLevel level;
   unsigned traits;
+  Effect effect;
 };
 
+using namespace row;
 constexpr Row kRows[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) \
-  {#name, operands, attributes, OpClass::class_, OpLevel::level, traits},
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
+  {#name, operands, attributes, OpClass::class_, OpLevel::level, traits, Effect::effect},
 #include "ir/ops.def"
 };
 
@@ -90,8 +90,9 @@ constexpr OpInfo parse_row(const Row& row) {
             {},
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
-            (row.traits & MayFail) != 0,
             (row.traits & Overwrites) != 0,
+            (row.traits & Inlined) != 0,
+            row.effect,
             {}};
   add_values(op, row.operands);
   for_each_word(row.attributes,
@@ -137,6 +138,11 @@ std::string_view name(OpClass cls) {
                                                 "shape",     "factory",   "index",       "random",
                                                 "control",   "external"};
   return kNames[static_cast<size_t>(cls)];
+}
+
+std::string_view name(Effect effect) {
+  static constexpr std::string_view kNames[] = {"pure", "may fail", "random", "opaque", "ordered"};
+  return kNames[static_cast<size_t>(effect)];
 }
 
 void fail_without_attr(Op op, Attr attr) {

@@ -15,12 +15,12 @@
 namespace tandem::ir {
 
 enum class Op : uint16_t {
-#define OP(name, class_, level, operands, attributes, shape, traits) name,
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) name,
 #include "ops.def"
 };
 
 inline constexpr int kOpCount = 0
-#define OP(name, class_, level, operands, attributes, shape, traits) +1
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) +1
 #include "ops.def"
     ;
 
@@ -46,11 +46,32 @@ enum class OpClass : uint8_t {
   Factory,      // no operands
   Index,        // element positions come from data
   Random,       // a function of an rng value and an offset
-  Control,      // has subgraphs
+  Control,      // has subgraphs, or is there for the order of others
   External,     // code that the user registered: opaque
 };
 
 enum class OpLevel : uint8_t { Primitive, Composite };
+
+/// What an equation may do beside giving its results; each may be treated less freely than the one
+/// before. Passes ask effect_of (effect.h), which looks at the equation too.
+enum class Effect : uint8_t {
+  Pure,     // nothing
+  MayFail,  // fails on data, before any result is visible
+  Random,   // gives other numbers for another rng
+  Opaque,   // nobody sees what it does, but its results are a function of its operands
+  Ordered,  // takes and gives a token: happens once, in the order of the tokens, read or not
+};
+TANDEM_API std::string_view name(Effect effect);
+
+/// May neither stand for an equal equation nor be computed again.
+constexpr bool runs_once(Effect effect) { return effect >= Effect::Opaque; }
+/// Stays where nothing reads its results.
+constexpr bool must_run(Effect effect) { return effect == Effect::Ordered; }
+
+/// The traits column of ops.def.
+namespace row {
+enum Trait : unsigned { None = 0, Commutative = 1, InPlace = 2, Overwrites = 4, Inlined = 8 };
+}
 
 /// How many results the operand column of a row names: "self -> values indices" two, "self" one.
 constexpr size_t count_results(std::string_view operands) {
@@ -103,9 +124,10 @@ struct OpInfo {
   bool open_results;                        // not the row says how many there are, and of what type
   ShortList<Attr, 8> attrs;                 // in the order in which they are stored and printed
   bool commutative;
-  bool in_place;  // the writing form `name_` exists
-  bool may_fail;
+  bool in_place;                             // the writing form `name_` exists
   bool overwrites;                           // the writing form does not read what it overwrites
+  bool inlined;                              // decomposed by putting its body in its place
+  Effect effect;                             // of an equation without subgraphs
   std::array<int8_t, kAttrCount> positions;  // of each attribute in `attrs`; -1: it has none
 };
 

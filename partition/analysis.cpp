@@ -63,6 +63,13 @@ std::vector<bool> outputs_of_backward(const Graph& core) {
   return out;
 }
 
+std::vector<ValueId> tokens_of(const Graph& graph) {
+  std::vector<ValueId> tokens;
+  for (uint32_t i = 0; i < graph.num_values(); ++i)
+    if (graph.type({i}).is_token && graph.producer({i}).valid()) tokens.push_back({i});
+  return tokens;
+}
+
 std::vector<ValueId> values_of(const Graph& graph) {
   std::vector<ValueId> values(graph.num_values());
   for (uint32_t i = 0; i < values.size(); ++i) values[i] = {i};
@@ -102,8 +109,9 @@ Needs::Needs(const Graph& joint)
       input(joint, -1),
       of_backward(outputs_of_backward(joint)),
       overwritten(joint),
-      forward(joint),
       needs_tangent(joint),
+      tokens(tokens_of(joint)),
+      forward(joint),
       backward(joint),
       gradient(joint) {
   for (size_t i = 0; i < joint.inputs().size(); ++i) {
@@ -113,16 +121,11 @@ Needs::Needs(const Graph& joint)
   for (size_t i = 0; i < joint.outputs().size(); ++i)
     (of_backward[i] ? gradient : forward)[joint.outputs()[i].value] = true;
   mark_overwritten_inputs(joint, overwritten);
+  mark_descendants(joint, needs_tangent);
   backward = gradient;
+  for (ValueId token : tokens) (needs_tangent[token] ? backward : forward)[token] = true;
   mark_ancestors(joint, forward);
   mark_ancestors(joint, backward);
-  mark_descendants(joint, needs_tangent);
-}
-
-bool Needs::has_effects(EquationId e) const {
-  const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
-  return cls(e) == ir::OpClass::External || std::ranges::any_of(graph.operands(e), is_token) ||
-         std::ranges::any_of(graph.results(e), is_token);
 }
 
 std::vector<ValueId> read_by_backward(const Needs& needs) {

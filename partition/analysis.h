@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/build/effect.h"
 
 namespace tandem::partition {
 
@@ -31,9 +31,10 @@ struct Needs {
   ir::ValueMap<int> input;           // the index of a graph input, or -1
   std::vector<bool> of_backward;     // by output: a gradient that backward returns
   ir::ValueMap<bool> overwritten;    // an input that forward's epilogue writes, or an alias of one
-  ir::ValueMap<bool> forward;        // some other output needs it
   ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
-  ir::ValueMap<bool> backward;       // some gradient needs it
+  std::vector<ir::ValueId> tokens;   // that equations give which must run, in order
+  ir::ValueMap<bool> forward;        // some other output, or a token of forward needs it
+  ir::ValueMap<bool> backward;       // some gradient, or a token of backward needs it
   ir::ValueMap<bool> gradient;       // is an output of backward
 
   ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
@@ -44,8 +45,8 @@ struct Needs {
   bool is(ir::ValueId v, ir::OpClass cls) const {
     return producer(v).valid() && this->cls(producer(v)) == cls;
   }
-  /// Takes or returns a token, or is the user's own code: must run once, where it stands.
-  bool has_effects(ir::EquationId e) const;
+  /// May not be computed again.
+  bool runs_once(ir::EquationId e) const { return ir::runs_once(ir::effect_of(graph, e)); }
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.
   bool is_free_to_save(ir::ValueId v) const { return is_primal(v) && !overwritten[v]; }
   /// Computed by an equation that the forward half wrote.

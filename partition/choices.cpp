@@ -209,8 +209,7 @@ Choices choose_inputs(const Problem& p) {
     if (!a.backward[v]) continue;
     if (a.is_primal(v))
       choices.push_back({v, reason_of_input(a, v)});
-    else if (a.is_written_in_forward(v) && a.has_effects(a.producer(v)) &&
-             !a.graph.type(v).is_token)
+    else if (a.is_written_in_forward(v) && a.runs_once(a.producer(v)) && !a.graph.type(v).is_token)
       choices.push_back({v, "effect: runs once"});
   }
   return choices;

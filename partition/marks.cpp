@@ -29,7 +29,7 @@ class Requests {
 
   const char* ban(ValueId v) const {
     if (mark_[v] == Mark::Save) return "marked: save";
-    if (handed_out_[v] && mark_[v] == Mark::Auto && !has_effects(v))
+    if (handed_out_[v] && mark_[v] == Mark::Auto && !runs_once(v))
       return "handed out by a checkpoint region";
     return must_be_recomputed(v) ? nullptr : policy_.ban(v);
   }
@@ -39,9 +39,7 @@ class Requests {
   int64_t cost(ValueId v) const { return policy_.cost(v); }
 
  private:
-  bool has_effects(ValueId v) const {
-    return a_.producer(v).valid() && a_.has_effects(a_.producer(v));
-  }
+  bool runs_once(ValueId v) const { return a_.producer(v).valid() && a_.runs_once(a_.producer(v)); }
 
   uint32_t region(ValueId v) const {
     const EquationId e = a_.producer(v);
@@ -50,14 +48,14 @@ class Requests {
 
   bool must_be_recomputed(ValueId v) const {
     if (mark_[v] == Mark::Recompute) return true;
-    if (mark_[v] == Mark::Save || handed_out_[v] || has_effects(v)) return false;
+    if (mark_[v] == Mark::Save || handed_out_[v] || runs_once(v)) return false;
     return region(v) != 0 || (stands_for_[v] > 0 && a_.bytes(v) >= stands_for_[v]);
   }
 
   void find_constant(ValueId v) {
     const EquationId e = a_.producer(v);
     constant_[v] =
-        e.valid() && !a_.has_effects(e) &&
+        e.valid() && !a_.runs_once(e) &&
         std::ranges::all_of(a_.graph.operands(e), [&](ValueId w) { return constant_[w]; });
   }
 

@@ -23,7 +23,7 @@ int64_t price_in_bytes(const Analysis& a, ValueId v) {
 }
 
 const char* ban_effects_and_contractions(const Analysis& a, ValueId v) {
-  if (a.has_effects(a.producer(v))) return "effect: runs once";
+  if (a.runs_once(a.producer(v))) return "effect: runs once";
   if (a.is(v, OpClass::Contraction)) return "contraction: not recomputed";
   return nullptr;
 }
@@ -66,7 +66,7 @@ int64_t picoseconds(double seconds) {
 Policy time_policy(const Analysis& a, const Estimate& estimate, TimePolicy options) {
   const auto ban = [&a, options](ValueId v) -> const char* {
     if (!a.producer(v).valid() || a.is(v, OpClass::View)) return nullptr;
-    if (options.anything) return a.has_effects(a.producer(v)) ? "effect: runs once" : nullptr;
+    if (options.anything) return a.runs_once(a.producer(v)) ? "effect: runs once" : nullptr;
     if (const char* reason = ban_effects_and_contractions(a, v)) return reason;
     return writes_at_positions(a, a.producer(v)) ? "writes at indices: not recomputed" : nullptr;
   };

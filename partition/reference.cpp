@@ -104,7 +104,7 @@ class Reference {
   const char* own_ban(ValueId v) const {
     const EquationId e = a_.producer(v);
     if (!e.valid() || is_view(e)) return nullptr;
-    if (a_.has_effects(e)) return "effect: runs once";
+    if (a_.runs_once(e)) return "effect: runs once";
     if (a_.cls(e) == OpClass::Contraction) return "contraction: not recomputed";
     if (a_.cls(e) == OpClass::Random) return "random: not recomputed";
     if (!is_recomputable(e)) return "not in the list of what may be recomputed";

@@ -235,6 +235,8 @@ Graph make_forward(const Analysis& a, const SavedSet& saved) {
   std::vector<ValueId> wanted;
   for (const Output& output : outputs_of(a, false)) wanted.push_back(output.value);
   const size_t results = wanted.size();
+  for (ValueId token : a.tokens)
+    if (!a.needs_tangent[token]) wanted.push_back(token);
   wanted.insert(wanted.end(), saved.values.begin(), saved.values.end());
   half.compute(wanted);
   for (Output output : outputs_of(a, false)) {

@@ -41,7 +41,8 @@ int KernelWriter::constant(const ir::Number& number, DType dtype) {
 }
 
 int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype, const std::string& check) {
-  if (!ir::is_floating(dtype) && ir::info(op).may_fail) draft_.launch.checks.push_back(check);
+  if (!ir::is_floating(dtype) && ir::info(op).effect == ir::Effect::MayFail)
+    draft_.launch.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }
 

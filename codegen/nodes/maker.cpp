@@ -16,10 +16,10 @@ using Rule = void (*)(Maker&, EquationId);
 
 constexpr bool is_identity(Op op) { return op == Op::clone || op == Op::stop_gradient; }
 
-/// Null for what stands in no graph that is lowered: composites, and what has subgraphs.
-template <Op op, ir::OpClass cls, ir::OpLevel level>
+/// Null for what stands in no graph that is lowered: composites, and what is inlined.
+template <Op op, ir::OpClass cls, ir::OpLevel level, unsigned traits>
 constexpr Rule rule_of() {
-  if constexpr (level == ir::OpLevel::Composite || cls == ir::OpClass::Control)
+  if constexpr (level == ir::OpLevel::Composite || (traits & ir::row::Inlined) != 0)
     return nullptr;
   else if constexpr (cls == ir::OpClass::Pointwise && !is_identity(op))
     return pointwise_nodes;
@@ -29,14 +29,15 @@ constexpr Rule rule_of() {
     return nodes_of<op>;
 }
 
+using namespace ir::row;
 constexpr std::array<Rule, ir::kOpCount> kRules = {
-#define OP(name, class_, level, operands, attributes, shape, traits) \
-  rule_of<Op::name, ir::OpClass::class_, ir::OpLevel::level>(),
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
+  rule_of<Op::name, ir::OpClass::class_, ir::OpLevel::level, (traits)>(),
 #include "ir/ops.def"
 };
 
 bool is_needed(const Node& n, const std::vector<bool>& needed) {
-  bool any = n.only_checks;
+  bool any = n.only_checks || n.ordered;
   n.for_each_written([&](int root) { any = any || needed[static_cast<size_t>(root)]; });
   return any;
 }
@@ -179,6 +180,11 @@ const View* Maker::split_of(ValueId v) const {
   return at == splits_.end() ? nullptr : &at->second;
 }
 
+int Maker::giver(ValueId token) const {
+  const auto at = givers_.find(token.index);
+  return at == givers_.end() ? -1 : at->second;
+}
+
 // --- nodes
 
 int Maker::push(Node n) {
@@ -190,10 +196,11 @@ int Maker::push(Node n) {
   return id;
 }
 
-void Maker::push_external(Node n) {
+int Maker::push_external(Node n) {
   const int id = static_cast<int>(p_.nodes.size());
   for (const View& v : n.results) value(v).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
+  return id;
 }
 
 View Maker::pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes) {

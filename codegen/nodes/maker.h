@@ -62,13 +62,16 @@ class Maker {
   /// For a value that takes a copy: what strides can express all the same (Shown::split).
   const View* split_of(ValueId v) const;
   void set_split(ValueId v, const View& split) { splits_[v.index] = split; }
+  /// The node that gives `token`; -1 for the first of an order.
+  int giver(ValueId token) const;
+  void set_giver(ValueId token, int node) { givers_[token.index] = node; }
 
   // --- nodes
   Node& node(int id) { return p_.nodes[static_cast<size_t>(id)]; }
   /// Appends a node that writes node.dest; returns its number, or -1 if there is nothing to write.
   int push(Node n);
-  /// Appends a node of several results.
-  void push_external(Node n);
+  /// Appends a node of any number of results; returns its number.
+  int push_external(Node n);
   View pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes);
   View copied(const View& v) { return pointwise(Op::clone, {v}, dtype(v), v.sizes); }
   View converted(const View& v, DType to);
@@ -88,6 +91,7 @@ class Maker {
   ir::ValueMap<View> views_;
   std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
   std::map<uint32_t, View> splits_;                                // by value that is a copy
+  std::map<uint32_t, int> givers_;                                 // by token
   std::optional<ResultPaths> paths_;                               // made when first needed
   std::vector<uint32_t> uses_;                                     // of each value; likewise
   Program p_;
@@ -96,8 +100,8 @@ class Maker {
 /// Makes the values and nodes of equation `e`, and says where its results lie.
 template <Op op>
 void nodes_of(Maker& m, EquationId e);
-#define OP(name, class_, level, operands, attributes, shape, traits) \
-  template <>                                                        \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
+  template <>                                                                \
   void nodes_of<Op::name>(Maker & m, EquationId e);
 #include "ir/ops.def"
 

@@ -63,7 +63,9 @@ struct Node {
   /// reads the value must wait until all is in memory.
   bool whole = true;
   bool only_checks = false;  // nothing reads what it writes
-  int after = -1;            // a node that must run earlier (it writes the same memory)
+  bool ordered = false;      // External: stays though nothing reads what it writes
+  int after = -1;            // a node that must run earlier: it writes the same memory, or gives
+                             // the token that this one takes
   std::string name;
 
   View table;  // Gather: over `domain`, stride 0 at the gathered dim. Scatter: dest likewise
@@ -79,7 +81,7 @@ struct Node {
   /// The values that the node writes.
   template <class F>
   void for_each_written(F f) const {
-    if (results.empty()) return f(dest.root);
+    if (kind != Kind::External) return f(dest.root);
     for (const View& v : results) f(v.root);
   }
   int64_t total() const { return ir::numel(domain); }

@@ -41,7 +41,7 @@ constexpr Promotion promotion_of(std::string_view shape_rule) {
 }
 
 constexpr Promotion kPromotions[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) promotion_of(#shape),
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) promotion_of(#shape),
 #include "ir/ops.def"
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 
 namespace tandem::ir {
@@ -86,7 +87,7 @@ Graph inline_calls(const Graph& graph) {
     rewriter.replace(e, results);
   }
   rewriter.copy_outputs();
-  return rewriter.take();
+  return join_orders(rewriter.take());
 }
 
 }  // namespace tandem::ir

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 
 namespace tandem::ir {
 namespace {
@@ -111,12 +112,6 @@ Graph rewrite(const Graph& graph, const RewriteRule& rule) {
 
 namespace {
 
-bool has_effects(const Graph& graph, const Equation& e) {
-  const auto is_token = [&](ValueId v) { return graph.type(v).is_token; };
-  return e.in_place || std::ranges::any_of(graph.results(e), is_token) ||
-         std::ranges::any_of(graph.operands(e), is_token);
-}
-
 /// Those of `order` that must stay, in this order.
 std::vector<EquationId> live_equations(const Graph& graph, std::span<const EquationId> order) {
   ValueMap<uint8_t> used(graph);
@@ -126,7 +121,7 @@ std::vector<EquationId> live_equations(const Graph& graph, std::span<const Equat
   size_t first = order.size();
   for (size_t i = order.size(); i-- > 0;) {
     const Equation& e = graph.equation(order[i]);
-    if (std::ranges::none_of(graph.results(e), is_used) && !has_effects(graph, e)) continue;
+    if (std::ranges::none_of(graph.results(e), is_used) && !must_run(effect_of(graph, e))) continue;
     for (ValueId v : graph.operands(e)) used[v] = 1;
     live[--first] = order[i];
   }

@@ -103,8 +103,8 @@ class TANDEM_API Splicer {
   std::vector<bool> is_replaced_;
 };
 
-/// `graph` and its subgraphs without equations whose results are not used (no effects, not in
-/// place), and without the subgraphs that only those named. Inputs stay.
+/// `graph` and its subgraphs without equations whose results are not used (unless they must run),
+/// and without the subgraphs that only those named. Inputs stay.
 TANDEM_API Graph remove_dead_code(Graph graph);
 
 }  // namespace tandem::ir

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <mutex>
@@ -72,6 +73,7 @@ namespace shape_rule {
 Type external(const ShapeContext& c) {
   reject(c, Errc::Graph, "it may have several results", "a call through its registration", "none");
 }
+std::array<Type, 2> ordered(const ShapeContext& c) { return {Type::token(), external(c)}; }
 
 }  // namespace shape_rule
 

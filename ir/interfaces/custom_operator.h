@@ -16,11 +16,13 @@
 
 namespace tandem::ir {
 
-/// A function of its operands, without effects: results are the new contents of the arguments that
-/// the operator writes, then what it returns. `arguments`: the call's numbers, as in the attribute.
+/// A function of its operands: results are the new contents of the arguments that the operator
+/// writes, then what it returns. `arguments`: the call's numbers, as in the attribute.
 class TANDEM_API CustomOperator {
  public:
   virtual ~CustomOperator() = default;
+  /// Does something beside giving results, which must happen once for each call, in order.
+  virtual bool is_ordered() const { return false; }
   /// Throws Error on operands that the operator does not take.
   virtual std::vector<Type> result_types(std::span<const Type> operands,
                                          std::string_view arguments) const = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using Rule = Tensors (*)(const Context&);
 constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   [](const Context& c) { return listed<Tensors>(name(c)); },
 #include "ir/ops.def"
 };

@@ -111,7 +111,7 @@ struct Context {
 };
 
 // The rule of each op. One that is never defined does not link.
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   ResultsOf<Tensor, count_results(operands)> name(const Context& c);
 #include "ir/ops.def"
 

@@ -105,9 +105,7 @@ class Interpreter {
       store(values_[v], operands.back());
     }
     for (ValueId v : graph_.results(e)) results.emplace_back(graph_.type(v));
-    std::vector<BufferView> from, to;
-    for (Buffer& b : operands) from.push_back(b.view());
-    for (Buffer& b : results) to.push_back(b.view());
+    std::vector<BufferView> from = tensors_of(operands), to = tensors_of(results);
     find_custom_operator(graph_.attr<std::string>(e, Attr::operator_name))
         ->run(from, graph_.attr<std::string>(e, Attr::arguments), to);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -115,6 +113,14 @@ class Interpreter {
       value = evaluate::zeros(results[i].type());
       load(value, results[i]);
     }
+  }
+
+  /// What the user's code sees: no tokens.
+  static std::vector<BufferView> tensors_of(std::vector<Buffer>& buffers) {
+    std::vector<BufferView> views;
+    for (Buffer& b : buffers)
+      if (!b.type().is_token) views.push_back(b.view());
+    return views;
   }
 
   void observe(EquationId e, const Tensor& result) {
@@ -321,6 +327,7 @@ std::vector<Buffer> interpret_with_epilogue(const Graph& graph, std::span<Buffer
 namespace evaluate {
 
 Tensor hook(const Context& c) { return c.operand(0); }
+Tensor first_token(const Context& c) { return zeros(c.result()); }
 
 // The interpreter itself runs ops with subgraphs and custom ones; they have no rule of their own.
 static Tensor no_rule(const Context& c) {
@@ -330,6 +337,7 @@ static Tensor no_rule(const Context& c) {
 Tensor call(const Context& c) { return no_rule(c); }
 Tensor custom_function(const Context& c) { return no_rule(c); }
 Tensor custom_operator(const Context& c) { return no_rule(c); }
+std::array<Tensor, 2> ordered_operator(const Context& c) { return {no_rule(c), no_rule(c)}; }
 
 }  // namespace evaluate
 }  // namespace tandem::ir

@@ -159,7 +159,7 @@ constexpr Exception kExceptions[] = {
 #define RULE_External row_major
 constexpr auto kRules = [] {
   std::array rules = {
-#define OP(name, class_, level, operands, attributes, shape, traits) Rule{RULE_##class_},
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) Rule{RULE_##class_},
 #include "ir/ops.def"
   };
   for (const Exception& e : kExceptions) rules[static_cast<size_t>(e.op)] = e.rule;

@@ -13,7 +13,7 @@ namespace tandem::ir::shape_rule {
 
 // Several ops name the same rule, so that a function may be declared more than once here. One that
 // is never defined does not link.
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   ResultsOf<Type, count_results(operands)> shape(const ShapeContext& context);
 #include "ir/ops.def"
 

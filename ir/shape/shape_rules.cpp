@@ -10,7 +10,7 @@ namespace {
 
 using Rule = Types (*)(const ShapeContext&);
 constexpr Rule kRules[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   [](const ShapeContext& c) { return listed<Types>(shape_rule::shape(c)); },
 #include "ir/ops.def"
 };

@@ -100,7 +100,8 @@ class Printer {
     add("{}{}{}", e.result_count ? " = " : "", name(e.op), e.in_place ? "_" : "");
     if (e.operand_count) add(" ");
     values(graph_.operands(e), false);
-    if (!graph_.attrs(e).empty()) add(" {}", attrs(e.op, graph_.attrs(e)));
+    // (Without braces the next line's result would be an operand.)
+    if (!graph_.attrs(e).empty() || e.operand_count == 0) add(" {}", attrs(e.op, graph_.attrs(e)));
     if (!e.grad_enabled) add(" [no_grad]");
     if (e.is_backward) add(" [backward]");
     if (e.mark != Mark::Auto) add(" [{}]", name(e.mark));

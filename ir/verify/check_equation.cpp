@@ -66,22 +66,41 @@ void check_in_place(Op op, size_t results) {
     fail(Errc::Graph, fmt::format("{}_: an in-place equation has no results", name(op)));
 }
 
-/// call and custom_function take their types from subgraphs; hook is an identity.
-void check_control(Op op, std::span<const Type> operands, std::span<const Type> results) {
+/// call and custom_function take their types from subgraphs.
+void check_control(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs,
+                   std::span<const Type> results) {
   if (info(op).open_results) return;
-  if (results.size() != 1) fail(Errc::Graph, fmt::format("{}: expected one result", name(op)));
-  check_result(op, results[0], operands[0], "the result");
+  check_results(op, name(op), results, infer_types(op, operands, attrs));
 }
 
-/// custom_operator takes its types from who registered it.
-void check_external(std::span<const Type> operands, std::span<const AttrValue> attrs,
+void check_tensors(Op op, std::span<const Type> operands) {
+  if (std::ranges::any_of(operands, &Type::is_token))
+    fail(Errc::Graph, fmt::format("{}: takes no token", name(op)));
+}
+
+/// The tensors among the operands or results of an external equation: all but an ordered one's
+/// first.
+std::span<const Type> tensors_of(Op op, std::span<const Type> types, const char* what) {
+  if (info(op).effect != Effect::Ordered) return types;
+  if (types.empty() || !types[0].is_token)
+    fail(Errc::Graph, fmt::format("{}: its first {} is no token", name(op), what));
+  return types.subspan(1);
+}
+
+/// What the user registered says which types it gives, and whether it is ordered.
+void check_external(Op op, std::span<const Type> operands, std::span<const AttrValue> attrs,
                     std::span<const Type> results) {
-  const auto& name =
-      std::get<std::string>(attrs[attr_index(Op::custom_operator, Attr::operator_name)]);
-  const auto& arguments =
-      std::get<std::string>(attrs[attr_index(Op::custom_operator, Attr::arguments)]);
-  const std::vector<Type> expected = find_custom_operator(name)->result_types(operands, arguments);
-  check_results(Op::custom_operator, name, results, expected);
+  const auto& name = std::get<std::string>(attrs[attr_index(op, Attr::operator_name)]);
+  const auto& arguments = std::get<std::string>(attrs[attr_index(op, Attr::arguments)]);
+  const auto custom = find_custom_operator(name);
+  const Op expected = custom->is_ordered() ? Op::ordered_operator : Op::custom_operator;
+  if (op != expected)
+    fail(Errc::Graph, fmt::format("{}: {} is called by {}; expected {}", ir::name(op), name,
+                                  ir::name(op), ir::name(expected)));
+  const auto tensors = tensors_of(op, operands, "operand");
+  check_tensors(op, tensors);
+  check_results(op, name, tensors_of(op, results, "result"),
+                custom->result_types(tensors, arguments));
 }
 
 }  // namespace
@@ -142,10 +161,9 @@ void check_equation(Op op, bool in_place, std::span<const Type> operands,
   check_order(op, attrs);
   std::ranges::for_each(results, check_type);
   if (in_place) check_in_place(op, results.size());
-  if (info(op).cls == OpClass::Control) return check_control(op, operands, results);
-  if (std::ranges::any_of(operands, &Type::is_token))
-    fail(Errc::Graph, fmt::format("{}: takes no token", name(op)));
-  if (info(op).cls == OpClass::External) return check_external(operands, attrs, results);
+  if (info(op).cls == OpClass::Control) return check_control(op, operands, attrs, results);
+  if (info(op).cls == OpClass::External) return check_external(op, operands, attrs, results);
+  check_tensors(op, operands);
   const Types inferred = infer_types(op, operands, attrs);
   if (in_place) return check_result(op, operands[0], inferred[0], "the written operand");
   check_results(op, name(op), results, inferred);

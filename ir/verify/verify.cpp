@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ir/base/error.h"
+#include "ir/build/effect.h"
 #include "ir/text/text.h"
 #include "ir/verify/check_equation.h"
 #include "ir/verify/level_rules.h"
@@ -240,8 +241,7 @@ void Verifier::check_marks(EquationId e) const {
   const Equation& equation = g_.equation(e);
   if (equation.region > kMaxRegion) fail_at(e, fmt::format("region {}", equation.region));
   if (equation.mark == Mark::Auto) return;
-  const auto is_token = [&](ValueId v) { return g_.type(v).is_token; };
-  if (std::ranges::any_of(g_.operands(e), is_token) || std::ranges::any_of(g_.results(e), is_token))
+  if (!equation.in_place && must_run(effect_of(g_, e)))
     fail_at(e, fmt::format("marked {}, but it has effects: it runs once", name(equation.mark)));
 }
 
@@ -341,6 +341,12 @@ void Verifier::check_halves() const {
   for (const Equation& e : g_.equations()) {
     const bool any =
         std::ranges::any_of(g_.operands(e), [&](ValueId v) { return bool{dependent[v]}; });
+    for (ValueId v : g_.operands(e))
+      if (any && g_.type(v).is_token && !dependent[v])
+        fail(
+            "{} depends on a tangent and takes token {}, which does not; expected one that a "
+            "first_token of the backward half began",
+            name(e.op), v.index);
     for (ValueId v : g_.results(e)) dependent[v] = any;
   }
   for (size_t i = 0; i < g_.outputs().size(); ++i) {

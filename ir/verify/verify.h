@@ -2,7 +2,8 @@
 // - Inputs: names are not empty and unique; values in ascending order; alias_of names another
 //   input, without cycles; only floating tensors require gradients; an rng is i64 [2].
 // - Equations: operands are defined before; operands, attributes and result types are as the op's
-//   row says; a token has at most one use, and only ops with subgraphs take or give one.
+//   row says; a token has at most one use, and only ops with subgraphs and ordered ones take or
+//   give one.
 // - Outputs: values exist. Strides of inputs and outputs fit the value's rank; none is negative.
 // - Targets: of a Tangent (Joint, Core) a Result or MutatedInput output, of MutatedInput and
 //   Gradient an input, of the same type. In a Backward graph they are the joint graph's, so they
@@ -18,7 +19,9 @@
 // - Traced: in-place equations of ops that have that form, without results; no epilogue results or
 //   writes. Other levels: no in-place equations.
 // - Core, Forward, Backward: only primitives.
-// - Joint, Core: no output but a Gradient or Token depends on a tangent.
+// - Joint, Core: no output but a Gradient or Token depends on a tangent; what depends on one takes
+// no
+//   token that does not.
 // - Traced, Functional, Forward: no equation of the backward half.
 // - Roles: those in the table of ir/README.md.
 #ifndef TANDEM_IR_VERIFY_VERIFY_H

@@ -58,7 +58,7 @@ class Relaxation {
  private:
   bool may_lift(ValueId v) const {
     return a_.forward[v] && a_.backward[v] && a_.producer(v).valid() && ban(v) &&
-           !a_.has_effects(a_.producer(v));
+           !a_.runs_once(a_.producer(v));
   }
 
   /// The name decides between equals, so that the choice does not depend on hashing.

@@ -2,7 +2,9 @@
 // graph as a function of their own.
 #include <algorithm>
 
+#include "ir/base/error.h"
 #include "ir/build/ancestors.h"
+#include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 #include "runtime/compile/variant.h"
 
@@ -97,10 +99,27 @@ TapeTable make_tape_table(const Variant& variant) {
   return table;
 }
 
+namespace {
+
+/// Of forward, what must run has run.
+bool has_run(const ir::Graph& joint, ir::EquationId e, const ir::ValueMap<bool>& needed) {
+  if (joint.equation(e).is_backward || !ir::must_run(ir::effect_of(joint, e))) return false;
+  const auto is_needed = [&](ir::ValueId v) { return needed[v] && !joint.type(v).is_token; };
+  if (std::ranges::any_of(joint.results(e), is_needed))
+    ir::fail(ir::Errc::Unsupported,
+             "gradients of gradients: they would compute the results of an ordered operator again; "
+             "expected a function whose gradients do not need these");
+  return true;
+}
+
+}  // namespace
+
 ir::Graph gradients_of(const ir::Graph& joint) {
+  const ir::ValueMap<bool> needed = needed_by_gradients(joint);
   ir::Rewriter rewriter(joint);
   rewriter.copy_inputs();
-  for (size_t i = 0; i < joint.num_equations(); ++i) rewriter.copy(joint.equation_id(i));
+  for (size_t i = 0; i < joint.num_equations(); ++i)
+    if (!has_run(joint, joint.equation_id(i), needed)) rewriter.copy(joint.equation_id(i));
   for (size_t k = 0; k < joint.outputs().size(); ++k) {
     ir::Output output = joint.outputs()[k];
     if (!is_gradient(joint, k)) continue;

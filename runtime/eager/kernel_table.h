@@ -54,7 +54,7 @@ using Kernel = void (*)(const Args&);
 
 namespace kernels {
 #define TANDEM_DECLARE(name) void name(const Args& a);
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   TANDEM_KERNEL_##level##_##class_(TANDEM_DECLARE, name)
 #include "ir/ops.def"
 #undef TANDEM_DECLARE

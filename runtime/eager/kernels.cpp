@@ -12,7 +12,7 @@ namespace {
 std::array<Kernel, ir::kOpCount> make_table() {
   std::array<Kernel, ir::kOpCount> table{};
 #define TANDEM_ENTER(name) table[static_cast<size_t>(ir::Op::name)] = &kernels::name;
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   TANDEM_KERNEL_##level##_##class_(TANDEM_ENTER, name)
 #include "ir/ops.def"
   TANDEM_ENTER(copy)

@@ -1,7 +1,6 @@
 // Custom operators: checked calls of the user's code, eager and as an equation. Inside a trace, and
 // on the tape, the operator is a function: it works on copies of what it writes, and ordinary
-// copies write the new contents back, so views, functionalization and gradients need know nothing
-// of it.
+// copies write the new contents back, so views and gradients need know nothing of it.
 #include <fmt/format.h>
 #include <tandem/autograd.h>
 #include <tandem/custom_op.h>
@@ -33,6 +32,9 @@ struct OperatorImpl final : ir::CustomOperator {
   explicit OperatorImpl(OperatorDefinition given);
 
   const std::string& name() const { return schema.name; }
+  bool is_ordered() const override { return definition.ordered; }
+  bool gives_nothing() const { return written.empty() && new_results == 0; }
+  ir::Op op() const { return is_ordered() ? ir::Op::ordered_operator : ir::Op::custom_operator; }
   std::vector<ir::Type> result_types(std::span<const ir::Type> operands,
                                      std::string_view arguments) const override;
   void run(std::span<const ir::BufferView> operands, std::string_view arguments,
@@ -203,8 +205,7 @@ std::vector<Tensor> as_function(const OperatorImpl& op, const std::vector<Tensor
   }
   const std::string numbers_text = spelled(numbers);
   const std::vector<ir::Type> results = op.result_types(types, numbers_text);
-  const TensorList made =
-      trace->record(ir::Op::custom_operator, operands, {op.name(), numbers_text}, false, results);
+  const auto made = trace->record(op.op(), operands, {op.name(), numbers_text}, false, results);
   return {made.begin(), made.end()};
 }
 
@@ -290,7 +291,7 @@ void forbid_gradients(const OperatorImpl& op, const std::vector<Tensor>& tensors
 /// In place, at once.
 std::vector<Tensor> run_directly(const OperatorImpl& op, const std::vector<Tensor>& tensors,
                                  const std::vector<Number>& numbers) {
-  for (size_t w : op.written) check_writable({&tensors[w], 1}, ir::Op::custom_operator);
+  for (size_t w : op.written) check_writable({&tensors[w], 1}, op.op());
   std::vector<Tensor> results = op.run_checked(tensors, numbers);
   for (size_t w : op.written) {
     tensors[w].impl()->storage->bump_version();
@@ -304,10 +305,11 @@ std::vector<Tensor> call(const std::shared_ptr<const OperatorImpl>& op,
   check_call(*op, given, numbers);
   std::vector<Tensor> tensors;
   for (const Tensor& t : given) tensors.push_back(in_current_trace(t));
-  const bool on_tape = grad_enabled() && std::ranges::any_of(tensors, &Tensor::requires_grad);
+  const bool on_tape = !op->gives_nothing() && grad_enabled() &&
+                       std::ranges::any_of(tensors, &Tensor::requires_grad);
   if (Trace::current() == nullptr && !on_tape) return run_directly(*op, tensors, numbers);
   refuse_overlap(*op, tensors);
-  for (size_t w : op->written) check_writable({&tensors[w], 1}, ir::Op::custom_operator);
+  for (size_t w : op->written) check_writable({&tensors[w], 1}, op->op());
   const bool has_gradient = on_tape && op->definition.gradient;
   std::vector<Tensor> outputs =
       has_gradient ? as_differentiable(op, tensors, numbers) : as_function(*op, tensors, numbers);
@@ -338,8 +340,8 @@ OperatorImpl::OperatorImpl(OperatorDefinition given)
 void OperatorImpl::check_definition() const {
   if (!definition.run) refuse(*this, Errc::Argument, "expected a definition with `run`");
   if (tensors.empty()) refuse(*this, Errc::Argument, "expected at least one tensor argument");
-  if (written.empty() && new_results == 0)
-    refuse(*this, Errc::Argument, "expected a written argument or a result of its own");
+  if (gives_nothing() && !is_ordered())
+    refuse(*this, Errc::Argument, "expected a written argument, a result of its own, or `ordered`");
   if (new_results > 0 && !definition.shape)
     refuse(*this, Errc::Argument, "expected `shape`, which gives the types of its results");
   const std::vector<std::string> names = savable(*this);

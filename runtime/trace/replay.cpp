@@ -98,11 +98,19 @@ class Replayer {
   void step(EquationId e) {
     // (The graph says by stop_gradient what autograd may not see, not by grad mode.)
     const GradMode mode(grad_enabled() && graph_.op(e) != ir::Op::stop_gradient);
+    if (graph_.op(e) == ir::Op::first_token) return;  // who records keeps the order
     std::vector<Tensor> operands;
-    for (ir::ValueId v : graph_.operands(e)) operands.push_back(values_[v]);
+    for (ir::ValueId v : tensors_of(graph_.operands(e))) operands.push_back(values_[v]);
     const std::vector<Tensor> results = run_equation(e, operands);
-    for (size_t i = 0; i < results.size(); ++i)
-      values_[graph_.result(e, static_cast<int>(i))] = results[i];
+    const ir::ValueList values = tensors_of(graph_.results(e));
+    for (size_t i = 0; i < results.size(); ++i) values_[values[i]] = results[i];
+  }
+
+  ir::ValueList tensors_of(std::span<const ir::ValueId> values) const {
+    ir::ValueList tensors;
+    for (ir::ValueId v : values)
+      if (!graph_.type(v).is_token) tensors.push_back(v);
+    return tensors;
   }
 
   std::vector<Tensor> run_equation(EquationId e, const std::vector<Tensor>& operands) {
@@ -113,7 +121,7 @@ class Replayer {
       return replay_function(identity_of(subgraph(e, Attr::backward)), subgraph(e, Attr::backward),
                              operands);
     ir::Types types;
-    for (ir::ValueId v : graph_.results(e)) types.push_back(graph_.type(v));
+    for (ir::ValueId v : tensors_of(graph_.results(e))) types.push_back(graph_.type(v));
     const TensorList results = dispatch(graph_.op(e), operands, graph_.attrs(e), false, types);
     return {results.begin(), results.end()};
   }

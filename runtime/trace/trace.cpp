@@ -8,6 +8,7 @@
 #include "functionalize/view_inverse.h"
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
+#include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 #include "ir/geometry.h"
 #include "runtime/ops/dispatch.h"
@@ -41,9 +42,7 @@ TensorList constant_results(ir::Op op, std::span<const Tensor> operands,
   const auto is_large = [](const ir::Type& type) {
     return type.is_token || int64_t{ir::numel(type.sizes)} > kLargestConstant;
   };
-  const ir::OpClass cls = ir::info(op).cls;
-  if (cls == ir::OpClass::Control || cls == ir::OpClass::External || cls == ir::OpClass::Random ||
-      std::ranges::any_of(types, is_large))
+  if (ir::info(op).effect >= ir::Effect::Random || std::ranges::any_of(types, is_large))
     return TensorList(types.size());
   ir::InlineVector<Tensor, 4> values;
   for (const Tensor& t : operands) {
@@ -217,13 +216,30 @@ int Trace::input_index(const Tensor& stand_in) const {
 
 // --- equations
 
+ir::EquationId Trace::append_ordered(ir::Op op, ir::ValueList operands, ir::AttrsRef attrs,
+                                     std::span<const ir::Type> types) {
+  const ir::Type token[] = {ir::Type::token()};
+  if (!token_.valid()) token_ = graph_.result(graph_.append(ir::Op::first_token, {}, {}, token));
+  ir::ValueList all(1, token_);
+  all.append(operands);
+  std::vector<ir::Type> results(1, token[0]);
+  results.insert(results.end(), types.begin(), types.end());
+  const ir::EquationId e = graph_.append(op, all, attrs, results);
+  token_ = graph_.result(e);
+  return e;
+}
+
 ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                              bool in_place, std::span<const ir::Type> types) {
   ir::ValueList values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
-  const ir::EquationId e = graph_.append(op, values, attrs, types, in_place);
+  const bool is_ordered = ir::info(op).effect == ir::Effect::Ordered;
+  const ir::EquationId e = is_ordered ? append_ordered(op, std::move(values), attrs, types)
+                                      : graph_.append(op, values, attrs, types, in_place);
   graph_.equation(e).grad_enabled = grad_enabled();
   mark_for_partition(graph_.equation(e));
+  if (!in_place && ir::must_run(ir::effect_of(graph_, e)))
+    graph_.equation(e).mark = ir::Mark::Auto;  // never computed again as it is
   const std::source_location& at = current_location();
   if (at.line() != 0)
     graph_.set_location(
@@ -266,9 +282,10 @@ TensorList Trace::record_view(ir::Op op, std::span<const Tensor> operands, ir::A
 TensorList Trace::record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                                 std::span<const ir::Type> types) {
   const ir::EquationId e = append(op, operands, attrs, false, types);
+  const size_t tokens = graph_.results(e).size() - types.size();
   TensorList results;
   for (size_t i = 0; i < types.size(); ++i)
-    results.push_back(traced_tensor(graph_.results(e)[i], types[i],
+    results.push_back(traced_tensor(graph_.results(e)[tokens + i], types[i],
                                     result_strides(op, operands, types[i].sizes), 0,
                                     Storage::traced()));
   return results;

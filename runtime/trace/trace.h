@@ -61,7 +61,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   const Tensor& stand_in(int input) const { return input_stand_ins_[static_cast<size_t>(input)]; }
 
   /// Appends an equation; its results are traced tensors. That of a view shares operand 0's
-  /// storage. In place: returns operand 0.
+  /// storage. In place: returns operand 0. One of an ordered op takes and gives a token beside.
   TensorList record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
                     std::span<const ir::Type> types);
   /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
@@ -107,6 +107,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
                          std::span<const ir::Type> types);
   TensorList record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                            std::span<const ir::Type> types);
+  ir::EquationId append_ordered(ir::Op op, ir::ValueList operands, ir::AttrsRef attrs,
+                                std::span<const ir::Type> types);
   ir::EquationId append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                         bool in_place, std::span<const ir::Type> types);
   Tensor traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides, Dim offset,
@@ -146,6 +148,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Write> writes_;                         // the in-place equations
   std::vector<HookAt> hooks_;
   Trace* enclosing_ = nullptr;
+  ir::ValueId token_;  // of the order so far, if there is one
   Tensor rng_;
   Dim draws_ = 0;
   bool recording_ = false;

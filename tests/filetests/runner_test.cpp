@@ -11,12 +11,34 @@
 #include <sstream>
 
 #include "ir/base/error.h"
+#include "ir/interfaces/custom_operator.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 #include "tools/passes.h"
 
 namespace tandem {
 namespace {
+
+/// Gives its operands again. Files call it `test::note` (ordered) and `test::opaque`.
+struct Same final : ir::CustomOperator {
+  explicit Same(bool ordered) : is_ordered_(ordered) {}
+  bool is_ordered() const override { return is_ordered_; }
+  std::vector<ir::Type> result_types(std::span<const ir::Type> operands,
+                                     std::string_view) const override {
+    return {operands.begin(), operands.end()};
+  }
+  void run(std::span<const ir::BufferView>, std::string_view,
+           std::span<const ir::BufferView>) const override {}
+
+ private:
+  bool is_ordered_;
+};
+
+const bool kRegistered = [] {
+  ir::register_custom_operator("test::note", std::make_shared<Same>(true));
+  ir::register_custom_operator("test::opaque", std::make_shared<Same>(false));
+  return true;
+}();
 
 /// The parts of a test file.
 struct FileTest {

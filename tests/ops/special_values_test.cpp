@@ -146,7 +146,8 @@ std::vector<ValueId> operands_of(Program& p, Op op, ValueId x, ValueId y, ValueI
   const DType t = p.graph.type(x).dtype;
   if (op == Op::where) return {p.b.ne(x, y), x, y};
   if (op == Op::masked_fill) return {x, p.b.ne(x, y), y};
-  if (ir::info(op).may_fail && ir::is_integer(t)) y = p.b.where(p.b.eq(y, 0), 3, y);
+  if (ir::info(op).effect == ir::Effect::MayFail && ir::is_integer(t))
+    y = p.b.where(p.b.eq(y, 0), 3, y);
   std::vector<ValueId> operands{x, y, z, y};
   operands.resize(ir::info(op).operands.size());
   return operands;

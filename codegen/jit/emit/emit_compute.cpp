@@ -230,7 +230,7 @@ struct Kinds {
 };
 
 constexpr Kinds kKinds[] = {
-#define OP(name, class_, level, operands, attributes, shape, traits) \
+#define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   {ir::OpClass::class_, ir::OpLevel::level},
 #include "ir/ops.def"
 };

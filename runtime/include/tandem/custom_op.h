@@ -37,8 +37,8 @@ struct OperatorDefinition {
   /// a view of it.
   std::string schema;
   /// Runs on real tensors, which may have any strides: writes the arguments that the schema says it
-  /// writes, no others, and gives the results that are no arguments, in memory of their own. A
-  /// function of its arguments; called by any number of threads, also on copies of them.
+  /// writes, no others, and gives the results that are no arguments, in memory of their own. What
+  /// it gives is a function of its arguments; called by any number of threads, also on copies.
   std::function<std::vector<Tensor>(const std::vector<Tensor>& tensors,
                                     const std::vector<Number>& numbers)>
       run;
@@ -55,6 +55,12 @@ struct OperatorDefinition {
   /// What `gradient` reads: names of arguments (as they were before the call), `x!` for the new
   /// contents of a written x, names of new results.
   std::vector<std::string> saves = {};
+  /// Does something else too (prints, counts, sends): every call happens once and in the program's
+  /// order among those of ordered operators, whether or not its results are read; it is never
+  /// merged with another or computed again. Such an operator may have no results. In a compiled
+  /// function those that gradients call run in the order of the backward sweep, if a gradient
+  /// arrives at one of their arguments.
+  bool ordered = false;
 };
 
 namespace runtime {

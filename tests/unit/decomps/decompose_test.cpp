@@ -4,6 +4,8 @@
 #include "decomps/rules.h"
 #include "ir/build/rewrite.h"
 #include "ir/reduction_order.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "tests/support/graph_testing.h"
 
 namespace tandem::graph_testing {
@@ -226,6 +228,29 @@ TEST(Decompose, IsLinearInDepth) {
     return Values{x};
   });
   EXPECT_EQ(count(decomps::decompose(graph), Op::maximum), kDepth);
+}
+
+// As a loop's would: in its place it would run once.
+TEST(Decompose, ABodyStaysWhereItIsUnlessTheRowSaysOtherwise) {
+  const Graph graph = ir::parse(R"(
+graph @g functional {
+  graph @body functional {
+    in %a: f32[2] primal
+    %b: f32[2] = square %a
+    out %b: result
+  }
+  in %x: f32[2] primal
+  %y: f32[2] = call %x {body=@body}
+  %z: f32[2] = relu %y
+  out %z: result
+})");
+  const Graph core = decomps::decompose_inlining(graph, [](Op) { return false; });
+  ir::verify(core);
+  ASSERT_EQ(core.subgraphs().size(), 1u);
+  EXPECT_EQ(core.subgraph({0}).level, ir::Level::Core);
+  EXPECT_EQ(count(core, Op::call), 1);
+  EXPECT_EQ(count(core.subgraph({0}), Op::square), 0);
+  EXPECT_EQ(count(core, Op::relu), 0);
 }
 
 TEST(ReductionOrders, FollowTheShape) {
