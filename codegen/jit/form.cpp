@@ -8,6 +8,7 @@
 #include "codegen/hasher.h"
 #include "codegen/jit/emit/ranges.h"
 #include "codegen/jit/open_sizes.h"
+#include "codegen/loops/scalar_ops.h"
 
 namespace tandem::jit {
 namespace {
@@ -15,15 +16,11 @@ namespace {
 using codegen::Instr;
 using codegen::Kernel;
 using ir::Number;
-using ir::Op;
+using Constants = codegen::ScalarOp::Constants;
 
 /// What open numbers are in the kernel of a form: outside of [-1, 1], since nothing is known of
 /// them.
 constexpr int kOpenNumber = 2;
-
-/// Ops that do the same with every number.
-constexpr Op kIndifferent[] = {Op::add, Op::sub, Op::fma, Op::eq, Op::ne,
-                               Op::lt,  Op::le,  Op::gt,  Op::ge};
 
 /// Or minus one.
 bool is_power_of_two(const Number& n) {
@@ -40,16 +37,19 @@ bool is_zero(const Number& n) { return n.to_double() == 0; }
 bool is_as_good_without(const Instr& user, size_t arg, const Number& n) {
   if (user.kind == Instr::Kind::Store) return !is_zero(n);
   if (user.kind != Instr::Kind::Compute) return false;
-  switch (user.op) {
-    case Op::mul:
+  switch (codegen::scalar_op(user.op).constants) {
+    case Constants::Known:
+      return false;
+    case Constants::Open:
+      return true;
+    case Constants::Factor:
       return ir::is_floating(user.dtype) || !(is_zero(n) || is_power_of_two(n));
-    case Op::div:
+    case Constants::Divisor:
       return arg == 0 || !is_power_of_two(n);
-    case Op::where:
+    case Constants::Choice:
       return !is_zero(n);
-    default:
-      return std::ranges::find(kIndifferent, user.op) != std::end(kIndifferent);
   }
+  return false;
 }
 
 /// By instruction: whether it is a constant that can be open. One that says in which range a result

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "codegen/loops/combine.h"
 #include "codegen/loops/kernel.h"
 #include "codegen/loops/scalar_functions.h"
 #include "ir/base/error.h"
@@ -102,13 +103,11 @@ bool better(const Accumulator& acc, const Entry& b, const Entry& a) {
 }
 
 Entry combine(const Accumulator& acc, const Entry& a, const Entry& b) {
-  constexpr std::array kOps = {ir::Op::add,     ir::Op::mul,        ir::Op::maximum,
-                               ir::Op::minimum, ir::Op::logical_or, ir::Op::logical_and};
   if (acc.combine == Combine::ArgMax || acc.combine == Combine::ArgMin)
     return better(acc, b, a) ? b : a;
   const Cell args[] = {a.value, b.value};
   const DType types[] = {acc.dtype, acc.dtype};
-  return {compute(kOps[static_cast<size_t>(acc.combine)], args, types, acc.dtype)};
+  return {compute(combining_op(acc.combine), args, types, acc.dtype)};
 }
 
 class Interpreter {

@@ -245,7 +245,7 @@ Cell bitcast(Cell value, DType from, DType to) {
   return ir::is_floating(to) ? Cell{seen.to_double(), 0} : Cell{0, seen.to_int()};
 }
 
-bool divides(Op op) { return op == Op::floor_divide || op == Op::remainder || op == Op::fmod; }
+bool divides(Op op) { return ir::info(op).effect == ir::Effect::MayFail; }
 
 Cell compute(Op op, std::span<const Cell> args, std::span<const DType> from, DType to) {
   switch (op) {

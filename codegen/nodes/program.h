@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/loops/kernel.h"
+#include "codegen/loops/combine.h"
 #include "codegen/nodes/view.h"
 #include "ir/base/inline_vector.h"
 #include "ir/graph.h"
@@ -104,13 +104,6 @@ struct Program {
 
 /// The program of a graph of primitives. Nothing is fused yet.
 Program make_program(const ir::Graph& graph);
-
-/// How values of `op` combine in a reduction.
-Combine combine_of(ir::Op op);
-/// What combines two partials of `combine` (not argmax, argmin, dot).
-ir::Op combining_op(Combine combine);
-/// The value of `combine` over nothing, in `dtype`.
-ir::Number identity_of(Combine combine, ir::DType dtype);
 
 }  // namespace tandem::codegen
 

@@ -8,6 +8,7 @@
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
 #include "codegen/jit/emit/ranges.h"
+#include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 
 namespace tandem::jit {
@@ -62,15 +63,9 @@ unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
 }  // namespace
 
 bool is_long(const Instr& i) {
-  static constexpr ir::Op kShort[] = {
-      ir::Op::add,     ir::Op::sub,     ir::Op::mul,       ir::Op::fma,   ir::Op::maximum,
-      ir::Op::neg,     ir::Op::minimum, ir::Op::abs,       ir::Op::where, ir::Op::convert,
-      ir::Op::eq,      ir::Op::ne,      ir::Op::lt,        ir::Op::le,    ir::Op::gt,
-      ir::Op::ge,      ir::Op::clone,   ir::Op::div,       ir::Op::sqrt,  ir::Op::logical_and,
-      ir::Op::bitcast, ir::Op::rsqrt,   ir::Op::reciprocal};
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute &&
-          std::find(std::begin(kShort), std::end(kShort), i.op) == std::end(kShort));
+          codegen::scalar_op(i.op).code == codegen::ScalarOp::Code::Long);
 }
 
 Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,

@@ -7,6 +7,7 @@
 
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
+#include "codegen/loops/combine.h"
 #include "ir/base/error.h"
 
 namespace tandem::jit {
@@ -20,40 +21,10 @@ bool finds_position(const Accumulator& acc) {
   return acc.combine == Combine::ArgMax || acc.combine == Combine::ArgMin;
 }
 
-/// The op that combines two values; in the order of Combine.
-constexpr ir::Op kPairs[] = {ir::Op::add,     ir::Op::mul,        ir::Op::maximum,
-                             ir::Op::minimum, ir::Op::logical_or, ir::Op::logical_and};
-
-llvm::Constant* lowest(llvm::Type* type, DType dtype) {
-  if (ir::is_floating(dtype)) return llvm::ConstantFP::getInfinity(type, true);
-  const unsigned bits = type->getScalarSizeInBits();
-  const bool is_unsigned = dtype == DType::U8 || dtype == DType::Bool;
-  return llvm::ConstantInt::get(
-      type, is_unsigned ? llvm::APInt::getZero(bits) : llvm::APInt::getSignedMinValue(bits));
-}
-
-llvm::Constant* highest(llvm::Type* type, DType dtype) {
-  if (ir::is_floating(dtype)) return llvm::ConstantFP::getInfinity(type);
-  const unsigned bits = type->getScalarSizeInBits();
-  const bool is_unsigned = dtype == DType::U8 || dtype == DType::Bool;
-  return llvm::ConstantInt::get(
-      type, is_unsigned ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getSignedMaxValue(bits));
-}
-
 llvm::Constant* identity_of(const Accumulator& acc, llvm::Type* type) {
-  switch (acc.combine) {
-    case Combine::Prod:
-      return ir::is_floating(acc.dtype) ? llvm::ConstantFP::get(type, 1)
-                                        : llvm::ConstantInt::get(type, 1);
-    case Combine::All:
-      return llvm::ConstantInt::getTrue(type);
-    case Combine::Max:
-      return lowest(type, acc.dtype);
-    case Combine::Min:
-      return highest(type, acc.dtype);
-    default:
-      return llvm::Constant::getNullValue(type);
-  }
+  const ir::Number number = codegen::identity_of(acc.combine, acc.dtype);
+  if (ir::is_floating(acc.dtype)) return llvm::ConstantFP::get(type, number.to_double());
+  return llvm::ConstantInt::getSigned(type, number.to_int());
 }
 
 }  // namespace
@@ -116,8 +87,7 @@ void Emitter::set_results(int loop) {
 }
 
 llvm::Value* Emitter::combine(const Accumulator& acc, llvm::Value* a, llvm::Value* b) {
-  return emit_op(kPairs[static_cast<size_t>(acc.combine)],
-                 {ir_, target_, acc.dtype, acc.dtype, a, b});
+  return emit_op(codegen::combining_op(acc.combine), {ir_, target_, acc.dtype, acc.dtype, a, b});
 }
 
 llvm::Value* Emitter::dot(const Accumulator& acc, llvm::Value* a, llvm::Value* b,

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+
+#include "codegen/loops/scalar_ops.h"
 
 namespace tandem::jit {
 namespace {
@@ -12,19 +13,15 @@ namespace {
 using codegen::Instr;
 using codegen::Kernel;
 using ir::Op;
-
-constexpr Op kIntoUnit[] = {Op::sin, Op::cos, Op::tanh, Op::erf, Op::sigmoid, Op::sign};
-constexpr Op kKeepsUnit[] = {Op::neg,   Op::abs,     Op::mul,  Op::maximum, Op::minimum,
-                             Op::clone, Op::convert, Op::sqrt, Op::where,   Op::stop_gradient};
-
-bool has(std::span<const Op> ops, Op op) { return std::ranges::find(ops, op) != ops.end(); }
+using Range = codegen::ScalarOp::Range;
 
 bool computes_unit(const Kernel& kernel, const Instr& i, const std::vector<bool>& unit) {
   const auto from = kernel.code[static_cast<size_t>(i.args[0])].dtype;
   if (i.op == Op::convert && from == ir::DType::Bool) return true;
-  if (has(kIntoUnit, i.op)) return true;
+  const Range range = codegen::scalar_op(i.op).range;
+  if (range == Range::IntoUnit) return true;
   const size_t first = i.op == Op::where ? 1 : 0;
-  return has(kKeepsUnit, i.op) &&
+  return range == Range::KeepsUnit &&
          std::all_of(i.args.begin() + static_cast<std::ptrdiff_t>(first), i.args.end(),
                      [&](int a) { return unit[static_cast<size_t>(a)]; });
 }

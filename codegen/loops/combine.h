@@ -1,0 +1,18 @@
+// What the kinds of Combine are: one row each.
+#ifndef TANDEM_CODEGEN_LOOPS_COMBINE_H
+#define TANDEM_CODEGEN_LOOPS_COMBINE_H
+
+#include "codegen/loops/kernel.h"
+
+namespace tandem::codegen {
+
+/// How values of `op` combine in a reduction.
+Combine combine_of(ir::Op op);
+/// What combines two partials of `combine` (not argmax, argmin).
+ir::Op combining_op(Combine combine);
+/// The value of `combine` over nothing, in `dtype`.
+ir::Number identity_of(Combine combine, ir::DType dtype);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_LOOPS_COMBINE_H

@@ -1,0 +1,42 @@
+// What each pointwise primitive is to code generation, beside what it computes: one row each.
+#ifndef TANDEM_CODEGEN_LOOPS_SCALAR_OPS_H
+#define TANDEM_CODEGEN_LOOPS_SCALAR_OPS_H
+
+#include <cstdint>
+
+#include "ir/op.h"
+
+namespace tandem::codegen {
+
+struct ScalarOp {
+  enum class Code : uint8_t {
+    Short,  // an instruction or few: not worth a call, and cheap to have many of
+    Long,
+  };
+  /// What is known of results in a floating dtype, from the definition alone.
+  enum class Range : uint8_t {
+    Any,
+    IntoUnit,   // within [-1, 1] (or NaN)
+    KeepsUnit,  // so if the operands are (a condition apart)
+  };
+  /// Which constant operands code can do without as well (`mul` by 2 is a shift, by 3 it is not).
+  enum class Constants : uint8_t {
+    Known,    // none
+    Open,     // all
+    Factor,   // of floats; of integers but 0 and powers of two
+    Divisor,  // but a power of two
+    Choice,   // but 0
+  };
+
+  double nanoseconds;  // roughly, of one element on one core, operands in registers
+  Code code;
+  Range range;
+  Constants constants;
+};
+
+/// Of a pointwise primitive.
+const ScalarOp& scalar_op(ir::Op op);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_LOOPS_SCALAR_OPS_H
