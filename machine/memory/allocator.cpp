@@ -1,7 +1,10 @@
 // Size classes, four to a power of two. Each class has a central stack of idle blocks, linked
 // through their first bytes; blocks of up to 16 KiB pass through a small stack of their thread
-// first. Fresh blocks come from malloc, from slabs (more than 64 KiB) or are mapped (2 MB and
-// more).
+// first. Fresh blocks come from malloc, from slabs (more than 64 KiB) or are mapped (more than 16
+// MiB). Where a class has none idle, those that were not used since the last time that happened
+// give theirs back: to the slabs, where they serve any size, or to the system. So a program that
+// does the same again and again soon has all it needs, and one of ever new sizes holds about what
+// it needs at once.
 #include "machine/memory/allocator.h"
 
 #include <sys/sysinfo.h>
@@ -45,9 +48,10 @@ struct Steps {
 constexpr int kTinyClasses = 4;   // 64, 128, 192 and 256 bytes
 constexpr Steps kSmall{4, 8};     // from malloc
 constexpr Steps kMedium{16, 16};  // in slabs, where rounding takes memory: sixteen
-constexpr Steps kLarge{4, 21};    // more than 2 MB, mapped one by one
-constexpr int kFirstMedium = kTinyClasses + 8 * 4, kFirstLarge = kFirstMedium + 5 * 16;
-constexpr int kClasses = kFirstLarge + 4 * 40;
+constexpr Steps kLarge{4, 24};    // more than 16 MiB, mapped one by one
+constexpr size_t kMappedFrom = size_t{1} << kLarge.least;
+constexpr int kFirstMedium = kTinyClasses + 8 * 4, kFirstLarge = kFirstMedium + 8 * 16;
+constexpr int kClasses = kFirstLarge + 4 * 37;
 constexpr int kThreadClasses = 28;  // those of up to 16 KiB
 
 // AddressSanitizer sees what is written beyond a block of malloc, not of a slab.
@@ -62,7 +66,7 @@ int class_of(size_t bytes) {
   if (bytes <= kTinyClasses * kBlockAlignment)
     return static_cast<int>((std::max<size_t>(bytes, 1) - 1) / kBlockAlignment);
   if (bytes <= kSlabsFrom) return kTinyClasses + kSmall.number(bytes);
-  if (bytes <= kHugePage) return kFirstMedium + kMedium.number(bytes);
+  if (bytes <= kMappedFrom) return kFirstMedium + kMedium.number(bytes);
   return kFirstLarge + kLarge.number(bytes);
 }
 
@@ -99,13 +103,16 @@ struct Stack {
 struct Central {
   std::array<Stack, kClasses> stacks;
   std::array<uint64_t, kClasses> last_use{};
-  uint64_t clock = 0;
-  size_t idle_bytes = 0;
+  uint64_t clock = 0, last_miss = 0;
+  size_t stacked_bytes = 0;
   Slabs slabs;
 
+  size_t idle_bytes() const { return stacked_bytes + slabs.free_bytes(); }
   void* take(int c);
   void put(void* data, int c);
   void free_top(int c);
+  void free_all(int c);
+  void make_room(int c);
   int least_recently_used() const;
 };
 
@@ -124,9 +131,17 @@ std::atomic<size_t>& idle_bound() {
 
 void* Central::take(int c) {
   void* data = stacks[c].pop();
-  if (data) idle_bytes -= class_bytes(c);
+  if (data) stacked_bytes -= class_bytes(c);
   last_use[c] = ++clock;
   return data;
+}
+
+/// For a fresh block of class `c`.
+void Central::make_room(int c) {
+  if (c < kFirstMedium) return;
+  for (int other = kFirstMedium; other < kClasses; ++other)
+    if (last_use[other] < last_miss) free_all(other);
+  last_miss = clock;
 }
 
 int Central::least_recently_used() const {
@@ -140,22 +155,29 @@ int Central::least_recently_used() const {
 /// Keeps the block; what is then over the bound goes back to the system, a block at a time.
 void Central::put(void* data, int c) {
   stacks[c].push(data);
-  idle_bytes += class_bytes(c);
+  stacked_bytes += class_bytes(c);
   last_use[c] = ++clock;
-  while (idle_bytes > idle_bound()) free_top(least_recently_used());
+  while (idle_bytes() > idle_bound()) {
+    if (slabs.free_bytes() == 0) free_top(least_recently_used());
+    slabs.drop_free();
+  }
 }
 
-/// Gives the first idle block of class `c` back to the system.
+/// Gives the first idle block of class `c` back to where it is from.
 void Central::free_top(int c) {
   void* const data = stacks[c].pop();
   const size_t bytes = class_bytes(c);
-  idle_bytes -= bytes;
-  if (bytes >= kHugePage)
+  stacked_bytes -= bytes;
+  if (c >= kFirstLarge)
     unmap_pages(data, bytes);
   else if (c >= kFirstMedium && slabs.owns(data))
     slabs.give_back(data, bytes);
   else
     std::free(data);
+}
+
+void Central::free_all(int c) {
+  while (stacks[c].top) free_top(c);
 }
 
 Central& central() {
@@ -219,33 +241,41 @@ Block take_idle(int c) {
     if (void* data = cache ? cache->stacks[c].pop() : nullptr) return {data, false};
   }
   const std::lock_guard guard(lock());
-  return {central().take(c), false};
+  void* const data = central().take(c);
+  if (!data) central().make_room(c);
+  return {data, false};
 }
 
-/// A program that already holds kSlabsAtOnce slabs gets the pages of a further one at once, on all
-/// threads.
-constexpr size_t kSlabsAtOnce = 16;
+/// A program that already holds so many slabs gets the pages of a further large block at once, on
+/// all threads.
+constexpr size_t kSlabsAtOnce = 4;
 
-void* take_from_slabs(size_t bytes) {
-  void* data;
-  bool at_once;
+Block take_from_slabs(int c) {
+  const size_t bytes = class_bytes(c);
+  SlabBlock block;
+  bool many;
   {
     const std::lock_guard guard(lock());
     Slabs& slabs = central().slabs;
-    const size_t before = slabs.count();
-    data = slabs.take(bytes);
-    at_once = slabs.count() > before && before >= kSlabsAtOnce;
+    block = slabs.take(bytes);
+    many = slabs.count() > kSlabsAtOnce;
   }
-  if (at_once) populate_pages(data, kSlabBytes);
-  return data;
+  if (many && block.zero && bytes >= kHugePage) populate_pages(block.data, bytes);
+  return {block.data, block.zero};
+}
+
+/// Blocks of malloc are aligned as others of their size.
+size_t alignment_of(size_t bytes) {
+  if (bytes < kSlabsFrom) return kBlockAlignment;
+  return bytes < kHugePage ? kSlabUnit : kHugePage;
 }
 
 Block take_fresh(int c) {
   const size_t bytes = class_bytes(c);
-  if (bytes >= kHugePage) return {map_pages(bytes), true};
+  if (c >= kFirstLarge) return {map_pages(bytes), true};
   if (!kUseSlabs || c < kFirstMedium || idle_bound().load(std::memory_order_relaxed) == 0)
-    return {std::aligned_alloc(kBlockAlignment, bytes), false};
-  return {take_from_slabs(bytes), true};
+    return {std::aligned_alloc(alignment_of(bytes), bytes), false};
+  return take_from_slabs(c);
 }
 
 Block take_guarded(size_t bytes) {
@@ -311,7 +341,7 @@ void release(void* data, size_t bytes) noexcept {
 
 AllocatorStats allocator_stats() {
   const std::lock_guard guard(lock());
-  return {g_live.load(), g_peak.load(), central().idle_bytes};
+  return {g_live.load(), g_peak.load(), central().idle_bytes()};
 }
 
 void reset_peak_live_bytes() { g_peak.store(g_live.load()); }
@@ -326,9 +356,8 @@ void set_max_idle_bytes(size_t bytes) {
 void release_idle_blocks() {
   if (ThreadCache* cache = thread_cache()) cache->flush();
   const std::lock_guard guard(lock());
-  for (int c = 0; c < kClasses; ++c) {
-    while (central().stacks[c].top) central().free_top(c);
-  }
+  for (int c = 0; c < kClasses; ++c) central().free_all(c);
+  central().slabs.drop_free();
 }
 
 }  // namespace tandem::machine

@@ -178,6 +178,42 @@ TEST_F(Allocator, TheLeastRecentlyUsedClassGoesFirst) {
   release(again, 8 * kMiB);
 }
 
+// As a program of ever new sizes does, each step with several blocks of about one size.
+TEST_F(Allocator, IdleMemoryOfOldSizesServesNewOnes) {
+  if (kSanitized) GTEST_SKIP() << "blocks are malloc's";
+  set_max_idle_bytes(4096 * kMiB);
+  for (const size_t least : {100'000, 1'000'000, 20'000'000}) {
+    size_t most = 0;
+    for (size_t step = 0; step < 60; ++step) {
+      const size_t bytes = least + step * 37 % 60 * (least / 30);
+      for (int call = 0; call < 2; ++call) {
+        std::vector<void*> blocks;
+        for (int i = 0; i < 4; ++i) blocks.push_back(allocate(bytes));
+        for (void* b : blocks) release(b, bytes);
+      }
+      most = std::max(most, allocator_stats().idle_bytes);
+    }
+    EXPECT_LE(most, 2 * 4 * 3 * least + 8 * kMiB) << least;  // the largest are 3 times the least
+    release_idle_blocks();
+  }
+}
+
+TEST_F(Allocator, AProgramThatRepeatsItselfTakesNoFreshMemory) {
+  set_max_idle_bytes(4096 * kMiB);
+  const auto step = [] {
+    std::vector<void*> found;
+    for (const size_t bytes : {70'000, 20'000'000, 300'000, 3'000'000, 70'000, 40'000'000}) {
+      found.push_back(allocate(bytes));
+      release(found.back(), bytes);
+    }
+    return found;
+  };
+  step();
+  const std::vector<void*> second = step();
+  EXPECT_EQ(step(), second);
+  EXPECT_EQ(step(), second);
+}
+
 TEST_F(Allocator, ABoundOfZeroTurnsCachingOff) {
   set_max_idle_bytes(0);
   for (const size_t bytes : {size_t{100}, size_t{100'000}, kMiB, 4 * kMiB})
