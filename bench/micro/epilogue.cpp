@@ -19,9 +19,10 @@ class CopyingJit final : public td::Backend {
   std::unique_ptr<td::Executable> compile(const td::Graph& graph) const override {
     td::codegen::Plan plan = td::codegen::lower(graph);
     td::jit::CompiledKernels kernels = td::jit::compile_kernels(plan.kernels);
-    return td::exec::make_executable(
-        std::move(plan),
-        {std::move(kernels.functions), std::move(kernels.owner), std::move(kernels.numbers)}, {});
+    return td::exec::make_executable(std::move(plan),
+                                     {std::move(kernels.functions), std::move(kernels.owner),
+                                      std::move(kernels.numbers), std::move(kernels.params)},
+                                     {});
   }
 };
 

@@ -62,7 +62,7 @@ Tensor labels(const td::Shape& shape, int64_t classes) {
 uint64_t mixed(uint64_t hash, const Tensor& t) {
   const Tensor whole = t.detach().contiguous();
   const auto* words = whole.data<float>();
-  for (int64_t i = 0; i < whole.numel(); ++i) {
+  for (int64_t i = 0, count = whole.numel(); i < count; ++i) {
     uint32_t word;
     std::memcpy(&word, words + i, sizeof word);
     hash = (hash ^ word) * 0x100000001b3u;

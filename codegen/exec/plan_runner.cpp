@@ -148,8 +148,13 @@ void PlanRunner::add(const Launch& launch) {
                     .launch = &launch,
                     .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
                     .first_buffer = buffers_.size()});
-  for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
-  most_params_ = std::max(most_params_, launch.params.size() + 1);
+  if (code_.params.empty() || code_.params[k].empty())
+    for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
+  else
+    for (const int p : code_.params[k])
+      buffers_.push_back(resolve(launch.params[static_cast<size_t>(p)]));
+  steps_.back().params = buffers_.size() - steps_.back().first_buffer;
+  most_params_ = std::max(most_params_, steps_.back().params + 1);
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
 
@@ -176,9 +181,9 @@ void PlanRunner::add(const codegen::ExternalCall& external) {
 
 void PlanRunner::launch(const Call& call, const Step& step) const {
   const Launch& l = *step.launch;
-  for (size_t i = 0; i < l.params.size(); ++i)
+  for (size_t i = 0; i < step.params; ++i)
     call.params[i] = call.address(buffers_[step.first_buffer + i]);
-  call.params[l.params.size()] = const_cast<uint64_t*>(step.numbers);
+  call.params[step.params] = const_cast<uint64_t*>(step.numbers);
 
   const Kernel& kernel = plan_.kernels[static_cast<size_t>(l.kernel)];
   if (!step.function) {

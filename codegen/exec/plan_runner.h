@@ -21,6 +21,8 @@ struct PlanCode {
   std::shared_ptr<const void> owner;             // keeps the code mapped
   std::vector<std::vector<uint64_t>> numbers{};  // one per kernel (or none at all): the table that
                                                  // its function reads, or nothing
+  std::vector<std::vector<int>> params{};        // one per kernel (or none at all): which param is
+                                                 // at each place of its function's, or nothing
 };
 
 class PlanRunner {
@@ -49,6 +51,7 @@ class PlanRunner {
     std::shared_ptr<const ir::CustomOperator> custom;
     std::shared_ptr<const machine::Matmul> matmul;
     bool has_bias = false;
+    size_t params = 0;        // of a launch's function
     size_t first_buffer = 0;  // of a launch's params; of a library call's A, B, C and maybe bias;
                               // of an external call's operands and results
   };

@@ -19,8 +19,19 @@ struct CompiledKernels {
   std::shared_ptr<const void> owner;               // keeps the code mapped
   std::vector<std::vector<uint64_t>> numbers;      // one per kernel: the table that its function
                                                    // reads, or nothing
-  int fresh = 0;                                   // how many had to wait for machine code
+  std::vector<std::vector<int>> params;  // one per kernel: which param stands at each place of its
+                                         // function's; nothing if they are the kernel's own
+  int fresh = 0;                         // how many had to wait for machine code
 };
+
+/// What a function gets: of the addresses of the kernel's params those at its places (`places`: as
+/// CompiledKernels::params), then that of the table.
+std::vector<void*> arguments(std::span<void* const> params, std::span<const int> places,
+                             std::span<const uint64_t> numbers);
+
+/// Whether code is for the kernels' own sizes while no other is known, or, where it has to be made,
+/// at once for any.
+enum class Sizes : uint8_t { Known, Open };
 
 /// Machine code for `kernels`. Kernels of one form (form.h), of this call or still alive from an
 /// earlier one, share code that reads their numbers and sizes; one of its own form has them in its
@@ -29,7 +40,7 @@ struct CompiledKernels {
 /// found there by later runs. Safe to call from any thread.
 CompiledKernels compile_kernels(std::span<const codegen::Kernel> kernels,
                                 const Target& target = native_target(),
-                                const std::string& cache_dir = {});
+                                const std::string& cache_dir = {}, Sizes sizes = Sizes::Known);
 
 }  // namespace tandem::jit
 

@@ -1,9 +1,11 @@
 // Compiles the kernels of a plan: looks each up among the code that is alive, splits the others
 // over modules, and compiles the modules on the pool's threads.
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "codegen/jit/compile.h"
@@ -34,18 +36,21 @@ enum class Reads : uint8_t { Nothing, Outer, All };
 struct Wanted {
   const Kernel* kernel;
   Opened outer;
-  Opened all{};             // only made if nothing of the outer form is alive
-  Found found{};            // code that is alive
-  Reads reads{};            // what `found` reads
-  bool outer_like = false;  // code is alive of the same outer form, with other numbers in it
-  bool all_like = false;    // the same of the form with all open
-  size_t fresh = 0;         // which of the new codes it has, if nothing is `found`
+  std::optional<Opened> all{};  // only made if nothing of the outer form is alive
+  Found found{};                // code that is alive
+  Reads reads{};                // what `found` reads
+  bool outer_like = false;      // code is alive of the same outer form, with other numbers in it
+  bool all_like = false;        // the same of the form with all open
+  size_t fresh = 0;             // which of the new codes it has, if nothing is `found`
 
-  const Opened& opened(Reads reading) const { return reading == Reads::All ? all : outer; }
+  void open_all() {
+    if (!all) all = jit::opened(*kernel, Openness::All);
+  }
+  const Opened& opened(Reads reading) const { return reading == Reads::All ? *all : outer; }
 };
 
-// The documented singleton of this folder: code in use by the forms of its kernel. It holds no code
-// alive.
+// The documented singleton of this folder: code in use by the forms of its kernel. Of that which
+// takes all sizes it keeps what was made last alive, since calls of other shapes will want it.
 class Cache {
  public:
   static Cache& get() {
@@ -55,18 +60,20 @@ class Cache {
 
   /// Fills in what there is: code with these numbers in it before code that reads some, and that
   /// before code that reads all.
-  void find(Wanted& wanted, const Target& target) {
+  void find(Wanted& wanted, const Target& target, Sizes sizes) {
     const std::scoped_lock lock(mutex());
-    each(wanted.outer.form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
-      const bool others = entry.reads == Reads::Nothing && entry.numbers != wanted.outer.numbers;
-      wanted.outer_like |= others;
-      if (others || (entry.reads == Reads::Outer && wanted.found.code)) return;
-      wanted.found = {std::move(code), entry.function};
-      wanted.reads = entry.reads;
-    });
-    if (wanted.found.code || wanted.outer_like) return;
-    wanted.all = opened(*wanted.kernel, Openness::All);
-    each(wanted.all.form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
+    each(outer_, wanted.outer.form, target,
+         [&](const Entry& entry, std::shared_ptr<const Code> code) {
+           const bool others =
+               entry.reads == Reads::Nothing && entry.numbers != wanted.outer.numbers;
+           wanted.outer_like |= others;
+           if (others || (entry.reads == Reads::Outer && wanted.found.code)) return;
+           wanted.found = {std::move(code), entry.function};
+           wanted.reads = entry.reads;
+         });
+    if (wanted.found.code || (wanted.outer_like && sizes == Sizes::Known)) return;
+    wanted.open_all();
+    each(all_, wanted.all->form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
       wanted.all_like = true;
       if (entry.reads != Reads::All) return;
       wanted.found = {std::move(code), entry.function};
@@ -78,13 +85,15 @@ class Cache {
   void add(const Wanted& wanted, Reads reads, const Target& target, const Found& found) {
     Opened all = opened(*wanted.kernel, Openness::All);
     const std::scoped_lock lock(mutex());
-    std::erase_if(entries_, [](const auto& e) { return e.second.code.expired(); });
-    const auto enter = [&](const Opened& open) {
-      entries_.emplace(hash(open.form),
-                       Entry{open.form, open.numbers, reads, target, found.code, found.function});
+    const auto enter = [&](Entries& entries, const Opened& open) {
+      std::erase_if(entries, [](const auto& e) { return e.second.code.expired(); });
+      entries.emplace(hash(open.form),
+                      Entry{open.form, open.numbers, reads, target, found.code, found.function});
     };
-    if (reads != Reads::All) enter(wanted.outer);
-    if (reads == Reads::All || all.form != wanted.outer.form) enter(all);
+    if (reads != Reads::All) enter(outer_, wanted.outer);
+    enter(all_, all);
+    if (reads == Reads::Nothing) return;
+    kept_[next_kept_++ % kKept] = found.code;
   }
 
  private:
@@ -97,10 +106,12 @@ class Cache {
     KernelFunction function;
   };
 
+  using Entries = std::unordered_multimap<uint64_t, Entry>;
+
   /// Calls visit(entry, code) for code of the form that is alive.
   template <class F>
-  void each(const Form& form, const Target& target, F visit) {
-    const auto [first, last] = entries_.equal_range(hash(form));
+  static void each(const Entries& entries, const Form& form, const Target& target, F visit) {
+    const auto [first, last] = entries.equal_range(hash(form));
     for (auto e = first; e != last; ++e) {
       if (e->second.target != target || e->second.form != form) continue;
       if (auto code = e->second.code.lock()) visit(e->second, std::move(code));
@@ -109,7 +120,11 @@ class Cache {
 
   static std::mutex& mutex() { return machine::fork_safe_mutex<Cache>(); }
 
-  std::unordered_multimap<uint64_t, Entry> entries_;
+  static constexpr size_t kKept = 512;  // a few KB each
+
+  Entries outer_, all_;  // by the one form and by the other, which may be another kernel's first
+  std::array<std::shared_ptr<const Code>, kKept> kept_;
+  size_t next_kept_ = 0;
 };
 
 std::string name_of(size_t kernel) { return "kernel." + std::to_string(kernel); }
@@ -205,18 +220,26 @@ struct Fresh {
   const Opened& opened() const { return first->opened(reads); }
 };
 
+/// How much new code for `w` is to read, of that what it needs to serve what was wanted before.
+Reads least_open(const Wanted& w, Sizes sizes) {
+  if (sizes == Sizes::Open) return w.all->form == w.outer.form ? Reads::Outer : Reads::All;
+  return w.outer_like ? Reads::Outer : w.all_like ? Reads::All : Reads::Nothing;
+}
+
 /// The codes that are to be made, and which of them each kernel without one will have.
-std::vector<Fresh> choose_fresh(std::span<Wanted> all) {
+std::vector<Fresh> choose_fresh(std::span<Wanted> all, Sizes sizes) {
   std::vector<Fresh> fresh;
   std::unordered_multimap<uint64_t, size_t> known;
   for (Wanted& w : all) {
     if (w.found.code) continue;
-    const Reads least = w.outer_like ? Reads::Outer : w.all_like ? Reads::All : Reads::Nothing;
+    const Reads least = least_open(w, sizes);
     const Opened& open = w.opened(least);
     const uint64_t key = hash(open.form);
     const auto [first, last] = known.equal_range(key);
-    const auto same = std::find_if(
-        first, last, [&](const auto& k) { return fresh[k.second].opened().form == open.form; });
+    const auto same = std::find_if(first, last, [&](const auto& k) {
+      const Fresh& f = fresh[k.second];
+      return (f.reads == Reads::All) == (least == Reads::All) && f.opened().form == open.form;
+    });
     w.fresh = same == last ? fresh.size() : same->second;
     if (same == last) {
       known.emplace(key, fresh.size());
@@ -247,6 +270,15 @@ std::vector<Found> compile_fresh(std::span<const Fresh> fresh, const Target& tar
 
 }  // namespace
 
+std::vector<void*> arguments(std::span<void* const> params, std::span<const int> places,
+                             std::span<const uint64_t> numbers) {
+  std::vector<void*> all;
+  for (const int p : places) all.push_back(params[static_cast<size_t>(p)]);
+  if (places.empty()) all.assign(params.begin(), params.end());
+  all.push_back(const_cast<uint64_t*>(numbers.data()));
+  return all;
+}
+
 const Target& native_target() {
   static const auto* const target = new Target{machine::feature_string(machine::cpu_features()),
                                                machine::cpu_features().vector_bytes};
@@ -254,13 +286,13 @@ const Target& native_target() {
 }
 
 CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& target,
-                                const std::string& cache_dir) {
+                                const std::string& cache_dir, Sizes sizes) {
   std::vector<Wanted> all;
   for (const Kernel& kernel : kernels) {
     all.push_back({&kernel, opened(kernel, Openness::Outer)});
-    Cache::get().find(all.back(), target);
+    Cache::get().find(all.back(), target, sizes);
   }
-  const std::vector<Fresh> fresh = choose_fresh(all);
+  const std::vector<Fresh> fresh = choose_fresh(all, sizes);
   const std::vector<Found> compiled = compile_fresh(fresh, target, cache_dir);
 
   CompiledKernels result;
@@ -270,8 +302,13 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
     const Found& found = alive ? w.found : compiled[w.fresh];
     const Reads reads = alive ? w.reads : fresh[w.fresh].reads;
     result.functions.push_back(found.function);
-    result.numbers.push_back(reads == Reads::Nothing ? std::vector<uint64_t>()
-                                                     : w.opened(reads).numbers);
+    if (reads == Reads::Nothing) {
+      result.numbers.emplace_back();
+      result.params.emplace_back();
+    } else {
+      result.numbers.push_back(w.opened(reads).numbers);
+      result.params.push_back(w.opened(reads).params);
+    }
     owners->push_back(found.code);
     result.fresh += !alive;
   }

@@ -51,6 +51,7 @@ struct Form {
 struct Opened {
   Form form;
   std::vector<uint64_t> numbers;  // the table of codegen::KernelFunction
+  std::vector<int> params{};      // of the form: which of the kernel's each is; nothing if the same
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 

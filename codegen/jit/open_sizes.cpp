@@ -119,7 +119,8 @@ class Opener {
     const int64_t largest = largest_like(l);
     if (largest >= 0) {
       form_.extents[l] = loop.extent;
-      open(Kind::Extent, 0, form_.extents[l]);
+      const bool is_pass = loop.kind == Loop::Kind::Vector;  // of which several run over one dim
+      open(Kind::Extent, is_pass ? 0 : static_cast<int>(l) + 1, form_.extents[l]);
       loop.extent = largest;
     }
     if (loop.clamp_loop >= 0) open(Kind::Total, 0, loop.clamp_total);
@@ -198,8 +199,54 @@ class Opener {
   std::map<std::tuple<Kind, int, int64_t>, int> entries_;
 };
 
+bool is_access(const Instr& i) {
+  return (i.kind == Instr::Kind::Load || i.kind == Instr::Kind::Store) && !i.access.is_local;
+}
+
+/// Of each param whether its elements are read only before, and where, they are written, as where a
+/// result lies where an operand lies.
+std::vector<bool> read_before_written(const Kernel& kernel) {
+  std::vector<bool> is_written(kernel.params.size()), good(kernel.params.size(), true);
+  for (const Instr& i : kernel.code) {
+    if (!is_access(i)) continue;
+    const auto param = static_cast<size_t>(i.access.buffer);
+    const bool stores = i.kind == Instr::Kind::Store;
+    if (stores) is_written[param] = true;
+    if ((is_written[param] && !stores) || i.access.again || !i.access.indirect.empty())
+      good[param] = false;
+  }
+  return good;
+}
+
+/// What is read and what is written are params of their own, by their first access: whether they
+/// lie in the same memory is up to the call.
+void separate_params(Opened& opened) {
+  Kernel& kernel = opened.form.kernel;
+  const std::vector<bool> separable = read_before_written(kernel);
+  std::vector<codegen::Param> params;
+  std::map<std::pair<int, bool>, int> numbers;  // of a param, and whether it is only written
+  for (Instr& i : kernel.code) {
+    if (!is_access(i)) continue;
+    const auto old = static_cast<size_t>(i.access.buffer);
+    const bool apart = separable[old], stores = i.kind == Instr::Kind::Store;
+    const auto [at, fresh] =
+        numbers.try_emplace({i.access.buffer, apart && stores}, static_cast<int>(params.size()));
+    if (fresh) {
+      codegen::Param& p = params.emplace_back(kernel.params[old]);
+      if (apart) p.use = stores ? codegen::Param::Use::Write : codegen::Param::Use::Read;
+      p.streams &= stores || !apart;
+      opened.params.push_back(i.access.buffer);
+    }
+    i.access.buffer = at->second;
+  }
+  kernel.params = std::move(params);
+}
+
 }  // namespace
 
-void open_sizes(Opened& opened, Openness openness) { Opener(opened, openness).run(); }
+void open_sizes(Opened& opened, Openness openness) {
+  if (openness == Openness::All) separate_params(opened);
+  Opener(opened, openness).run();
+}
 
 }  // namespace tandem::jit

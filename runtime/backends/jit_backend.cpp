@@ -25,7 +25,8 @@ std::vector<int> direct_writes(const ir::Graph& graph) {
 
 class JitBackend final : public ir::Backend {
  public:
-  explicit JitBackend(std::string cache_dir) : cache_dir_(std::move(cache_dir)) {}
+  explicit JitBackend(std::string cache_dir, jit::Sizes sizes = jit::Sizes::Known)
+      : cache_dir_(std::move(cache_dir)), sizes_(sizes) {}
   std::string name() const override { return "jit"; }
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
     const auto start = std::chrono::steady_clock::now();
@@ -35,15 +36,16 @@ class JitBackend final : public ir::Backend {
     const double lower_seconds = seconds_since(start);
     const auto middle = std::chrono::steady_clock::now();
     jit::CompiledKernels kernels =
-        jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir_);
-    return exec::make_executable(
-        std::move(plan),
-        {std::move(kernels.functions), std::move(kernels.owner), std::move(kernels.numbers)},
-        {lower_seconds, seconds_since(middle), kernels.fresh});
+        jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir_, sizes_);
+    return exec::make_executable(std::move(plan),
+                                 {std::move(kernels.functions), std::move(kernels.owner),
+                                  std::move(kernels.numbers), std::move(kernels.params)},
+                                 {lower_seconds, seconds_since(middle), kernels.fresh});
   }
 
  private:
   std::string cache_dir_;
+  jit::Sizes sizes_;
 };
 
 }  // namespace
@@ -52,6 +54,10 @@ std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir) {
   if (!cache_dir.empty()) return std::make_shared<const JitBackend>(cache_dir);
   static const auto& backend = *new auto(std::make_shared<const JitBackend>(std::string()));
   return backend;
+}
+
+std::shared_ptr<const ir::Backend> jit_backend_for_any_size(const std::string& cache_dir) {
+  return std::make_shared<const JitBackend>(cache_dir, jit::Sizes::Open);
 }
 
 }  // namespace tandem::runtime

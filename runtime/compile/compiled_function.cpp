@@ -28,6 +28,11 @@
 
 namespace tandem::runtime {
 
+/// So many variants get machine code for their own sizes; who meets more meets many.
+constexpr int kOwnCode = 2;
+/// As many variants with code of their own are worth a warning.
+constexpr int kManyCodes = 8;
+
 using Tensors = ir::InlineVector<const Tensor*, 96>;
 
 /// The graph inputs' tensors of a call, and those among them that the call made.
@@ -62,6 +67,7 @@ class FunctionCache {
   void publish(std::shared_ptr<const Variant> variant);
   std::unique_lock<std::recursive_timed_mutex> lock_for_compiling();
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
+  int count_new_code(const std::shared_ptr<const Variant>& variant);
   std::string name() const { return options_.name.empty() ? "fn" : options_.name; }
 
   CallResults run_functionalized(const Flat& arguments, Tracer tracer) const;
@@ -71,8 +77,11 @@ class FunctionCache {
   std::shared_ptr<const Variants> variants_ =
       std::make_shared<Variants>();  // most recently compiled first
   std::recursive_timed_mutex compile_mutex_;
-  std::atomic<pid_t> tracing_{0};  // the thread that runs the function on stand-ins
-  int compiled_ = 0;
+  std::atomic<pid_t> tracing_{0};           // the thread that runs the function on stand-ins
+  int made_ = 0;                            // variants
+  bool warned_ = false;                     // of many codes
+  int new_codes_ = 0;                       // variants whose machine code had to be made
+  std::weak_ptr<const Variant> uncounted_;  // the last one, if none of its code was new so far
   std::atomic<uint64_t> clock_{0};  // counts calls, for dropping the least recently used variant
 };
 
@@ -369,24 +378,45 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
     if (slot.grad_input >= 0) recording.inputs[static_cast<size_t>(slot.grad_input)] = Tensor();
   for (const MemorySlot& slot : recording.memory_slots)
     recording.inputs[static_cast<size_t>(slot.memory_input)] = Tensor();
-  auto variant = compile_variant(std::move(recording), std::move(guards), options_);
+  auto variant =
+      compile_variant(std::move(recording), std::move(guards), options_, made_++ >= kOwnCode);
   auto& stages = variant->graphs.stage_seconds;
   stages.emplace(stages.begin(), "trace", traced.count());
-  if (++compiled_ == 8) {
-    std::fprintf(stderr, "tandem: %s was compiled 8 times; the last guard that failed: %s\n",
-                 name().c_str(), explain(*variants()->front(), arguments).c_str());
-  }
+  if (count_new_code(variant) >= kManyCodes && !std::exchange(warned_, true))
+    std::fprintf(stderr,
+                 "tandem: %s needed new machine code for %d variants; the last guard that failed: "
+                 "%s\n",
+                 name().c_str(), kManyCodes, explain(*variants()->front(), arguments).c_str());
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
   publish(variant);
   return variant;
 }
 
+/// How many variants had new code, `variant` included, and the one before, whose backward has been
+/// compiled since.
+int FunctionCache::count_new_code(const std::shared_ptr<const Variant>& variant) {
+  const auto before = uncounted_.lock();
+  const bool is_new = variant->has_new_code;
+  new_codes_ += is_new + (before && before->has_new_code);
+  uncounted_ = is_new ? std::shared_ptr<const Variant>() : variant;
+  return new_codes_;
+}
+
+/// The newest variant is kept, whatever it holds.
 void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
   auto next = std::make_shared<Variants>(*variants());
   next->insert(next->begin(), std::move(variant));
-  if (next->size() > static_cast<size_t>(options_.max_variants))
-    next->erase(std::ranges::min_element(
-        *next, {}, [](const auto& v) { return v->last_used.load(std::memory_order_relaxed); }));
+  int64_t bytes = 0;
+  for (const auto& v : *next) bytes += v->held_bytes.load(std::memory_order_relaxed);
+  while (next->size() > 1 && bytes > options_.max_variant_bytes) {
+    const auto oldest =
+        std::min_element(next->begin() + 1, next->end(), [](const auto& a, const auto& b) {
+          return a->last_used.load(std::memory_order_relaxed) <
+                 b->last_used.load(std::memory_order_relaxed);
+        });
+    bytes -= (*oldest)->held_bytes.load(std::memory_order_relaxed);
+    next->erase(oldest);
+  }
   std::shared_ptr<const Variants> list = std::move(next);
   const std::lock_guard lock(list_mutex());
   variants_.swap(list);  // the old one goes after the lock

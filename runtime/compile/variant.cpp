@@ -30,10 +30,12 @@ namespace {
 
 std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
                                               const std::shared_ptr<const ir::Backend>& chosen,
-                                              const CompileOptions& options) {
+                                              const CompileOptions& options, bool any_size) {
   if (chosen) return chosen->compile(graph);
   try {
-    return jit_backend(options.cache_dir)->compile(graph);
+    const auto jit =
+        any_size ? jit_backend_for_any_size(options.cache_dir) : jit_backend(options.cache_dir);
+    return jit->compile(graph);
   } catch (const ir::InternalError& error) {
     throw with_reproducer(error, graph, "code");
   }
@@ -71,15 +73,34 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
+/// About what the graph takes.
+int64_t bytes_of(const ir::Graph& graph) {
+  size_t bytes = graph.num_values() * (sizeof(ir::Type) + sizeof(std::string)) +
+                 graph.inputs().size() * sizeof(ir::Input) +
+                 graph.outputs().size() * sizeof(ir::Output);
+  for (const ir::Equation& e : graph.equations())
+    bytes += sizeof e + (e.operand_count + e.result_count) * sizeof(ir::ValueId) +
+             graph.attrs(e).size_bytes();
+  auto all = static_cast<int64_t>(bytes);
+  for (const ir::Graph& inner : graph.subgraphs()) all += bytes_of(inner);
+  return all;
+}
+
 std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guards guards,
-                                const CompileOptions& options) {
+                                const CompileOptions& options, bool any_size) {
   auto variant = std::make_shared<Variant>();
+  variant->any_size = any_size;
   variant->recording = std::move(recording);
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
-  variant->halves.forward = executable_of(variant->graphs.forward, options.backend, options);
+  variant->halves.forward =
+      executable_of(variant->graphs.forward, options.backend, options, any_size);
   variant->graphs.forward_report = variant->halves.forward->report();
+  const CompiledGraphs& all = variant->graphs;
+  for (const ir::Graph* g : {&all.traced, &all.functional, &all.joint, &all.core, &all.backward})
+    variant->held_bytes += bytes_of(*g);
+  variant->count(all.forward, all.forward_report);
   variant->tape = make_tape_table(*variant);
   register_graphs(variant);
   return variant;
@@ -322,26 +343,32 @@ BackwardForm make_form(const Variant& variant, const ir::Graph& full,
 
 }  // namespace
 
+void Variant::count(const ir::Graph& graph, const ir::ExecutableReport& report) const {
+  held_bytes += bytes_of(graph) + report.held_bytes;
+  if (report.new_kernels > 0) has_new_code = true;
+}
+
 std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& request) const {
   return backward_forms_.get(request, [&](const BackwardRequest& wanted) {
     BackwardForm form = make_form(*this, graphs.backward, wanted);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    form.executable = executable_of(form.graph, chosen, options);
+    form.executable = executable_of(form.graph, chosen, options, any_size);
+    count(form.graph, form.executable->report());
     if (wanted.is_full()) graphs.backward_report = form.executable->report();
     return form;
   });
 }
 
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
-                                         const CompileOptions& options) {
+                                         const CompileOptions& options, bool any_size) {
   std::unique_ptr<ir::Partitioner> owner;
   CompiledGraphs graphs =
       run_pipeline(std::move(recording.traced), pipeline_options(options, owner));
   const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
   guards.check_aliasing =
       depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);
-  return finish(std::move(graphs), std::move(recording), std::move(guards), options);
+  return finish(std::move(graphs), std::move(recording), std::move(guards), options, any_size);
 }
 
 std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
@@ -356,7 +383,9 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
     std::unique_ptr<ir::Partitioner> owner;
     form.function = finish(
         run_pipeline_from_functional(as_function(form.graph), pipeline_options(options, owner)), {},
-        {}, options);
+        {}, options, any_size);
+    held_bytes += form.function->held_bytes;
+    if (form.function->has_new_code) has_new_code = true;
     return form;
   });
 }

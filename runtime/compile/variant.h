@@ -82,20 +82,27 @@ struct Variant {
   CompileOptions options;
   mutable Halves halves;
   TapeTable tape;
+  bool any_size = false;  // new machine code takes sizes as arguments
   mutable std::atomic<uint64_t> last_used{0};
+  mutable std::atomic<int64_t> held_bytes{0};     // of graphs and plans, so far
+  mutable std::atomic<bool> has_new_code{false};  // some of it had to be made for this variant
 
   /// The backward of saved values and tangents, compiled on first use.
   std::shared_ptr<const BackwardForm> backward(const BackwardRequest& request) const;
   /// The backward as a compiled function of graph inputs and tangents, for gradients of gradients.
   std::shared_ptr<const BackwardForm> differentiable_backward(const BackwardRequest& request) const;
 
+  /// Counts what is held with one more of its graphs compiled.
+  void count(const ir::Graph& graph, const ir::ExecutableReport& report) const;
+
  private:
   mutable BackwardForms backward_forms_, differentiable_forms_;
 };
 
-/// Runs the pipeline and compiles the forward half.
+/// Runs the pipeline and compiles the forward half; machine code that it and the backward need is
+/// made for `any_size` or for this one.
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
-                                         const CompileOptions& options);
+                                         const CompileOptions& options, bool any_size);
 
 /// Reads a variant's tables off its graphs and its forward executable.
 TapeTable make_tape_table(const Variant& variant);

@@ -86,8 +86,8 @@ int main() {
       td::compile([](const Tensor& a) noexcept { return a + 1; }, {.partition = "save-all"});
   const auto h =
       td::compile([n = 0](const Tensor& a) mutable { return a + ++n; }, {.cache_dir = ""});
-  const auto k =
-      td::compile<Tensor(const Tensor&)>([](const auto& a) { return a + 1; }, {.max_variants = 2});
+  const auto k = td::compile<Tensor(const Tensor&)>([](const auto& a) { return a + 1; },
+                                                    {.max_variant_bytes = 1000});
   std::cout << f(x) << g(x) << h(x) << k(x) << td::nn::parameters(Renamed()).size()
             << td::nn::named_tensors(WithBase()).size()
             << x.scatter(0, td::zeros({1, 1}, td::i64), 1);

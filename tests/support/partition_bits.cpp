@@ -54,9 +54,9 @@ class Jitted {
  public:
   Jitted(const Graph& graph, codegen::Plan plan) : graph_(graph) {
     jit::CompiledKernels code = jit::compile_kernels(plan.kernels);
-    executable_ = exec::make_executable(
-        std::move(plan),
-        {std::move(code.functions), std::move(code.owner), std::move(code.numbers)});
+    executable_ =
+        exec::make_executable(std::move(plan), {std::move(code.functions), std::move(code.owner),
+                                                std::move(code.numbers), std::move(code.params)});
   }
 
   Buffers run(const Buffers& inputs) const {

@@ -38,9 +38,10 @@ struct CompileOptions {
   std::vector<std::shared_ptr<const ir::GraphPass>> passes = {};  // at their points, in this order
   std::shared_ptr<const ir::Backend> backend = {};                // of both halves; null: the JIT
   std::shared_ptr<const ir::Backend> backward_backend = {};       // null: the same as `backend`
-  bool higher_order = true;    // a backward can itself be differentiated
-  bool contract = true;        // form fused multiply-adds where a product feeds one sum
-  int max_variants = 64;       // least recently used ones are dropped
+  bool higher_order = true;  // a backward can itself be differentiated
+  bool contract = true;      // form fused multiply-adds where a product feeds one sum
+  // Of variants' graphs and plans, before the least recently used ones are dropped. Code is shared.
+  int64_t max_variant_bytes = int64_t{64} << 20;
   std::string cache_dir = {};  // where compiled code is kept; empty: TANDEM_CACHE_DIR, else nowhere
 };
 

@@ -111,7 +111,8 @@ TEST(Forms, KernelsThatDifferInNumbersShareCodeAndHaveTheBitsOfTheirOwn) {
       for (size_t i = 0; i < kernels.size(); ++i) {
         EXPECT_EQ(code.functions[i], code.functions[0]);
         EXPECT_FALSE(code.numbers[i].empty());
-        expect_same(run(kernels[i], arguments_of(kernels[i]), code.functions[i], code.numbers[i]),
+        expect_same(run(kernels[i], arguments_of(kernels[i]), code.functions[i], code.numbers[i],
+                        code.params[i]),
                     own[i]);
       }
     }
@@ -127,7 +128,8 @@ TEST(Forms, ZerosAndPowersOfTwoHaveTheBitsOfTheirOwn) {
     for (const Kernel& k : kernels) own.push_back(compiled(k, arguments_of(k), native_target()));
     const CompiledKernels code = compile_kernels(kernels);
     for (size_t i = 0; i < kernels.size(); ++i)
-      expect_same(run(kernels[i], arguments_of(kernels[i]), code.functions[i], code.numbers[i]),
+      expect_same(run(kernels[i], arguments_of(kernels[i]), code.functions[i], code.numbers[i],
+                      code.params[i]),
                   own[i]);
   }
 }
@@ -169,8 +171,9 @@ TEST(Forms, NumbersThatBoundARangeStayInTheCode) {
   const Kernel both[] = {sine_of_product(1e5), sine_of_product(3)};
   const CompiledKernels code = compile_kernels(both);
   for (size_t i = 0; i < 2; ++i)
-    expect_same(run(both[i], arguments_of(both[i]), code.functions[i], code.numbers[i]),
-                compiled(both[i], arguments_of(both[i]), native_target()));
+    expect_same(
+        run(both[i], arguments_of(both[i]), code.functions[i], code.numbers[i], code.params[i]),
+        compiled(both[i], arguments_of(both[i]), native_target()));
 }
 
 TEST(Forms, ANumberThatChangesIsCompiledTwiceAtMost) {

@@ -149,14 +149,14 @@ struct Outcome {
   std::vector<Argument> arguments;
 };
 
-/// `numbers`: the table that the function reads, if any.
+/// `numbers`: the table that the function reads, if any; `places`: as CompiledKernels::params.
 template <class Function>
 Outcome run(const Kernel& k, std::vector<Argument> arguments, Function function,
-            const std::vector<uint64_t>& numbers = {}) {
+            const std::vector<uint64_t>& numbers = {}, const std::vector<int>& places = {}) {
   Outcome o;
   std::vector<void*> pointers;
   for (Argument& a : arguments) pointers.push_back(a.bytes.data());
-  pointers.push_back(const_cast<uint64_t*>(numbers.data()));
+  pointers = jit::arguments(pointers, places, numbers);
   std::vector<std::byte> scratch(codegen::scratch_bytes(k) + 64);
   void* aligned = scratch.data();
   size_t space = scratch.size();
@@ -175,7 +175,7 @@ inline Outcome interpreted(const Kernel& k, const std::vector<Argument>& argumen
 inline Outcome compiled(const Kernel& k, const std::vector<Argument>& arguments,
                         const Target& target) {
   const CompiledKernels code = compile_kernels({&k, 1}, target);
-  return run(k, arguments, code.functions[0], code.numbers[0]);
+  return run(k, arguments, code.functions[0], code.numbers[0], code.params[0]);
 }
 
 /// Runs `k` in the interpreter and on every target: each argument must end within `ulp` of the

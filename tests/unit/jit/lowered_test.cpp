@@ -13,8 +13,8 @@ int64_t run_compiled(const Kernel& kernel, void* const* params, int64_t begin, i
   const jit::CompiledKernels code = jit::compile_kernels({&kernel, 1});
   const size_t bytes = scratch_bytes(kernel) + 64;
   const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, bytes), std::free);
-  std::vector<void*> arguments(params, params + kernel.params.size());
-  arguments.push_back(const_cast<uint64_t*>(code.numbers[0].data()));
+  std::vector<void*> arguments =
+      jit::arguments({params, kernel.params.size()}, code.params[0], code.numbers[0]);
   return code.functions[0](arguments.data(), begin, end, scratch.get(), error);
 }
 
