@@ -1,6 +1,6 @@
-// Reading ahead. A row loop of several passes meets a row in the first and has it at hand in the
-// others, so memory would be asked for in bursts. Each pass asks for its share of the next row,
-// into the nearest cache that holds it beside this one.
+// Reading ahead. A row loop of several passes waits for memory in the pass that meets the row first
+// and computes in the others: there it asks for the next row, into the nearest cache that holds it
+// beside this one.
 #include <algorithm>
 
 #include "codegen/jit/emit/emitter.h"
@@ -13,19 +13,22 @@ using codegen::Affine;
 
 constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
 constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
+constexpr int kAnyPass = -1;           // in place of the loop that an access runs over
 
 /// What passes access along the row.
 struct Stream {
-  Access access;  // of the row's first element
+  Access access;  // over kAnyPass
   ir::DType dtype;
+  size_t first_pass;
   int64_t row_stride;
   bool reads;
 
   bool from_memory() const { return !access.is_local && row_stride != 0; }
 };
 
-Access at_first(Access access, int loop) {
-  std::erase_if(access.index.terms, [&](const Affine::Term& t) { return t.loop == loop; });
+Access over(Access access, int from, int to) {
+  for (Affine::Term& t : access.index.terms)
+    if (t.loop == from) t.loop = to;
   return access;
 }
 
@@ -69,42 +72,41 @@ void Emitter::find_ahead(size_t row) {
       if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
           stride_over(x.access.index, loop_of(p)) != 1)
         continue;
-      const Access access = at_first(x.access, loop_of(p));
+      const Access access = over(x.access, loop_of(p), kAnyPass);
       if (std::none_of(streams.begin(), streams.end(),
                        [&](const Stream& s) { return s.access == access; }))
         streams.push_back(
-            {access, x.dtype, stride_over(access.index, kernel_.code[row].loop), reads});
+            {access, x.dtype, p, stride_over(access.index, kernel_.code[row].loop), reads});
     }
 
   int64_t bytes = 0;
+  std::vector<int> busy(passes.size());
   const int64_t extent = kernel_.loops[static_cast<size_t>(loop_of(0))].extent;
   for (const Stream& s : streams) {
     const bool twice = s.reads && s.from_memory();
     bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
+    busy[s.first_pass] += s.from_memory();
   }
   if (bytes > kFarBytes) return;
   const int locality = bytes <= kNearBytes ? 3 : 2;
   for (const Stream& s : streams) {
-    if (!s.reads || !s.from_memory()) continue;
-    for (size_t p = 0; p < passes.size(); ++p)
-      ahead_[static_cast<size_t>(loop_of(p))].push_back(
-          {s.access, s.row_stride, s.dtype, locality, p, passes.size()});
+    if (!s.reads || !s.from_memory() || s.first_pass + 1 == passes.size()) continue;
+    const auto pass =
+        std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_pass) + 1, busy.end());
+    ++*pass;
+    const int loop = loop_of(static_cast<size_t>(pass - busy.begin()));
+    Access next = over(s.access, kAnyPass, loop);
+    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.row_stride, s.dtype, locality});
   }
 }
 
-// In pass number p of n, with element i of its row: from element (p * row + i) / n of the next.
 void Emitter::read_ahead() {
   constexpr int64_t kLine = 64;
   for (const Ahead& x : ahead_[static_cast<size_t>(scope_.loop)]) {
-    llvm::Value* before = ir_.CreateMul(extent(scope_.loop), i64(static_cast<int64_t>(x.pass)));
-    llvm::Value* first =
-        ir_.CreateUDiv(ir_.CreateAdd(before, index_[static_cast<size_t>(scope_.loop)]),
-                       i64(static_cast<int64_t>(x.passes)));
     Address a = address(x.access, x.dtype);
     a.base = ir_.CreateGEP(a.element, a.base, size(x.row_stride));
-    a.base = ir_.CreateGEP(a.element, a.base, first);
-    const int64_t share = int64_t{scope_.parts} * scope_.lanes * a.size;
-    for (int64_t line = 0; line * static_cast<int64_t>(x.passes) < share; line += kLine)
+    const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size;
+    for (int64_t line = 0; line < bytes; line += kLine)
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
                           {ir_.CreateGEP(ir_.getInt8Ty(), a.base, i64(line)), ir_.getInt32(0),
                            ir_.getInt32(static_cast<uint32_t>(x.locality)), ir_.getInt32(1)});

@@ -124,13 +124,12 @@ class Emitter {
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
 
   // --- emit_ahead.cpp
-  /// What a pass over a row asks for a share of: the next row of an access.
+  /// What a pass over a row asks for of the next row: an access over the pass's loop.
   struct Ahead {
-    codegen::Access access;  // of this row's first element
+    codegen::Access access;
     int64_t row_stride;
     ir::DType dtype;
     int locality;  // of the prefetch: 3 into the first cache, 2 into the second
-    size_t pass, passes;
   };
   std::vector<size_t> passes_of(size_t row) const;
   void find_ahead(size_t row);
