@@ -99,7 +99,8 @@ Effect effect_of(const Graph& graph, const Equation& e) {
 
 Graph join_orders(Graph graph) {
   const bool begins = std::ranges::count(graph.equations(), Op::first_token, &Equation::op) != 0;
-  return begins ? Joiner(graph).run() : graph;
+  if (begins) graph = Joiner(graph).run();
+  return graph;
 }
 
 }  // namespace tandem::ir
