@@ -32,7 +32,7 @@ ir::Strides gradient_strides(const ir::Shape& sizes, const ir::Strides& strides)
 ir::ValueMap<bool> find_active(const Graph& graph) {
   ir::ValueMap<bool> active(graph);
   const auto can = [&](ValueId v) {
-    return !graph.type(v).is_token && ir::is_floating(graph.type(v).dtype);
+    return !graph.type(v).is_token && ir::is_differentiable(graph.type(v).dtype);
   };
   for (const ir::Input& input : graph.inputs())
     active[input.value] = input.requires_grad && can(input.value);

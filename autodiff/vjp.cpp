@@ -30,7 +30,7 @@ void check_gradients(const VjpContext& c, const Gradients& gradients) {
 ir::InlineVector<bool, 8> floating_only(const VjpContext& c) {
   ir::InlineVector<bool, 8> needs(c.operands.size());
   for (size_t i = 0; i < c.operands.size(); ++i)
-    needs[i] = c.needs_grad[i] && ir::is_floating(c.b.dtype(c.operands[i]));
+    needs[i] = c.needs_grad[i] && ir::is_differentiable(c.b.dtype(c.operands[i]));
   return needs;
 }
 

@@ -102,7 +102,7 @@ std::optional<Number> fold(Op op, std::span<const Number> values, DType operand,
   if (const auto* row = find(kCompare, op)) return Number(row->apply(compare(a, b, operand)));
   if (const auto* row = find(kLogic, op)) return Number(row->apply(a.to_bool(), b.to_bool()));
   if (operand == DType::Bool) return std::nullopt;
-  if (!ir::is_floating(operand)) {
+  if (ir::is_integral(operand)) {
     const auto* row = find(kInt, op);
     if (!row) return std::nullopt;
     const uint64_t bits =

@@ -97,7 +97,7 @@ V isfinite(Context& c) {
 
 V nan_to_num(Context& c) {
   Builder& b = c.b;
-  if (!is_floating(b.dtype(c[0]))) return c[0];
+  if (is_integral(b.dtype(c[0]))) return c[0];
   const V x = c[0], nan = c[1], posinf = c[2], neginf = c[3];
   const V finite = b.where(b.eq(x, kInfinity), posinf, b.where(b.eq(x, -kInfinity), neginf, x));
   return b.where(b.isnan(x), nan, finite);

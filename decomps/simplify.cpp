@@ -271,7 +271,7 @@ Result reduce_single(const Candidate& c) {
 // sum of single elements = x + 0 (a sum starts at 0: that of -0 is 0)
 Result sum_single(const Candidate& c) {
   const Result x = reduce_single(c);
-  if (!x || !ir::is_floating(c.type.dtype)) return x;
+  if (!x || ir::is_integral(c.type.dtype)) return x;
   return c.b.add(*x, c.b.full(c.type.sizes, c.type.dtype, 0.0));
 }
 

@@ -133,7 +133,7 @@ bool cuts_history(Op view) { return view == Op::detach || view == Op::view_dtype
 bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result) {
   if (view.op == Op::as_strided)
     return ir::self_overlaps(ir::Shape(std::get<Dims>(view.attrs[0])),
-                             ir::Shape(std::get<Dims>(view.attrs[1])));
+                             ir::Strides(std::get<Dims>(view.attrs[1])));
   if (view.op == Op::unfold)
     return std::get<Dim>(view.attrs[1]) > std::get<Dim>(view.attrs[2]) &&
            result.sizes[static_cast<int>(std::get<int64_t>(view.attrs[0]))] > 1;

@@ -29,35 +29,43 @@ static void check_rank(size_t rank) {
          fmt::format("shape: too many dimensions; expected at most {}, got {}", kMaxRank, rank));
 }
 
-Shape::Shape(std::span<const Dim> dims) : rank_(static_cast<uint8_t>(dims.size())) {
+template <Counts what>
+PerDim<what>::PerDim(std::span<const Dim> dims) : rank_(static_cast<uint8_t>(dims.size())) {
   check_rank(dims.size());
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 
-Shape Shape::filled(int rank, Dim value) {
+template <Counts what>
+PerDim<what> PerDim<what>::filled(int rank, Dim value) {
   check_rank(rank);
-  Shape s;
+  PerDim s;
   s.rank_ = static_cast<uint8_t>(rank);
   std::fill(s.begin(), s.end(), value);
   return s;
 }
 
-void Shape::push_back(Dim d) {
+template <Counts what>
+void PerDim<what>::push_back(Dim d) {
   check_rank(rank_ + 1u);
   dims_[rank_++] = d;
 }
 
-void Shape::insert(int at, Dim d) {
+template <Counts what>
+void PerDim<what>::insert(int at, Dim d) {
   check_rank(rank_ + 1u);
   std::copy_backward(begin() + at, end(), end() + 1);
   dims_[at] = d;
   ++rank_;
 }
 
-void Shape::erase(int at) {
+template <Counts what>
+void PerDim<what>::erase(int at) {
   std::copy(begin() + at + 1, end(), begin() + at);
   --rank_;
 }
+
+template class PerDim<Counts::Sizes>;
+template class PerDim<Counts::Strides>;
 
 Dim numel(const Shape& sizes) {
   Dim n = 1;
@@ -65,9 +73,9 @@ Dim numel(const Shape& sizes) {
   return n;
 }
 
-std::string to_string(const Shape& sizes) {
+std::string to_string(std::span<const Dim> dims) {
   std::string s = "[";
-  for (int i = 0; i < sizes.rank(); ++i) s += fmt::format("{}{}", i ? ", " : "", int64_t{sizes[i]});
+  for (const Dim d : dims) s += fmt::format("{}{}", s.size() > 1 ? ", " : "", int64_t{d});
   return s + "]";
 }
 

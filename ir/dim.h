@@ -7,6 +7,7 @@
 #include <tandem/ir/export.h>
 #include <tandem/ir/inline_vector.h>
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <concepts>
@@ -69,25 +70,31 @@ inline constexpr int kMaxRank = 16;
 template <class I>
 concept SizeNumber = std::integral<I> && !std::same_as<I, bool>;
 
-/// Up to kMaxRank sizes or strides, stored inline. Building one of more dimensions is an
+/// What the numbers of a PerDim are.
+enum class Counts : uint8_t { Sizes, Strides };
+
+/// Up to kMaxRank numbers, one for each dimension of a tensor, stored inline. What they count is
+/// part of the type, so that sizes are not taken for strides. Building one of more dimensions is an
 /// Error{Shape}.
-class TANDEM_API Shape {
+template <Counts what>
+class PerDim {
  public:
-  Shape() = default;
-  Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
-  Shape(std::span<const Dim> dims);                                           // NOLINT
-  Shape(const std::vector<Dim>& dims) : Shape(std::span<const Dim>(dims)) {}  // NOLINT
+  PerDim() = default;
+  PerDim(std::initializer_list<Dim> dims)
+      : PerDim(std::span<const Dim>(dims.begin(), dims.size())) {}
+  PerDim(std::span<const Dim> dims);                                            // NOLINT
+  PerDim(const std::vector<Dim>& dims) : PerDim(std::span<const Dim>(dims)) {}  // NOLINT
   template <SizeNumber I>
-  Shape(std::span<const I> dims) {  // NOLINT(google-explicit-constructor)
+  PerDim(std::span<const I> dims) {  // NOLINT(google-explicit-constructor)
     for (const I d : dims) push_back(d);
   }
   template <SizeNumber I>
-  Shape(const std::vector<I>& dims)
-      : Shape(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
+  PerDim(const std::vector<I>& dims)
+      : PerDim(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
   template <SizeNumber I, size_t N>
-  Shape(const std::array<I, N>& dims)
-      : Shape(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
-  static Shape filled(int rank, Dim value);
+  PerDim(const std::array<I, N>& dims)
+      : PerDim(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
+  static PerDim filled(int rank, Dim value);
 
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
@@ -103,26 +110,24 @@ class TANDEM_API Shape {
   void insert(int at, Dim d);
   void erase(int at);
 
-  friend bool operator==(const Shape& a, const Shape& b) {
-    if (a.rank_ != b.rank_) return false;
-    for (int i = 0; i < a.rank_; ++i)
-      if (a.dims_[i] != b.dims_[i]) return false;
-    return true;
-  }
+  friend bool operator==(const PerDim& a, const PerDim& b) { return std::ranges::equal(a, b); }
 
  private:
   std::array<Dim, kMaxRank> dims_{};
   uint8_t rank_ = 0;
 };
 
+using Shape = PerDim<Counts::Sizes>;
 /// Strides are counted in elements.
-using Strides = Shape;
+using Strides = PerDim<Counts::Strides>;
+extern template class TANDEM_API PerDim<Counts::Sizes>;
+extern template class TANDEM_API PerDim<Counts::Strides>;
 
 /// The number of elements; 1 for rank 0. Checked.
 TANDEM_API Dim numel(const Shape& sizes);
 
 /// "[2, 3]".
-TANDEM_API std::string to_string(const Shape& sizes);
+TANDEM_API std::string to_string(std::span<const Dim> dims);
 
 }  // namespace tandem::ir
 

@@ -21,11 +21,20 @@ TANDEM_API std::optional<DType> dtype_named(std::string_view name);
 /// Bytes of one element.
 TANDEM_API size_t size_of(DType dtype);
 
-TANDEM_API bool is_floating(DType dtype);
+/// What the values of a dtype are, in the order of promotion. Code with a way for each asks by a
+/// switch without default, or one of the questions below, never "not floating": where another
+/// category is not handled, it does not compile.
+enum class Category : uint8_t { Bool, Integer, Floating };
+
+TANDEM_API Category category(DType dtype);
+
+inline bool is_floating(DType dtype) { return category(dtype) == Category::Floating; }
 /// Integers, not bool.
-TANDEM_API bool is_integer(DType dtype);
-/// Integers and bool.
-inline bool is_integral(DType dtype) { return !is_floating(dtype); }
+inline bool is_integer(DType dtype) { return category(dtype) == Category::Integer; }
+/// Integers and bool: computed exactly, and what indices and masks are.
+TANDEM_API bool is_integral(DType dtype);
+/// Has gradients (ATen: isDifferentiableType).
+TANDEM_API bool is_differentiable(DType dtype);
 
 /// The integers that stand for any elements of this size: u8, i16, i32, i64.
 TANDEM_API DType integer_of(int64_t bytes);

@@ -226,7 +226,7 @@ bool operator==(const Graph& a, const Graph& b) {
 }
 
 Strides contiguous_strides(const Shape& sizes) {
-  Strides strides = sizes;
+  Strides strides = Strides::filled(sizes.rank(), 1);
   Dim step = 1;
   for (int d = sizes.rank() - 1; d >= 0; --d) {
     strides[d] = step;

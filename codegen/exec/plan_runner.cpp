@@ -49,7 +49,7 @@ MatmulSpec spec_of(const Contraction& c) {
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
 bool can_fail(const Instr& i) {
   if (!i.access.indirect.empty()) return true;
-  return i.kind == Instr::Kind::Compute && !ir::is_floating(i.dtype) &&
+  return i.kind == Instr::Kind::Compute && ir::is_integral(i.dtype) &&
          ir::info(i.op).effect == ir::Effect::MayFail;
 }
 

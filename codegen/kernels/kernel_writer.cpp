@@ -41,7 +41,7 @@ int KernelWriter::constant(const ir::Number& number, DType dtype) {
 }
 
 int KernelWriter::compute(ir::Op op, std::vector<int> args, DType dtype, const std::string& check) {
-  if (!ir::is_floating(dtype) && ir::info(op).effect == ir::Effect::MayFail)
+  if (ir::is_integral(dtype) && ir::info(op).effect == ir::Effect::MayFail)
     draft_.launch.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }
@@ -143,7 +143,7 @@ int KernelWriter::read(int value, Affine index) {
 }
 
 int KernelWriter::iota(const Value& value, Affine index) {
-  if (!ir::is_floating(value.dtype)) {
+  if (ir::is_integral(value.dtype)) {
     const int64_t step = value.increment.to_int();
     index.offset = value.first.to_int() + step * index.offset;
     for (auto& t : index.terms) t.stride *= step;

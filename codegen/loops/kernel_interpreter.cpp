@@ -92,7 +92,7 @@ Entry identity(const Accumulator& acc) {
 bool better(const Accumulator& acc, const Entry& b, const Entry& a) {
   if (a.position < 0 || b.position < 0) return b.position >= 0;
   const bool max = acc.combine == Combine::ArgMax;
-  if (!ir::is_floating(acc.dtype)) {
+  if (ir::is_integral(acc.dtype)) {
     if (a.value.i == b.value.i) return b.position < a.position;
     return (b.value.i > a.value.i) == max;
   }
@@ -240,7 +240,7 @@ class Interpreter {
       args[n] = arg(i, n);
       types[n] = k_.code[static_cast<size_t>(i.args[n])].dtype;
     }
-    if (divides(i.op) && !ir::is_floating(i.dtype) && args[1].i == 0) return failed(at, 0, 0);
+    if (divides(i.op) && ir::is_integral(i.dtype) && args[1].i == 0) return failed(at, 0, 0);
     values_[at] = compute(i.op, {args, i.args.size()}, {types, i.args.size()}, i.dtype);
     return true;
   }

@@ -231,7 +231,7 @@ Cell rounded(Cell value, DType dtype) {
 Cell convert(Cell value, DType from, DType to) {
   if (ir::is_floating(from) && ir::is_floating(to)) return {round_to(value.f, to), 0};
   if (ir::is_floating(from)) return {0, saturated(value.f, to)};
-  if (!ir::is_floating(to)) return {0, wrap(value.i, to)};
+  if (ir::is_integral(to)) return {0, wrap(value.i, to)};
   // i64 to f32 rounds once, not by way of f64
   if (to == DType::F32) return {static_cast<float>(value.i), 0};
   if (to == DType::F64) return {static_cast<double>(value.i), 0};

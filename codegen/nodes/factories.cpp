@@ -24,7 +24,7 @@ template <>
 void nodes_of<Op::random_bits>(Maker& m, EquationId e) {
   const ir::Type& t = m.result_type(e);
   const View& rng = m.operand(e, 0);
-  const Shape scalar = Shape::filled(t.rank(), 0);
+  const ir::Strides scalar = ir::Strides::filled(t.rank(), 0);
   const View key{rng.root, rng.offset, t.sizes, scalar};
   const View base{rng.root, rng.offset + rng.strides[0], t.sizes, scalar};
   const View dest = m.computed(t.dtype, t.sizes);

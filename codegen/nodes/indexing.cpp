@@ -27,7 +27,7 @@ void check_index(Maker& m, EquationId e, const View& index) {
   if (index.numel() == 0) return;
   const View positions = m.stored(m.converted(index, DType::I64));
   View table = positions;  // the first of them, for any index
-  table.strides = Shape::filled(table.sizes.rank(), 0);
+  table.strides = ir::Strides::filled(table.sizes.rank(), 0);
   m.push({.kind = Node::Kind::Gather,
           .op = Op::gather,
           .dtype = DType::I64,
@@ -43,7 +43,7 @@ void check_index(Maker& m, EquationId e, const View& index) {
 
 /// The index [k] as a view over `sizes`, along `dim`.
 View along(const View& index, int dim, const Shape& sizes) {
-  View v{index.root, index.offset, sizes, Shape::filled(sizes.rank(), 0)};
+  View v{index.root, index.offset, sizes, ir::Strides::filled(sizes.rank(), 0)};
   v.strides[dim] = index.strides[0];
   return v;
 }

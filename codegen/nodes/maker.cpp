@@ -172,7 +172,7 @@ View Maker::filled(const Number& number, DType dtype, const Shape& sizes) {
   const auto [at, made] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
                                              static_cast<int>(p_.values.size()));
   if (made) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
-  return {at->second, 0, sizes, Shape::filled(sizes.rank(), 0)};
+  return {at->second, 0, sizes, ir::Strides::filled(sizes.rank(), 0)};
 }
 
 const View* Maker::split_of(ValueId v) const {

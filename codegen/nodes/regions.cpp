@@ -76,7 +76,7 @@ template <>
 void nodes_of<Op::as_strided_scatter>(Maker& m, EquationId e) {
   overwritten(m, e,
               {m.fresh(e).root, m.size_attr(e, Attr::offset), m.operand(e, 1).sizes,
-               Shape(m.dims_attr(e, Attr::strides))});
+               ir::Strides(m.dims_attr(e, Attr::strides))});
 }
 
 }  // namespace tandem::codegen

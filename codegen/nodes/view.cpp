@@ -42,7 +42,7 @@ View permuted(const View& v, std::span<const ir::Dim> dims) {
 }
 
 View expanded(const View& v, const ir::Shape& sizes) {
-  View out{v.root, v.offset, sizes, ir::Shape::filled(sizes.rank(), 0)};
+  View out{v.root, v.offset, sizes, ir::Strides::filled(sizes.rank(), 0)};
   const int shift = sizes.rank() - v.sizes.rank();
   for (int d = 0; d < v.sizes.rank(); ++d)
     if (v.sizes[d] != 1 || sizes[d + shift] == 1) out.strides[d + shift] = v.strides[d];

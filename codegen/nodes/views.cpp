@@ -55,7 +55,7 @@ void nodes_of<Op::as_strided>(Maker& m, EquationId e) {
   const auto runs = collapsed(v);
   if (runs.size() > 1 || (runs.size() == 1 && runs[0].stride != 1)) v = m.copied(v);
   m.set(e, {v.root, v.offset + m.size_attr(e, Attr::offset), m.result_type(e).sizes,
-            Shape(m.dims_attr(e, Attr::strides))});
+            ir::Strides(m.dims_attr(e, Attr::strides))});
 }
 
 }  // namespace tandem::codegen

@@ -161,7 +161,7 @@ Tensor isfinite(const Context& c) {
 }
 
 Tensor nan_to_num(const Context& c) {
-  if (!is_floating(c.result().dtype)) return copied(c.operand(0));
+  if (is_integral(c.result().dtype)) return copied(c.operand(0));
   return map_floats(c, [](double x, double nan, double posinf, double neginf) {
     return is_nan(x) ? nan : !std::isinf(x) ? x : x > 0 ? posinf : neginf;
   });

@@ -114,7 +114,7 @@ Tensor expand(const Context& c) {
   const Shape& from = c.operand(0).sizes();
   const Strides from_strides = contiguous_strides(from);
   const int added = c.result().rank() - from.rank();
-  Strides strides = Shape::filled(c.result().rank(), 0);
+  Strides strides = Strides::filled(c.result().rank(), 0);
   for (int d = 0; d < from.rank(); ++d)
     if (from[d] != 1) strides[d + added] = from_strides[d];
   return aliased(c, {c.result().sizes, strides});

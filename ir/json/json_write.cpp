@@ -38,8 +38,6 @@ std::string dims(std::span<const Dim> dims) {
   return out + "]";
 }
 
-std::string shape(const Shape& s) { return dims({s.begin(), s.size()}); }
-
 std::string attr(const AttrValue& value) {
   struct Spell {
     std::string operator()(bool v) const { return v ? "true" : "false"; }
@@ -127,7 +125,7 @@ class Writer {
 
   void type(const Type& type) {
     add("\"dtype\":\"{}\",\"sizes\":{}", type.is_token ? "token" : name(type.dtype),
-        shape(type.sizes));
+        dims(type.sizes));
   }
 
   void input(const Graph& g, const Input& input) {
@@ -137,7 +135,7 @@ class Writer {
     type(g.type(input.value));
     add(",\"strides\":{},\"requires_grad\":{},\"alias_of\":{{\"input\":{},\"offset\":{},"
         "\"detached\":{}}},\"target\":{}}}",
-        shape(input.strides), input.requires_grad, alias.input, int64_t{alias.offset},
+        dims(input.strides), input.requires_grad, alias.input, int64_t{alias.offset},
         alias.detached, input.target);
   }
 
@@ -145,7 +143,7 @@ class Writer {
     add("{{\"value\":{},\"role\":\"{}\",\"name\":{},\"requires_grad\":{},\"strides\":{},"
         "\"target\":{}}}",
         output.value.index, name(output.role), json_string(output.name), output.requires_grad,
-        shape(output.strides), output.target);
+        dims(output.strides), output.target);
   }
 
   void equation(const Graph& g, const Equation& e, Locations& locations) {

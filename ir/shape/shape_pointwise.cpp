@@ -63,7 +63,7 @@ Type same_integer(const ShapeContext& c) {
 Type addcmul(const ShapeContext& c) {
   const Type type = same_number(c);
   const Number& value = c.attr<Number>(Attr::value);
-  if (!is_floating(type.dtype) && value.is_float())
+  if (is_integral(type.dtype) && value.is_float())
     reject(c, Errc::DType, "value is floating",
            fmt::format("an integer value for {}", name(type.dtype)),
            fmt::format("{}", value.to_double()));

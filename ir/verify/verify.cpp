@@ -138,7 +138,7 @@ void Verifier::check_layout(const Type& type, const Strides& strides, bool requi
     tandem::ir::check_layout(type, strides);
   };
   guarded(check, [&](const char* problem) { fail("{}: {}", what, problem); });
-  if (requires_grad && (type.is_token || !is_floating(type.dtype)))
+  if (requires_grad && (type.is_token || !is_differentiable(type.dtype)))
     fail("{}: only floating tensors take part in differentiation; got {}", what, to_string(type));
 }
 
@@ -384,7 +384,7 @@ void Verifier::check_results() const {
   for (const ResultSource& source : g_.epilogue.results) {
     guarded([&] { types.push_back(type_of_source(source, types)); },
             [&](const char* problem) { fail("result {}: {}", types.size(), problem); });
-    if (source.requires_grad && (types.back().is_token || !is_floating(types.back().dtype)))
+    if (source.requires_grad && (types.back().is_token || !is_differentiable(types.back().dtype)))
       fail("result {}: only floating tensors take part in differentiation; got {}",
            types.size() - 1, to_string(types.back()));
     if (source.history == -1) continue;
@@ -426,7 +426,7 @@ void Verifier::check_change(const InputChange& change) const {
   if (change.result < -1 || change.result >= results)
     fail("change: there is no result {}", change.result);
   if (change.version_bumps < 0) fail("change: negative bumps {}", change.version_bumps);
-  if (change.requires_grad.value_or(false) && !is_floating(type_of_input(change.input).dtype))
+  if (change.requires_grad.value_or(false) && !is_differentiable(type_of_input(change.input).dtype))
     fail("change: only floating tensors take part in differentiation");
 }
 

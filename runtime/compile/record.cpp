@@ -77,8 +77,10 @@ bool is_used_in_grad_mode(const ir::Graph& graph, ir::ValueId v) {
   const auto uses = [&](const ir::Equation& e) {
     if (!e.grad_enabled || functionalize::cuts_history(e.op)) return false;
     const auto made = e.in_place ? graph.operands(e).first(1) : graph.results(e);
-    const auto is_floating = [&](ir::ValueId r) { return ir::is_floating(graph.type(r).dtype); };
-    return std::ranges::count(graph.operands(e), v) != 0 && std::ranges::any_of(made, is_floating);
+    const auto has_gradient = [&](ir::ValueId r) {
+      return ir::is_differentiable(graph.type(r).dtype);
+    };
+    return std::ranges::count(graph.operands(e), v) != 0 && std::ranges::any_of(made, has_gradient);
   };
   return std::ranges::any_of(graph.equations(), uses);
 }

@@ -281,7 +281,7 @@ struct NoFormula final : Node {
 void forbid_gradients(const OperatorImpl& op, const std::vector<Tensor>& tensors,
                       const std::vector<Tensor>& outputs) {
   for (const Tensor& output : outputs) {
-    if (!ir::is_floating(output.dtype())) continue;
+    if (!ir::is_differentiable(output.dtype())) continue;
     Edges edges;
     for (const Tensor& t : tensors) edges.push_back(gradient_edge(t));
     set_history(output, make_node<NoFormula>(std::move(edges), op.name()));

@@ -419,7 +419,7 @@ const Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Locat
                                  bool accumulate) const {
   const ir::ErrorScope errors(values.location);
   for (const Tensor& index : indices)
-    if (index.defined() && !ir::is_floating(index.dtype()))
+    if (index.defined() && ir::is_integral(index.dtype()))
       require_apart(*this, {&index},
                     is_mask(index) ? runtime::Sharing::AllOrNothing : runtime::Sharing::Nothing);
   require_apart(*this, {values.tensor});

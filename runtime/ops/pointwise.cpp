@@ -141,7 +141,7 @@ std::array<V, 4> nan_to_num_operands(Call& c, const Tensor& self, double nan,
 Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const Located& value,
               bool in_place) {
   Call c(value.location, ir::name(op), in_place);
-  if (op == Op::addcdiv && !ir::is_floating(x.dtype()) && !ir::is_floating(y.dtype()))
+  if (op == Op::addcdiv && ir::is_integral(x.dtype()) && ir::is_integral(y.dtype()))
     ir::fail(Errc::DType, fmt::format("addcdiv: a quotient of integers; expected a floating "
                                       "tensor1 or tensor2, got {} and {}",
                                       ir::name(x.dtype()), ir::name(y.dtype())));
@@ -315,7 +315,7 @@ Tensor addcdiv(const Tensor& self, const Tensor& x, const Tensor& y, const Locat
 
 Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
                   std::optional<double> neginf, SourceLocation at) {
-  if (!ir::is_floating(self.dtype())) return clone(self, at);
+  if (ir::is_integral(self.dtype())) return clone(self, at);
   Call c(at);
   const auto [v, n, p, m] = nan_to_num_operands(c, self, nan, posinf, neginf);
   return c.out(c.b.pointwise(Op::nan_to_num, {v, n, p, m}));
@@ -462,7 +462,7 @@ const Tensor& Tensor::hardtanh_(const Number& min, const Number& max, SourceLoca
 const Tensor& Tensor::nan_to_num_(double nan, std::optional<double> posinf,
                                   std::optional<double> neginf, SourceLocation at) const {
   const ir::ErrorScope errors(at);
-  if (!ir::is_floating(dtype())) return *this;
+  if (ir::is_integral(dtype())) return *this;
   Call c(at);
   const auto [v, n, p, m] = nan_to_num_operands(c, *this, nan, posinf, neginf);
   c.b.pointwise_in_place(Op::nan_to_num, {v, n, p, m});

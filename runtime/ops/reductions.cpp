@@ -248,7 +248,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, std::string_vie
                      int64_t ignore_index, double label_smoothing, SourceLocation at) {
   Call c(at);
   const V v = c.in(logits, "logits"), t = c.in(target, "target");
-  if (logits.dim() == 0 || logits.sizes() != target.sizes() || !ir::is_floating(target.dtype()))
+  if (logits.dim() == 0 || logits.sizes() != target.sizes() || ir::is_integral(target.dtype()))
     return c.out(c.b.cross_entropy(v, t, ignore_index, label_smoothing, std::string(reduction)));
   if (ignore_index >= 0)
     ir::fail(Errc::Argument,

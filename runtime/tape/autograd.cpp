@@ -143,7 +143,7 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 // A ZeroGradient view (detach) leaves the history behind; another op keeps its place on the tape,
 // so that a write by it cuts what flowed before.
 bool tape_wants(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results) {
-  const auto carries = [](const ir::Type& type) { return ir::is_floating(type.dtype); };
+  const auto carries = [](const ir::Type& type) { return ir::is_differentiable(type.dtype); };
   if (!grad_enabled() || std::ranges::none_of(results, carries)) return false;
   if (op == ir::Op::copy && operands[1].is_same(operands[0])) return false;  // changes nothing
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
@@ -162,7 +162,7 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
   Edges edges;
   ir::InlineVector<ir::Type, 4> types;
   for (const Tensor& t : operands) {
-    edges.push_back(ir::is_floating(t.dtype()) ? gradient_edge(t) : Edge());
+    edges.push_back(ir::is_differentiable(t.dtype()) ? gradient_edge(t) : Edge());
     types.push_back(t.impl()->type());
   }
   const std::span<const ir::Type> operand_types(types.data(), types.size());
@@ -185,7 +185,8 @@ void finish_node(const std::shared_ptr<Node>& node, std::span<const Tensor> resu
     return;
   }
   for (size_t i = 0; i < results.size(); ++i)
-    if (ir::is_floating(results[i].dtype())) set_history(results[i], node, static_cast<int>(i));
+    if (ir::is_differentiable(results[i].dtype()))
+      set_history(results[i], node, static_cast<int>(i));
 }
 
 void renew_results(Node& node) { static_cast<OpNode&>(node).renew_results(); }

@@ -307,7 +307,7 @@ void FunctionCall::finish(std::vector<Tensor>& outputs) {
                                               std::move(edges), static_cast<int>(outputs.size()));
   node->save(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].defined() || !ir::is_floating(outputs[i].dtype())) continue;
+    if (!outputs[i].defined() || !ir::is_differentiable(outputs[i].dtype())) continue;
     // A fresh tensor: an input may have been returned. The results of an equation are fresh.
     if (!recording_) outputs[i] = outputs[i].detach();
     runtime::set_history(outputs[i], node, static_cast<int>(i));

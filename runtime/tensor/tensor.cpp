@@ -95,7 +95,7 @@ bool Tensor::requires_grad() const { return runtime::requires_grad(*this); }
 
 const Tensor& Tensor::requires_grad_(bool value) const {
   get(*this, "requires_grad_");
-  if (value && !ir::is_floating(dtype()))
+  if (value && !ir::is_differentiable(dtype()))
     ir::fail(Errc::DType, fmt::format("requires_grad_: only floating tensors have gradients, got "
                                       "{}",
                                       ir::name(dtype())));

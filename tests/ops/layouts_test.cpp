@@ -49,7 +49,7 @@ constexpr Layout kLayouts[] = {Layout::Offset,      Layout::Gaps,           Layo
 
 /// Strides that step `unit` in the last dimension and leave `gap` elements behind each row.
 Strides rows(const Shape& sizes, int64_t unit, int64_t gap) {
-  Strides strides = Shape::filled(sizes.rank(), unit);
+  Strides strides = Strides::filled(sizes.rank(), unit);
   int64_t step = unit;
   for (int d = sizes.rank(); d-- > 0; step += d == sizes.rank() - 1 ? gap : 0) {
     strides[d] = step;
@@ -59,7 +59,7 @@ Strides rows(const Shape& sizes, int64_t unit, int64_t gap) {
 }
 
 Strides reversed(const Shape& sizes, int64_t unit) {
-  Strides strides = Shape::filled(sizes.rank(), unit);
+  Strides strides = Strides::filled(sizes.rank(), unit);
   for (int d = 1; d < sizes.rank(); ++d)
     strides[d] = strides[d - 1] * std::max<int64_t>(1, sizes[d - 1]);
   return strides;

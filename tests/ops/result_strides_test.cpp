@@ -99,11 +99,11 @@ struct Layout {
   Strides strides;
 };
 
-Shape numbers(const std::string& text, char separator) {
-  Shape out;
+std::vector<Dim> numbers(const std::string& text, char separator) {
+  std::vector<Dim> out;
   std::istringstream in(text);
   for (std::string number; text != "none" && std::getline(in, number, separator);)
-    out.push_back(std::stoll(number));
+    out.emplace_back(std::stoll(number));
   return out;
 }
 

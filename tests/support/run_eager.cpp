@@ -51,7 +51,7 @@ class EagerRun {
   void bind_alias(const ir::Input& input) {
     leaves_.emplace_back();
     const ir::Type& type = graph_.type(input.value);
-    const auto list = [](const Shape& s) { return std::vector<Dim>(s.begin(), s.end()); };
+    const auto list = [](std::span<const Dim> s) { return std::vector<Dim>(s.begin(), s.end()); };
     const Tensor& root = values_[graph_.inputs()[static_cast<size_t>(input.alias_of->input)].value];
     values_[input.value] = runtime::dispatch(
         ir::Op::as_strided, {&root, 1},

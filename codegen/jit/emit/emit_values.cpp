@@ -112,7 +112,7 @@ void Emitter::index(size_t at) {
 void Emitter::compute(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
   const DType from = kernel_.code[static_cast<size_t>(i.args[i.op == ir::Op::where ? 1 : 0])].dtype;
-  const bool checked = codegen::divides(i.op) && !ir::is_floating(i.dtype);
+  const bool checked = codegen::divides(i.op) && ir::is_integral(i.dtype);
   if (checked)
     fail_if_any(values_[static_cast<size_t>(i.args[1])], at, i64(0),
                 [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
@@ -131,7 +131,7 @@ bool Emitter::is_called(size_t at) const {
 
 Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
   const codegen::Instr& i = kernel_.code[at];
-  const bool guarded = codegen::divides(i.op) && !ir::is_floating(i.dtype) && !uniform;
+  const bool guarded = codegen::divides(i.op) && ir::is_integral(i.dtype) && !uniform;
   Parts results;
   for (unsigned p = 0; p < (uniform ? 1 : scope_.parts); ++p) {
     llvm::Value* args[3] = {};

@@ -110,64 +110,87 @@ inline std::string join(const std::string& prefix, std::string_view name) {
 template <class T>
 inline constexpr bool unsupported = false;
 
+/// What is visited, not looked into.
+template <class T>
+concept Leaf = std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar> || Plain<T> ||
+               std::is_same_v<T, std::string>;
+
 /// Calls `visit(leaf, path)` for every leaf in order: Tensor, Scalar, numbers, strings. `path` is
 /// built only if `Named`. Containers whose size is part of the structure report it through
 /// visit.count(n).
 template <bool Named, class T, class Visitor>
-void for_each_leaf(T& value, Visitor& visit, const std::string& path = {}) {
-  using V = std::remove_const_t<T>;
-  const auto child = [&](auto& item, auto&& name) {
-    if constexpr (Named)
-      for_each_leaf<true>(item, visit, join(path, name()));
+void for_each_leaf(T& value, Visitor& visit, const std::string& path = {});
+
+/// The leaves of `item`, the part `name()` of what lies at `path`.
+template <bool Named, class T, class Visitor, class Name>
+void for_part(T& item, Visitor& visit, const std::string& path, Name name) {
+  if constexpr (Named)
+    for_each_leaf<true>(item, visit, join(path, name()));
+  else
+    for_each_leaf<false>(item, visit, path);
+}
+
+template <bool Named, class T, class Visitor>
+void for_items(T& items, Visitor& visit, const std::string& path) {
+  visit.count(items.size(), path);
+  size_t i = 0;
+  for (auto& item : items) {
+    for_part<Named>(item, visit, path, [&] { return std::to_string(i); });
+    ++i;
+  }
+}
+
+template <bool Named, class T, class Visitor>
+void for_entries(T& map, Visitor& visit, const std::string& path) {
+  visit.count(map.size(), path);
+  for (auto& [key, item] : map) {
+    visit(key, path);
+    if constexpr (std::is_same_v<typename T::key_type, std::string>)
+      for_part<Named>(item, visit, path, [&] { return key; });
     else
-      for_each_leaf<false>(item, visit, path);
-  };
-  const auto each_of = [&](auto& items) {
-    size_t i = 0;
-    for (auto& item : items) {
-      child(item, [&] { return std::to_string(i); });
-      ++i;
-    }
-  };
-  if constexpr (std::is_same_v<V, Tensor> || std::is_same_v<V, Scalar> || Plain<V> ||
-                std::is_same_v<V, std::string>) {
+      for_part<Named>(item, visit, path, [&] { return std::to_string(key); });
+  }
+}
+
+/// `name_of(i)` is the i-th item's.
+template <bool Named, class Tuple, class Visitor, class NameOf>
+void for_fields(Tuple&& items, Visitor& visit, const std::string& path, NameOf name_of) {
+  std::apply(
+      [&](auto&... item) {
+        size_t i = 0;
+        ((for_part<Named>(item, visit, path, [&] { return name_of(i); }), ++i), ...);
+      },
+      items);
+}
+
+template <class T>
+constexpr bool lists_all_fields() {
+  static_assert(std::is_same_v<FieldsOf<T>, T> || sizeof(FieldsOf<T>) == sizeof(T),
+                "TANDEM_FIELDS: the struct has fields of its own beside those of its base, which "
+                "alone lists them; expected a line TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
+  static_assert(!HasBaseWithFields<FieldsOf<T>> || T::tandem_has_base_fields(),
+                "TANDEM_FIELDS: the struct has a base that lists fields too, which this line "
+                "hides; expected TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
+  return true;
+}
+
+template <bool Named, class T, class Visitor>
+void for_each_leaf(T& value, Visitor& visit, const std::string& path) {
+  using V = std::remove_const_t<T>;
+  if constexpr (Leaf<V>) {
     visit(value, path);
   } else if constexpr (is_instance<V, std::optional>) {
     visit.count(value.has_value(), path);
     if (value) for_each_leaf<Named>(*value, visit, path);
   } else if constexpr (Sequence<V>) {
-    visit.count(value.size(), path);
-    each_of(value);
+    for_items<Named>(value, visit, path);
   } else if constexpr (is_instance<V, std::map>) {
-    visit.count(value.size(), path);
-    for (auto& [key, item] : value) {
-      visit(key, path);
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(key)>, std::string>)
-        child(item, [&] { return key; });
-      else
-        child(item, [&] { return std::to_string(key); });
-    }
+    for_entries<Named>(value, visit, path);
   } else if constexpr (TupleLike<V>) {
-    std::apply(
-        [&](auto&... items) {
-          size_t i = 0;
-          (child(items, [&] { return std::to_string(i++); }), ...);
-        },
-        value);
+    for_fields<Named>(value, visit, path, [](size_t i) { return std::to_string(i); });
   } else if constexpr (HasFields<V>) {
-    static_assert(
-        std::is_same_v<FieldsOf<V>, V> || sizeof(FieldsOf<V>) == sizeof(V),
-        "TANDEM_FIELDS: the struct has fields of its own beside those of its base, which "
-        "alone lists them; expected a line TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
-    static_assert(!HasBaseWithFields<FieldsOf<V>> || V::tandem_has_base_fields(),
-                  "TANDEM_FIELDS: the struct has a base that lists fields too, which this line "
-                  "hides; expected TANDEM_FIELDS_AND_BASE(Type, Base, field, ...)");
-    std::apply(
-        [&](auto&... items) {
-          size_t i = 0;
-          (child(items, [&] { return V::tandem_field_name(i++); }), ...);
-        },
-        value.tandem_fields());
+    static_assert(lists_all_fields<V>());
+    for_fields<Named>(value.tandem_fields(), visit, path, V::tandem_field_name);
   } else if constexpr (std::is_pointer_v<V>) {
     static_assert(unsupported<V>,
                   "compile: a pointer cannot be an argument or result, because what it points to "

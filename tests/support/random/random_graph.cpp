@@ -256,7 +256,7 @@ class Generator {
   ir::Strides any_strides(const Shape& sizes) {
     if (below(2) == 0) return ir::contiguous_strides(sizes);
     const bool reversed = below(2) == 0;
-    ir::Strides strides = Shape::filled(sizes.rank(), 0);
+    ir::Strides strides = ir::Strides::filled(sizes.rank(), 0);
     Dim step = 1 + below(3);
     for (int k = 0; k < sizes.rank(); ++k) {
       const int d = reversed ? k : sizes.rank() - 1 - k;

@@ -50,7 +50,7 @@ class RandomGraph {
     std::vector<int> order;
     for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
     if (below(2) == 0) std::shuffle(order.begin(), order.end(), random_);
-    ir::Strides out = ir::Shape::filled(sizes.rank(), 0);
+    ir::Strides out = ir::Strides::filled(sizes.rank(), 0);
     int64_t stride = 1;
     for (size_t i = order.size(); i-- > 0;) {
       out[order[i]] = stride;
