@@ -270,11 +270,17 @@ size_t alignment_of(size_t bytes) {
   return bytes < kHugePage ? kSlabUnit : kHugePage;
 }
 
+/// Of malloc, or null. (aligned_alloc wants whole multiples of the alignment.)
+void* allocate_aligned(size_t bytes) {
+  void* data = nullptr;
+  return posix_memalign(&data, alignment_of(bytes), bytes) == 0 ? data : nullptr;
+}
+
 Block take_fresh(int c) {
   const size_t bytes = class_bytes(c);
   if (c >= kFirstLarge) return {map_pages(bytes), true};
   if (!kUseSlabs || c < kFirstMedium || idle_bound().load(std::memory_order_relaxed) == 0)
-    return {std::aligned_alloc(alignment_of(bytes), bytes), false};
+    return {allocate_aligned(bytes), false};
   return take_from_slabs(c);
 }
 

@@ -361,15 +361,22 @@ TEST(Places, OfARecompilation) {
     std::string mode = "a";
     TANDEM_FIELDS(Settings, widths, eps, flag, mode)
   };
-  const auto warning = [](const std::function<void(Settings&, int)>& change) {
+  auto warning = [n = 0](const std::function<void(Settings&, int)>& change) mutable {
+    ++n;
     const auto f = compile([](const Tensor& t, const Settings& s, int n) {
-      return t * (s.eps + n + static_cast<double>(s.widths.size()));
+      // Whatever changes, there is another number of steps to take, and so new machine code.
+      Tensor y = t * s.eps;
+      for (int i = 0; i < n; ++i) y = atan(y);
+      for (int i = 0; i < static_cast<int>(4 * s.eps) + s.mode[0] - 'a'; ++i) y = sin(y);
+      for (size_t i = 0; i < s.widths.size(); ++i) y = i == 1 ? exp(y) : tanh(y);
+      for (int i = 0; s.widths.size() > 1 && i < -s.widths[1]; ++i) y = cos(y);
+      return y;
     });
     ::testing::internal::CaptureStderr();
     for (int i = 0; i < 8; ++i) {
       Settings s{{1, 2}};
       change(s, i);
-      f(zeros({2}), s, 3);
+      f(zeros({2}), s, n);
     }
     return ::testing::internal::GetCapturedStderr();
   };

@@ -199,6 +199,7 @@ TEST_F(Allocator, IdleMemoryOfOldSizesServesNewOnes) {
 }
 
 TEST_F(Allocator, AProgramThatRepeatsItselfTakesNoFreshMemory) {
+  if (kSanitized) GTEST_SKIP() << "blocks are malloc's";
   set_max_idle_bytes(4096 * kMiB);
   const auto step = [] {
     std::vector<void*> found;

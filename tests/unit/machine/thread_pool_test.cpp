@@ -201,11 +201,14 @@ TEST(ThreadPool, OnABusyProcessorRegionsTakeAboutAsLongAsOnOneThread) {
       const Threads set(threads);
       return seconds_beside(2);
     };
-    const double alone = seconds_on(1), together = seconds_on(3);
-    std::printf("one thread %.3f s, three %.3f s\n", alone, together);
-    return together < 3 * alone;
+    for (int attempt = 0; attempt < 5; ++attempt) {  // other processes come and go between the two
+      const double alone = seconds_on(1), together = seconds_on(3);
+      std::printf("one thread %.3f s, three %.3f s\n", alone, together);
+      if (together < 3 * alone) return true;
+    }
+    return false;
   };
-  EXPECT_EQ(status_in_child(works), 0);
+  EXPECT_EQ(status_in_child(works, 60), 0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // the child's leak check would miss what only the parent's
