@@ -11,8 +11,8 @@ namespace tandem::codegen {
 
 struct LaunchDraft {
   int kernel = -1;               // of Drafts::kernels
-  std::vector<int> values;       // of the program, one per kernel param
-  std::vector<int64_t> offsets;  // elements: where in its value each param begins
+  std::vector<int> roots;        // of the program, one per kernel param
+  std::vector<int64_t> offsets;  // elements: where in its root each param begins
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
 };
@@ -23,8 +23,8 @@ struct KernelDraft {
   LaunchDraft launch;
 };
 
-struct ContractionDraft {
-  Contraction call;  // BufferRefs hold element offsets until the memory plan
+struct MatmulDraft {
+  MatmulCall call;  // BufferRefs hold element offsets until the memory plan
   int a = -1, b = -1, c = -1, bias = -1;
   int64_t a_offset = 0, b_offset = 0, c_offset = 0, bias_offset = 0;
 };
@@ -35,7 +35,7 @@ struct ExternalDraft {
   std::vector<int64_t> offsets;  // elements, of the operands
 };
 
-using StepDraft = std::variant<LaunchDraft, ContractionDraft, ExternalDraft>;
+using StepDraft = std::variant<LaunchDraft, MatmulDraft, ExternalDraft>;
 
 struct Drafts {
   std::vector<Kernel> kernels;  // of any number of launches each

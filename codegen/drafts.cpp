@@ -2,23 +2,23 @@
 
 #include <unordered_map>
 
+#include "codegen/contractions/contraction.h"
 #include "codegen/kernels/build_kernel.h"
 #include "codegen/kernels/scatter.h"
-#include "codegen/products/contraction.h"
 #include "codegen/slice.h"
 
 namespace tandem::codegen {
 namespace {
 
-ContractionDraft library_draft(const Node& n) {
+MatmulDraft matmul_draft(const Node& n) {
   const View &a = n.operands[0], &b = n.operands[1];
-  ContractionDraft draft{.call = library_call(n),
-                         .a = a.root,
-                         .b = b.root,
-                         .c = n.dest.root,
-                         .a_offset = a.offset,
-                         .b_offset = b.offset,
-                         .c_offset = n.dest.offset};
+  MatmulDraft draft{.call = matmul_call(n),
+                    .a = a.root,
+                    .b = b.root,
+                    .c = n.dest.root,
+                    .a_offset = a.offset,
+                    .b_offset = b.offset,
+                    .c_offset = n.dest.offset};
   if (n.operands.size() > 2)
     draft.bias = n.operands[2].root, draft.bias_offset = n.operands[2].offset;
   return draft;
@@ -27,7 +27,7 @@ ContractionDraft library_draft(const Node& n) {
 ExternalDraft external_draft(const Program& p, const Node& n) {
   ExternalDraft draft{.call = {.name = n.name, .numbers = n.numbers}};
   const auto type_of = [&](const View& v) {
-    return ir::Type{p.values[static_cast<size_t>(v.root)].dtype, v.sizes};
+    return ir::Type{p.roots[static_cast<size_t>(v.root)].dtype, v.sizes};
   };
   for (const View& v : n.operands) {
     draft.call.operands.push_back({{}, type_of(v)});
@@ -65,7 +65,7 @@ class Drafter {
     const Node& first = p_.nodes[static_cast<size_t>(groups[0].nodes[0])];
     switch (first.kind) {
       case Node::Kind::Matmul:
-        out_.steps.emplace_back(library_draft(first));
+        out_.steps.emplace_back(matmul_draft(first));
         return;
       case Node::Kind::External:
         out_.steps.emplace_back(external_draft(p_, first));
@@ -79,9 +79,9 @@ class Drafter {
       case Node::Kind::TiledMatmul:
       case Node::Kind::Scatter:
         for (LaunchDraft launch : launches(slicer_.cut(groups))) {
-          for (size_t i = 0; i < launch.values.size(); ++i) {
-            const auto v = static_cast<size_t>(launch.values[i]);
-            launch.values[i] = slicer_.values()[v];
+          for (size_t i = 0; i < launch.roots.size(); ++i) {
+            const auto v = static_cast<size_t>(launch.roots[i]);
+            launch.roots[i] = slicer_.roots()[v];
             launch.offsets[i] += slicer_.offsets()[v];
           }
           out_.steps.emplace_back(std::move(launch));

@@ -10,15 +10,15 @@
 namespace tandem::codegen {
 namespace {
 
-/// By value: whether some group reads what another one writes, or it is an output.
+/// By root: whether some group reads what another one writes, or it is an output.
 std::vector<bool> stored_values(const Program& p, const std::vector<Group>& groups) {
   std::vector<int> group_of(p.nodes.size());
   for (size_t g = 0; g < groups.size(); ++g)
     for (int n : groups[g].nodes) group_of[static_cast<size_t>(n)] = static_cast<int>(g);
-  std::vector<bool> stored(p.values.size());
-  for (size_t v = 0; v < p.values.size(); ++v) stored[v] = p.values[v].output >= 0;
+  std::vector<bool> stored(p.roots.size());
+  for (size_t v = 0; v < p.roots.size(); ++v) stored[v] = p.roots[v].output >= 0;
   const auto read = [&](int root, size_t by) {
-    for (int w : p.values[static_cast<size_t>(root)].writers)
+    for (int w : p.roots[static_cast<size_t>(root)].writers)
       if (group_of[static_cast<size_t>(w)] != group_of[by])
         stored[static_cast<size_t>(root)] = true;
   };
@@ -60,7 +60,7 @@ std::vector<int> input_memories(const ir::Graph& graph) {
 }
 
 int& count_of(PlanReport& report, const Launch&) { return report.kernels; }
-int& count_of(PlanReport& report, const Contraction&) { return report.library_calls; }
+int& count_of(PlanReport& report, const MatmulCall&) { return report.library_calls; }
 int& count_of(PlanReport& report, const ExternalCall&) { return report.external_calls; }
 
 void report(const Program& p, Plan& plan) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/loops/kernel.h"
+#include "machine/library/matmul.h"
 
 namespace tandem::codegen {
 
@@ -32,18 +33,12 @@ struct Launch {
                                     // op and the user's source line if known
 };
 
-/// C = A @ B, C += A @ B, or C = bias + A @ B, by a library call on f32, for `outer` times `batch`
-/// matrices. Strides in elements; of each operand's row and column strides one is 1.
-struct Contraction {
-  int64_t outer = 1, batch = 1, m = 0, n = 0, k = 0;
-  int64_t a_outer = 0, a_batch = 0, a_row = 0, a_col = 0;
-  int64_t b_outer = 0, b_batch = 0, b_row = 0, b_col = 0;
-  int64_t c_outer = 0, c_batch = 0, c_row = 0;  // C's columns are contiguous
-  bool accumulate = false;                      // the addend already lies in C
-  bool stride_free = false;  // bits may not depend on the strides, but for which of them are 1
-  bool plus_zero = false;    // C = 0 + A @ B: so no -0. Only where stride_free
+/// A library call on f32: C = A B, C += A B, or C = bias + A B.
+struct MatmulCall {
+  machine::MatmulSpec spec;  // C's columns are contiguous
   BufferRef a, b, c;
-  std::optional<BufferRef> bias;  // [n], contiguous: what every row of C starts as
+  std::optional<BufferRef>
+      bias;  // [n], contiguous: what every row of C starts as (spec.accumulate)
 };
 
 /// Runs the user's custom operator `name` on contiguous buffers.
@@ -56,7 +51,7 @@ struct ExternalCall {
   std::vector<Argument> operands, results;
 };
 
-using Step = std::variant<Launch, Contraction, ExternalCall>;
+using Step = std::variant<Launch, MatmulCall, ExternalCall>;
 
 struct PlanInput {
   ir::Type type;

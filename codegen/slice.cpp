@@ -25,12 +25,12 @@ size_t count_nodes(const Bundle& groups) {
 }  // namespace
 
 Slicer::Slicer(const Program& program, const std::vector<bool>& stored)
-    : program_(program), stored_(stored), numbers_(program.values.size(), -1) {}
+    : program_(program), stored_(stored), numbers_(program.roots.size(), -1) {}
 
 const Slice& Slicer::cut(const Bundle& groups) {
-  for (int v : values_) numbers_[static_cast<size_t>(v)] = -1;
-  values_.clear();
-  slice_.program.values.clear();
+  for (int v : roots_) numbers_[static_cast<size_t>(v)] = -1;
+  roots_.clear();
+  slice_.program.roots.clear();
   slice_.stored.clear();
   slice_.groups.assign(groups.begin(), groups.end());
   slice_.program.nodes.resize(count_nodes(groups));
@@ -48,14 +48,14 @@ const Slice& Slicer::cut(const Bundle& groups) {
 
 /// Makes each value in memory begin where the slice first touches it.
 void Slicer::move_to_start() {
-  offsets_.assign(values_.size(), std::numeric_limits<int64_t>::max());
+  offsets_.assign(roots_.size(), std::numeric_limits<int64_t>::max());
   const auto for_all = [&](auto f) {
     for (Node& node : slice_.program.nodes)
       for_each_view(node, [&](View& v) { f(v, offsets_[static_cast<size_t>(v.root)]); });
   };
   for_all([](const View& v, int64_t& offset) { offset = std::min(offset, int64_t{v.offset}); });
-  for (size_t v = 0; v < values_.size(); ++v)
-    if (slice_.program.values[v].formula()) offsets_[v] = 0;
+  for (size_t v = 0; v < roots_.size(); ++v)
+    if (slice_.program.roots[v].formula()) offsets_[v] = 0;
   for_all([](View& v, int64_t offset) { v.offset -= offset; });
 }
 
@@ -68,14 +68,14 @@ void Slicer::renumber(Node& node) {
 int Slicer::number(int value) {
   int& number = numbers_[static_cast<size_t>(value)];
   if (number >= 0) return number;
-  number = static_cast<int>(values_.size());
-  values_.push_back(value);
-  const Value& v = program_.values[static_cast<size_t>(value)];
-  slice_.program.values.push_back({.kind = v.formula() ? v.kind : Value::Kind::Computed,
-                                   .dtype = v.dtype,
-                                   .numel = v.numel,
-                                   .first = v.first,
-                                   .increment = v.increment});
+  number = static_cast<int>(roots_.size());
+  roots_.push_back(value);
+  const Root& v = program_.roots[static_cast<size_t>(value)];
+  slice_.program.roots.push_back({.kind = v.formula() ? v.kind : Root::Kind::Computed,
+                                  .dtype = v.dtype,
+                                  .numel = v.numel,
+                                  .first = v.first,
+                                  .increment = v.increment});
   slice_.stored.push_back(stored_[static_cast<size_t>(value)]);
   return number;
 }

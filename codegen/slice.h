@@ -16,7 +16,7 @@ namespace tandem::codegen {
 struct Slice {
   Program program;           // the bundle's nodes, and values in the order that the nodes name them
   Bundle groups;             // of `program`
-  std::vector<bool> stored;  // by value: whether it has to be in memory afterwards
+  std::vector<bool> stored;  // by root: whether it has to be in memory afterwards
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
@@ -26,14 +26,14 @@ struct SliceHash {
 
 class Slicer {
  public:
-  /// `stored`: by value of the program.
+  /// `stored`: by root of the program.
   Slicer(const Program& program, const std::vector<bool>& stored);
 
   /// The slice is good until the next call.
   const Slice& cut(const Bundle& groups);
-  /// By value of the latest slice: which it is in the program.
-  const std::vector<int>& values() const { return values_; }
-  /// By value of the latest slice: the element of it that is element 0 of the slice's value.
+  /// By root of the latest slice: which it is in the program.
+  const std::vector<int>& roots() const { return roots_; }
+  /// By root of the latest slice: the element of it that is element 0 of the slice's value.
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
@@ -44,9 +44,9 @@ class Slicer {
   const Program& program_;
   const std::vector<bool>& stored_;
   Slice slice_;
-  std::vector<int> values_;
+  std::vector<int> roots_;
   std::vector<int64_t> offsets_;
-  std::vector<int> numbers_;  // by value of the program: its number in the slice, or -1
+  std::vector<int> numbers_;  // by root of the program: its number in the slice, or -1
 };
 
 }  // namespace tandem::codegen

@@ -94,7 +94,7 @@ void Aliases::add_hook(ValueId traced, EquationId e, ir::AttrsRef attrs) {
   set_current(alias(traced), rewriter_.builder().emit(ir::Op::hook, {value}, attrs));
 }
 
-void Aliases::add_view(ValueId traced, ValueId parent, const View& view, EquationId e,
+void Aliases::add_view(ValueId traced, ValueId parent, const ViewOp& view, EquationId e,
                        bool detached) {
   const Alias& from = alias(parent);
   Alias& a = aliases_[traced];
@@ -165,14 +165,14 @@ bool Aliases::replaces_all(ValueId traced) const {
   return true;
 }
 
-/// Replays the views from the nearest alias that is up to date.
+/// Applies the views from the nearest alias that is up to date.
 ValueId Aliases::regenerate(ValueId traced) {
   ir::ValueList stale;
   for (ValueId v = traced; !is_current(alias(v)); v = alias(v).parent) stale.push_back(v);
   for (size_t i = stale.size(); i-- > 0;) {
     Alias& a = alias(stale[i]);
     at(a.equation);
-    const ValueId shown = replay(rewriter_.builder(), a.view, alias(a.parent).current);
+    const ValueId shown = apply(rewriter_.builder(), a.view, alias(a.parent).current);
     set_current(a, a.detached ? with_own_history(a, shown) : shown);
   }
   return alias(traced).current;
@@ -216,7 +216,7 @@ void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e, ValueI
   const ir::Graph& graph = rewriter_.source();
   const std::vector<ValueId> views = repeating_views(traced);
   const ValueId parent = alias(views.back()).parent;
-  std::vector<View> chain;
+  std::vector<ViewOp> chain;
   bool detached = false;
   for (size_t i = views.size(); i-- > 0;) {
     chain.push_back(alias(views[i]).view);

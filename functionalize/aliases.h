@@ -1,6 +1,6 @@
 // Which values of a Traced graph share memory, and what each of them holds at this point of the
 // program. A write is kept at the alias it went through until another alias of the same storage is
-// read; then it is folded into the storage's base by view inverses, and that alias replays its
+// read; then it is folded into the storage's base by view inverses, and that alias applies its
 // views.
 #ifndef TANDEM_FUNCTIONALIZE_ALIASES_H
 #define TANDEM_FUNCTIONALIZE_ALIASES_H
@@ -71,7 +71,7 @@ class Aliases {
   /// Whether `traced` is a view made under no_grad.
   bool made_without_grad(ir::ValueId traced) const;
   /// The view that leads from parent(traced) to `traced`.
-  const View& view(ir::ValueId traced) const { return alias(traced).view; }
+  const ViewOp& view(ir::ValueId traced) const { return alias(traced).view; }
 
  private:
   static constexpr uint32_t kNoStorage = ~uint32_t{0};
@@ -84,7 +84,7 @@ class Aliases {
     ir::ValueId
         counted_at;  // the value (itself, or one that it is a view of) that has its `writes`
     Writes writes;
-    View view;
+    ViewOp view;
     ir::EquationId equation;  // that made the view
     int depth = 0;
     bool detached = false;  // the view has a history of its own, as by detach or under no_grad
@@ -102,7 +102,7 @@ class Aliases {
 
   const Alias& alias(ir::ValueId traced) const;
   Alias& alias(ir::ValueId traced);
-  void add_view(ir::ValueId traced, ir::ValueId parent, const View& view, ir::EquationId e,
+  void add_view(ir::ValueId traced, ir::ValueId parent, const ViewOp& view, ir::EquationId e,
                 bool detached);
   std::vector<ir::ValueId> repeating_views(ir::ValueId traced) const;
   bool is_current(const Alias& a) const;

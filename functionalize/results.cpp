@@ -60,7 +60,7 @@ class Results {
   std::vector<ViewStep> chain(ValueId from, ValueId to) const {
     std::vector<ViewStep> steps;
     for (ValueId v = to; v != from; v = aliases_.parent(v)) {
-      const View& view = aliases_.view(v);
+      const ViewOp& view = aliases_.view(v);
       steps.push_back(
           {view.op, {view.attrs.begin(), view.attrs.end()}, aliases_.made_without_grad(v)});
     }

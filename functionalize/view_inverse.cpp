@@ -89,7 +89,7 @@ constexpr Inverse kInverses[] = {
 
 }  // namespace
 
-ValueId replay(ir::Builder& b, const View& view, ValueId parent) {
+ValueId apply(ir::Builder& b, const ViewOp& view, ValueId parent) {
   const bool identity = view.op == Op::alias || view.op == Op::detach;
   return identity ? parent : b.emit(view.op, {parent}, view.attrs);
 }
@@ -99,17 +99,17 @@ bool keeps_rest(Op view) {
          view == Op::as_strided || view == Op::unfold;
 }
 
-ValueId invert(ir::Builder& b, const View& view, const ir::Type& type, ValueId parent,
+ValueId invert(ir::Builder& b, const ViewOp& view, const ir::Type& type, ValueId parent,
                ValueId value) {
   const Inverse inverse = kInverses[static_cast<size_t>(view.op)];
   TANDEM_CHECK(inverse, std::string(ir::name(view.op)) + " is not a view");
   return inverse({b, view.attrs, type, parent, value});
 }
 
-std::optional<ir::ViewGeometry> as_one_view(const ir::Type& base, std::span<const View> chain) {
+std::optional<ir::ViewGeometry> as_one_view(const ir::Type& base, std::span<const ViewOp> chain) {
   ir::ViewGeometry place{ir::contiguous_strides(base.sizes), 0};
   ir::Type type = base;
-  for (const View& view : chain) {
+  for (const ViewOp& view : chain) {
     const ir::Type next = ir::infer_type(view.op, {&type, 1}, view.attrs);
     if (next.dtype != base.dtype) return std::nullopt;
     try {
@@ -130,7 +130,7 @@ ValueId first_copies(ir::Builder& b, ValueId v, const ir::Strides& strides) {
 
 bool cuts_history(Op view) { return view == Op::detach || view == Op::view_dtype; }
 
-bool repeats_elements(const View& view, const ir::Type& parent, const ir::Type& result) {
+bool repeats_elements(const ViewOp& view, const ir::Type& parent, const ir::Type& result) {
   if (view.op == Op::as_strided)
     return ir::self_overlaps(ir::Shape(std::get<Dims>(view.attrs[0])),
                              ir::Strides(std::get<Dims>(view.attrs[1])));

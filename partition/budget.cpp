@@ -23,7 +23,7 @@ constexpr double kByteAboveAll = 1e-6;  // seconds
 /// What a branch of the search has decided.
 enum class Fixed : uint8_t { Free, Saved, NotSaved };
 
-struct Plan {
+struct SavedSet {
   bool feasible = false;
   Values saved;
   Cost cost;
@@ -53,8 +53,8 @@ class Search {
   static constexpr int kSmall = 40, kBranchesIfSmall = 20'000, kBranchesIfLarge = 8;
 
   struct Relaxed {
-    double bound = 0;   // of every set that the branch allows
-    Plan above, below;  // around the limit; equal if the bound is met
+    double bound = 0;       // of every set that the branch allows
+    SavedSet above, below;  // around the limit; equal if the bound is met
     bool feasible = false;
   };
 
@@ -66,31 +66,33 @@ class Search {
     if (unit > 0) max_bytes_ = max_bytes_ / unit * unit;
   }
 
-  Plan solve(double seconds_per_byte) const {
+  SavedSet solve(double seconds_per_byte) const {
     const Policy base = heeding_marks(
         a_, time_policy(a_, estimate_, {.seconds_per_byte = seconds_per_byte, .anything = true}));
     const Policy policy{
         [&](ValueId v) { return fixed_[v] == Fixed::NotSaved ? kInfinite : base.price(v); },
         [&](ValueId v) { return fixed_[v] == Fixed::Saved ? "kept" : base.ban(v); }, base.cost};
     auto saved = CheapestSets(a_, policy).find_if_any();
-    Plan plan;
-    plan.feasible = saved.has_value();
-    if (!saved) return plan;
-    plan.saved = std::move(saved->values);
-    plan.cost = cost_of(a_, estimate_, plan.saved);
-    return plan;
+    SavedSet set;
+    set.feasible = saved.has_value();
+    if (!saved) return set;
+    set.saved = std::move(saved->values);
+    set.cost = cost_of(a_, estimate_, set.saved);
+    return set;
   }
 
-  bool fits(const Plan& plan) const { return plan.feasible && plan.cost.saved_bytes <= max_bytes_; }
+  bool fits(const SavedSet& set) const {
+    return set.feasible && set.cost.saved_bytes <= max_bytes_;
+  }
 
-  void offer(const Plan& plan) {
-    if (!fits(plan)) return;
+  void offer(const SavedSet& set) {
+    if (!fits(set)) return;
     const auto rank = [](const Cost& c) { return std::pair(c.seconds(), c.saved_bytes); };
-    if (!best_ || rank(plan.cost) < rank(best_->cost)) best_ = plan;
+    if (!best_ || rank(set.cost) < rank(best_->cost)) best_ = set;
   }
 
-  double lagrangian(const Plan& plan, double price) const {
-    return plan.cost.seconds() + price * static_cast<double>(plan.cost.saved_bytes - max_bytes_);
+  double lagrangian(const SavedSet& set, double price) const {
+    return set.cost.seconds() + price * static_cast<double>(set.cost.saved_bytes - max_bytes_);
   }
 
   /// The best bound over all prices of a byte: the sets that meet on the hull at the limit.
@@ -110,7 +112,7 @@ class Search {
       const auto bytes = static_cast<double>(r.above.cost.saved_bytes - r.below.cost.saved_bytes);
       const double price = (r.below.cost.seconds() - r.above.cost.seconds()) / bytes;
       if (price <= 0) break;
-      const Plan between = solve(price);
+      const SavedSet between = solve(price);
       offer(between);
       r.bound = std::max(r.bound, lagrangian(between, price));
       const double gain = lagrangian(r.above, price) - lagrangian(between, price);
@@ -165,25 +167,25 @@ class Search {
       size_t kept = 0, all = r.above.saved.size();
       for (size_t step = std::bit_ceil(all + 1) / 2; step > 0; step /= 2) {
         if (kept + step > all) continue;
-        const Plan plan = with_kept(r, kept + step, keep_early);
-        offer(plan);
-        if (fits(plan)) kept += step;
+        const SavedSet set = with_kept(r, kept + step, keep_early);
+        offer(set);
+        if (fits(set)) kept += step;
       }
     }
   }
 
-  Plan with_kept(const Relaxed& r, size_t count, bool early) {
+  SavedSet with_kept(const Relaxed& r, size_t count, bool early) {
     const auto bytes = static_cast<double>(r.above.cost.saved_bytes - r.below.cost.saved_bytes);
     const double price = (r.below.cost.seconds() - r.above.cost.seconds()) / bytes;
     const size_t first = early ? 0 : r.above.saved.size() - count;
     for (size_t i = first; i < first + count; ++i) fixed_[r.above.saved[i]] = Fixed::Saved;
-    Plan plan = solve(price * (1 + 1e-6));
+    SavedSet set = solve(price * (1 + 1e-6));
     for (size_t i = first; i < first + count; ++i) fixed_[r.above.saved[i]] = Fixed::Free;
-    return plan;
+    return set;
   }
 
   [[noreturn]] void refuse() const {
-    const Plan least = solve(kByteAboveAll);
+    const SavedSet least = solve(kByteAboveAll);
     if (!least.feasible) fewest_bytes(a_, estimate_);  // throws: names the chain of values
     std::string names;
     for (ValueId v : least.saved)
@@ -209,7 +211,7 @@ class Search {
   ir::ValueMap<Fixed> fixed_;
   int64_t max_bytes_;
   int candidates_ = 0, branches_left_ = 0;
-  std::optional<Plan> best_;
+  std::optional<SavedSet> best_;
 };
 
 }  // namespace

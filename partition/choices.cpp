@@ -53,11 +53,11 @@ Choices relaxed(const Problem& p, const Policy& policy, int64_t max_bytes) {
   return explained(p, cheapest_saved_set(p.analysis, relaxed), relaxed, kFewerBytes);
 }
 
-/// Prices of a byte and the cheapest plans at them. Only the price of a byte changes, so that what
-/// a plan costs is a line over that price.
-class PricedPlans {
+/// Prices of a byte and the cheapest sets at them. Only the price of a byte changes, so that what
+/// a set costs is a line over that price.
+class PricedSets {
  public:
-  struct Plan {
+  struct Set {
     double price = 0;  // seconds per byte
     CheapestSet saved;
     int64_t bytes = 0;
@@ -68,19 +68,19 @@ class PricedPlans {
   };
 
   /// `any_price`: the network is the same at all that are not 0.
-  PricedPlans(const Problem& p, double any_price) : p_(p), sets_(p.analysis, policy(any_price)) {}
+  PricedSets(const Problem& p, double any_price) : p_(p), sets_(p.analysis, policy(any_price)) {}
 
   Policy policy(double price) const {
     return heeding_marks(p_.analysis,
                          time_policy(p_.analysis, p_.estimate, {.seconds_per_byte = price}));
   }
-  Plan at(double price) const {
+  Set at(double price) const {
     CheapestSet saved = sets_.find_at(policy(price).price);
     const int64_t bytes = p_.analysis.saved_bytes(saved.values);
     return {price, std::move(saved), bytes};
   }
-  /// The cheapest plan at the price at which these two cost the same.
-  Plan between(const Plan& over, const Plan& within) const {
+  /// The cheapest set at the price at which these two cost the same.
+  Set between(const Set& over, const Set& within) const {
     const auto bytes = static_cast<double>(over.bytes - within.bytes);
     return at((within.base() - over.base()) / bytes * 1e-12);
   }
@@ -90,28 +90,28 @@ class PricedPlans {
   CheapestSets sets_;
 };
 
-/// The least price of a byte whose plan keeps to the limit: raised until one does, then the price
-/// at which it and the last one that does not cost the same, until no other plan is cheaper there.
+/// The least price of a byte whose set keeps to the limit: raised until one does, then the price
+/// at which it and the last one that does not cost the same, until no other set is cheaper there.
 class FastestWithin {
  public:
   // A saved byte also displaces another from the caches: once more what its traffic costs.
-  explicit FastestWithin(const Problem& p) : p_(p), least_(byte_seconds(p)), plans_(p, least_) {}
+  explicit FastestWithin(const Problem& p) : p_(p), least_(byte_seconds(p)), priced_(p, least_) {}
 
   /// Nothing if no price is enough.
   std::optional<Choices> choose(int64_t max_bytes) const {
-    std::optional<PricedPlans::Plan> over;
-    PricedPlans::Plan within = plans_.at(least_);
+    std::optional<PricedSets::Set> over;
+    PricedSets::Set within = priced_.at(least_);
     for (int i = 0; i < kRaises && within.bytes > max_bytes; ++i) {
       over = std::move(within);
-      within = plans_.at(over->price * 8);
+      within = priced_.at(over->price * 8);
     }
     if (within.bytes > max_bytes) return std::nullopt;
     for (int i = 0; i < kCrossings && over; ++i) {
-      PricedPlans::Plan other = plans_.between(*over, within);
+      PricedSets::Set other = priced_.between(*over, within);
       if (other.bytes == over->bytes || other.bytes == within.bytes) break;
       (other.bytes <= max_bytes ? within : *over) = std::move(other);
     }
-    return explained(p_, within.saved.values, plans_.policy(within.price), kWithinLimit);
+    return explained(p_, within.saved.values, priced_.policy(within.price), kWithinLimit);
   }
 
   /// The same; bans are lifted if no price is enough.
@@ -131,7 +131,7 @@ class FastestWithin {
 
   const Problem& p_;
   const double least_;
-  const PricedPlans plans_;
+  const PricedSets priced_;
 };
 
 std::optional<Choices> reference_if_any(const Problem& p) {
@@ -171,14 +171,14 @@ Choices worth_its_bytes(const Problem& p, std::vector<Choices> candidates) {
 Choices choose_default(const Problem& p) {
   const int64_t limit = std::min(p.context.tape_bytes, bytes_of(p, choose_everything(p)));
   if (!p.estimate.known()) return relaxed(p, default_policy(p.analysis), limit);
-  const FastestWithin plans(p);
-  std::vector<Choices> candidates{plans.choose_in_any_case(limit)};
+  const FastestWithin fastest(p);
+  std::vector<Choices> candidates{fastest.choose_in_any_case(limit)};
   const int64_t bytes = bytes_of(p, candidates[0]);
   const std::optional<Choices> reference = reference_if_any(p);
   const int64_t reference_bytes = reference ? bytes_of(p, *reference) : limit;
   if (reference && reference_bytes <= limit) candidates.push_back(*reference);
   if (reference_bytes < bytes)
-    if (auto smaller = plans.choose(reference_bytes)) candidates.push_back(std::move(*smaller));
+    if (auto smaller = fastest.choose(reference_bytes)) candidates.push_back(std::move(*smaller));
   return worth_its_bytes(p, std::move(candidates));
 }
 

@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "ir/base/error.h"
+#include "partition/candidates.h"
 #include "partition/partition.h"
-#include "partition/plans.h"
 
 namespace tandem::partition {
 namespace {

@@ -1,5 +1,5 @@
 // Rough costs of one element on one core, in nanoseconds: for the sizes of units, for what is kept
-// between passes, and for the partitioner.
+// between sweeps, and for the partitioner.
 #ifndef TANDEM_CODEGEN_COST_COSTS_H
 #define TANDEM_CODEGEN_COST_COSTS_H
 

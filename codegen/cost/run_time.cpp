@@ -35,12 +35,12 @@ class Walk {
         p_(program),
         groups_(fuse(program)),
         group_of_(program.nodes.size()),
-        last_use_(program.values.size(), kNever) {
+        last_use_(program.roots.size(), kNever) {
     for (size_t g = 0; g < groups_.size(); ++g)
       for (int n : groups_[g].nodes) group_of_[static_cast<size_t>(n)] = g;
     find_stored();
-    for (const Value& v : p_.values)
-      if (v.kind == Value::Kind::Input || v.output >= 0) around_ += bytes_of(v);
+    for (const Root& v : p_.roots)
+      if (v.kind == Root::Kind::Input || v.output >= 0) around_ += bytes_of(v);
   }
 
   double seconds() {
@@ -53,12 +53,12 @@ class Walk {
  private:
   static constexpr double kNever = -1;
 
-  static double bytes_of(const Value& v) {
+  static double bytes_of(const Root& v) {
     return static_cast<double>(v.numel) * static_cast<double>(ir::size_of(v.dtype));
   }
 
   const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
-  const Value& value(int v) const { return p_.values[static_cast<size_t>(v)]; }
+  const Root& root_of(int v) const { return p_.roots[static_cast<size_t>(v)]; }
 
   template <class F>
   static void for_each_read(const Node& n, F f) {
@@ -67,16 +67,16 @@ class Walk {
   }
 
   bool is_written_in(int root, size_t group) const {
-    return std::ranges::any_of(value(root).writers,
+    return std::ranges::any_of(root_of(root).writers,
                                [&](int w) { return group_of_[static_cast<size_t>(w)] == group; });
   }
 
   void find_stored() {
-    stored_.resize(p_.values.size());
-    for (size_t v = 0; v < p_.values.size(); ++v) stored_[v] = p_.values[v].output >= 0;
+    stored_.resize(p_.roots.size());
+    for (size_t v = 0; v < p_.roots.size(); ++v) stored_[v] = p_.roots[v].output >= 0;
     for (size_t n = 0; n < p_.nodes.size(); ++n)
       for_each_read(p_.nodes[n], [&](const View& v) {
-        for (int w : value(v.root).writers)
+        for (int w : root_of(v.root).writers)
           if (group_of_[static_cast<size_t>(w)] != group_of_[n])
             stored_[static_cast<size_t>(v.root)] = true;
       });
@@ -126,7 +126,7 @@ class Walk {
     std::map<int, double> read, written;  // elements, by value
     for (int n : groups_[g].nodes) {
       for_each_read(node(n), [&](const View& v) {
-        if (!value(v.root).formula() && !is_written_in(v.root, g))
+        if (!root_of(v.root).formula() && !is_written_in(v.root, g))
           read[v.root] += distinct_elements(v);
       });
       node(n).for_each_written([&](int root) {
@@ -144,12 +144,12 @@ class Walk {
   double reach_of(int root, double bytes) const {
     const double last = last_use_[static_cast<size_t>(root)];
     if (last != kNever) return touched_ - last + bytes;
-    const Value& v = value(root);
-    return v.kind == Value::Kind::Input || v.output >= 0 ? touched_ + around_ : 2 * bytes;
+    const Root& v = root_of(root);
+    return v.kind == Root::Kind::Input || v.output >= 0 ? touched_ + around_ : 2 * bytes;
   }
 
   double touch(int root, double count) {
-    const Value& v = value(root);
+    const Root& v = root_of(root);
     const double bytes =
         std::min(count, static_cast<double>(v.numel)) * static_cast<double>(ir::size_of(v.dtype));
     const double seconds = transfer_seconds(costs_, bytes, reach_of(root, bytes));
@@ -162,8 +162,8 @@ class Walk {
   const Program& p_;
   const std::vector<Group> groups_;
   std::vector<size_t> group_of_;     // by node
-  std::vector<bool> stored_;         // by value
-  std::vector<double> last_use_;     // by value, as touched_ was then
+  std::vector<bool> stored_;         // by root
+  std::vector<double> last_use_;     // by root, as touched_ was then
   double touched_ = 0, around_ = 0;  // bytes
 };
 

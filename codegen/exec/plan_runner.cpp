@@ -18,12 +18,11 @@
 namespace tandem::exec {
 
 using codegen::BufferRef;
-using codegen::Contraction;
 using codegen::Instr;
 using codegen::Kernel;
 using codegen::KernelError;
 using codegen::Launch;
-using machine::MatmulSpec;
+using codegen::MatmulCall;
 
 namespace {
 
@@ -31,20 +30,6 @@ constexpr size_t kLine = 128;  // scratch of two threads shares no pair of cache
 constexpr size_t kStackBytes = size_t{4} << 10;  // calls that need no more borrow no arena
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-MatmulSpec spec_of(const Contraction& c) {
-  return {.batch = c.batch,
-          .m = c.m,
-          .n = c.n,
-          .k = c.k,
-          .a = {c.a_batch, c.a_row, c.a_col, c.a_outer},
-          .b = {c.b_batch, c.b_row, c.b_col, c.b_outer},
-          .c = {c.c_batch, c.c_row, 1, c.c_outer},
-          .accumulate = c.accumulate || c.bias.has_value(),
-          .outer = c.outer,
-          .stride_free = c.stride_free,
-          .plus_zero = c.plus_zero};
-}
 
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
 bool can_fail(const Instr& i) {
@@ -158,9 +143,9 @@ void PlanRunner::add(const Launch& launch) {
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
 
-void PlanRunner::add(const Contraction& c) {
+void PlanRunner::add(const MatmulCall& c) {
   const auto start = std::chrono::steady_clock::now();
-  auto matmul = machine::shared_matmul(spec_of(c));
+  auto matmul = machine::shared_matmul(c.spec);
   library_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   steps_.push_back({.matmul = std::move(matmul),

@@ -59,7 +59,7 @@ class PlanRunner {
 
   codegen::BufferRef resolve(const codegen::BufferRef& ref) const;
   void add(const codegen::Launch& launch);
-  void add(const codegen::Contraction& contraction);
+  void add(const codegen::MatmulCall& call);
   void add(const codegen::ExternalCall& external);
   void execute(const Call& call, const Step& step) const;
   void launch(const Call& call, const Step& step) const;

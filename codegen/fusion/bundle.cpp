@@ -63,7 +63,7 @@ class Bundler {
     };
     const auto reads = [&](const View& v) {
       if (v.root < 0) return false;
-      const auto& writers = p_.values[static_cast<size_t>(v.root)].writers;
+      const auto& writers = p_.roots[static_cast<size_t>(v.root)].writers;
       return std::any_of(writers.begin(), writers.end(), runs_in_other);
     };
     return std::any_of(g.nodes.begin(), g.nodes.end(), [&](int n) {

@@ -32,7 +32,7 @@ struct Cluster {
 class Fuser {
  public:
   explicit Fuser(const Program& p)
-      : p_(p), parent_(p.nodes.size()), next_(p.nodes.size()), readers_(p.values.size()) {
+      : p_(p), parent_(p.nodes.size()), next_(p.nodes.size()), readers_(p.roots.size()) {
     clusters_.reserve(p.nodes.size());
   }
 
@@ -66,7 +66,7 @@ class Fuser {
   }
 
   std::span<const int> writers(const View& v) const {
-    return p_.values[static_cast<size_t>(v.root)].writers;
+    return p_.roots[static_cast<size_t>(v.root)].writers;
   }
 
   /// What the groups are now, each once and ascending, without `self`.
@@ -137,9 +137,9 @@ class Fuser {
 
   /// Siblings are for reading a large value once, or for saving launches.
   bool worth_sharing(const View& v, const Domain& d) const {
-    const Value& value = p_.values[static_cast<size_t>(v.root)];
-    if (value.formula()) return false;
-    return d.total <= kSmallDomain || 2 * value.numel >= d.total;
+    const Root& root = p_.roots[static_cast<size_t>(v.root)];
+    if (root.formula()) return false;
+    return d.total <= kSmallDomain || 2 * root.numel >= d.total;
   }
 
   void fuse_with_sibling(int sibling, int self) {
@@ -293,7 +293,7 @@ class Fuser {
   std::vector<Cluster> clusters_;
   std::vector<int> parent_;                // by node, as the number of a group: see find()
   std::vector<int> next_;                  // by node: the next of its group, in a ring
-  std::vector<Groups> readers_;            // by value: groups that read it, latest last
+  std::vector<Groups> readers_;            // by root: groups that read it, latest last
   std::vector<int> producers_, siblings_;  // of the node that is being fused
   // of the present search through the groups
   int search_ = 0;

@@ -1,4 +1,4 @@
-// Emits a group: unit and row loops from the schedule; in each row the passes, with row values
+// Emits a group: unit and row loops from the schedule; in each row the sweeps, with row values
 // between them and element values inside them.
 #include "codegen/kernels/build_kernel.h"
 
@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "codegen/cost/costs.h"
-#include "codegen/kernels/passes.h"
 #include "codegen/kernels/schedule.h"
+#include "codegen/kernels/sweeps.h"
 #include "codegen/kernels/tiles.h"
 #include "ir/base/error.h"
 
@@ -26,9 +26,9 @@ double cost_per_element(const Program& p, const Group& g, const std::vector<bool
     cost += node_cost(node);
     if (is_stored[static_cast<size_t>(node.dest.root)]) cost += kMemoryCost;
     for (const View& v : node.operands) {
-      const Value& value = p.values[static_cast<size_t>(v.root)];
-      if (value.formula()) continue;
-      cost += value.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
+      const Root& root = p.roots[static_cast<size_t>(v.root)];
+      if (root.formula()) continue;
+      cost += root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
     }
   }
   return cost;
@@ -40,7 +40,7 @@ class KernelBuilder {
   KernelBuilder(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
                 KernelWriter& w)
       : p_(p), g_(g), is_stored_(is_stored), w_(w), s_(std::move(s)) {
-    passes_ = make_passes(p, g, s_.dims.cols, is_stored);
+    sweeps_ = make_sweeps(p, g, s_.dims.cols, is_stored);
     values_.assign(g.nodes.size(), -1);
     locals_.assign(g.nodes.size(), -1);
     for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -63,9 +63,9 @@ class KernelBuilder {
 
   /// What is done inside the loops over units and rows.
   void run_row() {
-    for (size_t pass = 0; pass < passes_.passes.size(); ++pass) {
-      for (int i : passes_.passes[pass].rows) row_node(static_cast<size_t>(i));
-      run_pass(static_cast<int>(pass));
+    for (size_t sweep = 0; sweep < sweeps_.sweeps.size(); ++sweep) {
+      for (int i : sweeps_.sweeps[sweep].rows) row_node(static_cast<size_t>(i));
+      run_sweep(static_cast<int>(sweep));
     }
   }
 
@@ -130,7 +130,7 @@ class KernelBuilder {
   }
   bool is_read_across(const View& v) const {
     return is_across(v) && !position_.contains(v.root) &&
-           !p_.values[static_cast<size_t>(v.root)].formula();
+           !p_.roots[static_cast<size_t>(v.root)].formula();
   }
 
   /// Calls body(loops of the dims, index in a local tile) inside loops over the tile, of which the
@@ -246,9 +246,9 @@ class KernelBuilder {
     return outside(v, std::move(at), known_);
   }
 
-  /// What a pass reads once per row is read before its loop.
-  void load_row_operands(const Passes::Pass& pass) {
-    for (int i : pass.compute)
+  /// What a sweep reads once per row is read before its loop.
+  void load_row_operands(const Sweeps::Sweep& sweep) {
+    for (int i : sweep.compute)
       for (const View& v : node(static_cast<size_t>(i)).operands)
         if (!position_.contains(v.root) && same_along_row(v))
           outside(v, element_index(v), row_known_);
@@ -287,12 +287,12 @@ class KernelBuilder {
     if (is_stored(node(i))) w_.store(node(i).dest.root, row_index(node(i).dest), values_[i]);
   }
 
-  void element_node(size_t i, int pass) {
+  void element_node(size_t i, int sweep) {
     const Node& n = node(i);
     values_[i] = compute(i, false);
-    if (passes_.ready[i] != pass) return;
+    if (sweeps_.ready[i] != sweep) return;
     if (is_stored(n)) store_element(i);
-    if (passes_.kept[i] && locals_[i] >= 0) w_.store_local(locals_[i], local_index(), values_[i]);
+    if (sweeps_.kept[i] && locals_[i] >= 0) w_.store_local(locals_[i], local_index(), values_[i]);
   }
 
   void store_element(size_t i) {
@@ -314,7 +314,7 @@ class KernelBuilder {
       const Node& n = node(i);
       if (n.kind == Node::Kind::ColPartial)
         locals_[i] = w_.local(n.reduction.dtype, s_.col_chunk);
-      else if (passes_.kept[i] && !is_stored(n))
+      else if (sweeps_.kept[i] && !is_stored(n))
         locals_[i] = w_.local(n.dtype, s_.col_chunk);
     }
   }
@@ -385,23 +385,23 @@ class KernelBuilder {
     w_.store(n.dest.root, affine(0, strides, loops), values_[i]);
   }
 
-  // --- passes
-  void run_pass(int number) {
-    const Passes::Pass& pass = passes_.passes[static_cast<size_t>(number)];
-    if (pass.compute.empty()) return;
+  // --- sweeps
+  void run_sweep(int number) {
+    const Sweeps::Sweep& sweep = sweeps_.sweeps[static_cast<size_t>(number)];
+    if (sweep.compute.empty()) return;
     const ColumnLoops columns = column_loops();
     known_.clear();
-    load_row_operands(pass);
+    load_row_operands(sweep);
     std::vector<std::pair<size_t, int>> accumulators;
-    for (int i : pass.compute)
+    for (int i : sweep.compute)
       if (is_row_reduction(static_cast<size_t>(i)))
         accumulators.push_back(
             {static_cast<size_t>(i),
              declare_accumulator(node(static_cast<size_t>(i)), columns.open.back())});
     open(columns);
-    for (int i : pass.reload) reload(static_cast<size_t>(i));
+    for (int i : sweep.reload) reload(static_cast<size_t>(i));
     auto next = accumulators.begin();
-    for (int wide : pass.compute) {
+    for (int wide : sweep.compute) {
       const auto i = static_cast<size_t>(wide);
       if (is_row_reduction(i))
         w_.accumulate((next++)->second, {operand(node(i).operands[0], false)});
@@ -423,11 +423,11 @@ class KernelBuilder {
   const std::vector<bool>& is_stored_;
   KernelWriter& w_;
   Schedule s_;
-  Passes passes_;
+  Sweeps sweeps_;
   std::unordered_map<int, size_t> position_;  // value -> the node that computes it
   std::vector<int> values_;                   // per node: its latest instruction
   std::vector<int> locals_;                   // per node: its row buffer or column sums, or -1
-  std::map<Key, int> row_known_, known_;      // loads of this row; of this pass
+  std::map<Key, int> row_known_, known_;      // loads of this row; of this sweep
   std::map<Key, int> tiles_;                  // by view: its local copy
   std::vector<std::pair<size_t, int>> written_tiles_;  // node, local
 };

@@ -80,10 +80,9 @@ void KernelWriter::from_data(Access::Indirect at, const std::string& check, bool
 }
 
 int KernelWriter::param(int value, Param::Use use) {
-  const auto [at, fresh] =
-      params_.try_emplace(value, static_cast<int>(draft_.launch.values.size()));
+  const auto [at, fresh] = params_.try_emplace(value, static_cast<int>(draft_.launch.roots.size()));
   if (fresh) {
-    draft_.launch.values.push_back(value);
+    draft_.launch.roots.push_back(value);
     draft_.launch.offsets.push_back(0);
     draft_.kernel.params.push_back({dtype(value), use});
   } else if (draft_.kernel.params[static_cast<size_t>(at->second)].use != use) {
@@ -136,29 +135,29 @@ int KernelWriter::index(Affine index) {
 }
 
 int KernelWriter::read(int value, Affine index) {
-  const Value& from = program_.values[static_cast<size_t>(value)];
-  if (from.kind == Value::Kind::Full) return constant(from.first, from.dtype);
-  return from.kind == Value::Kind::Iota ? iota(from, std::move(index))
-                                        : load(value, std::move(index));
+  const Root& from = program_.roots[static_cast<size_t>(value)];
+  if (from.kind == Root::Kind::Full) return constant(from.first, from.dtype);
+  return from.kind == Root::Kind::Iota ? iota(from, std::move(index))
+                                       : load(value, std::move(index));
 }
 
-int KernelWriter::iota(const Value& value, Affine index) {
-  if (ir::is_integral(value.dtype)) {
-    const int64_t step = value.increment.to_int();
-    index.offset = value.first.to_int() + step * index.offset;
+int KernelWriter::iota(const Root& root, Affine index) {
+  if (ir::is_integral(root.dtype)) {
+    const int64_t step = root.increment.to_int();
+    index.offset = root.first.to_int() + step * index.offset;
     for (auto& t : index.terms) t.stride *= step;
     std::erase_if(index.terms, [](const Affine::Term& t) { return t.stride == 0; });
     const int i = this->index(std::move(index));
-    return value.dtype == DType::I64 ? i : compute(ir::Op::convert, {i}, value.dtype);
+    return root.dtype == DType::I64 ? i : compute(ir::Op::convert, {i}, root.dtype);
   }
   const int i = this->index(std::move(index));
-  const int scaled = compute(ir::Op::mul,
-                             {compute(ir::Op::convert, {i}, DType::F64),
-                              constant(value.increment.to_double(), DType::F64)},
-                             DType::F64);
+  const int scaled = compute(
+      ir::Op::mul,
+      {compute(ir::Op::convert, {i}, DType::F64), constant(root.increment.to_double(), DType::F64)},
+      DType::F64);
   const int sum =
-      compute(ir::Op::add, {constant(value.first.to_double(), DType::F64), scaled}, DType::F64);
-  return value.dtype == DType::F64 ? sum : compute(ir::Op::convert, {sum}, value.dtype);
+      compute(ir::Op::add, {constant(root.first.to_double(), DType::F64), scaled}, DType::F64);
+  return root.dtype == DType::F64 ? sum : compute(ir::Op::convert, {sum}, root.dtype);
 }
 
 KernelDraft KernelWriter::take(std::string name, int64_t grain) {

@@ -49,7 +49,7 @@ class KernelWriter {
   /// An element of any value: loaded, or computed where the value is a formula.
   int read(int value, Affine index);
 
-  ir::DType dtype(int value) const { return program_.values[static_cast<size_t>(value)].dtype; }
+  ir::DType dtype(int value) const { return program_.roots[static_cast<size_t>(value)].dtype; }
   const Program& program() const { return program_; }
 
   /// The finished draft.
@@ -58,8 +58,8 @@ class KernelWriter {
  private:
   int push(Instr i);
   void from_data(Access::Indirect at, const std::string& check, bool again);
-  /// first + index * increment in the dtype of the Iota value.
-  int iota(const Value& value, Affine index);
+  /// first + index * increment in the dtype of the Iota root.
+  int iota(const Root& root, Affine index);
   int param(int value, Param::Use use);
 
   const Program& program_;

@@ -127,7 +127,7 @@ class ByRows : Scatter {
 
  private:
   bool counts_first() const {
-    const Value& source = w.program().values[static_cast<size_t>(node.operands[1].root)];
+    const Root& source = w.program().roots[static_cast<size_t>(node.operands[1].root)];
     return node.operands.size() > 2 && node.op == Op::scatter_add && !source.formula() &&
            sources() < kMostCounted && node.gather_extent < kMostCounted;
   }

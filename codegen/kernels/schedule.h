@@ -1,4 +1,4 @@
-// Schedule: how a group's domain runs over loops: units for threads, rows, and passes over columns.
+// Schedule: how a group's domain runs over loops: units for threads, rows, and sweeps over columns.
 #ifndef TANDEM_CODEGEN_KERNELS_SCHEDULE_H
 #define TANDEM_CODEGEN_KERNELS_SCHEDULE_H
 
@@ -24,7 +24,7 @@ std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first,
 
 struct Schedule {
   Dims dims;
-  std::vector<DimLoops> loops;  // per dim; of column dims only what all passes share
+  std::vector<DimLoops> loops;  // per dim; of column dims only what all sweeps share
   std::vector<int> rows;        // loops to open, outermost first
   int64_t col_chunk = 0;        // columns of a unit
   int chunk_loop = -1;          // unit loop over chunks of columns, or -1

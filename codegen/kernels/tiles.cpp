@@ -21,7 +21,7 @@ bool is_transposition(const Program& p, const Group& g, const Dims& dims, int di
   if (dim < 0 || g.nodes.size() != 1) return false;
   const Node& n = p.nodes[static_cast<size_t>(g.nodes[0])];
   return n.kind == Node::Kind::Pointwise && n.op == Op::clone &&
-         !p.values[static_cast<size_t>(n.operands[0].root)].formula() &&
+         !p.roots[static_cast<size_t>(n.operands[0].root)].formula() &&
          (row_dim_along(n.operands[0], dims) == dim) != (row_dim_along(n.dest, dims) == dim);
 }
 
@@ -34,7 +34,7 @@ static int tile_dim(const Program& p, const Group& g) {
     const Node& node = p.nodes[static_cast<size_t>(n)];
     ++accesses[row_dim_along(node.dest, dims)];
     for (const View& v : node.operands)
-      if (!p.values[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
+      if (!p.roots[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
   }
   accesses.erase(-1);
   const auto most =

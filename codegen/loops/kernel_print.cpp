@@ -135,20 +135,20 @@ std::string text(const Plan& /*plan*/, const ExternalCall& external) {
                      list(external.operands), external.numbers);
 }
 
-std::string text(const Plan& /*plan*/, const Contraction& c) {
-  const auto batch = [&](int64_t outer, int64_t inner) {
-    return c.outer == 1 ? std::to_string(inner) : fmt::format("{} {}", outer, inner);
+std::string text(const Plan& /*plan*/, const MatmulCall& c) {
+  const machine::MatmulSpec& s = c.spec;
+  const auto batch = [&](const machine::MatrixStrides& of) {
+    return s.outer == 1 ? std::to_string(of.batch) : fmt::format("{} {}", of.outer, of.batch);
   };
   return fmt::format(
-      "contraction {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
+      "matmul {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
       "{})",
-      c.outer == 1 ? std::to_string(c.batch) : fmt::format("{}x{}", c.outer, c.batch), c.m, c.n,
-      c.k, text(c.c), batch(c.c_outer, c.c_batch), c.c_row, c.accumulate ? "+=" : "=",
+      s.outer == 1 ? std::to_string(s.batch) : fmt::format("{}x{}", s.outer, s.batch), s.m, s.n,
+      s.k, text(c.c), batch(s.c), s.c.row, s.accumulate && !c.bias ? "+=" : "=",
       c.bias        ? text(*c.bias) + " + "
-      : c.plus_zero ? "0 + "
+      : s.plus_zero ? "0 + "
                     : "",
-      text(c.a), batch(c.a_outer, c.a_batch), c.a_row, c.a_col, text(c.b),
-      batch(c.b_outer, c.b_batch), c.b_row, c.b_col);
+      text(c.a), batch(s.a), s.a.row, s.a.col, text(c.b), batch(s.b), s.b.row, s.b.col);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Instr::Kind;
 
-/// An index with the loops of one pass told apart from another's only by what they run over.
+/// An index with the loops of one sweep told apart from another's only by what they run over.
 using Shape = std::vector<std::tuple<int, int, int64_t, int64_t>>;
 
 Shape shape_of(const Kernel& k, const Affine& a, int shared_loops) {
@@ -25,7 +25,7 @@ Shape shape_of(const Kernel& k, const Affine& a, int shared_loops) {
   return out;
 }
 
-/// Loops that all passes are inside of: units and rows, which are declared first.
+/// Loops that all sweeps are inside of: units and rows, which are declared first.
 int shared_loops(const Kernel& k) {
   int count = 0;
   for (const Loop& l : k.loops) {

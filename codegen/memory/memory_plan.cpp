@@ -90,10 +90,10 @@ class MemoryPlanner {
         drafts_(std::move(drafts.steps)),
         options_(options),
         plan_(plan),
-        first_(p.values.size(), -1),
-        last_(p.values.size(), -1),
-        offset_(p.values.size(), -1),
-        input_(p.values.size(), -1) {}
+        first_(p.roots.size(), -1),
+        last_(p.roots.size(), -1),
+        offset_(p.roots.size(), -1),
+        input_(p.roots.size(), -1) {}
 
   void run(const std::vector<int>& targets, const std::vector<int>& memories) {
     lifetimes();
@@ -117,8 +117,8 @@ class MemoryPlanner {
     std::visit([this](const auto& step) { touch(step); }, d);
     return touched_;
   }
-  void touch(const LaunchDraft& launch) { touched_ = launch.values; }
-  void touch(const ContractionDraft& c) {
+  void touch(const LaunchDraft& launch) { touched_ = launch.roots; }
+  void touch(const MatmulDraft& c) {
     for (const int v : {c.a, c.b, c.c, c.bias})
       if (v >= 0 && std::ranges::count(touched_, v) == 0) touched_.push_back(v);
   }
@@ -130,7 +130,7 @@ class MemoryPlanner {
   }
 
   static bool can_fail(const LaunchDraft& launch) { return !launch.checks.empty(); }
-  static bool can_fail(const ContractionDraft&) { return false; }
+  static bool can_fail(const MatmulDraft&) { return false; }
   static bool can_fail(const ExternalDraft&) { return true; }
 
   void lifetimes() {
@@ -145,14 +145,14 @@ class MemoryPlanner {
   }
 
   int64_t exact_bytes(int v) const {
-    const Value& value = p_.values[at(v)];
-    return value.numel * static_cast<int64_t>(ir::size_of(value.dtype));
+    const Root& root = p_.roots[at(v)];
+    return root.numel * static_cast<int64_t>(ir::size_of(root.dtype));
   }
   int64_t bytes(int v) const { return aligned(exact_bytes(v)); }
 
   bool in_arena(int v) const {
-    const Value& value = p_.values[at(v)];
-    return value.kind == Value::Kind::Computed && value.output < 0;
+    const Root& root = p_.roots[at(v)];
+    return root.kind == Root::Kind::Computed && root.output < 0;
   }
 
   /// Whether input `i` shares its memory with others, and these are needed from step `start` on: as
@@ -161,9 +161,8 @@ class MemoryPlanner {
     const auto shares = [&](int k) {
       return k >= 0 && k != i && memories[at(k)] == memories[at(i)];
     };
-    for (size_t u = 0; u < p_.values.size(); ++u)
-      if (p_.values[u].kind == Value::Kind::Input && shares(p_.values[u].index) &&
-          last_[u] >= start)
+    for (size_t u = 0; u < p_.roots.size(); ++u)
+      if (p_.roots[u].kind == Root::Kind::Input && shares(p_.roots[u].index) && last_[u] >= start)
         return true;
     return std::ranges::any_of(p_.outputs,
                                [&](const auto& out) { return shares(out.from_input); }) ||
@@ -174,16 +173,16 @@ class MemoryPlanner {
   /// Computes output `o` in the memory of input `i` if the input's old contents are not needed
   /// later, not by another tensor, and if nothing can fail any more.
   void try_input(int o, int i, const std::vector<int>& memories) {
-    const int v = p_.outputs[at(o)].value;
-    if (v < 0 || p_.values[at(v)].output != o || first_[at(v)] < 0) return;
+    const int v = p_.outputs[at(o)].root;
+    if (v < 0 || p_.roots[at(v)].output != o || first_[at(v)] < 0) return;
     const PlanInput& in = plan_.inputs[at(i)];
     const PlanOutput& out = plan_.outputs[at(o)];
     if (in.type != out.type || in.strides != out.strides) return;
     for (const ProgramOutput& other : p_.outputs)
       if (other.from_input == i) return;
     int read = -1;
-    for (int u = 0; u < static_cast<int>(p_.values.size()); ++u)
-      if (p_.values[at(u)].kind == Value::Kind::Input && p_.values[at(u)].index == i) read = u;
+    for (int u = 0; u < static_cast<int>(p_.roots.size()); ++u)
+      if (p_.roots[at(u)].kind == Root::Kind::Input && p_.roots[at(u)].index == i) read = u;
     // A value that starts as a copy of the input (of which parts are written later) is there.
     const auto* first = std::get_if<LaunchDraft>(&drafts_[at(first_[at(v)])]);
     const int copy = first && copies(*first, read, v) ? first_[at(v)] : -1;
@@ -206,21 +205,21 @@ class MemoryPlanner {
     return -1;
   }
 
-  static bool writes(const ContractionDraft& c, int v) { return c.c == v; }
+  static bool writes(const MatmulDraft& c, int v) { return c.c == v; }
   static bool writes(const ExternalDraft& e, int v) {
     return std::ranges::count(e.results, v) != 0;
   }
   bool writes(const LaunchDraft& l, int v) const {
-    for (size_t i = 0; i < l.values.size(); ++i)
-      if (l.values[i] == v && kernel(l).params[i].use != Param::Use::Read) return true;
+    for (size_t i = 0; i < l.roots.size(); ++i)
+      if (l.roots[i] == v && kernel(l).params[i].use != Param::Use::Read) return true;
     return false;
   }
 
   const Kernel& kernel(const LaunchDraft& l) const { return kernels_[l.kernel]; }
 
   static int param_of(const LaunchDraft& l, int value) {
-    const auto found = std::ranges::find(l.values, value);
-    return found == l.values.end() ? -1 : static_cast<int>(found - l.values.begin());
+    const auto found = std::ranges::find(l.roots, value);
+    return found == l.roots.end() ? -1 : static_cast<int>(found - l.roots.begin());
   }
 
   bool copies(const LaunchDraft& l, int from, int to) const {
@@ -239,7 +238,7 @@ class MemoryPlanner {
     const int merged = same_place(l, read, written) ? kernels_.merged(l.kernel, read, written) : -1;
     if (merged < 0) return false;
     l.kernel = merged;
-    l.values.erase(l.values.begin() + written);
+    l.roots.erase(l.roots.begin() + written);
     l.offsets.erase(l.offsets.begin() + written);
     return true;
   }
@@ -284,17 +283,17 @@ class MemoryPlanner {
   }
 
   BufferRef ref(int v, int64_t element = 0) const {
-    const Value& value = p_.values[at(v)];
-    const int64_t byte = element * static_cast<int64_t>(ir::size_of(value.dtype));
-    if (value.kind == Value::Kind::Input) return {BufferRef::Kind::Input, value.index, byte};
+    const Root& root = p_.roots[at(v)];
+    const int64_t byte = element * static_cast<int64_t>(ir::size_of(root.dtype));
+    if (root.kind == Root::Kind::Input) return {BufferRef::Kind::Input, root.index, byte};
     if (input_[at(v)] >= 0) return {BufferRef::Kind::Input, input_[at(v)], byte};
-    if (value.output >= 0) return {BufferRef::Kind::Output, value.output, byte};
+    if (root.output >= 0) return {BufferRef::Kind::Output, root.output, byte};
     return {BufferRef::Kind::Arena, 0, offset_[at(v)] + byte};
   }
 
   /// The step of draft number `step`, with places for its values.
-  Contraction finished(const ContractionDraft& c, int /*step*/) const {
-    Contraction call = c.call;
+  MatmulCall finished(const MatmulDraft& c, int /*step*/) const {
+    MatmulCall call = c.call;
     call.a = ref(c.a, c.a_offset);
     call.b = ref(c.b, c.b_offset);
     call.c = ref(c.c, c.c_offset);
@@ -313,8 +312,8 @@ class MemoryPlanner {
                   .units = kernel(l).units(),
                   .grain = l.grain,
                   .checks = std::move(l.checks)};
-    for (size_t i = 0; i < l.values.size(); ++i)
-      launch.params.push_back(ref(l.values[i], l.offsets[i]));
+    for (size_t i = 0; i < l.roots.size(); ++i)
+      launch.params.push_back(ref(l.roots[i], l.offsets[i]));
     return launch;
   }
 
@@ -324,11 +323,11 @@ class MemoryPlanner {
   void choose_streams(LaunchDraft& l, int step) {
     if (options_.cache_bytes <= 0) return;
     int64_t touched = 0;
-    for (int v : l.values) touched += bytes(v);
+    for (int v : l.roots) touched += bytes(v);
     if (touched < options_.cache_bytes / 2) return;
     std::vector<bool> streams;
-    for (size_t i = 0; i < l.values.size(); ++i) {
-      const int v = l.values[i];
+    for (size_t i = 0; i < l.roots.size(); ++i) {
+      const int v = l.roots[i];
       const int64_t least = last_[at(v)] > step ? options_.cache_bytes : options_.cache_bytes / 8;
       streams.push_back(bytes(v) >= least && can_stream(kernel(l), static_cast<int>(i)));
     }
@@ -340,9 +339,9 @@ class MemoryPlanner {
   std::vector<StepDraft> drafts_;
   const LowerOptions& options_;
   Plan& plan_;
-  std::vector<int> first_, last_;      // by value: the steps that touch it
-  std::vector<int64_t> offset_;        // by value: in the arena
-  std::vector<int> input_;             // by value: the input whose memory it is computed in
+  std::vector<int> first_, last_;      // by root: the steps that touch it
+  std::vector<int64_t> offset_;        // by root: in the arena
+  std::vector<int> input_;             // by root: the input whose memory it is computed in
   std::unordered_set<int> handed_on_;  // dead values whose memory another took
   std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
   Ranges ranges_;

@@ -12,7 +12,7 @@ void nodes_of<Op::full>(Maker& m, EquationId e) {
 template <>
 void nodes_of<Op::iota>(Maker& m, EquationId e) {
   const ir::Type& t = m.result_type(e);
-  m.set(e, whole(m.add({.kind = Value::Kind::Iota,
+  m.set(e, whole(m.add({.kind = Root::Kind::Iota,
                         .dtype = t.dtype,
                         .numel = ir::numel(t.sizes),
                         .first = m.graph().attr<Number>(e, Attr::first),

@@ -55,14 +55,14 @@ bool covers(const Shape& sizes, const Shape& destination, int dim) {
   return true;
 }
 
-/// Whether the one reader of `v` may go on in its memory: if that is `v`'s alone, and a library
-/// product or another scatter wrote it last. (Into other nodes a copy is fused.)
+/// Whether the one reader of `v` may go on in its memory: if that is `v`'s alone, and a
+/// matmul or another scatter wrote it last. (Into other nodes a copy is fused.)
 bool can_take_over(Maker& m, ValueId v) {
   if (!m.is_used_up(v)) return false;
   const View& view = m.view(v);
-  const Value& value = m.value(view);
-  if (value.numel != view.numel() || value.writers.empty()) return false;
-  const Node::Kind last = m.node(value.writers.back()).kind;
+  const Root& root = m.root_of(view);
+  if (root.numel != view.numel() || root.writers.empty()) return false;
+  const Node::Kind last = m.node(root.writers.back()).kind;
   return is_linear(view) && (last == Node::Kind::Matmul || last == Node::Kind::Scatter);
 }
 
@@ -71,7 +71,7 @@ bool can_take_over(Maker& m, ValueId v) {
 View writable(Maker& m, EquationId e, int& after) {
   const View initial = m.operand(e, 0);
   if (can_take_over(m, m.graph().operand(e, 0))) {
-    const auto& writers = m.value(initial).writers;
+    const auto& writers = m.root_of(initial).writers;
     for (int n : writers) m.node(n).whole = false;
     after = writers.back();
     return initial;

@@ -42,11 +42,11 @@ bool is_needed(const Node& n, const std::vector<bool>& needed) {
   return any;
 }
 
-/// By value: whether an output, or a node that is needed, reads it.
+/// By root: whether an output, or a node that is needed, reads it.
 std::vector<bool> needed_values(const Program& p) {
-  std::vector<bool> needed(p.values.size());
+  std::vector<bool> needed(p.roots.size());
   for (const ProgramOutput& o : p.outputs)
-    if (o.value >= 0) needed[static_cast<size_t>(o.value)] = true;
+    if (o.root >= 0) needed[static_cast<size_t>(o.root)] = true;
   for (size_t i = p.nodes.size(); i-- > 0;) {
     const Node& n = p.nodes[i];
     if (!is_needed(n, needed)) continue;
@@ -69,7 +69,7 @@ bool may_be_input(const ir::Output& out, int input) {
 }
 
 /// Whether the root's own memory, in its own order, is the output's memory.
-bool fills(const View& v, const ir::Strides& strides, const Value& root) {
+bool fills(const View& v, const ir::Strides& strides, const Root& root) {
   if (v.offset != 0 || v.numel() != root.numel) return false;
   if (!same_steps(v.sizes, v.strides, strides)) return false;
   // A permutation of a contiguous tensor: sorted by stride it is linear.
@@ -79,7 +79,7 @@ bool fills(const View& v, const ir::Strides& strides, const Value& root) {
 }  // namespace
 
 Maker::Maker(const Graph& graph) : g_(graph), views_(graph) {
-  p_.values.reserve(graph.num_values());
+  p_.roots.reserve(graph.num_values());
   p_.nodes.reserve(graph.num_equations());
 }
 
@@ -122,7 +122,7 @@ void Maker::input(int i) {
   const ir::Type& t = g_.type(in.value);
   if (t.is_token) return;
   const int64_t n = ir::numel(t.sizes);
-  const int root = add({.kind = Value::Kind::Input, .dtype = t.dtype, .numel = n, .index = i});
+  const int root = add({.kind = Root::Kind::Input, .dtype = t.dtype, .numel = n, .index = i});
   views_[in.value] = {root, 0, t.sizes, in.strides};
 }
 
@@ -131,18 +131,18 @@ void Maker::output(int o) {
   p_.outputs.emplace_back();
   if (g_.type(out.value).is_token) return;
   const View& v = views_[out.value];
-  Value& root = value(v);
-  if (root.kind == Value::Kind::Input && may_be_input(out, root.index) &&
+  Root& root = root_of(v);
+  if (root.kind == Root::Kind::Input && may_be_input(out, root.index) &&
       is_input(v, root.index, out.strides)) {
     p_.outputs.back().from_input = root.index;
-  } else if (root.kind == Value::Kind::Computed && root.output < 0 && fills(v, out.strides, root)) {
+  } else if (root.kind == Root::Kind::Computed && root.output < 0 && fills(v, out.strides, root)) {
     root.output = o;
-    p_.outputs.back().value = v.root;
+    p_.outputs.back().root = v.root;
   } else {
     View dest = computed(root.dtype, v.sizes);
     dest.strides = out.strides;
-    value(dest).output = o;
-    p_.outputs.back().value = dest.root;
+    root_of(dest).output = o;
+    p_.outputs.back().root = dest.root;
     write_region(v, dest);
   }
 }
@@ -156,22 +156,22 @@ bool Maker::is_input(const View& v, int i, const ir::Strides& strides) const {
 
 // --- values
 
-int Maker::add(Value v) {
-  p_.values.push_back(std::move(v));
-  return static_cast<int>(p_.values.size()) - 1;
+int Maker::add(Root v) {
+  p_.roots.push_back(std::move(v));
+  return static_cast<int>(p_.roots.size()) - 1;
 }
 
 View Maker::computed(DType dtype, const Shape& sizes) {
   const int64_t n = ir::numel(sizes);
-  return whole(add({.kind = Value::Kind::Computed, .dtype = dtype, .numel = n}), sizes);
+  return whole(add({.kind = Root::Kind::Computed, .dtype = dtype, .numel = n}), sizes);
 }
 
 View Maker::filled(const Number& number, DType dtype, const Shape& sizes) {
   const int64_t bits =
       number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
-  const auto [at, made] = fills_.try_emplace(std::tuple(dtype, number.kind(), bits),
-                                             static_cast<int>(p_.values.size()));
-  if (made) add({.kind = Value::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
+  const auto [at, made] =
+      fills_.try_emplace(std::tuple(dtype, number.kind(), bits), static_cast<int>(p_.roots.size()));
+  if (made) add({.kind = Root::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
   return {at->second, 0, sizes, ir::Strides::filled(sizes.rank(), 0)};
 }
 
@@ -191,14 +191,14 @@ int Maker::push(Node n) {
   if (n.dest.numel() == 0) return -1;
   if (n.name.empty()) n.name = std::string(ir::name(n.op));
   const int id = static_cast<int>(p_.nodes.size());
-  value(n.dest).writers.push_back(id);
+  root_of(n.dest).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
   return id;
 }
 
 int Maker::push_external(Node n) {
   const int id = static_cast<int>(p_.nodes.size());
-  for (const View& v : n.results) value(v).writers.push_back(id);
+  for (const View& v : n.results) root_of(v).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
   return id;
 }
@@ -235,13 +235,13 @@ int Maker::write_region(View v, View dest, int after) {
 void Maker::remove_dead_nodes() {
   const std::vector<bool> needed = needed_values(p_);
   std::vector<int> number(p_.nodes.size(), -1);
-  for (Value& v : p_.values) v.writers.clear();
+  for (Root& v : p_.roots) v.writers.clear();
   size_t kept = 0;
   for (size_t i = 0; i < p_.nodes.size(); ++i) {
     if (!is_needed(p_.nodes[i], needed)) continue;
     number[i] = static_cast<int>(kept);
     p_.nodes[i].for_each_written(
-        [&](int root) { p_.values[static_cast<size_t>(root)].writers.push_back(number[i]); });
+        [&](int root) { p_.roots[static_cast<size_t>(root)].writers.push_back(number[i]); });
     if (kept != i) p_.nodes[kept] = std::move(p_.nodes[i]);
     Node& n = p_.nodes[kept++];
     if (n.after >= 0) n.after = number[static_cast<size_t>(n.after)];

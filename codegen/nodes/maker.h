@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "codegen/contractions/split_batches.h"
 #include "codegen/nodes/program.h"
-#include "codegen/products/heads.h"
 #include "ir/base/function_ref.h"
 
 namespace tandem::codegen {
@@ -35,7 +35,7 @@ class Maker {
   /// Where a value of the graph lies, once it is known.
   const View& view(ValueId v) const { return views_[v]; }
   const View& operand(EquationId e, int i) const { return views_[g_.operand(e, i)]; }
-  /// Whether the result of `e` was computed before, as what a product gives.
+  /// Whether the result of `e` was computed before, as what a matmul gives.
   bool is_known(EquationId e) const { return views_[g_.result(e)].root >= 0; }
   void set(ValueId v, const View& to) { views_[v] = to; }
   void set(EquationId e, const View& to) { views_[g_.result(e)] = to; }
@@ -50,11 +50,11 @@ class Maker {
   const ResultPaths& paths();
 
   // --- values
-  Value& value(const View& v) { return p_.values[static_cast<size_t>(v.root)]; }
-  const Value& value(const View& v) const { return p_.values[static_cast<size_t>(v.root)]; }
-  DType dtype(const View& v) const { return value(v).dtype; }
-  bool is_full(const View& v) const { return value(v).kind == Value::Kind::Full; }
-  int add(Value v);
+  Root& root_of(const View& v) { return p_.roots[static_cast<size_t>(v.root)]; }
+  const Root& root_of(const View& v) const { return p_.roots[static_cast<size_t>(v.root)]; }
+  DType dtype(const View& v) const { return root_of(v).dtype; }
+  bool is_full(const View& v) const { return root_of(v).kind == Root::Kind::Full; }
+  int add(Root v);
   /// A value that nodes are to write.
   View computed(DType dtype, const Shape& sizes);
   View fresh(EquationId e) { return computed(result_type(e).dtype, result_type(e).sizes); }
@@ -77,7 +77,7 @@ class Maker {
   View converted(const View& v, DType to);
   View reshape(const View& v, const Shape& sizes);
   /// An operand in memory.
-  View stored(const View& v) { return value(v).formula() ? copied(v) : v; }
+  View stored(const View& v) { return root_of(v).formula() ? copied(v) : v; }
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
   int write_region(View v, View dest, int after = -1);
 
@@ -109,7 +109,7 @@ void nodes_of(Maker& m, EquationId e);
 void pointwise_nodes(Maker& m, EquationId e);
 void reduction_nodes(Maker& m, EquationId e);
 
-/// f(operand, its part of the result) for the operands of concatenation `e`, of which products may
+/// f(operand, its part of the result) for the operands of concatenation `e`, of which matmuls may
 /// write parts before the others are known.
 void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const View&)> f);
 

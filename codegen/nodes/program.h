@@ -13,8 +13,8 @@
 
 namespace tandem::codegen {
 
-/// Something with memory of its own, or (Full, Iota) a formula.
-struct Value {
+/// What views are views of: something with memory of its own, or (Full, Iota) a formula.
+struct Root {
   enum class Kind : uint8_t { Input, Full, Iota, Computed };
   Kind kind = Kind::Computed;
   ir::DType dtype = ir::DType::F32;
@@ -24,7 +24,7 @@ struct Value {
   int output = -1;                   // Computed: the output whose buffer it lives in, or -1
   ir::InlineVector<int, 2> writers;  // Computed: its nodes, in order
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
-  friend bool operator==(const Value&, const Value&) = default;
+  friend bool operator==(const Root&, const Root&) = default;
 };
 
 /// Where a row or column reduction cuts its domain: the operand is [outer, n, inner].
@@ -72,7 +72,7 @@ struct Node {
   int64_t gather_stride = 0, gather_extent = 0;
   int64_t random_offset = 0;
   Reduction reduction;
-  bool accumulate = false, stride_free = false, plus_zero = false;  // as Contraction's
+  bool accumulate = false, stride_free = false, plus_zero = false;  // as MatmulSpec's
   int scatter_dim = -1;
   std::string check;          // what an index out of range is reported as
   std::vector<View> results;  // External: all of them; `dest` is the first
@@ -90,13 +90,13 @@ struct Node {
 
 /// An output's source.
 struct ProgramOutput {
-  int value = -1;       // a Computed value bound to the output, or
+  int root = -1;        // a Computed root bound to the output, or
   int from_input = -1;  // the input that it is
   friend bool operator==(const ProgramOutput&, const ProgramOutput&) = default;
 };
 
 struct Program {
-  std::vector<Value> values;
+  std::vector<Root> roots;
   std::vector<Node> nodes;  // in topological order
   std::vector<ProgramOutput> outputs;
   friend bool operator==(const Program&, const Program&) = default;

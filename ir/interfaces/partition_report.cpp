@@ -32,7 +32,7 @@ Json json_of(const RecomputedValue& v) {
   return {{"name", v.name}, {"op", v.op}, {"type", to_string(v.type)}, {"seconds", v.seconds}};
 }
 
-Json json_of(const PlanPoint& p) {
+Json json_of(const Candidate& p) {
   return {{"name", p.name},       {"saved_bytes", p.saved_bytes}, {"peak_bytes", p.peak_bytes},
           {"seconds", p.seconds}, {"on_front", p.on_front},       {"chosen", p.chosen}};
 }
@@ -69,22 +69,23 @@ std::string to_text(const PartitionReport& r) {
   }
   for (const RecomputedValue& v : r.recomputed)
     add("  recompute {}: {} {}: {}\n", v.name, v.op, to_string(v.type), micros(v.seconds));
-  for (const PlanPoint& p : r.plans)
-    add("  plan {}: saves {}, peak {}, {}{}{}\n", p.name, bytes(p.saved_bytes), bytes(p.peak_bytes),
-        micros(p.seconds), p.on_front ? ", on the front" : "", p.chosen ? ", chosen" : "");
+  for (const Candidate& p : r.candidates)
+    add("  candidate {}: saves {}, peak {}, {}{}{}\n", p.name, bytes(p.saved_bytes),
+        bytes(p.peak_bytes), micros(p.seconds), p.on_front ? ", on the front" : "",
+        p.chosen ? ", chosen" : "");
   return out;
 }
 
 std::string to_json(const PartitionReport& r) {
   const Json json = {
-      {"schema", "tandem.partition/1"},   {"partitioner", r.partitioner},
-      {"saved_bytes", r.saved_bytes},     {"minimal_bytes", r.minimal_bytes},
-      {"eager_bytes", r.eager_bytes},     {"peak_bytes", r.peak_bytes},
-      {"limit_bytes", r.limit_bytes},     {"recomputed_equations", r.recomputed_equations},
-      {"save_seconds", r.save_seconds},   {"recompute_seconds", r.recompute_seconds},
-      {"least_seconds", r.least_seconds}, {"seconds", r.seconds},
-      {"saved", json_of(r.saved)},        {"recomputed", json_of(r.recomputed)},
-      {"plans", json_of(r.plans)}};
+      {"schema", "tandem.partition/1"},     {"partitioner", r.partitioner},
+      {"saved_bytes", r.saved_bytes},       {"minimal_bytes", r.minimal_bytes},
+      {"eager_bytes", r.eager_bytes},       {"peak_bytes", r.peak_bytes},
+      {"limit_bytes", r.limit_bytes},       {"recomputed_equations", r.recomputed_equations},
+      {"save_seconds", r.save_seconds},     {"recompute_seconds", r.recompute_seconds},
+      {"least_seconds", r.least_seconds},   {"seconds", r.seconds},
+      {"saved", json_of(r.saved)},          {"recomputed", json_of(r.recomputed)},
+      {"candidates", json_of(r.candidates)}};
   return json.dump(1) + "\n";
 }
 

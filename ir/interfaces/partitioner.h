@@ -37,13 +37,13 @@ struct RecomputedValue {
   double seconds = 0;
 };
 
-/// One plan that was tried: a point of the trade between memory and time.
-struct PlanPoint {
+/// One set of saved values that was tried: a point of the trade between memory and time.
+struct Candidate {
   std::string name;
   int64_t saved_bytes = 0;
   int64_t peak_bytes = 0;  // simulated, forward and backward: saved, arena, outputs; 0: not asked
   double seconds = 0;      // estimated, what saving and recomputing cost
-  bool on_front = false;   // no other plan is as good in both peak (or saved bytes) and time
+  bool on_front = false;   // no other one is as good in both peak (or saved bytes) and time
   bool chosen = false;
 };
 
@@ -55,14 +55,14 @@ struct PartitionReport {
   int64_t minimal_bytes =
       0;  // the byte-minimal cut of the same graph (contractions may not be recomputed)
   int64_t eager_bytes = -1;  // what an eager tape would hold beyond its inputs; -1: not known
-  int64_t peak_bytes = 0;    // simulated, of the chosen plan; 0: not asked
+  int64_t peak_bytes = 0;    // simulated, of the chosen set; 0: not asked
   int64_t limit_bytes = -1;  // what a budget allowed; -1: no budget
   int64_t recomputed_equations = 0;
   double save_seconds = 0;       // estimated: all saved values written and read
   double recompute_seconds = 0;  // estimated: all that is computed again
   double least_seconds = 0;      // no set of saved values within the limit can be cheaper than this
-  std::vector<PlanPoint> plans;  // what a budget chose from, by saved bytes
-  double seconds = 0;            // that the partitioner took
+  std::vector<Candidate> candidates;  // what a budget chose from, by saved bytes
+  double seconds = 0;                 // that the partitioner took
 };
 
 /// The report for people: totals, then every saved and every recomputed value.

@@ -1,7 +1,7 @@
 // The flow network of a joint graph. Every value is two nodes, in and out: the edge between them
 // costs what saving the value costs, the edge from the source to its in what computing it again
 // costs; all other edges are infinite. What lies between the saved values and the sink is computed
-// in backward, so a cut costs exactly what its plan does.
+// in backward, so a cut costs exactly what its set does.
 #ifndef TANDEM_PARTITION_FLOW_NETWORK_H
 #define TANDEM_PARTITION_FLOW_NETWORK_H
 

@@ -23,7 +23,7 @@
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/rearrange.h"
 #include "runtime/tensor/whole_memory.h"
-#include "runtime/trace/replay.h"
+#include "runtime/trace/dispatch_graph.h"
 #include "runtime/trace/trace.h"
 
 namespace tandem::runtime {
@@ -430,7 +430,7 @@ CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer trac
   std::vector<Tensor> inputs;
   const CallInputs call = input_tensors(recording, arguments);
   for (const Tensor* t : call.tensors) inputs.push_back(*t);
-  return arrange(recording, replay_with_epilogue(graph, inputs, recording.leaves));
+  return arrange(recording, dispatch_with_epilogue(graph, inputs, recording.leaves));
 }
 
 CallResults FunctionCache::call(const Flat& arguments, Tracer tracer,

@@ -10,8 +10,8 @@
 #include "ir/strides.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/trace/through_views.h"
 #include "runtime/trace/trace.h"
-#include "runtime/trace/view_replay.h"
 
 namespace tandem::runtime {
 namespace {
@@ -99,8 +99,8 @@ Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self)
 
 // --- OpNode
 
-OpNode::Values OpNode::values_of(std::span<const ir::Type> types) {
-  Values values;
+OpNode::KeptList OpNode::kept_of(std::span<const ir::Type> types) {
+  KeptList values;
   values.reserve(types.size());
   for (const ir::Type& type : types) values.push_back({type, {}});
   return values;
@@ -110,8 +110,8 @@ OpNode::OpNode(ir::Op op, Edges next, std::span<const ir::Type> operand_types,
                std::span<const ir::AttrValue> attrs, std::span<const ir::Type> result_types)
     : Node(std::move(next), static_cast<int>(result_types.size())),
       op_(op),
-      operands_(values_of(operand_types)),
-      results_(values_of(result_types)),
+      operands_(kept_of(operand_types)),
+      results_(kept_of(result_types)),
       attrs_(attrs.begin(), attrs.end()) {
   Flags needed(edges.size());
   for (size_t i = 0; i < edges.size(); ++i) needed[i] = needs(i);
@@ -136,12 +136,12 @@ void OpNode::save_results(std::span<const Tensor> results) {
 }
 
 void OpNode::renew_results() {
-  for (Value& v : results_) v.saved.renew();
+  for (Kept& v : results_) v.saved.renew();
 }
 
 std::string OpNode::name() const { return std::string(ir::name(op_)); }
 
-ir::ValueList OpNode::add(const Values& values, EagerSink& sink,
+ir::ValueList OpNode::add(const KeptList& values, EagerSink& sink,
                           const std::shared_ptr<Node>& self) const {
   ir::ValueList ids;
   for (const auto& [type, saved] : values)
@@ -167,8 +167,8 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const boo
 }
 
 void OpNode::release() {
-  for (Values* values : {&operands_, &results_})
-    for (Value& v : *values) released_ = released_ || v.saved.defined(), v.saved.reset();
+  for (KeptList* values : {&operands_, &results_})
+    for (Kept& v : *values) released_ = released_ || v.saved.defined(), v.saved.reset();
 }
 
 // --- RebaseNode

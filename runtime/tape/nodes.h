@@ -10,7 +10,7 @@
 
 #include "autodiff/vjp.h"
 #include "runtime/tape/autograd.h"
-#include "runtime/trace/view_replay.h"
+#include "runtime/trace/through_views.h"
 
 namespace tandem::runtime {
 
@@ -31,19 +31,19 @@ struct OpNode final : Node {
   bool overwrites_part = false;  // of a base, which takes care of what was there before
 
  private:
-  struct Value {
+  struct Kept {
     ir::Type type;
     SavedTensor saved;  // undefined where not read
   };
-  using Values = ir::InlineVector<Value, 1>;
-  static Values values_of(std::span<const ir::Type> types);
+  using KeptList = ir::InlineVector<Kept, 1>;
+  static KeptList kept_of(std::span<const ir::Type> types);
 
   /// `self`: the node, for its own results.
-  ir::ValueList add(const Values& values, class EagerSink& sink,
+  ir::ValueList add(const KeptList& values, class EagerSink& sink,
                     const std::shared_ptr<Node>& self) const;
 
   ir::Op op_;
-  Values operands_, results_;
+  KeptList operands_, results_;
   std::vector<ir::AttrValue> attrs_;
   autodiff::Reads reads_;
   bool released_ = false;

@@ -13,7 +13,7 @@
 #include "machine/threads/fork_lock.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/nodes.h"
-#include "runtime/trace/view_replay.h"
+#include "runtime/trace/through_views.h"
 
 namespace tandem::runtime {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 std::mutex& history_mutex() { return machine::fork_safe_mutex<ViewOf>(); }
 
 /// The history of `chain` applied to what `edge` is the history of; `type` is the base's.
-Edge replay_history(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& chain) {
+Edge history_through(Edge edge, ir::Type type, const std::vector<ir::ViewStep>& chain) {
   for (const ir::ViewStep& step : chain) {
     if (is_memory_step(step)) {
       const ir::Type types[] = {memory_type(step, type.dtype), type};
@@ -81,8 +81,8 @@ void refresh_view(TensorImpl& impl) {
   meta->view->base_generation = base.generation;
   if (base.node == nullptr) return;
   follow_arrangement(impl);
-  const Edge edge =
-      replay_history({base.node, base.result}, meta->view->base->type(), meta->view->chain.steps());
+  const Edge edge = history_through({base.node, base.result}, meta->view->base->type(),
+                                    meta->view->chain.steps());
   before = std::exchange(meta->node, edge.node);
   meta->result = edge.result;
 }
@@ -141,7 +141,7 @@ void remember_memory(const Tensor& base, const Tensor& row, const ViewOf* like) 
   view->base_arrangement = from.autograd ? from.autograd->arrangement : 0;
   view->version = from.storage->version();
   if (const Edge before = grad_enabled() ? gradient_edge(base) : Edge(); before.node) {
-    const Edge edge = replay_history(before, from.type(), view->chain.steps());
+    const Edge edge = history_through(before, from.type(), view->chain.steps());
     set_history(row, edge.node, edge.result);
   }
   autograd_meta(*row.impl()).view = std::move(view);

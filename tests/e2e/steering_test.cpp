@@ -214,7 +214,7 @@ TEST(Steering, BudgetsKeepEveryBit) {
     const auto [a, memory] = differentiated(two_layers, {.memory_budget = budget});
     EXPECT_EQ(difference(a, usual), 0);
     EXPECT_LE(memory.peak_bytes, memory.limit_bytes);
-    EXPECT_FALSE(memory.plans.empty());
+    EXPECT_FALSE(memory.candidates.empty());
     const auto [b, saved] = differentiated(two_layers, {.saved_budget = budget});
     EXPECT_EQ(difference(b, usual), 0);
     EXPECT_LE(saved.saved_bytes, saved.limit_bytes);

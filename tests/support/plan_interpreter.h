@@ -125,24 +125,24 @@ class PlanInterpreter {
     ir::find_custom_operator(e.name)->run(views(e.operands), e.numbers, views(e.results));
   }
 
-  void run(const codegen::Contraction& c) {
+  void run(const codegen::MatmulCall& c) {
     const auto* a = static_cast<const float*>(address(c.a));
     const auto* b = static_cast<const float*>(address(c.b));
     const auto* bias = c.bias ? static_cast<const float*>(address(*c.bias)) : nullptr;
     auto* out = static_cast<float*>(address(c.c));
-    const auto at = [&](int64_t matrix, int64_t outer, int64_t inner) {
-      return matrix / c.batch * outer + matrix % c.batch * inner;
+    const machine::MatmulSpec& s = c.spec;
+    const auto at = [&](const machine::MatrixStrides& of, int64_t matrix, int64_t i, int64_t j) {
+      return matrix / s.batch * of.outer + matrix % s.batch * of.batch + i * of.row + j * of.col;
     };
-    for (int64_t x = 0; x < c.outer * c.batch; ++x)
-      for (int64_t i = 0; i < c.m; ++i)
-        for (int64_t j = 0; j < c.n; ++j) {
-          float& to = out[at(x, c.c_outer, c.c_batch) + i * c.c_row + j];
-          double sum = bias ? bias[j] : c.accumulate ? to : 0.0;
-          for (int64_t k = 0; k < c.k; ++k)
-            sum += static_cast<double>(a[at(x, c.a_outer, c.a_batch) + i * c.a_row + k * c.a_col]) *
-                   b[at(x, c.b_outer, c.b_batch) + k * c.b_row + j * c.b_col];
+    for (int64_t x = 0; x < s.matrices(); ++x)
+      for (int64_t i = 0; i < s.m; ++i)
+        for (int64_t j = 0; j < s.n; ++j) {
+          float& to = out[at(s.c, x, i, j)];
+          double sum = bias ? bias[j] : s.accumulate ? to : 0.0;
+          for (int64_t k = 0; k < s.k; ++k)
+            sum += static_cast<double>(a[at(s.a, x, i, k)]) * b[at(s.b, x, k, j)];
           to = static_cast<float>(sum);
-          if (c.plus_zero) to += 0.0f;
+          if (s.plus_zero) to += 0.0f;
         }
   }
 

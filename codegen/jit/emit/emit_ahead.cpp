@@ -1,6 +1,6 @@
-// Reading ahead. A row loop of several passes waits for memory in the pass that meets the row first
-// and computes in the others: there it asks for the next row, into the nearest cache that holds it
-// beside this one.
+// Reading ahead. A row loop of several sweeps waits for memory in the sweep that meets the row
+// first and computes in the others: there it asks for the next row, into the nearest cache that
+// holds it beside this one.
 #include <algorithm>
 
 #include "codegen/jit/emit/emitter.h"
@@ -13,13 +13,13 @@ using codegen::Affine;
 
 constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
 constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
-constexpr int kAnyPass = -1;           // in place of the loop that an access runs over
+constexpr int kAnySweep = -1;          // in place of the loop that an access runs over
 
-/// What passes access along the row.
+/// What sweeps access along the row.
 struct Stream {
-  Access access;  // over kAnyPass
+  Access access;  // over kAnySweep
   ir::DType dtype;
-  size_t first_pass;
+  size_t first_sweep;
   int64_t row_stride;
   bool reads;
 
@@ -47,32 +47,32 @@ bool Emitter::same_length(int loop, int other) const {
 }
 
 /// The Vector loops of a row loop's body; none if it has other loops, or runs of several lengths.
-std::vector<size_t> Emitter::passes_of(size_t row) const {
-  std::vector<size_t> passes;
+std::vector<size_t> Emitter::sweeps_of(size_t row) const {
+  std::vector<size_t> sweeps;
   for (size_t i = row + 1; i < ends_[row]; ++i) {
     if (kernel_.code[i].kind != InstrKind::LoopBegin) continue;
     const codegen::Loop& loop = kernel_.loops[static_cast<size_t>(kernel_.code[i].loop)];
-    const int first = passes.empty() ? kernel_.code[i].loop : kernel_.code[passes[0]].loop;
+    const int first = sweeps.empty() ? kernel_.code[i].loop : kernel_.code[sweeps[0]].loop;
     if (!same_length(kernel_.code[i].loop, first) || loop.kind != LoopKind::Vector) return {};
-    passes.push_back(i);
+    sweeps.push_back(i);
     i = ends_[i];
   }
-  return passes;
+  return sweeps;
 }
 
 void Emitter::find_ahead(size_t row) {
-  const std::vector<size_t> passes = passes_of(row);
-  if (passes.size() < 2) return;
-  const auto loop_of = [&](size_t pass) { return kernel_.code[passes[pass]].loop; };
+  const std::vector<size_t> sweeps = sweeps_of(row);
+  if (sweeps.size() < 2) return;
+  const auto loop_of = [&](size_t sweep) { return kernel_.code[sweeps[sweep]].loop; };
   std::vector<Stream> streams;
-  for (size_t p = 0; p < passes.size(); ++p)
-    for (size_t i = passes[p]; i < ends_[passes[p]]; ++i) {
+  for (size_t p = 0; p < sweeps.size(); ++p)
+    for (size_t i = sweeps[p]; i < ends_[sweeps[p]]; ++i) {
       const codegen::Instr& x = kernel_.code[i];
       const bool reads = x.kind == InstrKind::Load;
       if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
           stride_over(x.access.index, loop_of(p)) != 1)
         continue;
-      const Access access = over(x.access, loop_of(p), kAnyPass);
+      const Access access = over(x.access, loop_of(p), kAnySweep);
       if (std::none_of(streams.begin(), streams.end(),
                        [&](const Stream& s) { return s.access == access; }))
         streams.push_back(
@@ -80,22 +80,22 @@ void Emitter::find_ahead(size_t row) {
     }
 
   int64_t bytes = 0;
-  std::vector<int> busy(passes.size());
+  std::vector<int> busy(sweeps.size());
   const int64_t extent = kernel_.loops[static_cast<size_t>(loop_of(0))].extent;
   for (const Stream& s : streams) {
     const bool twice = s.reads && s.from_memory();
     bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
-    busy[s.first_pass] += s.from_memory();
+    busy[s.first_sweep] += s.from_memory();
   }
   if (bytes > kFarBytes) return;
   const int locality = bytes <= kNearBytes ? 3 : 2;
   for (const Stream& s : streams) {
-    if (!s.reads || !s.from_memory() || s.first_pass + 1 == passes.size()) continue;
-    const auto pass =
-        std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_pass) + 1, busy.end());
-    ++*pass;
-    const int loop = loop_of(static_cast<size_t>(pass - busy.begin()));
-    Access next = over(s.access, kAnyPass, loop);
+    if (!s.reads || !s.from_memory() || s.first_sweep + 1 == sweeps.size()) continue;
+    const auto sweep =
+        std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_sweep) + 1, busy.end());
+    ++*sweep;
+    const int loop = loop_of(static_cast<size_t>(sweep - busy.begin()));
+    Access next = over(s.access, kAnySweep, loop);
     ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.row_stride, s.dtype, locality});
   }
 }

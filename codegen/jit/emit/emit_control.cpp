@@ -86,7 +86,7 @@ void Emitter::leave(int64_t status) {
   ir_.CreateRet(i64(status));
 }
 
-void Emitter::fail_if_any(const Value& value, size_t instruction, llvm::Value* extent,
+void Emitter::fail_if_any(const Emitted& value, size_t instruction, llvm::Value* extent,
                           const std::function<llvm::Value*(llvm::Value*)>& bad) {
   if (value.uniform) {
     llvm::Value* v = ir_.CreateIntCast(value.parts[0], ir_.getInt64Ty(), true);

@@ -79,7 +79,7 @@ Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
       function_(declare(module, name)),
       ir_(llvm::BasicBlock::Create(context_, "entry", function_)),
       index_(kernel_.loops.size()),
-      values_(kernel_.code.size()),
+      emitted_(kernel_.code.size()),
       running_(kernel_.accumulators.size()),
       ends_(kernel_.code.size()),
       unit_(within_unit(kernel_)),
@@ -184,7 +184,7 @@ void Emitter::instruction(size_t at) {
     case InstrKind::Accumulate:
       return accumulate(at);
     case InstrKind::Reduced:
-      values_[at] = running_[static_cast<size_t>(kernel_.code[at].accumulator)].result;
+      emitted_[at] = running_[static_cast<size_t>(kernel_.code[at].accumulator)].result;
       return;
     case InstrKind::LoopBegin:
     case InstrKind::LoopEnd:
@@ -222,8 +222,8 @@ void Emitter::loop(size_t at) {
   if (const auto copy = transposition(at)) return transposed_copy(*copy);
   llvm::Value* count = trips(id);
   if (!kernel_.code[at].args.empty())
-    count = ir_.CreateSelect(values_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0], count,
-                             i64(0));
+    count = ir_.CreateSelect(emitted_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0],
+                             count, i64(0));
   find_ahead(at);
   begin_accumulators(id);
   count_loop(count, 1, slots_of(id), [&](llvm::Value* i) {

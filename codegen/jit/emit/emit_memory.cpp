@@ -20,7 +20,7 @@ llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype) {
 
 void Emitter::check_indices(size_t at) {
   for (const Access::Indirect& x : kernel_.code[at].access.indirect)
-    fail_if_any(values_[static_cast<size_t>(x.value)], at, size(x.extent), [&](llvm::Value* v) {
+    fail_if_any(emitted_[static_cast<size_t>(x.value)], at, size(x.extent), [&](llvm::Value* v) {
       return ir_.CreateICmpUGE(
           v, v->getType()->isVectorTy() ? spread(size(x.extent)) : size(x.extent));
     });
@@ -39,7 +39,7 @@ Emitter::Address Emitter::address(const Access& access, DType dtype) {
             {}};
   a.base = ir_.CreateGEP(a.element, a.base, outer_affine(access.index));
   for (const Access::Indirect& x : access.indirect) {
-    const Value& v = values_[static_cast<size_t>(x.value)];
+    const Emitted& v = emitted_[static_cast<size_t>(x.value)];
     if (v.uniform) {
       a.base = ir_.CreateGEP(a.element, a.base, ir_.CreateMul(v.parts[0], size(x.stride)));
       continue;
@@ -137,8 +137,8 @@ void Emitter::store(size_t at) {
   check_indices(at);
   const codegen::Instr& i = kernel_.code[at];
   const Address a = address(at);
-  if (!scope_.vector() || (a.uniform() && values_[static_cast<size_t>(i.args[0])].uniform)) {
-    llvm::Value* v = to_memory(values_[static_cast<size_t>(i.args[0])].parts[0], i.dtype);
+  if (!scope_.vector() || (a.uniform() && emitted_[static_cast<size_t>(i.args[0])].uniform)) {
+    llvm::Value* v = to_memory(emitted_[static_cast<size_t>(i.args[0])].parts[0], i.dtype);
     ir_.CreateAlignedStore(v, a.base, llvm::Align(a.size));
     return;
   }

@@ -16,7 +16,7 @@ using ir::DType;
 bool splits_block(ir::Op op) { return op == ir::Op::sin || op == ir::Op::cos || op == ir::Op::tan; }
 
 void Emitter::set(size_t at, Parts parts, bool uniform) {
-  values_[at] = {std::move(parts), uniform};
+  emitted_[at] = {std::move(parts), uniform};
 }
 
 llvm::Type* Emitter::vector_type(llvm::Type* element, unsigned lanes) const {
@@ -28,7 +28,7 @@ llvm::Value* Emitter::spread(llvm::Value* scalar) {
 }
 
 llvm::Value* Emitter::part(int value, unsigned part) {
-  const Value& v = values_[static_cast<size_t>(value)];
+  const Emitted& v = emitted_[static_cast<size_t>(value)];
   return v.uniform ? spread(v.parts[0]) : v.parts[part];
 }
 
@@ -114,10 +114,10 @@ void Emitter::compute(size_t at) {
   const DType from = kernel_.code[static_cast<size_t>(i.args[i.op == ir::Op::where ? 1 : 0])].dtype;
   const bool checked = codegen::divides(i.op) && ir::is_integral(i.dtype);
   if (checked)
-    fail_if_any(values_[static_cast<size_t>(i.args[1])], at, i64(0),
+    fail_if_any(emitted_[static_cast<size_t>(i.args[1])], at, i64(0),
                 [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
   bool uniform = true;
-  for (int a : i.args) uniform &= values_[static_cast<size_t>(a)].uniform;
+  for (int a : i.args) uniform &= emitted_[static_cast<size_t>(a)].uniform;
   const bool whole = from == DType::F32 || from == DType::F64;
   const bool branches = splits_block(i.op) && !unit_[static_cast<size_t>(i.args[0])];
   const bool together = whole && !uniform && scope_.parts > 1 && (branches || is_called(at));
@@ -136,7 +136,7 @@ Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
   for (unsigned p = 0; p < (uniform ? 1 : scope_.parts); ++p) {
     llvm::Value* args[3] = {};
     for (size_t a = 0; a < i.args.size(); ++a)
-      args[a] = uniform ? values_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
+      args[a] = uniform ? emitted_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
     if (guarded && scope_.mask(p))  // a lane past the end must not trap either
       args[1] =
           ir_.CreateSelect(scope_.mask(p), args[1], llvm::ConstantInt::get(args[1]->getType(), 1));

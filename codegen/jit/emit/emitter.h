@@ -40,7 +40,7 @@ class Emitter {
 
  private:
   /// What a kernel instruction computed.
-  struct Value {
+  struct Emitted {
     Parts parts;
     bool uniform = true;
   };
@@ -61,7 +61,7 @@ class Emitter {
     Parts value;
     Parts position;              // ArgMax, ArgMin; below 0: nothing seen yet
     llvm::Value* nan = nullptr;  // if NaNs are noted apart: lanes that have seen one
-    Value result;
+    Emitted result;
   };
 
   /// Where an access goes in a Vector loop: lane l of part p is base + (p * lanes + l) *
@@ -103,7 +103,7 @@ class Emitter {
   /// Leaves the kernel with an error if `bad`.
   void fail_if(llvm::Value* bad, size_t instruction, llvm::Value* value, llvm::Value* extent);
   /// The same for a value of the scope: reports the first lane in which bad(part) holds.
-  void fail_if_any(const Value& value, size_t instruction, llvm::Value* extent,
+  void fail_if_any(const Emitted& value, size_t instruction, llvm::Value* extent,
                    const std::function<llvm::Value*(llvm::Value*)>& bad);
   llvm::BasicBlock* block(const char* name);
 
@@ -124,14 +124,14 @@ class Emitter {
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
 
   // --- emit_ahead.cpp
-  /// What a pass over a row asks for of the next row: an access over the pass's loop.
+  /// What a sweep over a row asks for of the next row: an access over the sweep's loop.
   struct Ahead {
     codegen::Access access;
     int64_t row_stride;
     ir::DType dtype;
     int locality;  // of the prefetch: 3 into the first cache, 2 into the second
   };
-  std::vector<size_t> passes_of(size_t row) const;
+  std::vector<size_t> sweeps_of(size_t row) const;
   void find_ahead(size_t row);
   void read_ahead();
 
@@ -244,7 +244,7 @@ class Emitter {
   llvm::Value* numbers_ = nullptr;         // the table of what is open
   std::vector<llvm::Value*> sizes_;        // of the table
   std::vector<llvm::Value*> index_;        // by loop; of the scope's loop: of lane 0 of part 0
-  std::vector<Value> values_;              // by instruction
+  std::vector<Emitted> emitted_;           // by instruction
   std::vector<Running> running_;           // by accumulator
   std::vector<size_t> ends_;               // LoopBegin -> its LoopEnd
   std::vector<bool> unit_;                 // by instruction: NaN or within [-1, 1]

@@ -32,8 +32,8 @@ struct CompileOptions {
   // "default", "reference", "save-all", "recompute-all", "memory_budget=B", "saved_budget=B",
   // "saved_bytes=N" (below)
   std::string partition = "default";
-  double memory_budget = 1;  // bounds the peak: 0 the least that any plan needs, 1 the default's
-  double saved_budget = 1;   // bounds the saved bytes, as a share of the default plan's
+  double memory_budget = 1;  // bounds the peak: 0 the least that any set needs, 1 the default's
+  double saved_budget = 1;   // bounds the saved bytes, as a share of the default set's
   std::shared_ptr<const ir::Partitioner> partitioner = {};        // overrides `partition`
   std::vector<std::shared_ptr<const ir::GraphPass>> passes = {};  // at their points, in this order
   std::shared_ptr<const ir::Backend> backend = {};                // of both halves; null: the JIT

@@ -540,11 +540,11 @@ std::array<int64_t, 6> operand_strides(bool saved) {
   const V part = saved ? t.input({5, 6}) : b.slice(t.input({5, 12}), 1, Dim(0), Dim(12), 2);
   t.output(b.mm(x, b.permute(part, {1, 0})));
   const Checked done = check_lowering(t.finish());
-  const auto& c = std::get<Contraction>(done.plan.steps.back());
-  return {c.a_batch, c.a_row, c.a_col, c.b_batch, c.b_row, c.b_col};
+  const machine::MatmulSpec& s = std::get<MatmulCall>(done.plan.steps.back()).spec;
+  return {s.a.batch, s.a.row, s.a.col, s.b.batch, s.b.row, s.b.col};
 }
 
-TEST(Lower, ProductsReadTheSameStridesWhateverWasSaved) {
+TEST(Lower, MatmulsReadTheSameStridesWhateverWasSaved) {
   EXPECT_EQ(operand_strides(false), operand_strides(true));
   EXPECT_EQ(operand_strides(true), (std::array<int64_t, 6>{0, 6, 1, 0, 1, 6}));
 }

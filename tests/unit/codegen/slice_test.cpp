@@ -13,7 +13,7 @@ const Shape kLarge = {100, 120};  // too large for neighbours to be fused to sav
 std::vector<Slice> slices(const ir::Graph& graph) {
   const Program program = make_program(graph);
   std::vector<bool> stored;
-  for (const Value& v : program.values) stored.push_back(v.output >= 0);
+  for (const Root& v : program.roots) stored.push_back(v.output >= 0);
   Slicer slicer(program, stored);
   std::vector<Slice> out;
   for (const Group& g : fuse(program)) out.push_back(slicer.cut({g}));

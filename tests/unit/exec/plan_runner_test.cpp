@@ -16,11 +16,11 @@ namespace tandem::exec {
 namespace {
 
 using codegen::BufferRef;
-using codegen::Contraction;
 using codegen::Instr;
 using codegen::Kernel;
 using codegen::KernelError;
 using codegen::Launch;
+using codegen::MatmulCall;
 using codegen::Param;
 using codegen::Plan;
 using codegen::PlanOutput;
@@ -182,12 +182,10 @@ TEST(PlanRunner, LibraryCalls) {
   Plan p;
   p.inputs.resize(2);
   p.outputs.resize(1);
-  Contraction c;
-  c.m = 2, c.n = 3, c.k = 2;
-  c.a_row = 2, c.a_col = 1, c.b_row = 3, c.b_col = 1, c.c_row = 3;
+  MatmulCall c{.spec = machine::dense_matmul(1, 2, 3, 2)};
   c.a = input(0), c.b = input(1), c.c = output(0);
-  Contraction again = c;
-  again.accumulate = true;
+  MatmulCall again = c;
+  again.spec.accumulate = true;
   p.steps = {c, again};
   const PlanRunner runner(p, {});
 

@@ -10,7 +10,7 @@ namespace {
 
 using LK = Loop::Kind;
 
-/// x - sum(x) of rows of `inputs` summed values, two passes over each row.
+/// x - sum(x) of rows of `inputs` summed values, two sweeps over each row.
 Kernel centred(int64_t rows, int64_t n, int inputs) {
   Writer w;
   std::vector<int> x;

@@ -242,7 +242,7 @@ TEST(MemoryBudget, ThePeakFallsWithTheBudget) {
     EXPECT_LE(p.report.peak_bytes, p.report.limit_bytes);
     EXPECT_LE(p.report.peak_bytes, last) << k;
     last = p.report.peak_bytes;
-    EXPECT_EQ(std::ranges::count(p.report.plans, true, &ir::PlanPoint::chosen), 1);
+    EXPECT_EQ(std::ranges::count(p.report.candidates, true, &ir::Candidate::chosen), 1);
     expect_joint_bits(core, p, "memory budget");
   }
   EXPECT_LT(last, by("memory_budget=1", core).report.peak_bytes);

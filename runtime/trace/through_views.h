@@ -1,6 +1,6 @@
 // View chains as operations: reading through one, and writing through one functionally.
-#ifndef TANDEM_RUNTIME_TRACE_VIEW_REPLAY_H
-#define TANDEM_RUNTIME_TRACE_VIEW_REPLAY_H
+#ifndef TANDEM_RUNTIME_TRACE_THROUGH_VIEWS_H
+#define TANDEM_RUNTIME_TRACE_THROUGH_VIEWS_H
 
 #include <span>
 #include <vector>
@@ -36,4 +36,4 @@ ir::ValueId zero_viewed_part(ir::Builder& b, ir::ValueId base, std::span<const i
 
 }  // namespace tandem::runtime
 
-#endif  // TANDEM_RUNTIME_TRACE_VIEW_REPLAY_H
+#endif  // TANDEM_RUNTIME_TRACE_THROUGH_VIEWS_H

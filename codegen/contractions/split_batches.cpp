@@ -1,10 +1,10 @@
-#include "codegen/products/heads.h"
+#include "codegen/contractions/split_batches.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/contractions/contraction.h"
 #include "codegen/plan.h"
-#include "codegen/products/contraction.h"
 #include "machine/library/matmul.h"
 
 namespace tandem::codegen {
@@ -56,7 +56,7 @@ Shown shown(const Graph& g, EquationId e, const Shown& from) {
   return {{}, split_batch(*from.view, sizes)};
 }
 
-std::optional<HeadsLayout> heads_layout(const Shown& a, const Shown& b) {
+std::optional<SplitLayout> split_layout(const Shown& a, const Shown& b) {
   const ir::Shape &left = a.view->sizes, &right = b.view->sizes;
   if (left.rank() != 3 || left[0] <= 1) return std::nullopt;
   if (!machine::can_be_stride_free(left[1], right[2], left[2])) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<HeadsLayout> heads_layout(const Shown& a, const Shown& b) {
     return with_batch(planned, outer, inner)
         .value_or(*with_batch(whole(view.root, view.sizes), outer, inner));
   };
-  return HeadsLayout{laid_out(x, *a.view), laid_out(y, *b.view)};
+  return SplitLayout{laid_out(x, *a.view), laid_out(y, *b.view)};
 }
 
 bool fits_layout(const View& v, const View& planned) {

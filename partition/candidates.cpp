@@ -1,4 +1,4 @@
-#include "partition/plans.h"
+#include "partition/candidates.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 namespace tandem::partition {
 namespace {
 
-using ir::PlanPoint;
+using ir::Candidate;
 
-struct Plan {
+struct Tried {
   Choices choices;
-  PlanPoint point;
+  Candidate point;
   double least_seconds = 0;
 };
 
@@ -48,19 +48,19 @@ void require_fraction(double fraction, const char* what) {
              fmt::format("{}: expected a number from 0 to 1, got {}", what, fraction));
 }
 
-Plan plan_of(const Problem& p, std::string name, Choices choices) {
+Tried tried(const Problem& p, std::string name, Choices choices) {
   const Cost cost = cost_of(p.analysis, p.estimate, values_of(choices));
   return {std::move(choices), {std::move(name), cost.saved_bytes, 0, cost.seconds()}, 0};
 }
 
-Plan plan_within(const Problem& p, std::string name, int64_t bytes) {
+Tried tried_within(const Problem& p, std::string name, int64_t bytes) {
   double least = 0;
-  Plan plan = plan_of(p, std::move(name), choose_within(p, bytes, least));
-  plan.least_seconds = least;
-  return plan;
+  Tried t = tried(p, std::move(name), choose_within(p, bytes, least));
+  t.least_seconds = least;
+  return t;
 }
 
-bool beats(const PlanPoint& a, const PlanPoint& b) {
+bool beats(const Candidate& a, const Candidate& b) {
   const bool no_worse = a.peak_bytes <= b.peak_bytes && a.seconds <= b.seconds &&
                         (a.peak_bytes > 0 || a.saved_bytes <= b.saved_bytes);
   const bool better = a.peak_bytes < b.peak_bytes || a.seconds < b.seconds ||
@@ -68,31 +68,31 @@ bool beats(const PlanPoint& a, const PlanPoint& b) {
   return no_worse && better;
 }
 
-/// The plans as points, by saved bytes; `chosen` is one of them.
-std::vector<PlanPoint> points_of(const std::vector<Plan>& plans, const Plan& chosen) {
-  std::vector<PlanPoint> points;
-  for (const Plan& plan : plans) {
-    points.push_back(plan.point);
-    points.back().chosen = &plan == &chosen;
-    points.back().on_front = std::ranges::none_of(
-        plans, [&](const Plan& other) { return beats(other.point, plan.point); });
+/// All of them as candidates, by saved bytes; `chosen` is one of them.
+std::vector<Candidate> points_of(const std::vector<Tried>& all, const Tried& chosen) {
+  std::vector<Candidate> points;
+  for (const Tried& t : all) {
+    points.push_back(t.point);
+    points.back().chosen = &t == &chosen;
+    points.back().on_front =
+        std::ranges::none_of(all, [&](const Tried& other) { return beats(other.point, t.point); });
   }
-  std::ranges::stable_sort(points, {}, &PlanPoint::saved_bytes);
+  std::ranges::stable_sort(points, {}, &Candidate::saved_bytes);
   return points;
 }
 
-/// The default plan first, then what needs less memory.
-std::vector<Plan> plans_to_try(const Problem& p) {
+/// The default set first, then what needs less memory.
+std::vector<Tried> all_tried(const Problem& p) {
   constexpr int kSteps = 8;
-  std::vector<Plan> plans;
-  plans.push_back(plan_of(p, "default", choose_default(p)));
-  plans.push_back(plan_of(p, "reference", choose_reference(p)));
-  plans.push_back(plan_of(p, "fewest bytes", choose_fewest(p)));
-  const int64_t most = plans[0].point.saved_bytes, least = plans[2].point.saved_bytes;
+  std::vector<Tried> all;
+  all.push_back(tried(p, "default", choose_default(p)));
+  all.push_back(tried(p, "reference", choose_reference(p)));
+  all.push_back(tried(p, "fewest bytes", choose_fewest(p)));
+  const int64_t most = all[0].point.saved_bytes, least = all[2].point.saved_bytes;
   for (int k = 0; k < kSteps; ++k)
-    plans.push_back(plan_within(p, fmt::format("saved budget {}/{}", k, kSteps),
-                                std::max(least, most * k / kSteps)));
-  return plans;
+    all.push_back(tried_within(p, fmt::format("saved budget {}/{}", k, kSteps),
+                               std::max(least, most * k / kSteps)));
+  return all;
 }
 
 /// Beyond what a number of bytes can be there is no limit.
@@ -102,10 +102,10 @@ int64_t whole_bytes(double bytes) {
 }
 
 ir::Partition partition_within(const Problem& p, int64_t bytes) {
-  const Plan plan = plan_within(p, "saved budget", bytes);
-  ir::Partition out = partition_at(p, plan.choices);
+  const Tried t = tried_within(p, "saved budget", bytes);
+  ir::Partition out = partition_at(p, t.choices);
   out.report.limit_bytes = bytes;
-  out.report.least_seconds = plan.least_seconds;
+  out.report.least_seconds = t.least_seconds;
   return out;
 }
 
@@ -120,25 +120,24 @@ ir::Partition partition_at(const Problem& p, const Choices& choices) {
 ir::Partition partition_by_peak(const Problem& p, double fraction) {
   require_costs(p, "memory_budget");
   require_fraction(fraction, "memory_budget");
-  std::vector<Plan> plans = plans_to_try(p);
-  for (Plan& plan : plans) {
-    const ir::Partition parts = split(p.analysis, values_of(plan.choices));
-    plan.point.peak_bytes = peak_bytes(parts, *p.context.costs);
+  std::vector<Tried> all = all_tried(p);
+  for (Tried& t : all) {
+    const ir::Partition parts = split(p.analysis, values_of(t.choices));
+    t.point.peak_bytes = peak_bytes(parts, *p.context.costs);
   }
-  const auto peak = [](const Plan& plan) { return plan.point.peak_bytes; };
-  const int64_t least = peak(*std::ranges::min_element(plans, {}, peak));
-  const auto range = static_cast<double>(std::max<int64_t>(peak(plans[0]) - least, 0));
+  const auto peak = [](const Tried& t) { return t.point.peak_bytes; };
+  const int64_t least = peak(*std::ranges::min_element(all, {}, peak));
+  const auto range = static_cast<double>(std::max<int64_t>(peak(all[0]) - least, 0));
   const int64_t limit = least + static_cast<int64_t>(std::floor(fraction * range));
-  // At 1 the default plan itself, which fits; else the fastest that does.
-  const Plan* chosen = nullptr;
-  for (const Plan& plan : plans)
-    if (peak(plan) <= limit && (!chosen || plan.point.seconds < chosen->point.seconds))
-      chosen = &plan;
-  if (fraction == 1) chosen = &plans[0];
+  // At 1 the default set itself, which fits; else the fastest that does.
+  const Tried* chosen = nullptr;
+  for (const Tried& t : all)
+    if (peak(t) <= limit && (!chosen || t.point.seconds < chosen->point.seconds)) chosen = &t;
+  if (fraction == 1) chosen = &all[0];
   ir::Partition out = partition_at(p, chosen->choices);
   out.report.peak_bytes = peak(*chosen);
   out.report.limit_bytes = limit;
-  out.report.plans = points_of(plans, *chosen);
+  out.report.candidates = points_of(all, *chosen);
   return out;
 }
 
@@ -154,9 +153,9 @@ ir::Partition partition_by_fraction(const Problem& p, double fraction) {
   require_costs(p, "saved_budget");
   require_fraction(fraction, "saved_budget");
   const Choices fastest = choose_default(p);
-  const Plan whole = plan_of(p, "default", fastest);
+  const Tried whole = tried(p, "default", fastest);
   if (fraction == 1) return partition_at(p, fastest);
-  const Plan none = plan_of(p, "fewest bytes", choose_fewest(p));
+  const Tried none = tried(p, "fewest bytes", choose_fewest(p));
   const auto wanted =
       static_cast<int64_t>(std::floor(fraction * static_cast<double>(whole.point.saved_bytes)));
   return partition_within(p, std::max(wanted, none.point.saved_bytes));

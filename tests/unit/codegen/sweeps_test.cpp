@@ -1,10 +1,10 @@
-// Passes over a row: what is kept for a later one, and in which one sums of columns are made.
+// Sweeps over a row: what is kept for a later one, and in which one sums of columns are made.
 #include "check_lowering.h"
 
 namespace tandem::codegen {
 namespace {
 
-/// By pass: loads and stores of locals in it.
+/// By sweep: loads and stores of locals in it.
 std::vector<int> uses_of_locals(const Kernel& kernel) {
   std::vector<int> uses;
   bool in_row = false;
@@ -32,14 +32,14 @@ Kernel kernel_of(TestGraph& t) {
 V normalised(TestGraph& t, V x) { return t.b.mul(t.b.sub(x, t.input({40, 1})), t.input({40, 1})); }
 
 // What is the same along the row is read once for it, so it makes nothing worth keeping.
-TEST(Passes, RowValuesCostNothing) {
+TEST(Sweeps, RowValuesCostNothing) {
   TestGraph t;
   const V x = normalised(t, t.input({40, 64}));
   t.output(t.b.mul(x, t.b.sum(x, {1}, true)));
   EXPECT_EQ(uses_of_locals(kernel_of(t)), (std::vector<int>{0, 0}));
 }
 
-TEST(Passes, WhatIsDearIsKept) {
+TEST(Sweeps, WhatIsDearIsKept) {
   TestGraph t;
   const V x = t.b.exp(t.b.sin(t.input({40, 64})));
   t.output(t.b.mul(x, t.b.sum(x, {1}, true)));
@@ -47,7 +47,7 @@ TEST(Passes, WhatIsDearIsKept) {
 }
 
 // A sum of columns is one load and one store of its local.
-TEST(Passes, ColumnSumsGoWhereTheyCostLeast) {
+TEST(Sweeps, ColumnSumsGoWhereTheyCostLeast) {
   TestGraph of_first, of_second;
   {
     const V x = of_first.input({40, 64}), g = of_first.input({40, 64});
@@ -63,8 +63,8 @@ TEST(Passes, ColumnSumsGoWhereTheyCostLeast) {
   EXPECT_EQ(uses_of_locals(kernel_of(of_second)), (std::vector<int>{0, 2}));
 }
 
-// Of a layer norm's backward one is made in each pass.
-TEST(Passes, ColumnSumsAreSharedOut) {
+// Of a layer norm's backward one is made in each sweep.
+TEST(Sweeps, ColumnSumsAreSharedOut) {
   TestGraph t;
   const V x = normalised(t, t.input({40, 64})), g = t.input({40, 64}), w = t.input({64});
   const V gw = t.b.mul(g, w);

@@ -1,6 +1,6 @@
-// The order in which one pass over a row computes its nodes.
-#ifndef TANDEM_CODEGEN_KERNELS_PASS_ORDER_H
-#define TANDEM_CODEGEN_KERNELS_PASS_ORDER_H
+// The order in which one sweep over a row computes its nodes.
+#ifndef TANDEM_CODEGEN_KERNELS_SWEEP_ORDER_H
+#define TANDEM_CODEGEN_KERNELS_SWEEP_ORDER_H
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace tandem::codegen {
 
 /// `compute` (positions in group.nodes, ascending) with every pointwise node moved up to where it
-/// ends the life of an operand, so that no more values live at once than before. A backward pass
+/// ends the life of an operand, so that no more values live at once than before. A backward half
 /// that recomputes a long chain first and consumes it afterwards has nothing to do while it waits
 /// for each link; in this order the consumers fill the gaps.
 std::vector<int> consumers_early(const Program& program, const Group& group,
@@ -17,4 +17,4 @@ std::vector<int> consumers_early(const Program& program, const Group& group,
 
 }  // namespace tandem::codegen
 
-#endif  // TANDEM_CODEGEN_KERNELS_PASS_ORDER_H
+#endif  // TANDEM_CODEGEN_KERNELS_SWEEP_ORDER_H

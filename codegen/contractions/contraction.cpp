@@ -1,4 +1,4 @@
-#include "codegen/products/contraction.h"
+#include "codegen/contractions/contraction.h"
 
 #include <algorithm>
 
@@ -8,27 +8,25 @@ namespace tandem::codegen {
 namespace {
 
 using ir::DType;
+using machine::MatrixStrides;
 
 constexpr std::string_view kLibrary = "onednn", kTiled = "tiled";
 constexpr int64_t kTileRows = 4;      // accumulators per column
 constexpr int64_t kTileColumns = 64;  // of a unit
 
-/// The type that products are summed in.
+/// The type that a contraction is summed in.
 DType sum_type(DType dtype) {
   return dtype == DType::BF16 || dtype == DType::F16 ? DType::F32 : dtype;
 }
 
-struct MatrixStrides {
-  int64_t outer, batch, row, col;
-};
 /// Of [m, n], [b, m, n] or [outer, b, m, n].
 MatrixStrides strides_of(const View& v) {
   const int row = v.sizes.rank() - 2;
   const auto stride = [&](int d) { return d < 0 ? 0 : int64_t{v.strides[d]}; };
-  return {stride(row - 2), stride(row - 1), stride(row), stride(row + 1)};
+  return {stride(row - 1), stride(row), stride(row + 1), stride(row - 2)};
 }
 
-/// Rows [first, first + count) of the product, `tile` at a time (count is a multiple of it).
+/// Rows [first, first + count) of the result, `tile` at a time (count is a multiple of it).
 class TiledKernel {
  public:
   TiledKernel(const Program& p, const Node& n, int64_t first, int64_t count, int64_t tile)
@@ -63,7 +61,7 @@ class TiledKernel {
 
  private:
   struct Uses {
-    bool rows, cols;  // of the product, along the view's own row or column dim
+    bool rows, cols;  // of the result, along the view's own row or column dim
   };
 
   /// a: [b, m, k]; b: [b, k, n]; c: [b, m, n] at row `r` of the tile.
@@ -120,22 +118,20 @@ bool is_library_matrix(const View& v) {
   return by_rows || by_cols;
 }
 
-Contraction library_call(const Node& n) {
+MatmulCall matmul_call(const Node& n) {
   const View &a = n.operands[0], &b = n.operands[1];
-  const MatrixStrides sa = strides_of(a), sb = strides_of(b), sc = strides_of(n.dest);
   const int row = a.sizes.rank() - 2;
-  Contraction c{.outer = row == 2 ? int64_t{a.sizes[0]} : 1,
-                .batch = a.sizes[row - 1],
-                .m = a.sizes[row],
-                .n = b.sizes[row + 1],
-                .k = a.sizes[row + 1]};
-  c.a_outer = sa.outer, c.a_batch = sa.batch, c.a_row = sa.row, c.a_col = sa.col;
-  c.b_outer = sb.outer, c.b_batch = sb.batch, c.b_row = sb.row, c.b_col = sb.col;
-  c.c_outer = sc.outer, c.c_batch = sc.batch, c.c_row = sc.row;
-  c.accumulate = n.accumulate;
-  c.stride_free = n.stride_free;
-  c.plus_zero = n.plus_zero;
-  return c;
+  return {.spec = {.batch = a.sizes[row - 1],
+                   .m = a.sizes[row],
+                   .n = b.sizes[row + 1],
+                   .k = a.sizes[row + 1],
+                   .a = strides_of(a),
+                   .b = strides_of(b),
+                   .c = strides_of(n.dest),
+                   .accumulate = n.accumulate || n.operands.size() > 2,
+                   .outer = row == 2 ? int64_t{a.sizes[0]} : 1,
+                   .stride_free = n.stride_free,
+                   .plus_zero = n.plus_zero}};
 }
 
 std::vector<KernelDraft> tiled_matmul(const Program& program, const Node& node) {

@@ -1,6 +1,7 @@
-// Matrix products: which go to the library and how, and the generated kernels of the others.
-#ifndef TANDEM_CODEGEN_PRODUCTS_CONTRACTION_H
-#define TANDEM_CODEGEN_PRODUCTS_CONTRACTION_H
+// Contractions: which go to the library as matmuls and how, and the generated kernels of the
+// others.
+#ifndef TANDEM_CODEGEN_CONTRACTIONS_CONTRACTION_H
+#define TANDEM_CODEGEN_CONTRACTIONS_CONTRACTION_H
 
 #include <string_view>
 #include <vector>
@@ -19,10 +20,10 @@ bool is_library_contraction(ir::DType dtype, std::string_view algorithm);
 bool is_library_matrix(const View& v);
 
 /// The library call of a Matmul node; its buffers are left to the memory plan.
-Contraction library_call(const Node& node);
+MatmulCall matmul_call(const Node& node);
 /// The kernels of a TiledMatmul node: rows by four, and what is left.
 std::vector<KernelDraft> tiled_matmul(const Program& program, const Node& node);
 
 }  // namespace tandem::codegen
 
-#endif  // TANDEM_CODEGEN_PRODUCTS_CONTRACTION_H
+#endif  // TANDEM_CODEGEN_CONTRACTIONS_CONTRACTION_H

@@ -1,7 +1,7 @@
-// Matrix products of merged batches, as attention's over the heads of one value: a product reads
-// and writes each matrix where it lies, so that no copy has to bring the heads together.
-#ifndef TANDEM_CODEGEN_PRODUCTS_HEADS_H
-#define TANDEM_CODEGEN_PRODUCTS_HEADS_H
+// Matmuls of merged batches, as attention's over the heads of one value: a matmul reads and writes
+// each matrix where it lies, so that no copy has to bring the heads together.
+#ifndef TANDEM_CODEGEN_CONTRACTIONS_SPLIT_BATCHES_H
+#define TANDEM_CODEGEN_CONTRACTIONS_SPLIT_BATCHES_H
 
 #include <optional>
 #include <vector>
@@ -21,19 +21,19 @@ struct Shown {
 /// What view, permute or expand equation `e` shows of `from`, whose `view` is there.
 Shown shown(const ir::Graph& graph, ir::EquationId e, const Shown& from);
 
-/// Where a product of matrices in batches reads its operands: [outer, inner, rows, columns].
-struct HeadsLayout {
+/// Where a matmul of merged batches reads its operands: [outer, inner, rows, columns].
+struct SplitLayout {
   View a, b;
 };
-/// The layout of a product A [n, m, k] B [n, k, n'] whose operands are laid out like this, if some
-/// matrix is a part of wider rows and the product's bits can be independent of strides. So what
+/// The layout of a matmul A [n, m, k] B [n, k, n'] whose operands are laid out like this, if some
+/// matrix is a part of wider rows and the matmul's bits can be independent of strides. So what
 /// decides is what these arguments say, not where the operands really lie.
-std::optional<HeadsLayout> heads_layout(const Shown& a, const Shown& b);
-/// Whether a product laid out as `planned` may read an operand from `v`: a matrix of the library,
+std::optional<SplitLayout> split_layout(const Shown& a, const Shown& b);
+/// Whether a matmul laid out as `planned` may read an operand from `v`: a matrix of the library,
 /// with the same one of rows and columns contiguous.
 bool fits_layout(const View& v, const View& planned);
 
-/// The equations by which a product's result gets to where it is first needed in memory.
+/// The equations by which a matmul's result gets to where it is first needed in memory.
 struct ResultPath {
   std::vector<ir::EquationId> views;  // views and permutes, in order
   ir::EquationId zero_add;            // adds +0 to what the last view shows, if valid
@@ -60,4 +60,4 @@ class ResultPaths {
 
 }  // namespace tandem::codegen
 
-#endif  // TANDEM_CODEGEN_PRODUCTS_HEADS_H
+#endif  // TANDEM_CODEGEN_CONTRACTIONS_SPLIT_BATCHES_H

@@ -1,4 +1,4 @@
-#include "codegen/kernels/pass_order.h"
+#include "codegen/kernels/sweep_order.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -67,15 +67,15 @@ class Order {
     return std::ranges::all_of(node(i).operands, [&](const View& v) {
       const auto inner = position_.find(v.root);
       if (inner != position_.end()) return !waiting_[inner->second];
-      return p_.values[static_cast<size_t>(v.root)].formula();
+      return p_.roots[static_cast<size_t>(v.root)].formula();
     });
   }
 
   const Program& p_;
   const Group& g_;
   std::unordered_map<int, size_t> position_;  // value -> the node that computes it
-  std::vector<bool> waiting_;                 // per node: of this pass and not yet placed
-  std::vector<std::vector<size_t>> users_;    // per node: those of this pass not yet placed
+  std::vector<bool> waiting_;                 // per node: of this sweep and not yet placed
+  std::vector<std::vector<size_t>> users_;    // per node: those of this sweep not yet placed
   std::vector<int> out_;
 };
 

@@ -1,8 +1,8 @@
-// Nodes of contractions: library calls and generated products, and where they read and write.
+// Nodes of contractions: matmuls by the library and generated ones, and where they read and write.
 #include <array>
 
+#include "codegen/contractions/contraction.h"
 #include "codegen/nodes/maker.h"
-#include "codegen/products/contraction.h"
 #include "ir/build/free_view.h"
 #include "ir/strides.h"
 
@@ -59,7 +59,7 @@ View copied_to(Maker& m, View v, const ir::Strides& strides) {
   return dest;
 }
 
-/// Operand `i` of a contraction as the library reads it. The bits of a product may depend on the
+/// Operand `i` of a contraction as the library reads it. The bits of a matmul may depend on the
 /// strides of its operands, so these must not depend on what was saved.
 View matrix(Maker& m, EquationId e, int i) {
   const View v = batched(m.operand(e, i)),
@@ -68,7 +68,7 @@ View matrix(Maker& m, EquationId e, int i) {
   return same_strides(v, planned) ? m.stored(v) : copied_to(m, v, planned.strides);
 }
 
-// --- products of merged batches
+// --- matmuls of merged batches
 
 /// Contiguous strides of such matrices, rows or columns first as `planned` has them.
 ir::Strides dense(const View& planned) {
@@ -77,12 +77,12 @@ ir::Strides dense(const View& planned) {
   return permuted(whole(-1, permuted(planned, transposed).sizes), transposed).strides;
 }
 
-/// Operand `v` of such a product.
-View heads(Maker& m, ValueId v, const View& planned) {
+/// Operand `v` of such a matmul.
+View split_operand(Maker& m, ValueId v, const View& planned) {
   const View* const split = m.split_of(v);
   const bool is_split = split && split->sizes == planned.sizes;
   const View now = is_split ? *split : *reshaped(m.view(v), planned.sizes);
-  const bool reads = !m.value(now).formula() && fits_layout(now, planned);
+  const bool reads = !m.root_of(now).formula() && fits_layout(now, planned);
   return reads ? now : copied_to(m, now, dense(planned));
 }
 
@@ -124,7 +124,7 @@ std::optional<std::vector<View>> views_before(const Maker& m, const ResultPath& 
   return views;
 }
 
-/// Lets product `n`, of equation `e`, write its result to where views and a concatenation would
+/// Lets matmul `n`, of equation `e`, write its result to where views and a concatenation would
 /// bring it, if no copy is needed then.
 bool place_result(Maker& m, EquationId e, Node& n) {
   const auto path = m.paths().of(m.graph().result(e));
@@ -144,14 +144,14 @@ bool place_result(Maker& m, EquationId e, Node& n) {
   return true;
 }
 
-/// A product that reads and writes its matrices where they lie, if the operands are laid out so.
-bool heads_product(Maker& m, EquationId e, const View& dest) {
+/// A matmul that reads and writes its matrices where they lie, if the operands are laid out so.
+bool split_matmul(Maker& m, EquationId e, const View& dest) {
   const Graph& g = m.graph();
   const ValueId a = g.operand(e, 0), b = g.operand(e, 1);
-  const auto planned = heads_layout(layout(m, a), layout(m, b));
+  const auto planned = split_layout(layout(m, a), layout(m, b));
   if (!planned) return false;
   Node n{.kind = Node::Kind::Matmul, .op = g.op(e), .dtype = DType::F32, .stride_free = true};
-  n.operands = {heads(m, a, planned->a), heads(m, b, planned->b)};
+  n.operands = {split_operand(m, a, planned->a), split_operand(m, b, planned->b)};
   n.domain = n.operands[0].sizes;
   n.domain[3] = n.operands[1].sizes[3];
   if (!place_result(m, e, n)) n.dest = *reshaped(dest, n.domain);
@@ -163,7 +163,7 @@ bool heads_product(Maker& m, EquationId e, const View& dest) {
 
 /// Whether `addend`, a matrix, is one contiguous row in memory that all rows share.
 bool is_bias(const Maker& m, const View& addend) {
-  return addend.strides[0] == 0 && addend.strides[1] == 1 && !m.value(addend).formula();
+  return addend.strides[0] == 0 && addend.strides[1] == 1 && !m.root_of(addend).formula();
 }
 
 void library_contraction(Maker& m, EquationId e, std::vector<View> operands, const View& dest,
@@ -195,7 +195,7 @@ void generated_contraction(Maker& m, EquationId e, int first, const View& dest,
   m.push(std::move(n));
 }
 
-/// The product of operands number `first` and `first + 1` of `e`.
+/// The contraction of operands number `first` and `first + 1` of `e`.
 void contraction(Maker& m, EquationId e, int first, const View* addend) {
   const ir::Type& t = m.result_type(e);
   const View dest = m.fresh(e);
@@ -203,7 +203,7 @@ void contraction(Maker& m, EquationId e, int first, const View* addend) {
   if (batched(m.operand(e, first)).sizes[2] == 0) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
   } else if (is_library_contraction(t.dtype, m.graph().attr<std::string>(e, Attr::algorithm))) {
-    if (!addend && heads_product(m, e, dest)) return;
+    if (!addend && split_matmul(m, e, dest)) return;
     library_contraction(m, e, {matrix(m, e, first), matrix(m, e, first + 1)}, dest, addend);
   } else {
     generated_contraction(m, e, first, dest, addend);

@@ -1,4 +1,4 @@
-#include "codegen/kernels/passes.h"
+#include "codegen/kernels/sweeps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "codegen/cost/costs.h"
-#include "codegen/kernels/pass_order.h"
+#include "codegen/kernels/sweep_order.h"
 
 namespace tandem::codegen {
 namespace {
@@ -15,30 +15,30 @@ constexpr double kKeepCost = 0.2;                    // recomputing costs more t
 constexpr double kEqualWork = 1e-3;                  // what differs by less costs the same
 constexpr int64_t kMaxKeptBytes = int64_t{1} << 19;  // of one row
 
-class PassMaker {
+class SweepMaker {
  public:
-  PassMaker(const Program& p, const Group& g, int64_t cols, const std::vector<bool>& is_stored)
+  SweepMaker(const Program& p, const Group& g, int64_t cols, const std::vector<bool>& is_stored)
       : p_(p), g_(g), cols_(cols), is_stored_(is_stored), cost_(g.nodes.size()) {
     for (int i = 0; i < size(); ++i)
       if (node(i).whole) position_[node(i).dest.root] = i;
   }
 
-  Passes run() {
+  Sweeps run() {
     out_.ready.resize(g_.nodes.size());
     out_.kept.resize(g_.nodes.size());
     int last = 0;
     for (int i = 0; i < size(); ++i) {
-      out_.ready[at(i)] = first_pass(i);
+      out_.ready[at(i)] = first_sweep(i);
       cost_[at(i)] = recompute_cost(i);
       last = std::max(last, out_.ready[at(i)]);
     }
-    out_.passes.resize(at(last + 1));
+    out_.sweeps.resize(at(last + 1));
     fill(wanted());
     return std::move(out_);
   }
 
  private:
-  using Marks = std::vector<std::vector<bool>>;  // by pass and node
+  using Marks = std::vector<std::vector<bool>>;  // by sweep and node
 
   static size_t at(int i) { return static_cast<size_t>(i); }
   int size() const { return static_cast<int>(g_.nodes.size()); }
@@ -57,19 +57,19 @@ class PassMaker {
       if (const auto found = position_.find(v.root); found != position_.end()) f(found->second);
   }
 
-  int first_pass(int i) const {
-    int pass = 0;
+  int first_sweep(int i) const {
+    int sweep = 0;
     for_each_inner(i, [&](int from) {
       const bool reduced = node(from).kind == Node::Kind::RowReduce;
-      pass = std::max(pass, out_.ready[at(from)] + (reduced ? 1 : 0));
+      sweep = std::max(sweep, out_.ready[at(from)] + (reduced ? 1 : 0));
     });
-    return pass;
+    return sweep;
   }
 
   /// Whether an element read through the view comes from memory: not computed here, no formula, and
   /// not the same along the row, as that is read before its loop.
   bool is_read_along_row(const View& v) const {
-    if (position_.contains(v.root) || p_.values[at(v.root)].formula()) return false;
+    if (position_.contains(v.root) || p_.roots[at(v.root)].formula()) return false;
     const auto runs = collapsed(v);
     return !runs.empty() && (runs.rbegin()->stride != 0 || runs.rbegin()->size % cols_ != 0);
   }
@@ -89,14 +89,14 @@ class PassMaker {
            cols_ * static_cast<int64_t>(ir::size_of(node(i).dtype)) <= kMaxKeptBytes;
   }
 
-  /// What ends in a pass: reductions and stores.
+  /// What ends in a sweep: reductions and stores.
   bool is_sink(int i) const {
     return reduces(i) || !node(i).whole || is_stored_[at(node(i).dest.root)];
   }
 
-  /// What each pass computes or reloads.
+  /// What each sweep computes or reloads.
   Marks wanted() const {
-    Marks out(out_.passes.size(), std::vector<bool>(g_.nodes.size()));
+    Marks out(out_.sweeps.size(), std::vector<bool>(g_.nodes.size()));
     for (int i = 0; i < size(); ++i)
       if (!is_row(i) && is_sink(i) && !is_column_sum(i)) out[at(out_.ready[at(i)])][at(i)] = true;
     demand(out);
@@ -105,35 +105,35 @@ class PassMaker {
     return out;
   }
 
-  /// Marks what the marked nodes need. From the last pass to the first, as a kept value is a demand
-  /// on an earlier one.
+  /// Marks what the marked nodes need. From the last sweep to the first, as a kept value is a
+  /// demand on an earlier one.
   void demand(Marks& marks) const {
-    for (int pass = static_cast<int>(marks.size()); pass-- > 0;)
+    for (int sweep = static_cast<int>(marks.size()); sweep-- > 0;)
       for (int i = size(); i-- > 0;) {
-        if (!marks[at(pass)][at(i)]) continue;
-        if (is_reloaded(i, pass))
+        if (!marks[at(sweep)][at(i)]) continue;
+        if (is_reloaded(i, sweep))
           marks[at(out_.ready[at(i)])][at(i)] = true;
         else
           for_each_inner(i, [&](int from) {
-            if (!is_row(from) && !reduces(from)) marks[at(pass)][at(from)] = true;
+            if (!is_row(from) && !reduces(from)) marks[at(sweep)][at(from)] = true;
           });
       }
   }
 
-  bool is_reloaded(int i, int pass) const { return out_.ready[at(i)] < pass && worth_keeping(i); }
+  bool is_reloaded(int i, int sweep) const { return out_.ready[at(i)] < sweep && worth_keeping(i); }
 
-  /// A column sum goes where it costs the least, of equals into the pass that has the least to do:
+  /// A column sum goes where it costs the least, of equals into the sweep that has the least to do:
   /// any from that on in which it is ready.
   void place(int i, Marks& marks) const {
     const int ready = out_.ready[at(i)], count = static_cast<int>(marks.size());
     int best = ready;
     std::pair<double, double> least;
-    for (int pass = ready; pass < count && ready + 1 < count; ++pass) {
+    for (int sweep = ready; sweep < count && ready + 1 < count; ++sweep) {
       Marks with = marks;
-      with[at(pass)][at(i)] = true;
+      with[at(sweep)][at(i)] = true;
       demand(with);
-      const std::pair cost(std::round(total_work(with) / kEqualWork), work(marks, pass));
-      if (pass == ready || cost < least) best = pass, least = cost;
+      const std::pair cost(std::round(total_work(with) / kEqualWork), work(marks, sweep));
+      if (sweep == ready || cost < least) best = sweep, least = cost;
     }
     marks[at(best)][at(i)] = true;
     demand(marks);
@@ -141,18 +141,18 @@ class PassMaker {
 
   double total_work(const Marks& marks) const {
     double sum = 0;
-    for (int pass = 0; pass < static_cast<int>(marks.size()); ++pass) sum += work(marks, pass);
+    for (int sweep = 0; sweep < static_cast<int>(marks.size()); ++sweep) sum += work(marks, sweep);
     return sum;
   }
 
-  /// Of one element in a pass, in nanoseconds.
-  double work(const Marks& marks, int pass) const {
+  /// Of one element in a sweep, in nanoseconds.
+  double work(const Marks& marks, int sweep) const {
     double sum = 0;
     std::vector<int> read;
     for (int i = 0; i < size(); ++i) {
-      if (!marks[at(pass)][at(i)]) continue;
-      sum += is_reloaded(i, pass) ? kLoadCost : node_cost(node(i)) + kLoadCost * stores(i);
-      if (is_reloaded(i, pass)) continue;
+      if (!marks[at(sweep)][at(i)]) continue;
+      sum += is_reloaded(i, sweep) ? kLoadCost : node_cost(node(i)) + kLoadCost * stores(i);
+      if (is_reloaded(i, sweep)) continue;
       for (const View& v : node(i).operands)
         if (is_read_along_row(v)) read.push_back(v.root);
     }
@@ -164,12 +164,12 @@ class PassMaker {
 
   void fill(const Marks& marks) {
     for (int i = 0; i < size(); ++i)
-      if (is_row(i)) out_.passes[at(out_.ready[at(i)])].rows.push_back(i);
-    for (int pass = 0; pass < static_cast<int>(marks.size()); ++pass) {
-      Passes::Pass& to = out_.passes[at(pass)];
+      if (is_row(i)) out_.sweeps[at(out_.ready[at(i)])].rows.push_back(i);
+    for (int sweep = 0; sweep < static_cast<int>(marks.size()); ++sweep) {
+      Sweeps::Sweep& to = out_.sweeps[at(sweep)];
       for (int i = 0; i < size(); ++i) {
-        if (!marks[at(pass)][at(i)]) continue;
-        const bool kept = is_reloaded(i, pass);
+        if (!marks[at(sweep)][at(i)]) continue;
+        const bool kept = is_reloaded(i, sweep);
         (kept ? to.reload : to.compute).push_back(i);
         if (kept) out_.kept[at(i)] = true;
       }
@@ -183,14 +183,14 @@ class PassMaker {
   const std::vector<bool>& is_stored_;
   std::vector<double> cost_;
   std::unordered_map<int, int> position_;  // value -> the node that computes it
-  Passes out_;
+  Sweeps out_;
 };
 
 }  // namespace
 
-Passes make_passes(const Program& program, const Group& group, int64_t cols,
+Sweeps make_sweeps(const Program& program, const Group& group, int64_t cols,
                    const std::vector<bool>& is_stored) {
-  return PassMaker(program, group, cols, is_stored).run();
+  return SweepMaker(program, group, cols, is_stored).run();
 }
 
 }  // namespace tandem::codegen

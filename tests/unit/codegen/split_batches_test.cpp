@@ -1,4 +1,4 @@
-// Products of merged batches, as attention's over heads: which copies they need.
+// Matmuls of merged batches, as attention's over heads: which copies they need.
 #include <algorithm>
 
 #include "check_lowering.h"
@@ -28,7 +28,7 @@ V joined(Builder& b, V heads, const Sizes& s) {
 
 V transposed(Builder& b, V v) { return b.permute(v, {0, 2, 1}); }
 
-/// Products over heads, forward and backward; between them stands what computes elements.
+/// Matmuls over heads, forward and backward; between them stands what computes elements.
 void attention(TestGraph& t, const Sizes& s, bool with_backward) {
   Builder& b = t.b;
   const V x = t.input({s.batch, s.time, 3 * s.channels()});
@@ -56,38 +56,38 @@ int copies(const Plan& plan) {
   }));
 }
 
-std::string contractions(const Plan& plan) {
+std::string matmuls(const Plan& plan) {
   std::string text = print(plan), out;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
     const std::string line = text.substr(at, end - at);
-    if (const size_t from = line.find("contraction "); from != std::string::npos)
+    if (const size_t from = line.find("matmul "); from != std::string::npos)
       out += line.substr(from) + "\n";
   }
   return out;
 }
 
-TEST(Heads, AttentionReadsAndWritesThemInPlace) {
+TEST(SplitBatches, AttentionReadsAndWritesThemInPlace) {
   TestGraph t;
   attention(t, {2, 5, 3, 4}, true);
   const Plan plan = check_lowering(t.finish()).plan;
   EXPECT_EQ(plan.report.kernels, 1);  // what computes elements
   EXPECT_EQ(plan.report.library_calls, 6);
-  EXPECT_EQ(contractions(plan),
-            "contraction 2x3x[5, 5, 4] arena+0 (b 75 25, r 5) = "
+  EXPECT_EQ(matmuls(plan),
+            "matmul 2x3x[5, 5, 4] arena+0 (b 75 25, r 5) = "
             "input 0 (b 180 4, r 36, c 1) @ input 0+48 (b 180 4, r 1, c 36)\n"
-            "contraction 2x3x[5, 5, 4] arena+640 (b 75 25, r 5) = "
+            "matmul 2x3x[5, 5, 4] arena+640 (b 75 25, r 5) = "
             "input 1 (b 60 4, r 12, c 1) @ input 0+96 (b 180 4, r 1, c 36)\n"
-            "contraction 2x3x[5, 4, 5] output 0 (b 60 4, r 12) = "
+            "matmul 2x3x[5, 4, 5] output 0 (b 60 4, r 12) = "
             "arena+0 (b 75 25, r 5, c 1) @ input 0+96 (b 180 4, r 36, c 1)\n"
-            "contraction 2x3x[5, 4, 5] output 1+96 (b 180 4, r 36) = "
+            "matmul 2x3x[5, 4, 5] output 1+96 (b 180 4, r 36) = "
             "0 + arena+0 (b 75 25, r 1, c 5) @ input 1 (b 60 4, r 12, c 1)\n"
-            "contraction 2x3x[5, 4, 5] output 1 (b 180 4, r 36) = "
+            "matmul 2x3x[5, 4, 5] output 1 (b 180 4, r 36) = "
             "0 + arena+640 (b 75 25, r 5, c 1) @ input 0+48 (b 180 4, r 36, c 1)\n"
-            "contraction 2x3x[5, 4, 5] output 1+48 (b 180 4, r 36) = "
+            "matmul 2x3x[5, 4, 5] output 1+48 (b 180 4, r 36) = "
             "0 + arena+640 (b 75 25, r 1, c 5) @ input 0 (b 180 4, r 36, c 1)\n");
 }
 
-TEST(Heads, NoCopyAtAnySizes) {
+TEST(SplitBatches, NoCopyAtAnySizes) {
   for (const Sizes& s :
        {Sizes{2, 5, 3, 4}, Sizes{1, 7, 3, 2}, Sizes{3, 2, 2, 2}, Sizes{2, 17, 5, 9}}) {
     TestGraph t;
@@ -96,7 +96,7 @@ TEST(Heads, NoCopyAtAnySizes) {
   }
 }
 
-TEST(Heads, DegenerateSizesAreRight) {
+TEST(SplitBatches, DegenerateSizesAreRight) {
   for (const Sizes& s : {Sizes{2, 5, 1, 4}, Sizes{1, 5, 1, 4}, Sizes{2, 1, 3, 4}, Sizes{2, 5, 3, 1},
                          Sizes{0, 5, 3, 4}, Sizes{2, 0, 3, 4}, Sizes{2, 5, 0, 4}, Sizes{2, 5, 3, 0},
                          Sizes{2, 600, 2, 3}}) {
@@ -106,7 +106,7 @@ TEST(Heads, DegenerateSizesAreRight) {
   }
 }
 
-TEST(Heads, KeysSharedByHeads) {
+TEST(SplitBatches, KeysSharedByHeads) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -116,7 +116,7 @@ TEST(Heads, KeysSharedByHeads) {
   EXPECT_EQ(copies(check_lowering(t.finish()).plan), 0);
 }
 
-TEST(Heads, ACopyIsMadeForOtherReaders) {
+TEST(SplitBatches, ACopyIsMadeForOtherReaders) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -127,7 +127,7 @@ TEST(Heads, ACopyIsMadeForOtherReaders) {
   EXPECT_EQ(copies(check_lowering(t.finish()).plan), 1);
 }
 
-TEST(Heads, AResultWithOtherReadersIsCopied) {
+TEST(SplitBatches, AResultWithOtherReadersIsCopied) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -138,7 +138,7 @@ TEST(Heads, AResultWithOtherReadersIsCopied) {
   check_lowering(t.finish());
 }
 
-TEST(Heads, APartOfAConcatenationBesideOthers) {
+TEST(SplitBatches, APartOfAConcatenationBesideOthers) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -151,7 +151,7 @@ TEST(Heads, APartOfAConcatenationBesideOthers) {
   check_lowering(t.finish());
 }
 
-TEST(Heads, PartsThatDependOnEachOtherAreJoinedAsBefore) {
+TEST(SplitBatches, PartsThatDependOnEachOtherAreJoinedAsBefore) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -165,8 +165,8 @@ TEST(Heads, PartsThatDependOnEachOtherAreJoinedAsBefore) {
   check_lowering(t.finish());
 }
 
-/// The product of heads of a part of a value that is computed here, or was saved.
-Contraction product_of_part(bool saved) {
+/// The matmul of heads of a part of a value that is computed here, or was saved.
+MatmulCall matmul_of_part(bool saved) {
   const Sizes s{2, 5, 3, 4};
   TestGraph t;
   Builder& b = t.b;
@@ -175,17 +175,17 @@ Contraction product_of_part(bool saved) {
   t.output(b.bmm(q, transposed(b, q)));
   const Plan plan = check_lowering(t.finish()).plan;
   EXPECT_EQ(plan.report.kernels, 0);
-  return std::get<Contraction>(plan.steps.back());
+  return std::get<MatmulCall>(plan.steps.back());
 }
 
-TEST(Heads, BitsAreFreeOfStridesWhateverWasSaved) {
-  const Contraction computed = product_of_part(false), saved = product_of_part(true);
-  EXPECT_EQ(computed.a_row, 36);
-  EXPECT_EQ(saved.a_row, 12);
-  EXPECT_TRUE(computed.stride_free && saved.stride_free);
+TEST(SplitBatches, BitsAreFreeOfStridesWhateverWasSaved) {
+  const MatmulCall computed = matmul_of_part(false), saved = matmul_of_part(true);
+  EXPECT_EQ(computed.spec.a.row, 36);
+  EXPECT_EQ(saved.spec.a.row, 12);
+  EXPECT_TRUE(computed.spec.stride_free && saved.spec.stride_free);
 }
 
-TEST(Heads, LongSumsReadCopies) {
+TEST(SplitBatches, LongSumsReadCopies) {
   const Sizes s{2, 5, 3, 513};
   TestGraph t;
   Builder& b = t.b;
@@ -193,7 +193,7 @@ TEST(Heads, LongSumsReadCopies) {
   t.output(b.bmm(q, transposed(b, q)));
   const Plan plan = check_lowering(t.finish(), {}, {}, 1e-4).plan;
   EXPECT_EQ(copies(plan), 1);
-  EXPECT_FALSE(std::get<Contraction>(plan.steps.back()).stride_free);
+  EXPECT_FALSE(std::get<MatmulCall>(plan.steps.back()).spec.stride_free);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/trace/view_replay.h"
+#include "runtime/trace/through_views.h"
 
 #include <algorithm>
 
@@ -28,7 +28,7 @@ ValueId read_step(ir::Builder& b, ValueId parent, const ir::ViewStep& step) {
     return b.reshape(parent, ir::Shape(std::get<ir::Dims>(step.attrs[0])));
   if (is_memory_step(step)) return placed_in_memory(b, parent, step);
   if (step.op == ir::Op::as_strided) parent = contiguous(b, parent);
-  return functionalize::replay(b, {step.op, step.attrs}, parent);
+  return functionalize::apply(b, {step.op, step.attrs}, parent);
 }
 
 /// `parent`, of `type`, with what `step` shows of it replaced by `value`.
@@ -68,7 +68,7 @@ bool repeats(const ir::Type& type, const ir::ViewStep& step) {
 WrittenPart written_part(const ir::Type& base, std::vector<ir::ViewStep> chain) {
   ir::Type type = base, before = base;
   size_t kept = chain.size();
-  std::vector<functionalize::View> rest;
+  std::vector<functionalize::ViewOp> rest;
   for (size_t i = 0; i < chain.size(); ++i) {
     if (kept == chain.size() && repeats(type, chain[i])) kept = i, before = type;
     if (i >= kept) rest.push_back({chain[i].op, chain[i].attrs});

@@ -1,10 +1,10 @@
 // What is decided about contractions before the partition: which algorithm, and in which layout the
-// result is computed. A product that is only used transposed is computed transposed: (A B)^T =
+// result is computed. A contraction that is only used transposed is computed transposed: (A B)^T =
 // B^T A^T; so a weight's gradient comes out as the weight is stored, without a copy.
 #include <algorithm>
 
+#include "codegen/contractions/contraction.h"
 #include "codegen/lower.h"
-#include "codegen/products/contraction.h"
 #include "ir/build/rewrite.h"
 
 namespace tandem::codegen {
@@ -26,15 +26,16 @@ bool is_transposition(std::span<const Dim> dims) {
          dims[static_cast<size_t>(rank - 1)] == rank - 2;
 }
 
-/// The product of two operands that view `e` transposes, if nothing else uses it; else invalid.
-EquationId transposed_product(const Graph& g, EquationId e, const std::vector<uint32_t>& uses) {
+/// The contraction of two operands that view `e` transposes, if nothing else uses it; else invalid.
+EquationId transposed_contraction(const Graph& g, EquationId e, const std::vector<uint32_t>& uses) {
   if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
   const ValueId value = g.operand(e, 0);
-  const EquationId product = g.producer(value);
-  if (!product.valid() || !is_transposition(g.attr<ir::Dims>(e, Attr::dims))) return {};
-  if (!ir::has_attr(g.op(product), Attr::algorithm) || g.operands(product).size() != 2) return {};
-  const bool same_half = g.equation(product).is_backward == g.equation(e).is_backward;
-  return same_half && uses[value.index] == 1 ? product : EquationId();
+  const EquationId contraction = g.producer(value);
+  if (!contraction.valid() || !is_transposition(g.attr<ir::Dims>(e, Attr::dims))) return {};
+  if (!ir::has_attr(g.op(contraction), Attr::algorithm) || g.operands(contraction).size() != 2)
+    return {};
+  const bool same_half = g.equation(contraction).is_backward == g.equation(e).is_backward;
+  return same_half && uses[value.index] == 1 ? contraction : EquationId();
 }
 
 /// The transposition of `v` by `dims`; of one that was transposed: what it was.
@@ -46,24 +47,24 @@ ValueId transposed(ir::Splicer& splicer, ValueId v, const ir::Dims& dims) {
   return again ? g.operand(e, 0) : splicer.builder().permute(v, dims);
 }
 
-/// B^T A^T in place of view `e` of the product A B.
-void emit_transposed(ir::Splicer& splicer, EquationId e, EquationId product) {
+/// B^T A^T in place of view `e` of the contraction A B.
+void emit_transposed(ir::Splicer& splicer, EquationId e, EquationId contraction) {
   const Graph& g = splicer.graph();
   const ir::Dims dims = g.attr<ir::Dims>(e, Attr::dims);
-  const ValueId a = g.operand(product, 0), b = g.operand(product, 1);
+  const ValueId a = g.operand(contraction, 0), b = g.operand(contraction, 1);
   const ValueId left = transposed(splicer, b, dims), right = transposed(splicer, a, dims);
-  splicer.replace(e, {{splicer.builder().emit(g.op(product), {left, right}, {std::string()})}});
+  splicer.replace(e, {{splicer.builder().emit(g.op(contraction), {left, right}, {std::string()})}});
 }
 
-Graph with_transposed_products(Graph core) {
+Graph with_transposed_contractions(Graph core) {
   const std::vector<uint32_t> uses = ir::use_counts(core);
-  std::vector<EquationId> products;  // by equation: the one that it transposes
+  std::vector<EquationId> contractions;  // by equation: the one that it transposes
   for (uint32_t i = 0; i < core.num_equations(); ++i)
-    products.push_back(transposed_product(core, {i}, uses));
+    contractions.push_back(transposed_contraction(core, {i}, uses));
   ir::Splicer splicer(std::move(core));
-  for (uint32_t i = 0; i < products.size(); ++i) {
+  for (uint32_t i = 0; i < contractions.size(); ++i) {
     splicer.at({i});
-    if (products[i].valid()) emit_transposed(splicer, {i}, products[i]);
+    if (contractions[i].valid()) emit_transposed(splicer, {i}, contractions[i]);
   }
   return splicer.take();
 }
@@ -71,7 +72,7 @@ Graph with_transposed_products(Graph core) {
 class Planner final : public ir::ContractionPlanner {
  public:
   Graph plan(Graph core) const override {
-    Graph out = with_transposed_products(std::move(core));
+    Graph out = with_transposed_contractions(std::move(core));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;

@@ -1,4 +1,4 @@
-#include "runtime/trace/replay.h"
+#include "runtime/trace/dispatch_graph.h"
 
 #include <tandem/autograd.h>
 #include <tandem/ops.h>
@@ -19,7 +19,7 @@ using ir::EquationId;
 using ir::Graph;
 using ir::Role;
 
-/// What backward of a replayed custom_function needs beside the saved tensors.
+/// What backward of a dispatched custom_function needs beside the saved tensors.
 struct SubgraphContext : FunctionContext {
   Graph backward;
   size_t operands = 0;
@@ -30,7 +30,7 @@ Tensor or_zeros(const Tensor& gradient, const ir::Type& type) {
   return gradient.defined() ? gradient : zeros(type.sizes, type.dtype);
 }
 
-std::vector<Tensor> replay_backward(FunctionContext& context, const std::vector<Tensor>& grads) {
+std::vector<Tensor> dispatch_backward(FunctionContext& context, const std::vector<Tensor>& grads) {
   const auto& c = static_cast<const SubgraphContext&>(context);
   std::vector<Tensor> inputs;
   size_t saved = 0;
@@ -38,7 +38,7 @@ std::vector<Tensor> replay_backward(FunctionContext& context, const std::vector<
     inputs.push_back(input.role == Role::Saved ? context.saved()[saved++]
                                                : or_zeros(grads[static_cast<size_t>(input.target)],
                                                           c.backward.type(input.value)));
-  const std::vector<Tensor> values = replay(c.backward, inputs);
+  const std::vector<Tensor> values = dispatch_graph(c.backward, inputs);
   std::vector<Tensor> gradients(c.operands);
   for (size_t k = 0; k < values.size(); ++k)
     gradients[static_cast<size_t>(c.backward.outputs()[k].target)] = values[k];
@@ -46,16 +46,16 @@ std::vector<Tensor> replay_backward(FunctionContext& context, const std::vector<
 }
 
 /// `forward`'s outputs, with `backward` for their gradients.
-std::vector<Tensor> replay_function(const Graph& forward, const Graph& backward,
-                                    const std::vector<Tensor>& operands) {
+std::vector<Tensor> dispatch_function(const Graph& forward, const Graph& backward,
+                                      const std::vector<Tensor>& operands) {
   const auto context = std::make_shared<SubgraphContext>();
   context->backward = backward;
   context->operands = operands.size();
-  FunctionCall call("custom function", &replay_backward, operands, context, context.get());
+  FunctionCall call("custom function", &dispatch_backward, operands, context, context.get());
   std::vector<Tensor> results, saved;
   {
     const NoGrad guard;
-    const std::vector<Tensor> values = replay(forward, operands);
+    const std::vector<Tensor> values = dispatch_graph(forward, operands);
     for (size_t k = 0; k < values.size(); ++k)
       (forward.outputs()[k].role == Role::Saved ? saved : results).push_back(values[k]);
   }
@@ -81,9 +81,10 @@ Graph identity_of(const Graph& backward) {
   return graph;
 }
 
-class Replayer {
+class GraphDispatcher {
  public:
-  Replayer(const Graph& graph, std::span<const Tensor> inputs) : graph_(graph), values_(graph) {
+  GraphDispatcher(const Graph& graph, std::span<const Tensor> inputs)
+      : graph_(graph), values_(graph) {
     for (size_t i = 0; i < inputs.size(); ++i) values_[graph.inputs()[i].value] = inputs[i];
   }
 
@@ -115,11 +116,12 @@ class Replayer {
 
   std::vector<Tensor> run_equation(EquationId e, const std::vector<Tensor>& operands) {
     if (ir::has_attr(graph_.op(e), Attr::forward))
-      return replay_function(subgraph(e, Attr::forward), subgraph(e, Attr::backward), operands);
-    if (ir::has_attr(graph_.op(e), Attr::body)) return replay(subgraph(e, Attr::body), operands);
+      return dispatch_function(subgraph(e, Attr::forward), subgraph(e, Attr::backward), operands);
+    if (ir::has_attr(graph_.op(e), Attr::body))
+      return dispatch_graph(subgraph(e, Attr::body), operands);
     if (graph_.op(e) == ir::Op::hook)
-      return replay_function(identity_of(subgraph(e, Attr::backward)), subgraph(e, Attr::backward),
-                             operands);
+      return dispatch_function(identity_of(subgraph(e, Attr::backward)),
+                               subgraph(e, Attr::backward), operands);
     ir::Types types;
     for (ir::ValueId v : tensors_of(graph_.results(e))) types.push_back(graph_.type(v));
     const TensorList results = dispatch(graph_.op(e), operands, graph_.attrs(e), false, types);
@@ -176,14 +178,14 @@ void write_inputs(const Graph& graph, std::span<const Tensor> inputs,
 
 }  // namespace
 
-std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
-  return Replayer(graph, inputs).run();
+std::vector<Tensor> dispatch_graph(const Graph& graph, std::span<const Tensor> inputs) {
+  return GraphDispatcher(graph, inputs).run();
 }
 
-std::vector<Tensor> replay_with_epilogue(const Graph& graph, std::span<const Tensor> inputs,
-                                         const std::vector<int>& leaves) {
+std::vector<Tensor> dispatch_with_epilogue(const Graph& graph, std::span<const Tensor> inputs,
+                                           const std::vector<int>& leaves) {
   const DrawScope draws;
-  std::vector<Tensor> values = replay(graph, safe_inputs(graph, inputs));
+  std::vector<Tensor> values = dispatch_graph(graph, safe_inputs(graph, inputs));
   detach_from_inputs(graph, inputs, values);
   write_inputs(graph, inputs, values);
   std::vector<const Tensor*> targets;
