@@ -1,4 +1,4 @@
-// Drafts of steps: launches and calls whose buffers are still values of the program.
+// Drafts of steps: launches and calls whose buffers are still roots of the program.
 #ifndef TANDEM_CODEGEN_DRAFT_H
 #define TANDEM_CODEGEN_DRAFT_H
 
@@ -10,8 +10,8 @@
 namespace tandem::codegen {
 
 struct LaunchDraft {
-  int kernel = -1;               // of Drafts::kernels
-  std::vector<int> roots;        // of the program, one per kernel param
+  KernelId kernel;               // of Drafts::kernels
+  std::vector<RootId> roots;     // of the program, one per kernel param
   std::vector<int64_t> offsets;  // elements: where in its root each param begins
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
@@ -25,21 +25,21 @@ struct KernelDraft {
 
 struct MatmulDraft {
   MatmulCall call;  // BufferRefs hold element offsets until the memory plan
-  int a = -1, b = -1, c = -1, bias = -1;
+  RootId a, b, c, bias;
   int64_t a_offset = 0, b_offset = 0, c_offset = 0, bias_offset = 0;
 };
 
 struct ExternalDraft {
   ExternalCall call;  // without BufferRefs until the memory plan
-  std::vector<int> operands, results;
+  std::vector<RootId> operands, results;
   std::vector<int64_t> offsets;  // elements, of the operands
 };
 
 using StepDraft = std::variant<LaunchDraft, MatmulDraft, ExternalDraft>;
 
 struct Drafts {
-  std::vector<Kernel> kernels;  // of any number of launches each
-  std::vector<StepDraft> steps;
+  Table<KernelId, Kernel> kernels;  // of any number of launches each
+  Table<StepId, StepDraft> steps;
 };
 
 }  // namespace tandem::codegen

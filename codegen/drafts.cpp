@@ -6,6 +6,7 @@
 #include "codegen/kernels/build_kernel.h"
 #include "codegen/kernels/scatter.h"
 #include "codegen/slice.h"
+#include "ir/base/error.h"
 
 namespace tandem::codegen {
 namespace {
@@ -26,9 +27,7 @@ MatmulDraft matmul_draft(const Node& n) {
 
 ExternalDraft external_draft(const Program& p, const Node& n) {
   ExternalDraft draft{.call = {.name = n.name, .numbers = n.numbers}};
-  const auto type_of = [&](const View& v) {
-    return ir::Type{p.roots[static_cast<size_t>(v.root)].dtype, v.sizes};
-  };
+  const auto type_of = [&](const View& v) { return ir::Type{p.roots[v.root].dtype, v.sizes}; };
   for (const View& v : n.operands) {
     draft.call.operands.push_back({{}, type_of(v)});
     draft.operands.push_back(v.root);
@@ -41,19 +40,35 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
   return draft;
 }
 
+/// The kernels of what runs in kernels.
 std::vector<KernelDraft> build(const Slice& slice) {
-  const Node& first = slice.program.nodes[0];
-  if (first.kind == Node::Kind::TiledMatmul) return tiled_matmul(slice.program, first);
+  const Node& first = slice.program.nodes[NodeId{0}];
   std::vector<KernelDraft> one;
-  one.push_back(first.kind == Node::Kind::Scatter
-                    ? scatter_kernel(slice.program, first)
-                    : build_kernel(slice.program, slice.groups, slice.stored));
-  return one;
+  switch (first.kind) {
+    case Node::Kind::TiledMatmul:
+      return tiled_matmul(slice.program, first);
+    case Node::Kind::Scatter:
+      one.push_back(scatter_kernel(slice.program, first));
+      return one;
+    case Node::Kind::Pointwise:
+    case Node::Kind::Gather:
+    case Node::Kind::Random:
+    case Node::Kind::RowReduce:
+    case Node::Kind::RowPartial:
+    case Node::Kind::ColPartial:
+      one.push_back(build_kernel(slice.program, slice.groups, slice.stored));
+      return one;
+    case Node::Kind::Matmul:
+    case Node::Kind::External:
+      break;
+  }
+  TANDEM_CHECK(false, "a call has no kernel");
+  return {};
 }
 
 class Drafter {
  public:
-  Drafter(const Program& p, const std::vector<bool>& stored) : p_(p), slicer_(p, stored) {}
+  Drafter(const Program& p, const Table<RootId, bool>& stored) : p_(p), slicer_(p, stored) {}
 
   Drafts run(const std::vector<Bundle>& bundles) {
     for (const Bundle& b : bundles) add(b);
@@ -62,7 +77,7 @@ class Drafter {
 
  private:
   void add(const Bundle& groups) {
-    const Node& first = p_.nodes[static_cast<size_t>(groups[0].nodes[0])];
+    const Node& first = p_.nodes[groups[0].nodes[0]];
     switch (first.kind) {
       case Node::Kind::Matmul:
         out_.steps.emplace_back(matmul_draft(first));
@@ -80,16 +95,16 @@ class Drafter {
       case Node::Kind::Scatter:
         for (LaunchDraft launch : launches(slicer_.cut(groups))) {
           for (size_t i = 0; i < launch.roots.size(); ++i) {
-            const auto v = static_cast<size_t>(launch.roots[i]);
-            launch.roots[i] = slicer_.roots()[v];
-            launch.offsets[i] += slicer_.offsets()[v];
+            const RootId own = launch.roots[i];
+            launch.roots[i] = slicer_.roots()[own];
+            launch.offsets[i] += slicer_.offsets()[own];
           }
           out_.steps.emplace_back(std::move(launch));
         }
     }
   }
 
-  /// On the values of the slice.
+  /// On the roots of the slice.
   const std::vector<LaunchDraft>& launches(const Slice& slice) {
     const auto [at, fresh] = known_.try_emplace(slice);
     if (fresh)
@@ -98,7 +113,7 @@ class Drafter {
   }
 
   LaunchDraft with_kernel(KernelDraft d) {
-    d.launch.kernel = static_cast<int>(out_.kernels.size());
+    d.launch.kernel = out_.kernels.next();
     out_.kernels.push_back(std::move(d.kernel));
     return std::move(d.launch);
   }
@@ -112,7 +127,7 @@ class Drafter {
 }  // namespace
 
 Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
-                   const std::vector<bool>& stored) {
+                   const Table<RootId, bool>& stored) {
   return Drafter(program, stored).run(bundles);
 }
 

@@ -12,7 +12,7 @@ namespace tandem::codegen {
 /// The steps of the bundles, in their order; the kernels of bundles that compute the same are built
 /// once. `stored`: by root, whether it has to be in memory after the step that computes it.
 Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
-                   const std::vector<bool>& stored);
+                   const Table<RootId, bool>& stored);
 
 }  // namespace tandem::codegen
 

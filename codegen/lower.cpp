@@ -11,20 +11,19 @@ namespace tandem::codegen {
 namespace {
 
 /// By root: whether some group reads what another one writes, or it is an output.
-std::vector<bool> stored_values(const Program& p, const std::vector<Group>& groups) {
-  std::vector<int> group_of(p.nodes.size());
+Table<RootId, bool> stored_roots(const Program& p, const std::vector<Group>& groups) {
+  Table<NodeId, size_t> group_of(p.nodes.size());
   for (size_t g = 0; g < groups.size(); ++g)
-    for (int n : groups[g].nodes) group_of[static_cast<size_t>(n)] = static_cast<int>(g);
-  std::vector<bool> stored(p.roots.size());
-  for (size_t v = 0; v < p.roots.size(); ++v) stored[v] = p.roots[v].output >= 0;
-  const auto read = [&](int root, size_t by) {
-    for (int w : p.roots[static_cast<size_t>(root)].writers)
-      if (group_of[static_cast<size_t>(w)] != group_of[by])
-        stored[static_cast<size_t>(root)] = true;
+    for (NodeId n : groups[g].nodes) group_of[n] = g;
+  Table<RootId, bool> stored(p.roots.size());
+  for (RootId r : p.roots.ids()) stored[r] = p.roots[r].output >= 0;
+  const auto read = [&](RootId r, NodeId by) {
+    for (NodeId w : p.roots[r].writers)
+      if (group_of[w] != group_of[by]) stored[r] = true;
   };
-  for (size_t n = 0; n < p.nodes.size(); ++n) {
+  for (NodeId n : p.nodes.ids()) {
     for (const View& v : p.nodes[n].operands) read(v.root, n);
-    if (p.nodes[n].table.root >= 0) read(p.nodes[n].table.root, n);
+    if (p.nodes[n].table.root.valid()) read(p.nodes[n].table.root, n);
   }
   return stored;
 }
@@ -77,7 +76,7 @@ void report(const Program& p, Plan& plan) {
 Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   const Program program = make_program(graph);
   std::vector<Group> groups = fuse(program);
-  const std::vector<bool> stored = stored_values(program, groups);
+  const Table<RootId, bool> stored = stored_roots(program, groups);
   Drafts drafts = make_drafts(program, bundle(program, std::move(groups)), stored);
   Plan plan;
   describe(graph, program, plan);

@@ -25,7 +25,7 @@ struct BufferRef {
 
 /// Runs kernel `kernel` over all its units.
 struct Launch {
-  int kernel = 0;
+  KernelId kernel;
   int64_t units = 0;
   int64_t grain = 1;                // fewest units that are worth a thread
   std::vector<BufferRef> params;    // one per kernel param
@@ -80,8 +80,8 @@ struct Plan {
   std::string name;
   std::vector<PlanInput> inputs;
   std::vector<PlanOutput> outputs;
-  std::vector<Kernel> kernels;  // distinct
-  std::vector<Step> steps;      // in order
+  Table<KernelId, Kernel> kernels;  // distinct
+  std::vector<Step> steps;          // in order
   int64_t arena_bytes = 0;
   std::vector<int64_t> arena_guards;  // LowerOptions::guard_pages: the pages between the buffers
   PlanReport report;

@@ -14,9 +14,9 @@
 namespace tandem::codegen {
 
 struct Slice {
-  Program program;           // the bundle's nodes, and values in the order that the nodes name them
-  Bundle groups;             // of `program`
-  std::vector<bool> stored;  // by root: whether it has to be in memory afterwards
+  Program program;  // the bundle's nodes, and roots in the order that the nodes name them
+  Bundle groups;    // of `program`
+  Table<RootId, bool> stored;  // by root: whether it has to be in memory afterwards
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
@@ -27,26 +27,26 @@ struct SliceHash {
 class Slicer {
  public:
   /// `stored`: by root of the program.
-  Slicer(const Program& program, const std::vector<bool>& stored);
+  Slicer(const Program& program, const Table<RootId, bool>& stored);
 
   /// The slice is good until the next call.
   const Slice& cut(const Bundle& groups);
   /// By root of the latest slice: which it is in the program.
-  const std::vector<int>& roots() const { return roots_; }
-  /// By root of the latest slice: the element of it that is element 0 of the slice's value.
-  const std::vector<int64_t>& offsets() const { return offsets_; }
+  const Table<RootId, RootId>& roots() const { return roots_; }
+  /// By root of the latest slice: the element of it that is element 0 of the slice's root.
+  const Table<RootId, int64_t>& offsets() const { return offsets_; }
 
  private:
   void renumber(Node& node);
   void move_to_start();
-  int number(int value);
+  RootId own_id(RootId root);
 
   const Program& program_;
-  const std::vector<bool>& stored_;
+  const Table<RootId, bool>& stored_;
   Slice slice_;
-  std::vector<int> roots_;
-  std::vector<int64_t> offsets_;
-  std::vector<int> numbers_;  // by root of the program: its number in the slice, or -1
+  Table<RootId, RootId> roots_;
+  Table<RootId, int64_t> offsets_;
+  Table<RootId, RootId> own_ids_;  // by root of the program: which it is in the slice, or none
 };
 
 }  // namespace tandem::codegen

@@ -43,13 +43,13 @@ class TiledKernel {
     vector_ = w_.loop(Loop::Kind::Vector, width, chunk_, cols);
     serial_ = w_.loop(Loop::Kind::Serial, k);
     w_.begin(vector_);
-    std::vector<int> sums;
+    std::vector<AccumulatorId> sums;
     for (int64_t r = 0; r < tile_; ++r)
       sums.push_back(w_.accumulator({Combine::Dot, sum_, serial_, 1, 0}));
     w_.begin(serial_);
-    const int y = widened(b.root, at(b, {false, true}, 0));
+    const InstrId y = widened(b.root, at(b, {false, true}, 0));
     for (int64_t r = 0; r < tile_; ++r) {
-      const int x = widened(a.root, at(a, {true, false}, r));
+      const InstrId x = widened(a.root, at(a, {true, false}, r));
       w_.accumulate(sums[static_cast<size_t>(r)], {x, y});
     }
     w_.end(serial_);
@@ -77,13 +77,13 @@ class TiledKernel {
     return affine(offset, strides, {{{batch_, 1}}, {{rows_, 1}}, columns, {{serial_, 1}}});
   }
 
-  int widened(int value, Affine index) {
-    const int x = w_.load(value, std::move(index));
-    return w_.dtype(value) == sum_ ? x : w_.compute(ir::Op::convert, {x}, sum_);
+  InstrId widened(RootId root, Affine index) {
+    const InstrId x = w_.load(root, std::move(index));
+    return w_.dtype(root) == sum_ ? x : w_.compute(ir::Op::convert, {x}, sum_);
   }
 
-  void finish(int sum, int64_t r) {
-    int value = w_.reduced(sum, sum_);
+  void finish(AccumulatorId sum, int64_t r) {
+    InstrId value = w_.reduced(sum, sum_);
     if (n_.operands.size() > 2)
       value = w_.compute(ir::Op::add,
                          {widened(n_.operands[2].root, at(n_.operands[2], {true, true}, r)), value},
@@ -96,7 +96,7 @@ class TiledKernel {
   KernelWriter w_;
   int64_t first_, count_, tile_, width_ = 0;
   DType sum_;
-  int batch_ = 0, rows_ = 0, chunk_ = 0, vector_ = 0, serial_ = 0;
+  LoopId batch_, rows_, chunk_, vector_, serial_;
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ bool ResultPaths::adds_zero(EquationId e, ValueId to) const {
 std::optional<ResultPath> ResultPaths::of(ValueId result) const {
   ResultPath path;
   path.end = result;
-  Shown now{whole(-1, graph_.type(result).sizes), {}};
+  Shown now{whole({}, graph_.type(result).sizes), {}};
   for (EquationId e = only_reader(result); now.view && e.valid(); e = only_reader(path.end)) {
     if (graph_.op(e) != Op::view && graph_.op(e) != Op::permute) break;
     now = shown(graph_, e, now);

@@ -151,7 +151,7 @@ const CostTable& machine_costs() {
 }
 
 double node_cost(const Node& node) {
-  return op_cost(node.op) + (node.kind == Node::Kind::Gather ? kIndirectCost : 0);
+  return op_cost(node.op) + (traits_of(node.kind).reads_table ? kIndirectCost : 0);
 }
 
 }  // namespace tandem::codegen

@@ -37,7 +37,7 @@ class Walk {
         group_of_(program.nodes.size()),
         last_use_(program.roots.size(), kNever) {
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (int n : groups_[g].nodes) group_of_[static_cast<size_t>(n)] = g;
+      for (NodeId n : groups_[g].nodes) group_of_[n] = g;
     find_stored();
     for (const Root& v : p_.roots)
       if (v.kind == Root::Kind::Input || v.output >= 0) around_ += bytes_of(v);
@@ -57,28 +57,26 @@ class Walk {
     return static_cast<double>(v.numel) * static_cast<double>(ir::size_of(v.dtype));
   }
 
-  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
-  const Root& root_of(int v) const { return p_.roots[static_cast<size_t>(v)]; }
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
+  const Root& root(RootId r) const { return p_.roots[r]; }
 
   template <class F>
   static void for_each_read(const Node& n, F f) {
     for (const View& v : n.operands) f(v);
-    if (n.table.root >= 0) f(n.table);
+    if (n.table.root.valid()) f(n.table);
   }
 
-  bool is_written_in(int root, size_t group) const {
-    return std::ranges::any_of(root_of(root).writers,
-                               [&](int w) { return group_of_[static_cast<size_t>(w)] == group; });
+  bool is_written_in(RootId r, size_t group) const {
+    return std::ranges::any_of(root(r).writers, [&](NodeId w) { return group_of_[w] == group; });
   }
 
   void find_stored() {
     stored_.resize(p_.roots.size());
-    for (size_t v = 0; v < p_.roots.size(); ++v) stored_[v] = p_.roots[v].output >= 0;
-    for (size_t n = 0; n < p_.nodes.size(); ++n)
+    for (RootId r : p_.roots.ids()) stored_[r] = p_.roots[r].output >= 0;
+    for (NodeId n : p_.nodes.ids())
       for_each_read(p_.nodes[n], [&](const View& v) {
-        for (int w : root_of(v.root).writers)
-          if (group_of_[static_cast<size_t>(w)] != group_of_[n])
-            stored_[static_cast<size_t>(v.root)] = true;
+        for (NodeId w : root(v.root).writers)
+          if (group_of_[w] != group_of_[n]) stored_[v.root] = true;
       });
   }
 
@@ -88,7 +86,7 @@ class Walk {
 
   double arithmetic(const Group& group) const {
     double seconds = 0;
-    for (int n : group.nodes) seconds += arithmetic(node(n));
+    for (NodeId n : group.nodes) seconds += arithmetic(node(n));
     return seconds;
   }
 
@@ -123,47 +121,47 @@ class Walk {
 
   /// What the group reads that it does not make, and what it makes for others.
   double traffic(size_t g) {
-    std::map<int, double> read, written;  // elements, by value
-    for (int n : groups_[g].nodes) {
+    std::map<RootId, double> read, written;  // elements
+    for (NodeId n : groups_[g].nodes) {
       for_each_read(node(n), [&](const View& v) {
-        if (!root_of(v.root).formula() && !is_written_in(v.root, g))
+        if (!root(v.root).formula() && !is_written_in(v.root, g))
           read[v.root] += distinct_elements(v);
       });
-      node(n).for_each_written([&](int root) {
-        if (stored_[static_cast<size_t>(root)]) written[root] += elements(node(n).dest.sizes);
+      node(n).for_each_written([&](RootId r) {
+        if (stored_[r]) written[r] += elements(node(n).dest.sizes);
       });
     }
     double seconds = 0;
-    for (const auto& [root, count] : read) seconds += touch(root, count);
-    for (const auto& [root, count] : written) seconds += touch(root, count);
+    for (const auto& [r, count] : read) seconds += touch(r, count);
+    for (const auto& [r, count] : written) seconds += touch(r, count);
     return seconds;
   }
 
   /// What comes from outside was last used before as much as this graph is given and returns; what
   /// has only just got its place in the arena finds that in the caches, as far as it fits.
-  double reach_of(int root, double bytes) const {
-    const double last = last_use_[static_cast<size_t>(root)];
+  double reach_of(RootId r, double bytes) const {
+    const double last = last_use_[r];
     if (last != kNever) return touched_ - last + bytes;
-    const Root& v = root_of(root);
+    const Root& v = root(r);
     return v.kind == Root::Kind::Input || v.output >= 0 ? touched_ + around_ : 2 * bytes;
   }
 
-  double touch(int root, double count) {
-    const Root& v = root_of(root);
+  double touch(RootId r, double count) {
+    const Root& v = root(r);
     const double bytes =
         std::min(count, static_cast<double>(v.numel)) * static_cast<double>(ir::size_of(v.dtype));
-    const double seconds = transfer_seconds(costs_, bytes, reach_of(root, bytes));
+    const double seconds = transfer_seconds(costs_, bytes, reach_of(r, bytes));
     touched_ += bytes;
-    last_use_[static_cast<size_t>(root)] = touched_;
+    last_use_[r] = touched_;
     return seconds;
   }
 
   const CostTable& costs_;
   const Program& p_;
   const std::vector<Group> groups_;
-  std::vector<size_t> group_of_;     // by node
-  std::vector<bool> stored_;         // by root
-  std::vector<double> last_use_;     // by root, as touched_ was then
+  Table<NodeId, size_t> group_of_;
+  Table<RootId, bool> stored_;
+  Table<RootId, double> last_use_;   // as touched_ was then
   double touched_ = 0, around_ = 0;  // bytes
 };
 

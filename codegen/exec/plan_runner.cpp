@@ -124,22 +124,24 @@ BufferRef PlanRunner::resolve(const BufferRef& ref) const {
 }
 
 void PlanRunner::add(const Launch& launch) {
-  const auto k = static_cast<size_t>(launch.kernel);
+  const size_t k = launch.kernel.index;
   TANDEM_CHECK(k < plan_.kernels.size(), "plan " + plan_.name + ": kernel number");
-  const Kernel& kernel = plan_.kernels[k];
+  const Kernel& kernel = plan_.kernels[launch.kernel];
   TANDEM_CHECK(launch.params.size() == kernel.params.size(),
                "plan " + plan_.name + ": params of " + kernel.name);
-  steps_.push_back({.function = code_.kernels.empty() ? nullptr : code_.kernels[k],
-                    .launch = &launch,
-                    .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
-                    .first_buffer = buffers_.size()});
+  const size_t first_buffer = buffers_.size();
   if (code_.params.empty() || code_.params[k].empty())
     for (const BufferRef& ref : launch.params) buffers_.push_back(resolve(ref));
   else
-    for (const int p : code_.params[k])
-      buffers_.push_back(resolve(launch.params[static_cast<size_t>(p)]));
-  steps_.back().params = buffers_.size() - steps_.back().first_buffer;
-  most_params_ = std::max(most_params_, steps_.back().params + 1);
+    for (const codegen::ParamId p : code_.params[k])
+      buffers_.push_back(resolve(launch.params[p.index]));
+  const size_t params = buffers_.size() - first_buffer;
+  steps_.push_back(RunLaunch{.function = code_.kernels.empty() ? nullptr : code_.kernels[k],
+                             .launch = &launch,
+                             .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
+                             .params = params,
+                             .first_buffer = first_buffer});
+  most_params_ = std::max(most_params_, params + 1);
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
 
@@ -148,29 +150,26 @@ void PlanRunner::add(const MatmulCall& c) {
   auto matmul = machine::shared_matmul(c.spec);
   library_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  steps_.push_back({.matmul = std::move(matmul),
-                    .has_bias = c.bias.has_value(),
-                    .first_buffer = buffers_.size()});
+  matmul_scratch_ = std::max(matmul_scratch_, matmul->scratch_bytes());
+  steps_.push_back(RunMatmul{std::move(matmul), c.bias.has_value(), buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
   if (c.bias) buffers_.push_back(resolve(*c.bias));
-  matmul_scratch_ = std::max(matmul_scratch_, steps_.back().matmul->scratch_bytes());
 }
 
 void PlanRunner::add(const codegen::ExternalCall& external) {
-  steps_.push_back({.external = &external,
-                    .custom = ir::find_custom_operator(external.name),
-                    .first_buffer = buffers_.size()});
+  steps_.push_back(
+      RunExternal{&external, ir::find_custom_operator(external.name), buffers_.size()});
   for (const auto& a : external.operands) buffers_.push_back(resolve(a.buffer));
   for (const auto& a : external.results) buffers_.push_back(resolve(a.buffer));
 }
 
-void PlanRunner::launch(const Call& call, const Step& step) const {
+void PlanRunner::execute(const Call& call, const RunLaunch& step) const {
   const Launch& l = *step.launch;
   for (size_t i = 0; i < step.params; ++i)
     call.params[i] = call.address(buffers_[step.first_buffer + i]);
   call.params[step.params] = const_cast<uint64_t*>(step.numbers);
 
-  const Kernel& kernel = plan_.kernels[static_cast<size_t>(l.kernel)];
+  const Kernel& kernel = plan_.kernels[l.kernel];
   if (!step.function) {
     KernelError error;
     if (interpret(kernel, call.params, 0, l.units, &error) != 0) fail_launch(kernel, l, error);
@@ -184,8 +183,8 @@ void PlanRunner::launch(const Call& call, const Step& step) const {
   if (region.failed < l.units) fail_launch(kernel, l, region.error);
 }
 
-void PlanRunner::call_out(const Call& call, const Step& step) const {
-  const codegen::ExternalCall& e = *step.external;
+void PlanRunner::execute(const Call& call, const RunExternal& step) const {
+  const codegen::ExternalCall& e = *step.call;
   const BufferRef* next = &buffers_[step.first_buffer];
   std::vector<ir::BufferView> operands, results;
   const auto add = [&](const codegen::ExternalCall::Argument& a, std::vector<ir::BufferView>& to) {
@@ -197,9 +196,7 @@ void PlanRunner::call_out(const Call& call, const Step& step) const {
   step.custom->run(operands, e.numbers, results);
 }
 
-void PlanRunner::execute(const Call& call, const Step& step) const {
-  if (step.launch) return launch(call, step);
-  if (step.external) return call_out(call, step);
+void PlanRunner::execute(const Call& call, const RunMatmul& step) const {
   const BufferRef* refs = &buffers_[step.first_buffer];
   const auto matrix = [&](int i) { return static_cast<float*>(call.address(refs[i])); };
   step.matmul->run(matrix(0), matrix(1), matrix(2), call.scratch,
@@ -224,7 +221,7 @@ void PlanRunner::run(void* const* inputs, void* const* outputs) const {
                   memory + arena_bytes,
                   reinterpret_cast<void**>(memory + arena_bytes + scratch_bytes),
                   threads};
-  for (const Step& step : steps_) execute(call, step);
+  for (const RunStep& step : steps_) std::visit([&](const auto& s) { execute(call, s); }, step);
 }
 
 namespace {
@@ -243,13 +240,19 @@ size_t held_bytes(const Kernel& kernel) {
   return bytes;
 }
 
+size_t held_bytes(const Launch& launch) { return held_bytes(launch.params); }
+size_t held_bytes(const MatmulCall&) { return 0; }
+size_t held_bytes(const codegen::ExternalCall& call) {
+  return held_bytes(call.operands) + held_bytes(call.results);
+}
+
 /// What a plan is made of, but for names.
 int64_t held_bytes(const codegen::Plan& plan) {
   size_t bytes = held_bytes(plan.inputs) + held_bytes(plan.outputs) + held_bytes(plan.kernels) +
                  held_bytes(plan.steps);
   for (const Kernel& kernel : plan.kernels) bytes += held_bytes(kernel);
   for (const codegen::Step& step : plan.steps)
-    if (const auto* launch = std::get_if<Launch>(&step)) bytes += held_bytes(launch->params);
+    bytes += std::visit([](const auto& s) { return held_bytes(s); }, step);
   return static_cast<int64_t>(bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "codegen/plan.h"
@@ -16,13 +17,13 @@ namespace tandem::exec {
 
 /// The machine code of a plan's kernels.
 struct PlanCode {
-  std::vector<codegen::KernelFunction> kernels;  // one per Plan::kernels; a null one (or none at
-                                                 // all) runs in the kernel interpreter
-  std::shared_ptr<const void> owner;             // keeps the code mapped
-  std::vector<std::vector<uint64_t>> numbers{};  // one per kernel (or none at all): the table that
-                                                 // its function reads, or nothing
-  std::vector<std::vector<int>> params{};        // one per kernel (or none at all): which param is
-                                                 // at each place of its function's, or nothing
+  /// One per Plan::kernels; a null one (or none at all) runs in the kernel interpreter.
+  std::vector<codegen::KernelFunction> kernels;
+  std::shared_ptr<const void> owner;  // keeps the code mapped
+  /// One per kernel (or none at all): the table that its function reads, or nothing.
+  std::vector<std::vector<uint64_t>> numbers{};
+  /// One per kernel (or none at all): which param is at each place of its function's, or nothing.
+  std::vector<std::vector<codegen::ParamId>> params{};
 };
 
 class PlanRunner {
@@ -43,31 +44,38 @@ class PlanRunner {
   double library_seconds() const { return library_seconds_; }
 
  private:
-  struct Step {
-    codegen::KernelFunction function = nullptr;
-    const codegen::Launch* launch = nullptr;  // null for a call
-    const uint64_t* numbers = nullptr;        // of a launch: what its function reads
-    const codegen::ExternalCall* external = nullptr;
-    std::shared_ptr<const ir::CustomOperator> custom;
-    std::shared_ptr<const machine::Matmul> matmul;
-    bool has_bias = false;
-    size_t params = 0;        // of a launch's function
-    size_t first_buffer = 0;  // of a launch's params; of a library call's A, B, C and maybe bias;
-                              // of an external call's operands and results
+  // Steps as they run. `first_buffer`: where their buffers begin in buffers_.
+  struct RunLaunch {
+    codegen::KernelFunction function;  // null for one that is interpreted
+    const codegen::Launch* launch;
+    const uint64_t* numbers;  // what the function reads
+    size_t params;            // of the function
+    size_t first_buffer;
   };
+  struct RunMatmul {
+    std::shared_ptr<const machine::Matmul> matmul;
+    bool has_bias;
+    size_t first_buffer;  // A, B, C and maybe bias
+  };
+  struct RunExternal {
+    const codegen::ExternalCall* call;
+    std::shared_ptr<const ir::CustomOperator> custom;
+    size_t first_buffer;  // operands and results
+  };
+  using RunStep = std::variant<RunLaunch, RunMatmul, RunExternal>;
   struct Call;
 
   codegen::BufferRef resolve(const codegen::BufferRef& ref) const;
   void add(const codegen::Launch& launch);
   void add(const codegen::MatmulCall& call);
   void add(const codegen::ExternalCall& external);
-  void execute(const Call& call, const Step& step) const;
-  void launch(const Call& call, const Step& step) const;
-  void call_out(const Call& call, const Step& step) const;
+  void execute(const Call& call, const RunLaunch& step) const;
+  void execute(const Call& call, const RunMatmul& step) const;
+  void execute(const Call& call, const RunExternal& step) const;
 
   codegen::Plan plan_;
   PlanCode code_;
-  std::vector<Step> steps_;
+  std::vector<RunStep> steps_;
   std::vector<codegen::BufferRef> buffers_;  // of all steps
   double library_seconds_ = 0;
   size_t most_params_ = 0;

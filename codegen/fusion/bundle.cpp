@@ -31,7 +31,7 @@ class Bundler {
   }
 
  private:
-  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
 
   /// Rows and columns, and no more.
   bool is_plain(const Group& g) const {
@@ -46,27 +46,27 @@ class Bundler {
     return sizes;
   }
 
-  bool writes_region(const Group& g, int value) const {
+  bool writes_region(const Group& g, RootId root) const {
     return std::any_of(g.nodes.begin(), g.nodes.end(),
-                       [&](int n) { return !node(n).whole && node(n).dest.root == value; });
+                       [&](NodeId n) { return !node(n).whole && node(n).dest.root == root; });
   }
   bool write_one_value(const Group& a, const Group& b) const {
-    return std::any_of(a.nodes.begin(), a.nodes.end(), [&](int n) {
+    return std::any_of(a.nodes.begin(), a.nodes.end(), [&](NodeId n) {
       return !node(n).whole && writes_region(b, node(n).dest.root);
     });
   }
 
   /// Whether a node of `g` needs one of `other` to have run.
   bool depends(const Group& g, const Group& other) const {
-    const auto runs_in_other = [&](int n) {
+    const auto runs_in_other = [&](NodeId n) {
       return std::binary_search(other.nodes.begin(), other.nodes.end(), n);
     };
     const auto reads = [&](const View& v) {
-      if (v.root < 0) return false;
-      const auto& writers = p_.roots[static_cast<size_t>(v.root)].writers;
+      if (!v.root.valid()) return false;
+      const auto& writers = p_.roots[v.root].writers;
       return std::any_of(writers.begin(), writers.end(), runs_in_other);
     };
-    return std::any_of(g.nodes.begin(), g.nodes.end(), [&](int n) {
+    return std::any_of(g.nodes.begin(), g.nodes.end(), [&](NodeId n) {
       const Node& x = node(n);
       return runs_in_other(x.after) || reads(x.table) ||
              std::any_of(x.operands.begin(), x.operands.end(), reads);

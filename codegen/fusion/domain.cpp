@@ -88,45 +88,39 @@ std::optional<Domain> with_rows(const Domain& whole, const Domain& rows) {
 }
 
 bool is_row_value(const Node& producer, const Domain& d) {
-  return producer.kind == Node::Kind::RowReduce || is_row_node(producer, d);
+  return makes(producer) == Makes::Rows || is_row_node(producer, d);
 }
 
 }  // namespace
 
 bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.total; }
 
-bool is_fusible(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::Pointwise:
-    case Node::Kind::Gather:
-    case Node::Kind::Random:
-    case Node::Kind::RowReduce:
-    case Node::Kind::RowPartial:
-    case Node::Kind::ColPartial:
-      return true;
-    case Node::Kind::Matmul:
-    case Node::Kind::TiledMatmul:
-    case Node::Kind::Scatter:
-    case Node::Kind::External:
-      return false;
-  }
-  return false;
-}
+bool is_fusible(const Node& node) { return makes(node) != Makes::Alone; }
 
 Domain domain_of(const Node& node) {
   Domain d{.total = node.total()};
   for (const View& v : node.operands) add_cuts(d, v);
-  if (node.table.root >= 0) add_cuts(d, node.table);
-  if (node.kind == Node::Kind::RowReduce) {
-    d.row_reduces = true;
-    d.cols = node.reduction.n;
-  } else if (node.kind == Node::Kind::RowPartial || node.kind == Node::Kind::ColPartial) {
-    d.partial = node.reduction;
-    d.col_partial = node.kind == Node::Kind::ColPartial;
-    d.cols = d.col_partial ? node.reduction.inner : node.reduction.n;
-    if (d.col_partial) add_cut(d, node.reduction.n * node.reduction.inner);
-  } else {
-    add_cuts(d, node.dest);
+  if (node.table.root.valid()) add_cuts(d, node.table);
+  const Reduction& r = node.reduction;
+  switch (makes(node)) {
+    case Makes::Elements:
+    case Makes::Alone:
+      add_cuts(d, node.dest);
+      break;
+    case Makes::Rows:
+      d.row_reduces = true;
+      d.cols = r.n;
+      break;
+    case Makes::RowBlocks:
+      d.partial = r;
+      d.cols = r.n;
+      break;
+    case Makes::ColumnBlocks:
+      d.partial = r;
+      d.col_partial = true;
+      d.cols = r.inner;
+      add_cut(d, r.n * r.inner);
+      break;
   }
   if (d.cols > 0) add_cut(d, d.cols);
   return d;
@@ -139,15 +133,11 @@ std::optional<Domain> united(const Domain& a, const Domain& b) {
 
 bool passes_in_registers(const Node& producer, const Node& consumer, const View& view,
                          const Domain& d) {
-  const bool partial =
-      producer.kind == Node::Kind::RowPartial || producer.kind == Node::Kind::ColPartial;
-  if (!producer.whole || partial || view.root == consumer.table.root) return false;
-  if (is_row_node(consumer, d)) {
-    if (consumer.kind != Node::Kind::Pointwise && consumer.kind != Node::Kind::Gather &&
-        consumer.kind != Node::Kind::Random)
-      return false;
-    return is_row_value(producer, d) && is_linear(view) && view.numel() == d.rows();
-  }
+  if (!producer.whole || is_partial(makes(producer)) || view.root == consumer.table.root)
+    return false;
+  if (is_row_node(consumer, d))
+    return makes(consumer) == Makes::Elements && is_row_value(producer, d) && is_linear(view) &&
+           view.numel() == d.rows();
   if (!is_row_value(producer, d)) return is_linear(view);
   return repeated_rows(view) == d.rows();
 }

@@ -15,15 +15,17 @@ constexpr size_t kMaxVisits = 256;      // groups looked at to prove that a merg
 constexpr size_t kMaxReaders = 4;       // groups remembered per value, for siblings
 constexpr int64_t kSmallDomain = 8192;  // siblings of so few elements save a launch
 
-using Groups = ir::InlineVector<int, kMaxReaders + 1>;
+/// A group under construction, named by one of its nodes.
+using ClusterId = ir::Id<struct ClusterTag>;
+using Groups = ir::InlineVector<ClusterId, kMaxReaders + 1>;
 
-/// A group under construction. Edges point to groups as they were; find() says what became of them.
+/// Edges point to groups as they were; find() says what became of them.
 struct Cluster {
   Domain domain;
   Groups before, after;  // groups that it reads from; groups that read from it
   size_t nodes = 1;
   size_t reads = 0;  // operands of its nodes
-  int last = 0;      // of its nodes
+  NodeId last;       // of its nodes
   int depth = 0;     // greater than that of every group in `before`
   int search = 0;    // the latest one that met it
   bool fusible = false;
@@ -37,9 +39,9 @@ class Fuser {
   }
 
   std::vector<Group> run() {
-    for (int n = 0; n < static_cast<int>(p_.nodes.size()); ++n) {
+    for (NodeId n : p_.nodes.ids()) {
       add(n);
-      if (!clusters_[static_cast<size_t>(n)].fusible) continue;
+      if (!at(cluster_of(n)).fusible) continue;
       fuse_with_producers(n);
       fuse_with_siblings(n);
     }
@@ -47,35 +49,35 @@ class Fuser {
   }
 
  private:
-  Cluster& at(int c) { return clusters_[static_cast<size_t>(c)]; }
-  const Node& node(int n) const { return p_.nodes[static_cast<size_t>(n)]; }
+  static ClusterId cluster_of(NodeId n) { return {n.index}; }
+  Cluster& at(ClusterId c) { return clusters_[c]; }
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
 
-  int find(int c) {
+  ClusterId find(ClusterId c) {
     auto& up = parent_;
-    while (up[static_cast<size_t>(c)] != c) {
-      up[static_cast<size_t>(c)] = up[static_cast<size_t>(up[static_cast<size_t>(c)])];
-      c = up[static_cast<size_t>(c)];
+    while (up[c] != c) {
+      up[c] = up[up[c]];
+      c = up[c];
     }
     return c;
   }
+  ClusterId find(NodeId n) { return find(cluster_of(n)); }
 
   template <class F>
   void for_each_read(const Node& n, F f) const {
     for (const View& v : n.operands) f(v);
-    if (n.kind == Node::Kind::Gather) f(n.table);
+    if (traits_of(n.kind).reads_table) f(n.table);
   }
 
-  std::span<const int> writers(const View& v) const {
-    return p_.roots[static_cast<size_t>(v.root)].writers;
-  }
+  std::span<const NodeId> writers(const View& v) const { return p_.roots[v.root].writers; }
 
   /// What the groups are now, each once and ascending, without `self`.
-  void resolve(Groups& groups, int self) {
+  void resolve(Groups& groups, ClusterId self) {
     bool resolved = true;
-    int last = -1;
-    for (int& g : groups) {
-      const int now = find(g);
-      resolved = resolved && now == g && now > last && now != self;
+    ClusterId last;
+    for (ClusterId& g : groups) {
+      const ClusterId now = find(g);
+      resolved = resolved && now == g && (!last.valid() || now > last) && now != self;
       last = g = now;
     }
     if (resolved) return;
@@ -85,49 +87,52 @@ class Fuser {
   }
 
   /// A cluster of the one node `n`.
-  void add(int n) {
+  void add(NodeId n) {
     const Node& node_n = node(n);
     Cluster c{.last = n, .fusible = is_fusible(node_n)};
     if (c.fusible) c.domain = domain_of(node_n);
     c.before.reserve(node_n.operands.size());
     for_each_read(node_n, [&](const View& v) {
-      for (int w : writers(v)) c.before.push_back(w);
+      for (NodeId w : writers(v)) c.before.push_back(cluster_of(w));
       ++c.reads;
     });
-    if (node_n.after >= 0) c.before.push_back(node_n.after);
-    parent_[static_cast<size_t>(n)] = next_[static_cast<size_t>(n)] = n;
-    resolve(c.before, n);
-    for (int b : c.before) {
-      at(b).after.push_back(n);
+    if (node_n.after.valid()) c.before.push_back(cluster_of(node_n.after));
+    const ClusterId own = clusters_.next();
+    parent_[own] = own;
+    next_[n] = n;
+    resolve(c.before, own);
+    for (ClusterId b : c.before) {
+      at(b).after.push_back(own);
       c.depth = std::max(c.depth, at(b).depth + 1);
     }
     clusters_.push_back(std::move(c));
   }
 
-  void fuse_with_producers(int n) {
-    producers_.assign(at(n).before.begin(), at(n).before.end());
-    std::ranges::sort(producers_, {}, [&](int c) { return std::pair(-at(c).depth, c); });
-    for (int c : producers_) merge_if_legal(find(c), find(n));
+  void fuse_with_producers(NodeId n) {
+    const Groups& before = at(cluster_of(n)).before;
+    producers_.assign(before.begin(), before.end());
+    std::ranges::sort(producers_, {}, [&](ClusterId c) { return std::pair(-at(c).depth, c); });
+    for (ClusterId c : producers_) merge_if_legal(find(c), find(n));
   }
 
   /// With groups that read the same value, or another value of the same group.
-  void fuse_with_siblings(int n) {
+  void fuse_with_siblings(NodeId n) {
     const Groups sources = at(find(n)).before;
-    for (int source : sources) {
+    for (ClusterId source : sources) {
       if (at(find(n)).domain.total > kSmallDomain) break;
       resolve(at(find(source)).after, find(source));
       const Groups& after = at(find(source)).after;
       const size_t known = std::min(after.size(), kMaxReaders);
       siblings_.assign(after.end() - static_cast<ptrdiff_t>(known), after.end());
-      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
+      for (ClusterId sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
     }
     for_each_read(node(n), [&](const View& v) {
       if (!worth_sharing(v, at(find(n)).domain)) return;
-      Groups& readers = readers_[static_cast<size_t>(v.root)];
-      resolve(readers, -1);
+      Groups& readers = readers_[v.root];
+      resolve(readers, {});
       siblings_.assign(readers.begin(), readers.end());
-      for (int sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
-      resolve(readers, -1);
+      for (ClusterId sibling : siblings_) fuse_with_sibling(find(sibling), find(n));
+      resolve(readers, {});
       readers.push_back(find(n));
       if (readers.size() <= kMaxReaders) return;
       std::shift_left(readers.begin(), readers.end(), 1);
@@ -137,18 +142,18 @@ class Fuser {
 
   /// Siblings are for reading a large value once, or for saving launches.
   bool worth_sharing(const View& v, const Domain& d) const {
-    const Root& root = p_.roots[static_cast<size_t>(v.root)];
+    const Root& root = p_.roots[v.root];
     if (root.formula()) return false;
     return d.total <= kSmallDomain || 2 * root.numel >= d.total;
   }
 
-  void fuse_with_sibling(int sibling, int self) {
+  void fuse_with_sibling(ClusterId sibling, ClusterId self) {
     if (sibling != self && at(sibling).domain.total == at(self).domain.total)
       merge_if_legal(sibling, self);
   }
 
   // --- legality
-  void merge_if_legal(int a, int b) {
+  void merge_if_legal(ClusterId a, ClusterId b) {
     if (a == b || !at(a).fusible || !at(b).fusible) return;
     if (at(a).nodes + at(b).nodes > kMaxNodes) return;
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
@@ -159,7 +164,7 @@ class Fuser {
 
   /// Every value that would pass from node to node inside the merged group can do so, also those
   /// that pass inside a and b now, if rows have appeared there.
-  bool edges_fit(int a, int b, const Domain& d) {
+  bool edges_fit(ClusterId a, ClusterId b, const Domain& d) {
     if (at(a).reads + at(b).reads > kMaxOperands) return false;
     return (same_rows(at(a).domain, d) || edges_between_fit(a, a, d)) &&
            (same_rows(at(b).domain, d) || edges_between_fit(b, b, d)) && edges_between_fit(a, b, d);
@@ -171,20 +176,21 @@ class Fuser {
 
   /// Whether f(node) for all nodes of a group.
   template <class F>
-  bool all_of_nodes(int group, F f) const {
-    int n = group;
+  bool all_of_nodes(ClusterId c, F f) const {
+    const NodeId first{c.index};
+    NodeId n = first;
     do {
       if (!f(n)) return false;
-      n = next_[static_cast<size_t>(n)];
-    } while (n != group);
+      n = next_[n];
+    } while (n != first);
     return true;
   }
 
-  bool edges_between_fit(int from, int to, const Domain& d) {
-    return all_of_nodes(to, [&](int n) {
-      bool fits = node(n).after < 0 || find(node(n).after) != from;
+  bool edges_between_fit(ClusterId from, ClusterId to, const Domain& d) {
+    return all_of_nodes(to, [&](NodeId n) {
+      bool fits = !node(n).after.valid() || find(node(n).after) != from;
       for_each_read(node(n), [&](const View& v) {
-        for (int w : writers(v))
+        for (NodeId w : writers(v))
           fits = fits && (find(w) != from || passes_in_registers(node(w), node(n), v, d));
       });
       return fits;
@@ -192,15 +198,15 @@ class Fuser {
   }
 
   /// Whether some other group lies on a path from a to b (or too much would have to be searched).
-  bool path_between(int a, int b) {
+  bool path_between(ClusterId a, ClusterId b) {
     begin_search();
     stack_.push_back(b);
     for (size_t visits = 0; !stack_.empty(); ++visits) {
-      const int c = stack_.back();
+      const ClusterId c = stack_.back();
       stack_.pop_back();
       if (visits > kMaxVisits) return true;
-      for (int producer : at(c).before) {
-        const int up = find(producer);
+      for (ClusterId producer : at(c).before) {
+        const ClusterId up = find(producer);
         if (up == a && c != b) return true;
         if (at(up).depth > at(a).depth && is_new(up)) stack_.push_back(up);
       }
@@ -209,14 +215,14 @@ class Fuser {
   }
 
   /// Makes `a` as deep as b, and what depends on it deeper; nothing if that is too much.
-  bool raise(int a, int b) {
+  bool raise(ClusterId a, ClusterId b) {
     begin_search();
     raise_to(at(b).depth, a);
     while (!stack_.empty()) {
-      const int c = stack_.back();
+      const ClusterId c = stack_.back();
       stack_.pop_back();
       resolve(at(c).after, c);
-      for (int down : at(c).after)
+      for (ClusterId down : at(c).after)
         if (down != b && at(down).depth <= at(c).depth) raise_to(at(c).depth + 1, down);
       if (raised_.size() <= kMaxVisits) continue;
       for (const auto& [group, depth] : raised_) at(group).depth = depth;
@@ -225,7 +231,7 @@ class Fuser {
     return true;
   }
 
-  void raise_to(int depth, int c) {
+  void raise_to(int depth, ClusterId c) {
     if (is_new(c)) raised_.push_back({c, at(c).depth});
     at(c).depth = depth;
     stack_.push_back(c);
@@ -237,14 +243,14 @@ class Fuser {
     raised_.clear();
   }
   /// Whether this search meets `c` for the first time.
-  bool is_new(int c) { return std::exchange(at(c).search, search_) != search_; }
+  bool is_new(ClusterId c) { return std::exchange(at(c).search, search_) != search_; }
 
-  void merge(int a, int b, Domain domain) {
+  void merge(ClusterId a, ClusterId b, Domain domain) {
     if (at(a).nodes + at(a).after.size() > at(b).nodes + at(b).after.size())
       std::swap(a, b);  // the smaller is moved
     Cluster &from = at(a), &to = at(b);
-    parent_[static_cast<size_t>(a)] = b;
-    std::swap(next_[static_cast<size_t>(a)], next_[static_cast<size_t>(b)]);
+    parent_[a] = b;
+    std::swap(next_[NodeId{a.index}], next_[NodeId{b.index}]);
     to.before.append(from.before);
     to.after.append(from.after);
     resolve(to.before, b);
@@ -259,46 +265,46 @@ class Fuser {
   // --- the result: from the end on, of the groups that no group left needs, the one that the
   // program finishes last. So what depends on inputs alone runs just before its first reader.
   std::vector<Group> in_order() {
-    using Entry = std::pair<int, int>;
+    using Entry = std::pair<NodeId, ClusterId>;
     std::priority_queue<Entry> ready;
-    std::vector<int> waiting(clusters_.size());
-    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+    Table<ClusterId, size_t> waiting(clusters_.size());
+    for (ClusterId c : clusters_.ids()) {
       if (find(c) != c) continue;
       resolve(at(c).after, c);
-      waiting[static_cast<size_t>(c)] = static_cast<int>(at(c).after.size());
+      waiting[c] = at(c).after.size();
       if (at(c).after.empty()) ready.push({at(c).last, c});
     }
     std::vector<Group> out;
     while (!ready.empty()) {
-      const int c = ready.top().second;
+      const ClusterId c = ready.top().second;
       ready.pop();
       out.push_back({nodes_of(c), std::move(at(c).domain)});
       resolve(at(c).before, c);
-      for (int up : at(c).before)
-        if (--waiting[static_cast<size_t>(up)] == 0) ready.push({at(up).last, up});
+      for (ClusterId up : at(c).before)
+        if (--waiting[up] == 0) ready.push({at(up).last, up});
     }
     std::reverse(out.begin(), out.end());
     return out;
   }
 
-  std::vector<int> nodes_of(int c) {
-    std::vector<int> nodes;
+  std::vector<NodeId> nodes_of(ClusterId c) {
+    std::vector<NodeId> nodes;
     nodes.reserve(at(c).nodes);
-    all_of_nodes(c, [&](int n) { return nodes.push_back(n), true; });
+    all_of_nodes(c, [&](NodeId n) { return nodes.push_back(n), true; });
     std::ranges::sort(nodes);
     return nodes;
   }
 
   const Program& p_;
-  std::vector<Cluster> clusters_;
-  std::vector<int> parent_;                // by node, as the number of a group: see find()
-  std::vector<int> next_;                  // by node: the next of its group, in a ring
-  std::vector<Groups> readers_;            // by root: groups that read it, latest last
-  std::vector<int> producers_, siblings_;  // of the node that is being fused
+  Table<ClusterId, Cluster> clusters_;
+  Table<ClusterId, ClusterId> parent_;           // see find()
+  Table<NodeId, NodeId> next_;                   // of its group, in a ring
+  Table<RootId, Groups> readers_;                // groups that read it, latest last
+  std::vector<ClusterId> producers_, siblings_;  // of the node that is being fused
   // of the present search through the groups
   int search_ = 0;
-  std::vector<int> stack_;
-  std::vector<std::pair<int, int>> raised_;  // groups, and their depths before
+  std::vector<ClusterId> stack_;
+  std::vector<std::pair<ClusterId, int>> raised_;  // groups, and their depths before
 };
 
 }  // namespace

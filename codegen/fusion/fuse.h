@@ -29,7 +29,7 @@ struct Domain {
 };
 
 struct Group {
-  std::vector<int> nodes;  // ascending
+  std::vector<NodeId> nodes;  // ascending
   Domain domain;
   friend bool operator==(const Group&, const Group&) = default;
 };

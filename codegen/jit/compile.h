@@ -19,14 +19,16 @@ struct CompiledKernels {
   std::shared_ptr<const void> owner;               // keeps the code mapped
   std::vector<std::vector<uint64_t>> numbers;      // one per kernel: the table that its function
                                                    // reads, or nothing
-  std::vector<std::vector<int>> params;  // one per kernel: which param stands at each place of its
-                                         // function's; nothing if they are the kernel's own
-  int fresh = 0;                         // how many had to wait for machine code
+  /// One per kernel: which param stands at each place of its function's; nothing if they are the
+  /// kernel's own.
+  std::vector<std::vector<codegen::ParamId>> params;
+  int fresh = 0;  // how many had to wait for machine code
 };
 
 /// What a function gets: of the addresses of the kernel's params those at its places (`places`: as
 /// CompiledKernels::params), then that of the table.
-std::vector<void*> arguments(std::span<void* const> params, std::span<const int> places,
+std::vector<void*> arguments(std::span<void* const> params,
+                             std::span<const codegen::ParamId> places,
                              std::span<const uint64_t> numbers);
 
 /// Whether code is for the kernels' own sizes while no other is known, or, where it has to be made,

@@ -270,10 +270,11 @@ std::vector<Found> compile_fresh(std::span<const Fresh> fresh, const Target& tar
 
 }  // namespace
 
-std::vector<void*> arguments(std::span<void* const> params, std::span<const int> places,
+std::vector<void*> arguments(std::span<void* const> params,
+                             std::span<const codegen::ParamId> places,
                              std::span<const uint64_t> numbers) {
   std::vector<void*> all;
-  for (const int p : places) all.push_back(params[static_cast<size_t>(p)]);
+  for (const codegen::ParamId p : places) all.push_back(params[p.index]);
   if (places.empty()) all.assign(params.begin(), params.end());
   all.push_back(const_cast<uint64_t*>(numbers.data()));
   return all;

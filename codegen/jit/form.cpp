@@ -61,12 +61,12 @@ std::vector<bool> openable(const Kernel& kernel) {
     const Instr& i = kernel.code[at];
     open[at] = i.kind == Instr::Kind::Constant && i.dtype != ir::DType::Bool;
     for (size_t a = 0; a < i.args.size(); ++a) {
-      const auto from = static_cast<size_t>(i.args[a]);
+      const uint32_t from = i.args[a].index;
       if (!open[from]) continue;
       const Number n = ir::rounded_to(kernel.code[from].dtype, kernel.code[from].number);
       open[from] = !unit[at] && is_as_good_without(i, a, n);
     }
-    for (const auto& index : i.access.indirect) open[static_cast<size_t>(index.value)] = false;
+    for (const auto& index : i.access.indirect) open[index.value.index] = false;
   }
   return open;
 }
@@ -92,7 +92,7 @@ Opened opened(const Kernel& kernel, Openness openness) {
   for (size_t at = 0; at < open.size(); ++at) {
     if (!open[at]) continue;
     Instr& constant = out.form.kernel.code[at];
-    out.form.open.push_back(static_cast<int>(at));
+    out.form.open.push_back({static_cast<uint32_t>(at)});
     out.numbers.push_back(register_bits(constant.dtype, constant.number));
     constant.number = kOpenNumber;
   }
@@ -102,14 +102,14 @@ Opened opened(const Kernel& kernel, Openness openness) {
 
 uint64_t hash(const Form& form) {
   codegen::Hasher hasher{codegen::hash(form.kernel)};
-  for (int at : form.open) hasher.word(at);
+  for (codegen::InstrId at : form.open) hasher.word(at.index);
   for (int64_t extent : form.extents) hasher.word(extent);
   return hasher.state;
 }
 
 std::string content(const Form& form) {
   std::string open;
-  for (int at : form.open) open += std::to_string(at) + ",";
+  for (codegen::InstrId at : form.open) open += std::to_string(at.index) + ",";
   open += ";" + std::to_string(form.sizes) + ";";
   for (int64_t extent : form.extents) open += std::to_string(extent) + ",";
   return open + ";" + codegen::content(form.kernel);

@@ -39,10 +39,10 @@ struct Form {
   codegen::Kernel kernel;
   /// Instructions, ascending: constants whose numbers are not in the code but in a table, in this
   /// order. What `kernel` says of these numbers means nothing.
-  std::vector<int> open{};
-  /// By loop, if any size is open: its extent, if open, else -1. What `kernel` says of an open
+  std::vector<codegen::InstrId> open{};
+  /// If any size is open: a loop's extent, if open, else -1. What `kernel` says of an open
   /// extent is the largest of those that code like this is right for.
-  std::vector<int64_t> extents{};
+  codegen::Table<codegen::LoopId, int64_t> extents{};
   int sizes = 0;  // how many open ones follow the numbers in the table
   friend bool operator==(const Form&, const Form&) = default;
 };
@@ -51,7 +51,8 @@ struct Form {
 struct Opened {
   Form form;
   std::vector<uint64_t> numbers;  // the table of codegen::KernelFunction
-  std::vector<int> params{};      // of the form: which of the kernel's each is; nothing if the same
+  // of the form: which of the kernel's each is; nothing if the same
+  codegen::Table<codegen::ParamId, codegen::ParamId> params{};
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 

@@ -16,12 +16,14 @@ using codegen::Affine;
 using codegen::Instr;
 using codegen::Kernel;
 using codegen::Loop;
+using codegen::LoopId;
+using codegen::ParamId;
 
 /// Vector loops are emitted alike from one of these lengths to the next. Shorter ones become fewer
 /// vectors, or narrower ones.
 constexpr std::array<int64_t, 7> kLengths = {16, 32, 64, 512, 4096, 32768, int64_t{1} << 40};
 
-int64_t step_over(const Affine& a, int loop) {
+int64_t step_over(const Affine& a, LoopId loop) {
   for (const Affine::Term& t : a.terms)
     if (t.loop == loop) return t.stride;
   return 0;
@@ -45,7 +47,7 @@ class Opener {
     const size_t numbers = numbers_.size();
     find_nests();
     drop_idle_clamps();
-    for (size_t l = 0; l < kernel_.loops.size(); ++l) open_loop(l);
+    for (LoopId l : kernel_.loops.ids()) open_loop(l);
     for (Instr& i : kernel_.code) open_instruction(i);
     if (all_)
       for (codegen::Local& local : kernel_.locals) open(Kind::Local, 0, local.elements);
@@ -66,7 +68,7 @@ class Opener {
     Local
   };
 
-  Loop& loop(int l) { return kernel_.loops[static_cast<size_t>(l)]; }
+  Loop& loop(LoopId l) { return kernel_.loops[l]; }
 
   /// Two loops around a copy, each contiguous along another of them.
   bool is_transposition(size_t at) const {
@@ -76,73 +78,73 @@ class Opener {
         code[at + 4].kind != Instr::Kind::LoopEnd)
       return false;
     const Affine &from = code[at + 2].access.index, &to = code[at + 3].access.index;
-    const int outer = code[at].loop, inner = code[at + 1].loop;
+    const LoopId outer = code[at].loop, inner = code[at + 1].loop;
     return (step_over(from, inner) == 1 && step_over(to, outer) == 1) ||
            (step_over(from, outer) == 1 && step_over(to, inner) == 1);
   }
 
   /// Notes the loops of transpositions, and those inside vector loops.
   void find_nests() {
-    int vector = -1;
+    LoopId vector;
     const std::vector<Instr>& code = kernel_.code;
     for (size_t at = 0; at < code.size(); ++at) {
-      const int l = code[at].loop;
-      if (code[at].kind == Instr::Kind::LoopEnd && l == vector) vector = -1;
+      const LoopId l = code[at].loop;
+      if (code[at].kind == Instr::Kind::LoopEnd && l == vector) vector = {};
       if (code[at].kind != Instr::Kind::LoopBegin) continue;
-      inside_[static_cast<size_t>(l)] = vector >= 0;
+      inside_[l] = vector.valid();
       if (loop(l).kind == Loop::Kind::Vector) vector = l;
       if (!is_transposition(at)) continue;
-      for (const int of : {l, code[at + 1].loop}) transposed_[static_cast<size_t>(of)] = true;
+      for (const LoopId of : {l, code[at + 1].loop}) transposed_[of] = true;
     }
   }
 
   /// Chunks of a known length that are all whole.
   void drop_idle_clamps() {
-    for (size_t l = 0; l < kernel_.loops.size(); ++l) {
+    for (LoopId l : kernel_.loops.ids()) {
       Loop& chunk = kernel_.loops[l];
-      if (chunk.clamp_loop < 0 || largest_like(l) >= 0) continue;
+      if (!chunk.clamp_loop.valid() || largest_like(l) >= 0) continue;
       if (loop(chunk.clamp_loop).extent * chunk.extent <= chunk.clamp_total)
-        chunk.clamp_loop = -1, chunk.clamp_total = 0;
+        chunk.clamp_loop = {}, chunk.clamp_total = 0;
     }
   }
 
   /// The entry for `size`, which things of this kind (over this loop) share.
-  void open(Kind kind, int of, int64_t& size, int shift = 0) {
+  void open(Kind kind, int64_t of, int64_t& size, int shift = 0) {
     const auto number = static_cast<int>(numbers_.size());
     const auto [at, fresh] = entries_.try_emplace({kind, of, size}, number);
     if (fresh) numbers_.push_back(static_cast<uint64_t>(size >> shift));
     size = OpenSize{at->second, shift}.encoded();
   }
 
-  void open_loop(size_t l) {
+  void open_loop(LoopId l) {
     Loop& loop = kernel_.loops[l];
     const int64_t largest = largest_like(l);
     if (largest >= 0) {
       form_.extents[l] = loop.extent;
-      const bool is_pass = loop.kind == Loop::Kind::Vector;  // of which several run over one dim
-      open(Kind::Extent, is_pass ? 0 : static_cast<int>(l) + 1, form_.extents[l]);
+      const bool is_sweep = loop.kind == Loop::Kind::Vector;  // of which several run over one dim
+      open(Kind::Extent, is_sweep ? 0 : int64_t{l.index} + 1, form_.extents[l]);
       loop.extent = largest;
     }
-    if (loop.clamp_loop >= 0) open(Kind::Total, 0, loop.clamp_total);
+    if (loop.clamp_loop.valid()) open(Kind::Total, 0, loop.clamp_total);
   }
 
   /// The largest extent that code for loop `l` is as right for as for its own, or -1 where the code
   /// should know it.
-  int64_t largest_like(size_t l) const {
+  int64_t largest_like(LoopId l) const {
     const Loop& loop = kernel_.loops[l];
     if (loop.kind == Loop::Kind::Unit) return 2;
     if (inside_[l]) return -1;
     if (loop.kind == Loop::Kind::Serial) return loop.extent >= 2 ? 2 : -1;
-    const bool is_open = all_ || (loop.clamp_loop >= 0 && loop.extent >= kLongChunk);
+    const bool is_open = all_ || (loop.clamp_loop.valid() && loop.extent >= kLongChunk);
     if (!is_open || loop.extent < kLengths[0] || has_whole_block(l)) return -1;
     const auto* const next = std::ranges::upper_bound(kLengths, loop.extent);
     return next == kLengths.end() ? -1 : *next - 1;
   }
 
   /// Whether a sum over the loop has blocks, but not two of them.
-  bool has_whole_block(size_t l) const {
+  bool has_whole_block(LoopId l) const {
     return std::ranges::any_of(kernel_.accumulators, [&](const codegen::Accumulator& a) {
-      return a.loop == static_cast<int>(l) && a.block >= kernel_.loops[l].extent;
+      return a.loop == l && a.block >= kernel_.loops[l].extent;
     });
   }
 
@@ -163,23 +165,22 @@ class Opener {
   }
 
   bool has_open_step(const Affine::Term& t) const {
-    const Loop& loop = kernel_.loops[static_cast<size_t>(t.loop)];
-    return loop.kind != Loop::Kind::Vector && !inside_[static_cast<size_t>(t.loop)] &&
-           !transposed_[static_cast<size_t>(t.loop)];
+    const Loop& loop = kernel_.loops[t.loop];
+    return loop.kind != Loop::Kind::Vector && !inside_[t.loop] && !transposed_[t.loop];
   }
 
   void open_steps(Affine& a) {
     for (Affine::Term& t : a.terms)
-      if (has_open_step(t)) open(Kind::Stride, t.loop, t.stride);
+      if (has_open_step(t)) open(Kind::Stride, t.loop.index, t.stride);
     if (all_ && a.offset != 0) open(Kind::Offset, 0, a.offset);
   }
 
   /// Code knows which of them are one element, and which lines of 16 or 8.
   void open_transposed_steps(Affine& a) {
     for (Affine::Term& t : a.terms) {
-      if (!transposed_[static_cast<size_t>(t.loop)] || t.stride == 1) continue;
+      if (!transposed_[t.loop] || t.stride == 1) continue;
       const int shift = t.stride % 16 == 0 ? 4 : 0;
-      open(Kind::Step, 8 * t.loop + shift, t.stride, shift);
+      open(Kind::Step, 8 * int64_t{t.loop.index} + shift, t.stride, shift);
     }
   }
 
@@ -187,7 +188,7 @@ class Opener {
   void open_words(Affine& a) {
     for (Affine::Term& t : a.terms) {
       const int shift = std::min(std::countr_zero(static_cast<uint64_t>(t.stride)), 2);
-      if (has_open_step(t)) open(Kind::Word, 8 * t.loop + shift, t.stride, shift);
+      if (has_open_step(t)) open(Kind::Word, 8 * int64_t{t.loop.index} + shift, t.stride, shift);
     }
   }
 
@@ -195,21 +196,21 @@ class Opener {
   Form& form_;
   std::vector<uint64_t>& numbers_;
   const bool all_;
-  std::vector<bool> transposed_, inside_;  // by loop
-  std::map<std::tuple<Kind, int, int64_t>, int> entries_;
+  codegen::Table<LoopId, bool> transposed_, inside_;
+  std::map<std::tuple<Kind, int64_t, int64_t>, int> entries_;
 };
 
 bool is_access(const Instr& i) {
-  return (i.kind == Instr::Kind::Load || i.kind == Instr::Kind::Store) && !i.access.is_local;
+  return (i.kind == Instr::Kind::Load || i.kind == Instr::Kind::Store) && !i.access.is_local();
 }
 
 /// Of each param whether its elements are read only before, and where, they are written, as where a
 /// result lies where an operand lies.
-std::vector<bool> read_before_written(const Kernel& kernel) {
-  std::vector<bool> is_written(kernel.params.size()), good(kernel.params.size(), true);
+codegen::Table<ParamId, bool> read_before_written(const Kernel& kernel) {
+  codegen::Table<ParamId, bool> is_written(kernel.params.size()), good(kernel.params.size(), true);
   for (const Instr& i : kernel.code) {
     if (!is_access(i)) continue;
-    const auto param = static_cast<size_t>(i.access.buffer);
+    const ParamId param = i.access.param;
     const bool stores = i.kind == Instr::Kind::Store;
     if (stores) is_written[param] = true;
     if ((is_written[param] && !stores) || i.access.again || !i.access.indirect.empty())
@@ -222,22 +223,21 @@ std::vector<bool> read_before_written(const Kernel& kernel) {
 /// lie in the same memory is up to the call.
 void separate_params(Opened& opened) {
   Kernel& kernel = opened.form.kernel;
-  const std::vector<bool> separable = read_before_written(kernel);
-  std::vector<codegen::Param> params;
-  std::map<std::pair<int, bool>, int> numbers;  // of a param, and whether it is only written
+  const codegen::Table<ParamId, bool> separable = read_before_written(kernel);
+  codegen::Table<ParamId, codegen::Param> params;
+  std::map<std::pair<ParamId, bool>, ParamId> ids;  // of a param, and whether it is only written
   for (Instr& i : kernel.code) {
     if (!is_access(i)) continue;
-    const auto old = static_cast<size_t>(i.access.buffer);
+    const ParamId old = i.access.param;
     const bool apart = separable[old], stores = i.kind == Instr::Kind::Store;
-    const auto [at, fresh] =
-        numbers.try_emplace({i.access.buffer, apart && stores}, static_cast<int>(params.size()));
+    const auto [at, fresh] = ids.try_emplace({old, apart && stores}, params.next());
     if (fresh) {
       codegen::Param& p = params.emplace_back(kernel.params[old]);
       if (apart) p.use = stores ? codegen::Param::Use::Write : codegen::Param::Use::Read;
       p.streams &= stores || !apart;
-      opened.params.push_back(i.access.buffer);
+      opened.params.push_back(old);
     }
-    i.access.buffer = at->second;
+    i.access.param = at->second;
   }
   kernel.params = std::move(params);
 }

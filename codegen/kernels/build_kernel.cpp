@@ -11,22 +11,21 @@
 #include "codegen/kernels/schedule.h"
 #include "codegen/kernels/sweeps.h"
 #include "codegen/kernels/tiles.h"
+#include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 
 namespace tandem::codegen {
 namespace {
 
-using ir::Op;
-
-double cost_per_element(const Program& p, const Group& g, const std::vector<bool>& is_stored) {
+double cost_per_element(const Program& p, const Group& g, const Table<RootId, bool>& is_stored) {
   double cost = 0;
-  for (int n : g.nodes) {
-    const Node& node = p.nodes[static_cast<size_t>(n)];
+  for (NodeId n : g.nodes) {
+    const Node& node = p.nodes[n];
     if (is_row_node(node, g.domain)) continue;
     cost += node_cost(node);
-    if (is_stored[static_cast<size_t>(node.dest.root)]) cost += kMemoryCost;
+    if (is_stored[node.dest.root]) cost += kMemoryCost;
     for (const View& v : node.operands) {
-      const Root& root = p.roots[static_cast<size_t>(v.root)];
+      const Root& root = p.roots[v.root];
       if (root.formula()) continue;
       cost += root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
     }
@@ -37,16 +36,14 @@ double cost_per_element(const Program& p, const Group& g, const std::vector<bool
 /// The kernel of a group, written instruction by instruction.
 class KernelBuilder {
  public:
-  KernelBuilder(const Program& p, const Group& g, const std::vector<bool>& is_stored, Schedule s,
+  KernelBuilder(const Program& p, const Group& g, const Table<RootId, bool>& is_stored, Schedule s,
                 KernelWriter& w)
       : p_(p), g_(g), is_stored_(is_stored), w_(w), s_(std::move(s)) {
     sweeps_ = make_sweeps(p, g, s_.dims.cols, is_stored);
-    values_.assign(g.nodes.size(), -1);
-    locals_.assign(g.nodes.size(), -1);
+    values_.resize(g.nodes.size());
+    locals_.resize(g.nodes.size());
     for (size_t i = 0; i < g.nodes.size(); ++i)
-      if (node(i).whole && node(i).kind != Node::Kind::ColPartial &&
-          node(i).kind != Node::Kind::RowPartial)
-        position_[node(i).dest.root] = i;
+      if (node(i).whole && !is_partial(makes(node(i)))) position_[node(i).dest.root] = i;
   }
 
   void run() {
@@ -54,7 +51,7 @@ class KernelBuilder {
     declare_locals();
     load_tiles();
     clear_column_sums();
-    for (int l : s_.rows) w_.begin(l);
+    for (LoopId l : s_.rows) w_.begin(l);
     run_row();
     for (size_t l = s_.rows.size(); l-- > 0;) w_.end(s_.rows[l]);
     store_column_sums();
@@ -70,18 +67,16 @@ class KernelBuilder {
   }
 
  private:
-  using Key = std::pair<int, std::pair<int64_t, std::vector<int64_t>>>;
+  using Key = std::pair<RootId, std::pair<int64_t, std::vector<int64_t>>>;
 
-  const Node& node(size_t i) const { return p_.nodes[static_cast<size_t>(g_.nodes[i])]; }
+  const Node& node(size_t i) const { return p_.nodes[g_.nodes[i]]; }
   bool is_row(size_t i) const { return is_row_node(node(i), g_.domain); }
-  bool is_stored(const Node& n) const {
-    return !n.whole || is_stored_[static_cast<size_t>(n.dest.root)];
-  }
+  bool is_stored(const Node& n) const { return !n.whole || is_stored_[n.dest.root]; }
   size_t row_dims() const { return s_.dims.row_dims; }
 
   // --- loops over the columns of a row
   struct ColumnLoops {
-    std::vector<int> open;  // outermost first; the last is the vector loop
+    std::vector<LoopId> open;  // outermost first; the last is the vector loop
   };
 
   /// Declares fresh loops over the columns and points the column dims at them.
@@ -92,8 +87,8 @@ class KernelBuilder {
       const bool innermost = d + 1 == s_.dims.count();
       if (size == 1) continue;
       const auto kind = innermost ? Loop::Kind::Vector : Loop::Kind::Serial;
-      const bool chunked = innermost && s_.chunk_loop >= 0;
-      const int l =
+      const bool chunked = innermost && s_.chunk_loop.valid();
+      const LoopId l =
           chunked ? w_.loop(kind, s_.col_chunk, s_.chunk_loop, size) : w_.loop(kind, size);
       s_.loops[d] = {{l, 1}};
       if (chunked) s_.loops[d] = {{s_.chunk_loop, s_.col_chunk}, {l, 1}};
@@ -103,7 +98,7 @@ class KernelBuilder {
   }
 
   void open(const ColumnLoops& c) {
-    for (int l : c.open) w_.begin(l);
+    for (LoopId l : c.open) w_.begin(l);
   }
   void close(const ColumnLoops& c) {
     for (size_t i = c.open.size(); i-- > 0;) w_.end(c.open[i]);
@@ -129,8 +124,7 @@ class KernelBuilder {
     return s_.tile_dim >= 0 && row_dim_along(v, s_.dims) == s_.tile_dim;
   }
   bool is_read_across(const View& v) const {
-    return is_across(v) && !position_.contains(v.root) &&
-           !p_.roots[static_cast<size_t>(v.root)].formula();
+    return is_across(v) && !position_.contains(v.root) && !p_.roots[v.root].formula();
   }
 
   /// Calls body(loops of the dims, index in a local tile) inside loops over the tile, of which the
@@ -139,19 +133,19 @@ class KernelBuilder {
   void over_tile(F body, bool inner_columns = false) {
     std::vector<DimLoops> loops = s_.loops;
     const auto tile = static_cast<size_t>(s_.tile_dim);
-    const auto chunk_of = [](int loop, int64_t extent) {
-      return loop >= 0 ? DimLoops{{loop, extent}} : DimLoops{};
+    const auto chunk_of = [](LoopId loop, int64_t extent) {
+      return loop.valid() ? DimLoops{{loop, extent}} : DimLoops{};
     };
     loops[tile] = chunk_of(s_.tile_loop, s_.tile_rows);
     loops.back() = chunk_of(s_.chunk_loop, s_.col_chunk);
     const auto kind = [](bool inner) { return inner ? Loop::Kind::Vector : Loop::Kind::Serial; };
-    const int along =
+    const LoopId along =
         w_.loop(kind(!inner_columns), s_.tile_rows, s_.tile_loop, s_.dims.sizes[tile]);
-    const int across =
+    const LoopId across =
         w_.loop(kind(inner_columns), s_.col_chunk, s_.chunk_loop, s_.dims.sizes.back());
     loops[tile].push_back({along, 1});
     loops.back().push_back({across, 1});
-    const int outer = inner_columns ? along : across, inner = inner_columns ? across : along;
+    const LoopId outer = inner_columns ? along : across, inner = inner_columns ? across : along;
     w_.begin(outer);
     w_.begin(inner);
     body(loops, affine(0, {s_.col_chunk, 1}, {{{along, 1}}, {{across, 1}}}));
@@ -162,7 +156,7 @@ class KernelBuilder {
   void copy_tile() {
     const View &from = node(0).operands[0], &to = node(0).dest;
     const auto copy = [&](const std::vector<DimLoops>& loops, const Affine&) {
-      const int x = w_.load(from.root, affine(from.offset, strides(from), loops));
+      const InstrId x = w_.load(from.root, affine(from.offset, strides(from), loops));
       w_.store(to.root, affine(to.offset, strides(to), loops), x);
     };
     over_tile(copy, strides(from).back() == 1);
@@ -176,9 +170,9 @@ class KernelBuilder {
   }
 
   void load_tile(const View& v) {
-    const auto [at, fresh] = tiles_.try_emplace({v.root, {v.offset, strides(v)}}, -1);
+    const auto [at, fresh] = tiles_.try_emplace({v.root, {v.offset, strides(v)}});
     if (!fresh) return;
-    const int local = at->second = w_.local(w_.dtype(v.root), s_.tile_rows * s_.col_chunk);
+    const LocalId local = at->second = w_.local(w_.dtype(v.root), s_.tile_rows * s_.col_chunk);
     over_tile([&](const std::vector<DimLoops>& loops, const Affine& here) {
       w_.store_local(local, here, w_.load(v.root, affine(v.offset, strides(v), loops)));
     });
@@ -195,7 +189,7 @@ class KernelBuilder {
 
   /// The position of the current element in a local tile.
   Affine tile_index() const {
-    const int row = s_.rows.back(), column = s_.loops.back().back().loop;
+    const LoopId row = s_.rows.back(), column = s_.loops.back().back().loop;
     return affine(0, {s_.col_chunk, 1}, {{{row, 1}}, {{column, 1}}});
   }
 
@@ -219,24 +213,24 @@ class KernelBuilder {
 
   static Key key(const View& v, const Affine& index) {
     std::vector<int64_t> terms;
-    for (const auto& t : index.terms) terms.push_back(t.loop), terms.push_back(t.stride);
+    for (const auto& t : index.terms) terms.push_back(t.loop.index), terms.push_back(t.stride);
     return {v.root, {index.offset, std::move(terms)}};
   }
 
   /// The value of an operand that comes from memory or is a formula, at the current loops.
-  int outside(const View& v, Affine at, std::map<Key, int>& known) {
+  InstrId outside(const View& v, Affine at, std::map<Key, InstrId>& known) {
     const Key k = key(v, at);
     if (const auto found = known.find(k); found != known.end()) return found->second;
     return known[k] = read(v, std::move(at));
   }
 
-  int read(const View& v, Affine at) {
+  InstrId read(const View& v, Affine at) {
     const auto tile = tiles_.empty() ? tiles_.end() : tiles_.find({v.root, {v.offset, strides(v)}});
     return tile == tiles_.end() ? w_.read(v.root, std::move(at))
                                 : w_.load_local(tile->second, tile_index());
   }
 
-  int operand(const View& v, bool row) {
+  InstrId operand(const View& v, bool row) {
     if (const auto inner = position_.find(v.root); inner != position_.end())
       return values_[inner->second];
     if (row) return outside(v, row_index(v), row_known_);
@@ -255,20 +249,22 @@ class KernelBuilder {
   }
 
   // --- nodes
-  int compute(size_t i, bool row) {
+  InstrId compute(size_t i, bool row) {
     const Node& n = node(i);
-    std::vector<int> args;
+    std::vector<InstrId> args;
     for (const View& v : n.operands) args.push_back(operand(v, row));
     switch (n.kind) {
       case Node::Kind::Gather:
         return w_.load_at(n.table.root, index(n.table, row),
                           {args[0], n.gather_stride, n.gather_extent}, n.check);
       case Node::Kind::Random: {
-        const View linear = whole(-1, n.domain);
+        const View linear = whole({}, n.domain);
         return w_.random_bits(n.dtype, args[0], args[1], n.random_offset, index(linear, row));
       }
       case Node::Kind::Pointwise:
-        return n.op == Op::clone ? args[0] : w_.compute(n.op, std::move(args), n.dtype, n.check);
+        return scalar_op(n.op).code == ScalarOp::Code::Nothing
+                   ? args[0]
+                   : w_.compute(n.op, std::move(args), n.dtype, n.check);
       case Node::Kind::RowReduce:
       case Node::Kind::RowPartial:
       case Node::Kind::ColPartial:
@@ -279,7 +275,7 @@ class KernelBuilder {
         break;
     }
     TANDEM_CHECK(false, "no node that gives an element for each one");
-    return -1;
+    return {};
   }
 
   void row_node(size_t i) {
@@ -292,27 +288,28 @@ class KernelBuilder {
     values_[i] = compute(i, false);
     if (sweeps_.ready[i] != sweep) return;
     if (is_stored(n)) store_element(i);
-    if (sweeps_.kept[i] && locals_[i] >= 0) w_.store_local(locals_[i], local_index(), values_[i]);
+    if (sweeps_.kept[i] && locals_[i].valid())
+      w_.store_local(locals_[i], local_index(), values_[i]);
   }
 
   void store_element(size_t i) {
     const View& to = node(i).dest;
     if (!is_across(to)) return w_.store(to.root, element_index(to), values_[i]);
-    const int local = w_.local(w_.dtype(to.root), s_.tile_rows * s_.col_chunk);
+    const LocalId local = w_.local(w_.dtype(to.root), s_.tile_rows * s_.col_chunk);
     written_tiles_.push_back({i, local});
     w_.store_local(local, tile_index(), values_[i]);
   }
 
   void reload(size_t i) {
-    values_[i] = locals_[i] >= 0 ? w_.load_local(locals_[i], local_index())
-                                 : w_.load(node(i).dest.root, element_index(node(i).dest));
+    values_[i] = locals_[i].valid() ? w_.load_local(locals_[i], local_index())
+                                    : w_.load(node(i).dest.root, element_index(node(i).dest));
   }
 
   // --- reductions
   void declare_locals() {
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& n = node(i);
-      if (n.kind == Node::Kind::ColPartial)
+      if (makes(n) == Makes::ColumnBlocks)
         locals_[i] = w_.local(n.reduction.dtype, s_.col_chunk);
       else if (sweeps_.kept[i] && !is_stored(n))
         locals_[i] = w_.local(n.dtype, s_.col_chunk);
@@ -322,12 +319,12 @@ class KernelBuilder {
   template <class F>
   void for_each_column_sum(F f) {
     bool any = false;
-    for (size_t i = 0; i < g_.nodes.size(); ++i) any |= node(i).kind == Node::Kind::ColPartial;
+    for (size_t i = 0; i < g_.nodes.size(); ++i) any |= is_column_sum(i);
     if (!any) return;
     const ColumnLoops columns = column_loops();
     open(columns);
     for (size_t i = 0; i < g_.nodes.size(); ++i)
-      if (node(i).kind == Node::Kind::ColPartial) f(i);
+      if (is_column_sum(i)) f(i);
     close(columns);
   }
 
@@ -341,8 +338,8 @@ class KernelBuilder {
 
   void add_to_column_sum(size_t i) {
     const Reduction& r = node(i).reduction;
-    const int sum = w_.load_local(locals_[i], local_index());
-    const int x = operand(node(i).operands[0], false);
+    const InstrId sum = w_.load_local(locals_[i], local_index());
+    const InstrId x = operand(node(i).operands[0], false);
     w_.store_local(locals_[i], local_index(),
                    w_.compute(combining_op(r.combine), {sum, x}, r.dtype));
   }
@@ -355,7 +352,7 @@ class KernelBuilder {
       std::vector<int64_t> strides(s_.dims.count(), 1);
       std::vector<DimLoops> loops = s_.loops;
       loops[n_dim].clear();
-      if (s_.block_loop >= 0) loops[n_dim] = {{s_.block_loop, 1}};
+      if (s_.block_loop.valid()) loops[n_dim] = {{s_.block_loop, 1}};
       for (size_t d = s_.dims.count() - 1; d-- > 0;) {
         const bool blocks = d + 1 == n_dim;
         strides[d] = strides[d + 1] * (blocks ? n.reduction.blocks() : s_.dims.sizes[d + 1]);
@@ -364,18 +361,17 @@ class KernelBuilder {
     });
   }
 
-  int declare_accumulator(const Node& n, int loop) {
+  AccumulatorId declare_accumulator(const Node& n, LoopId loop) {
     const Reduction& r = n.reduction;
-    const bool one_block = n.kind == Node::Kind::RowPartial || r.blocks() == 1;
+    const bool one_block = makes(n) == Makes::RowBlocks || r.blocks() == 1;
     return w_.accumulator({r.combine, r.dtype, loop, r.lanes, one_block ? 0 : r.block});
   }
 
-  void finish_row_reduction(size_t i, int accumulator) {
+  void finish_row_reduction(size_t i, AccumulatorId accumulator) {
     const Node& n = node(i);
     values_[i] = w_.reduced(accumulator, n.dtype);
     if (!is_stored(n)) return;
-    if (n.kind == Node::Kind::RowReduce)
-      return w_.store(n.dest.root, row_index(n.dest), values_[i]);
+    if (makes(n) == Makes::Rows) return w_.store(n.dest.root, row_index(n.dest), values_[i]);
     std::vector<int64_t> strides(s_.dims.count(), 1);
     std::vector<DimLoops> loops = s_.loops;
     loops.back() = {{s_.block_loop, 1}};
@@ -392,7 +388,7 @@ class KernelBuilder {
     const ColumnLoops columns = column_loops();
     known_.clear();
     load_row_operands(sweep);
-    std::vector<std::pair<size_t, int>> accumulators;
+    std::vector<std::pair<size_t, AccumulatorId>> accumulators;
     for (int i : sweep.compute)
       if (is_row_reduction(static_cast<size_t>(i)))
         accumulators.push_back(
@@ -405,7 +401,7 @@ class KernelBuilder {
       const auto i = static_cast<size_t>(wide);
       if (is_row_reduction(i))
         w_.accumulate((next++)->second, {operand(node(i).operands[0], false)});
-      else if (node(i).kind == Node::Kind::ColPartial)
+      else if (is_column_sum(i))
         add_to_column_sum(i);
       else
         element_node(i, number);
@@ -414,29 +410,28 @@ class KernelBuilder {
     for (const auto& [i, accumulator] : accumulators) finish_row_reduction(i, accumulator);
   }
 
-  bool is_row_reduction(size_t i) const {
-    return node(i).kind == Node::Kind::RowReduce || node(i).kind == Node::Kind::RowPartial;
-  }
+  bool is_row_reduction(size_t i) const { return reduces_rows(makes(node(i))); }
+  bool is_column_sum(size_t i) const { return makes(node(i)) == Makes::ColumnBlocks; }
 
   const Program& p_;
   const Group& g_;
-  const std::vector<bool>& is_stored_;
+  const Table<RootId, bool>& is_stored_;
   KernelWriter& w_;
   Schedule s_;
   Sweeps sweeps_;
-  std::unordered_map<int, size_t> position_;  // value -> the node that computes it
-  std::vector<int> values_;                   // per node: its latest instruction
-  std::vector<int> locals_;                   // per node: its row buffer or column sums, or -1
-  std::map<Key, int> row_known_, known_;      // loads of this row; of this sweep
-  std::map<Key, int> tiles_;                  // by view: its local copy
-  std::vector<std::pair<size_t, int>> written_tiles_;  // node, local
+  std::unordered_map<RootId, size_t> position_;  // of the node that computes it
+  std::vector<InstrId> values_;                  // per node: its latest instruction
+  std::vector<LocalId> locals_;                  // per node: its row buffer or column sums, or none
+  std::map<Key, InstrId> row_known_, known_;     // loads of this row; of this sweep
+  std::map<Key, LocalId> tiles_;                 // by view: its local copy
+  std::vector<std::pair<size_t, LocalId>> written_tiles_;  // node, local
 };
 
 std::string kernel_name(const Program& p, std::span<const Group> groups) {
   std::string name;
   for (const Group& g : groups)
-    for (int n : g.nodes) {
-      const std::string& part = p.nodes[static_cast<size_t>(n)].name;
+    for (NodeId n : g.nodes) {
+      const std::string& part = p.nodes[n].name;
       if (name.size() + part.size() > 40) return name + "_and_more";
       name += (name.empty() ? "" : "_") + part;
     }
@@ -451,7 +446,7 @@ int64_t grain_of(const Schedule& s, double total, double cost) {
 
 /// Several groups of equal rows: each row of the one is followed by the same row of the next.
 KernelDraft build_bundle(const Program& p, const Bundle& groups,
-                         const std::vector<bool>& is_stored) {
+                         const Table<RootId, bool>& is_stored) {
   int64_t total = 0;
   double cost = 0;
   for (const Group& g : groups) {
@@ -465,7 +460,7 @@ KernelDraft build_bundle(const Program& p, const Bundle& groups,
   Domain joint{.total = total, .cols = cols, .row_nodes = true};
   for (int64_t cut : groups[0].domain.cuts) joint.cuts.push_back(cut / first.cols * cols);
   const Schedule s = make_schedule(joint, cost, {}, w);
-  for (int l : s.rows) w.begin(l);
+  for (LoopId l : s.rows) w.begin(l);
   for (const Group& g : groups) {
     Schedule own = s;
     own.dims = dims_of(g.domain);
@@ -479,7 +474,7 @@ KernelDraft build_bundle(const Program& p, const Bundle& groups,
 }  // namespace
 
 KernelDraft build_kernel(const Program& program, const Bundle& groups,
-                         const std::vector<bool>& is_stored) {
+                         const Table<RootId, bool>& is_stored) {
   if (groups.size() > 1) return build_bundle(program, groups, is_stored);
   const Group& g = groups[0];
   KernelWriter w(program);

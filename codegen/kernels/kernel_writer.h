@@ -19,52 +19,53 @@ class KernelWriter {
   explicit KernelWriter(const Program& program) : program_(program) {}
 
   /// Declares a loop. Unit loops must be declared before the others.
-  int loop(Loop::Kind kind, int64_t extent, int clamp_loop = -1, int64_t clamp_total = 0);
+  LoopId loop(Loop::Kind kind, int64_t extent, LoopId clamp_loop = {}, int64_t clamp_total = 0);
   /// `condition`: a bool; where it is false the loop does not run.
-  void begin(int loop, int condition = -1);
-  void end(int loop);
+  void begin(LoopId loop, InstrId condition = {});
+  void end(LoopId loop);
 
-  int local(ir::DType dtype, int64_t elements);
-  int accumulator(const Accumulator& a);
+  LocalId local(ir::DType dtype, int64_t elements);
+  AccumulatorId accumulator(const Accumulator& a);
 
-  int constant(const ir::Number& number, ir::DType dtype);
+  InstrId constant(const ir::Number& number, ir::DType dtype);
   /// `check`: what a division by zero is reported as, where the op can fail.
-  int compute(ir::Op op, std::vector<int> args, ir::DType dtype, const std::string& check = {});
-  int load_local(int local, Affine index);
-  void store_local(int local, Affine index, int value);
+  InstrId compute(ir::Op op, std::vector<InstrId> args, ir::DType dtype,
+                  const std::string& check = {});
+  InstrId load_local(LocalId local, Affine index);
+  void store_local(LocalId local, Affine index, InstrId value);
   /// The same at a position that comes from data; `check`: what one out of range is reported as.
-  int load_local_at(int local, Access::Indirect at, const std::string& check);
-  void store_local_at(int local, Access::Indirect at, int value, const std::string& check);
-  int load(int value, Affine index);
-  void store(int value, Affine index, int stored);
+  InstrId load_local_at(LocalId local, Access::Indirect at, const std::string& check);
+  void store_local_at(LocalId local, Access::Indirect at, InstrId value, const std::string& check);
+  InstrId load(RootId root, Affine index);
+  void store(RootId root, Affine index, InstrId value);
   /// The same at a position that comes from data; `again`: as in Access.
-  int load_at(int value, Affine index, Access::Indirect at, const std::string& check,
-              bool again = false);
-  void store_at(int value, Affine index, Access::Indirect at, int stored, const std::string& check,
-                bool again = false);
-  int random_bits(ir::DType dtype, int key, int base, int64_t offset, Affine index);
-  void accumulate(int accumulator, std::vector<int> args);
-  int reduced(int accumulator, ir::DType dtype);
-  int index(Affine index);
-  /// An element of any value: loaded, or computed where the value is a formula.
-  int read(int value, Affine index);
+  InstrId load_at(RootId root, Affine index, Access::Indirect at, const std::string& check,
+                  bool again = false);
+  void store_at(RootId root, Affine index, Access::Indirect at, InstrId value,
+                const std::string& check, bool again = false);
+  InstrId random_bits(ir::DType dtype, InstrId key, InstrId base, int64_t offset, Affine index);
+  void accumulate(AccumulatorId accumulator, std::vector<InstrId> args);
+  InstrId reduced(AccumulatorId accumulator, ir::DType dtype);
+  InstrId index(Affine index);
+  /// An element of any root: loaded, or computed where it is a formula.
+  InstrId read(RootId root, Affine index);
 
-  ir::DType dtype(int value) const { return program_.roots[static_cast<size_t>(value)].dtype; }
+  ir::DType dtype(RootId root) const { return program_.roots[root].dtype; }
   const Program& program() const { return program_; }
 
   /// The finished draft.
   KernelDraft take(std::string name, int64_t grain);
 
  private:
-  int push(Instr i);
+  InstrId push(Instr i);
   void from_data(Access::Indirect at, const std::string& check, bool again);
   /// first + index * increment in the dtype of the Iota root.
-  int iota(const Root& root, Affine index);
-  int param(int value, Param::Use use);
+  InstrId iota(const Root& root, Affine index);
+  ParamId param(RootId root, Param::Use use);
 
   const Program& program_;
   KernelDraft draft_;
-  std::unordered_map<int, int> params_;  // value -> param
+  std::unordered_map<RootId, ParamId> params_;
 };
 
 /// offset + strides over the dims' loops; dims of stride 0 drop out.

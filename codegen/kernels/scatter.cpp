@@ -37,15 +37,15 @@ class Scatter {
   Affine at(const View& v) const {
     return affine(v.offset, {v.strides.begin(), v.strides.end()}, by_dim);
   }
-  int read(const View& v) { return w.read(v.root, at(v)); }
+  InstrId read(const View& v) { return w.read(v.root, at(v)); }
   /// dest[index] = src, or += src, at the current loops.
-  void put(int index) {
+  void put(InstrId index) {
     const Access::Indirect target{index, node.gather_stride, node.gather_extent};
-    const int stored = node.op == Op::scatter ? read(node.operands[1]) : sum(target);
+    const InstrId stored = node.op == Op::scatter ? read(node.operands[1]) : sum(target);
     w.store_at(node.table.root, at(node.table), target, stored, node.check);
   }
-  int sum(const Access::Indirect& target) {
-    const int old = w.load_at(node.table.root, at(node.table), target, node.check);
+  InstrId sum(const Access::Indirect& target) {
+    const InstrId old = w.load_at(node.table.root, at(node.table), target, node.check);
     return w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
   }
 
@@ -63,7 +63,7 @@ class ByColumns : Scatter {
     const int rank = node.domain.rank();
     int inner = rank - 1;
     if (inner == node.scatter_dim) --inner;
-    int chunk_loop = -1;
+    LoopId chunk_loop;
     for (int d = 0; d < rank; ++d) {
       if (d == node.scatter_dim || node.domain[d] == 1) continue;
       if (d != inner)
@@ -71,19 +71,19 @@ class ByColumns : Scatter {
       else if (node.domain[d] > kChunk)
         chunk_loop = w.loop(Loop::Kind::Unit, (node.domain[d] + kChunk - 1) / kChunk);
     }
-    const int rows = w.loop(Loop::Kind::Serial, node.domain[node.scatter_dim]);
+    const LoopId rows = w.loop(Loop::Kind::Serial, node.domain[node.scatter_dim]);
     loops(node.scatter_dim) = {{rows, 1}};
-    int vector = -1;
+    LoopId vector;
     if (inner >= 0 && node.domain[inner] > 1) {
       const int64_t size = node.domain[inner];
       vector = w.loop(Loop::Kind::Vector, std::min(size, kChunk), chunk_loop, size);
-      if (chunk_loop >= 0) loops(inner).push_back({chunk_loop, kChunk});
+      if (chunk_loop.valid()) loops(inner).push_back({chunk_loop, kChunk});
       loops(inner).push_back({vector, 1});
     }
     w.begin(rows);
-    if (vector >= 0) w.begin(vector);
+    if (vector.valid()) w.begin(vector);
     put(read(node.operands[0]));
-    if (vector >= 0) w.end(vector);
+    if (vector.valid()) w.end(vector);
     w.end(rows);
     return w.take(std::string(ir::name(node.op)), 1);
   }
@@ -120,25 +120,25 @@ class ByRows : Scatter {
       add_rows_of_many();
     } else {
       if (node.operands.size() > 2) fill();
-      for_own_sources([&](int index) { over_row([&] { put(index); }); });
+      for_own_sources([&](InstrId index) { over_row([&] { put(index); }); });
     }
     return w.take(std::string(ir::name(node.op)) + "_rows", 1);
   }
 
  private:
   bool counts_first() const {
-    const Root& source = w.program().roots[static_cast<size_t>(node.operands[1].root)];
+    const Root& source = w.program().roots[node.operands[1].root];
     return node.operands.size() > 2 && node.op == Op::scatter_add && !source.formula() &&
            sources() < kMostCounted && node.gather_extent < kMostCounted;
   }
 
-  int integer(int64_t v) { return w.constant(v, DType::I64); }
-  int small(int64_t v) { return w.constant(v, DType::I32); }
-  int compare(Op op, int a, int b) { return w.compute(op, {a, b}, DType::Bool); }
+  InstrId integer(int64_t v) { return w.constant(v, DType::I64); }
+  InstrId small(int64_t v) { return w.constant(v, DType::I32); }
+  InstrId compare(Op op, InstrId a, InstrId b) { return w.compute(op, {a, b}, DType::Bool); }
 
   template <class F>
-  void when(int condition, F body) {
-    const int once = w.loop(Loop::Kind::Serial, 1);
+  void when(InstrId condition, F body) {
+    const LoopId once = w.loop(Loop::Kind::Serial, 1);
     w.begin(once, condition);
     body();
     w.end(once);
@@ -147,7 +147,7 @@ class ByRows : Scatter {
   template <class F>
   void over_row(F body) {
     const int rank = node.domain.rank();
-    std::vector<int> open;
+    std::vector<LoopId> open;
     for (int d = node.scatter_dim + 1; d < rank; ++d) {
       if (node.domain[d] == 1) continue;
       open.push_back(
@@ -162,15 +162,15 @@ class ByRows : Scatter {
   /// `body(index)` at each source, in ascending order, that goes to a row of this unit; nothing
   /// where `condition` is false.
   template <class F>
-  void for_own_sources(F body, int condition = -1) {
-    const int source = w.loop(Loop::Kind::Serial, sources());
+  void for_own_sources(F body, InstrId condition = {}) {
+    const LoopId source = w.loop(Loop::Kind::Serial, sources());
     loops(node.scatter_dim) = {{source, 1}};
     w.begin(source, condition);
-    const int index = read(node.operands[0]);
-    const int block =
+    const InstrId index = read(node.operands[0]);
+    const InstrId block =
         w.compute(Op::shift_right,
                   {index, integer(std::countr_zero(static_cast<uint64_t>(block_)))}, DType::I64);
-    const int owner = w.compute(Op::bitwise_and, {block, integer(parts_ - 1)}, DType::I64);
+    const InstrId owner = w.compute(Op::bitwise_and, {block, integer(parts_ - 1)}, DType::I64);
     when(compare(Op::eq, owner, w.index({0, {{part_, 1}}})), [&] { body(index); });
     w.end(source);
   }
@@ -182,8 +182,8 @@ class ByRows : Scatter {
   template <class F>
   void for_own_rows(bool beyond, F body) {
     const int64_t rows = node.gather_extent;
-    const int turns = w.loop(Loop::Kind::Serial, this->turns());
-    const int inner = w.loop(Loop::Kind::Serial, block_);
+    const LoopId turns = w.loop(Loop::Kind::Serial, this->turns());
+    const LoopId inner = w.loop(Loop::Kind::Serial, block_);
     const DimLoops at = {{part_, block_}, {turns, turn()}, {inner, 1}};
     const Affine number = affine(0, {1}, {at});
     loops(node.scatter_dim) = at;
@@ -205,21 +205,21 @@ class ByRows : Scatter {
 
   // --- sums that count first
 
-  Access::Indirect row_at(int index) const { return {index, 1, node.gather_extent}; }
+  Access::Indirect row_at(InstrId index) const { return {index, 1, node.gather_extent}; }
 
   /// How many sources each row has, the last of them, and before each source the one before it.
   void count_sources() {
-    for (int* local : {&count_, &last_}) *local = w.local(DType::I32, turns() * turn());
+    for (LocalId* local : {&count_, &last_}) *local = w.local(DType::I32, turns() * turn());
     before_ = w.local(DType::I32, sources());
     any_of_many_ = w.local(DType::Bool, 1);
     for_own_rows(true, [&](const Affine& row) { w.store_local(count_, row, small(0)); });
-    for_own_sources([&](int index) {
+    for_own_sources([&](InstrId index) {
       const Access::Indirect row = row_at(index);
-      const int count = w.load_local_at(count_, row, node.check);
+      const InstrId count = w.load_local_at(count_, row, node.check);
       w.store_local_at(count_, row, w.compute(Op::add, {count, small(1)}, DType::I32), node.check);
       const Affine source = affine(0, {1}, {loops(node.scatter_dim)});
       w.store_local(before_, source, w.load_local_at(last_, row, node.check));
-      const int number = w.compute(Op::convert, {w.index(source)}, DType::I32);
+      const InstrId number = w.compute(Op::convert, {w.index(source)}, DType::I32);
       w.store_local_at(last_, row, number, node.check);
     });
   }
@@ -227,7 +227,7 @@ class ByRows : Scatter {
   int64_t sources() const { return node.domain[node.scatter_dim]; }
 
   /// An element of source `number`, where the row is that of the loops.
-  int element(int number) {
+  InstrId element(InstrId number) {
     const View& v = node.operands[1];
     return w.load_at(v.root, source_at_, {number, v.strides[node.scatter_dim], sources()},
                      node.check);
@@ -236,7 +236,7 @@ class ByRows : Scatter {
   void write_rows_of_few() {
     w.store_local(any_of_many_, {}, w.constant(false, DType::Bool));
     for_own_rows(false, [&](const Affine& row) {
-      const int count = w.load_local(count_, row);
+      const InstrId count = w.load_local(count_, row);
       for (int sources = 0; sources <= kFew; ++sources)
         when(compare(Op::eq, count, small(sources)), [&] { write_row(row, sources); });
       when(compare(Op::gt, count, small(kFew)),
@@ -245,16 +245,16 @@ class ByRows : Scatter {
   }
 
   void write_row(const Affine& row, int sources) {
-    std::vector<int> numbers;  // the last first
+    std::vector<InstrId> numbers;  // the last first
     for (int i = 0; i < sources; ++i) {
-      const int number =
+      const InstrId number =
           i == 0 ? w.load_local(last_, row)
                  : w.load_local_at(before_, {numbers.back(), 1, this->sources()}, node.check);
       numbers.push_back(w.compute(Op::convert, {number}, DType::I64));
     }
     const DimLoops rows = loops(node.scatter_dim);
     over_row([&] {
-      int sum = read(node.operands[2]);
+      InstrId sum = read(node.operands[2]);
       loops(node.scatter_dim) = {};
       source_at_ = at(node.operands[1]);
       for (size_t i = numbers.size(); i-- > 0;)
@@ -266,12 +266,12 @@ class ByRows : Scatter {
 
   /// The first source of a row of more is added to the constant; its count is then zero.
   void add_rows_of_many() {
-    const auto add_source = [&](int index) {
+    const auto add_source = [&](InstrId index) {
       const Access::Indirect row = row_at(index);
-      const int count = w.load_local_at(count_, row, node.check);
+      const InstrId count = w.load_local_at(count_, row, node.check);
       const Access::Indirect target{index, node.gather_stride, node.gather_extent};
-      const auto add = [&](int to) {
-        const int sum = w.compute(Op::add, {to, read(node.operands[1])}, node.dtype);
+      const auto add = [&](InstrId to) {
+        const InstrId sum = w.compute(Op::add, {to, read(node.operands[1])}, node.dtype);
         w.store_at(node.table.root, at(node.table), target, sum, node.check, true);
       };
       when(compare(Op::eq, count, small(0)), [&] {
@@ -287,9 +287,9 @@ class ByRows : Scatter {
   }
 
   int64_t parts_ = 1, block_ = 1;
-  int part_ = -1;
-  int count_ = -1, last_ = -1, before_ = -1;  // locals: by row, by row, by source
-  int any_of_many_ = -1;                      // a local: whether a row has more than kFew
+  LoopId part_;
+  LocalId count_, last_, before_;  // by row, by row, by source
+  LocalId any_of_many_;            // whether a row has more than kFew
   Affine source_at_;
 };
 

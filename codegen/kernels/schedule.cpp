@@ -51,7 +51,7 @@ class Scheduler {
   bool needs_whole_rows() const { return d_.row_nodes || d_.row_reduces; }
   bool one_col_dim() const { return s_.dims.count() == s_.dims.row_dims + 1; }
 
-  int unit(int64_t extent) {
+  LoopId unit(int64_t extent) {
     s_.units *= extent;
     return w_.loop(Loop::Kind::Unit, extent);
   }
@@ -79,11 +79,11 @@ class Scheduler {
       chunk_columns(std::clamp(wanted, kMinChunk, kMaxLocalChunk));
     }
     if (blocks > 1) {
-      const int row = w_.loop(Loop::Kind::Serial, block, s_.block_loop, d_.partial.n);
+      const LoopId row = w_.loop(Loop::Kind::Serial, block, s_.block_loop, d_.partial.n);
       s_.loops[n_dim] = {{s_.block_loop, block}, {row, 1}};
       s_.rows = {row};
     } else {
-      const int row = w_.loop(Loop::Kind::Serial, d_.partial.n);
+      const LoopId row = w_.loop(Loop::Kind::Serial, d_.partial.n);
       s_.loops[n_dim] = {{row, 1}};
       s_.rows = {row};
     }
@@ -106,7 +106,7 @@ class Scheduler {
     if (tile_.along_rows) chunk_columns(tile_.columns, kTileMultiple);
     s_.tile_loop = unit(ceil_div(size, s_.tile_rows));
     if (!tile_.along_rows) chunk_columns(tile_.columns, kTileMultiple);
-    const int row = w_.loop(Loop::Kind::Serial, s_.tile_rows, s_.tile_loop, size);
+    const LoopId row = w_.loop(Loop::Kind::Serial, s_.tile_rows, s_.tile_loop, size);
     s_.loops[tile] = {{s_.tile_loop, s_.tile_rows}, {row, 1}};
     s_.rows = {row};
   }
@@ -118,7 +118,7 @@ class Scheduler {
     for (size_t d = 0; d + 1 < whole; ++d) unit_dim(d);
     if (whole > 0) split_dim(whole - 1, left);
     if (!needs_whole_rows() && one_col_dim()) chunk_columns(budget_);
-    if (split_loop_ >= 0) close_split(whole - 1);
+    if (split_loop_.valid()) close_split(whole - 1);
     for (size_t d = whole; d < s_.dims.row_dims; ++d) serial_dim(d);
   }
 
@@ -129,7 +129,7 @@ class Scheduler {
   }
 
   void close_split(size_t d) {
-    const int row = w_.loop(Loop::Kind::Serial, split_, split_loop_, s_.dims.sizes[d]);
+    const LoopId row = w_.loop(Loop::Kind::Serial, split_, split_loop_, s_.dims.sizes[d]);
     s_.loops[d] = {{split_loop_, split_}, {row, 1}};
     s_.rows.push_back(row);
   }
@@ -145,7 +145,7 @@ class Scheduler {
   Tile tile_;
   Schedule s_;
   int64_t budget_ = 0, split_ = 0;
-  int split_loop_ = -1;
+  LoopId split_loop_;
 };
 
 }  // namespace

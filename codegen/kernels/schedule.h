@@ -25,12 +25,12 @@ std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first,
 struct Schedule {
   Dims dims;
   std::vector<DimLoops> loops;  // per dim; of column dims only what all sweeps share
-  std::vector<int> rows;        // loops to open, outermost first
+  std::vector<LoopId> rows;     // loops to open, outermost first
   int64_t col_chunk = 0;        // columns of a unit
-  int chunk_loop = -1;          // unit loop over chunks of columns, or -1
-  int block_loop = -1;          // unit loop over a partial reduction's blocks, or -1
+  LoopId chunk_loop;            // unit loop over chunks of columns, or none
+  LoopId block_loop;            // unit loop over a partial reduction's blocks, or none
   int tile_dim = -1;            // of a unit that is a tile: its row dim, or -1
-  int tile_loop = -1;           // unit loop over chunks of the tile dim
+  LoopId tile_loop;             // unit loop over chunks of the tile dim
   int64_t tile_rows = 0;        // of a tile
   int64_t units = 1;
 };

@@ -24,7 +24,7 @@ class Order {
   }
 
  private:
-  const Node& node(size_t i) const { return p_.nodes[static_cast<size_t>(g_.nodes[i])]; }
+  const Node& node(size_t i) const { return p_.nodes[g_.nodes[i]]; }
 
   /// Operands that the group computes, each once.
   std::vector<size_t> inner_operands(size_t i) const {
@@ -67,15 +67,15 @@ class Order {
     return std::ranges::all_of(node(i).operands, [&](const View& v) {
       const auto inner = position_.find(v.root);
       if (inner != position_.end()) return !waiting_[inner->second];
-      return p_.roots[static_cast<size_t>(v.root)].formula();
+      return p_.roots[v.root].formula();
     });
   }
 
   const Program& p_;
   const Group& g_;
-  std::unordered_map<int, size_t> position_;  // value -> the node that computes it
-  std::vector<bool> waiting_;                 // per node: of this sweep and not yet placed
-  std::vector<std::vector<size_t>> users_;    // per node: those of this sweep not yet placed
+  std::unordered_map<RootId, size_t> position_;  // of the node that computes it
+  std::vector<bool> waiting_;                    // per node: of this sweep and not yet placed
+  std::vector<std::vector<size_t>> users_;       // per node: those of this sweep not yet placed
   std::vector<int> out_;
 };
 

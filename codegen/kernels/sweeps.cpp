@@ -17,7 +17,7 @@ constexpr int64_t kMaxKeptBytes = int64_t{1} << 19;  // of one row
 
 class SweepMaker {
  public:
-  SweepMaker(const Program& p, const Group& g, int64_t cols, const std::vector<bool>& is_stored)
+  SweepMaker(const Program& p, const Group& g, int64_t cols, const Table<RootId, bool>& is_stored)
       : p_(p), g_(g), cols_(cols), is_stored_(is_stored), cost_(g.nodes.size()) {
     for (int i = 0; i < size(); ++i)
       if (node(i).whole) position_[node(i).dest.root] = i;
@@ -42,13 +42,10 @@ class SweepMaker {
 
   static size_t at(int i) { return static_cast<size_t>(i); }
   int size() const { return static_cast<int>(g_.nodes.size()); }
-  const Node& node(int i) const { return p_.nodes[at(g_.nodes[at(i)])]; }
+  const Node& node(int i) const { return p_.nodes[g_.nodes[at(i)]]; }
   bool is_row(int i) const { return is_row_node(node(i), g_.domain); }
-  bool reduces(int i) const {
-    return node(i).kind == Node::Kind::RowReduce || node(i).kind == Node::Kind::RowPartial ||
-           is_column_sum(i);
-  }
-  bool is_column_sum(int i) const { return node(i).kind == Node::Kind::ColPartial; }
+  bool reduces(int i) const { return reduces_rows(makes(node(i))) || is_column_sum(i); }
+  bool is_column_sum(int i) const { return makes(node(i)) == Makes::ColumnBlocks; }
 
   /// Calls f(position) for each operand that this group computes.
   template <class F>
@@ -60,7 +57,7 @@ class SweepMaker {
   int first_sweep(int i) const {
     int sweep = 0;
     for_each_inner(i, [&](int from) {
-      const bool reduced = node(from).kind == Node::Kind::RowReduce;
+      const bool reduced = makes(node(from)) == Makes::Rows;
       sweep = std::max(sweep, out_.ready[at(from)] + (reduced ? 1 : 0));
     });
     return sweep;
@@ -69,7 +66,7 @@ class SweepMaker {
   /// Whether an element read through the view comes from memory: not computed here, no formula, and
   /// not the same along the row, as that is read before its loop.
   bool is_read_along_row(const View& v) const {
-    if (position_.contains(v.root) || p_.roots[at(v.root)].formula()) return false;
+    if (position_.contains(v.root) || p_.roots[v.root].formula()) return false;
     const auto runs = collapsed(v);
     return !runs.empty() && (runs.rbegin()->stride != 0 || runs.rbegin()->size % cols_ != 0);
   }
@@ -85,13 +82,13 @@ class SweepMaker {
 
   bool worth_keeping(int i) const {
     if (cost_[at(i)] <= kKeepCost) return false;
-    return is_stored_[at(node(i).dest.root)] ||
+    return is_stored_[node(i).dest.root] ||
            cols_ * static_cast<int64_t>(ir::size_of(node(i).dtype)) <= kMaxKeptBytes;
   }
 
   /// What ends in a sweep: reductions and stores.
   bool is_sink(int i) const {
-    return reduces(i) || !node(i).whole || is_stored_[at(node(i).dest.root)];
+    return reduces(i) || !node(i).whole || is_stored_[node(i).dest.root];
   }
 
   /// What each sweep computes or reloads.
@@ -148,7 +145,7 @@ class SweepMaker {
   /// Of one element in a sweep, in nanoseconds.
   double work(const Marks& marks, int sweep) const {
     double sum = 0;
-    std::vector<int> read;
+    std::vector<RootId> read;
     for (int i = 0; i < size(); ++i) {
       if (!marks[at(sweep)][at(i)]) continue;
       sum += is_reloaded(i, sweep) ? kLoadCost : node_cost(node(i)) + kLoadCost * stores(i);
@@ -180,16 +177,16 @@ class SweepMaker {
   const Program& p_;
   const Group& g_;
   int64_t cols_;
-  const std::vector<bool>& is_stored_;
+  const Table<RootId, bool>& is_stored_;
   std::vector<double> cost_;
-  std::unordered_map<int, int> position_;  // value -> the node that computes it
+  std::unordered_map<RootId, int> position_;  // of the node that computes it
   Sweeps out_;
 };
 
 }  // namespace
 
 Sweeps make_sweeps(const Program& program, const Group& group, int64_t cols,
-                   const std::vector<bool>& is_stored) {
+                   const Table<RootId, bool>& is_stored) {
   return SweepMaker(program, group, cols, is_stored).run();
 }
 

@@ -25,7 +25,7 @@ struct Sweeps {
 
 /// `is_stored`: by root, whether its memory is written.
 Sweeps make_sweeps(const Program& program, const Group& group, int64_t cols,
-                   const std::vector<bool>& is_stored);
+                   const Table<RootId, bool>& is_stored);
 
 }  // namespace tandem::codegen
 

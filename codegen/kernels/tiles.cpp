@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <map>
 
-namespace tandem::codegen {
+#include "codegen/loops/scalar_ops.h"
 
-using ir::Op;
+namespace tandem::codegen {
 
 int row_dim_along(const View& v, const Dims& dims) {
   constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
@@ -19,9 +19,9 @@ int row_dim_along(const View& v, const Dims& dims) {
 
 bool is_transposition(const Program& p, const Group& g, const Dims& dims, int dim) {
   if (dim < 0 || g.nodes.size() != 1) return false;
-  const Node& n = p.nodes[static_cast<size_t>(g.nodes[0])];
-  return n.kind == Node::Kind::Pointwise && n.op == Op::clone &&
-         !p.roots[static_cast<size_t>(n.operands[0].root)].formula() &&
+  const Node& n = p.nodes[g.nodes[0]];
+  return n.kind == Node::Kind::Pointwise && scalar_op(n.op).code == ScalarOp::Code::Nothing &&
+         !p.roots[n.operands[0].root].formula() &&
          (row_dim_along(n.operands[0], dims) == dim) != (row_dim_along(n.dest, dims) == dim);
 }
 
@@ -30,11 +30,11 @@ static int tile_dim(const Program& p, const Group& g) {
   if (g.domain.row_nodes || g.domain.row_reduces || g.domain.partial.n > 0) return -1;
   const Dims dims = dims_of(g.domain);
   std::map<int, int> accesses;
-  for (int n : g.nodes) {
-    const Node& node = p.nodes[static_cast<size_t>(n)];
+  for (NodeId n : g.nodes) {
+    const Node& node = p.nodes[n];
     ++accesses[row_dim_along(node.dest, dims)];
     for (const View& v : node.operands)
-      if (!p.roots[static_cast<size_t>(v.root)].formula()) ++accesses[row_dim_along(v, dims)];
+      if (!p.roots[v.root].formula()) ++accesses[row_dim_along(v, dims)];
   }
   accesses.erase(-1);
   const auto most =
@@ -50,7 +50,7 @@ Tile tile_of(const Program& p, const Group& g) {
   Tile tile{.dim = tile_dim(p, g)};
   const Dims dims = dims_of(g.domain);
   if (!is_transposition(p, g, dims, tile.dim)) return tile;
-  const View& from = p.nodes[static_cast<size_t>(g.nodes[0])].operands[0];
+  const View& from = p.nodes[g.nodes[0]].operands[0];
   const bool by_rows = row_dim_along(from, dims) == tile.dim;
   tile.rows = by_rows ? kLength : kWidth;
   tile.columns = by_rows ? kWidth : kLength;

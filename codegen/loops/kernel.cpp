@@ -33,14 +33,22 @@ class Walker {
  private:
   template <class... T>
   void words(T... v) {
-    (sink_.word(static_cast<int64_t>(v)), ...);
+    (sink_.word(word_of(v)), ...);
+  }
+  template <class T>
+  static int64_t word_of(T v) {
+    return static_cast<int64_t>(v);
+  }
+  template <class Tag>
+  static int64_t word_of(ir::Id<Tag> id) {
+    return id.valid() ? int64_t{id.index} : -1;
   }
   template <class T>
   void list(const std::vector<T>& items) {
     words(items.size());
     for (const T& item : items) add(item);
   }
-  void add(int v) { words(v); }
+  void add(InstrId v) { words(v); }
   void add(const Param& p) { words(p.dtype, p.use, p.streams); }
   void add(const Local& l) { words(l.dtype, l.elements); }
   void add(const Loop& l) { words(l.kind, l.extent, l.clamp_loop, l.clamp_total); }
@@ -49,7 +57,8 @@ class Walker {
   void add(const Affine& a) { words(a.offset), list(a.terms); }
   void add(const Access::Indirect& i) { words(i.value, i.stride, i.extent); }
   void add(const Access& a) {
-    words(a.is_local, a.buffer, a.again), add(a.index), list(a.indirect);
+    words(a.is_local(), a.is_local() ? a.local.index : a.param.index, a.again), add(a.index),
+        list(a.indirect);
   }
   void add(const ir::Number& n) {
     words(n.kind(), n.is_float() ? std::bit_cast<int64_t>(n.to_double()) : n.to_int());
@@ -65,15 +74,15 @@ class Walker {
 /// Walks the code once, keeping the stack of open loops.
 class Verifier {
  public:
-  explicit Verifier(const Kernel& k) : k_(k), scope_(k.code.size(), -1) {}
+  explicit Verifier(const Kernel& k) : k_(k), in_scope_(k.code.size()) {}
 
   void run() {
     loops();
-    for (int l = 0; l < static_cast<int>(k_.loops.size()); ++l)
+    for (LoopId l : k_.loops.ids())
       if (k_.loops[l].kind == Loop::Kind::Unit) open_.push_back(l);
-    units_ = static_cast<int>(open_.size());
-    for (at_ = 0; at_ < static_cast<int>(k_.code.size()); ++at_) instruction(k_.code[at_]);
-    check(static_cast<int>(open_.size()) == units_, "a loop is not closed");
+    units_ = open_.size();
+    for (at_ = 0; at_ < k_.code.size(); ++at_) instruction(k_.code[at_]);
+    check(open_.size() == units_, "a loop is not closed");
   }
 
  private:
@@ -83,85 +92,82 @@ class Verifier {
 
   void loops() const {
     bool inner = false;
-    for (size_t l = 0; l < k_.loops.size(); ++l) {
+    for (LoopId l : k_.loops.ids()) {
       const Loop& loop = k_.loops[l];
       const bool unit = loop.kind == Loop::Kind::Unit;
       check(!unit || !inner, "unit loops come first");
-      check(!unit || loop.clamp_loop < 0, "a unit loop has a fixed extent");
-      check(loop.extent >= 0 && loop.clamp_loop < static_cast<int>(l), "loop extent or clamp");
+      check(!unit || !loop.clamp_loop.valid(), "a unit loop has a fixed extent");
+      check(loop.extent >= 0 && (!loop.clamp_loop.valid() || loop.clamp_loop < l),
+            "loop extent or clamp");
       inner |= !unit;
     }
   }
 
-  bool is_open(int loop) const {
-    for (int l : open_)
-      if (l == loop) return true;
-    return false;
-  }
+  bool is_open(LoopId loop) const { return std::ranges::count(open_, loop) != 0; }
 
   void affine(const Affine& a) const {
-    int last = -1;
+    LoopId last;
     for (const auto& t : a.terms) {
-      check(t.loop > last && t.stride != 0, "affine terms are sorted and not zero");
+      check((!last.valid() || t.loop > last) && t.stride != 0,
+            "affine terms are sorted and not zero");
       check(is_open(t.loop), "an affine index uses a loop that is not open");
       last = t.loop;
     }
   }
 
   /// A value may be used while the loop that it was computed in is open.
-  void argument(int value) const {
-    check(value >= 0 && value < at_, "an argument is not defined yet");
-    check(scope_[value] != -1, "an argument has no value or its loop is closed");
+  void argument(InstrId value) const {
+    check(value.index < at_, "an argument is not defined yet");
+    check(in_scope_[value.index], "an argument has no value or its loop is closed");
   }
 
   void access(const Instr& i, bool store) const {
     const Access& a = i.access;
-    const size_t count = a.is_local ? k_.locals.size() : k_.params.size();
-    check(a.buffer >= 0 && static_cast<size_t>(a.buffer) < count, "no such buffer");
+    check(a.is_local() ? a.local.index < k_.locals.size() : a.param.index < k_.params.size(),
+          "no such buffer");
     affine(a.index);
     for (const auto& x : a.indirect) {
       argument(x.value);
-      check(k_.code[x.value].dtype == ir::DType::I64, "an index is i64");
+      check(k_.code[x.value.index].dtype == ir::DType::I64, "an index is i64");
     }
-    const ir::DType dtype = a.is_local ? k_.locals[a.buffer].dtype : k_.params[a.buffer].dtype;
+    const ir::DType dtype = a.is_local() ? k_.locals[a.local].dtype : k_.params[a.param].dtype;
     check(i.dtype == dtype, "the dtype of an access is its buffer's");
-    if (a.is_local) return;
-    check(!k_.params[a.buffer].streams || store || a.again, "streams what it reads");
-    check(k_.params[a.buffer].use != (store ? Param::Use::Read : Param::Use::Write),
+    if (a.is_local()) return;
+    check(!k_.params[a.param].streams || store || a.again, "streams what it reads");
+    check(k_.params[a.param].use != (store ? Param::Use::Read : Param::Use::Write),
           "an access that the parameter's use does not allow");
   }
 
   void begin(const Instr& i) {
-    check(i.loop >= units_ && i.loop < static_cast<int>(k_.loops.size()), "no such loop");
+    check(i.loop.index >= units_ && i.loop.index < k_.loops.size(), "no such loop");
     check(!is_open(i.loop), "a loop is opened twice");
     const Loop& loop = k_.loops[i.loop];
-    for (int l : open_)
+    for (LoopId l : open_)
       check(loop.kind != Loop::Kind::Vector || k_.loops[l].kind != Loop::Kind::Vector,
             "a vector loop in a vector loop");
-    check(loop.clamp_loop < 0 || is_open(loop.clamp_loop), "the clamping loop is not open");
+    check(!loop.clamp_loop.valid() || is_open(loop.clamp_loop), "the clamping loop is not open");
     if (!i.args.empty()) condition(i, loop);
     open_.push_back(i.loop);
   }
 
   void condition(const Instr& i, const Loop& loop) const {
-    check(i.args.size() == 1 && k_.code[i.args[0]].dtype == ir::DType::Bool, "a loop's condition");
+    check(i.args.size() == 1 && k_.code[i.args[0].index].dtype == ir::DType::Bool,
+          "a loop's condition");
     check(loop.kind == Loop::Kind::Serial, "only serial loops have a condition");
-    for (int l : open_)
+    for (LoopId l : open_)
       check(k_.loops[l].kind != Loop::Kind::Vector, "a condition inside a vector loop");
   }
 
   void end(const Instr& i) {
-    check(static_cast<int>(open_.size()) > units_ && open_.back() == i.loop,
-          "loops are not properly nested");
+    check(open_.size() > units_ && open_.back() == i.loop, "loops are not properly nested");
     open_.pop_back();
-    for (int v = at_ - 1;
-         v >= 0 && !(k_.code[v].kind == Kind::LoopBegin && k_.code[v].loop == i.loop); --v)
-      scope_[v] = -1;
+    for (size_t v = at_;
+         v-- > 0 && !(k_.code[v].kind == Kind::LoopBegin && k_.code[v].loop == i.loop);)
+      in_scope_[v] = false;
   }
 
   void accumulate(const Instr& i) const {
-    check(i.accumulator >= 0 && i.accumulator < static_cast<int>(k_.accumulators.size()),
-          "no such accumulator");
+    check(i.accumulator.index < k_.accumulators.size(), "no such accumulator");
     const Accumulator& acc = k_.accumulators[i.accumulator];
     check(!open_.empty() && open_.back() == acc.loop, "accumulates outside its loop");
     const bool serial = k_.loops[acc.loop].kind == Loop::Kind::Serial;
@@ -170,21 +176,21 @@ class Verifier {
           "lanes are a power of two");
     check(acc.combine != Combine::Dot || serial, "dot accumulates over serial loops");
     check(i.args.size() == (acc.combine == Combine::Dot ? 2u : 1u), "argument count");
-    for (int a : i.args) check(k_.code[a].dtype == acc.dtype, "the accumulator's dtype");
+    for (InstrId a : i.args) check(k_.code[a.index].dtype == acc.dtype, "the accumulator's dtype");
   }
 
   void instruction(const Instr& i) {
-    for (int a : i.args) argument(a);
-    scope_[at_] = 0;
+    for (InstrId a : i.args) argument(a);
+    in_scope_[at_] = true;
     switch (i.kind) {
       case Kind::LoopBegin:
-        return scope_[at_] = -1, begin(i);
+        return in_scope_[at_] = false, begin(i);
       case Kind::LoopEnd:
-        return scope_[at_] = -1, end(i);
+        return in_scope_[at_] = false, end(i);
       case Kind::Store:
-        return scope_[at_] = -1, access(i, true);
+        return in_scope_[at_] = false, access(i, true);
       case Kind::Accumulate:
-        return scope_[at_] = -1, accumulate(i);
+        return in_scope_[at_] = false, accumulate(i);
       case Kind::Load:
         return access(i, false);
       case Kind::Index:
@@ -193,8 +199,8 @@ class Verifier {
       case Kind::Compute:
         return check(ir::is_pointwise(i.op), "computes a pointwise op");
       case Kind::Reduced:
-        return check(i.accumulator >= 0 &&
-                         !is_open(k_.accumulators[static_cast<size_t>(i.accumulator)].loop),
+        return check(i.accumulator.index < k_.accumulators.size() &&
+                         !is_open(k_.accumulators[i.accumulator].loop),
                      "read before its loop ends");
       case Kind::Constant:
         return;
@@ -202,9 +208,9 @@ class Verifier {
   }
 
   const Kernel& k_;
-  std::vector<int> scope_;  // by value: 0 while it can be used
-  std::vector<int> open_;
-  int units_ = 0, at_ = 0;
+  std::vector<bool> in_scope_;  // by instruction: whether its value can be used
+  std::vector<LoopId> open_;
+  size_t units_ = 0, at_ = 0;
 };
 
 }  // namespace
@@ -221,11 +227,10 @@ bool operator==(const Kernel& a, const Kernel& b) {
          a.accumulators == b.accumulators && a.code == b.code;
 }
 
-bool can_stream(const Kernel& kernel, int param) {
-  if (kernel.params[static_cast<size_t>(param)].use == Param::Use::Read) return false;
+bool can_stream(const Kernel& kernel, ParamId param) {
+  if (kernel.params[param].use == Param::Use::Read) return false;
   return std::none_of(kernel.code.begin(), kernel.code.end(), [&](const Instr& i) {
-    return i.kind == Instr::Kind::Load && !i.access.is_local && i.access.buffer == param &&
-           !i.access.again;
+    return i.kind == Instr::Kind::Load && i.access.param == param && !i.access.again;
   });
 }
 

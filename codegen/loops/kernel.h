@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/ids.h"
 #include "ir/buffer.h"
 #include "ir/graph.h"
 
@@ -43,9 +44,9 @@ struct Loop {
   enum class Kind : uint8_t { Unit, Serial, Vector };
   Kind kind = Kind::Serial;
   int64_t extent = 0;
-  // A chunk of a longer run: if clamp_loop >= 0 the trip count is min(extent, clamp_total - extent
+  // A chunk of a longer run: with a clamp_loop the trip count is min(extent, clamp_total - extent
   // * index of clamp_loop).
-  int clamp_loop = -1;
+  LoopId clamp_loop;
   int64_t clamp_total = 0;
   friend bool operator==(const Loop&, const Loop&) = default;
 };
@@ -53,7 +54,7 @@ struct Loop {
 /// offset + sum of stride * loop index, in elements.
 struct Affine {
   struct Term {
-    int loop = 0;
+    LoopId loop;
     int64_t stride = 0;
     friend bool operator==(const Term&, const Term&) = default;
   };
@@ -66,16 +67,17 @@ struct Affine {
 /// (checked: 0 <= value < extent).
 struct Access {
   struct Indirect {
-    int value = 0;  // an i64 value
+    InstrId value;  // an i64 value
     int64_t stride = 0;
     int64_t extent = 0;
     friend bool operator==(const Indirect&, const Indirect&) = default;
   };
-  bool is_local = false;
-  int buffer = 0;  // index into params or locals
+  ParamId param;  // one of these two
+  LocalId local;
   Affine index;
   std::vector<Indirect> indirect;
   bool again = false;  // what it stores is read or written again: it stays in the caches
+  bool is_local() const { return local.valid(); }
   friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -101,7 +103,7 @@ enum class Combine : uint8_t {
 struct Accumulator {
   Combine combine = Combine::Sum;
   ir::DType dtype = ir::DType::F32;  // of the values combined (ArgMax: of the compared values)
-  int loop = 0;
+  LoopId loop;
   int64_t lanes = 1;  // ReductionOrder; 1 over Serial loops
   int64_t block = 0;  // 0: the whole loop is one block
   friend bool operator==(const Accumulator&, const Accumulator&) = default;
@@ -125,9 +127,9 @@ struct Instr {
   Kind kind = Kind::Constant;
   ir::DType dtype = ir::DType::F32;
   ir::Op op = ir::Op::add;
-  int loop = -1;
-  int accumulator = -1;
-  std::vector<int> args;
+  LoopId loop;
+  AccumulatorId accumulator;
+  std::vector<InstrId> args;
   ir::Number number;
   Affine affine;
   Access access;
@@ -136,10 +138,10 @@ struct Instr {
 
 struct Kernel {
   std::string name;  // for people; not part of equality
-  std::vector<Param> params;
-  std::vector<Local> locals;
-  std::vector<Loop> loops;  // Unit loops first, outermost first
-  std::vector<Accumulator> accumulators;
+  Table<ParamId, Param> params;
+  Table<LocalId, Local> locals;
+  Table<LoopId, Loop> loops;  // Unit loops first, outermost first
+  Table<AccumulatorId, Accumulator> accumulators;
   std::vector<Instr> code;  // Unit loops have no LoopBegin/LoopEnd
 
   /// Product of the Unit loops' extents (1 if there are none).
@@ -163,7 +165,7 @@ using KernelFunction = int64_t (*)(void* const* params, int64_t begin, int64_t e
 
 size_t scratch_bytes(const Kernel& kernel);
 /// Whether `param` has stores that may go past the caches.
-bool can_stream(const Kernel& kernel, int param);
+bool can_stream(const Kernel& kernel, ParamId param);
 std::string print(const Kernel& kernel);
 /// Throws InternalError if the kernel breaks a rule of this header.
 void verify(const Kernel& kernel);

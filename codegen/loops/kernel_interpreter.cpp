@@ -131,7 +131,7 @@ class Interpreter {
   }
 
   bool unit(int64_t number) {
-    for (size_t l = k_.loops.size(); l-- > 0;) {
+    for (LoopId l = k_.loops.next(); l.index-- > 0;) {
       if (k_.loops[l].kind != Loop::Kind::Unit) continue;
       index_[l] = number % k_.loops[l].extent;
       number /= k_.loops[l].extent;
@@ -143,13 +143,13 @@ class Interpreter {
  private:
   int64_t at(const Affine& a) const {
     int64_t v = a.offset;
-    for (const auto& t : a.terms) v += t.stride * index_[static_cast<size_t>(t.loop)];
+    for (const auto& t : a.terms) v += t.stride * index_[t.loop];
     return v;
   }
 
   int64_t trips(const Loop& l) const {
-    if (l.clamp_loop < 0) return l.extent;
-    const int64_t left = l.clamp_total - l.extent * index_[static_cast<size_t>(l.clamp_loop)];
+    if (!l.clamp_loop.valid()) return l.extent;
+    const int64_t left = l.clamp_total - l.extent * index_[l.clamp_loop];
     return std::min(l.extent, left);
   }
 
@@ -171,13 +171,13 @@ class Interpreter {
   }
 
   bool loop(size_t i) {
-    const int id = k_.code[i].loop;
-    for (size_t a = 0; a < entries_.size(); ++a)
+    const LoopId id = k_.code[i].loop;
+    for (AccumulatorId a : entries_.ids())
       if (k_.accumulators[a].loop == id) entries_[a].clear(), dots_[a] = {};
     const bool runs = k_.code[i].args.empty() || arg(k_.code[i], 0).i != 0;
-    const int64_t n = runs ? trips(k_.loops[static_cast<size_t>(id)]) : 0;
+    const int64_t n = runs ? trips(k_.loops[id]) : 0;
     for (int64_t j = 0; j < n; ++j) {
-      index_[static_cast<size_t>(id)] = j;
+      index_[id] = j;
       if (!run(i + 1, ends_[i])) return false;
     }
     return true;
@@ -186,26 +186,25 @@ class Interpreter {
   /// The address of an access; false if an index is out of range.
   bool address(size_t i, std::byte*& base, int64_t& index) {
     const Access& a = k_.code[i].access;
-    const auto buffer = static_cast<size_t>(a.buffer);
-    base = a.is_local ? locals_[buffer].data() : static_cast<std::byte*>(params_[buffer]);
+    base = a.is_local() ? locals_[a.local].data() : static_cast<std::byte*>(params_[a.param.index]);
     index = at(a.index);
     for (const auto& x : a.indirect) {
-      const int64_t v = values_[static_cast<size_t>(x.value)].i;
+      const int64_t v = values_[x.value.index].i;
       if (v < 0 || v >= x.extent) return failed(i, v, x.extent);
       index += v * x.stride;
     }
-    if (a.is_local)
-      TANDEM_CHECK(index >= 0 && index < k_.locals[buffer].elements, "local out of range");
+    if (a.is_local())
+      TANDEM_CHECK(index >= 0 && index < k_.locals[a.local].elements, "local out of range");
     return true;
   }
 
-  Cell arg(const Instr& i, size_t n) const { return values_[static_cast<size_t>(i.args[n])]; }
+  Cell arg(const Instr& i, size_t n) const { return values_[i.args[n].index]; }
 
   void accumulate(const Instr& i) {
-    const auto a = static_cast<size_t>(i.accumulator);
+    const AccumulatorId a = i.accumulator;
     const Accumulator& acc = k_.accumulators[a];
     if (acc.combine != Combine::Dot) {
-      entries_[a].push_back({arg(i, 0), index_[static_cast<size_t>(acc.loop)]});
+      entries_[a].push_back({arg(i, 0), index_[acc.loop]});
       return;
     }
     const Cell args[] = {arg(i, 0), arg(i, 1), dots_[a]};
@@ -219,7 +218,7 @@ class Interpreter {
   }
 
   Cell reduced(const Instr& i) const {
-    const auto a = static_cast<size_t>(i.accumulator);
+    const AccumulatorId a = i.accumulator;
     const Accumulator& acc = k_.accumulators[a];
     if (acc.combine == Combine::Dot) return dots_[a];
     const auto& entries = entries_[a];
@@ -238,7 +237,7 @@ class Interpreter {
     DType types[4];
     for (size_t n = 0; n < i.args.size(); ++n) {
       args[n] = arg(i, n);
-      types[n] = k_.code[static_cast<size_t>(i.args[n])].dtype;
+      types[n] = k_.code[i.args[n].index].dtype;
     }
     if (divides(i.op) && ir::is_integral(i.dtype) && args[1].i == 0) return failed(at, 0, 0);
     values_[at] = compute(i.op, {args, i.args.size()}, {types, i.args.size()}, i.dtype);
@@ -284,10 +283,10 @@ class Interpreter {
   void* const* params_;
   KernelError* error_;
   std::vector<Cell> values_;
-  std::vector<int64_t> index_;
-  std::vector<std::vector<Entry>> entries_;
-  std::vector<Cell> dots_;
-  std::vector<std::vector<std::byte>> locals_;
+  Table<LoopId, int64_t> index_;
+  Table<AccumulatorId, std::vector<Entry>> entries_;
+  Table<AccumulatorId, Cell> dots_;
+  Table<LocalId, std::vector<std::byte>> locals_;
   std::vector<size_t> ends_;  // LoopBegin -> its LoopEnd
 };
 

@@ -21,7 +21,8 @@ std::string text(const Affine& a) {
   std::string out;
   for (const auto& t : a.terms) {
     if (!out.empty()) out += " + ";
-    out += t.stride == 1 ? fmt::format("i{}", t.loop) : fmt::format("{} * i{}", t.stride, t.loop);
+    out += t.stride == 1 ? fmt::format("i{}", t.loop.index)
+                         : fmt::format("{} * i{}", t.stride, t.loop.index);
   }
   if (out.empty()) return std::to_string(a.offset);
   return a.offset == 0 ? out : fmt::format("{} + {}", out, a.offset);
@@ -30,9 +31,9 @@ std::string text(const Affine& a) {
 std::string text(const Access& a) {
   std::string index = text(a.index);
   for (const auto& i : a.indirect)
-    index += fmt::format(" + {} * %{} (< {})", i.stride, i.value, i.extent);
-  return fmt::format("{}{}[{}]{}", a.is_local ? 'l' : 'p', a.buffer, index,
-                     a.again ? " again" : "");
+    index += fmt::format(" + {} * %{} (< {})", i.stride, i.value.index, i.extent);
+  return fmt::format("{}{}[{}]{}", a.is_local() ? 'l' : 'p',
+                     a.is_local() ? a.local.index : a.param.index, index, a.again ? " again" : "");
 }
 
 std::string text(const ir::Number& n) {
@@ -41,18 +42,18 @@ std::string text(const ir::Number& n) {
 }
 
 /// A clamp that never bites is left out.
-std::string text(const Kernel& k, int id) {
-  const Loop& l = k.loops[static_cast<size_t>(id)];
-  std::string out = fmt::format("{} i{} < {}", kLoops[static_cast<size_t>(l.kind)], id, l.extent);
-  if (l.clamp_loop >= 0 &&
-      k.loops[static_cast<size_t>(l.clamp_loop)].extent * l.extent > l.clamp_total)
-    out += fmt::format(" and < {} - {} * i{}", l.clamp_total, l.extent, l.clamp_loop);
+std::string text(const Kernel& k, LoopId id) {
+  const Loop& l = k.loops[id];
+  std::string out =
+      fmt::format("{} i{} < {}", kLoops[static_cast<size_t>(l.kind)], id.index, l.extent);
+  if (l.clamp_loop.valid() && k.loops[l.clamp_loop].extent * l.extent > l.clamp_total)
+    out += fmt::format(" and < {} - {} * i{}", l.clamp_total, l.extent, l.clamp_loop.index);
   return out;
 }
 
 std::string arguments(const Instr& i) {
   std::string out;
-  for (int a : i.args) out += fmt::format("{}%{}", out.empty() ? "" : ", ", a);
+  for (InstrId a : i.args) out += fmt::format("{}%{}", out.empty() ? "" : ", ", a.index);
   return out;
 }
 
@@ -75,9 +76,9 @@ std::string text(const Kernel& k, const Instr& i) {
     case Kind::RandomBits:
       return fmt::format("random_bits {} at {} + {}", arguments(i), text(i.number), text(i.affine));
     case Kind::Accumulate:
-      return fmt::format("accumulate a{}, {}", i.accumulator, arguments(i));
+      return fmt::format("accumulate a{}, {}", i.accumulator.index, arguments(i));
     case Kind::Reduced:
-      return fmt::format("reduced a{}", i.accumulator);
+      return fmt::format("reduced a{}", i.accumulator.index);
   }
   return {};
 }
@@ -88,23 +89,22 @@ bool has_value(Kind k) {
 
 std::string header(const Kernel& k) {
   std::string out = fmt::format("kernel {}(", k.name);
-  for (size_t p = 0; p < k.params.size(); ++p)
-    out += fmt::format("{}p{} {} {}", p == 0 ? "" : ", ", p,
+  for (ParamId p : k.params.ids())
+    out += fmt::format("{}p{} {} {}", p.index == 0 ? "" : ", ", p.index,
                        kUses[static_cast<size_t>(k.params[p].use)], ir::name(k.params[p].dtype)) +
            (k.params[p].streams ? " streams" : "");
   out += ")\n";
-  for (size_t l = 0; l < k.locals.size(); ++l)
-    out +=
-        fmt::format("  local l{} {}[{}]\n", l, ir::name(k.locals[l].dtype), k.locals[l].elements);
-  for (size_t a = 0; a < k.accumulators.size(); ++a) {
+  for (LocalId l : k.locals.ids())
+    out += fmt::format("  local l{} {}[{}]\n", l.index, ir::name(k.locals[l].dtype),
+                       k.locals[l].elements);
+  for (AccumulatorId a : k.accumulators.ids()) {
     const Accumulator& acc = k.accumulators[a];
-    out += fmt::format("  accumulator a{} {} {} over i{}, lanes {}, block {}\n", a,
-                       kCombines[static_cast<size_t>(acc.combine)], ir::name(acc.dtype), acc.loop,
-                       acc.lanes, acc.block);
+    out += fmt::format("  accumulator a{} {} {} over i{}, lanes {}, block {}\n", a.index,
+                       kCombines[static_cast<size_t>(acc.combine)], ir::name(acc.dtype),
+                       acc.loop.index, acc.lanes, acc.block);
   }
-  for (size_t l = 0; l < k.loops.size(); ++l)
-    if (k.loops[l].kind == Loop::Kind::Unit)
-      out += fmt::format("  {}\n", text(k, static_cast<int>(l)));
+  for (LoopId l : k.loops.ids())
+    if (k.loops[l].kind == Loop::Kind::Unit) out += fmt::format("  {}\n", text(k, l));
   return out;
 }
 
@@ -119,9 +119,8 @@ std::string text(const BufferRef& b) {
 std::string text(const Plan& plan, const Launch& launch) {
   std::string params;
   for (const BufferRef& b : launch.params) params += (params.empty() ? "" : ", ") + text(b);
-  return fmt::format("launch {} {}({}), units {}, grain {}", launch.kernel,
-                     plan.kernels[static_cast<size_t>(launch.kernel)].name, params, launch.units,
-                     launch.grain);
+  return fmt::format("launch {} {}({}), units {}, grain {}", launch.kernel.index,
+                     plan.kernels[launch.kernel].name, params, launch.units, launch.grain);
 }
 
 std::string text(const Plan& /*plan*/, const ExternalCall& external) {

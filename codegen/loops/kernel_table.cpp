@@ -8,50 +8,47 @@ namespace tandem::codegen {
 namespace {
 
 /// The kernels of a plan by their hash.
-using Known = std::unordered_map<uint64_t, std::vector<int>>;
+using Known = std::unordered_map<uint64_t, std::vector<KernelId>>;
 
-/// The number in the plan of a kernel equal to `kernel`, which is moved there if it is the first.
-int place(Kernel& kernel, Known& known, std::vector<Kernel>& plan) {
-  std::vector<int>& same_hash = known[hash(kernel)];
-  for (int i : same_hash)
-    if (plan[static_cast<size_t>(i)] == kernel) return i;
-  same_hash.push_back(static_cast<int>(plan.size()));
-  plan.push_back(std::move(kernel));
-  return same_hash.back();
+/// The id in the plan of a kernel equal to `kernel`, which is moved there if it is the first.
+KernelId place(Kernel& kernel, Known& known, Table<KernelId, Kernel>& plan) {
+  std::vector<KernelId>& same_hash = known[hash(kernel)];
+  for (KernelId k : same_hash)
+    if (plan[k] == kernel) return k;
+  return same_hash.emplace_back(plan.add(std::move(kernel)));
 }
+
+KernelId* kernel_of(Launch& launch) { return &launch.kernel; }
+KernelId* kernel_of(MatmulCall&) { return nullptr; }
+KernelId* kernel_of(ExternalCall&) { return nullptr; }
 
 }  // namespace
 
-int KernelTable::add(Kernel kernel) {
-  kernels_.push_back(std::move(kernel));
-  return static_cast<int>(kernels_.size()) - 1;
-}
-
-int KernelTable::merged(int kernel, int read, int written) {
-  const auto [known, fresh] = merged_.try_emplace({kernel, read, written}, -1);
+KernelId KernelTable::merged(KernelId kernel, ParamId read, ParamId written) {
+  const auto [known, fresh] = merged_.try_emplace({kernel, read, written});
   if (!fresh) return known->second;
   auto merged = merged_in_place((*this)[kernel], read, written);
-  if (merged) known->second = add(std::move(*merged));
+  if (merged) known->second = kernels_.add(std::move(*merged));
   return known->second;
 }
 
-int KernelTable::streaming(int kernel, const std::vector<bool>& streams) {
-  const auto [known, fresh] = streaming_.try_emplace({kernel, streams}, -1);
+KernelId KernelTable::streaming(KernelId kernel, const std::vector<bool>& streams) {
+  const auto [known, fresh] = streaming_.try_emplace({kernel, streams});
   if (!fresh) return known->second;
   Kernel variant = (*this)[kernel];
-  for (size_t i = 0; i < streams.size(); ++i) variant.params[i].streams = streams[i];
-  return known->second = add(std::move(variant));
+  for (ParamId p : variant.params.ids()) variant.params[p].streams = streams[p.index];
+  return known->second = kernels_.add(std::move(variant));
 }
 
 void KernelTable::move_into(Plan& plan) {
-  std::vector<int> numbers(kernels_.size(), -1);
+  Table<KernelId, KernelId> placed(kernels_.size());
   Known known;
   for (Step& step : plan.steps) {
-    auto* launch = std::get_if<Launch>(&step);
-    if (launch == nullptr) continue;
-    const auto kernel = static_cast<size_t>(launch->kernel);
-    if (numbers[kernel] < 0) numbers[kernel] = place(kernels_[kernel], known, plan.kernels);
-    launch->kernel = numbers[kernel];
+    KernelId* const kernel = std::visit([](auto& s) { return kernel_of(s); }, step);
+    if (kernel == nullptr) continue;
+    KernelId& now = placed[*kernel];
+    if (!now.valid()) now = place(kernels_[*kernel], known, plan.kernels);
+    *kernel = now;
   }
 }
 

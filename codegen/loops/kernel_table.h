@@ -14,23 +14,21 @@ namespace tandem::codegen {
 /// Many launches share a kernel, so each variant is made once.
 class KernelTable {
  public:
-  explicit KernelTable(std::vector<Kernel> kernels) : kernels_(std::move(kernels)) {}
+  explicit KernelTable(Table<KernelId, Kernel> kernels) : kernels_(std::move(kernels)) {}
 
-  const Kernel& operator[](int kernel) const { return kernels_[static_cast<size_t>(kernel)]; }
-  /// The kernel with params `read` and `written` as one (memory/in_place.h), or -1.
-  int merged(int kernel, int read, int written);
+  const Kernel& operator[](KernelId kernel) const { return kernels_[kernel]; }
+  /// The kernel with params `read` and `written` as one (memory/in_place.h), or none.
+  KernelId merged(KernelId kernel, ParamId read, ParamId written);
   /// The kernel with these params streaming, and no others.
-  int streaming(int kernel, const std::vector<bool>& streams);
+  KernelId streaming(KernelId kernel, const std::vector<bool>& streams);
   /// Moves the kernels that the plan's launches name into the plan, equal ones once, in the order
   /// of their use; renumbers the launches. The table is spent.
   void move_into(Plan& plan);
 
  private:
-  int add(Kernel kernel);
-
-  std::vector<Kernel> kernels_;
-  std::map<std::tuple<int, int, int>, int> merged_;
-  std::map<std::pair<int, std::vector<bool>>, int> streaming_;
+  Table<KernelId, Kernel> kernels_;
+  std::map<std::tuple<KernelId, ParamId, ParamId>, KernelId> merged_;
+  std::map<std::pair<KernelId, std::vector<bool>>, KernelId> streaming_;
 };
 
 }  // namespace tandem::codegen

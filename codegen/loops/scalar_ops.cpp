@@ -46,9 +46,9 @@ constexpr Row kRows[] = {
     {Op::sqrt, {0.2, Short, KeepsUnit, Known}},
     {Op::rsqrt, {0.35, Short, Any, Known}},
     {Op::reciprocal, {0.16, Short, Any, Known}},
-    {Op::sin, {0.3, Long, IntoUnit, Known}},
-    {Op::cos, {0.3, Long, IntoUnit, Known}},
-    {Op::tan, {0.45, Long, Any, Known}},
+    {Op::sin, {0.3, Branches, IntoUnit, Known}},
+    {Op::cos, {0.3, Branches, IntoUnit, Known}},
+    {Op::tan, {0.45, Branches, Any, Known}},
     {Op::asin, {0.4, Long, Any, Known}},
     {Op::acos, {0.4, Long, Any, Known}},
     {Op::atan, {0.4, Long, Any, Known}},
@@ -80,8 +80,8 @@ constexpr Row kRows[] = {
     {Op::where, {0.03, Short, KeepsUnit, Choice}},
     {Op::convert, {0.03, Short, KeepsUnit, Known}},
     {Op::bitcast, {0.03, Short, Any, Known}},
-    {Op::clone, {0, Short, KeepsUnit, Known}},
-    {Op::stop_gradient, {0.03, Long, KeepsUnit, Known}},
+    {Op::clone, {0, Nothing, KeepsUnit, Known}},
+    {Op::stop_gradient, {0.03, Nothing, KeepsUnit, Known}},
 };
 // clang-format on
 

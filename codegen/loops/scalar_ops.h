@@ -10,8 +10,10 @@ namespace tandem::codegen {
 
 struct ScalarOp {
   enum class Code : uint8_t {
-    Short,  // an instruction or few: not worth a call, and cheap to have many of
+    Nothing,  // it gives its operand
+    Short,    // an instruction or few: not worth a call, and cheap to have many of
     Long,
+    Branches,  // long, with a branch for rare arguments
   };
   /// What is known of results in a floating dtype, from the definition alone.
   enum class Range : uint8_t {
@@ -32,6 +34,8 @@ struct ScalarOp {
   Code code;
   Range range;
   Constants constants;
+
+  bool is_long() const { return code == Code::Long || code == Code::Branches; }
 };
 
 /// Of a pointwise primitive.

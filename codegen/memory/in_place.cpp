@@ -9,14 +9,14 @@ namespace {
 using Kind = Instr::Kind;
 
 /// An index with the loops of one sweep told apart from another's only by what they run over.
-using Shape = std::vector<std::tuple<int, int, int64_t, int64_t>>;
+using Shape = std::vector<std::tuple<int64_t, int, int64_t, int64_t>>;
 
-Shape shape_of(const Kernel& k, const Affine& a, int shared_loops) {
+Shape shape_of(const Kernel& k, const Affine& a, LoopId first_own) {
   Shape out;
   for (const auto& t : a.terms) {
-    const Loop& l = k.loops[static_cast<size_t>(t.loop)];
-    if (t.loop < shared_loops)
-      out.push_back({t.loop, 0, 0, t.stride});
+    const Loop& l = k.loops[t.loop];
+    if (t.loop < first_own)
+      out.push_back({t.loop.index, 0, 0, t.stride});
     else
       out.push_back({-1, static_cast<int>(l.kind), l.extent, t.stride});
   }
@@ -25,14 +25,11 @@ Shape shape_of(const Kernel& k, const Affine& a, int shared_loops) {
   return out;
 }
 
-/// Loops that all sweeps are inside of: units and rows, which are declared first.
-int shared_loops(const Kernel& k) {
-  int count = 0;
-  for (const Loop& l : k.loops) {
-    if (l.kind == Loop::Kind::Vector) break;
-    ++count;
-  }
-  return count;
+/// All sweeps are inside of the loops before this one: units and rows, which are declared first.
+LoopId first_own_loop(const Kernel& k) {
+  for (LoopId l : k.loops.ids())
+    if (k.loops[l].kind == Loop::Kind::Vector) return l;
+  return k.loops.next();
 }
 
 /// Where a parameter is accessed in the code.
@@ -41,23 +38,23 @@ struct Uses {
   std::vector<Shape> shapes;  // distinct
   bool affine = true;
 
-  void add(const Kernel& k, int at, int shared) {
+  void add(const Kernel& k, int at, LoopId first_own) {
     const Access& a = k.code[static_cast<size_t>(at)].access;
     if (first < 0) first = at;
     last = at;
     affine = affine && a.indirect.empty();
-    Shape s = shape_of(k, a.index, shared);
+    Shape s = shape_of(k, a.index, first_own);
     if (std::find(shapes.begin(), shapes.end(), s) == shapes.end()) shapes.push_back(std::move(s));
   }
 };
 
-Uses uses_of(const Kernel& k, int param) {
+Uses uses_of(const Kernel& k, ParamId param) {
   Uses uses;
-  const int shared = shared_loops(k);
+  const LoopId first_own = first_own_loop(k);
   for (int i = 0; i < static_cast<int>(k.code.size()); ++i) {
     const Instr& instr = k.code[static_cast<size_t>(i)];
     const bool access = instr.kind == Kind::Load || instr.kind == Kind::Store;
-    if (access && !instr.access.is_local && instr.access.buffer == param) uses.add(k, i, shared);
+    if (access && instr.access.param == param) uses.add(k, i, first_own);
   }
   return uses;
 }
@@ -68,7 +65,7 @@ bool is_injective(const Kernel& k, const Affine& a) {
   std::vector<std::pair<int64_t, int64_t>> steps;  // stride, trips
   for (const auto& t : a.terms) {
     if (t.stride < 0) return false;
-    steps.push_back({t.stride, k.loops[static_cast<size_t>(t.loop)].extent});
+    steps.push_back({t.stride, k.loops[t.loop].extent});
   }
   std::sort(steps.begin(), steps.end());
   int64_t reach = 1;
@@ -81,9 +78,9 @@ bool is_injective(const Kernel& k, const Affine& a) {
 
 /// Whether every loop with more than one iteration takes part, so that no element is met twice.
 bool uses_all_shared_loops(const Kernel& k, const Affine& a) {
-  const int shared = shared_loops(k);
-  for (int l = 0; l < shared; ++l) {
-    if (k.loops[static_cast<size_t>(l)].extent <= 1) continue;
+  const LoopId first_own = first_own_loop(k);
+  for (LoopId l{0}; l < first_own; ++l.index) {
+    if (k.loops[l].extent <= 1) continue;
     const bool used = std::any_of(a.terms.begin(), a.terms.end(),
                                   [&](const Affine::Term& t) { return t.loop == l; });
     if (!used) return false;
@@ -93,10 +90,9 @@ bool uses_all_shared_loops(const Kernel& k, const Affine& a) {
 
 /// Whether each element of param `read` is read for the last time before, and where, it is written
 /// as one of `written`.
-bool can_be_one(const Kernel& k, int read, int written) {
-  const Param from = k.params[static_cast<size_t>(read)];
-  if (from.use != Param::Use::Read || from.dtype != k.params[static_cast<size_t>(written)].dtype)
-    return false;
+bool can_be_one(const Kernel& k, ParamId read, ParamId written) {
+  const Param from = k.params[read];
+  if (from.use != Param::Use::Read || from.dtype != k.params[written].dtype) return false;
   const Uses reads = uses_of(k, read), writes = uses_of(k, written);
   if (!reads.affine || !writes.affine || reads.last >= writes.first) return false;
   if (reads.shapes.size() != 1 || writes.shapes.size() != 1 || reads.shapes != writes.shapes)
@@ -107,7 +103,7 @@ bool can_be_one(const Kernel& k, int read, int written) {
 
 }  // namespace
 
-bool is_copy(const Kernel& k, int read, int written) {
+bool is_copy(const Kernel& k, ParamId read, ParamId written) {
   if (k.params.size() != 2) return false;
   int load = -1, store = -1;
   for (int i = 0; i < static_cast<int>(k.code.size()); ++i) {
@@ -120,21 +116,23 @@ bool is_copy(const Kernel& k, int read, int written) {
   if (load < 0 || store < 0) return false;
   Access from = k.code[static_cast<size_t>(load)].access;
   const Instr& to = k.code[static_cast<size_t>(store)];
-  if (from.buffer != read) return false;
-  from.buffer = written;
-  return from == to.access && from.indirect.empty() && to.args[0] == load;
+  if (from.param != read) return false;
+  from.param = written;
+  return from == to.access && from.indirect.empty() &&
+         to.args[0].index == static_cast<uint32_t>(load);
 }
 
-std::optional<Kernel> merged_in_place(const Kernel& kernel, int read, int written) {
+std::optional<Kernel> merged_in_place(const Kernel& kernel, ParamId read, ParamId written) {
   if (!can_be_one(kernel, read, written)) return std::nullopt;
   Kernel k = kernel;
   for (Instr& i : k.code) {
-    if (i.access.is_local || (i.kind != Kind::Load && i.kind != Kind::Store)) continue;
-    if (i.access.buffer == written) i.access.buffer = read;
-    if (i.access.buffer > written) --i.access.buffer;
+    ParamId& param = i.access.param;
+    if (!param.valid()) continue;
+    if (param == written) param = read;
+    if (param > written) --param.index;
   }
-  k.params[static_cast<size_t>(read)].use = Param::Use::ReadWrite;
-  k.params.erase(k.params.begin() + written);
+  k.params[read].use = Param::Use::ReadWrite;
+  k.params.erase(k.params.begin() + written.index);
   return k;
 }
 

@@ -90,8 +90,8 @@ class MemoryPlanner {
         drafts_(std::move(drafts.steps)),
         options_(options),
         plan_(plan),
-        first_(p.roots.size(), -1),
-        last_(p.roots.size(), -1),
+        first_(p.roots.size()),
+        last_(p.roots.size()),
         offset_(p.roots.size(), -1),
         input_(p.roots.size(), -1) {}
 
@@ -99,28 +99,27 @@ class MemoryPlanner {
     lifetimes();
     for (size_t o = 0; o < targets.size(); ++o)
       if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o], memories);
-    for (size_t s = 0; s < drafts_.size(); ++s) place_step(static_cast<int>(s));
+    for (StepId s : drafts_.ids()) place_step(s);
     if (options_.guard_pages == GuardPages::None) plan_.arena_bytes = ranges_.end();
-    for (size_t s = 0; s < drafts_.size(); ++s)
-      if (!left_out_.contains(static_cast<int>(s)))
-        std::visit([&](auto& d) { plan_.steps.emplace_back(finished(d, static_cast<int>(s))); },
-                   drafts_[s]);
+    for (StepId s : drafts_.ids())
+      if (!left_out_.contains(s))
+        std::visit([&](auto& d) { plan_.steps.emplace_back(finished(d, s)); }, drafts_[s]);
     kernels_.move_into(plan_);
   }
 
  private:
   static size_t at(int i) { return static_cast<size_t>(i); }
 
-  /// The values of a step, each once; until the next call.
-  const std::vector<int>& touched(const StepDraft& d) {
+  /// The roots of a step, each once; until the next call.
+  const std::vector<RootId>& touched(const StepDraft& d) {
     touched_.clear();
     std::visit([this](const auto& step) { touch(step); }, d);
     return touched_;
   }
   void touch(const LaunchDraft& launch) { touched_ = launch.roots; }
   void touch(const MatmulDraft& c) {
-    for (const int v : {c.a, c.b, c.c, c.bias})
-      if (v >= 0 && std::ranges::count(touched_, v) == 0) touched_.push_back(v);
+    for (const RootId r : {c.a, c.b, c.c, c.bias})
+      if (r.valid() && std::ranges::count(touched_, r) == 0) touched_.push_back(r);
   }
   void touch(const ExternalDraft& external) {
     touched_ = external.operands;
@@ -134,35 +133,36 @@ class MemoryPlanner {
   static bool can_fail(const ExternalDraft&) { return true; }
 
   void lifetimes() {
-    for (int s = 0; s < static_cast<int>(drafts_.size()); ++s) {
-      for (int v : touched(drafts_[at(s)])) {
-        if (first_[at(v)] < 0) first_[at(v)] = s;
-        last_[at(v)] = s;
+    for (StepId s : drafts_.ids()) {
+      for (RootId r : touched(drafts_[s])) {
+        if (!first_[r].valid()) first_[r] = s;
+        last_[r] = s;
       }
-      if (std::visit([](const auto& step) { return can_fail(step); }, drafts_[at(s)]))
-        last_failing_ = s;
+      if (std::visit([](const auto& step) { return can_fail(step); }, drafts_[s]))
+        first_safe_ = {s.index + 1};
     }
   }
 
-  int64_t exact_bytes(int v) const {
-    const Root& root = p_.roots[at(v)];
+  int64_t exact_bytes(RootId r) const {
+    const Root& root = p_.roots[r];
     return root.numel * static_cast<int64_t>(ir::size_of(root.dtype));
   }
-  int64_t bytes(int v) const { return aligned(exact_bytes(v)); }
+  int64_t bytes(RootId r) const { return aligned(exact_bytes(r)); }
 
-  bool in_arena(int v) const {
-    const Root& root = p_.roots[at(v)];
+  bool in_arena(RootId r) const {
+    const Root& root = p_.roots[r];
     return root.kind == Root::Kind::Computed && root.output < 0;
   }
 
   /// Whether input `i` shares its memory with others, and these are needed from step `start` on: as
   /// operands, as outputs, or for contents of their own.
-  bool shared_from(int start, int i, const std::vector<int>& memories) const {
+  bool shared_from(StepId start, int i, const std::vector<int>& memories) const {
     const auto shares = [&](int k) {
       return k >= 0 && k != i && memories[at(k)] == memories[at(i)];
     };
-    for (size_t u = 0; u < p_.roots.size(); ++u)
-      if (p_.roots[u].kind == Root::Kind::Input && shares(p_.roots[u].index) && last_[u] >= start)
+    for (RootId r : p_.roots.ids())
+      if (p_.roots[r].kind == Root::Kind::Input && shares(p_.roots[r].index) && last_[r].valid() &&
+          last_[r] >= start)
         return true;
     return std::ranges::any_of(p_.outputs,
                                [&](const auto& out) { return shares(out.from_input); }) ||
@@ -173,140 +173,149 @@ class MemoryPlanner {
   /// Computes output `o` in the memory of input `i` if the input's old contents are not needed
   /// later, not by another tensor, and if nothing can fail any more.
   void try_input(int o, int i, const std::vector<int>& memories) {
-    const int v = p_.outputs[at(o)].root;
-    if (v < 0 || p_.roots[at(v)].output != o || first_[at(v)] < 0) return;
+    const RootId made = p_.outputs[at(o)].root;
+    if (!made.valid() || p_.roots[made].output != o || !first_[made].valid()) return;
     const PlanInput& in = plan_.inputs[at(i)];
     const PlanOutput& out = plan_.outputs[at(o)];
     if (in.type != out.type || in.strides != out.strides) return;
     for (const ProgramOutput& other : p_.outputs)
       if (other.from_input == i) return;
-    int read = -1;
-    for (int u = 0; u < static_cast<int>(p_.roots.size()); ++u)
-      if (p_.roots[at(u)].kind == Root::Kind::Input && p_.roots[at(u)].index == i) read = u;
-    // A value that starts as a copy of the input (of which parts are written later) is there.
-    const auto* first = std::get_if<LaunchDraft>(&drafts_[at(first_[at(v)])]);
-    const int copy = first && copies(*first, read, v) ? first_[at(v)] : -1;
-    const int start = copy >= 0 ? next_write(v, copy) : first_[at(v)];
-    if (start <= last_failing_ || shared_from(start, i, memories)) return;
-    if (last_[at(read)] > start || input_[at(read)] == i) return;
-    if (last_[at(read)] == start) {
-      auto* launch = std::get_if<LaunchDraft>(&drafts_[at(start)]);
-      if (launch == nullptr || !merge(*launch, read, v)) return;
-    }
-    if (copy >= 0) left_out_.insert(copy);
-    input_[at(v)] = i;
+    const RootId read = root_of_input(i);
+    // What starts as a copy of the input (of which parts are written later) is there.
+    const bool is_copied = std::visit([&](const auto& step) { return copies(step, read, made); },
+                                      drafts_[first_[made]]);
+    const StepId start = is_copied ? next_write(made, first_[made]) : first_[made];
+    if (!start.valid() || start < first_safe_ || shared_from(start, i, memories)) return;
+    if ((last_[read].valid() && last_[read] > start) || input_[read] == i) return;
+    if (last_[read] == start && !merge(start, read, made)) return;
+    if (is_copied) left_out_.insert(first_[made]);
+    input_[made] = i;
     plan_.outputs[at(o)].into_input = i;
   }
 
-  /// The first step behind `step` that writes `v`, or -1.
-  int next_write(int v, int step) const {
-    for (int s = step + 1; s <= last_[at(v)]; ++s)
-      if (std::visit([&](const auto& step) { return writes(step, v); }, drafts_[at(s)])) return s;
-    return -1;
+  RootId root_of_input(int i) const {
+    RootId found;
+    for (RootId r : p_.roots.ids())
+      if (p_.roots[r].kind == Root::Kind::Input && p_.roots[r].index == i) found = r;
+    return found;
   }
 
-  static bool writes(const MatmulDraft& c, int v) { return c.c == v; }
-  static bool writes(const ExternalDraft& e, int v) {
-    return std::ranges::count(e.results, v) != 0;
+  /// The first step behind `step` that writes `r`, if any.
+  StepId next_write(RootId r, StepId step) const {
+    for (StepId s{step.index + 1}; s <= last_[r]; ++s.index)
+      if (std::visit([&](const auto& step) { return writes(step, r); }, drafts_[s])) return s;
+    return {};
   }
-  bool writes(const LaunchDraft& l, int v) const {
-    for (size_t i = 0; i < l.roots.size(); ++i)
-      if (l.roots[i] == v && kernel(l).params[i].use != Param::Use::Read) return true;
+
+  static bool writes(const MatmulDraft& c, RootId r) { return c.c == r; }
+  static bool writes(const ExternalDraft& e, RootId r) {
+    return std::ranges::count(e.results, r) != 0;
+  }
+  bool writes(const LaunchDraft& l, RootId r) const {
+    for (ParamId p : kernel(l).params.ids())
+      if (l.roots[p.index] == r && kernel(l).params[p].use != Param::Use::Read) return true;
     return false;
   }
 
   const Kernel& kernel(const LaunchDraft& l) const { return kernels_[l.kernel]; }
 
-  static int param_of(const LaunchDraft& l, int value) {
-    const auto found = std::ranges::find(l.roots, value);
-    return found == l.roots.end() ? -1 : static_cast<int>(found - l.roots.begin());
+  static ParamId param_of(const LaunchDraft& l, RootId root) {
+    const auto found = std::ranges::find(l.roots, root);
+    if (found == l.roots.end()) return {};
+    return {static_cast<uint32_t>(found - l.roots.begin())};
   }
 
-  bool copies(const LaunchDraft& l, int from, int to) const {
-    const int read = param_of(l, from), written = param_of(l, to);
+  static bool copies(const MatmulDraft&, RootId /*from*/, RootId /*to*/) { return false; }
+  static bool copies(const ExternalDraft&, RootId /*from*/, RootId /*to*/) { return false; }
+  bool copies(const LaunchDraft& l, RootId from, RootId to) const {
+    const ParamId read = param_of(l, from), written = param_of(l, to);
     return same_place(l, read, written) && is_copy(kernel(l), read, written);
   }
 
-  /// Whether these params of `l` begin at the same element of their values.
-  static bool same_place(const LaunchDraft& l, int read, int written) {
-    return read >= 0 && written >= 0 && l.offsets[at(read)] == l.offsets[at(written)];
+  /// Whether these params of `l` begin at the same element of their roots.
+  static bool same_place(const LaunchDraft& l, ParamId read, ParamId written) {
+    return read.valid() && written.valid() && l.offsets[read.index] == l.offsets[written.index];
   }
 
-  /// Gives values `from` and `to` one parameter, if the kernel can compute in place.
-  bool merge(LaunchDraft& l, int from, int to) {
-    const int read = param_of(l, from), written = param_of(l, to);
-    const int merged = same_place(l, read, written) ? kernels_.merged(l.kernel, read, written) : -1;
-    if (merged < 0) return false;
+  /// Gives roots `from` and `to` one parameter, if the step can compute in place.
+  bool merge(StepId s, RootId from, RootId to) {
+    return std::visit([&](auto& step) { return merge(step, from, to); }, drafts_[s]);
+  }
+  static bool merge(MatmulDraft&, RootId /*from*/, RootId /*to*/) { return false; }
+  static bool merge(ExternalDraft&, RootId /*from*/, RootId /*to*/) { return false; }
+  bool merge(LaunchDraft& l, RootId from, RootId to) {
+    const ParamId read = param_of(l, from), written = param_of(l, to);
+    if (!same_place(l, read, written)) return false;
+    const KernelId merged = kernels_.merged(l.kernel, read, written);
+    if (!merged.valid()) return false;
     l.kernel = merged;
-    l.roots.erase(l.roots.begin() + written);
-    l.offsets.erase(l.offsets.begin() + written);
+    l.roots.erase(l.roots.begin() + written.index);
+    l.offsets.erase(l.offsets.begin() + written.index);
     return true;
   }
 
-  void place_step(int s) {
-    const std::vector<int>& values = touched(drafts_[at(s)]);
-    for (int v : values)
-      if (in_arena(v) && first_[at(v)] == s && offset_[at(v)] < 0) place(v, s, values);
-    for (int v : values)
-      if (in_arena(v) && last_[at(v)] == s && !handed_on(v)) give(v);
+  void place_step(StepId s) {
+    const std::vector<RootId>& roots = touched(drafts_[s]);
+    for (RootId r : roots)
+      if (in_arena(r) && first_[r] == s && offset_[r] < 0) place(r, s, roots);
+    for (RootId r : roots)
+      if (in_arena(r) && last_[r] == s && !handed_on(r)) give(r);
   }
 
-  bool handed_on(int v) const { return handed_on_.contains(v); }
+  bool handed_on(RootId r) const { return handed_on_.contains(r); }
 
-  void place(int v, int s, const std::vector<int>& values) {
-    auto* launch = std::get_if<LaunchDraft>(&drafts_[at(s)]);
-    for (int dying : values) {
-      if (launch == nullptr) break;
-      if (!in_arena(dying) || last_[at(dying)] != s || first_[at(dying)] == s) continue;
-      if (bytes(dying) != bytes(v) || handed_on(dying)) continue;
-      if (!merge(*launch, dying, v)) continue;
-      offset_[at(v)] = offset_[at(dying)];
+  void place(RootId r, StepId s, const std::vector<RootId>& roots) {
+    for (RootId dying : roots) {
+      if (!in_arena(dying) || last_[dying] != s || first_[dying] == s) continue;
+      if (bytes(dying) != bytes(r) || handed_on(dying)) continue;
+      if (!merge(s, dying, r)) continue;
+      offset_[r] = offset_[dying];
       handed_on_.insert(dying);
       return;
     }
-    offset_[at(v)] =
-        options_.guard_pages == GuardPages::None ? ranges_.take(bytes(v)) : guarded_place(v);
+    offset_[r] =
+        options_.guard_pages == GuardPages::None ? ranges_.take(bytes(r)) : guarded_place(r);
   }
 
   /// Behind a guard page of its own; another follows.
-  int64_t guarded_place(int v) {
+  int64_t guarded_place(RootId r) {
     if (plan_.arena_guards.empty()) plan_.arena_guards.push_back(0);
-    const int64_t begin = plan_.arena_guards.back() + kGuardPage, size = exact_bytes(v),
+    const int64_t begin = plan_.arena_guards.back() + kGuardPage, size = exact_bytes(r),
                   end = begin + (size + kGuardPage - 1) / kGuardPage * kGuardPage;
     plan_.arena_guards.push_back(end);
     plan_.arena_bytes = end + kGuardPage;
     return options_.guard_pages == GuardPages::End ? end - size : begin;
   }
 
-  void give(int v) {
-    if (options_.guard_pages == GuardPages::None) ranges_.give(offset_[at(v)], bytes(v));
+  void give(RootId r) {
+    if (options_.guard_pages == GuardPages::None) ranges_.give(offset_[r], bytes(r));
   }
 
-  BufferRef ref(int v, int64_t element = 0) const {
-    const Root& root = p_.roots[at(v)];
+  BufferRef ref(RootId r, int64_t element = 0) const {
+    const Root& root = p_.roots[r];
     const int64_t byte = element * static_cast<int64_t>(ir::size_of(root.dtype));
     if (root.kind == Root::Kind::Input) return {BufferRef::Kind::Input, root.index, byte};
-    if (input_[at(v)] >= 0) return {BufferRef::Kind::Input, input_[at(v)], byte};
+    if (input_[r] >= 0) return {BufferRef::Kind::Input, input_[r], byte};
     if (root.output >= 0) return {BufferRef::Kind::Output, root.output, byte};
-    return {BufferRef::Kind::Arena, 0, offset_[at(v)] + byte};
+    return {BufferRef::Kind::Arena, 0, offset_[r] + byte};
   }
 
-  /// The step of draft number `step`, with places for its values.
-  MatmulCall finished(const MatmulDraft& c, int /*step*/) const {
+  /// The step of draft `step`, with places for its roots.
+  MatmulCall finished(const MatmulDraft& c, StepId /*step*/) const {
     MatmulCall call = c.call;
     call.a = ref(c.a, c.a_offset);
     call.b = ref(c.b, c.b_offset);
     call.c = ref(c.c, c.c_offset);
-    if (c.bias >= 0) call.bias = ref(c.bias, c.bias_offset);
+    if (c.bias.valid()) call.bias = ref(c.bias, c.bias_offset);
     return call;
   }
-  ExternalCall finished(ExternalDraft& e, int /*step*/) const {
+  ExternalCall finished(ExternalDraft& e, StepId /*step*/) const {
     for (size_t i = 0; i < e.operands.size(); ++i)
       e.call.operands[i].buffer = ref(e.operands[i], e.offsets[i]);
     for (size_t i = 0; i < e.results.size(); ++i) e.call.results[i].buffer = ref(e.results[i]);
     return std::move(e.call);
   }
-  Launch finished(LaunchDraft& l, int step) {
+  Launch finished(LaunchDraft& l, StepId step) {
     choose_streams(l, step);
     Launch launch{.kernel = l.kernel,
                   .units = kernel(l).units(),
@@ -320,33 +329,33 @@ class MemoryPlanner {
   /// Streams what a kernel writes that touches so much that little of it would be found in the
   /// caches again: outputs of some size, and what later steps read if it is larger than the caches
   /// itself. (Stored the ordinary way, memory is first read to be written over.)
-  void choose_streams(LaunchDraft& l, int step) {
+  void choose_streams(LaunchDraft& l, StepId step) {
     if (options_.cache_bytes <= 0) return;
     int64_t touched = 0;
-    for (int v : l.roots) touched += bytes(v);
+    for (RootId r : l.roots) touched += bytes(r);
     if (touched < options_.cache_bytes / 2) return;
     std::vector<bool> streams;
-    for (size_t i = 0; i < l.roots.size(); ++i) {
-      const int v = l.roots[i];
-      const int64_t least = last_[at(v)] > step ? options_.cache_bytes : options_.cache_bytes / 8;
-      streams.push_back(bytes(v) >= least && can_stream(kernel(l), static_cast<int>(i)));
+    for (ParamId p : kernel(l).params.ids()) {
+      const RootId r = l.roots[p.index];
+      const int64_t least = last_[r] > step ? options_.cache_bytes : options_.cache_bytes / 8;
+      streams.push_back(bytes(r) >= least && can_stream(kernel(l), p));
     }
     l.kernel = kernels_.streaming(l.kernel, streams);
   }
 
   const Program& p_;
   KernelTable kernels_;
-  std::vector<StepDraft> drafts_;
+  Table<StepId, StepDraft> drafts_;
   const LowerOptions& options_;
   Plan& plan_;
-  std::vector<int> first_, last_;      // by root: the steps that touch it
-  std::vector<int64_t> offset_;        // by root: in the arena
-  std::vector<int> input_;             // by root: the input whose memory it is computed in
-  std::unordered_set<int> handed_on_;  // dead values whose memory another took
-  std::unordered_set<int> left_out_;   // steps that would copy an input onto itself
+  Table<RootId, StepId> first_, last_;    // the steps that touch it
+  Table<RootId, int64_t> offset_;         // in the arena
+  Table<RootId, int> input_;              // the input whose memory it is computed in
+  std::unordered_set<RootId> handed_on_;  // dead roots whose memory another took
+  std::unordered_set<StepId> left_out_;   // steps that would copy an input onto itself
   Ranges ranges_;
-  std::vector<int> touched_;  // by the step that is being looked at
-  int last_failing_ = -1;
+  std::vector<RootId> touched_;  // by the step that is being looked at
+  StepId first_safe_{0};         // no step from here on can fail
 };
 
 }  // namespace

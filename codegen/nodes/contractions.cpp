@@ -36,7 +36,7 @@ Shown layout(const Maker& m, ValueId v) {
     chain.push_back(e);
     v = g.operand(e, 0);
   }
-  Shown out{g.producer(v).valid() ? whole(-1, g.type(v).sizes) : m.view(v), {}};
+  Shown out{g.producer(v).valid() ? whole({}, g.type(v).sizes) : m.view(v), {}};
   for (size_t i = chain.size(); i-- > 0;) out = planned_view(m, chain[i], out);
   return out;
 }
@@ -74,7 +74,7 @@ View matrix(Maker& m, EquationId e, int i) {
 ir::Strides dense(const View& planned) {
   const std::array<Dim, 4> transposed = {0, 1, 3, 2};
   if (planned.strides[3] == 1) return ir::contiguous_strides(planned.sizes);
-  return permuted(whole(-1, permuted(planned, transposed).sizes), transposed).strides;
+  return permuted(whole({}, permuted(planned, transposed).sizes), transposed).strides;
 }
 
 /// Operand `v` of such a matmul.
@@ -170,7 +170,7 @@ void library_contraction(Maker& m, EquationId e, std::vector<View> operands, con
                          const View* addend) {
   const bool bias = addend && is_bias(m, *addend), accumulate = addend && !bias;
   if (bias) operands.push_back(*addend);
-  const int copy = accumulate ? m.write_region(*addend, dest) : -1;
+  const NodeId copy = accumulate ? m.write_region(*addend, dest) : NodeId();
   m.push({.kind = Node::Kind::Matmul,
           .op = m.graph().op(e),
           .dtype = DType::F32,

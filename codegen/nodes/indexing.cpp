@@ -62,17 +62,16 @@ bool can_take_over(Maker& m, ValueId v) {
   const View& view = m.view(v);
   const Root& root = m.root_of(view);
   if (root.numel != view.numel() || root.writers.empty()) return false;
-  const Node::Kind last = m.node(root.writers.back()).kind;
-  return is_linear(view) && (last == Node::Kind::Matmul || last == Node::Kind::Scatter);
+  return is_linear(view) && traits_of(m.node(root.writers.back()).kind).takes_writes;
 }
 
 /// Operand 0 of scatter `e` where it may be written on: a copy, or itself. `after`: the node that
 /// wrote there last.
-View writable(Maker& m, EquationId e, int& after) {
+View writable(Maker& m, EquationId e, NodeId& after) {
   const View initial = m.operand(e, 0);
   if (can_take_over(m, m.graph().operand(e, 0))) {
     const auto& writers = m.root_of(initial).writers;
-    for (int n : writers) m.node(n).whole = false;
+    for (NodeId n : writers) m.node(n).whole = false;
     after = writers.back();
     return initial;
   }
@@ -89,7 +88,7 @@ void scatter_to(Maker& m, EquationId e, Op op, const View& index, View src) {
   for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
   const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && m.is_full(initial) &&
                      scatters_rows(index, dim, src.sizes);
-  int after = -1;
+  NodeId after;
   const View dest = fills ? m.fresh(e) : writable(m, e, after);
   m.set(e, dest);
   if (src.numel() == 0) return;

@@ -14,14 +14,12 @@ namespace {
 
 using Rule = void (*)(Maker&, EquationId);
 
-constexpr bool is_identity(Op op) { return op == Op::clone || op == Op::stop_gradient; }
-
 /// Null for what stands in no graph that is lowered: composites, and what is inlined.
 template <Op op, ir::OpClass cls, ir::OpLevel level, unsigned traits>
 constexpr Rule rule_of() {
   if constexpr (level == ir::OpLevel::Composite || (traits & ir::row::Inlined) != 0)
     return nullptr;
-  else if constexpr (cls == ir::OpClass::Pointwise && !is_identity(op))
+  else if constexpr (cls == ir::OpClass::Pointwise)
     return pointwise_nodes;
   else if constexpr (cls == ir::OpClass::Reduction)
     return reduction_nodes;
@@ -36,22 +34,21 @@ constexpr std::array<Rule, ir::kOpCount> kRules = {
 #include "ir/ops.def"
 };
 
-bool is_needed(const Node& n, const std::vector<bool>& needed) {
+bool is_needed(const Node& n, const Table<RootId, bool>& needed) {
   bool any = n.only_checks || n.ordered;
-  n.for_each_written([&](int root) { any = any || needed[static_cast<size_t>(root)]; });
+  n.for_each_written([&](RootId r) { any = any || needed[r]; });
   return any;
 }
 
 /// By root: whether an output, or a node that is needed, reads it.
-std::vector<bool> needed_values(const Program& p) {
-  std::vector<bool> needed(p.roots.size());
+Table<RootId, bool> needed_roots(const Program& p) {
+  Table<RootId, bool> needed(p.roots.size());
   for (const ProgramOutput& o : p.outputs)
-    if (o.root >= 0) needed[static_cast<size_t>(o.root)] = true;
-  for (size_t i = p.nodes.size(); i-- > 0;) {
-    const Node& n = p.nodes[i];
+    if (o.root.valid()) needed[o.root] = true;
+  for (const Node& n : std::views::reverse(p.nodes)) {
     if (!is_needed(n, needed)) continue;
-    for (const View& v : n.operands) needed[static_cast<size_t>(v.root)] = true;
-    if (n.table.root >= 0) needed[static_cast<size_t>(n.table.root)] = true;
+    for (const View& v : n.operands) needed[v.root] = true;
+    if (n.table.root.valid()) needed[n.table.root] = true;
   }
   return needed;
 }
@@ -122,7 +119,7 @@ void Maker::input(int i) {
   const ir::Type& t = g_.type(in.value);
   if (t.is_token) return;
   const int64_t n = ir::numel(t.sizes);
-  const int root = add({.kind = Root::Kind::Input, .dtype = t.dtype, .numel = n, .index = i});
+  const RootId root = add({.kind = Root::Kind::Input, .dtype = t.dtype, .numel = n, .index = i});
   views_[in.value] = {root, 0, t.sizes, in.strides};
 }
 
@@ -156,11 +153,6 @@ bool Maker::is_input(const View& v, int i, const ir::Strides& strides) const {
 
 // --- values
 
-int Maker::add(Root v) {
-  p_.roots.push_back(std::move(v));
-  return static_cast<int>(p_.roots.size()) - 1;
-}
-
 View Maker::computed(DType dtype, const Shape& sizes) {
   const int64_t n = ir::numel(sizes);
   return whole(add({.kind = Root::Kind::Computed, .dtype = dtype, .numel = n}), sizes);
@@ -170,7 +162,7 @@ View Maker::filled(const Number& number, DType dtype, const Shape& sizes) {
   const int64_t bits =
       number.is_float() ? std::bit_cast<int64_t>(number.to_double()) : number.to_int();
   const auto [at, made] =
-      fills_.try_emplace(std::tuple(dtype, number.kind(), bits), static_cast<int>(p_.roots.size()));
+      fills_.try_emplace(std::tuple(dtype, number.kind(), bits), p_.roots.next());
   if (made) add({.kind = Root::Kind::Full, .dtype = dtype, .numel = 1, .first = number});
   return {at->second, 0, sizes, ir::Strides::filled(sizes.rank(), 0)};
 }
@@ -180,24 +172,24 @@ const View* Maker::split_of(ValueId v) const {
   return at == splits_.end() ? nullptr : &at->second;
 }
 
-int Maker::giver(ValueId token) const {
+NodeId Maker::giver(ValueId token) const {
   const auto at = givers_.find(token.index);
-  return at == givers_.end() ? -1 : at->second;
+  return at == givers_.end() ? NodeId() : at->second;
 }
 
 // --- nodes
 
-int Maker::push(Node n) {
-  if (n.dest.numel() == 0) return -1;
+NodeId Maker::push(Node n) {
+  if (n.dest.numel() == 0) return {};
   if (n.name.empty()) n.name = std::string(ir::name(n.op));
-  const int id = static_cast<int>(p_.nodes.size());
+  const NodeId id = p_.nodes.next();
   root_of(n.dest).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
   return id;
 }
 
-int Maker::push_external(Node n) {
-  const int id = static_cast<int>(p_.nodes.size());
+NodeId Maker::push_external(Node n) {
+  const NodeId id = p_.nodes.next();
   for (const View& v : n.results) root_of(v).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
   return id;
@@ -218,7 +210,7 @@ View Maker::reshape(const View& v, const Shape& sizes) {
   return *reshaped(copied(v), sizes);
 }
 
-int Maker::write_region(View v, View dest, int after) {
+NodeId Maker::write_region(View v, View dest, NodeId after) {
   const ir::Dims order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
   v = permuted(v, order);
   dest = permuted(dest, order);
@@ -233,20 +225,20 @@ int Maker::write_region(View v, View dest, int after) {
 }
 
 void Maker::remove_dead_nodes() {
-  const std::vector<bool> needed = needed_values(p_);
-  std::vector<int> number(p_.nodes.size(), -1);
-  for (Root& v : p_.roots) v.writers.clear();
-  size_t kept = 0;
-  for (size_t i = 0; i < p_.nodes.size(); ++i) {
-    if (!is_needed(p_.nodes[i], needed)) continue;
-    number[i] = static_cast<int>(kept);
-    p_.nodes[i].for_each_written(
-        [&](int root) { p_.roots[static_cast<size_t>(root)].writers.push_back(number[i]); });
-    if (kept != i) p_.nodes[kept] = std::move(p_.nodes[i]);
-    Node& n = p_.nodes[kept++];
-    if (n.after >= 0) n.after = number[static_cast<size_t>(n.after)];
+  const Table<RootId, bool> needed = needed_roots(p_);
+  Table<NodeId, NodeId> renamed(p_.nodes.size());
+  for (Root& r : p_.roots) r.writers.clear();
+  NodeId kept{0};
+  for (NodeId old : p_.nodes.ids()) {
+    if (!is_needed(p_.nodes[old], needed)) continue;
+    renamed[old] = kept;
+    p_.nodes[old].for_each_written([&](RootId r) { p_.roots[r].writers.push_back(kept); });
+    if (kept != old) p_.nodes[kept] = std::move(p_.nodes[old]);
+    Node& n = p_.nodes[kept];
+    if (n.after.valid()) n.after = renamed[n.after];
+    ++kept.index;
   }
-  p_.nodes.resize(kept);
+  p_.nodes.resize(kept.index);
 }
 
 Program make_program(const Graph& graph) { return Maker(graph).run(); }

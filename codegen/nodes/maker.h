@@ -36,7 +36,7 @@ class Maker {
   const View& view(ValueId v) const { return views_[v]; }
   const View& operand(EquationId e, int i) const { return views_[g_.operand(e, i)]; }
   /// Whether the result of `e` was computed before, as what a matmul gives.
-  bool is_known(EquationId e) const { return views_[g_.result(e)].root >= 0; }
+  bool is_known(EquationId e) const { return views_[g_.result(e)].root.valid(); }
   void set(ValueId v, const View& to) { views_[v] = to; }
   void set(EquationId e, const View& to) { views_[g_.result(e)] = to; }
   const ir::Type& result_type(EquationId e) const { return g_.type(g_.result(e)); }
@@ -50,11 +50,11 @@ class Maker {
   const ResultPaths& paths();
 
   // --- values
-  Root& root_of(const View& v) { return p_.roots[static_cast<size_t>(v.root)]; }
-  const Root& root_of(const View& v) const { return p_.roots[static_cast<size_t>(v.root)]; }
+  Root& root_of(const View& v) { return p_.roots[v.root]; }
+  const Root& root_of(const View& v) const { return p_.roots[v.root]; }
   DType dtype(const View& v) const { return root_of(v).dtype; }
   bool is_full(const View& v) const { return root_of(v).kind == Root::Kind::Full; }
-  int add(Root v);
+  RootId add(Root r) { return p_.roots.add(std::move(r)); }
   /// A value that nodes are to write.
   View computed(DType dtype, const Shape& sizes);
   View fresh(EquationId e) { return computed(result_type(e).dtype, result_type(e).sizes); }
@@ -62,16 +62,16 @@ class Maker {
   /// For a value that takes a copy: what strides can express all the same (Shown::split).
   const View* split_of(ValueId v) const;
   void set_split(ValueId v, const View& split) { splits_[v.index] = split; }
-  /// The node that gives `token`; -1 for the first of an order.
-  int giver(ValueId token) const;
-  void set_giver(ValueId token, int node) { givers_[token.index] = node; }
+  /// The node that gives `token`; none for the first of an order.
+  NodeId giver(ValueId token) const;
+  void set_giver(ValueId token, NodeId node) { givers_[token.index] = node; }
 
   // --- nodes
-  Node& node(int id) { return p_.nodes[static_cast<size_t>(id)]; }
-  /// Appends a node that writes node.dest; returns its number, or -1 if there is nothing to write.
-  int push(Node n);
-  /// Appends a node of any number of results; returns its number.
-  int push_external(Node n);
+  Node& node(NodeId n) { return p_.nodes[n]; }
+  /// Appends a node that writes node.dest; returns its id, or none if there is nothing to write.
+  NodeId push(Node n);
+  /// Appends a node of any number of results; returns its id.
+  NodeId push_external(Node n);
   View pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes);
   View copied(const View& v) { return pointwise(Op::clone, {v}, dtype(v), v.sizes); }
   View converted(const View& v, DType to);
@@ -79,7 +79,7 @@ class Maker {
   /// An operand in memory.
   View stored(const View& v) { return root_of(v).formula() ? copied(v) : v; }
   /// Copies `v` into `dest`, a part of a value; in an order that suits reading.
-  int write_region(View v, View dest, int after = -1);
+  NodeId write_region(View v, View dest, NodeId after = {});
 
  private:
   void input(int i);
@@ -89,11 +89,11 @@ class Maker {
 
   const Graph& g_;
   ir::ValueMap<View> views_;
-  std::map<std::tuple<DType, Number::Kind, int64_t>, int> fills_;  // constants already made
-  std::map<uint32_t, View> splits_;                                // by value that is a copy
-  std::map<uint32_t, int> givers_;                                 // by token
-  std::optional<ResultPaths> paths_;                               // made when first needed
-  std::vector<uint32_t> uses_;                                     // of each value; likewise
+  std::map<std::tuple<DType, Number::Kind, int64_t>, RootId> fills_;  // constants already made
+  std::map<uint32_t, View> splits_;                                   // by value that is a copy
+  std::map<uint32_t, NodeId> givers_;                                 // by token
+  std::optional<ResultPaths> paths_;                                  // made when first needed
+  std::vector<uint32_t> uses_;                                        // of each value; likewise
   Program p_;
 };
 

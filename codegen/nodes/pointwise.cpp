@@ -1,4 +1,5 @@
 // Nodes of pointwise ops, and of what the user registered.
+#include "codegen/loops/scalar_ops.h"
 #include "codegen/nodes/maker.h"
 
 namespace tandem::codegen {
@@ -6,6 +7,7 @@ namespace tandem::codegen {
 void pointwise_nodes(Maker& m, EquationId e) {
   if (m.is_known(e)) return;
   const Graph& g = m.graph();
+  if (scalar_op(g.op(e)).code == ScalarOp::Code::Nothing) return m.set(e, m.operand(e, 0));
   std::vector<View> operands;
   operands.reserve(g.operands(e).size());
   for (ValueId v : g.operands(e)) operands.push_back(m.view(v));
@@ -19,15 +21,6 @@ void pointwise_nodes(Maker& m, EquationId e) {
        .dest = dest,
        .check = ir::info(g.op(e)).effect == ir::Effect::MayFail ? m.check_text(e) : std::string()});
   m.set(e, dest);
-}
-
-template <>
-void nodes_of<Op::clone>(Maker& m, EquationId e) {
-  m.set(e, m.operand(e, 0));
-}
-template <>
-void nodes_of<Op::stop_gradient>(Maker& m, EquationId e) {
-  m.set(e, m.operand(e, 0));
 }
 
 namespace {

@@ -19,10 +19,10 @@ struct Root {
   Kind kind = Kind::Computed;
   ir::DType dtype = ir::DType::F32;
   int64_t numel = 0;
-  int index = -1;                    // Input: which
-  ir::Number first, increment;       // Full: first; Iota: element i is first + i * increment
-  int output = -1;                   // Computed: the output whose buffer it lives in, or -1
-  ir::InlineVector<int, 2> writers;  // Computed: its nodes, in order
+  int index = -1;                       // Input: which
+  ir::Number first, increment;          // Full: first; Iota: element i is first + i * increment
+  int output = -1;                      // Computed: the output whose buffer it lives in, or -1
+  ir::InlineVector<NodeId, 2> writers;  // Computed: its nodes, in order
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
   friend bool operator==(const Root&, const Root&) = default;
 };
@@ -64,7 +64,7 @@ struct Node {
   bool whole = true;
   bool only_checks = false;  // nothing reads what it writes
   bool ordered = false;      // External: stays though nothing reads what it writes
-  int after = -1;            // a node that must run earlier: it writes the same memory, or gives
+  NodeId after;              // a node that must run earlier: it writes the same memory, or gives
                              // the token that this one takes
   std::string name;
 
@@ -78,7 +78,7 @@ struct Node {
   std::vector<View> results;  // External: all of them; `dest` is the first
   std::string numbers;        // External: as in the equation (`name` is the operator's)
 
-  /// The values that the node writes.
+  /// The roots that the node writes.
   template <class F>
   void for_each_written(F f) const {
     if (kind != Kind::External) return f(dest.root);
@@ -88,16 +88,60 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
+/// What a node makes of its domain.
+enum class Makes : uint8_t {
+  Elements,      // one value for each element
+  Rows,          // one for each row
+  RowBlocks,     // one for each block of a row
+  ColumnBlocks,  // one for each column of a block of rows
+  Alone,         // it runs by itself
+};
+/// Whether it is a part of what a reduction gives: complete only once all of its group has run.
+constexpr bool is_partial(Makes m) { return m == Makes::RowBlocks || m == Makes::ColumnBlocks; }
+/// Whether it reduces along rows, in an accumulator.
+constexpr bool reduces_rows(Makes m) { return m == Makes::Rows || m == Makes::RowBlocks; }
+
+/// What kinds of nodes are to fusion and to the building of kernels: one row each.
+struct NodeTraits {
+  Makes makes;
+  bool reads_table = false;   // at positions that come from data
+  bool takes_writes = false;  // scatters to what it made go on in its memory
+};
+constexpr NodeTraits traits_of(Node::Kind kind) {
+  using enum Node::Kind;
+  switch (kind) {
+    case Pointwise:
+    case Random:
+      return {.makes = Makes::Elements};
+    case Gather:
+      return {.makes = Makes::Elements, .reads_table = true};
+    case RowReduce:
+      return {.makes = Makes::Rows};
+    case RowPartial:
+      return {.makes = Makes::RowBlocks};
+    case ColPartial:
+      return {.makes = Makes::ColumnBlocks};
+    case Matmul:
+    case Scatter:
+      return {.makes = Makes::Alone, .takes_writes = true};
+    case TiledMatmul:
+    case External:
+      return {.makes = Makes::Alone};
+  }
+  return {.makes = Makes::Alone};
+}
+constexpr Makes makes(const Node& node) { return traits_of(node.kind).makes; }
+
 /// An output's source.
 struct ProgramOutput {
-  int root = -1;        // a Computed root bound to the output, or
+  RootId root;          // a Computed root bound to the output, or
   int from_input = -1;  // the input that it is
   friend bool operator==(const ProgramOutput&, const ProgramOutput&) = default;
 };
 
 struct Program {
-  std::vector<Root> roots;
-  std::vector<Node> nodes;  // in topological order
+  Table<RootId, Root> roots;
+  Table<NodeId, Node> nodes;  // in topological order
   std::vector<ProgramOutput> outputs;
   friend bool operator==(const Program&, const Program&) = default;
 };

@@ -23,7 +23,7 @@ namespace {
 /// Operand 0, with operand 1 in `part` of it.
 void overwritten(Maker& m, EquationId e, const View& part) {
   const View all = whole(part.root, m.result_type(e).sizes);
-  const int copy = m.write_region(m.operand(e, 0), all);
+  const NodeId copy = m.write_region(m.operand(e, 0), all);
   m.write_region(m.operand(e, 1), part, copy);
   m.set(e, all);
 }

@@ -113,7 +113,7 @@ std::optional<View> split_batch(const View& v, const ir::Shape& sizes) {
   return std::nullopt;
 }
 
-View whole(int root, const ir::Shape& sizes) {
+View whole(RootId root, const ir::Shape& sizes) {
   return {root, 0, sizes, ir::contiguous_strides(sizes)};
 }
 

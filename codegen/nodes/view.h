@@ -10,14 +10,15 @@
 #include <span>
 #include <vector>
 
+#include "codegen/ids.h"
 #include "ir/graph.h"
 
 namespace tandem::codegen {
 
-/// Elements of value `root` (of a Program): element (i, j, ...) lies at offset + i * strides[0] +
-/// ... A value that a kernel computes is contiguous; an input has the graph's strides.
+/// Elements of `root`: element (i, j, ...) lies at offset + i * strides[0] +
+/// ... What a kernel computes is contiguous; an input has the graph's strides.
 struct View {
-  int root = -1;
+  RootId root;
   int64_t offset = 0;
   ir::Shape sizes;
   ir::Strides strides;
@@ -64,8 +65,8 @@ std::optional<View> reshaped(const View& v, const ir::Shape& sizes);
 /// `v`, which may not be seen as `sizes` [n, r, c], as [outer, n / outer, r, c]: the first such
 /// that its strides allow, if any.
 std::optional<View> split_batch(const View& v, const ir::Shape& sizes);
-/// A contiguous view of all of value `root`.
-View whole(int root, const ir::Shape& sizes);
+/// A contiguous view of all of `root`.
+View whole(RootId root, const ir::Shape& sizes);
 
 }  // namespace tandem::codegen
 

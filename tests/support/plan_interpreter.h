@@ -103,7 +103,7 @@ class PlanInterpreter {
   }
 
   void run(const codegen::Launch& launch) {
-    const codegen::Kernel& kernel = plan_.kernels[static_cast<size_t>(launch.kernel)];
+    const codegen::Kernel& kernel = plan_.kernels[launch.kernel];
     std::vector<void*> params;
     for (const auto& p : launch.params) params.push_back(address(p));
     codegen::KernelError error;

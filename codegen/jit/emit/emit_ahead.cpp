@@ -11,9 +11,9 @@ namespace {
 using codegen::Access;
 using codegen::Affine;
 
-constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
-constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
-constexpr int kAnySweep = -1;          // in place of the loop that an access runs over
+constexpr int64_t kNearBytes = 20480;           // of 32 KB or more
+constexpr int64_t kFarBytes = 131072;           // of a second level of 256 KB or more
+constexpr LoopId kAnySweep{LoopId::kNone - 1};  // in place of the loop that an access runs over
 
 /// What sweeps access along the row.
 struct Stream {
@@ -23,16 +23,16 @@ struct Stream {
   int64_t row_stride;
   bool reads;
 
-  bool from_memory() const { return !access.is_local && row_stride != 0; }
+  bool from_memory() const { return !access.is_local() && row_stride != 0; }
 };
 
-Access over(Access access, int from, int to) {
+Access over(Access access, LoopId from, LoopId to) {
   for (Affine::Term& t : access.index.terms)
     if (t.loop == from) t.loop = to;
   return access;
 }
 
-int64_t stride_over(const Affine& a, int loop) {
+int64_t stride_over(const Affine& a, LoopId loop) {
   for (const Affine::Term& t : a.terms)
     if (t.loop == loop) return t.stride;
   return 0;
@@ -40,10 +40,9 @@ int64_t stride_over(const Affine& a, int loop) {
 
 }  // namespace
 
-bool Emitter::same_length(int loop, int other) const {
-  const auto a = static_cast<size_t>(loop), b = static_cast<size_t>(other);
-  return kernel_.loops[a] == kernel_.loops[b] &&
-         (form_.extents.empty() || form_.extents[a] == form_.extents[b]);
+bool Emitter::same_length(LoopId loop, LoopId other) const {
+  return kernel_.loops[loop] == kernel_.loops[other] &&
+         (form_.extents.empty() || form_.extents[loop] == form_.extents[other]);
 }
 
 /// The Vector loops of a row loop's body; none if it has other loops, or runs of several lengths.
@@ -51,8 +50,8 @@ std::vector<size_t> Emitter::sweeps_of(size_t row) const {
   std::vector<size_t> sweeps;
   for (size_t i = row + 1; i < ends_[row]; ++i) {
     if (kernel_.code[i].kind != InstrKind::LoopBegin) continue;
-    const codegen::Loop& loop = kernel_.loops[static_cast<size_t>(kernel_.code[i].loop)];
-    const int first = sweeps.empty() ? kernel_.code[i].loop : kernel_.code[sweeps[0]].loop;
+    const codegen::Loop& loop = kernel_.loops[kernel_.code[i].loop];
+    const LoopId first = sweeps.empty() ? kernel_.code[i].loop : kernel_.code[sweeps[0]].loop;
     if (!same_length(kernel_.code[i].loop, first) || loop.kind != LoopKind::Vector) return {};
     sweeps.push_back(i);
     i = ends_[i];
@@ -81,7 +80,7 @@ void Emitter::find_ahead(size_t row) {
 
   int64_t bytes = 0;
   std::vector<int> busy(sweeps.size());
-  const int64_t extent = kernel_.loops[static_cast<size_t>(loop_of(0))].extent;
+  const int64_t extent = kernel_.loops[loop_of(0)].extent;
   for (const Stream& s : streams) {
     const bool twice = s.reads && s.from_memory();
     bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
@@ -94,15 +93,15 @@ void Emitter::find_ahead(size_t row) {
     const auto sweep =
         std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_sweep) + 1, busy.end());
     ++*sweep;
-    const int loop = loop_of(static_cast<size_t>(sweep - busy.begin()));
+    const LoopId loop = loop_of(static_cast<size_t>(sweep - busy.begin()));
     Access next = over(s.access, kAnySweep, loop);
-    ahead_[static_cast<size_t>(loop)].push_back({std::move(next), s.row_stride, s.dtype, locality});
+    ahead_[loop].push_back({std::move(next), s.row_stride, s.dtype, locality});
   }
 }
 
 void Emitter::read_ahead() {
   constexpr int64_t kLine = 64;
-  for (const Ahead& x : ahead_[static_cast<size_t>(scope_.loop)]) {
+  for (const Ahead& x : ahead_[scope_.loop]) {
     Address a = address(x.access, x.dtype);
     a.base = ir_.CreateGEP(a.element, a.base, size(x.row_stride));
     const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size;

@@ -16,7 +16,7 @@ llvm::Value* Emitter::stack_array(llvm::Type* element, int64_t count) {
   return at_entry.CreateAlloca(element, i64(count));
 }
 
-int64_t Emitter::block_of(int loop) const {
+int64_t Emitter::block_of(LoopId loop) const {
   int64_t block = 0;
   for (const Accumulator& acc : kernel_.accumulators) {
     if (acc.loop != loop || !is_ordered(acc)) continue;
@@ -27,9 +27,9 @@ int64_t Emitter::block_of(int loop) const {
 }
 
 void Emitter::blocked_loop(size_t at, llvm::Value* count) {
-  const int id = kernel_.code[at].loop;
+  const LoopId id = kernel_.code[at].loop;
   const int64_t block = block_of(id);
-  const int64_t most = (kernel_.loops[static_cast<size_t>(id)].extent + block - 1) / block;
+  const int64_t most = (kernel_.loops[id].extent + block - 1) / block;
   const int levels = std::bit_width(static_cast<uint64_t>(most) | 1);
   begin_accumulators(id);
   end_accumulators(id);
@@ -55,7 +55,7 @@ llvm::Value* Emitter::lowest_bit(llvm::Value* of) {
 }
 
 /// The results become those of `level`.
-void Emitter::load_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level) {
+void Emitter::load_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* level) {
   const Slots slots = slots_of(loop);
   for (size_t s = 0; s < slots.size(); ++s)
     *slots[s] =
@@ -63,10 +63,10 @@ void Emitter::load_partial(int loop, const std::vector<Partials>& partials, llvm
 }
 
 /// The results are combined with those of `level`, which come before them.
-void Emitter::join_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level) {
-  const std::vector<Running> right = running_;
+void Emitter::join_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* level) {
+  const Table<AccumulatorId, Running> right = running_;
   load_partial(loop, partials, level);
-  for (size_t a = 0; a < running_.size(); ++a) {
+  for (AccumulatorId a : running_.ids()) {
     const Accumulator& acc = kernel_.accumulators[a];
     if (acc.loop != loop) continue;
     llvm::Value* position = right[a].position.empty() ? nullptr : right[a].position[0];
@@ -76,7 +76,7 @@ void Emitter::join_partial(int loop, const std::vector<Partials>& partials, llvm
 
 // As one is added to a binary number: where `block` has a digit 1 its level is full, and two of
 // one level make one of the next.
-void Emitter::keep_partial(int loop, const std::vector<Partials>& partials, llvm::Value* block) {
+void Emitter::keep_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* block) {
   llvm::Value* free = lowest_bit(ir_.CreateNot(block));
   const Slots slots = slots_of(loop);
   count_loop(free, 1, slots, [&](llvm::Value* level) { join_partial(loop, partials, level); });
@@ -85,7 +85,7 @@ void Emitter::keep_partial(int loop, const std::vector<Partials>& partials, llvm
 }
 
 // What is left over on the right moves up unchanged: from the smallest full level on.
-void Emitter::combine_partials(int loop, const std::vector<Partials>& partials,
+void Emitter::combine_partials(LoopId loop, const std::vector<Partials>& partials,
                                llvm::Value* blocks) {
   llvm::Value* none = ir_.CreateIsNull(blocks);
   load_partial(loop, partials, ir_.CreateSelect(none, i64(0), lowest_bit(blocks)));

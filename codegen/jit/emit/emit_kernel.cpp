@@ -38,7 +38,7 @@ size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit)
   size_t count = 0;
   for (const Instr& i : kernel.code) {
     if (!is_long(i) || i.kind != InstrKind::Compute) continue;
-    count += splits_block(i.op) && !unit[static_cast<size_t>(i.args[0])] ? kBranch : 1;
+    count += branches(i) && !unit[i.args[0].index] ? kBranch : 1;
   }
   return count;
 }
@@ -47,8 +47,8 @@ size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit)
 unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
   std::vector<size_t> last(end - begin, 0);
   for (size_t i = begin; i < end; ++i)
-    for (int a : kernel.code[i].args)
-      if (static_cast<size_t>(a) >= begin) last[static_cast<size_t>(a) - begin] = i;
+    for (InstrId a : kernel.code[i].args)
+      if (a.index >= begin) last[a.index - begin] = i;
   unsigned live = 0, most = 0;
   std::vector<unsigned> ending(end - begin, 0);
   for (size_t i = begin; i < end; ++i) {
@@ -64,8 +64,11 @@ unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
 
 bool is_long(const Instr& i) {
   return i.kind == InstrKind::RandomBits ||
-         (i.kind == InstrKind::Compute &&
-          codegen::scalar_op(i.op).code == codegen::ScalarOp::Code::Long);
+         (i.kind == InstrKind::Compute && codegen::scalar_op(i.op).is_long());
+}
+
+bool branches(const Instr& i) {
+  return codegen::scalar_op(i.op).code == codegen::ScalarOp::Code::Branches;
 }
 
 Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
@@ -104,7 +107,7 @@ void Emitter::prologue() {
   for (size_t p = 0; p < kernel_.params.size(); ++p) params_.push_back(pointer_at(p));
   if (!open_.empty() || form_.sizes > 0) numbers_ = pointer_at(kernel_.params.size());
   if (keeps_numbers())
-    for (int at : open_) read_number(static_cast<size_t>(at));
+    for (InstrId at : open_) read_number(at.index);
   read_sizes();
   llvm::Value* offset = i64(0);
   for (const codegen::Local& l : kernel_.locals) {
@@ -135,20 +138,19 @@ llvm::Value* Emitter::size(int64_t v) {
   return open.shift == 0 ? entry : ir_.CreateShl(entry, static_cast<uint64_t>(open.shift));
 }
 
-bool Emitter::has_open_extent(int loop) const {
-  return !form_.extents.empty() && form_.extents[static_cast<size_t>(loop)] >= 0;
+bool Emitter::has_open_extent(LoopId loop) const {
+  return !form_.extents.empty() && form_.extents[loop] >= 0;
 }
 
-llvm::Value* Emitter::extent(int loop) {
-  const auto l = static_cast<size_t>(loop);
-  return size(has_open_extent(loop) ? form_.extents[l] : kernel_.loops[l].extent);
+llvm::Value* Emitter::extent(LoopId loop) {
+  return size(has_open_extent(loop) ? form_.extents[loop] : kernel_.loops[loop].extent);
 }
 
 void Emitter::unit(llvm::Value* number) {
-  for (size_t l = kernel_.loops.size(); l-- > 0;) {
+  for (LoopId l = kernel_.loops.next(); l.index-- > 0;) {
     if (kernel_.loops[l].kind != LoopKind::Unit) continue;
-    const bool outermost = l == 0;
-    llvm::Value* count = extent(static_cast<int>(l));
+    const bool outermost = l.index == 0;
+    llvm::Value* count = extent(l);
     index_[l] = outermost ? number : ir_.CreateURem(number, count);
     if (!outermost) number = ir_.CreateUDiv(number, count);
   }
@@ -184,7 +186,7 @@ void Emitter::instruction(size_t at) {
     case InstrKind::Accumulate:
       return accumulate(at);
     case InstrKind::Reduced:
-      emitted_[at] = running_[static_cast<size_t>(kernel_.code[at].accumulator)].result;
+      emitted_[at] = running_[kernel_.code[at].accumulator].result;
       return;
     case InstrKind::LoopBegin:
     case InstrKind::LoopEnd:
@@ -192,14 +194,13 @@ void Emitter::instruction(size_t at) {
   }
 }
 
-llvm::Value* Emitter::trips(int id) {
-  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
-  if (loop.clamp_loop < 0) return extent(id);
+llvm::Value* Emitter::trips(LoopId id) {
+  const Loop& loop = kernel_.loops[id];
+  if (!loop.clamp_loop.valid()) return extent(id);
   if (is_open_size(loop.clamp_total)) return open_trips(id);
-  const int64_t chunks = kernel_.loops[static_cast<size_t>(loop.clamp_loop)].extent;
+  const int64_t chunks = kernel_.loops[loop.clamp_loop].extent;
   if (chunks * loop.extent <= loop.clamp_total) return i64(loop.extent);
-  llvm::Value* start =
-      ir_.CreateMul(index_[static_cast<size_t>(loop.clamp_loop)], i64(loop.extent));
+  llvm::Value* start = ir_.CreateMul(index_[loop.clamp_loop], i64(loop.extent));
   llvm::Value* left = ir_.CreateSub(i64(loop.clamp_total), start);
   llvm::Value* n = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(loop.extent));
   const bool may_be_empty = (chunks - 1) * loop.extent > loop.clamp_total;
@@ -207,34 +208,33 @@ llvm::Value* Emitter::trips(int id) {
 }
 
 /// Of a clamped loop, of whose run and chunks nothing is known.
-llvm::Value* Emitter::open_trips(int id) {
-  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
-  llvm::Value* start = ir_.CreateMul(index_[static_cast<size_t>(loop.clamp_loop)], extent(id));
+llvm::Value* Emitter::open_trips(LoopId id) {
+  const Loop& loop = kernel_.loops[id];
+  llvm::Value* start = ir_.CreateMul(index_[loop.clamp_loop], extent(id));
   llvm::Value* left = ir_.CreateSub(size(loop.clamp_total), start);
   llvm::Value* n = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, extent(id));
   return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, n, i64(0));
 }
 
 void Emitter::loop(size_t at) {
-  const int id = kernel_.code[at].loop;
-  const Loop& loop = kernel_.loops[static_cast<size_t>(id)];
+  const LoopId id = kernel_.code[at].loop;
+  const Loop& loop = kernel_.loops[id];
   if (loop.kind == LoopKind::Vector) return vector_loop(at);
   if (const auto copy = transposition(at)) return transposed_copy(*copy);
   llvm::Value* count = trips(id);
   if (!kernel_.code[at].args.empty())
-    count = ir_.CreateSelect(emitted_[static_cast<size_t>(kernel_.code[at].args[0])].parts[0],
-                             count, i64(0));
+    count = ir_.CreateSelect(emitted_[kernel_.code[at].args[0].index].parts[0], count, i64(0));
   find_ahead(at);
   begin_accumulators(id);
   count_loop(count, 1, slots_of(id), [&](llvm::Value* i) {
-    index_[static_cast<size_t>(id)] = i;
+    index_[id] = i;
     run(at + 1, ends_[at]);
   });
   end_accumulators(id);
 }
 
 void Emitter::vector_loop(size_t at) {
-  const int id = kernel_.code[at].loop;
+  const LoopId id = kernel_.code[at].loop;
   llvm::Value* count = trips(id);
   scope_ = choose_scope(at);
   if (has_blocks(id)) {
@@ -248,10 +248,10 @@ void Emitter::vector_loop(size_t at) {
 }
 
 void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
-  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const LoopId id = kernel_.code[at].loop;
   const auto step = static_cast<int64_t>(scope_.lanes) * scope_.parts;
   llvm::Value* main = ir_.CreateAnd(count, i64(-step));
-  count_loop(main, step, slots_of(static_cast<int>(id)), [&](llvm::Value* i) {
+  count_loop(main, step, slots_of(id), [&](llvm::Value* i) {
     index_[id] = ir_.CreateAdd(first, i);
     run(at + 1, ends_[at]);
     read_ahead();
@@ -262,7 +262,7 @@ void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
 // Fewer iterations than the parts of the scope have lanes: at once, or, if that saves much code,
 // vector by vector.
 void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
-  const auto id = static_cast<size_t>(kernel_.code[at].loop);
+  const LoopId id = kernel_.code[at].loop;
   const Scope full = scope_;
   const auto lanes = static_cast<int64_t>(scope_.lanes);
   const auto body = [&](llvm::Value* start, llvm::Value* left) {
@@ -276,8 +276,7 @@ void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
     scope_.parts = 1;
     count_loop(count, lanes, {}, [&](llvm::Value* i) { body(i, ir_.CreateSub(count, i)); });
   } else {
-    when(ir_.CreateICmpNE(count, i64(0)), slots_of(static_cast<int>(id)),
-         [&] { body(i64(0), count); });
+    when(ir_.CreateICmpNE(count, i64(0)), slots_of(id), [&] { body(i64(0), count); });
   }
   scope_ = full;
 }
@@ -308,7 +307,7 @@ void Emitter::set_masks(llvm::Value* count) {
 }
 
 Emitter::Scope Emitter::choose_scope(size_t at) const {
-  const int id = kernel_.code[at].loop;
+  const LoopId id = kernel_.code[at].loop;
   bool four = false, eight = false;
   for (size_t i = at; i < ends_[at]; ++i) {
     const Instr& x = kernel_.code[i];
@@ -320,7 +319,7 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
   Scope scope;
   scope.loop = id;
   const auto widest = static_cast<unsigned>(target_.vector_bytes) / (eight && !four ? 8 : 4);
-  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  const auto extent = static_cast<uint64_t>(kernel_.loops[id].extent);
   const uint64_t needed = std::bit_ceil(std::clamp<uint64_t>(extent, 2, 1024));
   scope.lanes = static_cast<unsigned>(std::min<uint64_t>(widest, needed));
   scope.parts = choose_parts(at, scope.lanes);
@@ -330,7 +329,7 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
 // Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains
 // to hide latencies, as long as their values fit in registers.
 unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
-  const int id = kernel_.code[at].loop;
+  const LoopId id = kernel_.code[at].loop;
   unsigned ordered = 0, inner = 0, cost = 0, random = 0;
   for (const codegen::Accumulator& acc : kernel_.accumulators)
     if (acc.loop == id) ordered = std::max(ordered, lanes_of(acc) / lanes);
@@ -340,7 +339,7 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
     cost += is_long(kernel_.code[i]) ? 8 : 1;
     random += kernel_.code[i].kind == InstrKind::RandomBits;
   }
-  const auto extent = static_cast<uint64_t>(kernel_.loops[static_cast<size_t>(id)].extent);
+  const auto extent = static_cast<uint64_t>(kernel_.loops[id].extent);
   auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
   if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
   if (random > 0) return parts;  // one counter gives the words of up to four parts

@@ -20,7 +20,7 @@ llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype) {
 
 void Emitter::check_indices(size_t at) {
   for (const Access::Indirect& x : kernel_.code[at].access.indirect)
-    fail_if_any(emitted_[static_cast<size_t>(x.value)], at, size(x.extent), [&](llvm::Value* v) {
+    fail_if_any(emitted_[x.value.index], at, size(x.extent), [&](llvm::Value* v) {
       return ir_.CreateICmpUGE(
           v, v->getType()->isVectorTy() ? spread(size(x.extent)) : size(x.extent));
     });
@@ -31,15 +31,14 @@ Emitter::Address Emitter::address(size_t at) {
 }
 
 Emitter::Address Emitter::address(const Access& access, DType dtype) {
-  const auto buffer = static_cast<size_t>(access.buffer);
-  Address a{access.is_local ? locals_[buffer] : params_[buffer],
+  Address a{access.is_local() ? locals_[access.local] : params_[access.param],
             memory_type(context_, dtype),
             static_cast<unsigned>(ir::size_of(dtype)),
             lane_stride(access.index),
             {}};
   a.base = ir_.CreateGEP(a.element, a.base, outer_affine(access.index));
   for (const Access::Indirect& x : access.indirect) {
-    const Emitted& v = emitted_[static_cast<size_t>(x.value)];
+    const Emitted& v = emitted_[x.value.index];
     if (v.uniform) {
       a.base = ir_.CreateGEP(a.element, a.base, ir_.CreateMul(v.parts[0], size(x.stride)));
       continue;
@@ -54,8 +53,7 @@ Emitter::Address Emitter::address(const Access& access, DType dtype) {
   }
   if (a.lane_stride != 0)
     a.base =
-        ir_.CreateGEP(a.element, a.base,
-                      ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(a.lane_stride)));
+        ir_.CreateGEP(a.element, a.base, ir_.CreateMul(index_[scope_.loop], i64(a.lane_stride)));
   return a;
 }
 
@@ -94,10 +92,9 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
 // A plan may put a result where an operand lies, but only element by element: what every iteration
 // of a main loop reads is not written there, so LLVM may move the load out of the loop.
 bool Emitter::stays_the_same(const Access& access) const {
-  if (!scope_.vector() || !scope_.masks.empty() || access.is_local) return false;
-  const bool loops =
-      kernel_.loops[static_cast<size_t>(scope_.loop)].extent > int64_t{scope_.lanes} * scope_.parts;
-  const auto use = kernel_.params[static_cast<size_t>(access.buffer)].use;
+  if (!scope_.vector() || !scope_.masks.empty() || access.is_local()) return false;
+  const bool loops = kernel_.loops[scope_.loop].extent > int64_t{scope_.lanes} * scope_.parts;
+  const auto use = kernel_.params[access.param].use;
   return loops && use == codegen::Param::Use::Read;
 }
 
@@ -137,8 +134,8 @@ void Emitter::store(size_t at) {
   check_indices(at);
   const codegen::Instr& i = kernel_.code[at];
   const Address a = address(at);
-  if (!scope_.vector() || (a.uniform() && emitted_[static_cast<size_t>(i.args[0])].uniform)) {
-    llvm::Value* v = to_memory(emitted_[static_cast<size_t>(i.args[0])].parts[0], i.dtype);
+  if (!scope_.vector() || (a.uniform() && emitted_[i.args[0].index].uniform)) {
+    llvm::Value* v = to_memory(emitted_[i.args[0].index].parts[0], i.dtype);
     ir_.CreateAlignedStore(v, a.base, llvm::Align(a.size));
     return;
   }
@@ -152,9 +149,8 @@ void Emitter::store(size_t at) {
 // Whole vectors one after the other, of a size that such a store exists for.
 bool Emitter::may_stream(const Access& access, const Address& a) const {
   const unsigned bytes = scope_.lanes * a.size;
-  return !access.is_local && !access.again &&
-         kernel_.params[static_cast<size_t>(access.buffer)].streams && a.varying.empty() &&
-         a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
+  return !access.is_local() && !access.again && kernel_.params[access.param].streams &&
+         a.varying.empty() && a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
          bytes <= static_cast<unsigned>(target_.vector_bytes);
 }
 

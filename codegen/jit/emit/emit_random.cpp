@@ -121,8 +121,8 @@ llvm::Value* Emitter::in_turn(llvm::Value* a, llvm::Value* b, unsigned first, un
 
 void Emitter::random_bits(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
-  llvm::Value* key = emitted_[static_cast<size_t>(i.args[0])].parts[0];
-  llvm::Value* base = emitted_[static_cast<size_t>(i.args[1])].parts[0];
+  llvm::Value* key = emitted_[i.args[0].index].parts[0];
+  llvm::Value* base = emitted_[i.args[1].index].parts[0];
   if (random_is_aligned(i)) return random_groups(at, key, base);
   index(at);  // the word numbers
   for (llvm::Value*& v : emitted_[at].parts) v = random_lanes(i, key, base, v);

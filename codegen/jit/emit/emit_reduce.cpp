@@ -38,8 +38,8 @@ unsigned Emitter::lanes_of(const Accumulator& acc) const {
   return is_ordered(acc) ? static_cast<unsigned>(acc.lanes) : scope_.lanes;
 }
 
-void Emitter::begin_accumulators(int loop) {
-  for (size_t a = 0; a < running_.size(); ++a) {
+void Emitter::begin_accumulators(LoopId loop) {
+  for (AccumulatorId a : running_.ids()) {
     const Accumulator& acc = kernel_.accumulators[a];
     if (acc.loop != loop) continue;
     const bool over_vector = loop == scope_.loop;
@@ -57,9 +57,9 @@ void Emitter::begin_accumulators(int loop) {
   }
 }
 
-Slots Emitter::slots_of(int loop) {
+Slots Emitter::slots_of(LoopId loop) {
   Slots slots;
-  for (size_t a = 0; a < running_.size(); ++a) {
+  for (AccumulatorId a : running_.ids()) {
     if (kernel_.accumulators[a].loop != loop) continue;
     for (llvm::Value*& v : running_[a].value) slots.push_back(&v);
     for (llvm::Value*& v : running_[a].position) slots.push_back(&v);
@@ -68,16 +68,16 @@ Slots Emitter::slots_of(int loop) {
   return slots;
 }
 
-void Emitter::end_accumulators(int loop) {
-  for (size_t a = 0; a < running_.size(); ++a) {
+void Emitter::end_accumulators(LoopId loop) {
+  for (AccumulatorId a : running_.ids()) {
     const Accumulator& acc = kernel_.accumulators[a];
     if (acc.loop == loop && loop == scope_.loop) halve(acc, running_[a]);
   }
   set_results(loop);
 }
 
-void Emitter::set_results(int loop) {
-  for (size_t a = 0; a < running_.size(); ++a) {
+void Emitter::set_results(LoopId loop) {
+  for (AccumulatorId a : running_.ids()) {
     const Accumulator& acc = kernel_.accumulators[a];
     Running& r = running_[a];
     if (acc.loop != loop) continue;
@@ -100,7 +100,7 @@ llvm::Value* Emitter::dot(const Accumulator& acc, llvm::Value* a, llvm::Value* b
 
 void Emitter::accumulate(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
-  const auto a = static_cast<size_t>(i.accumulator);
+  const AccumulatorId a = i.accumulator;
   const Accumulator& acc = kernel_.accumulators[a];
   Running& r = running_[a];
   const bool over_vector = acc.loop == scope_.loop;
@@ -112,8 +112,7 @@ void Emitter::accumulate(size_t at) {
     else if (acc.combine == Combine::Dot)
       r.value[p] = dot(acc, x, part(i.args[1], p), r.value[p]);
     else
-      take(acc, r, p, x,
-           finds_position(acc) ? spread(index_[static_cast<size_t>(acc.loop)]) : nullptr, nullptr);
+      take(acc, r, p, x, finds_position(acc) ? spread(index_[acc.loop]) : nullptr, nullptr);
   }
 }
 
@@ -121,8 +120,7 @@ void Emitter::accumulate(size_t at) {
 void Emitter::accumulate_lanes(const Accumulator& acc, Running& r, unsigned part, llvm::Value* x) {
   llvm::Value* position = nullptr;
   if (finds_position(acc)) {
-    llvm::Value* first =
-        ir_.CreateAdd(index_[static_cast<size_t>(scope_.loop)], i64(int64_t{part} * scope_.lanes));
+    llvm::Value* first = ir_.CreateAdd(index_[scope_.loop], i64(int64_t{part} * scope_.lanes));
     position = ir_.CreateAdd(spread(first), lane_numbers(ir_.getInt64Ty(), scope_.lanes));
   }
   llvm::Value* mask = scope_.mask(part);
@@ -202,7 +200,7 @@ llvm::Value* Emitter::extreme_number(const Accumulator& acc, llvm::Value* a, llv
   return ir_.CreateIntrinsic(id, {}, args);
 }
 
-void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, int value) {
+void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, InstrId value) {
   Parts xs;
   for (unsigned p = 0; p < scope_.parts; ++p) {
     llvm::Value* x = part(value, p);
@@ -262,8 +260,8 @@ void Emitter::halve(const Accumulator& acc, Running& r) {
   }
 }
 
-bool Emitter::has_blocks(int loop) const {
-  const int64_t extent = kernel_.loops[static_cast<size_t>(loop)].extent;
+bool Emitter::has_blocks(LoopId loop) const {
+  const int64_t extent = kernel_.loops[loop].extent;
   return std::any_of(kernel_.accumulators.begin(), kernel_.accumulators.end(), [&](const auto& a) {
     return a.loop == loop && is_ordered(a) && a.block > 0 && a.block < extent;
   });

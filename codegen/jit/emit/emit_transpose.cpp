@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLine = 64;  // bytes of a cache line
 
-int64_t stride_along(const codegen::Affine& a, int loop) {
+int64_t stride_along(const codegen::Affine& a, LoopId loop) {
   for (const auto& t : a.terms)
     if (t.loop == loop) return t.stride;
   return 0;
@@ -27,9 +27,9 @@ std::optional<Emitter::Transposition> Emitter::transposition(size_t at) const {
   const codegen::Instr &load = code[at + 2], &store = code[at + 3];
   if (load.kind != InstrKind::Load || store.kind != InstrKind::Store) return {};
   if (!load.access.indirect.empty() || !store.access.indirect.empty()) return {};
-  if (store.args[0] != static_cast<int>(at) + 2 || store.dtype != load.dtype) return {};
+  if (store.args[0].index != at + 2 || store.dtype != load.dtype) return {};
   if (ir::size_of(load.dtype) < 4 && !target_.has("avx512bw")) return {};  // no masks for those
-  const int outer = code[at].loop, inner = code[at + 1].loop;
+  const LoopId outer = code[at].loop, inner = code[at + 1].loop;
   for (const auto& [x, y] : {std::pair(inner, outer), std::pair(outer, inner)}) {
     const bool by_rows = stride_along(load.access.index, x) == 1;
     const bool by_columns = stride_along(store.access.index, y) == 1;
@@ -43,13 +43,11 @@ void Emitter::transposed_copy(const Transposition& t) {
   const size_t size = std::max<size_t>(ir::size_of(kernel_.code[t.load].dtype), 4);
   const auto lanes = static_cast<int64_t>(static_cast<size_t>(target_.vector_bytes) / size);
   llvm::Value *outer = trips(t.outer), *inner = trips(t.inner);
-  const auto here = [&](int l, llvm::Value* count) {
-    return ir_.CreateSub(count, index_[static_cast<size_t>(l)]);
-  };
+  const auto here = [&](LoopId l, llvm::Value* count) { return ir_.CreateSub(count, index_[l]); };
   count_loop(outer, lanes, {}, [&](llvm::Value* i) {
-    index_[static_cast<size_t>(t.outer)] = i;
+    index_[t.outer] = i;
     count_loop(inner, lanes, {}, [&](llvm::Value* j) {
-      index_[static_cast<size_t>(t.inner)] = j;
+      index_[t.inner] = j;
       llvm::Value *rows = here(t.x, t.x == t.outer ? outer : inner),
                   *columns = here(t.y, t.y == t.outer ? outer : inner);
       llvm::Value* fewer = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows, columns);
@@ -112,8 +110,8 @@ void Emitter::transposed_block(const Transposition& t, unsigned lanes, llvm::Val
     return stores;
   };
   const bool lines = lanes * to.size == kLine && is_multiple(to_step, kLine / to.size);
-  const auto& param = kernel_.params[static_cast<size_t>(kernel_.code[t.store].access.buffer)];
-  if (!lines || !param.streams) {
+  const codegen::Access& written = kernel_.code[t.store].access;
+  if (!lines || written.is_local() || !kernel_.params[written.param].streams) {
     store(align);
     return;
   }

@@ -13,8 +13,6 @@ namespace tandem::jit {
 using codegen::Affine;
 using ir::DType;
 
-bool splits_block(ir::Op op) { return op == ir::Op::sin || op == ir::Op::cos || op == ir::Op::tan; }
-
 void Emitter::set(size_t at, Parts parts, bool uniform) {
   emitted_[at] = {std::move(parts), uniform};
 }
@@ -27,8 +25,8 @@ llvm::Value* Emitter::spread(llvm::Value* scalar) {
   return scope_.lanes == 1 ? scalar : ir_.CreateVectorSplat(scope_.lanes, scalar);
 }
 
-llvm::Value* Emitter::part(int value, unsigned part) {
-  const Emitted& v = emitted_[static_cast<size_t>(value)];
+llvm::Value* Emitter::part(InstrId value, unsigned part) {
+  const Emitted& v = emitted_[value.index];
   return v.uniform ? spread(v.parts[0]) : v.parts[part];
 }
 
@@ -50,7 +48,7 @@ llvm::Value* Emitter::outer_affine(const Affine& a) {
   llvm::Value* sum = size(a.offset);
   for (const Affine::Term& t : a.terms)
     if (t.loop != scope_.loop)
-      sum = ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(t.loop)], size(t.stride)));
+      sum = ir_.CreateAdd(sum, ir_.CreateMul(index_[t.loop], size(t.stride)));
   return sum;
 }
 
@@ -58,7 +56,7 @@ llvm::Value* Emitter::affine(const Affine& a) {
   const int64_t stride = lane_stride(a);
   llvm::Value* sum = outer_affine(a);
   if (stride == 0) return sum;
-  return ir_.CreateAdd(sum, ir_.CreateMul(index_[static_cast<size_t>(scope_.loop)], i64(stride)));
+  return ir_.CreateAdd(sum, ir_.CreateMul(index_[scope_.loop], i64(stride)));
 }
 
 /// Whether open numbers are read once, into registers. More than fit there LLVM would spill, as
@@ -68,11 +66,12 @@ bool Emitter::keeps_numbers() const {
 }
 
 bool Emitter::is_open(size_t at) const {
-  return std::ranges::binary_search(open_, static_cast<int>(at));
+  return std::ranges::binary_search(open_, InstrId{static_cast<uint32_t>(at)});
 }
 
 void Emitter::read_number(size_t at) {
-  const auto number = std::ranges::lower_bound(open_, static_cast<int>(at)) - open_.begin();
+  const auto number =
+      std::ranges::lower_bound(open_, InstrId{static_cast<uint32_t>(at)}) - open_.begin();
   llvm::Value* address = ir_.CreateConstGEP1_64(ir_.getInt64Ty(), numbers_, number);
   llvm::Type* type = register_type(context_, kernel_.code[at].dtype);
   set(at, {ir_.CreateAlignedLoad(type, address, llvm::Align(8))}, true);
@@ -80,8 +79,8 @@ void Emitter::read_number(size_t at) {
 
 void Emitter::read_operands(size_t at) {
   if (keeps_numbers()) return;
-  for (int a : kernel_.code[at].args)
-    if (is_open(static_cast<size_t>(a))) read_number(static_cast<size_t>(a));
+  for (InstrId a : kernel_.code[at].args)
+    if (is_open(a.index)) read_number(a.index);
 }
 
 void Emitter::constant(size_t at) {
@@ -111,16 +110,16 @@ void Emitter::index(size_t at) {
 
 void Emitter::compute(size_t at) {
   const codegen::Instr& i = kernel_.code[at];
-  const DType from = kernel_.code[static_cast<size_t>(i.args[i.op == ir::Op::where ? 1 : 0])].dtype;
+  const DType from = kernel_.code[i.args[i.op == ir::Op::where ? 1 : 0].index].dtype;
   const bool checked = codegen::divides(i.op) && ir::is_integral(i.dtype);
   if (checked)
-    fail_if_any(emitted_[static_cast<size_t>(i.args[1])], at, i64(0),
+    fail_if_any(emitted_[i.args[1].index], at, i64(0),
                 [&](llvm::Value* divisor) { return ir_.CreateIsNull(divisor); });
   bool uniform = true;
-  for (int a : i.args) uniform &= emitted_[static_cast<size_t>(a)].uniform;
+  for (InstrId a : i.args) uniform &= emitted_[a.index].uniform;
   const bool whole = from == DType::F32 || from == DType::F64;
-  const bool branches = splits_block(i.op) && !unit_[static_cast<size_t>(i.args[0])];
-  const bool together = whole && !uniform && scope_.parts > 1 && (branches || is_called(at));
+  const bool is_branch = branches(i) && !unit_[i.args[0].index];
+  const bool together = whole && !uniform && scope_.parts > 1 && (is_branch || is_called(at));
   set(at, together ? compute_together(at, from) : compute_parts(at, from, uniform), uniform);
 }
 
@@ -136,11 +135,11 @@ Parts Emitter::compute_parts(size_t at, DType from, bool uniform) {
   for (unsigned p = 0; p < (uniform ? 1 : scope_.parts); ++p) {
     llvm::Value* args[3] = {};
     for (size_t a = 0; a < i.args.size(); ++a)
-      args[a] = uniform ? emitted_[static_cast<size_t>(i.args[a])].parts[0] : part(i.args[a], p);
+      args[a] = uniform ? emitted_[i.args[a].index].parts[0] : part(i.args[a], p);
     if (guarded && scope_.mask(p))  // a lane past the end must not trap either
       args[1] =
           ir_.CreateSelect(scope_.mask(p), args[1], llvm::ConstantInt::get(args[1]->getType(), 1));
-    const bool unit = unit_[static_cast<size_t>(i.args[0])];
+    const bool unit = unit_[i.args[0].index];
     results.push_back((is_called(at) && !uniform ? call_op : emit_op)(
         i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit}));
   }
@@ -157,7 +156,7 @@ Parts Emitter::compute_together(size_t at, DType from) {
     for (unsigned p = 0; p < scope_.parts; ++p) all.push_back(part(i.args[a], p));
     args[a] = llvm::concatenateVectors(ir_, all);
   }
-  const bool unit = unit_[static_cast<size_t>(i.args[0])];
+  const bool unit = unit_[i.args[0].index];
   llvm::Value* result = (is_called(at) ? call_op : emit_op)(
       i.op, {ir_, target_, from, i.dtype, args[0], args[1], args[2], unit});
   Parts results;

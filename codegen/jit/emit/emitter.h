@@ -19,6 +19,10 @@
 
 namespace tandem::jit {
 
+using codegen::AccumulatorId;
+using codegen::InstrId;
+using codegen::LoopId;
+using codegen::Table;
 using InstrKind = codegen::Instr::Kind;
 using LoopKind = codegen::Loop::Kind;
 using Parts = llvm::SmallVector<llvm::Value*, 4>;
@@ -28,7 +32,7 @@ using Slots = std::vector<llvm::Value**>;
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const codegen::Instr& i);
 /// Whether the op's code has a branch for rare arguments.
-bool splits_block(ir::Op op);
+bool branches(const codegen::Instr& i);
 
 /// Whether the bits of the result depend on the order of combination.
 bool is_ordered(const codegen::Accumulator& acc);
@@ -47,11 +51,11 @@ class Emitter {
 
   /// The Vector loop being emitted; outside of one, one scalar part.
   struct Scope {
-    int loop = -1;
+    LoopId loop;
     unsigned lanes = 1, parts = 1;
     Parts masks;  // by part: lanes inside the loop; null where all are
 
-    bool vector() const { return loop >= 0; }
+    bool vector() const { return loop.valid(); }
     llvm::Value* mask(unsigned part) const { return masks.empty() ? nullptr : masks[part]; }
   };
 
@@ -90,8 +94,8 @@ class Emitter {
   void set_masks(llvm::Value* count);
   Scope choose_scope(size_t at) const;
   unsigned choose_parts(size_t at, unsigned lanes) const;
-  llvm::Value* trips(int loop);
-  llvm::Value* open_trips(int loop);
+  llvm::Value* trips(LoopId loop);
+  llvm::Value* open_trips(LoopId loop);
 
   // --- emit_control.cpp: blocks and phis
   /// body(i) for i = 0, step, ... below `count`, a multiple of step.
@@ -139,8 +143,8 @@ class Emitter {
   /// Two loops around a copy: the load is contiguous along loop `x`, the store along loop `y`.
   struct Transposition {
     size_t load, store;
-    int outer, inner;
-    int x, y;
+    LoopId outer, inner;
+    LoopId x, y;
   };
   std::optional<Transposition> transposition(size_t at) const;
   void transposed_copy(const Transposition& t);
@@ -177,16 +181,16 @@ class Emitter {
   /// Lane 0 of part 0.
   llvm::Value* affine(const codegen::Affine& affine);
   /// The value as vectors of the scope.
-  llvm::Value* part(int value, unsigned part);
+  llvm::Value* part(InstrId value, unsigned part);
   llvm::Value* spread(llvm::Value* scalar);
   /// <0, 1, 2, ...> * stride in `element`.
   llvm::Constant* lane_numbers(llvm::Type* element, unsigned lanes, int64_t stride = 1);
   void set(size_t at, Parts parts, bool uniform);
 
   // --- emit_reduce.cpp
-  void begin_accumulators(int loop);
-  void end_accumulators(int loop);
-  Slots slots_of(int loop);
+  void begin_accumulators(LoopId loop);
+  void end_accumulators(LoopId loop);
+  Slots slots_of(LoopId loop);
   void accumulate(size_t at);
   void accumulate_lanes(const codegen::Accumulator& acc, Running& r, unsigned part, llvm::Value* x);
   void take(const codegen::Accumulator& acc, Running& r, size_t slot, llvm::Value* x,
@@ -194,7 +198,7 @@ class Emitter {
   void halve(const codegen::Accumulator& acc, Running& r);
   /// Whether NaNs are noted apart, so that max and min are one instruction.
   bool notes_nan(const codegen::Accumulator& acc) const;
-  void accumulate_numbers(const codegen::Accumulator& acc, Running& r, int value);
+  void accumulate_numbers(const codegen::Accumulator& acc, Running& r, InstrId value);
   void halve_numbers(const codegen::Accumulator& acc, Running& r);
   llvm::Value* extreme_number(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
@@ -203,8 +207,8 @@ class Emitter {
   llvm::Value* better(const codegen::Accumulator& acc, llvm::Value* value, llvm::Value* position,
                       llvm::Value* than_value, llvm::Value* than_position);
   unsigned lanes_of(const codegen::Accumulator& acc) const;
-  void set_results(int loop);
-  bool has_blocks(int loop) const;
+  void set_results(LoopId loop);
+  bool has_blocks(LoopId loop) const;
 
   // --- emit_blocks.cpp
   /// The results of blocks, an array on the stack: number l of 2^l blocks, a binary counter.
@@ -214,11 +218,11 @@ class Emitter {
   };
   void blocked_loop(size_t at, llvm::Value* count);
   llvm::Value* lowest_bit(llvm::Value* of);
-  void load_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level);
-  void join_partial(int loop, const std::vector<Partials>& partials, llvm::Value* level);
-  void keep_partial(int loop, const std::vector<Partials>& partials, llvm::Value* block);
-  void combine_partials(int loop, const std::vector<Partials>& partials, llvm::Value* blocks);
-  int64_t block_of(int loop) const;
+  void load_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* level);
+  void join_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* level);
+  void keep_partial(LoopId loop, const std::vector<Partials>& partials, llvm::Value* block);
+  void combine_partials(LoopId loop, const std::vector<Partials>& partials, llvm::Value* blocks);
+  int64_t block_of(LoopId loop) const;
   llvm::Value* stack_array(llvm::Type* element, int64_t count);
 
   llvm::Type* vector_type(llvm::Type* element, unsigned lanes) const;
@@ -227,29 +231,30 @@ class Emitter {
   llvm::ConstantInt* i64(int64_t v) { return ir_.getInt64(static_cast<uint64_t>(v)); }
   /// A size of the form's kernel, which may be open.
   llvm::Value* size(int64_t v);
-  llvm::Value* extent(int loop);
-  bool has_open_extent(int loop) const;
-  bool same_length(int loop, int other) const;
+  llvm::Value* extent(LoopId loop);
+  bool has_open_extent(LoopId loop) const;
+  bool same_length(LoopId loop, LoopId other) const;
 
   llvm::Module& module_;
   const codegen::Kernel& kernel_;
   const Form& form_;
-  const std::vector<int>& open_;  // constants
+  const std::vector<InstrId>& open_;  // constants
   const Target& target_;
   llvm::LLVMContext& context_;
   llvm::Function* function_;
   llvm::IRBuilder<> ir_;
   Scope scope_;
-  std::vector<llvm::Value*> params_, locals_;
-  llvm::Value* numbers_ = nullptr;         // the table of what is open
-  std::vector<llvm::Value*> sizes_;        // of the table
-  std::vector<llvm::Value*> index_;        // by loop; of the scope's loop: of lane 0 of part 0
-  std::vector<Emitted> emitted_;           // by instruction
-  std::vector<Running> running_;           // by accumulator
-  std::vector<size_t> ends_;               // LoopBegin -> its LoopEnd
-  std::vector<bool> unit_;                 // by instruction: NaN or within [-1, 1]
-  bool calls_;                             // polynomials are functions rather than inline
-  std::vector<std::vector<Ahead>> ahead_;  // by Vector loop
+  Table<codegen::ParamId, llvm::Value*> params_;
+  Table<codegen::LocalId, llvm::Value*> locals_;
+  llvm::Value* numbers_ = nullptr;     // the table of what is open
+  std::vector<llvm::Value*> sizes_;    // of the table
+  Table<LoopId, llvm::Value*> index_;  // of the scope's loop: of lane 0 of part 0
+  std::vector<Emitted> emitted_;       // by instruction
+  Table<AccumulatorId, Running> running_;
+  std::vector<size_t> ends_;                 // LoopBegin -> its LoopEnd
+  std::vector<bool> unit_;                   // by instruction: NaN or within [-1, 1]
+  bool calls_;                               // polynomials are functions rather than inline
+  Table<LoopId, std::vector<Ahead>> ahead_;  // of Vector loops
 };
 
 }  // namespace tandem::jit

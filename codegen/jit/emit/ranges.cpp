@@ -16,14 +16,14 @@ using ir::Op;
 using Range = codegen::ScalarOp::Range;
 
 bool computes_unit(const Kernel& kernel, const Instr& i, const std::vector<bool>& unit) {
-  const auto from = kernel.code[static_cast<size_t>(i.args[0])].dtype;
+  const auto from = kernel.code[i.args[0].index].dtype;
   if (i.op == Op::convert && from == ir::DType::Bool) return true;
   const Range range = codegen::scalar_op(i.op).range;
   if (range == Range::IntoUnit) return true;
   const size_t first = i.op == Op::where ? 1 : 0;
   return range == Range::KeepsUnit &&
          std::all_of(i.args.begin() + static_cast<std::ptrdiff_t>(first), i.args.end(),
-                     [&](int a) { return unit[static_cast<size_t>(a)]; });
+                     [&](codegen::InstrId a) { return unit[a.index]; });
 }
 
 }  // namespace

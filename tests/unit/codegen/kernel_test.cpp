@@ -17,29 +17,36 @@ using Kind = Instr::Kind;
 /// Appends instructions to a kernel.
 struct Writer {
   Kernel k;
-  int push(Instr i) { return k.code.push_back(std::move(i)), static_cast<int>(k.code.size()) - 1; }
-  int loop(Loop::Kind kind, int64_t extent, int clamp_loop = -1, int64_t total = 0) {
-    k.loops.push_back({kind, extent, clamp_loop, total});
-    return static_cast<int>(k.loops.size()) - 1;
+  InstrId push(Instr i) {
+    k.code.push_back(std::move(i));
+    return {static_cast<uint32_t>(k.code.size()) - 1};
   }
-  void begin(int l) { push({.kind = Kind::LoopBegin, .loop = l}); }
-  void end(int l) { push({.kind = Kind::LoopEnd, .loop = l}); }
-  int load(int param, Affine a, bool local = false) {
-    const DType t = local ? k.locals[param].dtype : k.params[param].dtype;
-    return push({.kind = Kind::Load, .dtype = t, .access = {local, param, std::move(a), {}}});
+  LoopId loop(Loop::Kind kind, int64_t extent, LoopId clamp_loop = {}, int64_t total = 0) {
+    return k.loops.add({kind, extent, clamp_loop, total});
   }
-  void store(int param, Affine a, int value, bool local = false) {
-    const DType t = local ? k.locals[param].dtype : k.params[param].dtype;
+  void begin(LoopId l) { push({.kind = Kind::LoopBegin, .loop = l}); }
+  void end(LoopId l) { push({.kind = Kind::LoopEnd, .loop = l}); }
+  DType dtype(ParamId p) const { return k.params[p].dtype; }
+  DType dtype(LocalId l) const { return k.locals[l].dtype; }
+  static Access access(ParamId p, Affine a) { return {.param = p, .index = std::move(a)}; }
+  static Access access(LocalId l, Affine a) { return {.local = l, .index = std::move(a)}; }
+  template <class Buffer>
+  InstrId load(Buffer b, Affine a) {
+    return push({.kind = Kind::Load, .dtype = dtype(b), .access = access(b, std::move(a))});
+  }
+  template <class Buffer>
+  void store(Buffer b, Affine a, InstrId value) {
     push({.kind = Kind::Store,
-          .dtype = t,
+          .dtype = dtype(b),
           .args = {value},
-          .access = {local, param, std::move(a), {}}});
+          .access = access(b, std::move(a))});
   }
-  int compute(Op op, std::vector<int> args, DType t = DType::F32) {
+  InstrId compute(Op op, std::vector<InstrId> args, DType t = DType::F32) {
     return push({.kind = Kind::Compute, .dtype = t, .op = op, .args = std::move(args)});
   }
 };
 
+constexpr LocalId kLocal{0};
 constexpr Param kRead{DType::F32, Param::Use::Read};
 constexpr Param kWrite{DType::F32, Param::Use::Write};
 
@@ -49,26 +56,26 @@ Kernel softmax() {
   w.k.name = "softmax";
   w.k.params = {kRead, kWrite};
   w.k.locals = {{DType::F32, 5}};
-  const int unit = w.loop(Loop::Kind::Unit, 2);
-  const int row = w.loop(Loop::Kind::Serial, 2, unit, 3);
-  const int a = w.loop(Loop::Kind::Vector, 5), b = w.loop(Loop::Kind::Vector, 5),
-            c = w.loop(Loop::Kind::Vector, 5);
+  const auto unit = w.loop(Loop::Kind::Unit, 2);
+  const auto row = w.loop(Loop::Kind::Serial, 2, unit, 3);
+  const auto a = w.loop(Loop::Kind::Vector, 5), b = w.loop(Loop::Kind::Vector, 5),
+             c = w.loop(Loop::Kind::Vector, 5);
   w.k.accumulators = {{Combine::Max, DType::F32, a, 4, 0}, {Combine::Sum, DType::F32, b, 4, 0}};
-  const auto at = [&](int v) { return Affine{0, {{unit, 10}, {row, 5}, {v, 1}}}; };
+  const auto at = [&](LoopId v) { return Affine{0, {{unit, 10}, {row, 5}, {v, 1}}}; };
   w.begin(row);
   w.begin(a);
-  const int x = w.load(0, at(a));
-  w.push({.kind = Kind::Accumulate, .accumulator = 0, .args = {x}});
+  const auto x = w.load(ParamId{0}, at(a));
+  w.push({.kind = Kind::Accumulate, .accumulator = {0}, .args = {x}});
   w.end(a);
-  const int max = w.push({.kind = Kind::Reduced, .accumulator = 0});
+  const auto max = w.push({.kind = Kind::Reduced, .accumulator = {0}});
   w.begin(b);
-  const int e = w.compute(Op::exp, {w.compute(Op::sub, {w.load(0, at(b)), max})});
-  w.store(0, {0, {{b, 1}}}, e, true);
-  w.push({.kind = Kind::Accumulate, .accumulator = 1, .args = {e}});
+  const auto e = w.compute(Op::exp, {w.compute(Op::sub, {w.load(ParamId{0}, at(b)), max})});
+  w.store(kLocal, {0, {{b, 1}}}, e);
+  w.push({.kind = Kind::Accumulate, .accumulator = {1}, .args = {e}});
   w.end(b);
-  const int sum = w.push({.kind = Kind::Reduced, .accumulator = 1});
+  const auto sum = w.push({.kind = Kind::Reduced, .accumulator = {1}});
   w.begin(c);
-  w.store(1, at(c), w.compute(Op::div, {w.load(0, {0, {{c, 1}}}, true), sum}));
+  w.store(ParamId{1}, at(c), w.compute(Op::div, {w.load(kLocal, {0, {{c, 1}}}), sum}));
   w.end(c);
   w.end(row);
   return w.k;
@@ -103,7 +110,7 @@ TEST(Kernel, EqualityIgnoresNames) {
   EXPECT_FALSE(a == b);
   EXPECT_NE(hash(a), hash(b));
   Kernel c = softmax();
-  c.params[1].streams = true;
+  c.params[ParamId{1}].streams = true;
   EXPECT_FALSE(a == c);
   EXPECT_NE(hash(a), hash(c));
   EXPECT_NE(content(a), content(c));
@@ -127,25 +134,26 @@ TEST(Kernel, VerifierRefuses) {
   EXPECT_THROW(verify(open), ir::InternalError);
   Kernel undefined = softmax();
   undefined.code.back().kind = Kind::Compute;
-  undefined.code.back().args = {2};  // a value of a loop that is closed
+  undefined.code.back().args = {{2}};  // a value of a loop that is closed
   EXPECT_THROW(verify(undefined), ir::InternalError);
   Kernel read_only = softmax();
-  read_only.params[1].use = Param::Use::Read;
+  read_only.params[ParamId{1}].use = Param::Use::Read;
   EXPECT_THROW(verify(read_only), ir::InternalError);
   Kernel streams_input = softmax();
-  streams_input.params[0].streams = true;
+  streams_input.params[ParamId{0}].streams = true;
   EXPECT_THROW(verify(streams_input), ir::InternalError);
 }
 
 TEST(Kernel, IndexOutOfRangeStops) {
   Writer w;
   w.k.params = {kRead, {DType::I64, Param::Use::Read}, kWrite};
-  const int v = w.loop(Loop::Kind::Vector, 3);
+  const auto v = w.loop(Loop::Kind::Vector, 3);
   w.begin(v);
-  const int index = w.load(1, {0, {{v, 1}}});
-  const int x =
-      w.push({.kind = Kind::Load, .dtype = DType::F32, .access = {false, 0, {}, {{index, 1, 4}}}});
-  w.store(2, {0, {{v, 1}}}, x);
+  const auto index = w.load(ParamId{1}, {0, {{v, 1}}});
+  const auto x = w.push({.kind = Kind::Load,
+                         .dtype = DType::F32,
+                         .access = {.param = {0}, .indirect = {{index, 1, 4}}}});
+  w.store(ParamId{2}, {0, {{v, 1}}}, x);
   w.end(v);
   verify(w.k);
   float table[] = {1, 2, 3, 4}, out[3] = {};
@@ -153,7 +161,7 @@ TEST(Kernel, IndexOutOfRangeStops) {
   void* params[] = {table, indices, out};
   KernelError error;
   EXPECT_EQ(interpret(w.k, params, 0, 1, &error), 1);
-  EXPECT_EQ(error.instruction, x);
+  EXPECT_EQ(error.instruction, x.index);
   EXPECT_EQ(error.value, 4);
   EXPECT_EQ(error.extent, 4);
 }
@@ -163,14 +171,15 @@ TEST(Kernel, DotOverSerialLoop) {
   w.k.params = {{DType::I64, Param::Use::Read},
                 {DType::I64, Param::Use::Read},
                 {DType::I64, Param::Use::Write}};
-  const int v = w.loop(Loop::Kind::Vector, 2), s = w.loop(Loop::Kind::Serial, 3);
+  const auto v = w.loop(Loop::Kind::Vector, 2), s = w.loop(Loop::Kind::Serial, 3);
   w.k.accumulators = {{Combine::Dot, DType::I64, s, 1, 0}};
   w.begin(v);
   w.begin(s);
-  const int a = w.load(0, {0, {{s, 1}}}), b = w.load(1, {0, {{v, 1}, {s, 2}}});
-  w.push({.kind = Kind::Accumulate, .accumulator = 0, .args = {a, b}});
+  const auto a = w.load(ParamId{0}, {0, {{s, 1}}}), b = w.load(ParamId{1}, {0, {{v, 1}, {s, 2}}});
+  w.push({.kind = Kind::Accumulate, .accumulator = {0}, .args = {a, b}});
   w.end(s);
-  w.store(2, {0, {{v, 1}}}, w.push({.kind = Kind::Reduced, .dtype = DType::I64, .accumulator = 0}));
+  w.store(ParamId{2}, {0, {{v, 1}}},
+          w.push({.kind = Kind::Reduced, .dtype = DType::I64, .accumulator = {0}}));
   w.end(v);
   verify(w.k);
   int64_t x[] = {1, 2, 3}, m[] = {1, 2, 3, 4, 5, 6}, y[2] = {};

@@ -29,7 +29,7 @@ TEST(Lower, TenCosineBackwardIsOneKernel) {
 
   // Each cosine is consumed as soon as the next one has read it.
   std::string order;
-  for (const Instr& i : lowered.plan.kernels[0].code)
+  for (const Instr& i : lowered.plan.kernels[KernelId{0}].code)
     if (i.kind == Instr::Kind::Compute && i.op == ir::Op::cos)
       order += 'c';
     else if (i.kind == Instr::Kind::Compute && i.op == ir::Op::sin)
@@ -243,7 +243,7 @@ V transposed(Builder& b, V v) {
 void expect_tiles(const Plan& plan, int64_t width, int64_t length) {
   ASSERT_EQ(plan.kernels.size(), 1u);
   int long_loops = 0;
-  for (const Loop& loop : plan.kernels[0].loops) {
+  for (const Loop& loop : plan.kernels[KernelId{0}].loops) {
     if (loop.kind == Loop::Kind::Unit) continue;
     EXPECT_LE(loop.extent, length) << print(plan);
     long_loops += loop.extent > width;

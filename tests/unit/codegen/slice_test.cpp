@@ -12,7 +12,7 @@ const Shape kLarge = {100, 120};  // too large for neighbours to be fused to sav
 /// One slice for each group of the graph; only outputs are stored.
 std::vector<Slice> slices(const ir::Graph& graph) {
   const Program program = make_program(graph);
-  std::vector<bool> stored;
+  Table<RootId, bool> stored;
   for (const Root& v : program.roots) stored.push_back(v.output >= 0);
   Slicer slicer(program, stored);
   std::vector<Slice> out;

@@ -49,10 +49,9 @@ void attention(TestGraph& t, const Sizes& s, bool with_backward) {
 int copies(const Plan& plan) {
   return static_cast<int>(std::ranges::count_if(plan.steps, [&](const Step& s) {
     const auto* launch = std::get_if<Launch>(&s);
-    return launch &&
-           std::ranges::none_of(
-               plan.kernels[static_cast<size_t>(launch->kernel)].code,
-               [](const Instr& i) { return i.kind == Instr::Kind::Compute && i.op != Op::clone; });
+    return launch && std::ranges::none_of(plan.kernels[launch->kernel].code, [](const Instr& i) {
+             return i.kind == Instr::Kind::Compute && i.op != Op::clone;
+           });
   }));
 }
 

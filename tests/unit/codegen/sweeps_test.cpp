@@ -11,13 +11,13 @@ std::vector<int> uses_of_locals(const Kernel& kernel) {
   for (const Instr& i : kernel.code) {
     if (i.kind == Instr::Kind::LoopBegin || i.kind == Instr::Kind::LoopEnd) {
       const bool begins = i.kind == Instr::Kind::LoopBegin;
-      if (kernel.loops[static_cast<size_t>(i.loop)].kind == Loop::Kind::Serial)
+      if (kernel.loops[i.loop].kind == Loop::Kind::Serial)
         in_row = begins;
       else if (begins && in_row)
         uses.push_back(0);
     }
     const bool accesses = i.kind == Instr::Kind::Load || i.kind == Instr::Kind::Store;
-    if (in_row && accesses && i.access.is_local) ++uses.back();
+    if (in_row && accesses && i.access.is_local()) ++uses.back();
   }
   return uses;
 }
@@ -26,7 +26,7 @@ std::vector<int> uses_of_locals(const Kernel& kernel) {
 Kernel kernel_of(TestGraph& t) {
   const auto lowered = check_lowering(t.finish(4, 1024), {}, {}, 2e-5);
   EXPECT_EQ(lowered.plan.kernels.size(), 1u);
-  return lowered.plan.kernels[0];
+  return lowered.plan.kernels[KernelId{0}];
 }
 
 V normalised(TestGraph& t, V x) { return t.b.mul(t.b.sub(x, t.input({40, 1})), t.input({40, 1})); }

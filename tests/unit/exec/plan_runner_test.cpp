@@ -19,6 +19,7 @@ using codegen::BufferRef;
 using codegen::Instr;
 using codegen::Kernel;
 using codegen::KernelError;
+using codegen::KernelId;
 using codegen::Launch;
 using codegen::MatmulCall;
 using codegen::Param;
@@ -32,17 +33,17 @@ BufferRef input(int index) { return {BufferRef::Kind::Input, index, 0}; }
 BufferRef output(int index) { return {BufferRef::Kind::Output, index, 0}; }
 BufferRef arena(int64_t offset) { return {BufferRef::Kind::Arena, 0, offset}; }
 
-Instr instruction(Instr::Kind kind, std::vector<int> args = {}) {
+Instr instruction(Instr::Kind kind, std::vector<codegen::InstrId> args = {}) {
   Instr i;
   i.kind = kind;
   i.args = std::move(args);
   return i;
 }
 
-/// Element u of buffer `buffer`, u being the unit.
-Instr at_unit(Instr i, int buffer) {
-  i.access.buffer = buffer;
-  i.access.index.terms = {{0, 1}};
+/// Element u of `param`, u being the unit.
+Instr at_unit(Instr i, codegen::ParamId param) {
+  i.access.param = param;
+  i.access.index.terms = {{{0}, 1}};
   return i;
 }
 
@@ -52,9 +53,9 @@ Kernel increment_kernel(int64_t units) {
   k.name = "increment";
   k.params = {{ir::DType::F32, Param::Use::Read}, {ir::DType::F32, Param::Use::Write}};
   k.loops.push_back({codegen::Loop::Kind::Unit, units});
-  k.code = {at_unit(instruction(Instr::Kind::Load), 0), instruction(Instr::Kind::Constant),
-            instruction(Instr::Kind::Compute, {0, 1}),
-            at_unit(instruction(Instr::Kind::Store, {2}), 1)};
+  k.code = {at_unit(instruction(Instr::Kind::Load), {0}), instruction(Instr::Kind::Constant),
+            instruction(Instr::Kind::Compute, {{0}, {1}}),
+            at_unit(instruction(Instr::Kind::Store, {{2}}), {1})};
   k.code[1].number = 1.0;
   k.code[2].op = ir::Op::add;
   return k;
@@ -104,8 +105,8 @@ Plan two_increments(PlanOutput out = {}) {
   p.outputs = {out};
   p.kernels = {increment_kernel(kUnits)};
   p.arena_bytes = kUnits * 4 + 64;
-  p.steps = {Launch{0, kUnits, 100, {input(0), arena(64)}, {}},
-             Launch{0, kUnits, 100, {arena(64), output(0)}, {}}};
+  p.steps = {Launch{{0}, kUnits, 100, {input(0), arena(64)}, {}},
+             Launch{{0}, kUnits, 100, {arena(64), output(0)}, {}}};
   return p;
 }
 
@@ -144,8 +145,8 @@ TEST(PlanRunner, WritesIntoAnInput) {
 
 TEST(PlanRunner, TheFirstFailureIsReported) {
   Plan p = two_increments();
-  Kernel& k = p.kernels[0];
-  k.code[3].access.indirect = {{0, 1, 400}};
+  Kernel& k = p.kernels[KernelId{0}];
+  k.code[3].access.indirect = {{{0}, 1, 400}};
   std::get<Launch>(p.steps[0]).checks = {"gather: x [400] (here.cpp:1)"};
   const PlanRunner runner(p, {{fail_late}, nullptr});
   for (const int threads : {1, 2, 5}) {
@@ -168,9 +169,9 @@ TEST(PlanRunner, EveryThreadHasItsOwnScratch) {
   Plan p;
   p.outputs.resize(1);
   p.kernels.resize(1);
-  p.kernels[0].params = {{ir::DType::F32, Param::Use::Write}};
-  p.kernels[0].locals = {{ir::DType::U8, 4096}};
-  p.steps = {Launch{0, kUnits, 1, {output(0)}, {}}};
+  p.kernels[KernelId{0}].params = {{ir::DType::F32, Param::Use::Write}};
+  p.kernels[KernelId{0}].locals = {{ir::DType::U8, 4096}};
+  p.steps = {Launch{{0}, kUnits, 1, {output(0)}, {}}};
   const PlanRunner runner(p, {{use_scratch}, nullptr});
   std::vector<float> y(kUnits);
   void* out[] = {y.data()};
@@ -212,7 +213,7 @@ TEST(PlanRunner, ManyThreadsCallAtOnce) {
 
 TEST(PlanRunner, BrokenPlansAreFound) {
   Plan kernel = two_increments();
-  std::get<Launch>(kernel.steps[0]).kernel = 1;
+  std::get<Launch>(kernel.steps[0]).kernel = {1};
   Plan params = two_increments();
   std::get<Launch>(params.steps[0]).params.pop_back();
   Plan number = two_increments();

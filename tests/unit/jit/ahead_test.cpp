@@ -13,24 +13,24 @@ using LK = Loop::Kind;
 /// x - sum(x) of rows of `inputs` summed values, two sweeps over each row.
 Kernel centred(int64_t rows, int64_t n, int inputs) {
   Writer w;
-  std::vector<int> x;
+  std::vector<ParamId> x;
   for (int i = 0; i < inputs; ++i) x.push_back(w.param(DType::F32));
-  const int y = w.result(DType::F32);
-  const int row = w.loop(LK::Serial, rows), first = w.loop(LK::Vector, n),
-            second = w.loop(LK::Vector, n);
-  const auto value = [&](int loop) {
-    int sum = w.load(x[0], {0, {{row, n}, {loop, 1}}});
+  const auto y = w.result(DType::F32);
+  const auto row = w.loop(LK::Serial, rows), first = w.loop(LK::Vector, n),
+             second = w.loop(LK::Vector, n);
+  const auto value = [&](LoopId loop) {
+    InstrId sum = w.load(x[0], {0, {{row, n}, {loop, 1}}});
     for (int i = 1; i < inputs; ++i)
       sum = w.compute(Op::add, {sum, w.load(x[static_cast<size_t>(i)], {0, {{row, n}, {loop, 1}}})},
                       DType::F32);
     return sum;
   };
-  const int acc = w.accumulator({Combine::Sum, DType::F32, first, 16, 0});
+  const auto acc = w.accumulator({Combine::Sum, DType::F32, first, 16, 0});
   w.begin(row);
   w.begin(first);
   w.accumulate(acc, {value(first)});
   w.end(first);
-  const int total = w.reduced(acc, DType::F32);
+  const auto total = w.reduced(acc, DType::F32);
   w.begin(second);
   w.store(y, {0, {{row, n}, {second, 1}}}, w.compute(Op::sub, {value(second), total}, DType::F32));
   w.end(second);

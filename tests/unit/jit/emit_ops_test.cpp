@@ -19,12 +19,13 @@ const std::vector<DType> kInts = {DType::I64, DType::I32, DType::I16, DType::I8,
 /// y = op(operands) over n elements, operand a and result of the dtypes given.
 Kernel kernel_of(Op op, const std::vector<DType>& from, DType to, int64_t n) {
   Writer w;
-  std::vector<int> params, args;
+  std::vector<ParamId> params;
+  std::vector<InstrId> args;
   for (DType t : from) params.push_back(w.param(t));
-  const int y = w.result(to);
-  const int v = w.loop(LK::Vector, n);
+  const auto y = w.result(to);
+  const auto v = w.loop(LK::Vector, n);
   w.begin(v);
-  for (int p : params) args.push_back(w.load(p, {0, {{v, 1}}}));
+  for (ParamId p : params) args.push_back(w.load(p, {0, {{v, 1}}}));
   w.store(y, {0, {{v, 1}}}, w.compute(op, args, to));
   w.end(v);
   return w.k;

@@ -1,6 +1,10 @@
 // Emitted kernels against the kernel interpreter: structure, memory, reductions, errors.
+#include "codegen/jit/emit/emit.h"
+
 #include <bit>
 
+#include "codegen/jit/llvm.h"
+#include "codegen/jit/object.h"
 #include "kernel_writer.h"
 
 namespace tandem::jit {
@@ -14,12 +18,12 @@ const int64_t kLengths[] = {0, 1, 7, 16, 17, 67, 4099};
 /// y = a * x + y-like chain over a vector of n.
 Kernel pointwise(int64_t n, DType t = DType::F32, int64_t stride = 1) {
   Writer w;
-  const int a = w.param(t), b = w.param(t), y = w.result(t);
-  const int v = w.loop(LK::Vector, n);
+  const auto a = w.param(t), b = w.param(t), y = w.result(t);
+  const auto v = w.loop(LK::Vector, n);
   w.begin(v);
   const Affine at{stride < 0 ? -stride * std::max<int64_t>(n - 1, 0) : 0, {{v, stride}}};
-  const int x = w.load(a, at);
-  const int sum = w.compute(Op::add, {x, w.load(b, {0, {{v, 1}}})}, t);
+  const auto x = w.load(a, at);
+  const auto sum = w.compute(Op::add, {x, w.load(b, {0, {{v, 1}}})}, t);
   w.store(y, at, w.compute(Op::mul, {sum, w.constant(1.25, t)}, t));
   w.end(v);
   return w.k;
@@ -45,28 +49,28 @@ TEST(Emit, Strides) {
 /// softmax over rows of n, `rows` rows in chunks of `chunk`.
 Kernel softmax(int64_t rows, int64_t n, int64_t chunk, int64_t lanes, int64_t block) {
   Writer w;
-  const int in = w.param(DType::F32), out = w.result(DType::F32);
+  const auto in = w.param(DType::F32), out = w.result(DType::F32);
   w.k.locals = {{DType::F32, n}};
-  const int unit = w.loop(LK::Unit, (rows + chunk - 1) / chunk);
-  const int row = w.loop(LK::Serial, chunk, unit, rows);
-  const int a = w.loop(LK::Vector, n), b = w.loop(LK::Vector, n), c = w.loop(LK::Vector, n);
-  const int max = w.accumulator({Combine::Max, DType::F32, a, lanes, block});
-  const int sum = w.accumulator({Combine::Sum, DType::F32, b, lanes, block});
-  const auto at = [&](int v) { return Affine{0, {{unit, chunk * n}, {row, n}, {v, 1}}}; };
+  const auto unit = w.loop(LK::Unit, (rows + chunk - 1) / chunk);
+  const auto row = w.loop(LK::Serial, chunk, unit, rows);
+  const auto a = w.loop(LK::Vector, n), b = w.loop(LK::Vector, n), c = w.loop(LK::Vector, n);
+  const auto max = w.accumulator({Combine::Max, DType::F32, a, lanes, block});
+  const auto sum = w.accumulator({Combine::Sum, DType::F32, b, lanes, block});
+  const auto at = [&](LoopId v) { return Affine{0, {{unit, chunk * n}, {row, n}, {v, 1}}}; };
   w.begin(row);
   w.begin(a);
   w.accumulate(max, {w.load(in, at(a))});
   w.end(a);
-  const int m = w.reduced(max, DType::F32);
+  const auto m = w.reduced(max, DType::F32);
   w.begin(b);
-  const int shifted = w.compute(Op::sub, {w.load(in, at(b)), m}, DType::F32);
-  const int e = w.compute(Op::exp, {shifted}, DType::F32);
-  w.store(0, {0, {{b, 1}}}, e, {}, true);
+  const auto shifted = w.compute(Op::sub, {w.load(in, at(b)), m}, DType::F32);
+  const auto e = w.compute(Op::exp, {shifted}, DType::F32);
+  w.store(LocalId{0}, {0, {{b, 1}}}, e);
   w.accumulate(sum, {e});
   w.end(b);
-  const int total = w.reduced(sum, DType::F32);
+  const auto total = w.reduced(sum, DType::F32);
   w.begin(c);
-  const int y = w.load(0, {0, {{c, 1}}}, {}, true);
+  const auto y = w.load(LocalId{0}, {0, {{c, 1}}});
   w.store(out, at(c), w.compute(Op::div, {y, total}, DType::F32));
   w.end(c);
   w.end(row);
@@ -87,9 +91,9 @@ Kernel reduction(Combine combine, DType t, int64_t n, int64_t lanes, int64_t blo
   Writer w;
   const bool position = combine == Combine::ArgMax || combine == Combine::ArgMin;
   const DType result = position ? DType::I64 : t;
-  const int x = w.param(t), y = w.result(result);
-  const int v = w.loop(LK::Vector, n);
-  const int acc = w.accumulator({combine, t, v, lanes, block});
+  const auto x = w.param(t), y = w.result(result);
+  const auto v = w.loop(LK::Vector, n);
+  const auto acc = w.accumulator({combine, t, v, lanes, block});
   w.begin(v);
   w.accumulate(acc, {w.load(x, {0, {{v, stride}}})});
   w.end(v);
@@ -135,11 +139,11 @@ TEST(Emit, UnorderedReductions) {
 TEST(Emit, ReductionOfClampedChunks) {
   for (int64_t total : {1, 63, 64, 65, 200, 1000}) {
     Writer w;
-    const int x = w.param(DType::F32), y = w.result(DType::F32);
+    const auto x = w.param(DType::F32), y = w.result(DType::F32);
     const int64_t chunk = 100, units = (total + chunk - 1) / chunk;
-    const int u = w.loop(LK::Unit, units);
-    const int v = w.loop(LK::Vector, chunk, u, total);
-    const int acc = w.accumulator({Combine::Sum, DType::F32, v, 16, 0});
+    const auto u = w.loop(LK::Unit, units);
+    const auto v = w.loop(LK::Vector, chunk, u, total);
+    const auto acc = w.accumulator({Combine::Sum, DType::F32, v, 16, 0});
     w.begin(v);
     w.accumulate(acc, {w.load(x, {0, {{u, chunk}, {v, 1}}})});
     w.end(v);
@@ -155,12 +159,12 @@ TEST(Emit, Columns) {
       for (DType t : {DType::F32, DType::I64}) {
         Writer w;
         const DType result = c == Combine::ArgMax ? DType::I64 : t;
-        const int x = w.param(t), y = w.result(result);
-        const int v = w.loop(LK::Vector, n), s = w.loop(LK::Serial, 9);
-        const int acc = w.accumulator({c, t, s, 1, 0});
+        const auto x = w.param(t), y = w.result(result);
+        const auto v = w.loop(LK::Vector, n), s = w.loop(LK::Serial, 9);
+        const auto acc = w.accumulator({c, t, s, 1, 0});
         w.begin(v);
         w.begin(s);
-        const int e = w.load(x, {0, {{v, 1}, {s, n}}});
+        const auto e = w.load(x, {0, {{v, 1}, {s, n}}});
         if (c == Combine::Dot)
           w.accumulate(acc, {e, w.load(x, {0, {{s, 1}}})});
         else
@@ -176,13 +180,13 @@ TEST(Emit, Columns) {
 TEST(Emit, Tile) {
   const int64_t k = 20, n = 37;
   Writer w;
-  const int a = w.param(DType::F64), b = w.param(DType::F64), c = w.result(DType::F64);
-  const int v = w.loop(LK::Vector, n), s = w.loop(LK::Serial, k);
-  std::vector<int> dots;
+  const auto a = w.param(DType::F64), b = w.param(DType::F64), c = w.result(DType::F64);
+  const auto v = w.loop(LK::Vector, n), s = w.loop(LK::Serial, k);
+  std::vector<AccumulatorId> dots;
   for (int r = 0; r < 3; ++r) dots.push_back(w.accumulator({Combine::Dot, DType::F64, s, 1, 0}));
   w.begin(v);
   w.begin(s);
-  const int right = w.load(b, {0, {{v, 1}, {s, n}}});
+  const auto right = w.load(b, {0, {{v, 1}, {s, n}}});
   for (int r = 0; r < 3; ++r) w.accumulate(dots[r], {w.load(a, {r * k, {{s, 1}}}), right});
   w.end(s);
   for (int r = 0; r < 3; ++r) w.store(c, {r * n, {{v, 1}}}, w.reduced(dots[r], DType::F64));
@@ -204,10 +208,10 @@ TEST(Emit, Tile) {
 /// out[i] = table[index[i], i], index checked.
 Kernel gather(int64_t n, int64_t rows) {
   Writer w;
-  const int table = w.param(DType::F32), index = w.param(DType::I64), out = w.result(DType::F32);
-  const int v = w.loop(LK::Vector, n);
+  const auto table = w.param(DType::F32), index = w.param(DType::I64), out = w.result(DType::F32);
+  const auto v = w.loop(LK::Vector, n);
   w.begin(v);
-  const int i = w.load(index, {0, {{v, 1}}});
+  const auto i = w.load(index, {0, {{v, 1}}});
   w.store(out, {0, {{v, 1}}}, w.load(table, {0, {{v, 1}}}, {{i, n, rows}}));
   w.end(v);
   return w.k;
@@ -249,14 +253,14 @@ TEST(Emit, IndexOutOfRange) {
 TEST(Emit, ScatterAdd) {
   const int64_t rows = 9, n = 19, slots = 4;
   Writer w;
-  const int index = w.param(DType::I64), x = w.param(DType::F32),
-            out = w.param(DType::F32, Param::Use::ReadWrite);
-  const int r = w.loop(LK::Serial, rows), v = w.loop(LK::Vector, n);
+  const auto index = w.param(DType::I64), x = w.param(DType::F32),
+             out = w.param(DType::F32, Param::Use::ReadWrite);
+  const auto r = w.loop(LK::Serial, rows), v = w.loop(LK::Vector, n);
   w.begin(r);
-  const int i = w.load(index, {0, {{r, 1}}});
+  const auto i = w.load(index, {0, {{r, 1}}});
   w.begin(v);
-  const int old = w.load(out, {0, {{v, 1}}}, {{i, n, slots}});
-  const int sum = w.compute(Op::add, {old, w.load(x, {0, {{r, n}, {v, 1}}})}, DType::F32);
+  const auto old = w.load(out, {0, {{v, 1}}}, {{i, n, slots}});
+  const auto sum = w.compute(Op::add, {old, w.load(x, {0, {{r, n}, {v, 1}}})}, DType::F32);
   w.store(out, {0, {{v, 1}}}, sum, {{i, n, slots}});
   w.end(v);
   w.end(r);
@@ -268,11 +272,11 @@ TEST(Emit, IntegerDivisionByZero) {
   for (Op op : {Op::floor_divide, Op::remainder, Op::fmod})
     for (int64_t n : {1, 16, 67}) {
       Writer w;
-      const int a = w.param(DType::I32), b = w.param(DType::I32), y = w.result(DType::I32);
-      const int v = w.loop(LK::Vector, n);
+      const auto a = w.param(DType::I32), b = w.param(DType::I32), y = w.result(DType::I32);
+      const auto v = w.loop(LK::Vector, n);
       w.begin(v);
-      const int x = w.load(a, {0, {{v, 1}}});
-      const int q = w.compute(op, {x, w.load(b, {0, {{v, 1}}})}, DType::I32);
+      const auto x = w.load(a, {0, {{v, 1}}});
+      const auto q = w.compute(op, {x, w.load(b, {0, {{v, 1}}})}, DType::I32);
       w.store(y, {0, {{v, 1}}}, q);
       w.end(v);
       Argument divisor(DType::I32, n);
@@ -283,7 +287,7 @@ TEST(Emit, IntegerDivisionByZero) {
         const Outcome o =
             compiled(w.k, {random_argument(DType::I32, n, 4), divisor, Argument(DType::I32, n)}, t);
         ASSERT_EQ(o.status, 1);
-        EXPECT_EQ(o.error.instruction, q);
+        EXPECT_EQ(o.error.instruction, q.index);
         EXPECT_EQ(o.error.extent, 0);
       }
     }
@@ -292,12 +296,12 @@ TEST(Emit, IntegerDivisionByZero) {
 TEST(Emit, IndexValues) {
   Writer w;
   const int64_t rows = 5, n = 21;
-  const int y = w.result(DType::I64), m = w.result(DType::Bool);
-  const int u = w.loop(LK::Unit, rows), v = w.loop(LK::Vector, n);
+  const auto y = w.result(DType::I64), m = w.result(DType::Bool);
+  const auto u = w.loop(LK::Unit, rows), v = w.loop(LK::Vector, n);
   w.begin(v);
-  const int column = w.push({.kind = Kind::Index, .dtype = DType::I64, .affine = {3, {{v, 2}}}});
-  const int row = w.push({.kind = Kind::Index, .dtype = DType::I64, .affine = {0, {{u, 4}}}});
-  const int both =
+  const auto column = w.push({.kind = Kind::Index, .dtype = DType::I64, .affine = {3, {{v, 2}}}});
+  const auto row = w.push({.kind = Kind::Index, .dtype = DType::I64, .affine = {0, {{u, 4}}}});
+  const auto both =
       w.push({.kind = Kind::Index, .dtype = DType::I64, .affine = {-1, {{u, 100}, {v, 1}}}});
   w.store(y, {0, {{u, n}, {v, 1}}}, both);
   w.store(m, {0, {{u, n}, {v, 1}}}, w.compute(Op::le, {column, row}, DType::Bool));
@@ -310,15 +314,15 @@ TEST(Emit, RandomBits) {
     for (int64_t n : {1, 7, 16, 67, 256})
       for (int64_t first : {0, 6}) {
         Writer w;
-        const int rng = w.param(DType::I64), y = w.result(t);
-        const int u = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
-        const int key = w.load(rng, {0, {}}), base = w.load(rng, {1, {}});
+        const auto rng = w.param(DType::I64), y = w.result(t);
+        const auto u = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
+        const auto key = w.load(rng, {0, {}}), base = w.load(rng, {1, {}});
         w.begin(v);
-        const int bits = w.push({.kind = Kind::RandomBits,
-                                 .dtype = t,
-                                 .args = {key, base},
-                                 .number = int64_t{17},
-                                 .affine = {first, {{u, n}, {v, 1}}}});
+        const auto bits = w.push({.kind = Kind::RandomBits,
+                                  .dtype = t,
+                                  .args = {key, base},
+                                  .number = int64_t{17},
+                                  .affine = {first, {{u, n}, {v, 1}}}});
         w.store(y, {0, {{u, n}, {v, 1}}}, bits);
         w.end(v);
         Argument words(DType::I64, 2);
@@ -334,9 +338,9 @@ TEST(Emit, StreamedStores) {
     for (int64_t n : {7, 64, 67, 300})
       for (int64_t offset = 0; offset < 16; ++offset) {
         Writer w;
-        const int x = w.param(t), y = w.result(t);
-        w.k.params[static_cast<size_t>(y)].streams = true;
-        const int row = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
+        const auto x = w.param(t), y = w.result(t);
+        w.k.params[y].streams = true;
+        const auto row = w.loop(LK::Unit, 3), v = w.loop(LK::Vector, n);
         w.begin(v);
         w.store(y, {offset, {{row, n}, {v, 1}}}, w.load(x, {0, {{row, n}, {v, 1}}}));
         w.end(v);
@@ -352,12 +356,12 @@ TEST(Emit, StreamedTransposition) {
       for (int64_t m : {64, 50})
         for (bool inner_rows : {false, true}) {
           Writer w;
-          const int x = w.param(t), y = w.result(t);
-          w.k.params[static_cast<size_t>(y)].streams = true;
-          const int u = w.loop(LK::Unit, 2);
-          const int outer = w.loop(LK::Serial, inner_rows ? m : n);
-          const int inner = w.loop(LK::Vector, inner_rows ? n : m);
-          const int row = inner_rows ? inner : outer, column = inner_rows ? outer : inner;
+          const auto x = w.param(t), y = w.result(t);
+          w.k.params[y].streams = true;
+          const auto u = w.loop(LK::Unit, 2);
+          const auto outer = w.loop(LK::Serial, inner_rows ? m : n);
+          const auto inner = w.loop(LK::Vector, inner_rows ? n : m);
+          const LoopId row = inner_rows ? inner : outer, column = inner_rows ? outer : inner;
           const codegen::Affine to{
               0, {{u, n * m}, {outer, column == outer ? n : 1}, {inner, column == inner ? n : 1}}};
           const codegen::Affine from{
@@ -372,12 +376,39 @@ TEST(Emit, StreamedTransposition) {
         }
 }
 
+// What streams is the param, not the local of the same number.
+TEST(Emit, TranspositionIntoALocalIsNotStreamed) {
+  constexpr int64_t kSide = 64;
+  Writer w;
+  const auto x = w.param(DType::F32), y = w.result(DType::F32);
+  w.k.params[y].streams = true;
+  w.k.locals = {{DType::F32, 1}, {DType::F32, kSide * kSide}};
+  const LocalId tile{y.index};
+  const auto outer = w.loop(LK::Serial, kSide), inner = w.loop(LK::Vector, kSide);
+  const auto each = w.loop(LK::Serial, kSide * kSide);
+  w.begin(outer);
+  w.begin(inner);
+  w.store(tile, {0, {{outer, 1}, {inner, kSide}}}, w.load(x, {0, {{outer, kSide}, {inner, 1}}}));
+  w.end(inner);
+  w.end(outer);
+  w.begin(each);
+  w.store(y, {0, {{each, 1}}}, w.load(tile, {0, {{each, 1}}}));
+  w.end(each);
+  check(w.k, {random_argument(DType::F32, kSide * kSide, 1), Argument(DType::F32, kSide * kSide)});
+  for (const Target& target : targets()) {
+    llvm::LLVMContext context;
+    llvm::Module module("test", context);
+    emit_kernel(module, Form{w.k}, target, "kernel");
+    EXPECT_EQ(compile_assembly(module, target).find("movnt"), std::string::npos);
+  }
+}
+
 TEST(Emit, ScalarKernel) {
   Writer w;
-  const int x = w.param(DType::F32), y = w.result(DType::F32);
-  const int u = w.loop(LK::Unit, 3), o = w.loop(LK::Unit, 5);
-  const int s = w.loop(LK::Serial, 6);
-  const int acc = w.accumulator({Combine::Sum, DType::F32, s, 1, 0});
+  const auto x = w.param(DType::F32), y = w.result(DType::F32);
+  const auto u = w.loop(LK::Unit, 3), o = w.loop(LK::Unit, 5);
+  const auto s = w.loop(LK::Serial, 6);
+  const auto acc = w.accumulator({Combine::Sum, DType::F32, s, 1, 0});
   w.begin(s);
   w.accumulate(acc, {w.compute(Op::cos, {w.load(x, {0, {{u, 30}, {o, 6}, {s, 1}}})}, DType::F32)});
   w.end(s);

@@ -20,17 +20,21 @@ struct Body {
   Writer w;
   DType dtype;
   Number number;
-  int x = w.param(dtype), loop = w.loop(LK::Vector, kElements), element = -1;
+  ParamId x = w.param(dtype);
+  LoopId loop = w.loop(LK::Vector, kElements);
+  InstrId element;
 
   Body(DType t, const Number& n) : dtype(t), number(n) {
     w.begin(loop);
     element = w.load(x, {0, {{loop, 1}}});
   }
-  int constant() {
+  InstrId constant() {
     return w.push({.kind = Instr::Kind::Constant, .dtype = dtype, .number = number});
   }
-  void store(int value, DType t) { w.store(w.result(t), {0, {{loop, 1}}}, value); }
-  void op(Op op, std::vector<int> args, DType t) { store(w.compute(op, std::move(args), t), t); }
+  void store(InstrId value, DType t) { w.store(w.result(t), {0, {{loop, 1}}}, value); }
+  void op(Op op, std::vector<InstrId> args, DType t) {
+    store(w.compute(op, std::move(args), t), t);
+  }
   Kernel take() {
     w.end(loop);
     return std::move(w.k);
@@ -40,14 +44,14 @@ struct Body {
 /// Every op that may read its number, with x on either side, and a store of it.
 Kernel all_ops(DType dtype, const Number& number) {
   Body b(dtype, number);
-  const int x = b.element;
+  const InstrId x = b.element;
   for (Op op : {Op::add, Op::sub, Op::mul}) {
     b.op(op, {x, b.constant()}, dtype);
     b.op(op, {b.constant(), x}, dtype);
   }
   for (Op op : {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge})
     b.op(op, {x, b.constant()}, DType::Bool);
-  const int chooses = b.w.compute(Op::gt, {x, b.constant()}, DType::Bool);
+  const InstrId chooses = b.w.compute(Op::gt, {x, b.constant()}, DType::Bool);
   b.op(Op::where, {chooses, b.constant(), x}, dtype);
   b.store(b.constant(), dtype);
   if (ir::is_floating(dtype)) {
@@ -61,7 +65,7 @@ Kernel all_ops(DType dtype, const Number& number) {
 std::vector<Argument> arguments_of(const Kernel& k) {
   std::vector<Argument> arguments;
   for (const Param& p : k.params) arguments.emplace_back(p.dtype, kElements);
-  arguments[0] = random_argument(k.params[0].dtype, kElements, 7);
+  arguments[0] = random_argument(k.params[ParamId{0}].dtype, kElements, 7);
   return arguments;
 }
 
@@ -144,7 +148,7 @@ Kernel one_op(Op op, DType dtype, const Number& number) {
 /// sin(sin(x) * number), whose code knows whether the product is within [-1, 1].
 Kernel sine_of_product(double number) {
   Body b(DType::F32, number);
-  const int sine = b.w.compute(Op::sin, {b.element}, DType::F32);
+  const InstrId sine = b.w.compute(Op::sin, {b.element}, DType::F32);
   b.op(Op::sin, {b.w.compute(Op::mul, {sine, b.constant()}, DType::F32)}, DType::F32);
   return b.take();
 }

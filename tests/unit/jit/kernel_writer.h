@@ -19,13 +19,18 @@ namespace tandem::jit {
 
 using codegen::Access;
 using codegen::Accumulator;
+using codegen::AccumulatorId;
 using codegen::Affine;
 using codegen::Combine;
 using codegen::Instr;
+using codegen::InstrId;
 using codegen::Kernel;
 using codegen::KernelError;
+using codegen::LocalId;
 using codegen::Loop;
+using codegen::LoopId;
 using codegen::Param;
+using codegen::ParamId;
 using ir::DType;
 using ir::Op;
 
@@ -33,51 +38,52 @@ using ir::Op;
 struct Writer {
   Kernel k;
 
-  int push(Instr i) {
+  InstrId push(Instr i) {
     k.code.push_back(std::move(i));
-    return static_cast<int>(k.code.size()) - 1;
+    return {static_cast<uint32_t>(k.code.size()) - 1};
   }
-  int param(DType dtype, Param::Use use = Param::Use::Read) {
-    k.params.push_back({dtype, use});
-    return static_cast<int>(k.params.size()) - 1;
+  ParamId param(DType dtype, Param::Use use = Param::Use::Read) {
+    return k.params.add({dtype, use});
   }
-  int result(DType dtype) { return param(dtype, Param::Use::Write); }
-  int loop(Loop::Kind kind, int64_t extent, int clamp_loop = -1, int64_t total = 0) {
-    k.loops.push_back({kind, extent, clamp_loop, total});
-    return static_cast<int>(k.loops.size()) - 1;
+  ParamId result(DType dtype) { return param(dtype, Param::Use::Write); }
+  LoopId loop(Loop::Kind kind, int64_t extent, LoopId clamp_loop = {}, int64_t total = 0) {
+    return k.loops.add({kind, extent, clamp_loop, total});
   }
-  void begin(int l) { push({.kind = Instr::Kind::LoopBegin, .loop = l}); }
-  void end(int l) { push({.kind = Instr::Kind::LoopEnd, .loop = l}); }
-  int load(int buffer, Affine a, std::vector<Access::Indirect> indirect = {}, bool local = false) {
-    const auto b = static_cast<size_t>(buffer);
-    const DType t = local ? k.locals[b].dtype : k.params[b].dtype;
+  void begin(LoopId l) { push({.kind = Instr::Kind::LoopBegin, .loop = l}); }
+  void end(LoopId l) { push({.kind = Instr::Kind::LoopEnd, .loop = l}); }
+  InstrId load(ParamId p, Affine a, std::vector<Access::Indirect> indirect = {}) {
     return push({.kind = Instr::Kind::Load,
-                 .dtype = t,
-                 .access = {local, buffer, std::move(a), std::move(indirect)}});
+                 .dtype = k.params[p].dtype,
+                 .access = {.param = p, .index = std::move(a), .indirect = std::move(indirect)}});
   }
-  void store(int buffer, Affine a, int value, std::vector<Access::Indirect> indirect = {},
-             bool local = false) {
-    const auto b = static_cast<size_t>(buffer);
-    const DType t = local ? k.locals[b].dtype : k.params[b].dtype;
+  InstrId load(LocalId l, Affine a) {
+    return push({.kind = Instr::Kind::Load,
+                 .dtype = k.locals[l].dtype,
+                 .access = {.local = l, .index = std::move(a)}});
+  }
+  void store(ParamId p, Affine a, InstrId value, std::vector<Access::Indirect> indirect = {}) {
     push({.kind = Instr::Kind::Store,
-          .dtype = t,
+          .dtype = k.params[p].dtype,
           .args = {value},
-          .access = {local, buffer, std::move(a), std::move(indirect)}});
+          .access = {.param = p, .index = std::move(a), .indirect = std::move(indirect)}});
   }
-  int constant(double v, DType t) {
+  void store(LocalId l, Affine a, InstrId value) {
+    push({.kind = Instr::Kind::Store,
+          .dtype = k.locals[l].dtype,
+          .args = {value},
+          .access = {.local = l, .index = std::move(a)}});
+  }
+  InstrId constant(double v, DType t) {
     return push({.kind = Instr::Kind::Constant, .dtype = t, .number = v});
   }
-  int compute(Op op, std::vector<int> args, DType t) {
+  InstrId compute(Op op, std::vector<InstrId> args, DType t) {
     return push({.kind = Instr::Kind::Compute, .dtype = t, .op = op, .args = std::move(args)});
   }
-  int accumulator(Accumulator a) {
-    k.accumulators.push_back(a);
-    return static_cast<int>(k.accumulators.size()) - 1;
-  }
-  void accumulate(int accumulator, std::vector<int> args) {
+  AccumulatorId accumulator(Accumulator a) { return k.accumulators.add(a); }
+  void accumulate(AccumulatorId accumulator, std::vector<InstrId> args) {
     push({.kind = Instr::Kind::Accumulate, .accumulator = accumulator, .args = std::move(args)});
   }
-  int reduced(int accumulator, DType t) {
+  InstrId reduced(AccumulatorId accumulator, DType t) {
     return push({.kind = Instr::Kind::Reduced, .dtype = t, .accumulator = accumulator});
   }
 };
@@ -152,7 +158,7 @@ struct Outcome {
 /// `numbers`: the table that the function reads, if any; `places`: as CompiledKernels::params.
 template <class Function>
 Outcome run(const Kernel& k, std::vector<Argument> arguments, Function function,
-            const std::vector<uint64_t>& numbers = {}, const std::vector<int>& places = {}) {
+            const std::vector<uint64_t>& numbers = {}, const std::vector<ParamId>& places = {}) {
   Outcome o;
   std::vector<void*> pointers;
   for (Argument& a : arguments) pointers.push_back(a.bytes.data());

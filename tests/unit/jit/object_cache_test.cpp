@@ -155,10 +155,10 @@ TEST_F(ObjectCacheTest, KilledWritersLeaveNoHalfEntries) {
 
 Kernel twice() {
   Writer w;
-  const int x = w.param(DType::F32), y = w.result(DType::F32);
-  const int i = w.loop(Loop::Kind::Vector, 37);
+  const auto x = w.param(DType::F32), y = w.result(DType::F32);
+  const auto i = w.loop(Loop::Kind::Vector, 37);
   w.begin(i);
-  const int v = w.load(x, {0, {{i, 1}}});
+  const auto v = w.load(x, {0, {{i, 1}}});
   w.store(y, {0, {{i, 1}}}, w.compute(Op::add, {v, v}, DType::F32));
   w.end(i);
   return w.k;
@@ -201,7 +201,7 @@ TEST(ObjectContent, TellsKernelsAndTargetsApart) {
   Kernel a = twice(), b = twice();
   b.name = "other";
   EXPECT_EQ(codegen::content(a), codegen::content(b));
-  b.loops[0].extent = 38;
+  b.loops[LoopId{0}].extent = 38;
   EXPECT_NE(codegen::content(a), codegen::content(b));
   Target narrow = native_target();
   narrow.vector_bytes = 16;

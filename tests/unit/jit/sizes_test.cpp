@@ -34,11 +34,11 @@ class FormCode {
     return reinterpret_cast<codegen::KernelFunction>(code_.entry(0));
   }
   const std::vector<uint64_t>& numbers() const { return numbers_; }
-  const std::vector<int>& params() const { return params_; }
+  const std::vector<ParamId>& params() const { return params_; }
 
  private:
   std::vector<uint64_t> numbers_;
-  std::vector<int> params_;
+  std::vector<ParamId> params_;
   Code code_;
 };
 
@@ -247,22 +247,23 @@ TEST(OpenSizes, CodeForAnySizeServesTheNextOne) {
 TEST(OpenSizes, ChanceAndPlacesAreOpen) {
   const auto rows_of = [](int64_t outer, int64_t rows) {
     Writer w;
-    const int x = w.param(DType::F32), y = w.result(DType::F32);
-    const int o = w.loop(LK::Serial, outer), r = w.loop(LK::Serial, rows),
-              c = w.loop(LK::Vector, 100);
+    const auto x = w.param(DType::F32), y = w.result(DType::F32);
+    const auto o = w.loop(LK::Serial, outer), r = w.loop(LK::Serial, rows),
+               c = w.loop(LK::Vector, 100);
     const codegen::Affine index{0, {{o, rows * 100}, {r, 100}, {c, 1}}};
-    for (const int l : {o, r, c}) w.begin(l);
+    for (const LoopId l : {o, r, c}) w.begin(l);
     w.store(y, index, w.compute(ir::Op::neg, {w.load(x, index)}, DType::F32));
-    for (const int l : {c, r, o}) w.end(l);
+    for (const LoopId l : {c, r, o}) w.end(l);
     return std::move(w.k);
   };
   const Form form = opened(rows_of(4, 7), Openness::All).form;
   EXPECT_EQ(opened(rows_of(5, 5), Openness::All).form, form);
-  const auto in_place = codegen::merged_in_place(rows_of(4, 7), 0, 1);
+  const auto in_place = codegen::merged_in_place(rows_of(4, 7), {0}, {1});
   ASSERT_TRUE(in_place.has_value());
   const Opened open = opened(*in_place, Openness::All);
   EXPECT_EQ(open.form, form);
-  EXPECT_EQ(open.params, std::vector<int>({0, 0}));
+  const codegen::Table<ParamId, ParamId> both_the_first = {{0}, {0}};
+  EXPECT_EQ(open.params, both_the_first);
   const std::vector<Argument> arguments = {random_argument(DType::F32, 2800, 3)};
   const FormCode code(open, native_target());
   EXPECT_EQ(
@@ -280,16 +281,16 @@ TEST(OpenSizes, SumsOfAboutAsManyBlocksShareCode) {
 /// Rows of random words, `n` apart.
 Kernel random_rows(int64_t rows, int64_t n, int64_t offset) {
   Writer w;
-  const int key = w.param(DType::I64), y = w.result(DType::I32);
-  const int row = w.loop(LK::Serial, rows), loop = w.loop(LK::Vector, n);
-  const int k = w.load(key, {0, {}}), base = w.load(key, {1, {}});
+  const auto key = w.param(DType::I64), y = w.result(DType::I32);
+  const auto row = w.loop(LK::Serial, rows), loop = w.loop(LK::Vector, n);
+  const auto k = w.load(key, {0, {}}), base = w.load(key, {1, {}});
   w.begin(row);
   w.begin(loop);
-  const int bits = w.push({.kind = Instr::Kind::RandomBits,
-                           .dtype = DType::I32,
-                           .args = {k, base},
-                           .number = offset,
-                           .affine = {0, {{row, n}, {loop, 1}}}});
+  const auto bits = w.push({.kind = Instr::Kind::RandomBits,
+                            .dtype = DType::I32,
+                            .args = {k, base},
+                            .number = offset,
+                            .affine = {0, {{row, n}, {loop, 1}}}});
   w.store(y, {0, {{row, n}, {loop, 1}}}, bits);
   w.end(loop);
   w.end(row);
@@ -316,10 +317,10 @@ TEST(OpenSizes, RandomWordsAreThoseOfTheirOwnCode) {
 /// y[i] = x[table[i]] of a table of `n`: which size an index is refused by.
 Kernel gather(int64_t n, int64_t extent) {
   Writer w;
-  const int x = w.param(DType::F32), table = w.param(DType::I64), y = w.result(DType::F32);
-  const int loop = w.loop(LK::Vector, n);
+  const auto x = w.param(DType::F32), table = w.param(DType::I64), y = w.result(DType::F32);
+  const auto loop = w.loop(LK::Vector, n);
   w.begin(loop);
-  const int at = w.load(table, {0, {{loop, 1}}});
+  const auto at = w.load(table, {0, {{loop, 1}}});
   w.store(y, {0, {{loop, 1}}}, w.load(x, {0, {}}, {{at, 1, extent}}));
   w.end(loop);
   return std::move(w.k);
