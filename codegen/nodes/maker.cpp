@@ -27,7 +27,7 @@ constexpr Rule rule_of() {
     return nodes_of<op>;
 }
 
-using namespace ir::row;
+using enum ir::row::Trait;
 constexpr std::array<Rule, ir::kOpCount> kRules = {
 #define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   rule_of<Op::name, ir::OpClass::class_, ir::OpLevel::level, (traits)>(),
