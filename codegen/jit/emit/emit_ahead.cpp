@@ -1,7 +1,11 @@
-// Reading ahead. A row loop of several sweeps waits for memory in the sweep that meets the row
-// first and computes in the others: there it asks for the next row, into the nearest cache that
-// holds it beside this one.
+// Reading ahead. A row loop of several sweeps meets a row in the first and has it at hand in the
+// others, so memory would work in bursts. So all sweeps ask for the next row, each for a share that
+// with what it stores is as much of all traffic as it computes of all work, into the nearest cache
+// that holds that row beside this one.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
 
 #include "codegen/jit/emit/emitter.h"
 
@@ -11,24 +15,24 @@ namespace {
 using codegen::Access;
 using codegen::Affine;
 
-constexpr int64_t kNearBytes = 20480;           // of 32 KB or more
-constexpr int64_t kFarBytes = 131072;           // of a second level of 256 KB or more
-constexpr LoopId kAnySweep{LoopId::kNone - 1};  // in place of the loop that an access runs over
+constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
+constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
+constexpr int kLongWork = 8;           // of a polynomial; of another instruction 1
 
 /// What sweeps access along the row.
 struct Stream {
-  Access access;  // over kAnySweep
+  Access access;  // of the row's first element
   ir::DType dtype;
-  size_t first_sweep;
+  size_t sweep;  // that has it first
   int64_t row_stride;
   bool reads;
 
-  bool from_memory() const { return !access.is_local() && row_stride != 0; }
+  bool is_in_memory() const { return !access.is_local() && row_stride != 0; }
+  double size() const { return static_cast<double>(ir::size_of(dtype)); }
 };
 
-Access over(Access access, LoopId from, LoopId to) {
-  for (Affine::Term& t : access.index.terms)
-    if (t.loop == from) t.loop = to;
+Access at_first(Access access, LoopId loop) {
+  std::erase_if(access.index.terms, [&](const Affine::Term& t) { return t.loop == loop; });
   return access;
 }
 
@@ -36,6 +40,86 @@ int64_t stride_over(const Affine& a, LoopId loop) {
   for (const Affine::Term& t : a.terms)
     if (t.loop == loop) return t.stride;
   return 0;
+}
+
+/// What the sweep [begin, end), number `sweep` of the row loop at `row`, accesses along the row.
+void add_streams(const codegen::Kernel& kernel, size_t row, size_t begin, size_t end, size_t sweep,
+                 std::vector<Stream>& streams) {
+  for (size_t i = begin; i < end; ++i) {
+    const codegen::Instr& x = kernel.code[i];
+    const LoopId loop = kernel.code[begin].loop;
+    const bool reads = x.kind == InstrKind::Load;
+    if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
+        stride_over(x.access.index, loop) != 1)
+      continue;
+    const Access access = at_first(x.access, loop);
+    if (std::ranges::none_of(streams, [&](const Stream& s) { return s.access == access; }))
+      streams.push_back(
+          {access, x.dtype, sweep, stride_over(access.index, kernel.code[row].loop), reads});
+  }
+}
+
+double work_of(const codegen::Kernel& kernel, size_t begin, size_t end) {
+  double work = 0;
+  for (size_t i = begin + 1; i < end; ++i) work += is_long(kernel.code[i]) ? kLongWork : 1;
+  return work;
+}
+
+/// What lies in the near caches for a row of `extent` elements, with the next one.
+int64_t held_bytes(std::span<const Stream> streams, int64_t extent) {
+  int64_t bytes = 0;
+  for (const Stream& s : streams)
+    bytes +=
+        (s.reads && s.is_in_memory() ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
+  return bytes;
+}
+
+/// How much of the next row each sweep asks for, in bytes of an element of all streams.
+std::vector<double> asked_bytes(std::span<const Stream> streams, std::span<const double> work) {
+  std::vector<double> stores(work.size()), asked;
+  double reads = 0, traffic = 0;
+  for (const Stream& s : streams) {
+    if (!s.is_in_memory()) continue;
+    (s.reads ? reads : stores[s.sweep]) += s.size();
+    traffic += s.size();
+  }
+  const double all_work = std::accumulate(work.begin(), work.end(), 0.0);
+  for (size_t p = 0; p < work.size(); ++p)
+    asked.push_back(std::max(traffic * work[p] / all_work - stores[p], 0.0));
+  const double all = std::accumulate(asked.begin(), asked.end(), 0.0);
+  for (double& bytes : asked) bytes *= reads / all;
+  return asked;
+}
+
+/// A sweep asks for these quarters of a stream's next row.
+struct Share {
+  size_t sweep;
+  const Stream* stream;
+  int first_quarter, quarters;
+};
+
+/// How many of its quarters a stream of elements of `size` bytes has before byte `end`.
+int quarters_before(double end, double size) {
+  return static_cast<int>(std::clamp(std::round(4 * end / size), 0.0, 4.0));
+}
+
+/// The streams stand one after the other, and the sweeps share them out.
+std::vector<Share> shares_of(std::span<const Stream> streams, std::span<const double> work) {
+  const std::vector<double> asked = asked_bytes(streams, work);
+  std::vector<Share> shares;
+  double begin = 0;  // of the stream
+  for (const Stream& s : streams) {
+    if (!s.reads || !s.is_in_memory()) continue;
+    double end = 0;  // of the sweep's share
+    int first = 0;
+    for (size_t p = 0; p < work.size(); ++p) {
+      const int next = quarters_before((end += asked[p]) - begin, s.size());
+      if (next > first) shares.push_back({p, &s, first, next - first});
+      first = next;
+    }
+    begin += s.size();
+  }
+  return shares;
 }
 
 }  // namespace
@@ -62,49 +146,31 @@ std::vector<size_t> Emitter::sweeps_of(size_t row) const {
 void Emitter::find_ahead(size_t row) {
   const std::vector<size_t> sweeps = sweeps_of(row);
   if (sweeps.size() < 2) return;
-  const auto loop_of = [&](size_t sweep) { return kernel_.code[sweeps[sweep]].loop; };
   std::vector<Stream> streams;
-  for (size_t p = 0; p < sweeps.size(); ++p)
-    for (size_t i = sweeps[p]; i < ends_[sweeps[p]]; ++i) {
-      const codegen::Instr& x = kernel_.code[i];
-      const bool reads = x.kind == InstrKind::Load;
-      if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
-          stride_over(x.access.index, loop_of(p)) != 1)
-        continue;
-      const Access access = over(x.access, loop_of(p), kAnySweep);
-      if (std::none_of(streams.begin(), streams.end(),
-                       [&](const Stream& s) { return s.access == access; }))
-        streams.push_back(
-            {access, x.dtype, p, stride_over(access.index, kernel_.code[row].loop), reads});
-    }
-
-  int64_t bytes = 0;
-  std::vector<int> busy(sweeps.size());
-  const int64_t extent = kernel_.loops[loop_of(0)].extent;
-  for (const Stream& s : streams) {
-    const bool twice = s.reads && s.from_memory();
-    bytes += (twice ? 2 : 1) * extent * static_cast<int64_t>(ir::size_of(s.dtype));
-    busy[s.first_sweep] += s.from_memory();
+  std::vector<double> work;
+  for (size_t sweep : sweeps) {
+    add_streams(kernel_, row, sweep, ends_[sweep], work.size(), streams);
+    work.push_back(work_of(kernel_, sweep, ends_[sweep]));
   }
+  const auto loop_of = [&](size_t p) { return kernel_.code[sweeps[p]].loop; };
+  const int64_t bytes = held_bytes(streams, kernel_.loops[loop_of(0)].extent);
   if (bytes > kFarBytes) return;
   const int locality = bytes <= kNearBytes ? 3 : 2;
-  for (const Stream& s : streams) {
-    if (!s.reads || !s.from_memory() || s.first_sweep + 1 == sweeps.size()) continue;
-    const auto sweep =
-        std::min_element(busy.begin() + static_cast<ptrdiff_t>(s.first_sweep) + 1, busy.end());
-    ++*sweep;
-    const LoopId loop = loop_of(static_cast<size_t>(sweep - busy.begin()));
-    Access next = over(s.access, kAnySweep, loop);
-    ahead_[loop].push_back({std::move(next), s.row_stride, s.dtype, locality});
-  }
+  for (const Share& s : shares_of(streams, work))
+    ahead_[loop_of(s.sweep)].push_back({s.stream->access, s.stream->row_stride, s.stream->dtype,
+                                        locality, s.first_quarter, s.quarters});
 }
 
+// With element i of its row a sweep asks for element `first_quarter / 4` rows + i * `quarters` / 4.
 void Emitter::read_ahead() {
   constexpr int64_t kLine = 64;
   for (const Ahead& x : ahead_[scope_.loop]) {
+    llvm::Value* element = ir_.CreateMul(index_[scope_.loop], i64(x.quarters));
+    element = ir_.CreateAdd(ir_.CreateMul(extent(scope_.loop), i64(x.first_quarter)), element);
     Address a = address(x.access, x.dtype);
     a.base = ir_.CreateGEP(a.element, a.base, size(x.row_stride));
-    const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size;
+    a.base = ir_.CreateGEP(a.element, a.base, ir_.CreateLShr(element, 2));
+    const int64_t bytes = int64_t{scope_.parts} * scope_.lanes * a.size * x.quarters / 4;
     for (int64_t line = 0; line < bytes; line += kLine)
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
                           {ir_.CreateGEP(ir_.getInt8Ty(), a.base, i64(line)), ir_.getInt32(0),

@@ -128,12 +128,13 @@ class Emitter {
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
 
   // --- emit_ahead.cpp
-  /// What a sweep over a row asks for of the next row: an access over the sweep's loop.
+  /// What a sweep over a row asks for of the next row.
   struct Ahead {
-    codegen::Access access;
+    codegen::Access access;  // of this row's first element
     int64_t row_stride;
     ir::DType dtype;
     int locality;  // of the prefetch: 3 into the first cache, 2 into the second
+    int first_quarter, quarters;
   };
   std::vector<size_t> sweeps_of(size_t row) const;
   void find_ahead(size_t row);

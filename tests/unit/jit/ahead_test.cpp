@@ -1,5 +1,7 @@
 // Row loops that ask for the next row while they compute: where they do it, and that results do not
 // change at the last row, where there is nothing to ask for.
+#include <algorithm>
+
 #include "codegen/jit/emit/emit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/object.h"
@@ -56,6 +58,25 @@ TEST(Ahead, NextRowIsReadWhereItFitsBesideThisOne) {
     EXPECT_EQ(reads_ahead(centred(4, 8192, 1), target), 2);
     EXPECT_EQ(reads_ahead(centred(4, 16384, 1), target), 0);
   }
+}
+
+/// In how many loops the next row is asked for.
+int loops_that_ask(const Kernel& kernel, const Target& target) {
+  llvm::LLVMContext context;
+  llvm::Module module("test", context);
+  emit_kernel(module, Form{kernel}, target, "kernel");
+  const auto asks = [](const llvm::Instruction& i) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
+    return call && call->getIntrinsicID() == llvm::Intrinsic::prefetch;
+  };
+  const auto has_asking = [&](const llvm::BasicBlock& b) { return std::ranges::any_of(b, asks); };
+  return static_cast<int>(std::ranges::count_if(*module.getFunction("kernel"), has_asking));
+}
+
+// In one of them alone, memory would wait during the other.
+TEST(Ahead, EachSweepAsksForItsShare) {
+  for (const Target& target : targets())
+    for (int inputs : {1, 2, 3}) EXPECT_EQ(loops_that_ask(centred(4, 1024, inputs), target), 2);
 }
 
 TEST(Ahead, ResultsAreTheSame) {
