@@ -22,7 +22,8 @@ struct CompiledKernels {
   /// One per kernel: which param stands at each place of its function's; nothing if they are the
   /// kernel's own.
   std::vector<std::vector<codegen::ParamId>> params;
-  int fresh = 0;  // how many had to wait for machine code
+  int fresh = 0;    // how many had to wait for machine code
+  int general = 0;  // how many have code that takes all sizes
 };
 
 /// What a function gets: of the addresses of the kernel's params those at its places (`places`: as
@@ -31,9 +32,12 @@ std::vector<void*> arguments(std::span<void* const> params,
                              std::span<const codegen::ParamId> places,
                              std::span<const uint64_t> numbers);
 
-/// Whether code is for the kernels' own sizes while no other is known, or, where it has to be made,
-/// at once for any.
-enum class Sizes : uint8_t { Known, Open };
+/// What code may know of the kernels' sizes.
+enum class Sizes : uint8_t {
+  Known,  // it is for these while no other is known
+  Open,   // where it has to be made, it is at once for any
+  Own,    // it is for these (but for those that cost nothing to read), whatever there is for others
+};
 
 /// Machine code for `kernels`. Kernels of one form (form.h), of this call or still alive from an
 /// earlier one, share code that reads their numbers and sizes; one of its own form has them in its

@@ -71,7 +71,8 @@ class Cache {
            wanted.found = {std::move(code), entry.function};
            wanted.reads = entry.reads;
          });
-    if (wanted.found.code || (wanted.outer_like && sizes == Sizes::Known)) return;
+    if (wanted.found.code || sizes == Sizes::Own || (wanted.outer_like && sizes == Sizes::Known))
+      return;
     wanted.open_all();
     each(all_, wanted.all->form, target, [&](const Entry& entry, std::shared_ptr<const Code> code) {
       wanted.all_like = true;
@@ -312,6 +313,7 @@ CompiledKernels compile_kernels(std::span<const Kernel> kernels, const Target& t
     }
     owners->push_back(found.code);
     result.fresh += !alive;
+    result.general += reads == Reads::All;
   }
   result.owner = owners;
   return result;

@@ -12,8 +12,10 @@ namespace tandem::runtime {
 /// Fused kernels compiled in process by LLVM, oneDNN for f32 contractions. Object code is kept in
 /// `cache_dir`; empty: TANDEM_CACHE_DIR, if set.
 std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir = {});
-/// The same for a function that is called with many shapes: new code takes sizes as arguments.
-std::shared_ptr<const ir::Backend> jit_backend_for_any_size(const std::string& cache_dir = {});
+/// By that backend, of a graph (which lives as long) of a function that is called with many shapes:
+/// new code takes sizes as arguments, and what recurs gets code of its own.
+std::unique_ptr<ir::Executable> compile_for_any_size(const ir::Graph& graph,
+                                                     const std::string& cache_dir = {});
 /// The reference interpreter.
 std::shared_ptr<const ir::Backend> interpreter_backend();
 

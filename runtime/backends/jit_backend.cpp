@@ -7,6 +7,7 @@
 #include "machine/cpu.h"
 #include "machine/memory/guarded.h"
 #include "runtime/backends/backends.h"
+#include "runtime/backends/recurring.h"
 
 namespace tandem::runtime {
 namespace {
@@ -23,29 +24,37 @@ std::vector<int> direct_writes(const ir::Graph& graph) {
   return outputs;
 }
 
+struct Compiled {
+  std::unique_ptr<ir::Executable> executable;
+  int general_kernels;
+};
+
+Compiled compile(const ir::Graph& graph, const std::string& cache_dir, jit::Sizes sizes) {
+  const auto start = std::chrono::steady_clock::now();
+  codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
+                                              .cache_bytes = machine::last_level_cache_bytes(),
+                                              .guard_pages = machine::guard_pages()});
+  const double lower_seconds = seconds_since(start);
+  const auto middle = std::chrono::steady_clock::now();
+  jit::CompiledKernels kernels =
+      jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir, sizes);
+  return {exec::make_executable(std::move(plan),
+                                {std::move(kernels.functions), std::move(kernels.owner),
+                                 std::move(kernels.numbers), std::move(kernels.params)},
+                                {lower_seconds, seconds_since(middle), kernels.fresh}),
+          kernels.general};
+}
+
 class JitBackend final : public ir::Backend {
  public:
-  explicit JitBackend(std::string cache_dir, jit::Sizes sizes = jit::Sizes::Known)
-      : cache_dir_(std::move(cache_dir)), sizes_(sizes) {}
+  explicit JitBackend(std::string cache_dir) : cache_dir_(std::move(cache_dir)) {}
   std::string name() const override { return "jit"; }
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
-    const auto start = std::chrono::steady_clock::now();
-    codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
-                                                .cache_bytes = machine::last_level_cache_bytes(),
-                                                .guard_pages = machine::guard_pages()});
-    const double lower_seconds = seconds_since(start);
-    const auto middle = std::chrono::steady_clock::now();
-    jit::CompiledKernels kernels =
-        jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir_, sizes_);
-    return exec::make_executable(std::move(plan),
-                                 {std::move(kernels.functions), std::move(kernels.owner),
-                                  std::move(kernels.numbers), std::move(kernels.params)},
-                                 {lower_seconds, seconds_since(middle), kernels.fresh});
+    return runtime::compile(graph, cache_dir_, jit::Sizes::Known).executable;
   }
 
  private:
   std::string cache_dir_;
-  jit::Sizes sizes_;
 };
 
 }  // namespace
@@ -56,8 +65,15 @@ std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir) {
   return backend;
 }
 
-std::shared_ptr<const ir::Backend> jit_backend_for_any_size(const std::string& cache_dir) {
-  return std::make_shared<const JitBackend>(cache_dir, jit::Sizes::Open);
+std::unique_ptr<ir::Executable> compile_for_any_size(const ir::Graph& graph,
+                                                     const std::string& cache_dir) {
+  Compiled general = compile(graph, cache_dir, jit::Sizes::Open);
+  if (general.general_kernels == 0) return std::move(general.executable);
+  const auto make_own = [&graph, cache_dir] {
+    return compile(graph, cache_dir, jit::Sizes::Own).executable;
+  };
+  return with_own_code(std::move(general.executable), make_own,
+                       seconds_that_pay(general.general_kernels));
 }
 
 }  // namespace tandem::runtime

@@ -37,21 +37,20 @@ std::vector<BackwardForm::Source> sources_of(const ir::Graph& full) {
 bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
 
 // Inputs keep their order and their unique names, outputs their order and their targets.
-BackwardForm make_form(const ir::Graph& full, const BackwardRequest& request) {
+BackwardForm make_form(std::shared_ptr<const ir::Graph> full, const BackwardRequest& request) {
   BackwardForm form;
-  if (request.is_full())
-    form.graph = full;
-  else
-    form.graph = autodiff::specialise_backward(full, request.defined, request.wanted);
-  const std::vector<BackwardForm::Source> sources = sources_of(full);
+  form.graph = request.is_full() ? full
+                                 : std::make_shared<const ir::Graph>(autodiff::specialise_backward(
+                                       *full, request.defined, request.wanted));
+  const std::vector<BackwardForm::Source> sources = sources_of(*full);
   size_t i = 0;
-  for (const ir::Input& input : form.graph.inputs()) {
-    while (full.inputs()[i].name != input.name) ++i;
+  for (const ir::Input& input : form.graph->inputs()) {
+    while (full->inputs()[i].name != input.name) ++i;
     form.sources.push_back(sources[i]);
   }
   size_t k = 0;
-  for (const ir::Output& gradient : form.graph.outputs()) {
-    while (full.outputs()[k].target != gradient.target) ++k;
+  for (const ir::Output& gradient : form.graph->outputs()) {
+    while (full->outputs()[k].target != gradient.target) ++k;
     form.gradients.push_back(k);
   }
   return form;

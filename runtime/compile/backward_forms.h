@@ -29,15 +29,16 @@ struct BackwardForm {
     bool is_tangent;
     size_t index;  // among the tangents, or among what the node keeps
   };
-  ir::Graph graph;
+  std::shared_ptr<const ir::Graph> graph;
   std::vector<Source> sources;                 // by input of `graph`
   std::vector<size_t> gradients;               // by output of `graph`: which of the full backward's
   std::unique_ptr<ir::Executable> executable;  // where it is not itself differentiated, or
   std::shared_ptr<const Variant> function;     // as a compiled function of its inputs
 };
 
-/// The part of `full` (a graph of tangents and kept values to gradients) that `request` needs.
-BackwardForm make_form(const ir::Graph& full, const BackwardRequest& request);
+/// The part of `full` (a graph of tangents and kept values to gradients) that `request` needs: that
+/// graph itself if all of it.
+BackwardForm make_form(std::shared_ptr<const ir::Graph> full, const BackwardRequest& request);
 
 /// Forms by request, made on first use. Any number of threads may ask.
 class BackwardForms {

@@ -58,6 +58,8 @@ class FunctionCache {
  private:
   using Variants = std::vector<std::shared_ptr<const Variant>>;
 
+  static std::shared_ptr<const Variant> find(const Variants& list, const Flat& arguments,
+                                             CallInputs& inputs);
   std::shared_ptr<const Variants> variants() const {
     const std::lock_guard lock(list_mutex());
     return variants_;
@@ -144,14 +146,26 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
   return nullptr;
 }
 
-/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`.
-bool serves(const Variant& variant, const Flat& arguments, CallInputs& inputs) {
+/// Whether argument tensor `leaf` alone tells a call from those that `variant` serves.
+bool tells_apart(const Variant& variant, const Flat& arguments, size_t leaf) {
+  return leaf < arguments.tensors.size() &&
+         !matches_alone(variant.guards, leaf, *arguments.tensors[leaf]);
+}
+
+/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`. `telling`:
+/// the argument tensor that told the last variants apart, which is looked at first.
+bool serves(const Variant& variant, const Flat& arguments, CallInputs& inputs, size_t& telling) {
   const Recording& recording = variant.recording;
   if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
+  if (tells_apart(variant, arguments, telling)) return false;
   find_inputs(recording, arguments, inputs);
   if (changed_slot(recording, inputs.tensors) != nullptr) return false;
   const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
-  return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
+  if (matches(variant.guards, span_of(arguments.tokens), span_of(tensors))) return true;
+  size_t leaf = 0;
+  while (leaf < arguments.tensors.size() && !tells_apart(variant, arguments, leaf)) ++leaf;
+  telling = leaf;
+  return false;
 }
 
 /// What keeps `variant` from serving a call.
@@ -332,18 +346,22 @@ class Idleness {
 
 std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
                                                               CallInputs& inputs) {
-  const auto find = [&]() -> std::shared_ptr<const Variant> {
-    const auto list = variants();
-    const auto it =
-        std::ranges::find_if(*list, [&](const auto& v) { return serves(*v, arguments, inputs); });
-    return it == list->end() ? nullptr : *it;
-  };
-  if (auto found = find()) return found;
+  const auto list = variants();
+  if (auto found = find(*list, arguments, inputs)) return found;
   const auto lock = lock_for_compiling();
-  if (auto found = find()) return found;  // another thread compiled it meanwhile
+  if (const auto now = variants(); now != list)  // another thread may have compiled it meanwhile
+    if (auto found = find(*now, arguments, inputs)) return found;
   auto compiled = compile(arguments, tracer);
   find_inputs(compiled->recording, arguments, inputs);
   return compiled;
+}
+
+std::shared_ptr<const Variant> FunctionCache::find(const Variants& list, const Flat& arguments,
+                                                   CallInputs& inputs) {
+  size_t telling = 0;
+  const auto it = std::ranges::find_if(
+      list, [&](const auto& v) { return serves(*v, arguments, inputs, telling); });
+  return it == list.end() ? nullptr : *it;
 }
 
 /// Other threads wait while one compiles; not for one that, in the middle of the function, may wait

@@ -44,7 +44,7 @@ std::vector<Tensor> bind(const BackwardForm& form, const std::vector<Tensor>& ta
   values.reserve(form.sources.size());
   for (size_t i = 0; i < form.sources.size(); ++i) {
     const auto [is_tangent, index] = form.sources[i];
-    values.push_back(is_tangent ? with_layout(tangents[index], form.graph.inputs()[i].strides)
+    values.push_back(is_tangent ? with_layout(tangents[index], form.graph->inputs()[i].strides)
                                 : kept(index));
   }
   return values;
@@ -166,7 +166,7 @@ std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangen
       *form, tangents, [&](size_t i) { return unpack(saved_[i], variant_->tape.saved[i].input); });
   const auto inputs = pointers_to(values);
   return spread(*form,
-                run_executable(*form->executable, form->graph, {inputs.data(), inputs.size()}),
+                run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()}),
                 edges.size());
 }
 

@@ -48,6 +48,7 @@ class StorageIndex {
 
 /// The parts of a guard that concern one tensor alone.
 bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
+  if (!tensor.defined()) return false;
   const TensorImpl& t = *tensor.impl();
   const bool receives = receives_gradient(tensor);  // and so requires grad
   return !t.is_traced() && t.dtype == guard.dtype && t.sizes == guard.sizes &&
@@ -121,13 +122,17 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
   return guards;
 }
 
+bool matches_alone(const Guards& guards, size_t i, const Tensor& tensor) {
+  return matches_alone(guards.tensors[i], tensor);
+}
+
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,
              std::span<const Tensor* const> tensors) {
   if (guards.grad_mode != grad_enabled() || tensors.size() != guards.tensors.size() ||
       !std::ranges::equal(tokens, guards.tokens))
     return false;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i]->defined() || !matches_alone(guards.tensors[i], *tensors[i])) return false;
+    if (!matches_alone(guards.tensors[i], *tensors[i])) return false;
   return !guards.check_aliasing || shares_as_guarded(guards, tensors);
 }
 

@@ -16,14 +16,14 @@
 namespace tandem::runtime {
 namespace {
 
+/// Of a graph that lives as long.
 std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
                                               const std::shared_ptr<const ir::Backend>& chosen,
                                               const CompileOptions& options, bool any_size) {
   if (chosen) return chosen->compile(graph);
   try {
-    const auto jit =
-        any_size ? jit_backend_for_any_size(options.cache_dir) : jit_backend(options.cache_dir);
-    return jit->compile(graph);
+    return any_size ? compile_for_any_size(graph, options.cache_dir)
+                    : jit_backend(options.cache_dir)->compile(graph);
   } catch (const ir::InternalError& error) {
     throw with_reproducer(error, graph, "code");
   }
@@ -139,11 +139,11 @@ Flags reached_gradients(const Variant& variant, const BackwardRequest& request) 
   return reached;
 }
 
-BackwardForm make_form(const Variant& variant, const ir::Graph& full,
+BackwardForm make_form(const Variant& variant, std::shared_ptr<const ir::Graph> full,
                        const BackwardRequest& request) {
-  if (request.is_full()) return make_form(full, request);
+  if (request.is_full()) return make_form(std::move(full), request);
   const Flags reached = reached_gradients(variant, request);
-  return make_form(full, BackwardRequest{request.defined, reached.all()});
+  return make_form(std::move(full), BackwardRequest{request.defined, reached.all()});
 }
 
 }  // namespace
@@ -155,11 +155,13 @@ void Variant::count(const ir::Graph& graph, const ir::ExecutableReport& report) 
 
 std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& request) const {
   return backward_forms_.get(request, [&](const BackwardRequest& wanted) {
-    BackwardForm form = make_form(*this, graphs.backward, wanted);
+    const auto owned_here = [](const ir::Graph*) {};
+    BackwardForm form =
+        make_form(*this, std::shared_ptr<const ir::Graph>(&graphs.backward, owned_here), wanted);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    form.executable = executable_of(form.graph, chosen, options, any_size);
-    count(form.graph, form.executable->report());
+    form.executable = executable_of(*form.graph, chosen, options, any_size);
+    count(*form.graph, form.executable->report());
     if (wanted.is_full()) graphs.backward_report = form.executable->report();
     return form;
   });
@@ -168,16 +170,17 @@ std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& req
 std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
     const BackwardRequest& request) const {
   return differentiable_forms_.get(request, [&](const BackwardRequest& wanted) {
-    BackwardForm form = make_form(*this, gradients_of(graphs.joint), wanted);
+    BackwardForm form =
+        make_form(*this, std::make_shared<const ir::Graph>(gradients_of(graphs.joint)), wanted);
     if (form.gradients.empty()) return form;
+    ir::Graph function = *form.graph;
     for (size_t i = 0; i < form.sources.size(); ++i)
       if (!form.sources[i].is_tangent)
-        form.graph.inputs()[i].strides =
-            kept_strides(*this, static_cast<int>(form.sources[i].index));
+        function.inputs()[i].strides = kept_strides(*this, static_cast<int>(form.sources[i].index));
     std::unique_ptr<ir::Partitioner> owner;
-    form.function = finish(
-        run_pipeline_from_functional(as_function(form.graph), pipeline_options(options, owner)), {},
-        {}, options, any_size);
+    form.function = finish(run_pipeline_from_functional(as_function(std::move(function)),
+                                                        pipeline_options(options, owner)),
+                           {}, {}, options, any_size);
     held_bytes += form.function->held_bytes;
     if (form.function->has_new_code) has_new_code = true;
     return form;
