@@ -152,7 +152,7 @@ inline constexpr VjpRule kZeroGradient{VjpRule::Kind::ZeroGradient, apply_nothin
 inline constexpr VjpRule kSubgraph{VjpRule::Kind::Subgraph, nullptr, read_nothing};
 
 /// Gradient of a reduction over `dims`, back at the operand's `sizes`: [.., ..] -> [.., n, ..].
-V spread(Builder& b, V grad, const Shape& sizes, const ir::Dims& dims, bool keepdim);
+V spread(Builder& b, V grad, const Shape& sizes, const ir::Axes& dims, bool keepdim);
 
 }  // namespace tandem::autodiff
 

@@ -7,36 +7,38 @@
 namespace tandem::autodiff {
 namespace {
 
+using ir::Axes;
+using ir::Axis;
 using ir::Dims;
 
-Shape kept_sizes(const Shape& sizes, const Dims& dims) {
+Shape kept_sizes(const Shape& sizes, const Axes& dims) {
   Shape kept = sizes;
-  for (Dim d : dims) kept[static_cast<int>(d)] = 1;
+  for (Axis d : dims) kept[static_cast<int>(d)] = 1;
   return kept;
 }
 
 /// A reduction's result (or its gradient) with 1 in the reduced dims.
 Term kept(Args a, Term v) {
-  return {&a.b, a.b.reshape(v, kept_sizes(a.sizes(), a.attr<Dims>(Attr::dims)))};
+  return {&a.b, a.b.reshape(v, kept_sizes(a.sizes(), a.attr<Axes>(Attr::dims)))};
 }
 
 Term spread(Args a, Term v) {
-  return {&a.b, spread(a.b, v, a.sizes(), a.attr<Dims>(Attr::dims), a.attr<bool>(Attr::keepdim))};
+  return {&a.b, spread(a.b, v, a.sizes(), a.attr<Axes>(Attr::dims), a.attr<bool>(Attr::keepdim))};
 }
 
 int64_t reduced_count(Args a) {
   Dim n = 1;
-  for (Dim d : a.attr<Dims>(Attr::dims)) n = n * a.sizes()[static_cast<int>(d)];
+  for (Axis d : a.attr<Axes>(Attr::dims)) n = n * a.sizes()[static_cast<int>(d)];
   return n;
 }
 
 Term mean_gradient(Args a, Term g) { return spread(a, g / static_cast<double>(reduced_count(a))); }
 
-Term mean_kept(Args a, Term x) { return {&a.b, a.b.mean(x, a.attr<Dims>(Attr::dims), true)}; }
+Term mean_kept(Args a, Term x) { return {&a.b, a.b.mean(x, a.attr<Axes>(Attr::dims), true)}; }
 
 }  // namespace
 
-V spread(Builder& b, V grad, const Shape& sizes, const Dims& dims, bool keepdim) {
+V spread(Builder& b, V grad, const Shape& sizes, const Axes& dims, bool keepdim) {
   return b.expand(keepdim ? grad : b.reshape(grad, kept_sizes(sizes, dims)), sizes);
 }
 
@@ -61,25 +63,25 @@ Term exclusive_product(Term x, bool reversed) {
 }
 
 /// The order of dimensions with `dims` last.
-Dims reduced_last(int rank, const Dims& dims) {
-  Dims order;
+Axes reduced_last(int rank, const Axes& dims) {
+  Axes order;
   for (int d = 0; d < rank; ++d)
-    if (std::ranges::find(dims, Dim(d)) == dims.end()) order.push_back(d);
+    if (std::ranges::find(dims, Axis{d}) == dims.end()) order.push_back(d);
   order.append(dims);
   return order;
 }
 
 /// x's [.., n, ..] as [m, n].
-Term as_rows(Args a, const Dims& order) {
+Term as_rows(Args a, const Axes& order) {
   const Dim n = reduced_count(a);
   const V x = a.b.permute(a.x(), order);
   return {&a.b, a.b.reshape(x, {n == 0 ? Dim(0) : a.b.numel(x) / n, n})};
 }
 
 /// [m, n] back in x's sizes.
-Term from_rows(Args a, Term rows, const Dims& order) {
+Term from_rows(Args a, Term rows, const Axes& order) {
   Shape permuted;
-  Dims inverse(order.size());
+  Axes inverse(order.size());
   for (size_t d = 0; d < order.size(); ++d) {
     permuted.push_back(a.sizes()[static_cast<int>(order[d])]);
     inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
@@ -91,7 +93,7 @@ Term from_rows(Args a, Term rows, const Dims& order) {
 
 // g times the product of all other elements
 const VjpRule vjp_prod = rule(wrt<kSelf>([](Args a) {
-  const Dims order = reduced_last(a.sizes().rank(), a.attr<Dims>(Attr::dims));
+  const Axes order = reduced_last(a.sizes().rank(), a.attr<Axes>(Attr::dims));
   const Term x = as_rows(a, order);
   const Term others = exclusive_product(x, false) * exclusive_product(x, true);
   return spread(a, a.g) * from_rows(a, others, order);
@@ -103,13 +105,13 @@ Term extremum_gradient(Args a, Term y, Term g) {
   Builder& b = a.b;
   const Term is_extremum = equal(a.x(), kept(a, y));
   const Term mask{&b, b.convert(is_extremum, b.dtype(a.x()))};
-  return mask * (kept(a, g) / Term{&b, b.sum(mask, a.attr<Dims>(Attr::dims), true)});
+  return mask * (kept(a, g) / Term{&b, b.sum(mask, a.attr<Axes>(Attr::dims), true)});
 }
 
 /// g at the place that the indices (result 1) say.
 Term place_gradient(Args a) {
   Builder& b = a.b;
-  const Dim dim = a.attr<Dims>(Attr::dims)[0];
+  const Axis dim = a.attr<Axes>(Attr::dims)[0];
   Shape line = Shape::filled(a.sizes().rank(), 1);
   line[static_cast<int>(dim)] = a.sizes()[static_cast<int>(dim)];
   const V places = b.view(b.iota(line[static_cast<int>(dim)], ir::DType::I64), line);
@@ -164,7 +166,7 @@ const VjpRule vjp_logsumexp = rule(wrt < kSelf | kResult > ([](Args a) {  //
 
 namespace {
 Term sum_along_dim(Args a, Term v) {
-  return {&a.b, a.b.sum(v, {Dim(a.attr<int64_t>(Attr::dim))}, true)};
+  return {&a.b, a.b.sum(v, {a.attr<int64_t>(Attr::dim)}, true)};
 }
 }  // namespace
 // g y - y sum(g y)
@@ -182,14 +184,14 @@ namespace {
 // layer norm over the trailing `normalized_dims` dimensions (n elements): y = xhat weight + bias,
 // xhat = (x - mean) rstd, mean and rstd results 1 and 2. Computed in their dtype.
 
-Dims trailing_dims(int rank, int64_t count) {
-  Dims dims;
+Axes trailing_dims(int rank, int64_t count) {
+  Axes dims;
   for (int64_t d = rank - count; d < rank; ++d) dims.push_back(d);
   return dims;
 }
 
-Dims leading_dims(int rank, int64_t trailing) {
-  Dims dims;
+Axes leading_dims(int rank, int64_t trailing) {
+  Axes dims;
   for (int64_t d = 0; d < rank - trailing; ++d) dims.push_back(d);
   return dims;
 }
@@ -202,7 +204,7 @@ Term normalized(Args a) { return (as_statistics(a, a.x()) - a.result(1)) * a.res
 /// -g rstd^2 xhat / n.
 Term layer_norm_self(Args a, Term xhat) {
   const Term rstd = a.result(2);
-  const Dims dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
+  const Axes dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
   const auto mean = [&](Term v) { return Term{&a.b, a.b.mean(v, dims, true)}; };
   const auto n = static_cast<double>(a.b.numel(a.x()) / std::max<int64_t>(a.b.numel(rstd), 1));
   return through_results(
@@ -218,7 +220,7 @@ Term layer_norm_self(Args a, Term xhat) {
 
 /// The sum of v over the leading dims, as operand i's gradient.
 V sum_leading(Args a, Term v, int i) {
-  const Dims dims = leading_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
+  const Axes dims = leading_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
   return a.b.convert(dims.empty() ? v.v : a.b.sum(v, dims), a.b.dtype(a.x(i)));
 }
 

@@ -6,6 +6,7 @@
 namespace tandem::autodiff {
 namespace {
 
+using ir::Axes;
 using ir::Dims;
 
 /// `v` on the fresh storage that as_strided needs.
@@ -31,8 +32,8 @@ V zeros(Args a, int operand) { return a.b.zeros_like(a.x(operand)); }
 
 const VjpRule vjp_view = rule(wrt<kNothing>([](Args a) { return as_operand(a); }));
 const VjpRule vjp_permute = rule(wrt<kNothing>([](Args a) {
-  const auto& order = a.attr<Dims>(Attr::dims);
-  Dims inverse(order.size());
+  const auto& order = a.attr<Axes>(Attr::dims);
+  Axes inverse(order.size());
   for (size_t d = 0; d < order.size(); ++d)
     inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
   return a.b.permute(a.g, inverse);
@@ -174,7 +175,7 @@ const VjpRule vjp_pad = rule(wrt<kNothing>([](Args a) {
   return g;
 }));
 const VjpRule vjp_flip = rule(wrt<kNothing>([](Args a) {  //
-  return a.b.flip(a.g, a.attr<Dims>(Attr::dims));
+  return a.b.flip(a.g, a.attr<Axes>(Attr::dims));
 }));
 
 // --- factories have no operands

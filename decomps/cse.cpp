@@ -40,8 +40,9 @@ class Hash {
     n.is_float() ? add_value(n.to_double()) : add_value(n.to_int());
   }
   void add_value(const std::string& text) { add(std::hash<std::string>()(text)); }
-  void add_value(const ir::Dims& dims) {
-    for (Dim d : dims) add_value(d);
+  template <class T, size_t N>
+  void add_value(const ir::InlineVector<T, N>& list) {
+    for (const T& item : list) add_value(item);
   }
 
   uint64_t state_ = 0;

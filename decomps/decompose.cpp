@@ -61,14 +61,14 @@ Types result_types(const Graph& graph, EquationId e) {
 }
 
 /// Whether `dims` (ascending) are neighbours.
-bool is_one_run(std::span<const Dim> dims) {
+bool is_one_run(std::span<const ir::Axis> dims) {
   return dims.empty() || dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
 }
 
 /// `dims` (ascending) as runs of neighbours.
-std::vector<std::vector<Dim>> runs_of(std::span<const Dim> dims) {
-  std::vector<std::vector<Dim>> runs;
-  for (Dim d : dims) {
+std::vector<ir::Axes> runs_of(std::span<const ir::Axis> dims) {
+  std::vector<ir::Axes> runs;
+  for (ir::Axis d : dims) {
     if (runs.empty() || runs.back().back() + 1 != d) runs.emplace_back();
     runs.back().push_back(d);
   }
@@ -110,8 +110,8 @@ class DecomposingSink final : public ir::Sink {
     return {reduce_run_by_run(op, operands[0], dims_of(op, attrs), types[0].sizes)};
   }
 
-  static const ir::Dims& dims_of(Op op, std::span<const AttrValue> attrs) {
-    return std::get<ir::Dims>(attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
+  static const ir::Axes& dims_of(Op op, std::span<const AttrValue> attrs) {
+    return std::get<ir::Axes>(attrs[static_cast<size_t>(ir::attr_index(op, ir::Attr::dims))]);
   }
 
   bool computes_in_low_precision(Op op, std::span<const ValueId> operands,
@@ -149,7 +149,7 @@ class DecomposingSink final : public ir::Sink {
   }
 
   // A Core reduction runs over neighbouring dims: others become a chain, last run first.
-  ValueId reduce_run_by_run(Op op, ValueId v, std::span<const Dim> dims, const Shape& sizes) {
+  ValueId reduce_run_by_run(Op op, ValueId v, std::span<const ir::Axis> dims, const Shape& sizes) {
     const auto runs = runs_of(dims);
     for (size_t i = runs.size(); i-- > 0;) v = builder_.reduce(op, v, runs[i], true);
     return builder_.view(v, sizes);

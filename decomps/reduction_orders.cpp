@@ -38,7 +38,7 @@ int64_t column_block(const ReductionRun& run) {
   return static_cast<int64_t>(std::bit_ceil(wanted));
 }
 
-ReductionOrder choose_order(const ir::Type& operand, std::span<const Dim> dims) {
+ReductionOrder choose_order(const ir::Type& operand, std::span<const ir::Axis> dims) {
   const ReductionRun run = ir::reduction_run(operand.sizes, dims);
   if (run.inner != 1) return {1, column_block(run)};
   return {row_lanes(run.n, ir::size_of(operand.dtype)), row_block(run)};
@@ -50,7 +50,7 @@ Graph set_reduction_orders(Graph core) {
   for (size_t i = 0; i < core.num_equations(); ++i) {
     const EquationId e = core.equation_id(i);
     if (!ir::has_attr(core.op(e), ir::Attr::order)) continue;
-    const auto& dims = core.attr<ir::Dims>(e, ir::Attr::dims);
+    const auto& dims = core.attr<ir::Axes>(e, ir::Attr::dims);
     const ReductionOrder order = choose_order(core.type(core.operand(e, 0)), dims);
     core.set_attr(e, ir::Attr::order, ir::Dims{order.lanes, order.block});
   }

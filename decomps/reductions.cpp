@@ -9,9 +9,9 @@ namespace tandem::decomps::rules {
 namespace {
 
 /// How many elements each result combines.
-double reduced_count(Builder& b, V x, std::span<const Dim> dims) {
+double reduced_count(Builder& b, V x, std::span<const ir::Axis> dims) {
   double n = 1;
-  for (Dim d : dims) n *= static_cast<double>(b.sizes(x)[static_cast<int>(d)]);
+  for (ir::Axis d : dims) n *= static_cast<double>(b.sizes(x)[static_cast<int>(d)]);
   return n;
 }
 
@@ -21,18 +21,18 @@ V centred_at_max(Builder& b, V x, int dim) { return b.sub(x, b.amax(x, {dim}, tr
 // sum((x - mean)^2) / (n - correction); mean has 1 in the reduced dims
 V variance(Context& c, V mean) {
   Builder& b = c.b;
-  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
   const V centred = b.sub(c[0], mean);
   const double n = reduced_count(b, c[0], dims) - c.attr<double>(Attr::correction);
   return b.div(b.sum(b.mul(centred, centred), dims, c.attr<bool>(Attr::keepdim)), std::max(n, 0.0));
 }
 
-V mean_kept(Context& c) { return c.b.mean(c[0], c.attr<ir::Dims>(Attr::dims), true); }
+V mean_kept(Context& c) { return c.b.mean(c[0], c.attr<ir::Axes>(Attr::dims), true); }
 
 // (the element at p, p) of p = argmax or argmin
 std::array<V, 2> with_indices(Context& c, Op position) {
   Builder& b = c.b;
-  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
   const V place = b.reduce(position, c[0], dims, true);
   const V value = b.gather(c[0], static_cast<int>(dims[0]), place);
   return {b.view(value, c.result(0).sizes), b.view(place, c.result(1).sizes)};
@@ -42,7 +42,7 @@ std::array<V, 2> with_indices(Context& c, Op position) {
 
 // sum(x) / n
 V mean(Context& c) {
-  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
   return c.b.div(c.b.sum(c[0], dims, c.attr<bool>(Attr::keepdim)), reduced_count(c.b, c[0], dims));
 }
 
@@ -58,7 +58,7 @@ std::array<V, 2> std_mean(Context& c) {
 }
 
 std::array<V, 2> aminmax(Context& c) {
-  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
   const bool keepdim = c.attr<bool>(Attr::keepdim);
   return {c.b.reduce(Op::amin, c[0], dims, keepdim), c.b.reduce(Op::amax, c[0], dims, keepdim)};
 }
@@ -68,7 +68,7 @@ std::array<V, 2> min_with_indices(Context& c) { return with_indices(c, Op::argmi
 // m + log(sum(exp(x - m))) of m = amax(x), or 0 where that is infinite
 V logsumexp(Context& c) {
   Builder& b = c.b;
-  const auto& dims = c.attr<ir::Dims>(Attr::dims);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
   const bool keepdim = c.attr<bool>(Attr::keepdim);
   if (b.numel(c[0]) == 0) return b.log(b.sum(c[0], dims, keepdim));
   const V max = b.reduce(Op::amax, c[0], dims, true);
@@ -102,7 +102,7 @@ V log_softmax(Context& c) {
 std::array<V, 3> native_layer_norm(Context& c) {
   Builder& b = c.b;
   const int rank = b.rank(c[0]), n = static_cast<int>(c.attr<int64_t>(Attr::normalized_dims));
-  ir::Dims dims;
+  ir::Axes dims;
   for (int d = rank - n; d < rank; ++d) dims.push_back(d);
   const V mean = b.mean(c[0], dims, true), y = b.sub(c[0], mean);
   const V variance = b.mean(b.mul(y, y), dims, true);

@@ -220,7 +220,7 @@ Result expand_of_leading_ones(const Candidate& c) {
 Result permute_of_ones(const Candidate& c) {
   const Shape& sizes = c.graph.type(c[0]).sizes;
   int64_t last = -1;
-  for (Dim d : c.attr<ir::Dims>(Attr::dims)) {
+  for (ir::Axis d : c.attr<ir::Axes>(Attr::dims)) {
     if (sizes[static_cast<int>(d)] == 1) continue;
     if (d < last) return std::nullopt;
     last = d;
@@ -231,9 +231,9 @@ Result permute_of_ones(const Candidate& c) {
 // permute(permute(x, p), q) = permute(x, p[q[i]])
 Result permute_of_permute(const Candidate& c) {
   if (!c.is(c[0], Op::permute)) return std::nullopt;
-  const auto& first = c.attr_behind<ir::Dims>(c[0], Attr::dims);
-  ir::Dims dims;
-  for (Dim d : c.attr<ir::Dims>(Attr::dims)) dims.push_back(first[static_cast<size_t>(d)]);
+  const auto& first = c.attr_behind<ir::Axes>(c[0], Attr::dims);
+  ir::Axes dims;
+  for (ir::Axis d : c.attr<ir::Axes>(Attr::dims)) dims.push_back(first[static_cast<size_t>(d)]);
   return c.b.permute(c.behind(c[0]), dims);
 }
 
@@ -258,8 +258,8 @@ Result cat_of_one(const Candidate& c) {
 
 bool reduces_single_elements(const Candidate& c) {
   const Shape& sizes = c.graph.type(c[0]).sizes;
-  return std::ranges::all_of(c.attr<ir::Dims>(Attr::dims),
-                             [&](Dim d) { return sizes[static_cast<int>(d)] == 1; });
+  return std::ranges::all_of(c.attr<ir::Axes>(Attr::dims),
+                             [&](ir::Axis d) { return sizes[static_cast<int>(d)] == 1; });
 }
 
 // prod, amax, amin, any, all of single elements = view

@@ -16,9 +16,11 @@ V squeeze(Context& c) { return c.b.view(c[0], c.result().sizes); }
 V unsqueeze(Context& c) { return c.b.view(c[0], c.result().sizes); }
 
 V transpose(Context& c) {
-  std::vector<Dim> dims(static_cast<size_t>(c.b.rank(c[0])));
+  ir::Axes dims(static_cast<size_t>(c.b.rank(c[0])));
   std::iota(dims.begin(), dims.end(), int64_t{0});
-  const auto at = [&](Attr a) -> Dim& { return dims[static_cast<size_t>(c.attr<int64_t>(a))]; };
+  const auto at = [&](Attr a) -> ir::Axis& {
+    return dims[static_cast<size_t>(c.attr<int64_t>(a))];
+  };
   if (!dims.empty()) std::swap(at(Attr::dim0), at(Attr::dim1));
   return c.b.permute(c[0], dims);
 }

@@ -43,8 +43,8 @@ ValueId inverse_expand(const InverseContext& c) {
 ValueId inverse_alias(const InverseContext& c) { return c.value; }
 ValueId inverse_detach(const InverseContext& c) { return c.value; }
 ValueId inverse_permute(const InverseContext& c) {
-  const auto& order = std::get<Dims>(c.attrs[0]);
-  Dims inverse(order.size());
+  const auto& order = std::get<ir::Axes>(c.attrs[0]);
+  ir::Axes inverse(order.size());
   for (size_t d = 0; d < order.size(); ++d)
     inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
   return c.b.permute(c.value, inverse);

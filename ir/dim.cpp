@@ -73,10 +73,16 @@ Dim numel(const Shape& sizes) {
   return n;
 }
 
-std::string to_string(std::span<const Dim> dims) {
+namespace {
+template <class Number>
+std::string listed(std::span<const Number> numbers) {
   std::string s = "[";
-  for (const Dim d : dims) s += fmt::format("{}{}", s.size() > 1 ? ", " : "", int64_t{d});
+  for (const int64_t n : numbers) s += fmt::format("{}{}", s.size() > 1 ? ", " : "", n);
   return s + "]";
 }
+}  // namespace
+
+std::string to_string(std::span<const Dim> dims) { return listed(dims); }
+std::string to_string(std::span<const Axis> axes) { return listed(axes); }
 
 }  // namespace tandem::ir

@@ -61,8 +61,14 @@ TANDEM_DIM_OPERATOR(<=>, std::strong_ordering)
 TANDEM_API Dim checked_mul(Dim a, Dim b, const char* what);
 TANDEM_API Dim checked_add(Dim a, Dim b, const char* what);
 
-/// Dimensions, sizes, strides or paddings as an attribute: of any number.
+/// Sizes, strides or paddings as an attribute: of any number.
 using Dims = InlineVector<Dim, 4>;
+
+/// Which dimension of a tensor: in [0, rank), or as in Python in [-rank, rank) before a Builder has
+/// wrapped it.
+using Axis = int64_t;
+/// Not Dims, so that axes are not taken for sizes.
+using Axes = InlineVector<Axis, 4>;
 
 inline constexpr int kMaxRank = 16;
 
@@ -128,6 +134,7 @@ TANDEM_API Dim numel(const Shape& sizes);
 
 /// "[2, 3]".
 TANDEM_API std::string to_string(std::span<const Dim> dims);
+TANDEM_API std::string to_string(std::span<const Axis> axes);
 
 }  // namespace tandem::ir
 

@@ -21,7 +21,7 @@ struct ViewContext {
     return std::get<T>(attrs[ir::attr_index(op, name)]);
   }
   int dim(ir::Attr name = ir::Attr::dim) const { return static_cast<int>(attr<int64_t>(name)); }
-  const Dims& dims(ir::Attr name) const { return attr<Dims>(name); }
+  const ir::Axes& axes() const { return attr<ir::Axes>(ir::Attr::dims); }
 };
 
 ViewGeometry view(const ViewContext& c) {
@@ -34,7 +34,7 @@ ViewGeometry view(const ViewContext& c) {
 
 ViewGeometry permute(const ViewContext& c) {
   Strides strides;
-  for (Dim d : c.dims(ir::Attr::dims)) strides.push_back(c.strides[static_cast<int>(d)]);
+  for (ir::Axis d : c.axes()) strides.push_back(c.strides[static_cast<int>(d)]);
   return {strides, 0};
 }
 
@@ -71,7 +71,7 @@ ViewGeometry as_strided(const ViewContext& c) {
     ir::fail(ir::Errc::Argument,
              "as_strided: operand is not contiguous; expected a contiguous tensor, got strides " +
                  to_string(c.strides) + " of " + to_string(c.sizes));
-  return {Strides(c.dims(ir::Attr::strides)), c.attr<Dim>(ir::Attr::offset)};
+  return {Strides(c.attr<Dims>(ir::Attr::strides)), c.attr<Dim>(ir::Attr::offset)};
 }
 
 ViewGeometry select(const ViewContext& c) {
@@ -84,7 +84,7 @@ ViewGeometry select(const ViewContext& c) {
 
 ViewGeometry squeeze(const ViewContext& c) {
   Strides strides = c.strides;
-  const auto& dims = c.dims(ir::Attr::dims);
+  const auto& dims = c.axes();
   for (size_t i = dims.size(); i-- > 0;) {
     const int d = static_cast<int>(dims[i]);
     if (c.sizes[d] == 1) strides.erase(d);

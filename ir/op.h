@@ -34,7 +34,7 @@ inline constexpr int kAttrCount = 0
 #include "ops.def"
     ;
 
-enum class AttrType : uint8_t { Bool, Int, Dim, Dims, Float, Number, Type, Text, Graph };
+enum class AttrType : uint8_t { Bool, Int, Dim, Dims, Axes, Float, Number, Type, Text, Graph };
 
 /// What an op is to the passes.
 enum class OpClass : uint8_t {

@@ -51,7 +51,7 @@ inline ReductionOrder reduction_order(std::span<const Dim> attr, int64_t n) {
 }
 
 /// `sizes` with `dims` (ascending, neighbours) as [outer, n, inner].
-inline ReductionRun reduction_run(const Shape& sizes, std::span<const Dim> dims) {
+inline ReductionRun reduction_run(const Shape& sizes, std::span<const Axis> dims) {
   ReductionRun run;
   const int64_t first = dims.front(), last = dims.back();
   TANDEM_CHECK(last - first + 1 == static_cast<int64_t>(dims.size()),

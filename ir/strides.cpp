@@ -12,9 +12,9 @@ bool is_empty(const Shape& sizes) {
 
 /// Whether an element of `t` lies at `place`. Strides without overlap nest: from the largest on
 /// (`order`), the indices are the digits of the place.
-bool has_element_at(const Placed& t, const Dims& order, Dim place) {
+bool has_element_at(const Placed& t, const Axes& order, Dim place) {
   Dim rest = place - t.offset;
-  for (const Dim wide : order) {
+  for (const Axis wide : order) {
     const auto d = static_cast<int>(wide);
     if (t.sizes[d] == 1) continue;
     if (rest / t.strides[d] >= t.sizes[d]) return false;
@@ -43,8 +43,8 @@ bool all_places(const Placed& t, Test test) {
 
 }  // namespace
 
-Dims memory_order(const Strides& strides) {
-  Dims order;
+Axes memory_order(const Strides& strides) {
+  Axes order;
   for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
   std::ranges::sort(order, {}, [&](Dim d) { return std::pair(-strides[static_cast<int>(d)], d); });
   return order;
@@ -66,13 +66,13 @@ bool holds(const Placed& whole, const Placed& part) {
   if (is_empty(part.sizes)) return true;
   if (part.offset < whole.offset || end_of(part) > end_of(whole)) return false;
   if (is_dense(whole.sizes, whole.strides)) return true;
-  const Dims order = memory_order(whole.strides);
+  const Axes order = memory_order(whole.strides);
   return all_places(part, [&](Dim place) { return has_element_at(whole, order, place); });
 }
 
 bool self_overlaps(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return false;
-  const Dims order = memory_order(strides);
+  const Axes order = memory_order(strides);
   Dim reach = 0;  // the largest distance within the dimensions seen so far, smallest stride first
   for (size_t i = order.size(); i-- > 0;) {
     const auto d = static_cast<int>(order[i]);
@@ -85,7 +85,7 @@ bool self_overlaps(const Shape& sizes, const Strides& strides) {
 
 bool is_dense(const Shape& sizes, const Strides& strides) {
   if (is_empty(sizes)) return true;
-  const Dims order = memory_order(strides);
+  const Axes order = memory_order(strides);
   Dim expected = 1;
   for (size_t i = order.size(); i-- > 0;) {
     const auto d = static_cast<int>(order[i]);

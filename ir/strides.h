@@ -7,7 +7,7 @@
 namespace tandem::ir {
 
 /// The dimensions from the largest stride to the smallest, equal ones in their order.
-TANDEM_API Dims memory_order(const Strides& strides);
+TANDEM_API Axes memory_order(const Strides& strides);
 
 /// How many elements lie between the first and the last, both counted; 0 of an empty tensor.
 /// Error{Argument} "what: ..." if 64 bits do not hold it.

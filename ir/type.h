@@ -91,7 +91,7 @@ TANDEM_API Number rounded_to(DType dtype, const Number& value);
 
 /// One attribute's value; which alternative is held follows from the attribute's AttrType.
 using AttrValue =
-    std::variant<bool, int64_t, Dim, Dims, double, Number, DType, std::string, SubgraphId>;
+    std::variant<bool, int64_t, Dim, Dims, Axes, double, Number, DType, std::string, SubgraphId>;
 
 /// Floats are the same if their bits are, or if both are NaN.
 TANDEM_API bool same(const AttrValue& a, const AttrValue& b);

@@ -17,7 +17,7 @@ using ir::Graph;
 using ir::ValueId;
 
 /// Whether `dims` exchanges the last two dims and nothing else.
-bool is_transposition(std::span<const Dim> dims) {
+bool is_transposition(std::span<const ir::Axis> dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   if (rank < 2) return false;
   for (int64_t d = 0; d + 2 < rank; ++d)
@@ -31,7 +31,7 @@ EquationId transposed_contraction(const Graph& g, EquationId e, const std::vecto
   if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
   const ValueId value = g.operand(e, 0);
   const EquationId contraction = g.producer(value);
-  if (!contraction.valid() || !is_transposition(g.attr<ir::Dims>(e, Attr::dims))) return {};
+  if (!contraction.valid() || !is_transposition(g.attr<ir::Axes>(e, Attr::dims))) return {};
   if (!ir::has_attr(g.op(contraction), Attr::algorithm) || g.operands(contraction).size() != 2)
     return {};
   const bool same_half = g.equation(contraction).is_backward == g.equation(e).is_backward;
@@ -39,18 +39,18 @@ EquationId transposed_contraction(const Graph& g, EquationId e, const std::vecto
 }
 
 /// The transposition of `v` by `dims`; of one that was transposed: what it was.
-ValueId transposed(ir::Splicer& splicer, ValueId v, const ir::Dims& dims) {
+ValueId transposed(ir::Splicer& splicer, ValueId v, const ir::Axes& dims) {
   const Graph& g = splicer.graph();
   const EquationId e = g.producer(v);
   const bool again =
-      e.valid() && g.op(e) == ir::Op::permute && g.attr<ir::Dims>(e, Attr::dims) == dims;
+      e.valid() && g.op(e) == ir::Op::permute && g.attr<ir::Axes>(e, Attr::dims) == dims;
   return again ? g.operand(e, 0) : splicer.builder().permute(v, dims);
 }
 
 /// B^T A^T in place of view `e` of the contraction A B.
 void emit_transposed(ir::Splicer& splicer, EquationId e, EquationId contraction) {
   const Graph& g = splicer.graph();
-  const ir::Dims dims = g.attr<ir::Dims>(e, Attr::dims);
+  const ir::Axes dims = g.attr<ir::Axes>(e, Attr::dims);
   const ValueId a = g.operand(contraction, 0), b = g.operand(contraction, 1);
   const ValueId left = transposed(splicer, b, dims), right = transposed(splicer, a, dims);
   splicer.replace(e, {{splicer.builder().emit(g.op(contraction), {left, right}, {std::string()})}});

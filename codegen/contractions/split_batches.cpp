@@ -17,8 +17,8 @@ using ir::ValueId;
 
 namespace {
 
-constexpr std::array<ir::Dim, 3> kTransposed = {0, 2, 1};
-constexpr std::array<ir::Dim, 4> kTransposedSplit = {0, 1, 3, 2};
+constexpr std::array<ir::Axis, 3> kTransposed = {0, 2, 1};
+constexpr std::array<ir::Axis, 4> kTransposedSplit = {0, 1, 3, 2};
 
 /// The strides of [n, r, c] or [outer, inner, r, c] matrices that the library takes; contiguous
 /// ones where it does not take what is shown.
@@ -44,7 +44,7 @@ Shown shown(const Graph& g, EquationId e, const Shown& from) {
   const ir::Shape& sizes = g.type(g.result(e)).sizes;
   if (g.op(e) == Op::expand) return {expanded(*from.view, sizes), {}};
   if (g.op(e) == Op::permute) {
-    const auto& dims = g.attr<ir::Dims>(e, Attr::dims);
+    const auto& dims = g.attr<ir::Axes>(e, Attr::dims);
     Shown out{permuted(*from.view, dims), {}};
     if (from.split && std::ranges::equal(dims, kTransposed))
       out.split = permuted(*from.split, kTransposedSplit);

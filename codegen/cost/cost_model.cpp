@@ -50,7 +50,7 @@ double arithmetic_seconds(const CostTable& costs, const Graph& g, EquationId e) 
 /// thread each.
 bool stays_in_kernel(const Graph& g, EquationId e) {
   const auto run =
-      ir::reduction_run(g.type(g.operand(e, 0)).sizes, g.attr<ir::Dims>(e, ir::Attr::dims));
+      ir::reduction_run(g.type(g.operand(e, 0)).sizes, g.attr<ir::Axes>(e, ir::Attr::dims));
   return run.inner == 1 && (run.outer >= 16 || run.n <= 8192);
 }
 

@@ -72,7 +72,7 @@ View matrix(Maker& m, EquationId e, int i) {
 
 /// Contiguous strides of such matrices, rows or columns first as `planned` has them.
 ir::Strides dense(const View& planned) {
-  const std::array<Dim, 4> transposed = {0, 1, 3, 2};
+  const std::array<ir::Axis, 4> transposed = {0, 1, 3, 2};
   if (planned.strides[3] == 1) return ir::contiguous_strides(planned.sizes);
   return permuted(whole({}, permuted(planned, transposed).sizes), transposed).strides;
 }
@@ -103,8 +103,8 @@ View end_of(Maker& m, const ResultPath& path) {
 std::optional<View> before_view(const Maker& m, EquationId e, const View& to, const Shape& split) {
   const Graph& g = m.graph();
   if (g.op(e) == Op::permute) {
-    const ir::Dims& dims = m.dims_attr(e, Attr::dims);
-    std::vector<Dim> back(dims.size());
+    const ir::Axes& dims = m.axes(e);
+    ir::Axes back(dims.size());
     for (size_t d = 0; d < dims.size(); ++d) back[static_cast<size_t>(int64_t{dims[d]})] = Dim(d);
     return permuted(to, back);
   }

@@ -211,7 +211,7 @@ View Maker::reshape(const View& v, const Shape& sizes) {
 }
 
 NodeId Maker::write_region(View v, View dest, NodeId after) {
-  const ir::Dims order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
+  const ir::Axes order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
   v = permuted(v, order);
   dest = permuted(dest, order);
   return push({.op = Op::clone,

@@ -43,6 +43,7 @@ class Maker {
   int64_t size_attr(EquationId e, Attr a) const { return g_.attr<Dim>(e, a); }
   int dim_attr(EquationId e, Attr a) const { return static_cast<int>(g_.attr<int64_t>(e, a)); }
   const ir::Dims& dims_attr(EquationId e, Attr a) const { return g_.attr<ir::Dims>(e, a); }
+  const ir::Axes& axes(EquationId e) const { return g_.attr<ir::Axes>(e, Attr::dims); }
   /// What a failure of `e` is reported as: the function or op, and the user's line if known.
   std::string check_text(EquationId e) const;
   /// Whether `v` is made, not a view, and used once.

@@ -35,11 +35,11 @@ void split_sizes(Reduction& r, const Shape& sizes, int64_t first, int64_t last) 
     (d < first ? r.outer : d <= last ? r.n : r.inner) *= int64_t{sizes[d]};
 }
 
-View reduced_last(const View& x, const ir::Dims& dims) {
-  std::vector<Dim> order;
+View reduced_last(const View& x, const ir::Axes& dims) {
+  ir::Axes order;
   for (int d = 0; d < x.sizes.rank(); ++d)
     if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
-  order.insert(order.end(), dims.begin(), dims.end());
+  order.append(dims);
   return permuted(x, order);
 }
 
@@ -96,7 +96,7 @@ View column_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
   const View partial =
       reduce_node(m, Node::Kind::ColPartial, r, x, t.dtype, {r.outer, r.blocks(), r.inner});
   if (tree == kTrees.end()) {
-    const View last = permuted(partial, std::array<Dim, 3>{0, 2, 1});
+    const View last = permuted(partial, std::array<ir::Axis, 3>{0, 2, 1});
     return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), t.dtype);
   }
   std::vector<View> level;
@@ -113,12 +113,13 @@ void reduction_nodes(Maker& m, EquationId e) {
   const bool position = finds_position(combine);
   View x = m.operand(e, 0);
   if (!position) x = m.converted(x, t.dtype);
-  const ir::Dims& dims = m.dims_attr(e, Attr::dims);
+  const ir::Axes& dims = m.axes(e);
   const bool neighbours = dims.back() - dims[0] + 1 == static_cast<int64_t>(dims.size());
   Reduction r{.combine = combine, .dtype = m.dtype(x)};
   if (!neighbours) x = reduced_last(x, dims);
-  split_sizes(r, x.sizes, neighbours ? dims[0] : Dim(x.sizes.rank() - dims.size()),
-              neighbours ? dims.back() : Dim(x.sizes.rank() - 1));
+  split_sizes(r, x.sizes,
+              neighbours ? dims[0] : x.sizes.rank() - static_cast<ir::Axis>(dims.size()),
+              neighbours ? dims.back() : x.sizes.rank() - 1);
   const ir::ReductionOrder order = ir::reduction_order(m.dims_attr(e, Attr::order), r.n);
   r.lanes = order.lanes;
   r.block = position ? std::max<int64_t>(r.n, 1) : order.block;

@@ -32,7 +32,7 @@ std::optional<int64_t> repeated_rows(const View& v) {
   return std::nullopt;
 }
 
-View permuted(const View& v, std::span<const ir::Dim> dims) {
+View permuted(const View& v, std::span<const ir::Axis> dims) {
   View out{v.root, v.offset, {}, {}};
   for (int64_t d : dims) {
     out.sizes.push_back(v.sizes[static_cast<int>(d)]);
@@ -73,7 +73,7 @@ View diagonal(const View& v, int64_t offset, int dim0, int dim1) {
   return out;
 }
 
-View flipped(const View& v, std::span<const ir::Dim> dims) {
+View flipped(const View& v, std::span<const ir::Axis> dims) {
   View out = v;
   for (int64_t wide : dims) {
     const int d = static_cast<int>(wide);

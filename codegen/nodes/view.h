@@ -55,11 +55,11 @@ bool is_linear(const View& v);
 /// a row: r (numel itself for a linear view; 1 if one element is read everywhere).
 std::optional<int64_t> repeated_rows(const View& v);
 
-View permuted(const View& v, std::span<const ir::Dim> dims);
+View permuted(const View& v, std::span<const ir::Axis> dims);
 View expanded(const View& v, const ir::Shape& sizes);
 View sliced(const View& v, int dim, int64_t start, int64_t end, int64_t step);
 View diagonal(const View& v, int64_t offset, int dim0, int dim1);
-View flipped(const View& v, std::span<const ir::Dim> dims);
+View flipped(const View& v, std::span<const ir::Axis> dims);
 /// `v` with other sizes of the same count, unless its strides do not allow it.
 std::optional<View> reshaped(const View& v, const ir::Shape& sizes);
 /// `v`, which may not be seen as `sizes` [n, r, c], as [outer, n / outer, r, c]: the first such

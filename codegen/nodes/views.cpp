@@ -46,7 +46,7 @@ void nodes_of<Op::diagonal>(Maker& m, EquationId e) {
 
 template <>
 void nodes_of<Op::flip>(Maker& m, EquationId e) {
-  m.set(e, flipped(m.operand(e, 0), m.dims_attr(e, Attr::dims)));
+  m.set(e, flipped(m.operand(e, 0), m.axes(e)));
 }
 
 template <>

@@ -70,12 +70,12 @@ int Builder::wrap_dim(int64_t dim, int rank, std::string_view op) const {
   return static_cast<int>(dim < 0 ? dim + rank : dim);
 }
 
-Dims Builder::wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const {
-  Dims wrapped;
+Axes Builder::wrap_dims(std::span<const Axis> dims, int rank, std::string_view op) const {
+  Axes wrapped;
   wrapped.reserve(dims.size());
-  for (Dim dim : dims) {
+  for (Axis dim : dims) {
     const int d = wrap_dim(dim, rank, op);
-    if (std::ranges::count(wrapped, Dim(d)))
+    if (std::ranges::count(wrapped, Axis{d}))
       fail(Errc::Argument,
            fmt::format("{}: dimension {} appears twice; expected each at most once", op, d));
     wrapped.push_back(d);

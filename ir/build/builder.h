@@ -163,28 +163,29 @@ class TANDEM_API Builder {
   V masked_fill(V self, V mask, const Number& value);
 
   // --- reductions; dims may be negative, none means all
-  V reduce(Op op, V self, std::span<const Dim> dims, bool keepdim = false);
-  V sum(V self, std::span<const Dim> dims = {}, bool keepdim = false) {
+  V reduce(Op op, V self, std::span<const Axis> dims, bool keepdim = false);
+  V sum(V self, std::span<const Axis> dims = {}, bool keepdim = false) {
     return reduce(Op::sum, self, dims, keepdim);
   }
-  V sum(V self, std::initializer_list<Dim> dims, bool keepdim = false) {
+  V sum(V self, std::initializer_list<Axis> dims, bool keepdim = false) {
     return sum(self, std::span(dims.begin(), dims.size()), keepdim);
   }
-  V amax(V self, std::initializer_list<Dim> dims, bool keepdim = false) {
+  V amax(V self, std::initializer_list<Axis> dims, bool keepdim = false) {
     return reduce(Op::amax, self, {dims.begin(), dims.size()}, keepdim);
   }
-  V mean(V self, std::span<const Dim> dims = {}, bool keepdim = false);
-  V mean(V self, std::initializer_list<Dim> dims, bool keepdim = false) {
+  V mean(V self, std::span<const Axis> dims = {}, bool keepdim = false);
+  V mean(V self, std::initializer_list<Axis> dims, bool keepdim = false) {
     return mean(self, std::span(dims.begin(), dims.size()), keepdim);
   }
-  V var(V self, std::span<const Dim> dims, double correction, bool keepdim, bool take_root = false);
+  V var(V self, std::span<const Axis> dims, double correction, bool keepdim,
+        bool take_root = false);
   /// (var or std, mean), (min, max), and for Op::max_with_indices or min_with_indices (values,
   /// indices).
-  ValueList var_mean(V self, std::span<const Dim> dims, double correction, bool keepdim,
+  ValueList var_mean(V self, std::span<const Axis> dims, double correction, bool keepdim,
                      bool take_root = false);
-  ValueList aminmax(V self, std::span<const Dim> dims, bool keepdim);
+  ValueList aminmax(V self, std::span<const Axis> dims, bool keepdim);
   ValueList extremum_with_indices(Op op, V self, int dim, bool keepdim);
-  V logsumexp(V self, std::span<const Dim> dims, bool keepdim);
+  V logsumexp(V self, std::span<const Axis> dims, bool keepdim);
   V softmax(V self, int dim);
   V log_softmax(V self, int dim);
   V layer_norm(V self, std::optional<V> weight, std::optional<V> bias, int normalized_dims,
@@ -216,8 +217,8 @@ class TANDEM_API Builder {
   // --- views and shapes; dims may be negative
   V view(V self, const Shape& sizes);     // one size may be -1; `self` itself if nothing changes
   V reshape(V self, const Shape& sizes);  // view where the sink can, else a copy first
-  V permute(V self, std::span<const Dim> dims);
-  V permute(V self, std::initializer_list<Dim> dims) {
+  V permute(V self, std::span<const Axis> dims);
+  V permute(V self, std::initializer_list<Axis> dims) {
     return permute(self, std::span(dims.begin(), dims.size()));
   }
   V transpose(V self, int dim0, int dim1);
@@ -226,7 +227,7 @@ class TANDEM_API Builder {
   V slice(V self, int dim, std::optional<Dim> start, std::optional<Dim> end,
           Dim step = 1);  // Python's clamping
   V select(V self, int dim, Dim index);
-  V squeeze(V self, std::span<const Dim> dims);
+  V squeeze(V self, std::span<const Axis> dims);
   V squeeze(V self);
   V unsqueeze(V self, int dim);
   V flatten(V self, int start_dim, int end_dim);
@@ -239,7 +240,7 @@ class TANDEM_API Builder {
   V cat(std::span<const V> tensors, int dim);
   V stack(std::span<const V> tensors, int dim);
   V pad(V self, std::span<const Dim> padding, const Number& value);
-  V flip(V self, std::span<const Dim> dims);
+  V flip(V self, std::span<const Axis> dims);
   V slice_scatter(V self, V src, int dim, Dim start, Dim end, Dim step);
   V select_scatter(V self, V src, int dim, Dim index);
 
@@ -257,7 +258,7 @@ class TANDEM_API Builder {
   /// A dimension in [-rank, rank) as [0, rank); Error{Index} otherwise.
   int wrap_dim(int64_t dim, int rank, std::string_view op) const;
   /// The same for each of `dims`, in their order; a dimension that appears twice is an Error.
-  Dims wrap_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
+  Axes wrap_dims(std::span<const Axis> dims, int rank, std::string_view op) const;
 
  private:
   InlineVector<Type, 4> types_of(std::span<const V> values) const;
@@ -269,9 +270,9 @@ class TANDEM_API Builder {
   /// `dims`, or all if there are none, ascending in [0, rank).
   /// Expands matrices [..., n, m] to what their leading sizes broadcast to.
   void broadcast_batches(std::span<V> operands, std::string_view op);
-  Dims reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const;
+  Axes reduced_dims(std::span<const Axis> dims, int rank, std::string_view op) const;
   /// `first_attrs` stand between dims and keepdim.
-  ValueList reduce_all(Op op, V self, std::span<const Dim> dims, bool keepdim,
+  ValueList reduce_all(Op op, V self, std::span<const Axis> dims, bool keepdim,
                        AttrsRef first_attrs = {});
   V along_dim(Op op, V self, int dim);
   /// How many dimensions `dim` may name: a 0-d value has one.

@@ -24,14 +24,14 @@ Shape appended(Shape sizes, std::initializer_list<Dim> more) {
 
 }  // namespace
 
-Dims Builder::reduced_dims(std::span<const Dim> dims, int rank, std::string_view op) const {
-  Dims out = wrap_dims(dims, rank, op);
+Axes Builder::reduced_dims(std::span<const Axis> dims, int rank, std::string_view op) const {
+  Axes out = wrap_dims(dims, rank, op);
   for (int d = 0; dims.empty() && d < rank; ++d) out.push_back(d);
-  std::ranges::sort(out, {}, [](Dim d) { return int64_t{d}; });
+  std::ranges::sort(out);
   return out;
 }
 
-ValueList Builder::reduce_all(Op op, V self, std::span<const Dim> dims, bool keepdim,
+ValueList Builder::reduce_all(Op op, V self, std::span<const Axis> dims, bool keepdim,
                               AttrsRef first_attrs) {
   const Shape from = sizes(self);
   if (from.empty()) {  // ATen reduces a 0-d tensor as if it had one dimension of one element
@@ -45,7 +45,7 @@ ValueList Builder::reduce_all(Op op, V self, std::span<const Dim> dims, bool kee
   return emit_all(op, {&self, 1}, std::span<const AttrValue>(attrs));
 }
 
-V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim) {
+V Builder::reduce(Op op, V self, std::span<const Axis> dims, bool keepdim) {
   const Type from = type(self);
   if (op == Op::any || op == Op::all) {
     const V result = reduce_all(op, convert(self, DType::Bool), dims, keepdim)[0];
@@ -57,29 +57,30 @@ V Builder::reduce(Op op, V self, std::span<const Dim> dims, bool keepdim) {
   return keepdim ? view(flat, Shape::filled(from.rank(), 1)) : flat;
 }
 
-V Builder::mean(V self, std::span<const Dim> dims, bool keepdim) {
+V Builder::mean(V self, std::span<const Axis> dims, bool keepdim) {
   return reduce(Op::mean, self, dims, keepdim);
 }
 
-V Builder::var(V self, std::span<const Dim> dims, double correction, bool keepdim, bool take_root) {
+V Builder::var(V self, std::span<const Axis> dims, double correction, bool keepdim,
+               bool take_root) {
   return reduce_all(take_root ? Op::std : Op::var, self, dims, keepdim, {correction})[0];
 }
 
-ValueList Builder::var_mean(V self, std::span<const Dim> dims, double correction, bool keepdim,
+ValueList Builder::var_mean(V self, std::span<const Axis> dims, double correction, bool keepdim,
                             bool take_root) {
   return reduce_all(take_root ? Op::std_mean : Op::var_mean, self, dims, keepdim, {correction});
 }
 
-ValueList Builder::aminmax(V self, std::span<const Dim> dims, bool keepdim) {
+ValueList Builder::aminmax(V self, std::span<const Axis> dims, bool keepdim) {
   return reduce_all(Op::aminmax, self, dims, keepdim);
 }
 
 ValueList Builder::extremum_with_indices(Op op, V self, int dim, bool keepdim) {
-  const Dim over = dim;
+  const Axis over = dim;
   return reduce_all(op, self, {&over, 1}, keepdim);
 }
 
-V Builder::logsumexp(V self, std::span<const Dim> dims, bool keepdim) {
+V Builder::logsumexp(V self, std::span<const Axis> dims, bool keepdim) {
   const bool floating = is_floating(dtype(self));
   return reduce(Op::logsumexp, floating ? self : convert(self, DType::F32), dims, keepdim);
 }
@@ -108,7 +109,7 @@ V Builder::cross_entropy(V self, V target, int64_t ignore_index, double label_sm
   const bool keeps_rows = reduction == "none";
   if (rank != 2 && rank > 0) {  // [c] or [n, c, d...]: rows of classes
     if (rank > 2) {
-      Dims order{0};
+      Axes order{0};
       for (int d = 2; d < rank; ++d) order.push_back(d);
       order.push_back(1);
       self = permute(self, order);
@@ -131,7 +132,7 @@ V Builder::sum_to(V v, const Shape& target) {
   const Shape from = sizes(v);
   if (from == target) return v;
   const int added = from.rank() - target.rank();
-  Dims dims;
+  Axes dims;
   for (int d = 0; d < from.rank(); ++d)
     if (d < added || (target[d - added] == 1 && from[d] != 1)) dims.push_back(d);
   if (dims.empty()) return view(v, target);  // not a broadcast: refused there
@@ -216,7 +217,7 @@ void Builder::broadcast_batches(std::span<V> operands, std::string_view op) {
 // A row without any score above -inf is fully masked.
 V Builder::attention_probabilities(V scores) {
   const Shape from = sizes(scores);
-  const Dim last = from.rank() - 1;
+  const Axis last = from.rank() - 1;
   const V p = softmax(scores, from.rank() - 1);
   if (from.back() == 0) return p;
   const V masked = eq(reduce(Op::amax, scores, {&last, 1}, true),

@@ -11,8 +11,8 @@ namespace {
 
 using V = ValueId;
 
-Dims sorted(Dims dims) {
-  std::ranges::sort(dims, {}, [](Dim d) { return int64_t{d}; });
+Axes sorted(Axes dims) {
+  std::ranges::sort(dims);
   return dims;
 }
 
@@ -68,10 +68,10 @@ V Builder::reshape(V self, const Shape& new_sizes) {
   return view(sink_.can_view(self, completed) ? self : clone(self), completed);
 }
 
-V Builder::permute(V self, std::span<const Dim> dims) {
-  const Dims order = wrap_dims(dims, rank(self), "permute");
-  const bool identity = static_cast<int>(order.size()) == rank(self) &&
-                        std::ranges::is_sorted(order, {}, [](Dim d) { return int64_t{d}; });
+V Builder::permute(V self, std::span<const Axis> dims) {
+  const Axes order = wrap_dims(dims, rank(self), "permute");
+  const bool identity =
+      static_cast<int>(order.size()) == rank(self) && std::ranges::is_sorted(order);
   return identity ? self : emit(Op::permute, {self}, {order});
 }
 
@@ -104,16 +104,16 @@ V Builder::select(V self, int dim, Dim index) {
   return emit(Op::select, {self}, {int64_t{d}, wrap_index(index, sizes(self)[d], "select")});
 }
 
-V Builder::squeeze(V self, std::span<const Dim> dims) {
+V Builder::squeeze(V self, std::span<const Axis> dims) {
   const Shape from = sizes(self);
-  Dims removed;
-  for (Dim d : sorted(wrap_dims(dims, dims_of(self), "squeeze")))
+  Axes removed;
+  for (Axis d : sorted(wrap_dims(dims, dims_of(self), "squeeze")))
     if (!from.empty() && from[static_cast<int>(d)] == 1) removed.push_back(d);
   return removed.empty() ? self : emit(Op::squeeze, {self}, {removed});
 }
 
 V Builder::squeeze(V self) {
-  Dims all;
+  Axes all;
   for (int d = 0; d < rank(self); ++d) all.push_back(d);
   return squeeze(self, all);
 }
@@ -216,8 +216,8 @@ V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
   return changes ? emit(Op::pad, {self}, {added, stored}) : self;
 }
 
-V Builder::flip(V self, std::span<const Dim> dims) {
-  const Dims flipped = sorted(wrap_dims(dims, dims_of(self), "flip"));
+V Builder::flip(V self, std::span<const Axis> dims) {
+  const Axes flipped = sorted(wrap_dims(dims, dims_of(self), "flip"));
   return flipped.empty() || rank(self) == 0 ? self : emit(Op::flip, {self}, {flipped});
 }
 

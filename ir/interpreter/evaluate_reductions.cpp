@@ -22,7 +22,7 @@ struct Rows {
   Tensor storage;
   int64_t outer = 1, n = 1;
 
-  Rows(const Tensor& t, std::span<const Dim> dims) {
+  Rows(const Tensor& t, std::span<const Axis> dims) {
     const Strides from = contiguous_strides(t.sizes());
     Shape sizes;
     Strides strides;
@@ -31,11 +31,11 @@ struct Rows {
       strides.push_back(from[d]);
     };
     for (int d = 0; d < t.type.rank(); ++d)
-      if (!std::ranges::count(dims, Dim(d))) {
+      if (!std::ranges::count(dims, Axis{d})) {
         append(d);
         outer *= t.sizes()[d];
       }
-    for (Dim d : dims) {
+    for (Axis d : dims) {
       append(static_cast<int>(d));
       n *= t.sizes()[static_cast<int>(d)];
     }
@@ -51,7 +51,7 @@ struct Rows {
 /// One result of R for each row of T.
 template <class R, class T, class F>
 Tensor reduce_as(const Context& c, F f) {
-  const Rows rows(c.operand(0), c.attr<Dims>(Attr::dims));
+  const Rows rows(c.operand(0), c.attr<Axes>(Attr::dims));
   Tensor result = zeros(c.result());
   for (int64_t i = 0; i < rows.outer; ++i) elements<R>(result)[i] = f(rows.row<T>(i));
   return result;
@@ -129,7 +129,7 @@ double log_sum_exp(Row<double> row) {
 /// f(row of the operand, row of the result) along c's dim.
 template <class F>
 Tensor map_rows(const Context& c, F f) {
-  const Dim dim = c.attr<int64_t>(Attr::dim);
+  const Axis dim = c.attr<int64_t>(Attr::dim);
   const Rows rows(c.operand(0), {&dim, 1});
   const Tensor moved = zeros(rows.storage.type);
   for (int64_t i = 0; i < rows.outer; ++i)

@@ -99,7 +99,7 @@ Tensor detach(const Context& c) { return same_elements(c); }
 Tensor permute(const Context& c) {
   const Strides from = contiguous_strides(c.operand(0).sizes());
   Strides strides;
-  for (Dim d : c.attr<Dims>(Attr::dims)) strides.push_back(from[static_cast<int>(d)]);
+  for (Axis d : c.attr<Axes>(Attr::dims)) strides.push_back(from[static_cast<int>(d)]);
   return aliased(c, {c.result().sizes, strides});
 }
 
@@ -190,7 +190,7 @@ Tensor pad(const Context& c) {
 
 Tensor flip(const Context& c) {
   Geometry g = whole_of(c.result().sizes);
-  for (Dim dim : c.attr<Dims>(Attr::dims)) {
+  for (Axis dim : c.attr<Axes>(Attr::dims)) {
     const int d = static_cast<int>(dim);
     g.offset += (g.sizes[d] - 1) * g.strides[d];
     g.strides[d] *= -1;

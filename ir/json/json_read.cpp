@@ -62,7 +62,8 @@ class GraphReader {
   Op op(const JsonValue& json);
   DType dtype(const JsonValue& json);
   Type type(const JsonValue& dtype, const JsonValue& sizes);
-  Dims dims(const JsonValue& json);
+  template <class List>
+  List numbers(const JsonValue& json);
   Shape shape(const JsonValue& json);
   Strides strides(const JsonValue& json, const Type& type);
   Number number(const JsonValue& json);
@@ -129,19 +130,20 @@ Graph GraphReader::read(const JsonValue& json) {
 Op GraphReader::op(const JsonValue& json) { return named(json, "op", op_named); }
 DType GraphReader::dtype(const JsonValue& json) { return named(json, "element type", dtype_named); }
 
-Dims GraphReader::dims(const JsonValue& json) {
-  Dims out;
-  json.for_each([&](const JsonValue& dim) { out.push_back(dim.as_integer()); });
+template <class List>
+List GraphReader::numbers(const JsonValue& json) {
+  List out;
+  json.for_each([&](const JsonValue& number) { out.push_back(number.as_integer()); });
   return out;
 }
 
 Shape GraphReader::shape(const JsonValue& json) {
-  return located(json, [&] { return Shape(dims(json)); });
+  return located(json, [&] { return Shape(numbers<Dims>(json)); });
 }
 
 Strides GraphReader::strides(const JsonValue& json, const Type& type) {
   return located(json, [&] {
-    const Strides strides(dims(json));
+    const Strides strides(numbers<Dims>(json));
     check_layout(type, strides);
     return strides;
   });
@@ -172,7 +174,9 @@ AttrValue GraphReader::attr(AttrType type, const JsonValue& json) {
     case AttrType::Dim:
       return Dim(json.as_integer());
     case AttrType::Dims:
-      return dims(json);
+      return numbers<Dims>(json);
+    case AttrType::Axes:
+      return numbers<Axes>(json);
     case AttrType::Float:
       return json.as_float();
     case AttrType::Number:

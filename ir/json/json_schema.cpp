@@ -67,6 +67,7 @@ Json attribute(AttrType type) {
     case AttrType::Dim:
       return reference("int64");
     case AttrType::Dims:
+    case AttrType::Axes:
       return array_of(reference("int64"));
     case AttrType::Float:
       return reference("float");

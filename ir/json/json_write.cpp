@@ -31,10 +31,11 @@ std::string json_number(const Number& value) {
   return fmt::format("{{\"{}\":{}}}", is_bool ? "bool" : "int", spell(value));
 }
 
-std::string dims(std::span<const Dim> dims) {
+template <class List>
+std::string numbers(const List& list) {
   std::string out = "[";
-  for (size_t i = 0; i < dims.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{}", i ? "," : "", int64_t{dims[i]});
+  for (const int64_t n : list)
+    fmt::format_to(std::back_inserter(out), "{}{}", out.size() > 1 ? "," : "", n);
   return out + "]";
 }
 
@@ -43,7 +44,8 @@ std::string attr(const AttrValue& value) {
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(Dim v) const { return fmt::format("{}", int64_t{v}); }
-    std::string operator()(const Dims& v) const { return dims(v); }
+    std::string operator()(const Dims& v) const { return numbers(v); }
+    std::string operator()(const Axes& v) const { return numbers(v); }
     std::string operator()(double v) const { return json_float(v); }
     std::string operator()(const Number& v) const { return json_number(v); }
     std::string operator()(DType v) const { return fmt::format("\"{}\"", name(v)); }
@@ -125,7 +127,7 @@ class Writer {
 
   void type(const Type& type) {
     add("\"dtype\":\"{}\",\"sizes\":{}", type.is_token ? "token" : name(type.dtype),
-        dims(type.sizes));
+        numbers(type.sizes));
   }
 
   void input(const Graph& g, const Input& input) {
@@ -135,7 +137,7 @@ class Writer {
     type(g.type(input.value));
     add(",\"strides\":{},\"requires_grad\":{},\"alias_of\":{{\"input\":{},\"offset\":{},"
         "\"detached\":{}}},\"target\":{}}}",
-        dims(input.strides), input.requires_grad, alias.input, int64_t{alias.offset},
+        numbers(input.strides), input.requires_grad, alias.input, int64_t{alias.offset},
         alias.detached, input.target);
   }
 
@@ -143,7 +145,7 @@ class Writer {
     add("{{\"value\":{},\"role\":\"{}\",\"name\":{},\"requires_grad\":{},\"strides\":{},"
         "\"target\":{}}}",
         output.value.index, name(output.role), json_string(output.name), output.requires_grad,
-        dims(output.strides), output.target);
+        numbers(output.strides), output.target);
   }
 
   void equation(const Graph& g, const Equation& e, Locations& locations) {

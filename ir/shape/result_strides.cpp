@@ -24,8 +24,8 @@ int compare(std::span<const Extent> operands, const Shape& sizes, int first, int
 
 /// The dimensions from the innermost on. An insertion sort, as TensorIterator's: where comparisons
 /// are ambiguous the result depends on the algorithm.
-Dims inside_out(std::span<const Extent> operands, const Shape& sizes) {
-  Dims order;
+Axes inside_out(std::span<const Extent> operands, const Shape& sizes) {
+  Axes order;
   for (int d = sizes.rank(); d-- > 0;) order.push_back(d);
   for (size_t i = 1; i < order.size(); ++i) {
     size_t at = i;
@@ -40,10 +40,10 @@ Dims inside_out(std::span<const Extent> operands, const Shape& sizes) {
 }
 
 /// Strides of memory without gaps whose dimensions are `order`, innermost first.
-Strides packed(const Dims& order, const Shape& sizes) {
+Strides packed(const Axes& order, const Shape& sizes) {
   Strides strides = Strides::filled(sizes.rank(), 1);
   Dim next = 1;
-  for (Dim wide : order) {
+  for (Axis wide : order) {
     const int d = static_cast<int>(wide);
     strides[d] = next;
     next *= std::max<int64_t>(sizes[d], 1);
@@ -54,8 +54,8 @@ Strides packed(const Dims& order, const Shape& sizes) {
 // --- channels last
 
 /// Of images, from the innermost on: channels, then width, height, depth, images.
-Dims channels_last_order(int rank) {
-  Dims order{1};
+Axes channels_last_order(int rank) {
+  Axes order{1};
   for (int d = rank - 1; d > 1; --d) order.push_back(d);
   order.push_back(0);
   return order;
@@ -64,7 +64,7 @@ Dims channels_last_order(int rank) {
 bool is_channels_last(const Extent& e) {
   if (e.sizes.rank() != 4) return false;
   Dim expected = 1;
-  for (Dim wide : channels_last_order(4)) {
+  for (Axis wide : channels_last_order(4)) {
     const int d = static_cast<int>(wide);
     if (e.sizes[d] != 1 && e.strides[d] != expected) return false;
     if (e.sizes[d] != 1) expected *= e.sizes[d];
@@ -78,7 +78,7 @@ bool looks_channels_last(const Extent& e) {
   if (e.sizes.rank() != 4 && e.sizes.rank() != 5) return false;
   if (e.strides[1] == 0) return false;
   Dim least = 0;
-  for (Dim wide : channels_last_order(e.sizes.rank())) {
+  for (Axis wide : channels_last_order(e.sizes.rank())) {
     const int d = static_cast<int>(wide);
     if (e.sizes[d] == 0 || e.strides[d] < least) return false;
     if (d == 0 && least == e.strides[1]) return false;

@@ -10,13 +10,13 @@ namespace {
 
 /// Sizes without `dims` (or with 1 there).
 Shape reduced_sizes(const ShapeContext& c) {
-  const auto& dims = c.attr<Dims>(Attr::dims);
+  const auto& dims = c.attr<Axes>(Attr::dims);
   const Shape& sizes = c.operands[0].sizes;
   require_dims(c, dims, sizes.rank());
   if (dims.empty()) reject(c, Errc::Argument, "no dims to reduce", "at least one dimension", "[]");
   Shape out;
   for (int d = 0; d < sizes.rank(); ++d) {
-    if (!std::ranges::count(dims, Dim(d)))
+    if (!std::ranges::count(dims, Axis{d}))
       out.push_back(sizes[d]);
     else if (c.attr<bool>(Attr::keepdim))
       out.push_back(1);
@@ -25,9 +25,9 @@ Shape reduced_sizes(const ShapeContext& c) {
 }
 
 void require_nonempty(const ShapeContext& c) {
-  for (Dim d : c.attr<Dims>(Attr::dims))
+  for (Axis d : c.attr<Axes>(Attr::dims))
     if (c.operands[0].sizes[static_cast<int>(d)] == 0)
-      reject(c, Errc::Shape, fmt::format("dimension {} is empty", int64_t{d}),
+      reject(c, Errc::Shape, fmt::format("dimension {} is empty", d),
              "at least one element to reduce", to_string(c.operands[0].sizes));
 }
 
@@ -68,10 +68,10 @@ Type reduce_extremum(const ShapeContext& c) {
 }
 
 Type reduce_index(const ShapeContext& c) {
-  const auto& dims = c.attr<Dims>(Attr::dims);
+  const auto& dims = c.attr<Axes>(Attr::dims);
   const Shape sizes = reduced_sizes(c);
   if (dims.size() != 1)
-    reject(c, Errc::Argument, "wrong number of dims", "one dimension", to_string(Shape(dims)));
+    reject(c, Errc::Argument, "wrong number of dims", "one dimension", to_string(dims));
   require_nonempty(c);
   return {DType::I64, sizes};
 }

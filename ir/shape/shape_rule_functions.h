@@ -34,7 +34,7 @@ void require_same_type(const ShapeContext& c);
 /// `dim` in [0, rank).
 void require_dim(const ShapeContext& c, int64_t dim, int rank);
 /// Ascending dims in [0, rank).
-void require_dims(const ShapeContext& c, const Dims& dims, int rank);
+void require_dims(const ShapeContext& c, const Axes& dims, int rank);
 
 }  // namespace tandem::ir::shape_rule
 

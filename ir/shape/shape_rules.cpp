@@ -96,11 +96,11 @@ void require_dim(const ShapeContext& c, int64_t dim, int rank) {
            std::to_string(dim));
 }
 
-void require_dims(const ShapeContext& c, const Dims& dims, int rank) {
+void require_dims(const ShapeContext& c, const Axes& dims, int rank) {
   for (size_t i = 0; i < dims.size(); ++i) {
     require_dim(c, dims[i], rank);
     if (i > 0 && dims[i] <= dims[i - 1])
-      reject(c, Errc::Argument, "dims are not ascending", "ascending dims", to_string(Shape(dims)));
+      reject(c, Errc::Argument, "dims are not ascending", "ascending dims", to_string(dims));
   }
 }
 

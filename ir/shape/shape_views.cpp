@@ -10,6 +10,7 @@ namespace tandem::ir::shape_rule {
 namespace {
 
 const Dims& dims_of(const ShapeContext& c, Attr name) { return c.attr<Dims>(name); }
+const Axes& axes_of(const ShapeContext& c) { return c.attr<Axes>(Attr::dims); }
 
 Shape checked_sizes(const ShapeContext& c) {
   const Shape sizes(dims_of(c, Attr::sizes));
@@ -46,15 +47,15 @@ Type view(const ShapeContext& c) {
 
 Type permute(const ShapeContext& c) {
   const Shape& from = c.operands[0].sizes;
-  const auto& order = dims_of(c, Attr::dims);
+  const auto& order = axes_of(c);
   uint32_t seen = 0;  // by dimension
-  for (Dim d : order)
-    if (d >= 0 && d < from.rank()) seen |= 1u << int64_t{d};
+  for (Axis d : order)
+    if (d >= 0 && d < from.rank()) seen |= 1u << d;
   if (order.size() != from.size() || seen + 1 != 1u << from.rank())
     reject(c, Errc::Argument, "dims are not a permutation",
-           fmt::format("each of {} dimensions once", from.rank()), to_string(Shape(order)));
+           fmt::format("each of {} dimensions once", from.rank()), to_string(order));
   Shape sizes;
-  for (Dim d : order) sizes.push_back(from[static_cast<int>(d)]);
+  for (Axis d : order) sizes.push_back(from[static_cast<int>(d)]);
   return {c.operands[0].dtype, sizes};
 }
 
@@ -134,7 +135,7 @@ Type select(const ShapeContext& c) {
 }
 
 Type squeeze(const ShapeContext& c) {
-  const auto& dims = dims_of(c, Attr::dims);
+  const auto& dims = axes_of(c);
   require_dims(c, dims, c.operands[0].rank());
   Type type = c.operands[0];
   for (size_t i = dims.size(); i-- > 0;)
@@ -223,7 +224,7 @@ Type pad(const ShapeContext& c) {
 }
 
 Type flip(const ShapeContext& c) {
-  require_dims(c, dims_of(c, Attr::dims), c.operands[0].rank());
+  require_dims(c, axes_of(c), c.operands[0].rank());
   return c.operands[0];
 }
 

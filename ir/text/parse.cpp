@@ -44,7 +44,8 @@ class GraphParser {
 
   Declared declaration();
   Type type();
-  Dims dim_list();
+  template <class List>
+  List numbers();
   void define(const Declared& declared, ValueId value);
   ValueId value();
   Op op(bool& in_place);
@@ -137,20 +138,21 @@ Type GraphParser::type() {
   const auto dtype = dtype_named(word);
   if (!dtype) in_.fail_at(at, fmt::format("unknown element type '{}'", word));
   return located(at, [&] {
-    const Type type{*dtype, Shape(dim_list())};
+    const Type type{*dtype, Shape(numbers<Dims>())};
     check_type(type);
     return type;
   });
 }
 
-Dims GraphParser::dim_list() {
-  Dims dims;
+template <class List>
+List GraphParser::numbers() {
+  List list;
   in_.expect('[');
-  if (in_.accept(']')) return dims;
-  do dims.push_back(in_.integer());
+  if (in_.accept(']')) return list;
+  do list.push_back(in_.integer());
   while (in_.accept(','));
   in_.expect(']');
-  return dims;
+  return list;
 }
 
 void GraphParser::define(const Declared& declared, ValueId value) {
@@ -187,7 +189,7 @@ Strides GraphParser::strides_or_contiguous(const Type& type) {
   if (!in_.accept_word("strides")) return contiguous_strides(type.sizes);
   in_.expect('=');
   return located(at, [&] {
-    const Strides strides(dim_list());
+    const Strides strides(numbers<Dims>());
     check_layout(type, strides);
     return strides;
   });
@@ -355,7 +357,9 @@ AttrValue GraphParser::attr(AttrType type) {
     case AttrType::Dim:
       return Dim(in_.integer());
     case AttrType::Dims:
-      return dim_list();
+      return numbers<Dims>();
+    case AttrType::Axes:
+      return numbers<Axes>();
     case AttrType::Float:
       return in_.floating();
     case AttrType::Number:

@@ -13,13 +13,6 @@
 namespace tandem::ir {
 namespace {
 
-std::string list(std::span<const Dim> dims) {
-  std::string out = "[";
-  for (size_t i = 0; i < dims.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{}", i ? ", " : "", int64_t{dims[i]});
-  return out + "]";
-}
-
 /// Gives out spellings that are all different: the second "x" is "x.1".
 class UniqueNames {
  public:
@@ -147,7 +140,8 @@ class Printer {
       std::string operator()(bool v) const { return v ? "true" : "false"; }
       std::string operator()(int64_t v) const { return fmt::format("{}", v); }
       std::string operator()(Dim v) const { return fmt::format("{}", int64_t{v}); }
-      std::string operator()(const Dims& v) const { return list(v); }
+      std::string operator()(const Dims& v) const { return to_string(v); }
+      std::string operator()(const Axes& v) const { return to_string(v); }
       std::string operator()(double v) const { return spell(v); }
       std::string operator()(const Number& v) const { return spell(v); }
       std::string operator()(DType v) const { return std::string(name(v)); }
@@ -167,8 +161,7 @@ class Printer {
   }
 
   void strides(const Strides& strides, const Type& type) {
-    if (strides != contiguous_strides(type.sizes))
-      add(" strides={}", list({strides.begin(), strides.size()}));
+    if (strides != contiguous_strides(type.sizes)) add(" strides={}", to_string(strides));
   }
 
   std::string input_name(int i) const {

@@ -29,6 +29,7 @@ struct Args {
   }
   int dim() const { return static_cast<int>(attr<int64_t>(ir::Attr::dim)); }
   const ir::Dims& dims(ir::Attr name) const { return attr<ir::Dims>(name); }
+  const ir::Axes& axes() const { return attr<ir::Axes>(ir::Attr::dims); }
 };
 
 using Kernel = void (*)(const Args&);

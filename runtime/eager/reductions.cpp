@@ -51,7 +51,7 @@ struct Split {
 Split split_dims(const Args& a) {
   Split split;
   const BufferView& x = a.in[0];
-  const auto& dims = a.dims(ir::Attr::dims);
+  const auto& dims = a.axes();
   for (int d = 0; d < x.sizes.rank(); ++d) {
     const bool is_reduced = std::find(dims.begin(), dims.end(), Dim(d)) != dims.end();
     (is_reduced ? split.reduced : split.kept).add(x.sizes[d], x.strides[d]);
@@ -234,7 +234,7 @@ constexpr T highest() {
 template <class F>
 void position(const Args& a, F better) {
   const BufferView& x = a.in[0];
-  const int dim = static_cast<int>(a.dims(ir::Attr::dims)[0]);
+  const int dim = static_cast<int>(a.axes()[0]);
   const int64_t n = x.sizes[dim], stride = x.strides[dim];
   Dims kept;
   for (int d = 0; d < x.sizes.rank(); ++d)

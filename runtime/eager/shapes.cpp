@@ -58,7 +58,7 @@ void pad(const Args& a) {
 
 void flip(const Args& a) {
   BufferView from = a.in[0];
-  for (Dim dim : a.dims(ir::Attr::dims)) {
+  for (ir::Axis dim : a.axes()) {
     const int d = static_cast<int>(dim);
     if (from.sizes[d] > 0) from = moved(from, (from.sizes[d] - 1) * from.strides[d]);
     from.strides[d] = Dim(0) - from.strides[d];

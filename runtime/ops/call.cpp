@@ -12,14 +12,14 @@
 namespace tandem::runtime {
 
 Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
-                    ir::FunctionRef<Tensor(const Shape& order)> make) {
+                    ir::FunctionRef<Tensor(const ir::Axes& order)> make) {
   const Strides strides = ir::preserved_strides({like.sizes(), like.strides()});
-  Shape order, inverse = Shape::filled(strides.rank(), 0);
+  ir::Axes order, inverse(strides.size());
   for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
   if (ir::is_contiguous(like.sizes(), strides)) return make(order);
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](Dim d) { return strides[static_cast<int>(d)]; });
-  for (int d = 0; d < strides.rank(); ++d) inverse[static_cast<int>(order[d])] = d;
+                           [&](ir::Axis d) { return strides[static_cast<int>(d)]; });
+  for (int d = 0; d < strides.rank(); ++d) inverse[static_cast<size_t>(order[d])] = d;
   const LocationScope scope(at);
   const Tensor result = permute(make(order), inverse, at);
   forget_base(result);
@@ -30,7 +30,7 @@ Tensor laid_out_like(const Tensor& t, const Tensor& like, const SourceLocation& 
   if (has_layout(*t.impl(), ir::preserved_strides({like.sizes(), like.strides()}))) return t;
   const LocationScope scope(at);
   return in_layout_of(like, at,
-                      [&](const Shape& order) { return clone_tensor(permute(t, order, at)); });
+                      [&](const ir::Axes& order) { return clone_tensor(permute(t, order, at)); });
 }
 
 Tensor clone_tensor(const Tensor& t) {

@@ -57,7 +57,7 @@ class Call {
 /// A fresh tensor in the layout of `like`, as ATen's preserve_format has it. make(order) gives its
 /// elements, contiguous in memory of their own, with the dimensions of `like` in this order.
 Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
-                    ir::FunctionRef<Tensor(const Shape& order)> make);
+                    ir::FunctionRef<Tensor(const ir::Axes& order)> make);
 /// `t` itself if it lies as a fresh tensor in the layout of `like`, else a copy that does.
 Tensor laid_out_like(const Tensor& t, const Tensor& like, const SourceLocation& at);
 

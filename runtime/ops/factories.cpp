@@ -34,9 +34,9 @@ Tensor random(Op op, const Shape& sizes, DType dtype, const SourceLocation& at) 
   return c.out(c.b.emit(op, {c.in(d.rng, "rng")}, {sizes, dtype, d.offset}));
 }
 
-Shape in_order(const Shape& sizes, const Shape& order) {
+Shape in_order(const Shape& sizes, const ir::Axes& order) {
   Shape ordered;
-  for (Dim d : order) ordered.push_back(sizes[static_cast<int>(d)]);
+  for (ir::Axis d : order) ordered.push_back(sizes[static_cast<int>(d)]);
   return ordered;
 }
 
@@ -77,7 +77,7 @@ Tensor empty_like(const Tensor& like, SourceLocation at) {
 }
 Tensor full_like(const Tensor& like, const Number& value, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+  return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
     return full(in_order(like.sizes(), order), value, like.dtype(), at);
   });
 }
@@ -182,13 +182,13 @@ Tensor randn(const Shape& sizes, DType dtype, SourceLocation at) {
 }
 Tensor rand_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+  return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
     return rand(in_order(like.sizes(), order), like.dtype(), at);
   });
 }
 Tensor randn_like(const Tensor& like, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return runtime::in_layout_of(like, at, [&](const Shape& order) {
+  return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
     return randn(in_order(like.sizes(), order), like.dtype(), at);
   });
 }

@@ -103,17 +103,18 @@ V places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<
 }
 
 /// The order of self's dims that has `dims` first.
-std::vector<Dim> with_first(const std::vector<int>& dims, int rank) {
-  std::vector<Dim> order(dims.begin(), dims.end());
+ir::Axes with_first(const std::vector<int>& dims, int rank) {
+  ir::Axes order;
+  for (int d : dims) order.push_back(d);
   for (int d = 0; d < rank; ++d)
-    if (std::ranges::count(dims, d) == 0) order.emplace_back(d);
+    if (std::ranges::count(dims, d) == 0) order.push_back(d);
   return order;
 }
 
-std::vector<Dim> inverse(const std::vector<Dim>& order) {
-  std::vector<Dim> back(order.size());
+ir::Axes inverse(const ir::Axes& order) {
+  ir::Axes back(order.size());
   for (size_t i = 0; i < order.size(); ++i)
-    back[static_cast<size_t>(int64_t{order[i]})] = static_cast<int64_t>(i);
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return back;
 }
 
@@ -161,7 +162,7 @@ struct Rows {
   }
 
   Call& c;
-  std::vector<Dim> order;
+  ir::Axes order;
   V moved, flat;
 };
 

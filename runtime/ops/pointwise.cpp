@@ -339,8 +339,8 @@ Tensor to(const Tensor& self, DType dtype, SourceLocation at) {
   return c.out(c.b.convert(c.in(self), dtype));
 }
 Tensor clone(const Tensor& self, SourceLocation at) {
-  return runtime::in_layout_of(self, at, [&](const Shape& order) {
-    const bool as_is = std::ranges::is_sorted(order, {}, [](Dim d) { return int64_t{d}; });
+  return runtime::in_layout_of(self, at, [&](const ir::Axes& order) {
+    const bool as_is = std::ranges::is_sorted(order);
     return unary(Op::clone, as_is ? self : permute(self, order, at), at);
   });
 }

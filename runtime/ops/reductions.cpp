@@ -12,12 +12,10 @@ using ir::Op;
 using runtime::Call;
 using runtime::V;
 
-std::span<const Dim> span_of(const DimList& list) { return {list.dims.begin(), list.dims.size()}; }
-
 Tensor reduce(Op op, const Tensor& self, const DimList& dims, bool keepdim,
               const SourceLocation& at) {
   Call c(at, ir::name(op));
-  return c.out(c.b.reduce(op, c.in(self), span_of(dims), keepdim));
+  return c.out(c.b.reduce(op, c.in(self), dims.dims, keepdim));
 }
 
 void require_ordered(const Tensor& self, std::string_view op) {
@@ -27,8 +25,7 @@ void require_ordered(const Tensor& self, std::string_view op) {
 
 /// The position of the extremum along `dim`, or among all elements.
 V position(Call& c, Op op, V self, std::optional<int64_t> dim, bool keepdim) {
-  const Dim dims[] = {dim.value_or(0)};
-  return c.b.reduce(op, self, dim ? std::span<const Dim>(dims) : std::span<const Dim>(), keepdim);
+  return c.b.reduce(op, self, dim ? ir::Axes{*dim} : ir::Axes(), keepdim);
 }
 
 ValuesAndIndices extremum(Op op, const Tensor& self, int64_t dim, bool keepdim,
@@ -83,28 +80,28 @@ TANDEM_REDUCTION(mean)
 Tensor var(const Tensor& self, const DimList& dims, double correction, bool keepdim,
            SourceLocation at) {
   Call c(at);
-  return c.out(c.b.var(c.in(self), span_of(dims), correction, keepdim));
+  return c.out(c.b.var(c.in(self), dims.dims, correction, keepdim));
 }
 Tensor std(const Tensor& self, const DimList& dims, double correction, bool keepdim,
            SourceLocation at) {
   Call c(at);
-  return c.out(c.b.var(c.in(self), span_of(dims), correction, keepdim, true));
+  return c.out(c.b.var(c.in(self), dims.dims, correction, keepdim, true));
 }
 VarMean var_mean(const Tensor& self, const DimList& dims, double correction, bool keepdim,
                  SourceLocation at) {
   Call c(at);
-  const auto found = c.b.var_mean(c.in(self), span_of(dims), correction, keepdim);
+  const auto found = c.b.var_mean(c.in(self), dims.dims, correction, keepdim);
   return {c.out(found[0]), c.out(found[1])};
 }
 StdMean std_mean(const Tensor& self, const DimList& dims, double correction, bool keepdim,
                  SourceLocation at) {
   Call c(at);
-  const auto found = c.b.var_mean(c.in(self), span_of(dims), correction, keepdim, true);
+  const auto found = c.b.var_mean(c.in(self), dims.dims, correction, keepdim, true);
   return {c.out(found[0]), c.out(found[1])};
 }
 Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) {
   Call c(at);
-  return c.out(c.b.logsumexp(c.in(self), span_of(dims), keepdim));
+  return c.out(c.b.logsumexp(c.in(self), dims.dims, keepdim));
 }
 Tensor norm(const Tensor& self, SourceLocation at) {
   if (!ir::is_floating(self.dtype()))
@@ -139,9 +136,8 @@ ValuesAndIndices min(const Tensor& self, int64_t dim, bool keepdim, SourceLocati
 }
 MinMax aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
   Call c(at);
-  const Dim over = runtime::as_int(dim.value_or(0));
   const V v = c.in(self);
-  const auto found = c.b.aminmax(v, {&over, dim ? 1u : 0u}, keepdim);
+  const auto found = c.b.aminmax(v, dim ? ir::Axes{*dim} : ir::Axes(), keepdim);
   return {c.out(found[0]), c.out(found[1])};
 }
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
@@ -203,9 +199,9 @@ namespace {
 V classes_last(Call& c, V v) {
   const int rank = c.b.rank(v);
   if (rank == 1) return c.b.unsqueeze(v, 0);
-  std::vector<Dim> order{0};
-  for (int d = 2; d < rank; ++d) order.emplace_back(d);
-  order.emplace_back(1);
+  ir::Axes order{0};
+  for (int d = 2; d < rank; ++d) order.push_back(d);
+  order.push_back(1);
   return c.b.permute(v, order);
 }
 
@@ -224,8 +220,7 @@ V class_probability_loss(Call& c, V x, V p, std::string_view reduction, double s
     p = c.b.add(c.b.mul(p, 1 - smoothing), smoothing / static_cast<double>(int64_t{classes}));
   const V terms = c.b.mul(c.b.log_softmax(x, dim), p);
   if (reduction != "mean") {
-    const Dim over[] = {dim};
-    const V loss = c.b.neg(reduction == "sum" ? c.b.sum(terms) : c.b.sum(terms, over));
+    const V loss = c.b.neg(reduction == "sum" ? c.b.sum(terms) : c.b.sum(terms, {dim}));
     return reduction == "none" ? loss : reduced_loss(c, loss, reduction, "cross_entropy");
   }
   const double rows = count == 0 ? 0 : static_cast<double>(int64_t{count / classes});
@@ -274,8 +269,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, std::stri
                          to_string(labels), to_string(target.sizes())));
   const V label = c.b.view(t, labels), valid = c.b.ne(label, ignore_index);
   const V index = c.b.unsqueeze(c.b.where(valid, label, kAnyClass), -1);
-  const Dim last[] = {-1};
-  const V picked = c.b.squeeze(c.b.gather(rows, labels.rank(), index), last);
+  const V picked = c.b.squeeze(c.b.gather(rows, labels.rank(), index), ir::Axes{-1});
   V loss = c.b.where(valid, c.b.neg(picked), 0);
   if (reduction == "mean") return c.out(mean_of_valid(c, loss, valid));
   if (log_probabilities.dim() == 1) loss = c.b.view(loss, {});

@@ -20,8 +20,6 @@ using runtime::as_int;
 using runtime::Call;
 using runtime::V;
 
-std::span<const Dim> span_of(const Shape& dims) { return {dims.begin(), dims.size()}; }
-
 /// The tensor of a view: a new one even if the builder found nothing to change.
 Tensor view_result(Call& c, V self, V result) {
   return c.out(result == self ? c.b.emit(Op::alias, {self}) : result);
@@ -51,8 +49,8 @@ Tensor view(const Tensor& self, const Shape& sizes, SourceLocation at) {
 Tensor reshape(const Tensor& self, const Shape& sizes, SourceLocation at) {
   return make_view(self, at, [&](Call& c, V v) { return c.b.reshape(v, sizes); });
 }
-Tensor permute(const Tensor& self, const Shape& dims, SourceLocation at) {
-  return make_view(self, at, [&](Call& c, V v) { return c.b.permute(v, span_of(dims)); });
+Tensor permute(const Tensor& self, const DimList& dims, SourceLocation at) {
+  return make_view(self, at, [&](Call& c, V v) { return c.b.permute(v, dims.dims); });
 }
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1, SourceLocation at) {
   return make_view(self, at,
@@ -71,7 +69,7 @@ Tensor select(const Tensor& self, int64_t dim, Dim index, SourceLocation at) {
 }
 Tensor squeeze(const Tensor& self, const DimList& dims, SourceLocation at) {
   return make_view(self, at, [&](Call& c, V v) {
-    return dims.is_every ? c.b.squeeze(v) : c.b.squeeze(v, span_of(dims.dims));
+    return dims.is_every ? c.b.squeeze(v) : c.b.squeeze(v, dims.dims);
   });
 }
 Tensor unsqueeze(const Tensor& self, int64_t dim, SourceLocation at) {
@@ -154,18 +152,18 @@ Tensor movedim(const Tensor& self, const DimList& source, const DimList& destina
   const ir::ErrorScope errors(at);
   Call c(at);
   const int rank = static_cast<int>(self.dim()), dims = std::max(rank, 1);
-  const auto from = c.b.wrap_dims(span_of(source.dims), dims, "movedim");
-  const auto to = c.b.wrap_dims(span_of(destination.dims), dims, "movedim");
+  const auto from = c.b.wrap_dims(source.dims, dims, "movedim");
+  const auto to = c.b.wrap_dims(destination.dims, dims, "movedim");
   if (from.size() != to.size())
     ir::fail(Errc::Argument, fmt::format("movedim: expected as many destinations as sources, got "
                                          "{} and {}",
                                          to.size(), from.size()));
-  Shape order = Shape::filled(rank, -1);
-  for (size_t i = 0; rank > 0 && i < to.size(); ++i) order[static_cast<int>(to[i])] = from[i];
-  Dim next = 0;
-  for (Dim& d : order) {
+  ir::Axes order(static_cast<size_t>(rank), -1);
+  for (size_t i = 0; rank > 0 && i < to.size(); ++i) order[static_cast<size_t>(to[i])] = from[i];
+  ir::Axis next = 0;
+  for (ir::Axis& d : order) {
     while (std::ranges::count(from, next) != 0) next += 1;
-    if (d == -1) d = next, next += 1;
+    if (d == -1) d = next++;
   }
   return permute(self, order, at);
 }
@@ -259,7 +257,7 @@ Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& va
 
 Tensor flip(const Tensor& self, const DimList& dims, SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), flipped = c.b.flip(v, span_of(dims.dims));
+  const V v = c.in(self), flipped = c.b.flip(v, dims.dims);
   return flipped == v ? clone(self, at) : c.out(flipped);
 }
 
@@ -301,7 +299,7 @@ Tensor Tensor::view(const Shape& sizes, SourceLocation at) const {
 Tensor Tensor::reshape(const Shape& sizes, SourceLocation at) const {
   return tandem::reshape(*this, sizes, at);
 }
-Tensor Tensor::permute(const Shape& dims, SourceLocation at) const {
+Tensor Tensor::permute(const DimList& dims, SourceLocation at) const {
   return tandem::permute(*this, dims, at);
 }
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation at) const {

@@ -79,7 +79,7 @@ Tensor memory_of_input(Trace& trace, int input, const Tensor& t) {
 Tensor in_memory_order(const Tensor& t, const SourceLocation& at) {
   if (t.is_contiguous()) return t;
   if (!ir::is_dense(t.sizes(), t.strides())) return {};
-  return permute(t, std::span<const Dim>(ir::memory_order(t.strides())), at);
+  return permute(t, ir::memory_order(t.strides()), at);
 }
 
 Tensor row_of_memory(const Tensor& t) {

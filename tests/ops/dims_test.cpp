@@ -110,7 +110,7 @@ TEST(Squeeze, TellsNoDimsFromAll) {
   const Tensor x = ones({1, 2, 1});
   EXPECT_EQ(x.squeeze().sizes(), Shape({2}));
   EXPECT_EQ(x.squeeze({}).sizes(), Shape({1, 2, 1}));
-  EXPECT_EQ(squeeze(x, std::vector<Dim>{}).sizes(), Shape({1, 2, 1}));
+  EXPECT_EQ(squeeze(x, std::vector<int64_t>{}).sizes(), Shape({1, 2, 1}));
   EXPECT_EQ(x.clone().squeeze_({}).sizes(), Shape({1, 2, 1}));
   check([](const Tensor& t) { return t.squeeze({}) * 2; }, {1, 2, 1});
 }
@@ -137,9 +137,9 @@ Shape many_sizes(int rank) {
   return sizes;
 }
 
-Shape reversed(int rank) {
-  Shape order = Shape::filled(rank, 0);
-  for (int d = 0; d < rank; ++d) order[d] = rank - 1 - d;
+std::vector<int> reversed(int rank) {
+  std::vector<int> order;
+  for (int d = rank; d-- > 0;) order.push_back(d);
   return order;
 }
 

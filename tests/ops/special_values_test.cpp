@@ -184,8 +184,8 @@ Program reduction_program(DType t, int64_t n) {
                 columns = p.b.view(x, {n, 6});
   for (Op op : {Op::amax, Op::amin, Op::argmax, Op::argmin, Op::any, Op::all, Op::sum, Op::prod}) {
     if (ir::is_floating(t) && (op == Op::sum || op == Op::prod)) continue;
-    const auto reduce = [&](ValueId v, ir::Dim dim) {
-      if_taken([&] { add_output(p, p.b.reduce(op, v, std::span(&dim, 1))); });
+    const auto reduce = [&](ValueId v, ir::Axis dim) {
+      if_taken([&] { add_output(p, p.b.reduce(op, v, ir::Axes{dim})); });
     };
     reduce(line, 0);
     reduce(rows, 1);

@@ -13,6 +13,7 @@ namespace tandem::testing {
 namespace {
 
 using ir::AttrValue;
+using ir::Axes;
 using ir::Buffer;
 using ir::Dim;
 using ir::Dims;
@@ -132,7 +133,7 @@ Forms reduction_forms(Op op, int64_t n) {
   const auto add = [&](const Shape& shape, Dim dim) {
     for (bool keepdim : {false, true}) {
       if (!has(ir::Attr::dims)) return forms.push_back({{shape}, {int64_t{dim}}});
-      Attrs attrs{Dims{dim}};
+      Attrs attrs{Axes{dim}};
       if (has(ir::Attr::correction)) attrs.emplace_back(1.0);
       attrs.emplace_back(keepdim);
       if (has(ir::Attr::order)) attrs.emplace_back(Dims{});
@@ -163,7 +164,7 @@ Forms view_forms(Op op, int64_t n) {
     case Op::view:
       return {{{{2, n}}, {Dims{2 * n}}}};
     case Op::permute:
-      return {{{{2, n, 3}}, {Dims{2, 0, 1}}}};
+      return {{{{2, n, 3}}, {Axes{2, 0, 1}}}};
     case Op::expand:
       return {{{{n}}, {Dims{3, n}}}, {{{n, 1}}, {Dims{n, 4}}}};
     case Op::slice:
@@ -175,7 +176,7 @@ Forms view_forms(Op op, int64_t n) {
     case Op::select:
       return n ? Forms{{{{2, n}}, {d1, last}}} : Forms{};
     case Op::squeeze:
-      return {{{{n, 1}}, {Dims{1}}}};
+      return {{{{n, 1}}, {Axes{1}}}};
     case Op::unsqueeze:
       return {{{{n}}, {d0}}};
     case Op::transpose:
@@ -214,7 +215,7 @@ Forms shape_forms(Op op, int64_t n) {
     case Op::pad:
       return {{{{2, n}}, {Dims{1, 0, 2, 1}, Number(2)}}};
     case Op::flip:
-      return {{{{2, n}}, {Dims{0, 1}}}, {{{n}}, {Dims{0}}}};
+      return {{{{2, n}}, {Axes{0, 1}}}, {{{n}}, {Axes{0}}}};
     default:
       return {};
   }

@@ -195,7 +195,7 @@ TANDEM_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor
 /// One size may be -1. Error{Shape} if the strides do not allow it; reshape then copies.
 TANDEM_API Tensor view(const Tensor& self, const Shape& sizes, TANDEM_AT);
 TANDEM_API Tensor reshape(const Tensor& self, const Shape& sizes, TANDEM_AT);
-TANDEM_API Tensor permute(const Tensor& self, const Shape& dims, TANDEM_AT);
+TANDEM_API Tensor permute(const Tensor& self, const DimList& dims, TANDEM_AT);
 TANDEM_API Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1, TANDEM_AT);
 /// -1 keeps a size.
 TANDEM_API Tensor expand(const Tensor& self, const Shape& sizes, TANDEM_AT);

@@ -97,15 +97,14 @@ struct LocatedIndex {
 /// Dimensions to work on: one, several in braces, or none (which mostly means all).
 struct DimList {
   DimList() = default;
-  DimList(std::initializer_list<Dim> list) : dims(list) {}
-  DimList(const std::vector<Dim>& list) : dims(list) {}  // NOLINT
-  DimList(const Shape& list) : dims(list) {}             // NOLINT
-  template <std::integral I>
-  DimList(const std::vector<I>& list) : dims(list) {}  // NOLINT
-  DimList(Dim dim) : dims({dim}) {}                    // NOLINT
-  template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  DimList(I dim) : dims({Dim(dim)}) {}  // NOLINT
+  DimList(std::initializer_list<ir::Axis> list) : dims(list) {}
+  DimList(const ir::Axes& list) : dims(list) {}  // NOLINT(google-explicit-constructor)
+  template <ir::SizeNumber I>
+  DimList(const std::vector<I>& list) {  // NOLINT(google-explicit-constructor)
+    for (const I dim : list) dims.push_back(static_cast<ir::Axis>(dim));
+  }
+  template <ir::SizeNumber I>
+  DimList(I dim) : dims({static_cast<ir::Axis>(dim)}) {}  // NOLINT(google-explicit-constructor)
   /// All of them, for who tells that from none.
   static DimList every() {
     DimList all;
@@ -113,7 +112,7 @@ struct DimList {
     return all;
   }
 
-  Shape dims;
+  ir::Axes dims;
   bool is_every = false;
 };
 

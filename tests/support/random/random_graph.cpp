@@ -490,7 +490,7 @@ class Generator {
     const std::vector<ValueId> pair{v.id, other.id};
     const bool equal = type(v).sizes == type(other).sizes;
     const int dim = below(type(v).rank());
-    const Dim front[] = {Dim(dim)};
+    const ir::Axes front{dim};
     switch (below(4)) {
       case 0:
         if (equal) fresh(b_.cat(pair, dim), std::max(bound(v), bound(other)), {v, other});
@@ -531,9 +531,7 @@ class Generator {
     const int64_t size = type(v).sizes[dim];
     if (size == 0 || is_empty(v)) return;
     program_.features.reduction = true;
-    const Dim list[] = {Dim(dim)};
-    const std::span<const Dim> dims =
-        below(4) ? std::span<const Dim>(list) : std::span<const Dim>();
+    const ir::Axes dims = below(4) ? ir::Axes{dim} : ir::Axes();
     const int64_t count = dims.empty() ? int64_t{ir::numel(type(v).sizes)} : size;
     const bool keep = below(2);
     switch (below(14)) {

@@ -20,6 +20,7 @@ struct Sample {
   bool twice = true;  // whether second derivatives are checked
 };
 
+using ir::Axes;
 using ir::Buffer;
 using ir::Dim;
 using ir::Dims;
@@ -103,7 +104,7 @@ inline void add_pointwise(std::vector<Sample>& all) {
 
 inline void add_reductions(std::vector<Sample>& all) {
   const Shape s{2, 3, 4};
-  for (const Dims& dims : {Dims{1}, Dims{0, 2}})
+  for (const Axes& dims : {Axes{1}, Axes{0, 2}})
     for (bool keepdim : {false, true}) {
       for (Op op : {Op::sum, Op::prod, Op::amax, Op::amin})
         all.push_back({op, {floats(s)}, {dims, keepdim, Dims{}}});
@@ -118,7 +119,7 @@ inline void add_reductions(std::vector<Sample>& all) {
   for (Op op : {Op::softmax, Op::log_softmax}) all.push_back({op, {floats(s)}, {int64_t{1}}});
   // One zero, and two: prod's gradient cannot divide.
   all.push_back(
-      {Op::prod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {Dims{1}, false, Dims{}}});
+      {Op::prod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {Axes{1}, false, Dims{}}});
   const std::vector<ir::AttrValue> norm{int64_t{2}, 1e-5};
   all.push_back({Op::native_layer_norm, {floats(s)}, norm});
   all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2)}, norm});
@@ -150,7 +151,7 @@ inline void add_shapes(std::vector<Sample>& all) {
   const Shape s{2, 3, 4};
   const int64_t d0 = 0, d1 = 1, d2 = 2;
   all.push_back({Op::view, {floats(s)}, {Dims{6, 4}}});
-  all.push_back({Op::permute, {floats(s)}, {Dims{2, 0, 1}}});
+  all.push_back({Op::permute, {floats(s)}, {Axes{2, 0, 1}}});
   all.push_back({Op::expand, {floats({3, 1})}, {Dims{2, 3, 4}}});
   for (Dim step : {1, 2}) all.push_back({Op::slice, {floats(s)}, {d2, Dim(1), Dim(4), step}});
   all.push_back({Op::diagonal, {floats(s)}, {Dim(1), d1, d2}});
@@ -159,7 +160,7 @@ inline void add_shapes(std::vector<Sample>& all) {
   all.push_back({Op::unfold, {floats(s)}, {int64_t{1}, Dim(2), Dim(1)}});          // overlaps
   all.push_back({Op::unfold, {floats(s)}, {int64_t{2}, Dim(1), Dim(2)}});
   all.push_back({Op::select, {floats(s)}, {d1, Dim(2)}});
-  all.push_back({Op::squeeze, {floats({2, 1, 3})}, {Dims{1}}});
+  all.push_back({Op::squeeze, {floats({2, 1, 3})}, {Axes{1}}});
   all.push_back({Op::unsqueeze, {floats(s)}, {d1}});
   all.push_back({Op::transpose, {floats(s)}, {d0, d2}});
   all.push_back({Op::alias, {floats(s)}, {}});
@@ -177,7 +178,7 @@ inline void add_shapes(std::vector<Sample>& all) {
   all.push_back({Op::select_scatter, {floats(s, 1), floats({2, 4}, 2)}, {d1, Dim(2)}});
   all.push_back({Op::cat, {floats({2, 3}, 1), floats({2, 1}, 2), floats({2, 2}, 3)}, {d1}});
   all.push_back({Op::pad, {floats({2, 3})}, {Dims{1, 0, 2, 1}, Number(0.5)}});
-  all.push_back({Op::flip, {floats(s)}, {Dims{0, 2}}});
+  all.push_back({Op::flip, {floats(s)}, {Axes{0, 2}}});
 }
 
 inline void add_indexing(std::vector<Sample>& all) {

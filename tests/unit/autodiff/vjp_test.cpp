@@ -178,13 +178,12 @@ TEST(Vjp, TiesAndKinksAreAtens) {
   EXPECT_EQ(gradient_at(Op::relu, {vector({0, 2, -1})}, {}), (Values{0, 1, 0}));
   EXPECT_EQ(gradient_at(Op::pow, {vector({0, 0, 3}), vector({0, 2, 0})}, {}), (Values{0, 0, 0}));
   EXPECT_EQ(gradient_at(Op::pow, {vector({0, 0}), vector({2, 0})}, {}, 1), (Values{0, 0}));
-  const std::vector<ir::AttrValue> over_0{std::vector<ir::Dim>{0}, false, std::vector<ir::Dim>{}};
+  const std::vector<ir::AttrValue> over_0{ir::Axes{0}, false, std::vector<ir::Dim>{}};
   EXPECT_EQ(gradient_at(Op::amax, {vector({4, 1, 4, 4, 4})}, over_0),
             (Values{.25, 0, .25, .25, .25}));
   EXPECT_EQ(gradient_at(Op::prod, {vector({0, 3, 0})}, over_0), (Values{0, 0, 0}));
   EXPECT_EQ(gradient_at(Op::prod, {vector({0, 3, 2})}, over_0), (Values{6, 0, 0}));
-  EXPECT_EQ(gradient_at(Op::std, {vector({2, 2})}, {std::vector<ir::Dim>{0}, 1.0, false}),
-            (Values{0, 0}));
+  EXPECT_EQ(gradient_at(Op::std, {vector({2, 2})}, {ir::Axes{0}, 1.0, false}), (Values{0, 0}));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class TestGraph {
       const auto e = graph_.equation_id(i);
       if (!ir::has_attr(graph_.op(e), ir::Attr::order)) continue;
       const auto run = ir::reduction_run(graph_.type(graph_.operand(e, 0)).sizes,
-                                         graph_.attr<ir::Dims>(e, ir::Attr::dims));
+                                         graph_.attr<ir::Axes>(e, ir::Attr::dims));
       graph_.set_attr(e, ir::Attr::order, std::vector<ir::Dim>{run.inner == 1 ? lanes : 1, block});
     }
     return graph_;

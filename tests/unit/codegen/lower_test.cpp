@@ -199,7 +199,7 @@ TEST(Lower, ReductionsOfEveryKind) {
   const V x = t.input({6, 10}), k = t.input({6, 10}, DType::I32);
   const V m = t.b.gt(x, 0.0);
   for (int dim : {0, 1}) {
-    const std::vector<Dim> dims = {dim};
+    const ir::Axes dims = {dim};
     for (Op op : {Op::sum, Op::prod, Op::amax, Op::amin, Op::argmax, Op::argmin}) {
       t.output(t.b.reduce(op, x, dims));
       t.output(t.b.reduce(op, k, dims, true));
@@ -223,7 +223,7 @@ TEST(Lower, ViewsOfEveryKind) {
     t.output(b.neg(b.diagonal(v, -2, 2, 0)));
     t.output(b.neg(b.view(v, {3, 8, 8})));
     t.output(b.neg(b.view(b.permute(v, {1, 0, 2}), {6, 32})));
-    t.output(b.neg(b.flip(v, std::vector<Dim>{0, 2})));
+    t.output(b.neg(b.flip(v, ir::Axes{0, 2})));
     t.output(b.neg(b.as_strided(v, {5, 3}, {7, 2}, 3)));
     t.output(b.slice(v, 0, Dim(1), Dim(2)));
     t.output(b.expand(b.slice(v, 0, Dim(1), Dim(2)), {3, 6, 8}));
@@ -234,7 +234,7 @@ TEST(Lower, ViewsOfEveryKind) {
 /// `v` with its last two dims exchanged.
 V transposed(Builder& b, V v) {
   const int rank = b.sizes(v).rank();
-  std::vector<Dim> order(static_cast<size_t>(rank));
+  ir::Axes order(static_cast<size_t>(rank));
   for (int d = 0; d < rank; ++d) order[static_cast<size_t>(d)] = d;
   std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
   return b.permute(v, order);
@@ -351,7 +351,7 @@ TEST(Lower, LargeSweepsStream) {
   EXPECT_TRUE(streams(lower(sum.finish(), {.cache_bytes = 6 * bytes})));
   EXPECT_FALSE(streams(lower(sum.finish(), {.cache_bytes = 7 * bytes})));
   EXPECT_FALSE(streams(lower(sum.finish())));
-  rows.output(rows.b.sum(rows.input({40, 32}), std::vector<Dim>{1}));
+  rows.output(rows.b.sum(rows.input({40, 32}), ir::Axes{1}));
   EXPECT_FALSE(streams(lower(rows.finish(), {.cache_bytes = bytes})));
   table.output(table.b.index_select(table.input({40, 32}), 0, table.input({40}, DType::I64)));
   EXPECT_TRUE(streams(lower(table.finish(), {.cache_bytes = bytes})));
@@ -360,7 +360,7 @@ TEST(Lower, LargeSweepsStream) {
   EXPECT_FALSE(streams(lower(in_place.finish(), {.write_into_input = {0}, .cache_bytes = bytes})));
   const V y = read_again.b.neg(read_again.input({32, 32}));
   read_again.output(y);
-  read_again.output(read_again.b.sum(read_again.b.matmul(y, y), std::vector<Dim>{0, 1}));
+  read_again.output(read_again.b.sum(read_again.b.matmul(y, y), ir::Axes{0, 1}));
   EXPECT_FALSE(streams(lower(read_again.finish(), {.cache_bytes = 2 * 4 * 32 * 32})));
 }
 
@@ -624,7 +624,7 @@ TEST(Lower, AnInputReadLaterIsNotOverwritten) {
   const V p = t.input({6, 6});
   t.output(b.mul(p, 2.0), {}, 0);
   t.output(b.mm(p, p));
-  t.output(b.flip(p, std::vector<Dim>{0}));
+  t.output(b.flip(p, ir::Axes{0}));
   const Checked c = check_lowering(t.finish(), {}, {.write_into_input = {0}});
   if (c.plan.outputs[0].into_input == 0)
     expect_close(c.run.inputs[0], c.run.outputs[0], 0, "written input");

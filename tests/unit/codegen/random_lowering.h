@@ -106,7 +106,7 @@ class RandomGraph {
     const int rank = t_.b.rank(x);
     if (rank == 0) return;
     const int first = below(rank), last = first + below(rank - first);
-    std::vector<Dim> dims;
+    ir::Axes dims;
     double n = 1;
     for (int d = first; d <= last; ++d) dims.push_back(d), n *= int64_t{t_.b.sizes(x)[d]};
     const V r = t_.b.reduce(pick(std::vector<Op>{Op::sum, Op::sum, Op::amax, Op::amin}), x, dims,
@@ -132,7 +132,7 @@ class RandomGraph {
 
   void permute() {
     const V x = any();
-    std::vector<Dim> order;
+    ir::Axes order;
     for (int d = 0; d < t_.b.rank(x); ++d) order.push_back(d);
     std::shuffle(order.begin(), order.end(), random_);
     push(t_.b.permute(x, order));
@@ -153,7 +153,7 @@ class RandomGraph {
     const int d = below(rank);
     switch (below(3)) {
       case 0:
-        return push(t_.b.flip(x, std::vector<Dim>{d}));
+        return push(t_.b.flip(x, ir::Axes{d}));
       case 1:
         return push(t_.b.cat(std::vector<V>{x, t_.b.sin(x), x}, d));
       default: {

@@ -26,6 +26,7 @@ Type f32(Shape sizes) { return {DType::F32, sizes}; }
 Type i64(Shape sizes) { return {DType::I64, sizes}; }
 Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
 ir::Dims dims(std::initializer_list<Dim> list) { return list; }
+ir::Axes axes(std::initializer_list<ir::Axis> list) { return list; }
 const std::string kNone = "none", kMean = "mean", kSum = "sum", kTanh = "tanh";
 
 std::vector<Case> pointwise_cases() {
@@ -66,7 +67,7 @@ std::vector<Case> reduction_cases() {
   const Type x = f32({3, 4, 5});
   std::vector<Case> cases;
   for (bool keepdim : {false, true})
-    for (const auto& over : {dims({2}), dims({0}), dims({0, 2}), dims({1, 2}), dims({0, 1, 2})}) {
+    for (const auto& over : {axes({2}), axes({0}), axes({0, 2}), axes({1, 2}), axes({0, 1, 2})}) {
       cases.push_back({Op::mean, {x}, {over, keepdim}});
       cases.push_back({Op::logsumexp, {x}, {over, keepdim}});
       cases.push_back({Op::var, {x}, {over, 1.0, keepdim}});
@@ -77,14 +78,14 @@ std::vector<Case> reduction_cases() {
       cases.push_back({Op::sum, {x}, {over, keepdim, dims({})}});
       cases.push_back({Op::amax, {x}, {over, keepdim, dims({})}});
     }
-  cases.push_back({Op::var, {f32({1, 3})}, {dims({0}), 1.0, false}});
-  cases.push_back({Op::mean, {f32({0, 3})}, {dims({0}), false}});
-  cases.push_back({Op::logsumexp, {f32({0, 3})}, {dims({0}), false}});
+  cases.push_back({Op::var, {f32({1, 3})}, {axes({0}), 1.0, false}});
+  cases.push_back({Op::mean, {f32({0, 3})}, {axes({0}), false}});
+  cases.push_back({Op::logsumexp, {f32({0, 3})}, {axes({0}), false}});
   for (int64_t dim : {0, 1, 2}) {
     cases.push_back({Op::softmax, {x}, {dim}});
     cases.push_back({Op::log_softmax, {x}, {dim}});
     for (Op op : {Op::max_with_indices, Op::min_with_indices})
-      cases.push_back({op, {x}, {dims({dim}), dim == 1}});
+      cases.push_back({op, {x}, {axes({dim}), dim == 1}});
   }
   cases.push_back({Op::softmax, {f32({3, 0})}, {int64_t{1}}});
   cases.push_back({Op::native_layer_norm, {x}, {int64_t{1}, 1e-5}});
@@ -109,7 +110,7 @@ std::vector<Case> other_cases() {
       {Op::scaled_dot_product_attention, {f32({4, 5}), f32({6, 5}), f32({6, 7})}, {1.0, true}},
       {Op::embedding, {f32({4, 5}), i64({2, 3})}, {}},
       {Op::select, {x}, {int64_t{1}, Dim(2)}},
-      {Op::squeeze, {f32({1, 3, 1})}, {dims({0})}},
+      {Op::squeeze, {f32({1, 3, 1})}, {axes({0})}},
       {Op::unsqueeze, {x}, {int64_t{1}}},
       {Op::transpose, {x}, {int64_t{0}, int64_t{2}}},
       {Op::alias, {x}, {}},
@@ -174,12 +175,12 @@ TEST(Decompose, EveryCompositeHasARuleAndNoPrimitive) {
 
 TEST(Decompose, ReductionsOfACoreGraphRunOverNeighbours) {
   const Graph core = decomps::decompose(
-      graph_of({Op::sum, {f32({2, 3, 4, 5})}, {dims({0, 2, 3}), false, dims({})}}));
-  std::vector<ir::Dims> runs;
+      graph_of({Op::sum, {f32({2, 3, 4, 5})}, {axes({0, 2, 3}), false, dims({})}}));
+  std::vector<ir::Axes> runs;
   for (size_t i = 0; i < core.num_equations(); ++i)
     if (core.op(core.equation_id(i)) == Op::sum)
-      runs.push_back(core.attr<ir::Dims>(core.equation_id(i), ir::Attr::dims));
-  EXPECT_EQ(runs, (std::vector{dims({2, 3}), dims({0})}));
+      runs.push_back(core.attr<ir::Axes>(core.equation_id(i), ir::Attr::dims));
+  EXPECT_EQ(runs, (std::vector{axes({2, 3}), axes({0})}));
 }
 
 TEST(Decompose, LowPrecisionArithmeticIsF32BetweenConverts) {

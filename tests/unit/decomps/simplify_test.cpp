@@ -251,7 +251,7 @@ TEST(Passes, KeepEveryBitOfAModel) {
     const ValueId h = b.layer_norm(v[0], v[2], v[3], 1, 1e-5);
     const ValueId g = b.emit(Op::gelu, {b.mm(h, v[1])}, {std::string("none")});
     const ValueId p = b.softmax(b.add(g, v[0]), 1);
-    return Values{b.sum(p), b.mean(b.logsumexp(g, std::vector<Dim>{1}, true)), p};
+    return Values{b.sum(p), b.mean(b.logsumexp(g, ir::Axes{1}, true)), p};
   });
   const Graph core = decomps::decompose(graph), simple = decomps::simplify(core);
   const Graph merged = decomps::eliminate_common_subexpressions(simple);

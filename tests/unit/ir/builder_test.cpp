@@ -183,7 +183,7 @@ TEST_F(BuilderTest, Joining) {
   EXPECT_EQ(type(b.cat(std::vector{x, i, empty}, 0)), "f32[3, 3]");
   EXPECT_EQ(type(b.stack(std::vector{x, x}, -1)), "f32[2, 3, 2]");
   EXPECT_EQ(type(b.pad(x, std::vector<Dim>{1, 0, -1, 2}, 0)), "f32[3, 4]");
-  EXPECT_EQ(type(b.flip(x, std::vector<Dim>{-1})), "f32[2, 3]");
+  EXPECT_EQ(type(b.flip(x, ir::Axes{-1})), "f32[2, 3]");
 }
 
 TEST_F(BuilderTest, Reductions) {
@@ -192,8 +192,8 @@ TEST_F(BuilderTest, Reductions) {
   EXPECT_EQ(type(b.sum(x, {-1, 0}, true)), "f32[1, 3, 1]");
   EXPECT_EQ(type(b.reduce(Op::argmax, x, {})), "i64[]");
   EXPECT_EQ(type(b.reduce(Op::argmax, x, {}, true)), "i64[1, 1, 1]");
-  EXPECT_EQ(type(b.reduce(Op::any, x, std::vector<Dim>{1})), "bool[2, 4]");
-  EXPECT_EQ(type(b.var(x, std::vector<Dim>{2}, 1, false)), "f32[2, 3]");
+  EXPECT_EQ(type(b.reduce(Op::any, x, ir::Axes{1})), "bool[2, 4]");
+  EXPECT_EQ(type(b.var(x, ir::Axes{2}, 1, false)), "f32[2, 3]");
   EXPECT_EQ(type(b.sum(scalar, {-1})), "f32[]");
   EXPECT_EQ(type(b.softmax(scalar, 0)), "f32[]");
   EXPECT_EQ(type(b.sum_to(x, {3, 1})), "f32[3, 1]");

@@ -235,10 +235,10 @@ TEST_F(InterpretTest, Reductions) {
   expect(b.sum(x, {0}), {5, 7, 9});
   expect(b.sum(x, {1}, true), {6, 15});
   expect(b.mean(x, {1}), {2, 5});
-  expect(b.var(x, Dims{1}, 1, false), {1, 1});
-  expect(b.var(x, Dims{0}, 0, false), {2.25, 2.25, 2.25});
-  expect(b.reduce(Op::prod, x, Dims{0}), {4, 10, 18});
-  expect(b.reduce(Op::argmax, x, Dims{1}), {2, 2});
+  expect(b.var(x, Axes{1}, 1, false), {1, 1});
+  expect(b.var(x, Axes{0}, 0, false), {2.25, 2.25, 2.25});
+  expect(b.reduce(Op::prod, x, Axes{0}), {4, 10, 18});
+  expect(b.reduce(Op::argmax, x, Axes{1}), {2, 2});
   expect(b.reduce(Op::argmin, x, {}), {0});
   expect(b.sum(input(DType::Bool, {3}, {1, 0, 1})), {2});
 }
@@ -247,7 +247,7 @@ TEST_F(InterpretTest, ReductionsOfNothingAndOfNaN) {
   const ValueId none = input(DType::F32, {2, 0}, {});
   expect(b.sum(none, {1}), {0, 0});
   expect(b.mean(none, {1}), {kNan, kNan});
-  expect(b.reduce(Op::all, none, Dims{1}), {1, 1});
+  expect(b.reduce(Op::all, none, Axes{1}), {1, 1});
   const ValueId x = f32({1, kNan, 5, kNan});
   expect(b.amax(x, {0}), {kNan});
   expect(b.reduce(Op::argmax, x, {}), {1});
@@ -328,7 +328,7 @@ TEST_F(InterpretTest, Shapes) {
   expect(b.stack(std::vector{x, x}, 0), {1, 2, 3, 4, 1, 2, 3, 4});
   expect(b.pad(x, Dims{0, 1, 1, 0}, 9), {9, 1, 2, 9, 3, 4, 9, 9, 9});
   expect(b.pad(x, Dims{0, 0, -1, 0}, 9), {2, 4});
-  expect(b.flip(x, Dims{1, 0}), {4, 3, 2, 1});
+  expect(b.flip(x, Axes{1, 0}), {4, 3, 2, 1});
   expect(b.full({2}, DType::BF16, 1), {1, 1});
   expect(b.iota(3, DType::I64, 5, -2), {5, 3, 1});
 }

@@ -27,6 +27,13 @@ class Generator {
     return below(8) == 0 ? kExtremes[below(4)] : below(4);
   }
 
+  template <class List>
+  List integers() {
+    List list;
+    for (int64_t n = below(10) == 0 ? 9 : below(4); n > 0; --n) list.push_back(integer());
+    return list;
+  }
+
   Type type() {
     constexpr DType kDTypes[] = {DType::F32, DType::F32,  DType::F64,
                                  DType::I64, DType::Bool, DType::BF16};
@@ -54,11 +61,10 @@ class Generator {
         return integer();
       case AttrType::Dim:
         return Dim(integer());
-      case AttrType::Dims: {
-        std::vector<Dim> dims;
-        for (int64_t n = below(10) == 0 ? 9 : below(4); n > 0; --n) dims.emplace_back(integer());
-        return dims;
-      }
+      case AttrType::Dims:
+        return integers<Dims>();
+      case AttrType::Axes:
+        return integers<Axes>();
       case AttrType::Float:
         return kFloats[below(5)];
       case AttrType::Number:

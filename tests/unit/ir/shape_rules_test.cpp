@@ -82,18 +82,18 @@ TEST(ShapeRules, OperandCounts) {
 
 TEST(ShapeRules, Reductions) {
   const AttrValue order = Dims{};
-  EXPECT_EQ(infer(Op::sum, {f32({2, 3, 4})}, {Dims{0, 2}, false, order}), "f32[3]");
-  EXPECT_EQ(infer(Op::sum, {i64({2, 3})}, {Dims{1}, true, order}), "i64[2, 1]");
-  EXPECT_EQ(infer(Op::sum, {f32({2, 3})}, {Dims{1, 0}, false, order}),
+  EXPECT_EQ(infer(Op::sum, {f32({2, 3, 4})}, {Axes{0, 2}, false, order}), "f32[3]");
+  EXPECT_EQ(infer(Op::sum, {i64({2, 3})}, {Axes{1}, true, order}), "i64[2, 1]");
+  EXPECT_EQ(infer(Op::sum, {f32({2, 3})}, {Axes{1, 0}, false, order}),
             "argument sum: dims are not ascending; expected ascending dims, got [1, 0]");
-  EXPECT_EQ(infer(Op::sum, {f32({2, 3})}, {Dims{}, false, order}),
+  EXPECT_EQ(infer(Op::sum, {f32({2, 3})}, {Axes{}, false, order}),
             "argument sum: no dims to reduce; expected at least one dimension, got []");
   EXPECT_EQ(
-      infer(Op::amax, {f32({2, 0})}, {Dims{1}, false, order}),
+      infer(Op::amax, {f32({2, 0})}, {Axes{1}, false, order}),
       "shape amax: dimension 1 is empty; expected at least one element to reduce, got [2, 0]");
-  EXPECT_EQ(infer(Op::mean, {i64({2})}, {Dims{0}, false}),
+  EXPECT_EQ(infer(Op::mean, {i64({2})}, {Axes{0}, false}),
             "dtype mean: operand is not floating; expected f64, f32, bf16 or f16, got i64");
-  EXPECT_EQ(infer(Op::argmax, {f32({2, 3})}, {Dims{1}, false, order}), "i64[2]");
+  EXPECT_EQ(infer(Op::argmax, {f32({2, 3})}, {Axes{1}, false, order}), "i64[2]");
 }
 
 TEST(ShapeRules, Contractions) {
@@ -121,7 +121,7 @@ TEST(ShapeRules, Views) {
       "8");
   EXPECT_EQ(infer(Op::diagonal, {f32({3, 5})}, {Dim(3), int64_t{0}, int64_t{1}}), "f32[2]");
   EXPECT_EQ(infer(Op::diagonal, {f32({3, 5})}, {Dim(-9), int64_t{0}, int64_t{1}}), "f32[0]");
-  EXPECT_EQ(infer(Op::permute, {f32({3, 5})}, {Dims{1, 1}}),
+  EXPECT_EQ(infer(Op::permute, {f32({3, 5})}, {Axes{1, 1}}),
             "argument permute: dims are not a permutation; expected each of 2 dimensions once, got "
             "[1, 1]");
   EXPECT_EQ(infer(Op::as_strided, {f32({4})}, {Dims{2, 2}, Dims{2, 1}, Dim(1)}),

@@ -11,10 +11,10 @@ namespace tandem::ir {
 namespace {
 
 TEST(Strides, MemoryOrder) {
-  EXPECT_EQ(memory_order({3, 1}), Dims({0, 1}));
-  EXPECT_EQ(memory_order({1, 12, 4}), Dims({1, 2, 0}));
-  EXPECT_EQ(memory_order({0, 1, 0}), Dims({1, 0, 2}));
-  EXPECT_EQ(memory_order({}), Dims());
+  EXPECT_EQ(memory_order({3, 1}), Axes({0, 1}));
+  EXPECT_EQ(memory_order({1, 12, 4}), Axes({1, 2, 0}));
+  EXPECT_EQ(memory_order({0, 1, 0}), Axes({1, 0, 2}));
+  EXPECT_EQ(memory_order({}), Axes());
 }
 
 TEST(Strides, SelfOverlap) {

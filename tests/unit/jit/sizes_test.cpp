@@ -149,7 +149,7 @@ ir::Graph sums(const Sized& s) {
   t.output(t.b.sum(twice, {1}, false));
   t.output(t.b.sum(twice, {0, 1}, false));
   t.output(t.b.amax(twice, {0}, false));
-  t.output(t.b.reduce(Op::prod, twice, std::vector<Dim>{0}, false));
+  t.output(t.b.reduce(Op::prod, twice, ir::Axes{0}, false));
   return t.finish(8, 16);
 }
 
@@ -159,7 +159,7 @@ ir::Graph moved(const Sized& s) {
   t.output(t.b.permute(x, {1, 0}));
   t.output(t.b.cat(std::vector<V>{x, t.b.neg(x), x}, 0));
   t.output(t.b.cat(std::vector<V>{x, t.b.neg(x)}, 1));
-  t.output(t.b.flip(x, std::vector<Dim>{0, 1}));
+  t.output(t.b.flip(x, ir::Axes{0, 1}));
   if (s.rows > 3) {
     const V taken = t.b.index_select(x, 0, rows);
     t.output(taken);
