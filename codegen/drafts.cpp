@@ -51,6 +51,7 @@ std::vector<KernelDraft> build(const Slice& slice) {
       one.push_back(scatter_kernel(slice.program, first));
       return one;
     case Node::Kind::Pointwise:
+    case Node::Kind::Fold:
     case Node::Kind::Gather:
     case Node::Kind::Random:
     case Node::Kind::RowReduce:
@@ -86,6 +87,7 @@ class Drafter {
         out_.steps.emplace_back(external_draft(p_, first));
         return;
       case Node::Kind::Pointwise:
+      case Node::Kind::Fold:
       case Node::Kind::Gather:
       case Node::Kind::Random:
       case Node::Kind::RowReduce:

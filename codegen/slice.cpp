@@ -87,6 +87,7 @@ size_t SliceHash::operator()(const Slice& slice) const {
     hasher.word(static_cast<int64_t>(n.kind));
     hasher.word(static_cast<int64_t>(n.op));
     for (int64_t size : n.domain) hasher.word(size);
+    hasher.word(n.parts);
     for (const View& v : n.operands) hasher.word(v.root.index), hasher.word(v.offset);
   }
   for (bool stored : slice.stored) hasher.word(stored);

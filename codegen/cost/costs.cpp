@@ -151,6 +151,7 @@ const CostTable& machine_costs() {
 }
 
 double node_cost(const Node& node) {
+  if (node.kind == Node::Kind::Fold) return op_cost(node.op) * static_cast<double>(node.parts - 1);
   return op_cost(node.op) + (traits_of(node.kind).reads_table ? kIndirectCost : 0);
 }
 

@@ -108,6 +108,8 @@ class Walk {
         return 0;
       case Random:
         return element_seconds(ir::Op::random_bits) * elements(n.domain);
+      case Fold:
+        return element_seconds(n.op) * elements(n.domain) * static_cast<double>(n.parts - 1);
       case Pointwise:
         break;
     }
@@ -125,7 +127,7 @@ class Walk {
     for (NodeId n : groups_[g].nodes) {
       for_each_read(node(n), [&](const View& v) {
         if (!root(v.root).formula() && !is_written_in(v.root, g))
-          read[v.root] += distinct_elements(v);
+          read[v.root] += distinct_elements(v) * static_cast<double>(node(n).parts);
       });
       node(n).for_each_written([&](RootId r) {
         if (stored_[r]) written[r] += elements(node(n).dest.sizes);

@@ -96,6 +96,10 @@ class Fuser {
       for (NodeId w : writers(v)) c.before.push_back(cluster_of(w));
       ++c.reads;
     });
+    if (node_n.kind == Node::Kind::Fold) {  // as so many nodes of two operands
+      c.nodes = static_cast<size_t>(node_n.parts - 1);
+      c.reads = 2 * c.nodes;
+    }
     if (node_n.after.valid()) c.before.push_back(cluster_of(node_n.after));
     const ClusterId own = clusters_.next();
     parent_[own] = own;

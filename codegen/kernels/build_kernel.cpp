@@ -3,6 +3,7 @@
 #include "codegen/kernels/build_kernel.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -27,7 +28,8 @@ double cost_per_element(const Program& p, const Group& g, const Table<RootId, bo
     for (const View& v : node.operands) {
       const Root& root = p.roots[v.root];
       if (root.formula()) continue;
-      cost += root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
+      const double load = root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
+      cost += load * static_cast<double>(node.parts);
     }
   }
   return cost;
@@ -165,8 +167,9 @@ class KernelBuilder {
   void load_tiles() {
     if (s_.tile_dim < 0) return;
     for (size_t i = 0; i < g_.nodes.size(); ++i)
-      for (const View& v : node(i).operands)
+      node(i).for_each_operand([&](const View& v) {
         if (is_read_across(v)) load_tile(v);
+      });
   }
 
   void load_tile(const View& v) {
@@ -243,14 +246,24 @@ class KernelBuilder {
   /// What a sweep reads once per row is read before its loop.
   void load_row_operands(const Sweeps::Sweep& sweep) {
     for (int i : sweep.compute)
-      for (const View& v : node(static_cast<size_t>(i)).operands)
+      node(static_cast<size_t>(i)).for_each_operand([&](const View& v) {
         if (!position_.contains(v.root) && same_along_row(v))
           outside(v, element_index(v), row_known_);
+      });
   }
 
   // --- nodes
+  /// The parts [first, first + count) of a Fold.
+  InstrId fold(const Node& n, int64_t first, int64_t count, bool row) {
+    if (count == 1) return operand(n.part(first), row);
+    const auto left = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count - 1)));
+    const InstrId a = fold(n, first, left, row);
+    return w_.compute(n.op, {a, fold(n, first + left, count - left, row)}, n.dtype);
+  }
+
   InstrId compute(size_t i, bool row) {
     const Node& n = node(i);
+    if (n.kind == Node::Kind::Fold) return fold(n, 0, n.parts, row);
     std::vector<InstrId> args;
     for (const View& v : n.operands) args.push_back(operand(v, row));
     switch (n.kind) {
@@ -265,6 +278,7 @@ class KernelBuilder {
         return scalar_op(n.op).code == ScalarOp::Code::Nothing
                    ? args[0]
                    : w_.compute(n.op, std::move(args), n.dtype, n.check);
+      case Node::Kind::Fold:
       case Node::Kind::RowReduce:
       case Node::Kind::RowPartial:
       case Node::Kind::ColPartial:
@@ -436,12 +450,6 @@ std::string kernel_name(const Program& p, std::span<const Group> groups) {
       name += (name.empty() ? "" : "_") + part;
     }
   return name;
-}
-
-/// The smallest number of units that pays for a thread.
-int64_t grain_of(const Schedule& s, double total, double cost) {
-  const double elements = total / static_cast<double>(s.units);
-  return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;
 }
 
 /// Several groups of equal rows: each row of the one is followed by the same row of the next.

@@ -188,4 +188,9 @@ Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, Kern
   return Scheduler(domain, cost, tile, writer).run();
 }
 
+int64_t grain_of(const Schedule& s, double total, double cost) {
+  const double elements = total / static_cast<double>(s.units);
+  return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;
+}
+
 }  // namespace tandem::codegen

@@ -47,6 +47,9 @@ struct Tile {
 /// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
 Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer);
 
+/// The smallest number of units that pays for a thread, of `total` elements that cost `cost` each.
+int64_t grain_of(const Schedule& schedule, double total, double cost);
+
 }  // namespace tandem::codegen
 
 #endif  // TANDEM_CODEGEN_KERNELS_SCHEDULE_H

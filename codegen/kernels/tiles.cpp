@@ -34,7 +34,8 @@ static int tile_dim(const Program& p, const Group& g) {
     const Node& node = p.nodes[n];
     ++accesses[row_dim_along(node.dest, dims)];
     for (const View& v : node.operands)
-      if (!p.roots[v.root].formula()) ++accesses[row_dim_along(v, dims)];
+      if (!p.roots[v.root].formula())
+        accesses[row_dim_along(v, dims)] += static_cast<int>(node.parts);
   }
   accesses.erase(-1);
   const auto most =

@@ -41,6 +41,8 @@ struct Reduction {
 struct Node {
   enum class Kind : uint8_t {
     Pointwise,    // op on operands
+    Fold,         // op on `parts` views, by pairs of neighbours: operand 0, and each `part_step`
+                  // elements on from the one before
     Gather,       // operand 0 is the index; table + index * gather_stride
     Random,       // operands: key, base counter
     RowReduce,    // operand [outer, n] -> [outer]
@@ -71,6 +73,7 @@ struct Node {
   View table;  // Gather: over `domain`, stride 0 at the gathered dim. Scatter: dest likewise
   int64_t gather_stride = 0, gather_extent = 0;
   int64_t random_offset = 0;
+  int64_t parts = 1, part_step = 0;  // Fold
   Reduction reduction;
   bool accumulate = false, stride_free = false, plus_zero = false;  // as MatmulSpec's
   int scatter_dim = -1;
@@ -83,6 +86,17 @@ struct Node {
   void for_each_written(F f) const {
     if (kind != Kind::External) return f(dest.root);
     for (const View& v : results) f(v.root);
+  }
+  /// Fold: what it reads, in order.
+  View part(int64_t i) const {
+    View v = operands[0];
+    v.offset += i * part_step;
+    return v;
+  }
+  template <class F>
+  void for_each_operand(F f) const {
+    for (const View& v : operands) f(v);
+    for (int64_t i = 1; i < parts; ++i) f(part(i));
   }
   int64_t total() const { return ir::numel(domain); }
   friend bool operator==(const Node&, const Node&) = default;
@@ -111,6 +125,7 @@ constexpr NodeTraits traits_of(Node::Kind kind) {
   using enum Node::Kind;
   switch (kind) {
     case Pointwise:
+    case Fold:
     case Random:
       return {.makes = Makes::Elements};
     case Gather:

@@ -82,12 +82,18 @@ View row_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
   return combine_row(m, r, partial, t.dtype);
 }
 
-std::vector<View> pairs(Maker& m, const std::vector<View>& level, Op op, DType type) {
-  std::vector<View> out;
-  for (size_t i = 0; i + 1 < level.size(); i += 2)
-    out.push_back(m.pointwise(op, {level[i], level[i + 1]}, type, level[i].sizes));
-  if (level.size() % 2 == 1) out.push_back(level.back());
-  return out;
+/// Partials of neighbouring blocks, of which `first` shows the first.
+View combine_column(Maker& m, const Reduction& r, const View& first, DType type) {
+  const View dest = m.computed(type, first.sizes);
+  m.push({.kind = Node::Kind::Fold,
+          .op = combining_op(r.combine),
+          .dtype = type,
+          .domain = first.sizes,
+          .operands = {first},
+          .dest = dest,
+          .parts = r.blocks(),
+          .part_step = r.inner});
+  return dest;
 }
 
 View column_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
@@ -99,10 +105,8 @@ View column_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
     const View last = permuted(partial, std::array<ir::Axis, 3>{0, 2, 1});
     return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), t.dtype);
   }
-  std::vector<View> level;
-  for (int64_t b = 0; b < r.blocks(); ++b) level.push_back(sliced(partial, 1, b, b + 1, 1));
-  while (level.size() > 1) level = pairs(m, level, combining_op(r.combine), t.dtype);
-  return level[0];
+  const View first = sliced(partial, 1, 0, 1, 1);
+  return r.blocks() == 1 ? first : combine_column(m, r, first, t.dtype);
 }
 
 }  // namespace

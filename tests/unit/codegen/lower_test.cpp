@@ -1,6 +1,7 @@
 // Lowering of small graphs: results against the reference interpreter, and how many kernels come
 // out.
 #include "check_lowering.h"
+#include "codegen/nodes/program.h"
 
 namespace tandem::codegen {
 namespace {
@@ -164,6 +165,24 @@ TEST(Lower, ColumnSums) {
     t.output(t.b.amax(g, {0}));
     check_lowering(t.finish());
   }
+}
+
+// By pairs of neighbours. A node for each pair would be most of a large program.
+TEST(Lower, PartialsOfColumnsAreCombinedByOneNode) {
+  for (int64_t blocks : {2, 3, 5, 6, 7, 12, 24, 63}) {
+    TestGraph t;
+    t.output(t.b.sum(t.input({16 * blocks, 11}), {0}));
+    const ir::Graph& graph = t.finish();
+    EXPECT_EQ(make_program(graph).nodes.size(), 2u) << blocks;
+    check_lowering(graph);
+  }
+}
+
+TEST(Lower, CombinedPartialsBesideWhatLiesAcross) {
+  TestGraph t;
+  const V sums = t.b.sum(t.input({40, 16 * 5, 60}), {1});
+  t.output(t.b.add(sums, t.b.permute(t.input({60, 40}), {1, 0})), ir::Strides{1, 40});
+  check_lowering(t.finish());
 }
 
 TEST(Lower, ColumnReductionsOfManyColumnsAndMiddleDims) {
