@@ -115,18 +115,21 @@ class Differentiator {
       case VjpRule::Kind::Subgraph:
         return apply_backward_of(e);
       case VjpRule::Kind::NotDifferentiable:
-        return refuse_gradients_of(e);
+        break;
       default:
         apply_rule_of(e);
     }
+    refuse_gradients_of(e);
   }
 
   /// As eager, which refuses only what is asked for: gradients that are an Error when they are
   /// computed, which is after the tangents are there.
   void refuse_gradients_of(EquationId e) {
-    const std::string why = ir::refusal_text(ir::Errc::Autograd, not_differentiable(name_of(e)));
-    for (ValueId v : source_.operands(e)) {
-      if (!active_[v]) continue;
+    const VjpRule& rule = vjp_rule(source_.op(e));
+    for (size_t i = 0; i < source_.operands(e).size(); ++i) {
+      const ValueId v = source_.operands(e)[i];
+      if (!active_[v] || !rule.refuses(i)) continue;
+      const std::string why = ir::refusal_text(ir::Errc::Autograd, not_differentiable(name_of(e)));
       std::vector<ValueId> operands = tangents_;
       operands.push_back(rewriter_.builder().zeros_like(rewriter_[v]));
       const ir::Type type = source_.type(v);
@@ -150,7 +153,8 @@ class Differentiator {
       arrived.push_back(cotangents_[v]);
     }
     ir::InlineVector<bool, 8> needs(operands.size());
-    for (size_t i = 0; i < operands.size(); ++i) needs[i] = active_[source_.operands(e)[i]];
+    for (size_t i = 0; i < operands.size(); ++i)
+      needs[i] = active_[source_.operands(e)[i]] && !vjp_rule(source_.op(e)).refuses(i);
     VjpContext context{rewriter_.builder(), source_.op(e), operands, results,
                        source_.attrs(e),    arrived,       needs};
     const Gradients gradients = apply_vjp(context);

@@ -51,6 +51,9 @@ Gradients apply_vjp(VjpContext& context) {
   TANDEM_CHECK(rule.kind != VjpRule::Kind::Subgraph,
                "ops with subgraphs are differentiated by who owns the subgraphs");
   const auto needs = floating_only(context);
+  for (size_t i = 0; i < needs.size(); ++i)
+    if (needs[i] && rule.refuses(i))
+      ir::fail(ir::Errc::Autograd, not_differentiable(ir::name(context.op)));
   VjpContext masked{context.b,     context.op, context.operands, context.results, context.attrs,
                     context.grads, needs};
   Gradients gradients = rule.apply(masked);

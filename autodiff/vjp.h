@@ -55,6 +55,11 @@ struct VjpRule {
   Kind kind = Kind::NotDifferentiable;
   Gradients (*apply)(VjpContext&) = nullptr;
   Reads (*reads)(std::span<const bool> needs_grad) = nullptr;
+  uint32_t refused = 0;  // bit i: of operand i there is no derivative, as if NotDifferentiable
+
+  bool refuses(size_t operand) const {
+    return kind == Kind::NotDifferentiable || (refused >> operand & 1) != 0;
+  }
 };
 
 const VjpRule& vjp_rule(ir::Op op);

@@ -111,6 +111,19 @@ const VjpRule vjp_clamp_min =
 const VjpRule vjp_clamp_max =
     rule(wrt < kSelf | kOther > ([](Args a) { return where(a.x(0) <= a.x(1), a.g, 0); }),
          wrt<kSelf | kOther>([](Args a) { return where(a.x(0) > a.x(1), a.g, 0); }));
+// min where x < min < max, max where it is below x or min, x between them
+const VjpRule vjp_clamp =
+    rule(wrt < kSelf | kOther |
+             kThird > ([](Args a) { return where(a.x(0) >= a.x(1) && a.x(0) <= a.x(2), a.g, 0); }),
+         wrt<kSelf | kOther | kThird>(
+             [](Args a) { return where(a.x(0) < a.x(1) && a.x(1) < a.x(2), a.g, 0); }),
+         wrt<kSelf | kOther | kThird>(
+             [](Args a) { return where(a.x(0) > a.x(2) || a.x(1) > a.x(2), a.g, 0); }));
+// As in ATen.
+const VjpRule vjp_heaviside{.kind = VjpRule::Kind::NotDifferentiable, .reads = read_nothing};
+// Where they are equal the result is other.
+const VjpRule vjp_nextafter = rule(
+    wrt < kSelf | kOther > ([](Args a) { return zero_where(equal(a.x(0), a.x(1)), a.g); }), kZeros);
 // start + w (end - start)
 const VjpRule vjp_lerp = rule(wrt<kThird>([](Args a) { return a.g * (1 - a.x(2)); }),
                               wrt<kThird>([](Args a) { return a.g * a.x(2); }),
@@ -137,6 +150,19 @@ const VjpRule vjp_copysign =
 const VjpRule vjp_logaddexp =
     rule(wrt < kSelf | kOther > ([](Args a) { return a.g * sigmoid(a.x(0) - a.x(1)); }),
          wrt<kSelf | kOther>([](Args a) { return a.g * sigmoid(a.x(1) - a.x(0)); }));
+const VjpRule vjp_logaddexp2 =
+    rule(wrt < kSelf |
+             kOther > ([](Args a) { return a.g * sigmoid((a.x(0) - a.x(1)) * std::numbers::ln2); }),
+         wrt<kSelf | kOther>(
+             [](Args a) { return a.g * sigmoid((a.x(1) - a.x(0)) * std::numbers::ln2); }));
+// x log(1 + y), 0 where x = 0
+const VjpRule vjp_xlog1py =
+    rule(wrt < kSelf | kOther > ([](Args a) {
+                         return zero_where(equal(a.x(0), 0) && a.x(1) <= -1, a.g * log1p(a.x(1)));
+                       }),
+         wrt<kSelf | kOther>([](Args a) { return a.g * (a.x(0) / (a.x(1) + 1)); }));
+// -x log x
+const VjpRule vjp_entr = rule(wrt<kSelf>([](Args a) { return -a.g * (log(a.x()) + 1); }));
 // x log y, 0 where x = 0
 const VjpRule vjp_xlogy =
     rule(wrt < kSelf | kOther > ([](Args a) {

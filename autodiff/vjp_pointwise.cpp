@@ -42,11 +42,17 @@ const VjpRule vjp_pow =
          wrt<kSelf | kOther | kResult>([](Args a) {
            return a.g * zero_where(equal(a.x(0), 0) && a.x(1) >= 0, a.y * log(a.x(0)));
          }));
+
+namespace {
+/// 1 / (x^2 + y^2), but 0 where that sum is: no operand has a slope there.
+Term over_square_of_norm(Args a) {
+  const Term square = a.x(0) * a.x(0) + a.x(1) * a.x(1), at_zero = equal(square, 0);
+  return zero_where(at_zero, 1 / where(at_zero, 1, square));
+}
+}  // namespace
 const VjpRule vjp_atan2 =
-    rule(wrt < kSelf |
-             kOther > ([](Args a) { return a.g * a.x(1) / (a.x(0) * a.x(0) + a.x(1) * a.x(1)); }),
-         wrt<kSelf | kOther>(
-             [](Args a) { return a.g * -a.x(0) / (a.x(0) * a.x(0) + a.x(1) * a.x(1)); }));
+    rule(wrt < kSelf | kOther > ([](Args a) { return a.g * a.x(1) * over_square_of_norm(a); }),
+         wrt<kSelf | kOther>([](Args a) { return a.g * -a.x(0) * over_square_of_norm(a); }));
 
 namespace {
 /// `g` where this operand was taken, half of it at a tie: `lost` says where the other one was.
@@ -116,6 +122,7 @@ const VjpRule vjp_bitwise_and = kZeroGradient;
 const VjpRule vjp_bitwise_or = kZeroGradient;
 const VjpRule vjp_bitwise_xor = kZeroGradient;
 const VjpRule vjp_bitwise_not = kZeroGradient;
+const VjpRule vjp_gcd = kZeroGradient;
 const VjpRule vjp_shift_left = kZeroGradient;
 const VjpRule vjp_shift_right = kZeroGradient;
 const VjpRule vjp_isnan = kZeroGradient;

@@ -14,7 +14,6 @@ namespace tandem::decomps {
 
 using ir::AttrValue;
 using ir::Builder;
-using ir::Dim;
 using ir::DType;
 using ir::EquationId;
 using ir::Graph;
@@ -48,11 +47,20 @@ Type widened(Type type) {
   return type;
 }
 
-/// Ops that only move elements: low precision needs no f32 there.
+/// Ops that only move elements, or work on their bits: low precision needs no f32 there.
 bool moves_elements(Op op) {
   return op == Op::where || op == Op::convert || op == Op::bitcast || op == Op::clone ||
-         op == Op::stop_gradient;
+         op == Op::stop_gradient || op == Op::nextafter;
 }
+
+}  // namespace
+
+bool computes_halves_in_f32(Op op) {
+  const OpClass cls = ir::info(op).cls;
+  return (cls == OpClass::Pointwise || cls == OpClass::Reduction) && !moves_elements(op);
+}
+
+namespace {
 
 Types result_types(const Graph& graph, EquationId e) {
   Types types;
@@ -116,9 +124,7 @@ class DecomposingSink final : public ir::Sink {
 
   bool computes_in_low_precision(Op op, std::span<const ValueId> operands,
                                  std::span<const Type> types) const {
-    const OpClass cls = ir::info(op).cls;
-    if (cls != OpClass::Pointwise && cls != OpClass::Reduction) return false;
-    if (moves_elements(op)) return false;
+    if (!computes_halves_in_f32(op)) return false;
     for (ValueId v : operands)
       if (is_low_precision(type(v))) return true;
     return std::ranges::any_of(types, is_low_precision);

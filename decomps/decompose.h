@@ -18,6 +18,10 @@ ir::Graph decompose(const ir::Graph& graph);
 using IsInlined = bool (*)(ir::Op op);
 ir::Graph decompose_inlining(const ir::Graph& graph, IsInlined is_inlined);
 
+/// Whether bf16 and f16 operands of `op` are computed with in f32: of pointwise ops and reductions
+/// those that neither move elements only nor work on their bits.
+bool computes_halves_in_f32(ir::Op op);
+
 /// Sets the summation order [lanes, block] of every reduction from its sizes alone.
 ir::Graph set_reduction_orders(ir::Graph core);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "decomps/rules.h"
 
@@ -30,6 +31,39 @@ V square(Context& c) { return c.b.mul(c[0], c[0]); }
 V frac(Context& c) { return c.b.sub(c[0], c.b.trunc(c[0])); }
 V clamp_min(Context& c) { return c.b.maximum(c[0], c[1]); }
 V clamp_max(Context& c) { return c.b.minimum(c[0], c[1]); }
+
+V clamp(Context& c) { return c.b.minimum(c.b.maximum(c[0], c[1]), c[2]); }
+
+// x == 0 ? values : x > 0
+V heaviside(Context& c) {
+  Builder& b = c.b;
+  return b.where(b.eq(c[0], 0), c[1], b.convert(b.gt(c[0], 0), b.dtype(c[0])));
+}
+
+namespace {
+
+DType integer_of_size(DType dtype) {
+  const size_t bytes = size_of(dtype);
+  return bytes == 8 ? DType::I64 : bytes == 4 ? DType::I32 : DType::I16;
+}
+
+}  // namespace
+
+// Patterns of one sign are in the order of the magnitudes: the next one, or from zero the first of
+// the other operand's sign.
+V nextafter(Context& c) {
+  Builder& b = c.b;
+  const V x = c[0], y = c[1];
+  const DType dtype = b.dtype(x), ints = integer_of_size(dtype);
+  const V away = b.eq(b.lt(x, y), b.gt(x, 0));
+  const V bits = b.bitcast(x, ints);
+  const V next = b.bitcast(b.where(away, b.add(bits, 1), b.sub(bits, 1)), dtype);
+  const V least = b.bitcast(b.full_like(bits, 1), dtype);
+  const V from_zero = b.where(b.gt(y, 0), least, b.neg(least));
+  const V moved = b.where(b.eq(x, 0), from_zero, next);
+  const V unordered = b.logical_or(b.isnan(x), b.isnan(y));
+  return b.where(unordered, kNaN, b.where(b.eq(x, y), y, moved));
+}
 
 // |w| < 1/2 ? self + w (end - self) : end - (end - self) (1 - w)
 V lerp(Context& c) {
@@ -74,6 +108,29 @@ V logaddexp(Context& c) {
   const V x = c[0], y = c[1];
   const V sum = b.add(b.maximum(x, y), b.log1p(b.exp(b.neg(b.abs(b.sub(x, y))))));
   return b.where(b.logical_and(b.eq(x, y), is_infinite(b, x)), x, sum);
+}
+
+// the same with powers of two
+V logaddexp2(Context& c) {
+  Builder& b = c.b;
+  const V x = c[0], y = c[1];
+  const V part = b.log1p(b.exp2(b.neg(b.abs(b.sub(x, y)))));
+  const V sum = b.add(b.maximum(x, y), b.mul(part, std::numbers::log2e));
+  return b.where(b.logical_and(b.eq(x, y), is_infinite(b, x)), x, sum);
+}
+
+// y is NaN: NaN; x == 0: 0; else x log(1 + y)
+V xlog1py(Context& c) {
+  Builder& b = c.b;
+  const V product = b.where(b.eq(c[0], 0), 0, b.mul(c[0], b.log1p(c[1])));
+  return b.where(b.isnan(c[1]), kNaN, product);
+}
+
+// x > 0: -x log(x); 0 at 0, -inf below
+V entr(Context& c) {
+  Builder& b = c.b;
+  const V below = b.where(b.eq(c[0], 0), 0, b.where(b.isnan(c[0]), c[0], -kInfinity));
+  return b.where(b.gt(c[0], 0), b.neg(b.mul(c[0], b.log(c[0]))), below);
 }
 
 // y is NaN: NaN; x == 0: 0; else x log(y)

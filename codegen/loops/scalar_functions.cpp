@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ir/base/error.h"
 #include "ir/buffer.h"
@@ -109,6 +110,12 @@ int64_t remainder(int64_t a, int64_t b, DType) {
   const int64_t r = rest(a, b);
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
+uint64_t magnitude(int64_t a) {
+  return a < 0 ? -static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+}
+int64_t gcd(int64_t a, int64_t b, DType) {
+  return static_cast<int64_t>(std::gcd(magnitude(a), magnitude(b)));
+}
 int64_t shift_left(int64_t a, int64_t b, DType dtype) {
   return b < 0 || b >= bits_of(dtype) ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
 }
@@ -148,6 +155,7 @@ std::array<Row, ir::kOpCount> make_table() {
   set(Op::floor_divide, floor_divide, floor_divide);
   set(Op::remainder, remainder, remainder);
   set(Op::fmod, FLOAT(std::fmod(a, b)), +[](int64_t a, int64_t b, DType) { return rest(a, b); });
+  set(Op::gcd, nullptr, gcd);
   set(Op::pow, FLOAT(std::pow(a, b)), power);
   set(Op::atan2, FLOAT(std::atan2(a, b)));
   set(Op::maximum, maximum, +[](int64_t a, int64_t b, DType) { return std::max(a, b); });

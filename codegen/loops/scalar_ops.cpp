@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {Op::floor_divide, {0.5, Long, Any, Known}},
     {Op::remainder, {0.5, Long, Any, Known}},
     {Op::fmod, {0.5, Long, Any, Known}},
+    {Op::gcd, {8, Long, Any, Known}},
     {Op::pow, {0.6, Long, Any, Known}},
     {Op::atan2, {0.5, Long, Any, Known}},
     {Op::maximum, {0.03, Short, KeepsUnit, Known}},

@@ -1,12 +1,16 @@
 // Evaluation rules of pointwise composites: activations and the like, by their definition.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "ir/half.h"
 #include "ir/interpreter/evaluate_elements.h"
 
 namespace tandem::ir::evaluate {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double softplus_of(double x) { return x > 30 ? x + std::exp(-x) : std::log1p(std::exp(x)); }
 double relu_of(double x) { return maximum_of(x, 0.0); }
@@ -15,6 +19,27 @@ int64_t relu_of(int64_t x) { return x > 0 ? x : 0; }
 template <class T>
 T clamp_of(T x, T low, T high) {
   return minimum_of(maximum_of(x, low), high);
+}
+
+/// The number of a 16-bit dtype that follows `a` towards `b`: patterns of magnitudes are in order.
+double next_half(bool is_bf16, double a, double b) {
+  const auto number = [=](int bits) {
+    const auto pattern = static_cast<uint16_t>(bits);
+    return static_cast<double>(is_bf16 ? bf16_to_float(pattern) : f16_to_float(pattern));
+  };
+  if (a == b) return b;
+  if (a == 0) return std::copysign(number(1), b);
+  const auto magnitude = static_cast<float>(std::fabs(a));
+  const int bits = is_bf16 ? float_to_bf16(magnitude) : float_to_f16(magnitude);
+  return std::copysign(number((a < b) == (a > 0) ? bits + 1 : bits - 1), a);
+}
+
+/// The same of any dtype.
+double next_of(DType dtype, double a, double b) {
+  if (is_nan(a) || is_nan(b)) return a + b;
+  if (dtype == DType::F64) return std::nextafter(a, b);
+  if (dtype == DType::F32) return std::nextafter(static_cast<float>(a), static_cast<float>(b));
+  return next_half(dtype == DType::BF16, a, b);
 }
 
 /// The elements of self for which keep(row, column) holds, zero elsewhere.
@@ -46,6 +71,7 @@ FLOAT_UNARY(hardswish, x* clamp_of(x + 3, 0.0, 6.0) / 6)
 FLOAT_UNARY(log_sigmoid, std::fmin(x, 0.0) - std::log1p(std::exp(-std::fabs(x))))
 FLOAT_UNARY(logit, std::log(x / (1 - x)))
 FLOAT_UNARY(frac, x - std::trunc(x))
+FLOAT_UNARY(entr, is_nan(x) ? x : x > 0 ? -x * std::log(x) : x == 0 ? 0 : -kInfinity)
 #undef FLOAT_UNARY
 
 Tensor relu(const Context& c) {
@@ -108,6 +134,19 @@ Tensor clamp_max(const Context& c) {
   return map_any(c, []<class T>(T x, T high) { return minimum_of(x, high); });
 }
 
+Tensor clamp(const Context& c) {
+  return map_any(c, []<class T>(T x, T low, T high) { return clamp_of(x, low, high); });
+}
+
+Tensor heaviside(const Context& c) {
+  return map_any(c, []<class T>(T x, T at_zero) { return x == 0 ? at_zero : T(x > 0); });
+}
+
+Tensor nextafter(const Context& c) {
+  const DType dtype = c.result().dtype;
+  return map_floats(c, [=](double a, double b) { return next_of(dtype, a, b); });
+}
+
 Tensor lerp(const Context& c) {
   return map_floats(c, [](double self, double end, double weight) {
     const double span = end - self;
@@ -139,6 +178,19 @@ Tensor logaddexp(const Context& c) {
   return map_floats(c, [](double a, double b) {
     if (std::isinf(a) && a == b) return a;
     return maximum_of(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+  });
+}
+
+Tensor logaddexp2(const Context& c) {
+  return map_floats(c, [](double a, double b) {
+    if (std::isinf(a) && a == b) return a;
+    return maximum_of(a, b) + std::log2(1 + std::exp2(-std::fabs(a - b)));
+  });
+}
+
+Tensor xlog1py(const Context& c) {
+  return map_floats(c, [](double x, double y) {
+    return is_nan(y) ? y : x == 0 ? 0.0 : x * std::log1p(y);
   });
 }
 

@@ -1,5 +1,6 @@
 // Evaluation rules of pointwise primitives.
 #include <cmath>
+#include <numeric>
 
 #include "ir/base/error.h"
 #include "ir/interpreter/evaluate_elements.h"
@@ -191,6 +192,15 @@ INT_BINARY(bitwise_and, a& b)
 INT_BINARY(bitwise_or, a | b)
 INT_BINARY(bitwise_xor, a ^ b)
 #undef INT_BINARY
+
+Tensor gcd(const Context& c) {
+  return map_ints(c, [](int64_t a, int64_t b) {
+    const auto magnitude = [](int64_t x) {
+      return x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+    };
+    return static_cast<int64_t>(std::gcd(magnitude(a), magnitude(b)));
+  });
+}
 
 Tensor logical_not(const Context& c) {
   return map_ints(c, [](int64_t a) { return !a; });

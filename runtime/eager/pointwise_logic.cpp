@@ -1,5 +1,6 @@
 // Comparisons, logic and bits.
 #include <climits>
+#include <numeric>
 
 #include "runtime/eager/loops.h"
 
@@ -75,6 +76,16 @@ void bitwise_not(const Args& a) {
       else
         return static_cast<T>(~x);
     });
+  });
+}
+
+void gcd(const Args& a) {
+  binary<Integers>(a, []<class T>(T x, T y) -> T {
+    const auto magnitude = [](T v) {
+      const auto wide = static_cast<uint64_t>(v);
+      return v < T{} ? -wide : wide;
+    };
+    return static_cast<T>(std::gcd(magnitude(x), magnitude(y)));
   });
 }
 

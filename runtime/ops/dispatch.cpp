@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "decomps/decompose.h"
 #include "decomps/rules.h"
 #include "ir/base/error.h"
 #include "ir/geometry.h"
@@ -35,9 +36,7 @@ Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue>
 
 /// Low-precision arithmetic is f32 arithmetic, rounded once.
 bool computes_wider(ir::Op op, DType dtype) {
-  const ir::OpClass cls = ir::info(op).cls;
-  return (cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction) &&
-         ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+  return decomps::computes_halves_in_f32(op) && ir::is_floating(dtype) && ir::size_of(dtype) < 4;
 }
 
 /// A composite without a kernel of its own: its decomposition, which may use others.

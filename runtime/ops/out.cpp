@@ -1,6 +1,6 @@
 // The forms that write their result into a given tensor.
 #include <fmt/format.h>
-#include <tandem/out_forms.h>
+#include <tandem/special.h>
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
@@ -83,6 +83,15 @@ const SourceLocation& place_of(const Located& a, const Located& b) {
   }
 TANDEM_UNARY_IN_PLACE_OPS(X)
 TANDEM_UNARY_OPS(X)
+TANDEM_MADE_UNARY_IN_PLACE(X)
+TANDEM_MADE_UNARY(X)
+#define TANDEM_ALIAS(name, op) X(name)
+TANDEM_UNARY_ALIASES(TANDEM_ALIAS)
+namespace special {
+TANDEM_SPECIAL_UNARY_OPS(X)
+TANDEM_SPECIAL_ALIASES(TANDEM_ALIAS)
+X(ndtr)
+}  // namespace special
 #undef X
 #define X(op)                                                                             \
   const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other) {  \
@@ -91,6 +100,13 @@ TANDEM_UNARY_OPS(X)
   }
 TANDEM_BINARY_IN_PLACE_OPS(X)
 TANDEM_BINARY_OPS(X)
+TANDEM_MADE_BINARY_IN_PLACE(X)
+TANDEM_MADE_BINARY(X)
+TANDEM_BINARY_ALIASES(TANDEM_ALIAS)
+namespace special {
+TANDEM_SPECIAL_BINARY_OPS(X)
+}  // namespace special
+#undef TANDEM_ALIAS
 #undef X
 #define X(op)                                                                                      \
   const Tensor& op##_out(const Tensor& out, const Tensor& self, const DimList& dims, bool keepdim, \
@@ -110,6 +126,76 @@ const Tensor& where_out(const Tensor& out, const Tensor& condition, const Locate
 const Tensor& clamp_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
                         std::optional<Number> max, SourceLocation at) {
   return write_out("clamp_out", out, at, {whole(self)}, [&] { return clamp(self, min, max, at); });
+}
+const Tensor& clamp_out(const Tensor& out, const Tensor& self, const Tensor& min, const Tensor& max,
+                        SourceLocation at) {
+  return write_out("clamp_out", out, at, {whole(self), whole(min), whole(max)},
+                   [&] { return clamp(self, min, max, at); });
+}
+const Tensor& clip_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
+                       std::optional<Number> max, SourceLocation at) {
+  return write_out("clip_out", out, at, {whole(self)}, [&] { return clamp(self, min, max, at); });
+}
+const Tensor& clip_out(const Tensor& out, const Tensor& self, const Tensor& min, const Tensor& max,
+                       SourceLocation at) {
+  return write_out("clip_out", out, at, {whole(self), whole(min), whole(max)},
+                   [&] { return clamp(self, min, max, at); });
+}
+const Tensor& add_out(const Tensor& out, const Located& self, const Located& other,
+                      const Number& alpha) {
+  return write_out("add_out", out, place_of(self, other), {whole(self), whole(other)},
+                   [&] { return add(self, other, alpha); });
+}
+const Tensor& sub_out(const Tensor& out, const Located& self, const Located& other,
+                      const Number& alpha) {
+  return write_out("sub_out", out, place_of(self, other), {whole(self), whole(other)},
+                   [&] { return sub(self, other, alpha); });
+}
+const Tensor& rsub_out(const Tensor& out, const Located& self, const Located& other,
+                       const Number& alpha) {
+  return write_out("rsub_out", out, place_of(self, other), {whole(self), whole(other)},
+                   [&] { return rsub(self, other, alpha); });
+}
+const Tensor& div_out(const Tensor& out, const Located& self, const Located& other,
+                      std::string_view rounding_mode) {
+  return write_out("div_out", out, place_of(self, other), {whole(self), whole(other)},
+                   [&] { return div(self, other, rounding_mode); });
+}
+const Tensor& round_out(const Tensor& out, const Tensor& self, int64_t decimals,
+                        SourceLocation at) {
+  return write_out("round_out", out, at, {whole(self)}, [&] { return round(self, decimals, at); });
+}
+const Tensor& logit_out(const Tensor& out, const Tensor& self, double eps, SourceLocation at) {
+  return write_out("logit_out", out, at, {whole(self)}, [&] { return logit(self, eps, at); });
+}
+const Tensor& polygamma_out(const Tensor& out, int64_t n, const Tensor& self, SourceLocation at) {
+  return write_out("polygamma_out", out, at, {whole(self)}, [&] { return polygamma(n, self, at); });
+}
+const Tensor& mvlgamma_out(const Tensor& out, const Tensor& self, int64_t p, SourceLocation at) {
+  return write_out("mvlgamma_out", out, at, {whole(self)}, [&] { return mvlgamma(self, p, at); });
+}
+const Tensor& hardshrink_out(const Tensor& out, const Tensor& self, double lambd,
+                             SourceLocation at) {
+  return write_out("hardshrink_out", out, at, {whole(self)},
+                   [&] { return hardshrink(self, lambd, at); });
+}
+const Tensor& softshrink_out(const Tensor& out, const Tensor& self, double lambd,
+                             SourceLocation at) {
+  return write_out("softshrink_out", out, at, {whole(self)},
+                   [&] { return softshrink(self, lambd, at); });
+}
+const Tensor& threshold_out(const Tensor& out, const Tensor& self, const Number& threshold,
+                            const Number& value, SourceLocation at) {
+  return write_out("threshold_out", out, at, {whole(self)},
+                   [&] { return tandem::threshold(self, threshold, value, at); });
+}
+const Tensor& glu_out(const Tensor& out, const Tensor& self, int64_t dim, SourceLocation at) {
+  return write_out("glu_out", out, at, {}, [&] { return glu(self, dim, at); });
+}
+const Tensor& special::multigammaln_out(const Tensor& out, const Tensor& self, int64_t p,
+                                        SourceLocation at) {
+  return write_out("multigammaln_out", out, at, {whole(self)},
+                   [&] { return mvlgamma(self, p, at); });
 }
 const Tensor& lerp_out(const Tensor& out, const Tensor& self, const Tensor& end,
                        const Located& weight) {

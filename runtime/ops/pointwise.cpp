@@ -69,10 +69,19 @@ void require_difference(const Located& a, const Located& b) {
                "bool)");
 }
 
+/// ATen's heaviside does not promote.
+void require_one_dtype(Call& c, V a, V b) {
+  if (c.b.dtype(a) != c.b.dtype(b))
+    ir::fail(Errc::DType,
+             fmt::format("heaviside: values have another dtype than self; expected {}, got {}",
+                         ir::name(c.b.dtype(a)), ir::name(c.b.dtype(b))));
+}
+
 Tensor binary(Op op, const Located& a, const Located& b) {
   Call c(place_of(a, b), ir::name(op));
   if (op == Op::sub) require_difference(a, b);
   const Pair p = operands(c, op, a, b);
+  if (op == Op::heaviside) require_one_dtype(c, p.a, p.b);
   if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
   return c.out(c.b.pointwise(op, {p.a, p.b}));
 }
@@ -81,6 +90,7 @@ const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   Call c(other.location, ir::name(op), true);
   if (op == Op::sub) require_difference(Located(self, other.location), other);
   const V v = c.in(self), w = c.in(other, v, "other");
+  if (op == Op::heaviside) require_one_dtype(c, v, w);
   if (is_power_of_bools(c, op, v, w))
     c.b.pointwise_in_place(Op::logical_or, {v, c.b.logical_not(w)});
   else

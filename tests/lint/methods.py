@@ -11,26 +11,34 @@ WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "re
 # Functions that ATen has no method for.
 FUNCTIONS_ONLY = set(
     "dropout layer_norm cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits linear scaled_dot_product_attention pad "
-    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean".split())  # (x.where(condition, other); x.mT())
+    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub".split())  # (x.where(condition, other); x.mT())
 # Methods of this kind without a function.
 METHODS_ONLY = {"contiguous", "mT"}
+
+
+NAME = r"X\((\w+)(?:, \w+)?\)"  # of a row X(op) or X(name, op)
 
 
 def listed(text, name):
     body = re.search(r"#define " + name + r"\(X\)((?:.*\\\n)*.*)", text).group(1)
     inner = re.findall(r"TANDEM_\w+_OPS", body)
-    return set(re.findall(r"X\((\w+)\)", body)).union(*(listed(text, i) for i in inner)) if inner else set(re.findall(r"X\((\w+)\)", body))
+    return set(re.findall(NAME, body)).union(*(listed(text, i) for i in inner)) if inner else set(re.findall(NAME, body))
+
+
+# The lists of op_lists.h: what is both a function and a method, what has a writing form.
+WRITING = """UNARY_IN_PLACE_OPS BINARY_IN_PLACE_OPS COMPARISON_OPS MADE_UNARY_IN_PLACE MADE_BINARY_IN_PLACE UNARY_ALIASES BINARY_ALIASES""".split()
+BOTH = WRITING + "UNARY_OPS BINARY_OPS MADE_UNARY MADE_BINARY".split()
 
 
 def main():
     lists = (INCLUDE / "op_lists.h").read_text()
-    both = set().union(*(listed(lists, f"TANDEM_{kind}_OPS") for kind in ["UNARY_IN_PLACE", "UNARY", "BINARY_IN_PLACE", "BINARY"]))
-    writing = set().union(*(listed(lists, f"TANDEM_{kind}_OPS") for kind in ["UNARY_IN_PLACE", "BINARY_IN_PLACE", "COMPARISON"]))
+    both = set().union(*(listed(lists, f"TANDEM_{kind}") for kind in BOTH))
+    writing = set().union(*(listed(lists, f"TANDEM_{kind}") for kind in WRITING))
     methods_text = (INCLUDE / "tensor_methods.inc").read_text()
-    methods = both | set(re.findall(r"^  (?:Tensor|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
+    methods = both | set(re.findall(r"^  (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
     writing |= set(re.findall(r"^  const Tensor& (\w+)_\(", methods_text, re.M))
     functions_text = (INCLUDE / "ops.h").read_text()
-    of_tensor = r"^TANDEM_API (?:Tensor|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*const (?:Tensor|Located)& "
+    of_tensor = r"^TANDEM_API (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*(?:int64_t \w+, )?const (?:Tensor|Located)& "
     functions = both | set(re.findall(of_tensor, functions_text, re.M))
     functions -= {name for name in functions if name.endswith("_like")}
     problems = [f"x.{op}_() has no x.{op}()" for op in sorted(writing - methods - WRITES_ONLY)]

@@ -51,18 +51,24 @@ std::vector<Case> listed_ops() {
 #define X(op) all.push_back(unary(#op, [](const Tensor& x) { return op(x); }));
   TANDEM_UNARY_IN_PLACE_OPS(X)
   TANDEM_UNARY_OPS(X)
+  TANDEM_MADE_UNARY_IN_PLACE(X)
+  TANDEM_MADE_UNARY(X)
 #undef X
 #define X(op) all.push_back({#op "_", written([](const Tensor& y, const Tensors&) { y.op##_(); })});
   TANDEM_UNARY_IN_PLACE_OPS(X)
+  TANDEM_MADE_UNARY_IN_PLACE(X)
 #undef X
 #define X(op) all.push_back(binary(#op, [](const Tensor& x, const Tensor& y) { return op(x, y); }));
   TANDEM_BINARY_IN_PLACE_OPS(X)
   TANDEM_BINARY_OPS(X)
+  TANDEM_MADE_BINARY_IN_PLACE(X)
+  TANDEM_MADE_BINARY(X)
 #undef X
 #define X(op) \
   all.push_back({#op "_", written([](const Tensor& y, const Tensors& in) { y.op##_(in[1]); }), 2});
   TANDEM_BINARY_IN_PLACE_OPS(X)
   TANDEM_COMPARISON_OPS(X)
+  TANDEM_MADE_BINARY_IN_PLACE(X)
 #undef X
   return all;
 }
@@ -90,6 +96,23 @@ std::vector<Case> other_pointwise() {
       binary("addcmul", [](const Tensor& a, const Tensor& b) { return addcmul(a, a, b); }),
       binary("addcdiv", [](const Tensor& a, const Tensor& b) { return addcdiv(b, a, b); }),
       unary("nan_to_num", [](const Tensor& a) { return nan_to_num(a); }),
+      binary("clamp_both", [](const Tensor& a, const Tensor& b) { return clamp(a, a, b); }),
+      binary("clamp_crossed", [](const Tensor& a, const Tensor& b) { return clamp(a, b, a); }),
+      binary("isclose", [](const Tensor& a, const Tensor& b) { return isclose(a, b); }),
+      binary("div_trunc", [](const Tensor& a, const Tensor& b) { return div(a, b, "trunc"); }),
+      binary("div_floor", [](const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }),
+      unary("round_decimals", [](const Tensor& a) { return round(a, 1); }),
+      unary("hardshrink", [](const Tensor& a) { return hardshrink(a, 2); }),
+      unary("softshrink", [](const Tensor& a) { return softshrink(a, 2); }),
+      unary("threshold", [](const Tensor& a) { return threshold(a, 2, 3); }),
+      unary("positive", [](const Tensor& a) { return positive(a); }),
+      binary("prelu", [](const Tensor& a, const Tensor& b) { return prelu(-a, b.slice(0, 0, 1)); }),
+      binary("prelu_unused",
+             [](const Tensor& a, const Tensor& b) { return prelu(a, b.slice(0, 0, 1)); }),
+      unary("zeta_of_number", [](const Tensor& a) { return special::zeta(2.0, a); }),
+      binary("zeta", [](const Tensor& a, const Tensor& b) { return special::zeta(b, a); }),
+      binary("zeta_partly",
+             [](const Tensor& a, const Tensor& b) { return special::zeta(b.detach(), a); }),
       unary("to_integers_and_back", [](const Tensor& a) { return a.to(i32).to(f32); }),
       unary("to_f64", [](const Tensor& a) { return a.to(f64); }),
       unary("detach", [](const Tensor& a) { return a.detach() * 2; }),

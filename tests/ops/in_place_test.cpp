@@ -22,6 +22,8 @@ struct Forms {
 #define TANDEM_BINARY(op)                                          \
   {#op, [](const Tensor& x, const Tensor& y) { return op(x, y); }, \
    [](const Tensor& x, const Tensor& y) { x.op##_(y); }},
+#define TANDEM_NAMED_UNARY(name, op) TANDEM_UNARY(name)
+#define TANDEM_NAMED_BINARY(name, op) TANDEM_BINARY(name)
 #define TANDEM_CALL(call, writing)                                                                 \
   {#call, []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { return call; }, \
    []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { writing; }},
@@ -29,10 +31,19 @@ struct Forms {
 // clang-format off
 const Forms kForms[] = {
     TANDEM_UNARY_IN_PLACE_OPS(TANDEM_UNARY) TANDEM_BINARY_IN_PLACE_OPS(TANDEM_BINARY)
+    TANDEM_MADE_UNARY_IN_PLACE(TANDEM_UNARY) TANDEM_MADE_BINARY_IN_PLACE(TANDEM_BINARY)
+    TANDEM_UNARY_ALIASES(TANDEM_NAMED_UNARY) TANDEM_BINARY_ALIASES(TANDEM_NAMED_BINARY)
     TANDEM_UNARY(leaky_relu) TANDEM_UNARY(elu) TANDEM_UNARY(celu) TANDEM_UNARY(gelu)
     TANDEM_UNARY(hardtanh) TANDEM_UNARY(nan_to_num) TANDEM_UNARY(tril) TANDEM_UNARY(triu)
     TANDEM_BINARY(clamp_min) TANDEM_BINARY(clamp_max)
     TANDEM_CALL(clamp(x, 0.3, 0.6), x.clamp_(0.3, 0.6))
+    TANDEM_CALL(clip(x, 0.3, 0.6), x.clip_(0.3, 0.6)) TANDEM_CALL(clamp(x, y, y), x.clamp_(y, y))
+    TANDEM_CALL(clip(x, y), x.clip_(y)) TANDEM_CALL(add(x, y, 3), x.add_(y, 3))
+    TANDEM_CALL(sub(x, y, 3), x.sub_(y, 3)) TANDEM_CALL(div(x, y, "floor"), x.div_(y, "floor"))
+    TANDEM_CALL(divide(x, y, "trunc"), x.divide_(y, "trunc")) TANDEM_CALL(round(x, 1), x.round_(1))
+    TANDEM_CALL(logit(x, 0.4), x.logit_(0.4)) TANDEM_CALL(polygamma(2, x), x.polygamma_(2))
+    TANDEM_CALL(mvlgamma(x + 1, 2), x.add_(1).mvlgamma_(2)) TANDEM_CALL(rrelu(x), x.rrelu_())
+    TANDEM_CALL(threshold(x, 0.5, 2), x.threshold_(0.5, 2))
     TANDEM_CALL(lerp(x, y, 0.3), x.lerp_(y, 0.3)) TANDEM_CALL(lerp(x, y, y), x.lerp_(y, y))
     TANDEM_CALL(addcmul(x, y, y), x.addcmul_(y, y)) TANDEM_CALL(addcdiv(x, y, y), x.addcdiv_(y, y))
     TANDEM_CALL(masked_fill(x, y > 0.5, 2), x.masked_fill_(y > 0.5, 2))

@@ -45,14 +45,20 @@ ir::Strides strides_of(const ir::Shape& sizes, Layout layout) {
   return strides;
 }
 
+/// Whether there is a gradient, but none of this operand.
+bool is_refused(Op op, size_t operand) {
+  return (autodiff::vjp_rule(op).refused >> operand & 1) != 0;
+}
+
 /// One equation and its results, in a traced or a functional graph. A view is copied, so that it is
 /// computed and not replayed.
 Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layout::Contiguous) {
   Program p(level, std::string(ir::name(op)));
   std::vector<ir::ValueId> operands;
   for (const Buffer& operand : sample.operands)
-    operands.push_back(p.input(fmt::format("x{}", operands.size()), operand.type(),
-                               ir::is_floating(operand.dtype())));
+    operands.push_back(
+        p.input(fmt::format("x{}", operands.size()), operand.type(),
+                ir::is_floating(operand.dtype()) && !is_refused(op, operands.size())));
   for (ir::Input& input : p.graph.inputs())
     input.strides = strides_of(p.graph.type(input.value).sizes, layout);
   for (ir::ValueId result : p.b.emit_all(op, operands, sample.attrs)) {

@@ -39,16 +39,27 @@ using Callee = std::function<Tensor(const Operands&)>;
 const std::map<std::string, Callee>& callees() {  // NOLINT(readability-function-size): a table
   static const std::map<std::string, Callee> by_text = {
 #define X(op) TANDEM_CALLEE(op(x))
-      TANDEM_UNARY_IN_PLACE_OPS(X) TANDEM_UNARY_OPS(X)
+      TANDEM_UNARY_IN_PLACE_OPS(X) TANDEM_UNARY_OPS(X) TANDEM_MADE_UNARY_IN_PLACE(X)
+          TANDEM_MADE_UNARY(X)
 #undef X
 #define X(op) TANDEM_CALLEE(x.op##_())
-          TANDEM_UNARY_IN_PLACE_OPS(X)
+              TANDEM_UNARY_IN_PLACE_OPS(X) TANDEM_MADE_UNARY_IN_PLACE(X)
 #undef X
 #define X(op) TANDEM_CALLEE(op(x, y)) TANDEM_CALLEE(op(x, n)) TANDEM_CALLEE(op(n, x))
-              TANDEM_BINARY_IN_PLACE_OPS(X) TANDEM_BINARY_OPS(X)
+                  TANDEM_BINARY_IN_PLACE_OPS(X) TANDEM_BINARY_OPS(X) TANDEM_MADE_BINARY_IN_PLACE(X)
+                      TANDEM_MADE_BINARY(X)
 #undef X
 #define X(op) TANDEM_CALLEE(x.op##_(y)) TANDEM_CALLEE(x.op##_(n))
-                  TANDEM_BINARY_IN_PLACE_OPS(X) TANDEM_COMPARISON_OPS(X)
+                          TANDEM_BINARY_IN_PLACE_OPS(X) TANDEM_COMPARISON_OPS(X)
+                              TANDEM_MADE_BINARY_IN_PLACE(X)
+#undef X
+#define X(name, op) TANDEM_CALLEE(name(x)) TANDEM_CALLEE(x.name##_())
+                                  TANDEM_UNARY_ALIASES(X)
+#undef X
+#define X(name, op)         \
+  TANDEM_CALLEE(name(x, y)) \
+  TANDEM_CALLEE(name(x, n)) TANDEM_CALLEE(x.name##_(y)) TANDEM_CALLEE(x.name##_(n))
+                                      TANDEM_BINARY_ALIASES(X)
 #undef X
 #define UNARY TANDEM_CALLEE
 #define BINARY TANDEM_CALLEE

@@ -40,6 +40,13 @@ const std::map<Op, Domain> kDomains = {
     {Op::cos, {0.1, 9, true}},           {Op::tanh, {0.1, 4, true}},
     {Op::erf, {0.1, 3, true}},           {Op::relu6, {0.3, 5.5, true}},
     {Op::hardsigmoid, {0.3, 2.5, true}}, {Op::hardswish, {0.3, 2.5, true}},
+    {Op::lgamma, {0.3, 12, false}},      {Op::digamma, {0.3, 12, false}},
+    {Op::polygamma, {0.3, 12, false}},   {Op::zeta, {1.3, 4, false}},
+    {Op::ndtri, {0.02, 0.98, false}},    {Op::log_ndtr, {0.1, 5, true}},
+    {Op::erfcx, {0.1, 1.5, true}},       {Op::i0, {0.1, 3, true}},
+    {Op::i0e, {0.1, 12, true}},          {Op::i1, {0.1, 3, true}},
+    {Op::i1e, {0.1, 12, true}},          {Op::entr, {0.2, 3, false}},
+    {Op::xlog1py, {0.3, 2, false}},
 };
 
 Domain domain_of(Op op) {
@@ -109,6 +116,7 @@ Forms pointwise_forms(Op op, int64_t n) {
       {Op::addcmul, {{Number(1.5)}, {Number(2)}}},
       {Op::addcdiv, {{Number(1.5)}}},
       {Op::fill, {{Number(0.5)}, {Number(2)}}},
+      {Op::polygamma, {{int64_t{1}}, {int64_t{4}}}},
       {Op::tril, {{Dim(1)}, {Dim(-1)}}},
       {Op::triu, {{Dim(1)}, {Dim(-1)}}},
       {Op::bitcast, {{DType::I32}, {DType::F32}, {DType::I64}, {DType::F64}, {DType::U8}}},

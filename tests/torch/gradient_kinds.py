@@ -18,11 +18,11 @@ import torch.nn.functional as F
 
 UNARY = """neg abs sign floor ceil round trunc exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan
 asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid logical_not bitwise_not relu relu6 selu silu mish
-hardsigmoid hardswish logit square frac""".split()
-UNARY_ONLY = "softsign log_sigmoid isnan isinf isfinite".split()
+hardsigmoid hardswish logit square frac lgamma digamma erfinv i0 deg2rad rad2deg sinc""".split()
+UNARY_ONLY = "softsign log_sigmoid isnan isinf isfinite angle signbit isneginf isposinf".split()
 BINARY = """add sub mul div floor_divide remainder fmod pow atan2 maximum minimum logical_and logical_or logical_xor
-bitwise_and bitwise_or bitwise_xor shift_left shift_right hypot copysign xlogy""".split()
-BINARY_ONLY = "eq ne lt le gt ge logaddexp".split()
+bitwise_and bitwise_or bitwise_xor shift_left shift_right hypot copysign xlogy gcd heaviside nextafter lcm ldexp float_power""".split()
+BINARY_ONLY = "eq ne lt le gt ge logaddexp logaddexp2 fmax fmin".split()
 NAMES = {"log_sigmoid": F.logsigmoid, "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
          "relu6": F.relu6, "silu": F.silu, "mish": F.mish, "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish,
          "softsign": F.softsign}
@@ -111,6 +111,21 @@ def cases():
     yield "addcmul", lambda a, b: torch.addcmul(a, a, b), 2
     yield "addcdiv", lambda a, b: torch.addcdiv(b, a, b), 2
     yield "nan_to_num", lambda a: torch.nan_to_num(a), 1
+    yield "clamp_both", lambda a, b: torch.clamp(a, a, b), 2
+    yield "clamp_crossed", lambda a, b: torch.clamp(a, b, a), 2
+    yield "isclose", torch.isclose, 2
+    yield "div_trunc", lambda a, b: torch.div(a, b, rounding_mode="trunc"), 2
+    yield "div_floor", lambda a, b: torch.div(a, b, rounding_mode="floor"), 2
+    yield "round_decimals", lambda a: torch.round(a, decimals=1), 1
+    yield "hardshrink", lambda a: F.hardshrink(a, 2), 1
+    yield "softshrink", lambda a: F.softshrink(a, 2), 1
+    yield "threshold", lambda a: F.threshold(a, 2, 3), 1
+    yield "positive", torch.positive, 1
+    yield "prelu", lambda a, b: F.prelu(-a, b[:1]), 2
+    yield "prelu_unused", lambda a, b: F.prelu(a, b[:1]), 2
+    yield "zeta_of_number", lambda a: torch.special.zeta(2.0, a), 1
+    yield "zeta", lambda a, b: torch.special.zeta(b, a), 2
+    yield "zeta_partly", lambda a, b: torch.special.zeta(b.detach(), a), 2
     yield "to_integers_and_back", lambda a: a.to(torch.int32).to(torch.float32), 1
     yield "to_f64", lambda a: a.to(torch.float64), 1
     yield "detach", lambda a: a.detach() * 2, 1

@@ -52,8 +52,8 @@ INDEX = dict(dtype=INT)
 CALLS = {
     **{f"{op}_": (FLOAT, in_place(f"{op}_")) for op in (
         "add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "atan2", "logical_and", "logical_or", "logical_xor", "hypot",
-        "copysign", "xlogy", "eq", "ne", "lt", "le", "gt", "ge", "clamp_min", "clamp_max", "copy")},
-    **{f"{op}_": (INT, in_place(f"{op}_")) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+        "copysign", "xlogy", "nextafter", "heaviside", "float_power", "eq", "ne", "lt", "le", "gt", "ge", "clamp_min", "clamp_max", "copy")},
+    **{f"{op}_": (INT, in_place(f"{op}_")) for op in ("bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm")},
     "fill_": (FLOAT, in_place("fill_")),
     "lerp_ end": (FLOAT, lambda w, x: w.lerp_(x, 0.5)),
     "lerp_ weight": (FLOAT, lambda w, x: w.lerp_(ones(w), x)),

@@ -44,6 +44,8 @@ SPELLED = {
     "view_as": "view_as_of", "reshape_as": "reshape_as_of", "expand_as": "expand_as_of", "alias": "alias_of",
     "index_put": "index_put_of", "dropout": "dropout_of", "mse_loss": "mse_of", "l1_loss": "l1_of", "binary_cross_entropy_with_logits": "bce_of", "embedding": "embedding_of",
     "prod": "prod_of", "copy_": "copy_of", "unflatten": "unflatten_of", "Located": "just", "any": "any_of", "all": "all_of",
+    "div": "div_of", "divide": "divide_of", "add": "add_of", "sub": "sub_of", "rsub": "rsub_of", "round": "round_of",
+    "softmin": "softmin_of", "rrelu": "rrelu_of", "polygamma": "polygamma_of", "tanhshrink": "tanhshrink_of",
     "sum": "sum_of", "aminmax": "aminmax_of", "var_mean": "var_mean_of", "std_mean": "std_mean_of", "native_layer_norm": "norm_statistics_of", "split_with_sizes": "split_with_sizes_of",
 }
 
@@ -90,6 +92,11 @@ HELPERS = {
     "std_mean_of": lambda x, dims=None, correction=1, keepdim=False: named(
         "std mean", torch.std_mean(x, dim=dims, correction=correction, keepdim=keepdim)),
     "norm_statistics_of": lambda *a: named("result mean rstd", torch.native_layer_norm(*a)),
+    "div_of": lambda x, y, mode=None: torch.div(x, y, rounding_mode=mode), "divide_of": lambda x, y, mode=None: torch.divide(x, y, rounding_mode=mode),
+    "add_of": lambda x, y, alpha=1: torch.add(x, y, alpha=alpha), "sub_of": lambda x, y, alpha=1: torch.sub(x, y, alpha=alpha),
+    "rsub_of": lambda x, y, alpha=1: torch.rsub(x, y, alpha=alpha), "round_of": lambda x, decimals=0: torch.round(x, decimals=decimals),
+    "softmin_of": lambda x, dim: F.softmin(x, dim), "rrelu_of": lambda x: F.rrelu(x), "polygamma_of": lambda n, x: torch.polygamma(n, x),
+    "tanhshrink_of": lambda x: F.tanhshrink(x),
     "addcmul_of": lambda x, a, b, v=1: torch.addcmul(x, a, b, value=v),
     "addcdiv_of": lambda x, a, b, v=1: torch.addcdiv(x, a, b, value=v),
     "addcmul_in": lambda x, a, b, v=1: x.addcmul_(a, b, value=v),
@@ -106,7 +113,7 @@ OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floor_divide": "//
 class Names(dict):
     """Functions by the name that Tandem has for them."""
     def __missing__(self, name):
-        for module in (torch, F, torch._C._nn):
+        for module in (torch, torch.special, F, torch._C._nn):
             if hasattr(module, name):
                 return getattr(module, name)
         if hasattr(torch.Tensor, name):
@@ -121,6 +128,7 @@ def translated(call):
         return f"n {OPERATORS[reverse[1]]} x"
     if call.startswith("clamp(x, {}"):
         call = call.replace("{}", "None")
+    call = call.replace("special::", "")
     call = call.replace("{", "[").replace("}", "]")
     call = re.sub(r"\.at\((\d)\)", r"[\1]", call)
     call = call.replace(".mT()", ".mT").replace("x.sizes()", "x.shape").replace("x.dtype()", "x.dtype")
@@ -162,20 +170,22 @@ def row(call, make, **others):
 
 def listed(text, macro):
     body = re.search(rf"#define {macro}\(X\)(.*?)\n(?=//|#|\n)", text, re.S)[1]
-    return re.findall(r"X\((\w+)\)", body)
+    return re.findall(r"X\((\w+)(?:, \w+)?\)", body)
 
 
 def calls():
     """Lists of unary, binary and number calls."""
     text = (ROOT / "runtime/include/tandem/op_lists.h").read_text()
-    unary_in_place, binary_in_place = listed(text, "TANDEM_UNARY_IN_PLACE_OPS"), listed(text, "TANDEM_BINARY_IN_PLACE_OPS")
+    names = listed(text, "TANDEM_UNARY_ALIASES"), listed(text, "TANDEM_BINARY_ALIASES")
+    unary_in_place = listed(text, "TANDEM_UNARY_IN_PLACE_OPS") + listed(text, "TANDEM_MADE_UNARY_IN_PLACE") + names[0]
+    binary_in_place = listed(text, "TANDEM_BINARY_IN_PLACE_OPS") + listed(text, "TANDEM_MADE_BINARY_IN_PLACE") + names[1]
     comparisons = listed(text, "TANDEM_COMPARISON_OPS")
-    unary = unary_in_place + listed(text, "TANDEM_UNARY_OPS")
-    binary = binary_in_place + comparisons + listed(text, "TANDEM_BINARY_OPS")
+    unary = unary_in_place + listed(text, "TANDEM_UNARY_OPS") + listed(text, "TANDEM_MADE_UNARY")
+    binary = binary_in_place + comparisons + listed(text, "TANDEM_BINARY_OPS") + listed(text, "TANDEM_MADE_BINARY")
     out = {
         "UNARY": [f"{op}(x)" for op in unary] + [f"x.{op}_()" for op in unary_in_place],
         "BINARY": [f"{op}(x, y)" for op in binary] + [f"x.{op}_(y)" for op in binary_in_place + comparisons],
-        "NUMBER": [f"{op}(x, n)" for op in binary] + [f"{op}(n, x)" for op in binary]
+        "NUMBER": [f"{op}(x, n)" for op in binary] + [f"{op}(n, x)" for op in binary if op not in names[1]]
         + [f"x.{op}_(n)" for op in binary_in_place + comparisons],
     }
     for line in (ROOT / "tests/ops/result_types.inc").read_text().splitlines():

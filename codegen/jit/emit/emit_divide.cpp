@@ -207,6 +207,29 @@ Value* integer_power(const Compute& k) {
   return ir.CreateSelect(negative, inverse, ir.CreateExtractValue(end, 0));
 }
 
+/// Euclid's algorithm on the magnitudes.
+Value* greatest_divisor(const Compute& k) {
+  auto& ir = k.ir;
+  const auto magnitude = [&](Value* x) -> Value* {
+    return is_signed(k) ? ir.CreateBinaryIntrinsic(Intrinsic::abs, x, ir.getFalse()) : x;
+  };
+  auto* state_type = llvm::StructType::get(k.a->getType(), k.a->getType());
+  const auto pack = [&](Value* a, Value* b) {
+    return ir.CreateInsertValue(ir.CreateInsertValue(llvm::PoisonValue::get(state_type), a, 0), b,
+                                1);
+  };
+  Value* end = repeat(
+      ir, pack(magnitude(k.a), magnitude(k.b)),
+      [&](Value* s) { return ir.CreateIsNotNull(ir.CreateExtractValue(s, 1)); },
+      [&](Value* s) {
+        Value *a = ir.CreateExtractValue(s, 0), *b = ir.CreateExtractValue(s, 1);
+        Value* done = ir.CreateIsNull(b);
+        Value* left = ir.CreateURem(a, ir.CreateSelect(done, integer(b, 1), b));
+        return pack(ir.CreateSelect(done, a, b), ir.CreateSelect(done, b, left));
+      });
+  return ir.CreateExtractValue(end, 0);
+}
+
 /// f32 fma without the instruction. The product is exact in f64; the sum is rounded to odd, so that
 /// rounding it once more to f32 gives what one rounding would.
 Value* fma_by_odd_rounding(const Compute& k) {
@@ -261,6 +284,11 @@ Value* emit_one<Op::floor_divide>(const Compute& k) {
 template <>
 Value* emit_one<Op::pow>(const Compute& k) {
   return floats(k) ? emit_math(k.ir, k.target, MathFn::pow, k.a, k.b) : integer_power(k);
+}
+
+template <>
+Value* emit_one<Op::gcd>(const Compute& k) {
+  return greatest_divisor(k);
 }
 
 template <>

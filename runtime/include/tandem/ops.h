@@ -67,11 +67,46 @@ TANDEM_API Tensor dropout(const Tensor& self, double p = 0.5, bool training = tr
 #define X(op) TANDEM_API Tensor op(const Tensor& self, TANDEM_AT);
 TANDEM_UNARY_IN_PLACE_OPS(X)
 TANDEM_UNARY_OPS(X)
+TANDEM_MADE_UNARY_IN_PLACE(X)
+TANDEM_MADE_UNARY(X)
 #undef X
 #define X(op) TANDEM_API Tensor op(const Located& self, const Located& other);
 TANDEM_BINARY_IN_PLACE_OPS(X)
 TANDEM_BINARY_OPS(X)
+TANDEM_MADE_BINARY_IN_PLACE(X)
+TANDEM_MADE_BINARY(X)
 #undef X
+#define X(name, op) TANDEM_API Tensor name(const Tensor& self, TANDEM_AT);
+TANDEM_UNARY_ALIASES(X)
+#undef X
+#define X(name, op) TANDEM_API Tensor name(const Located& self, const Located& other);
+TANDEM_BINARY_ALIASES(X)
+#undef X
+/// self + alpha * other; self - alpha * other; other - alpha * self.
+TANDEM_API Tensor add(const Located& self, const Located& other, const Number& alpha);
+TANDEM_API Tensor sub(const Located& self, const Located& other, const Number& alpha);
+TANDEM_API Tensor rsub(const Located& self, const Located& other, const Number& alpha = 1);
+/// Rounded as `rounding_mode` says, "trunc" or "floor": of integers an integer.
+TANDEM_API Tensor div(const Located& self, const Located& other, std::string_view rounding_mode);
+TANDEM_API Tensor divide(const Located& self, const Located& other, std::string_view rounding_mode);
+/// To `decimals` places after the point, or before it.
+TANDEM_API Tensor round(const Tensor& self, int64_t decimals, TANDEM_AT);
+/// Of self clamped to [eps, 1 - eps].
+TANDEM_API Tensor logit(const Tensor& self, double eps, TANDEM_AT);
+/// self itself.
+TANDEM_API Tensor positive(const Tensor& self, TANDEM_AT);
+/// The n-th derivative of digamma.
+TANDEM_API Tensor polygamma(int64_t n, const Tensor& self, TANDEM_AT);
+/// The logarithm of the multivariate gamma function of dimension p.
+TANDEM_API Tensor mvlgamma(const Tensor& self, int64_t p, TANDEM_AT);
+/// |self - other| <= atol + rtol * |other|, by element.
+TANDEM_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5,
+                          double atol = 1e-8, bool equal_nan = false, TANDEM_AT);
+/// Whether all elements are close. Looks at the elements: not inside a trace.
+TANDEM_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-5,
+                         double atol = 1e-8, bool equal_nan = false, TANDEM_AT);
+/// Whether sizes and elements are equal; NaN equals nothing. Not inside a trace.
+TANDEM_API bool equal(const Tensor& self, const Tensor& other, TANDEM_AT);
 TANDEM_API Tensor leaky_relu(const Tensor& self, double negative_slope = 0.01, TANDEM_AT);
 TANDEM_API Tensor elu(const Tensor& self, double alpha = 1, TANDEM_AT);
 TANDEM_API Tensor celu(const Tensor& self, double alpha = 1, TANDEM_AT);
@@ -81,8 +116,27 @@ TANDEM_API Tensor hardtanh(const Tensor& self, const Number& min = -1, const Num
                            TANDEM_AT);
 TANDEM_API Tensor clamp(const Tensor& self, std::optional<Number> min,
                         std::optional<Number> max = {}, TANDEM_AT);
+/// By element; a bound may be undefined. max where min is above it.
+TANDEM_API Tensor clamp(const Tensor& self, const Tensor& min, const Tensor& max = {}, TANDEM_AT);
+TANDEM_API Tensor clip(const Tensor& self, std::optional<Number> min,
+                       std::optional<Number> max = {}, TANDEM_AT);
+TANDEM_API Tensor clip(const Tensor& self, const Tensor& min, const Tensor& max = {}, TANDEM_AT);
 TANDEM_API Tensor clamp_min(const Located& self, const Located& min);
 TANDEM_API Tensor clamp_max(const Located& self, const Located& max);
+TANDEM_API Tensor hardshrink(const Tensor& self, double lambd = 0.5, TANDEM_AT);
+TANDEM_API Tensor softshrink(const Tensor& self, double lambd = 0.5, TANDEM_AT);
+TANDEM_API Tensor tanhshrink(const Tensor& self, TANDEM_AT);
+/// `value` where self <= threshold.
+TANDEM_API Tensor threshold(const Tensor& self, const Number& threshold, const Number& value,
+                            TANDEM_AT);
+/// self * weight where self < 0: one weight, or one for each of self's channels, dimension 1.
+TANDEM_API Tensor prelu(const Tensor& self, const Tensor& weight, TANDEM_AT);
+/// leaky_relu with a slope between lower and upper: their mean, in training drawn by element.
+TANDEM_API Tensor rrelu(const Tensor& self, double lower = 1.0 / 8, double upper = 1.0 / 3,
+                        bool training = false, TANDEM_AT);
+/// The first half along dim times the sigmoid of the second.
+TANDEM_API Tensor glu(const Tensor& self, int64_t dim = -1, TANDEM_AT);
+TANDEM_API Tensor softmin(const Tensor& self, int64_t dim, TANDEM_AT);
 TANDEM_API Tensor where(const Tensor& condition, const Located& self, const Located& other);
 TANDEM_API Tensor lerp(const Tensor& self, const Tensor& end, const Located& weight);
 /// self + value * tensor1 * tensor2.

@@ -14,16 +14,55 @@ namespace tandem {
 #define X(op) TANDEM_API const Tensor& op##_out(const Tensor& out, const Tensor& self, TANDEM_AT);
 TANDEM_UNARY_IN_PLACE_OPS(X)
 TANDEM_UNARY_OPS(X)
+TANDEM_MADE_UNARY_IN_PLACE(X)
+TANDEM_MADE_UNARY(X)
+#undef X
+#define X(name, op) \
+  TANDEM_API const Tensor& name##_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_UNARY_ALIASES(X)
 #undef X
 #define X(op) \
   TANDEM_API const Tensor& op##_out(const Tensor& out, const Located& self, const Located& other);
 TANDEM_BINARY_IN_PLACE_OPS(X)
 TANDEM_BINARY_OPS(X)
+TANDEM_MADE_BINARY_IN_PLACE(X)
+TANDEM_MADE_BINARY(X)
 #undef X
+#define X(name, op) \
+  TANDEM_API const Tensor& name##_out(const Tensor& out, const Located& self, const Located& other);
+TANDEM_BINARY_ALIASES(X)
+#undef X
+TANDEM_API const Tensor& add_out(const Tensor& out, const Located& self, const Located& other,
+                                 const Number& alpha);
+TANDEM_API const Tensor& sub_out(const Tensor& out, const Located& self, const Located& other,
+                                 const Number& alpha);
+TANDEM_API const Tensor& rsub_out(const Tensor& out, const Located& self, const Located& other,
+                                  const Number& alpha = 1);
+TANDEM_API const Tensor& div_out(const Tensor& out, const Located& self, const Located& other,
+                                 std::string_view rounding_mode);
+TANDEM_API const Tensor& round_out(const Tensor& out, const Tensor& self, int64_t decimals,
+                                   TANDEM_AT);
+TANDEM_API const Tensor& logit_out(const Tensor& out, const Tensor& self, double eps, TANDEM_AT);
+TANDEM_API const Tensor& polygamma_out(const Tensor& out, int64_t n, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& mvlgamma_out(const Tensor& out, const Tensor& self, int64_t p, TANDEM_AT);
+TANDEM_API const Tensor& hardshrink_out(const Tensor& out, const Tensor& self, double lambd = 0.5,
+                                        TANDEM_AT);
+TANDEM_API const Tensor& softshrink_out(const Tensor& out, const Tensor& self, double lambd = 0.5,
+                                        TANDEM_AT);
+TANDEM_API const Tensor& threshold_out(const Tensor& out, const Tensor& self,
+                                       const Number& threshold, const Number& value, TANDEM_AT);
+TANDEM_API const Tensor& glu_out(const Tensor& out, const Tensor& self, int64_t dim = -1,
+                                 TANDEM_AT);
 TANDEM_API const Tensor& where_out(const Tensor& out, const Tensor& condition, const Located& self,
                                    const Located& other);
 TANDEM_API const Tensor& clamp_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
                                    std::optional<Number> max = {}, TANDEM_AT);
+TANDEM_API const Tensor& clamp_out(const Tensor& out, const Tensor& self, const Tensor& min,
+                                   const Tensor& max = {}, TANDEM_AT);
+TANDEM_API const Tensor& clip_out(const Tensor& out, const Tensor& self, std::optional<Number> min,
+                                  std::optional<Number> max = {}, TANDEM_AT);
+TANDEM_API const Tensor& clip_out(const Tensor& out, const Tensor& self, const Tensor& min,
+                                  const Tensor& max = {}, TANDEM_AT);
 TANDEM_API const Tensor& lerp_out(const Tensor& out, const Tensor& self, const Tensor& end,
                                   const Located& weight);
 TANDEM_API const Tensor& addcmul_out(const Tensor& out, const Tensor& self, const Tensor& tensor1,

@@ -15,6 +15,7 @@
 #include <tandem/out_forms.h>
 #include <tandem/results.h>
 #include <tandem/scalar.h>
+#include <tandem/special.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>
 

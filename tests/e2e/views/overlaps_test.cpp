@@ -35,6 +35,8 @@ Calls writes() {
       {"clamp_max_", {f64, [](T w, T x) { w.clamp_max_(x); }}},
       {"bitwise_and_", {i64, [](T w, T x) { w.bitwise_and_(x); }}},
       {"bitwise_or_", {i64, [](T w, T x) { w.bitwise_or_(x); }}},
+      {"gcd_", {i64, [](T w, T x) { w.gcd_(x); }}},
+      {"lcm_", {i64, [](T w, T x) { w.lcm_(x); }}},
       {"bitwise_xor_", {i64, [](T w, T x) { w.bitwise_xor_(x); }}},
       {"lerp_ end", {f64, [](T w, T x) { w.lerp_(x, 0.5); }}},
       {"lerp_ weight", {f64, [](T w, T x) { w.lerp_(ones_like(w), x); }}},
@@ -116,6 +118,7 @@ Calls calls() {
 #define X(op) all_calls.try_emplace(#op "_", f64, [](T w, T x) { w.op##_(x); });
   TANDEM_BINARY_IN_PLACE_OPS(X)
   TANDEM_COMPARISON_OPS(X)
+  TANDEM_MADE_BINARY_IN_PLACE(X)
 #undef X
 #define X(op) \
   all_calls.try_emplace(#op "_out", f64, [](T w, T x) { op##_out(w, x, ones_like(w)); });

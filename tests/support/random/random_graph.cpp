@@ -92,6 +92,9 @@ constexpr Unary kUnary[] = {
     {Op::log_sigmoid, Domain::Any, kMaxMagnitude + 1},
     {Op::square, Domain::Unit, 1},
     {Op::frac, Domain::Any, 1},
+    {Op::i0e, Domain::Any, 1},
+    {Op::i1e, Domain::Any, 1},
+    {Op::log_ndtr, Domain::Unit, 2},
 };
 
 constexpr Op kBinary[] = {Op::add,     Op::sub,       Op::mul,      Op::div,      Op::maximum,
@@ -100,7 +103,7 @@ constexpr Op kBinary[] = {Op::add,     Op::sub,       Op::mul,      Op::div,    
 constexpr Op kCompare[] = {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge};
 constexpr Op kIntegers[] = {Op::add,         Op::sub,         Op::mul,     Op::bitwise_and,
                             Op::bitwise_or,  Op::bitwise_xor, Op::maximum, Op::minimum,
-                            Op::shift_right, Op::shift_left};
+                            Op::shift_right, Op::shift_left,  Op::gcd};
 constexpr Op kLogic[] = {Op::logical_and, Op::logical_or, Op::logical_xor};
 
 class Generator {

@@ -72,21 +72,34 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::relu6, {positive(s, 1, 6.5, 7.0)}, {}});
   for (Op op : {Op::hardsigmoid, Op::hardswish}) all.push_back({op, {positive(s, 1, 3.5, 4)}, {}});
   for (Op op : {Op::leaky_relu, Op::elu, Op::celu}) all.push_back({op, {floats(s)}, {0.3}});
+  for (Op op : {Op::lgamma, Op::digamma, Op::entr})
+    all.push_back({op, {positive(s, 1, 0.6, 4)}, {}});
+  for (double low : {-0.9, -1.9}) all.push_back({Op::lgamma, {positive(s, 1, low, low + 0.8)}, {}});
+  for (Op op : {Op::erfinv, Op::erfcx, Op::log_ndtr, Op::i0, Op::i0e, Op::i1, Op::i1e})
+    all.push_back({op, {floats(s)}, {}});
+  all.push_back({Op::ndtri, {positive(s, 1, 0.05, 0.95)}, {}});
+  for (int64_t degree : {1, 2, 5})
+    all.push_back({Op::polygamma, {positive(s, 1, 0.8, 3)}, {degree}});
+  all.push_back({Op::zeta, {positive(s, 1, 1.5, 3), positive(s, 2, 0.6, 2)}, {}});
   for (const char* approximate : {"none", "tanh"})
     all.push_back({Op::gelu, {floats(s)}, {std::string(approximate)}});
   all.push_back({Op::softplus, {floats(s)}, {2.0, 20.0}});
   all.push_back({Op::softplus, {positive(s)}, {2.0, 0.1}});
   for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::atan2, Op::maximum, Op::minimum, Op::hypot,
-                Op::copysign, Op::logaddexp, Op::clamp_min, Op::clamp_max, Op::remainder, Op::fmod,
-                Op::div_floor})
+                Op::copysign, Op::logaddexp, Op::logaddexp2, Op::nextafter, Op::clamp_min,
+                Op::clamp_max, Op::remainder, Op::fmod, Op::div_floor})
     all.push_back({op, {floats(s, 1), floats(s, 2)}, {}});
-  for (Op op : {Op::pow, Op::xlogy})
+  for (Op op : {Op::pow, Op::xlogy, Op::xlog1py})
     all.push_back({op, {positive(s, 1), positive(s, 2, 1.2, 3.1)}, {}});
   all.push_back({Op::fma, {floats(s, 1), floats(s, 2), floats(s, 3)}, {}});
   all.push_back({Op::lerp, {floats(s, 1), floats(s, 2), floats(s, 3)}, {}});
   for (Op op : {Op::addcmul, Op::addcdiv})
     all.push_back({op, {floats(s, 1), floats(s, 2), floats(s, 3)}, {Number(1.5)}});
   all.push_back({Op::hardtanh,
+                 {floats({2, 4}), filled({DType::F64, {2, 4}}, {-.5, -.4, -.3, .1, 0, -1, .95, 1}),
+                  filled({DType::F64, {2, 4}}, {.5, .4, .3, .15, .1, 1, 2, -1})},
+                 {}});
+  all.push_back({Op::clamp,
                  {floats({2, 4}), filled({DType::F64, {2, 4}}, {-.5, -.4, -.3, .1, 0, -1, .95, 1}),
                   filled({DType::F64, {2, 4}}, {.5, .4, .3, .15, .1, 1, 2, -1})},
                  {}});

@@ -34,10 +34,11 @@ std::vector<Case> pointwise_cases() {
   std::vector<Case> cases;
   for (Op op : {Op::relu, Op::relu6, Op::selu, Op::silu, Op::mish, Op::softsign, Op::hardsigmoid,
                 Op::hardswish, Op::log_sigmoid, Op::logit, Op::square, Op::frac, Op::isnan,
-                Op::isinf, Op::isfinite})
+                Op::isinf, Op::isfinite, Op::entr})
     cases.push_back({op, {x}, {}});
-  for (Op op : {Op::clamp_min, Op::clamp_max, Op::hypot, Op::copysign, Op::logaddexp, Op::xlogy,
-                Op::div_floor})
+  for (Op op :
+       {Op::clamp_min, Op::clamp_max, Op::hypot, Op::copysign, Op::logaddexp, Op::logaddexp2,
+        Op::xlogy, Op::xlog1py, Op::heaviside, Op::nextafter, Op::div_floor})
     cases.push_back({op, {x, x}, {}});
   for (double alpha : {0.01, 1.0, 2.5})
     for (Op op : {Op::leaky_relu, Op::elu, Op::celu}) cases.push_back({op, {x}, {alpha}});
@@ -46,6 +47,12 @@ std::vector<Case> pointwise_cases() {
   cases.push_back({Op::softplus, {x}, {1.0, 20.0}});
   cases.push_back({Op::softplus, {x}, {2.0, 3.0}});
   cases.push_back({Op::hardtanh, {x, x, x}, {}});
+  cases.push_back({Op::clamp, {x, x, x}, {}});
+  for (Op op : {Op::lgamma, Op::digamma, Op::erfinv, Op::erfcx, Op::ndtri, Op::log_ndtr, Op::i0,
+                Op::i0e, Op::i1, Op::i1e})
+    cases.push_back({op, {x}, {}, -1, 1e-11});
+  for (int64_t degree : {1, 2, 7}) cases.push_back({Op::polygamma, {x}, {degree}, -1, 1e-11});
+  cases.push_back({Op::zeta, {x, x}, {}, -1, 1e-11});
   cases.push_back({Op::lerp, {x, x, x}, {}});
   cases.push_back({Op::addcmul, {x, x, x}, {Number(0.5)}});
   cases.push_back({Op::addcdiv, {x, x, x}, {Number(2)}});

@@ -99,7 +99,7 @@ TEST(EmitOps, Integers) {
   for (DType t : kInts) {
     for (Op op : {Op::add, Op::sub, Op::mul, Op::floor_divide, Op::remainder, Op::fmod, Op::pow,
                   Op::maximum, Op::minimum, Op::bitwise_and, Op::bitwise_or, Op::bitwise_xor,
-                  Op::shift_left, Op::shift_right})
+                  Op::shift_left, Op::shift_right, Op::gcd})
       check_op(op, {t, t}, t);
     for (Op op : {Op::neg, Op::abs, Op::sign, Op::bitwise_not, Op::clone}) check_op(op, {t}, t);
     for (Op op : {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge})

@@ -65,7 +65,7 @@ Tensor sample(DType dtype, uint64_t seed) {
 bool takes(const std::string& op, DType dtype) {
   const bool floating = ir::is_floating(dtype);
   if (op.starts_with("bitwise")) return !floating;
-  if (op.starts_with("shift")) return !floating && dtype != boolean;
+  if (op.starts_with("shift") || op == "gcd" || op == "lcm") return !floating && dtype != boolean;
   if (dtype == boolean) return op.starts_with("logical") || op == "eq" || op == "add";
   return true;
 }
@@ -81,6 +81,8 @@ TEST(Kernels, Unary) {
         tolerance_of(dtype));
       TANDEM_UNARY_IN_PLACE_OPS(X)
       TANDEM_UNARY_OPS(X)
+      TANDEM_MADE_UNARY_IN_PLACE(X)
+      TANDEM_MADE_UNARY(X)
 #undef X
     }
 }
@@ -96,6 +98,8 @@ TEST(Kernels, Binary) {
         [](const Tensors& in) { return op(in[0], in[1]); }, {x, divisor}, tolerance_of(dtype));
     TANDEM_BINARY_IN_PLACE_OPS(X)
     TANDEM_BINARY_OPS(X)
+    TANDEM_MADE_BINARY_IN_PLACE(X)
+    TANDEM_MADE_BINARY(X)
 #undef X
   }
 }

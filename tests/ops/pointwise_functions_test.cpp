@@ -1,0 +1,147 @@
+// Pointwise functions with options: what they refuse, and in whose name; what has one result for
+// all elements; forms that write into a given tensor; gradients that go through several operands.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <cmath>
+
+#include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
+
+namespace tandem::testing {
+namespace {
+
+using Values = std::vector<double>;
+Values values(const Tensor& t) { return t.to_vector<double>(); }
+
+TEST(PointwiseFunctions, ErrorsNameWhatTheUserCalled) {
+  const Tensor f = ones({2, 3}), i = ones({2, 3}, i64), b = ones({2, 3}, boolean), none;
+  expect_error(Errc::DType, "hardshrink: expected a floating", [&] { hardshrink(i); });
+  expect_error(Errc::Argument, "softshrink: expected lambd", [&] { softshrink(f, -1); });
+  expect_error(Errc::Argument, "div: unknown rounding mode", [&] { div(f, f, "up"); });
+  expect_error(Errc::Argument, "divide_: unknown rounding mode", [&] { f.divide_(f, "up"); });
+  expect_error(Errc::DType, "rsub: not defined for bool", [&] { rsub(b, b); });
+  expect_error(Errc::DType, "add: alpha", [&] { add(i, i, 0.5); });
+  expect_error(Errc::DType, "add_: alpha", [&] { i.add_(i, 0.5); });
+  expect_error(Errc::Argument, "polygamma: expected n", [&] { polygamma(-1, f); });
+  expect_error(Errc::Argument, "mvlgamma: expected p", [&] { mvlgamma(f, 0); });
+  expect_error(Errc::Argument, "multigammaln: expected p", [&] { special::multigammaln(f, 0); });
+  expect_error(Errc::DType, "isclose: operands", [&] { isclose(f, i); });
+  expect_error(Errc::DType, "allclose: operands", [&] { allclose(f, i); });
+  expect_error(Errc::Argument, "isclose: expected tolerances", [&] { isclose(f, f, -1); });
+  expect_error(Errc::Shape, "glu: expected an even size", [&] { glu(f); });
+  expect_error(Errc::Shape, "prelu: expected one weight or one for each of 3",
+               [&] { prelu(f, ones({2})); });
+  expect_error(Errc::DType, "prelu: weight", [&] { prelu(f, ones({3}, f64)); });
+  expect_error(Errc::DType, "heaviside: values", [&] { heaviside(f, i); });
+  expect_error(Errc::DType, "gcd", [&] { gcd(f, f); });
+  expect_error(Errc::DType, "positive: not defined", [&] { positive(b); });
+  expect_error(Errc::DType, "float_power_: self", [&] { f.float_power_(2); });
+  expect_error(Errc::DType, "deg2rad_: result type f32", [&] { i.deg2rad_(); });
+  expect_error(Errc::Argument, "clamp: no bound", [&] { clamp(f, none, none); });
+  expect_error(Errc::Argument, "clip_: no bound", [&] { f.clip_(none); });
+  expect_error(Errc::Argument, "arccos: undefined tensor", [&] { arccos(none); });
+  expect_error(Errc::Argument, "zeta: two numbers", [&] { special::zeta(1.0, 2.0); });
+  expect_error(Errc::Shape, "subtract", [&] { subtract(f, ones({4})); });
+  EXPECT_EQ(f.version() + i.version(), 0u);  // nothing was written
+}
+
+TEST(PointwiseFunctions, AllElementsAreEqualOrClose) {
+  const Tensor x = tensor({1.0, 2.0}), nan = tensor({std::nan(""), 2.0});
+  EXPECT_TRUE(equal(x, x.to(f64)));
+  EXPECT_FALSE(equal(x, x.view({2, 1})));
+  EXPECT_FALSE(x.equal(x + 1e-3));
+  EXPECT_FALSE(equal(nan, nan));
+  EXPECT_TRUE(equal(zeros({0}), zeros({0})));
+  EXPECT_TRUE(allclose(x, x + 1e-6));
+  EXPECT_FALSE(x.allclose(x + 1e-6, 0, 0));
+  EXPECT_FALSE(allclose(nan, nan));
+  EXPECT_TRUE(allclose(nan, nan, 1e-5, 1e-8, true));
+  EXPECT_TRUE(allclose(full({}, INFINITY), full({}, INFINITY)));
+  const auto in_trace = compile([](const Tensor& t) { return equal(t, t) ? t + 1 : t; });
+  expect_error(Errc::Trace, "", [&] { in_trace(x); });
+}
+
+TEST(PointwiseFunctions, GradientsGoThroughEveryOperand) {
+  struct Case {
+    const char* name;
+    Program program;
+    MakeInputs inputs;
+  };
+  const auto two = [](Shape a, Shape b) {
+    return [=](Source& source) { return Tensors{source.noise(a, 1), source.noise(b, 2)}; };
+  };
+  const Case cases[] = {
+      {"prelu", [](const Tensors& in) { return Tensors{prelu(in[0], in[1])}; },
+       two({2, 3, 4}, {3})},
+      {"prelu of one weight", [](const Tensors& in) { return Tensors{prelu(in[0], in[1])}; },
+       two({5}, {1})},
+      {"glu", [](const Tensors& in) { return Tensors{glu(in[0], 1) * in[1]}; },
+       two({3, 4}, {3, 2})},
+      {"clamp", [](const Tensors& in) { return Tensors{clamp(in[0], -abs(in[1]), in[1])}; },
+       two({3, 4}, {4})},
+      {"fmax and fmin",
+       [](const Tensors& in) { return Tensors{fmax(in[0], in[1]) * fmin(in[0], 0.1)}; },
+       two({3, 4}, {4})},
+      {"digamma of lgamma",
+       [](const Tensors& in) { return Tensors{digamma(square(in[0]) + 1) * lgamma(in[1])}; },
+       two({3, 4}, {4})},
+      {"softmin", [](const Tensors& in) { return Tensors{softmin(in[0], 0) * in[1]}; },
+       two({3, 4}, {4})},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    check_compiled(c.program, c.inputs);
+  }
+}
+
+TEST(PointwiseFunctions, SlopesAreDrawnInTraining) {
+  const Tensor x = -ones({500});
+  const auto compiled = compile([](const Tensor& t) { return rrelu(t, 0.1, 0.3, true); });
+  manual_seed(3);
+  const Tensor drawn = rrelu(x, 0.1, 0.3, true);
+  manual_seed(3);
+  expect_close(drawn, compiled(x), 1e-6, "");
+  EXPECT_GT(drawn.max().item(), -0.11);
+  EXPECT_LT(drawn.min().item(), -0.29);
+  EXPECT_LE(drawn.max().item(), -0.1 + 1e-6);
+}
+
+TEST(PointwiseFunctions, WriteIntoAGivenTensor) {
+  const Tensor x = tensor({-0.5, 0.25, 2.0}), out = empty({0});
+  EXPECT_EQ(values(clamp_out(out, x, tensor(0.0), tensor(1.0))), (Values{0, 0.25, 1}));
+  EXPECT_EQ(values(div_out(out, x, 0.5, "floor")), (Values{-1, 0, 4}));
+  EXPECT_EQ(values(arctan_out(out, x)), values(atan(x)));
+  EXPECT_EQ(values(add_out(out, x, x, 2)), values(x * 3));
+  EXPECT_EQ(values(rsub_out(out, x, x, 2)), values(-x));
+  EXPECT_EQ(values(special::expit_out(out, x)), values(sigmoid(x)));
+  EXPECT_EQ(values(special::i1_out(out, x)), values(special::i1(x)));
+  EXPECT_EQ(values(threshold_out(out, x, 0, 7)), (Values{7, 0.25, 2}));
+  EXPECT_EQ(values(polygamma_out(out, 1, x)), values(x.polygamma(1)));
+  EXPECT_EQ(values(glu_out(empty({0}), tensor({1.0, 0.0}))), (Values{0.5}));
+}
+
+TEST(PointwiseFunctions, TakeEverySize) {
+  for (const Shape& sizes : {Shape{}, Shape{0}, Shape{2, 0, 3}, Shape{1, 5}}) {
+    const Tensor x = full(sizes, 0.5), i = full(sizes, 6, i64);
+    for (const Tensor& y : {lgamma(x), special::ndtri(x), sinc(x), fmax(x, x), clamp(x, x, x),
+                            gcd(i, i), signbit(x), isclose(x, x), prelu(x, full({1}, 0.5))})
+      EXPECT_EQ(y.sizes(), sizes);
+    EXPECT_TRUE(allclose(x, x));
+  }
+}
+
+// Greatest divisors of whatever the registers of generated code hold at once.
+TEST(PointwiseFunctions, DivisorsOfManyIntegers) {
+  for (DType dtype : {i64, i32, i16, i8, u8}) {
+    const Tensor x = arange(0, 120).to(dtype), y = (arange(0, 120) * 7 - 300).to(dtype);
+    const auto compiled = compile([](const Tensor& a, const Tensor& b) { return lcm(a, b); });
+    EXPECT_EQ(values(compiled(x, y)), values(lcm(x, y)));
+    if (dtype == i64) {
+      EXPECT_EQ(values(gcd(x, y) * lcm(x, y)), values(abs(x * y)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
