@@ -50,7 +50,7 @@ V beside_channels(Call& c, V x, V weight) {
 }
 
 Tensor drawn_slopes(const Tensor& self, double lower, double upper, const SourceLocation& at) {
-  const Tensor drawn = rand_like(self, at);
+  const Tensor drawn = rand_like(self, {}, at);
   return add(Located(mul(Located(drawn, at), Located(upper - lower, at)), at), Located(lower, at));
 }
 

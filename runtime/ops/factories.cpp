@@ -1,6 +1,6 @@
 // Tensors from nothing: constants, ranges, numbers, foreign memory, random values.
 #include <fmt/format.h>
-#include <tandem/ops.h>
+#include <tandem/shapes.h>
 
 #include <cmath>
 
@@ -69,25 +69,26 @@ Tensor ones(const Shape& sizes, DType dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   return full(sizes, 1, dtype, at);
 }
-Tensor empty_like(const Tensor& like, SourceLocation at) {
+Tensor empty_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  if (runtime::Trace::current() != nullptr) return zeros_like(like, at);
+  if (runtime::Trace::current() != nullptr) return zeros_like(like, dtype, at);
   return runtime::empty_tensor(like.sizes(), ir::preserved_strides({like.sizes(), like.strides()}),
-                               like.dtype());
+                               dtype.value_or(like.dtype()));
 }
-Tensor full_like(const Tensor& like, const Number& value, SourceLocation at) {
+Tensor full_like(const Tensor& like, const Number& value, std::optional<DType> dtype,
+                 SourceLocation at) {
   const ir::ErrorScope errors(at);
   return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
-    return full(in_order(like.sizes(), order), value, like.dtype(), at);
+    return full(in_order(like.sizes(), order), value, dtype.value_or(like.dtype()), at);
   });
 }
-Tensor zeros_like(const Tensor& like, SourceLocation at) {
+Tensor zeros_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return full_like(like, 0, at);
+  return full_like(like, 0, dtype, at);
 }
-Tensor ones_like(const Tensor& like, SourceLocation at) {
+Tensor ones_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return full_like(like, 1, at);
+  return full_like(like, 1, dtype, at);
 }
 
 Tensor arange(const Number& end, std::optional<DType> dtype, SourceLocation at) {
@@ -114,6 +115,84 @@ Tensor eye(Dim n, std::optional<Dim> m, DType dtype, SourceLocation at) {
   Call c(at);
   const V rows = c.b.unsqueeze(c.b.iota(n, i64), 1);
   return c.out(c.b.convert(c.b.eq(rows, c.b.iota(m.value_or(n), i64)), dtype));
+}
+
+// --- ranges, places
+
+namespace {
+
+void require_steps(std::string_view op, Dim steps) {
+  if (steps < 0)
+    ir::fail(Errc::Argument,
+             fmt::format("{}: expected at least 0 steps, got {}", op, int64_t{steps}));
+}
+
+/// In f64, from both ends to the middle, so that both are exact. Of integers the ends are integers.
+V equal_steps(Call& c, const Number& start, const Number& end, Dim steps, DType dtype) {
+  const auto bound = [&](const Number& n) {
+    return ir::is_floating(dtype) ? n.to_double() : ir::rounded_to(dtype, n).to_double();
+  };
+  const double from = bound(start), to = bound(end);
+  const double step = steps > 1 ? (to - from) / static_cast<double>(int64_t{steps} - 1) : 0;
+  const V place = c.b.iota(steps, f64),
+          back = c.b.sub(Number(static_cast<double>(steps - 1)), place);
+  const V first = c.b.add(c.b.mul(place, Number(step)), Number(from));
+  const V second = c.b.sub(Number(to), c.b.mul(back, Number(step)));
+  if (steps == 1) return first;
+  return c.b.where(c.b.lt(place, Number(static_cast<double>(steps / 2))), first, second);
+}
+
+/// Numbers [rows, columns] as a tensor; inside a trace as one of each call's own.
+Tensor places(const std::vector<Number>& numbers, DType dtype, const SourceLocation& at) {
+  const auto count = static_cast<int64_t>(numbers.size() / 2);
+  const Tensor t = from_numbers(numbers, {2, count}, dtype);
+  return runtime::Trace::current() != nullptr ? clone(t, at) : t;
+}
+
+/// Those for which `first` <= column < `last` in each row.
+template <class First, class Last>
+Tensor triangle(std::string_view op, Dim rows, Dim columns, DType dtype, const SourceLocation& at,
+                First first, Last last) {
+  if (rows < 0 || columns < 0)
+    ir::fail(Errc::Argument, fmt::format("{}: expected sizes of at least 0, got {} and {}", op,
+                                         int64_t{rows}, int64_t{columns}));
+  if (dtype != i64 && dtype != i32)
+    ir::fail(Errc::DType, fmt::format("{}: expected i64 or i32, got {}", op, ir::name(dtype)));
+  std::vector<Number> row_places, column_places;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = std::max<int64_t>(first(row), 0);
+         column < std::min<int64_t>(last(row), columns); ++column) {
+      row_places.emplace_back(row);
+      column_places.emplace_back(column);
+    }
+  row_places.insert(row_places.end(), column_places.begin(), column_places.end());
+  return places(row_places, dtype, at);
+}
+
+}  // namespace
+
+Tensor linspace(const Number& start, const Number& end, Dim steps, DType dtype, SourceLocation at) {
+  Call c(at);
+  require_steps("linspace", steps);
+  return c.out(c.b.convert(equal_steps(c, start, end, steps, dtype), dtype));
+}
+Tensor logspace(const Number& start, const Number& end, Dim steps, double base, DType dtype,
+                SourceLocation at) {
+  Call c(at);
+  require_steps("logspace", steps);
+  return c.out(c.b.convert(c.b.pow(Number(base), equal_steps(c, start, end, steps, dtype)), dtype));
+}
+Tensor tril_indices(Dim rows, Dim columns, Dim offset, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return triangle(
+      "tril_indices", rows, columns, dtype, at, [](int64_t) { return 0; },
+      [&](int64_t row) { return row + offset + 1; });
+}
+Tensor triu_indices(Dim rows, Dim columns, Dim offset, DType dtype, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return triangle(
+      "triu_indices", rows, columns, dtype, at, [&](int64_t row) { return row + offset; },
+      [&](int64_t) { return columns; });
 }
 
 // --- data
@@ -180,16 +259,16 @@ Tensor rand(const Shape& sizes, DType dtype, SourceLocation at) {
 Tensor randn(const Shape& sizes, DType dtype, SourceLocation at) {
   return random(Op::randn, sizes, dtype, at);
 }
-Tensor rand_like(const Tensor& like, SourceLocation at) {
+Tensor rand_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
-    return rand(in_order(like.sizes(), order), like.dtype(), at);
+    return rand(in_order(like.sizes(), order), dtype.value_or(like.dtype()), at);
   });
 }
-Tensor randn_like(const Tensor& like, SourceLocation at) {
+Tensor randn_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
-    return randn(in_order(like.sizes(), order), like.dtype(), at);
+    return randn(in_order(like.sizes(), order), dtype.value_or(like.dtype()), at);
   });
 }
 

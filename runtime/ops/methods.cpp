@@ -1,5 +1,5 @@
 // Methods that are nothing but their function.
-#include <tandem/ops.h>
+#include <tandem/shapes.h>
 
 namespace tandem {
 
@@ -50,12 +50,6 @@ std::vector<Tensor> Tensor::tensor_split(const std::vector<Dim>& indices, int64_
                                          SourceLocation at) const {
   return tandem::tensor_split(*this, indices, dim, at);
 }
-std::vector<Tensor> Tensor::hsplit(Dim sections, SourceLocation at) const {
-  return tandem::hsplit(*this, sections, at);
-}
-std::vector<Tensor> Tensor::vsplit(Dim sections, SourceLocation at) const {
-  return tandem::vsplit(*this, sections, at);
-}
 Tensor Tensor::real(SourceLocation at) const { return tandem::real(*this, at); }
 Tensor Tensor::imag(SourceLocation at) const { return tandem::imag(*this, at); }
 Tensor Tensor::slice_scatter(const Tensor& src, int64_t dim, std::optional<Dim> start,
@@ -94,12 +88,65 @@ Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& src,
 Tensor Tensor::index_fill(int64_t dim, const Tensor& index, const Located& value) const {
   return tandem::index_fill(*this, dim, index, value);
 }
-Tensor Tensor::index_put(const std::vector<Tensor>& indices, const Located& values,
-                         bool accumulate) const {
-  return tandem::index_put(*this, indices, values, accumulate);
-}
 Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& src, SourceLocation at) const {
   return tandem::masked_scatter(*this, mask, src, at);
+}
+
+// --- more views, repetitions and places
+
+Tensor Tensor::adjoint(SourceLocation at) const { return tandem::adjoint(*this, at); }
+Tensor Tensor::swapdims(int64_t dim0, int64_t dim1, SourceLocation at) const {
+  return tandem::swapdims(*this, dim0, dim1, at);
+}
+Tensor Tensor::moveaxis(const DimList& source, const DimList& destination,
+                        SourceLocation at) const {
+  return tandem::moveaxis(*this, source, destination, at);
+}
+Tensor Tensor::roll(const DimList& shifts, const DimList& dims, SourceLocation at) const {
+  return tandem::roll(*this, shifts, dims, at);
+}
+Tensor Tensor::fliplr(SourceLocation at) const { return tandem::fliplr(*this, at); }
+Tensor Tensor::flipud(SourceLocation at) const { return tandem::flipud(*this, at); }
+Tensor Tensor::rot90(int64_t k, const DimList& dims, SourceLocation at) const {
+  return tandem::rot90(*this, k, dims, at);
+}
+Tensor Tensor::repeat(const Shape& repeats, SourceLocation at) const {
+  return tandem::repeat(*this, repeats, at);
+}
+Tensor Tensor::tile(const Shape& repeats, SourceLocation at) const {
+  return tandem::tile(*this, repeats, at);
+}
+Tensor Tensor::repeat_interleave(Dim repeats, std::optional<int64_t> dim, SourceLocation at) const {
+  return tandem::repeat_interleave(*this, repeats, dim, at);
+}
+Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim,
+                                 std::optional<Dim> output_size, SourceLocation at) const {
+  return tandem::repeat_interleave(*this, repeats, dim, output_size, at);
+}
+Tensor Tensor::diag(Dim diagonal, SourceLocation at) const {
+  return tandem::diag(*this, diagonal, at);
+}
+Tensor Tensor::diag_embed(Dim offset, int64_t dim1, int64_t dim2, SourceLocation at) const {
+  return tandem::diag_embed(*this, offset, dim1, dim2, at);
+}
+Tensor Tensor::diagflat(Dim offset, SourceLocation at) const {
+  return tandem::diagflat(*this, offset, at);
+}
+
+// --- factories
+
+Tensor Tensor::new_empty(const Shape& sizes, std::optional<DType> dtype, SourceLocation at) const {
+  return tandem::empty(sizes, dtype.value_or(this->dtype()), at);
+}
+Tensor Tensor::new_full(const Shape& sizes, const Number& value, std::optional<DType> dtype,
+                        SourceLocation at) const {
+  return tandem::full(sizes, value, dtype.value_or(this->dtype()), at);
+}
+Tensor Tensor::new_zeros(const Shape& sizes, std::optional<DType> dtype, SourceLocation at) const {
+  return tandem::zeros(sizes, dtype.value_or(this->dtype()), at);
+}
+Tensor Tensor::new_ones(const Shape& sizes, std::optional<DType> dtype, SourceLocation at) const {
+  return tandem::ones(sizes, dtype.value_or(this->dtype()), at);
 }
 
 }  // namespace tandem

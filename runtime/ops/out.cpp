@@ -1,5 +1,7 @@
 // The forms that write their result into a given tensor.
 #include <fmt/format.h>
+#include <tandem/out_forms.h>
+#include <tandem/shapes.h>
 #include <tandem/special.h>
 
 #include "ir/base/error.h"
@@ -287,9 +289,8 @@ const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
   return write_out("index_fill_out", out, value.location, {},
                    [&] { return index_fill(self, dim, index, value); });
 }
-const Tensor& index_put_out(const Tensor& out, const Tensor& self,
-                            const std::vector<Tensor>& indices, const Located& values,
-                            bool accumulate) {
+const Tensor& index_put_out(const Tensor& out, const Tensor& self, const Indices& indices,
+                            const Located& values, bool accumulate) {
   return write_out("index_put_out", out, values.location, {},
                    [&] { return index_put(self, indices, values, accumulate); });
 }
@@ -297,6 +298,36 @@ const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self, const Te
                                  const Tensor& src, SourceLocation at) {
   return write_out("masked_scatter_out", out, at, {},
                    [&] { return masked_scatter(self, mask, src, at); });
+}
+
+// --- of <tandem/shapes.h>
+
+#define X(op)                                                                                     \
+  const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, SourceLocation at) { \
+    return write_out(#op "_out", out, at, all_apart(tensors), [&] { return op(tensors, at); });   \
+  }
+TANDEM_STACKS(X)
+#undef X
+#define X(op)                                                                             \
+  const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, int64_t dim, \
+                         SourceLocation at) {                                             \
+    return write_out(#op "_out", out, at, all_apart(tensors),                             \
+                     [&] { return op(tensors, dim, at); });                               \
+  }
+TANDEM_CAT_ALIASES(X)
+#undef X
+const Tensor& diag_out(const Tensor& out, const Tensor& self, Dim diagonal, SourceLocation at) {
+  return write_out("diag_out", out, at, {}, [&] { return diag(self, diagonal, at); });
+}
+const Tensor& linspace_out(const Tensor& out, const Number& start, const Number& end, Dim steps,
+                           SourceLocation at) {
+  return write_out("linspace_out", out, at, {},
+                   [&] { return linspace(start, end, steps, out.dtype(), at); });
+}
+const Tensor& logspace_out(const Tensor& out, const Number& start, const Number& end, Dim steps,
+                           double base, SourceLocation at) {
+  return write_out("logspace_out", out, at, {},
+                   [&] { return logspace(start, end, steps, base, out.dtype(), at); });
 }
 
 }  // namespace tandem

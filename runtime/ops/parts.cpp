@@ -1,12 +1,13 @@
 // Views of parts: free functions and methods.
 #include <fmt/format.h>
-#include <tandem/ops.h>
+#include <tandem/shapes.h>
 
 #include <algorithm>
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
 #include "runtime/tape/autograd.h"
+#include "runtime/trace/trace.h"
 
 namespace tandem {
 namespace {
@@ -31,8 +32,8 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim, SourceLocation at) {
   return together(std::move(parts));
 }
 
-std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, int64_t dim,
-                                     SourceLocation at) {
+std::vector<Tensor> split_with_sizes(const Tensor& self, const std::vector<Dim>& lengths,
+                                     int64_t dim, SourceLocation at) {
   const ir::ErrorScope errors(at);
   Dim total = 0;
   for (Dim length : lengths) total += length;
@@ -42,7 +43,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths, i
                                          int64_t{self.size(dim)}, to_string(lengths)));
   std::vector<Tensor> parts;
   Dim start = 0;
-  for (Dim length : lengths) {
+  for (const Dim length : lengths) {
     parts.push_back(slice(self, dim, start, start + length, 1, at));
     start += length;
   }
@@ -87,16 +88,60 @@ std::vector<Tensor> equal_parts(const char* name, const Tensor& self, Dim sectio
 
 }  // namespace
 
-std::vector<Tensor> hsplit(const Tensor& self, Dim sections, SourceLocation at) {
-  const ir::ErrorScope errors(at);
-  return equal_parts("hsplit", self, sections, self.dim() > 1 ? 1 : 0, at);
+namespace {
+
+/// The dimension that hsplit, vsplit and dsplit cut.
+int64_t cut_dim(const char* name, const Tensor& self, int64_t dim) {
+  if (self.dim() <= dim)
+    ir::fail(Errc::Shape, fmt::format("{}: too few dimensions; expected at least {}, got {}", name,
+                                      dim + 1, to_string(self.sizes())));
+  return dim;
 }
-std::vector<Tensor> vsplit(const Tensor& self, Dim sections, SourceLocation at) {
+int64_t horizontal(const Tensor& self) { return self.dim() > 1 ? 1 : 0; }
+
+}  // namespace
+
+#define CUTS(op, along)                                                                            \
+  std::vector<Tensor> op(const Tensor& self, Dim sections, SourceLocation at) {                    \
+    const ir::ErrorScope errors(at);                                                               \
+    return equal_parts(#op, self, sections, cut_dim(#op, self, along), at);                        \
+  }                                                                                                \
+  std::vector<Tensor> op(const Tensor& self, const std::vector<Dim>& indices, SourceLocation at) { \
+    const ir::ErrorScope errors(at);                                                               \
+    return tensor_split(self, indices, cut_dim(#op, self, along), at);                             \
+  }                                                                                                \
+  std::vector<Tensor> Tensor::op(Dim sections, SourceLocation at) const {                          \
+    return tandem::op(*this, sections, at);                                                        \
+  }                                                                                                \
+  std::vector<Tensor> Tensor::op(const std::vector<Dim>& indices, SourceLocation at) const {       \
+    return tandem::op(*this, indices, at);                                                         \
+  }
+CUTS(hsplit, horizontal(self))
+CUTS(vsplit, (self.dim() > 1 ? 0 : 1))
+CUTS(dsplit, 2)
+#undef CUTS
+
+std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& indices_or_sections, int64_t dim,
+                                 SourceLocation at) {
   const ir::ErrorScope errors(at);
-  if (self.dim() < 2)
-    ir::fail(Errc::Shape, fmt::format("vsplit: expected at least two dimensions, got {}",
-                                      to_string(self.sizes())));
-  return equal_parts("vsplit", self, sections, 0, at);
+  const Tensor& cuts = indices_or_sections;
+  if (cuts.dtype() != i64 || cuts.dim() > 1)
+    ir::fail(Errc::Argument, fmt::format("tensor_split: expected a number of sections or a vector "
+                                         "of indices, of i64, got {} of {}",
+                                         to_string(cuts.sizes()), ir::name(cuts.dtype())));
+  if (runtime::Trace::current() != nullptr)
+    ir::fail(Errc::Trace,
+             "tensor_split: sizes depend on data, which a trace cannot hold; expected "
+             "numbers, got a tensor inside a trace");
+  if (cuts.dim() == 0) return tensor_split(self, Dim(cuts.item<int64_t>(at)), dim, at);
+  const std::vector<int64_t> numbers = cuts.to_vector<int64_t>();
+  return tensor_split(self, std::vector<Dim>(numbers.begin(), numbers.end()), dim, at);
+}
+
+std::vector<Tensor> split(const Tensor& self, const std::vector<Dim>& lengths, int64_t dim,
+                          SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  return split_with_sizes(self, lengths, dim, at);
 }
 
 std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim, SourceLocation at) {
@@ -121,12 +166,20 @@ std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim, SourceLoc
 
 // --- as methods
 
-std::vector<Tensor> Tensor::split_with_sizes(const Shape& lengths, int64_t dim,
+std::vector<Tensor> Tensor::split_with_sizes(const std::vector<Dim>& lengths, int64_t dim,
                                              SourceLocation at) const {
   return tandem::split_with_sizes(*this, lengths, dim, at);
 }
 std::vector<Tensor> Tensor::tensor_split(Dim sections, int64_t dim, SourceLocation at) const {
   return tandem::tensor_split(*this, sections, dim, at);
+}
+std::vector<Tensor> Tensor::tensor_split(const Tensor& indices_or_sections, int64_t dim,
+                                         SourceLocation at) const {
+  return tandem::tensor_split(*this, indices_or_sections, dim, at);
+}
+std::vector<Tensor> Tensor::split(const std::vector<Dim>& lengths, int64_t dim,
+                                  SourceLocation at) const {
+  return tandem::split(*this, lengths, dim, at);
 }
 std::vector<Tensor> Tensor::chunk(Dim chunks, int64_t dim, SourceLocation at) const {
   return tandem::chunk(*this, chunks, dim, at);

@@ -237,24 +237,6 @@ Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim, SourceLocation 
   return stack(std::span(tensors.begin(), tensors.size()), dim, at);
 }
 
-Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value,
-           SourceLocation at) {
-  const ir::ErrorScope errors(at);
-  const auto rank = static_cast<size_t>(self.dim());
-  if (padding.size() % 2 != 0 || padding.size() > 2 * rank)
-    ir::fail(Errc::Argument,
-             fmt::format("pad: expected pairs for at most {} dimensions, got {} numbers", rank,
-                         padding.size()));
-  std::vector<Dim> by_dim(2 * rank, 0);  // first dimension first
-  for (size_t i = 0; i < padding.size(); i += 2) {
-    by_dim[2 * (rank - 1 - i / 2)] = padding[i];
-    by_dim[2 * (rank - 1 - i / 2) + 1] = padding[i + 1];
-  }
-  Call c(at);
-  const V v = c.in(self), padded = c.b.pad(v, by_dim, value);
-  return padded == v ? clone(self, at) : c.out(padded);
-}
-
 Tensor flip(const Tensor& self, const DimList& dims, SourceLocation at) {
   Call c(at);
   const V v = c.in(self), flipped = c.b.flip(v, dims.dims);
@@ -352,6 +334,23 @@ Tensor Tensor::swapaxes(int64_t dim0, int64_t dim1, SourceLocation at) const {
   return tandem::swapaxes(*this, dim0, dim1, at);
 }
 Tensor Tensor::mT(SourceLocation at) const { return tandem::matrix_transpose(*this, at); }
+Tensor Tensor::mH(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  return tandem::matrix_transpose(*this, at);
+}
+Tensor Tensor::H(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  if (dim() != 0 && dim() != 2)
+    ir::fail(Errc::Shape, fmt::format("H: expected a matrix, got {}", ir::to_string(sizes())));
+  return tandem::matrix_transpose(*this, at);
+}
+// All dimensions in reverse order.
+Tensor Tensor::T(SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  ir::Axes order;
+  for (ir::Axis d = dim(); d-- > 0;) order.push_back(d);
+  return tandem::permute(*this, order, at);
+}
 Tensor Tensor::unflatten(int64_t dim, const Shape& sizes, SourceLocation at) const {
   return tandem::unflatten(*this, dim, sizes, at);
 }

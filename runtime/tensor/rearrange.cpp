@@ -167,6 +167,10 @@ const Tensor& Tensor::swapaxes_(int64_t dim0, int64_t dim1, SourceLocation at) c
   const ir::ErrorScope errors(at);
   return transpose_(dim0, dim1, at);
 }
+const Tensor& Tensor::swapdims_(int64_t dim0, int64_t dim1, SourceLocation at) const {
+  const ir::ErrorScope errors(at);
+  return transpose_(dim0, dim1, at);
+}
 const Tensor& Tensor::squeeze_(const DimList& dims, SourceLocation at) const {
   const ir::ErrorScope errors(at);
   return rearranged(*this, "squeeze_",

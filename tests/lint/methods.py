@@ -6,14 +6,17 @@ import sys
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "runtime/include/tandem"
 
+# Where the functions are.
+HEADERS = ["ops.h", "shapes.h", "indexing.h"]
+
 # Writing forms that have no other: they say what memory holds or is.
 WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "resize", "set"}
 # Functions that ATen has no method for.
 FUNCTIONS_ONLY = set(
     "dropout layer_norm cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits linear scaled_dot_product_attention pad "
-    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub".split())  # (x.where(condition, other); x.mT())
+    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub atleast_1d atleast_2d atleast_3d".split())  # (x.where(condition, other); x.mT())
 # Methods of this kind without a function.
-METHODS_ONLY = {"contiguous", "mT"}
+METHODS_ONLY = set("contiguous mT mH H T new_empty new_full new_zeros new_ones".split())
 
 
 NAME = r"X\((\w+)(?:, \w+)?\)"  # of a row X(op) or X(name, op)
@@ -37,7 +40,7 @@ def main():
     methods_text = (INCLUDE / "tensor_methods.inc").read_text()
     methods = both | set(re.findall(r"^  (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
     writing |= set(re.findall(r"^  const Tensor& (\w+)_\(", methods_text, re.M))
-    functions_text = (INCLUDE / "ops.h").read_text()
+    functions_text = "".join((INCLUDE / name).read_text() for name in HEADERS)
     of_tensor = r"^TANDEM_API (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*(?:int64_t \w+, )?const (?:Tensor|Located)& "
     functions = both | set(re.findall(of_tensor, functions_text, re.M))
     functions -= {name for name in functions if name.endswith("_like")}

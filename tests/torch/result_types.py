@@ -61,6 +61,10 @@ def slice_of(x, dim, start=None, end=None, step=1):
     return torch.ops.aten.slice.Tensor(x, dim, start, end, step)
 
 
+def slice_at(start=None, end=None, step=None):
+    return slice(start, end, step)
+
+
 def named(fields, values):
     return namedtuple("Results", fields)(*values)
 
@@ -70,7 +74,7 @@ HELPERS = {
     "std_of": lambda x, dims=None: torch.std(x, dim=dims, correction=1),
     "var_of": lambda x, dims=None: torch.var(x, dim=dims, correction=1),
     "norm_of": lambda x, sizes, w=None, b=None: F.layer_norm(x, sizes, w, b),
-    "pad_of": lambda x, p, v=0: torch.constant_pad_nd(x, p, v),
+    "pad_of": lambda x, p, *how: F.pad(x, p, *how) if isinstance([*how, 0][0], str) else torch.constant_pad_nd(x, p, *how),
     "view_of": lambda x, to: x.view(to), "permute_of": lambda x, d: x.permute(d),
     "expand_of": lambda x, s: x.expand(s), "slice_of": slice_of,
     "squeeze_of": lambda x, *dims: x.squeeze(*dims),
@@ -105,6 +109,15 @@ HELPERS = {
     "split_with_sizes_of": torch.split_with_sizes,
     "true": True, "false": False, "boolean": torch.bool, **{n: d for n, d in DTYPES.items() if n != "bool"},
 }
+HELPERS.update({  # functions of lists, or of dtypes and options that PyTorch takes by name
+    "block_diag": lambda tensors: torch.block_diag(*tensors), "broadcast_tensors": lambda tensors: torch.broadcast_tensors(*tensors),
+    "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(tensors, indexing=indexing),
+    "zeros_like": lambda x, dtype=None: torch.zeros_like(x, dtype=dtype), "full_like": lambda x, n, dtype=None: torch.full_like(x, n, dtype=dtype),
+    "repeat_interleave": lambda x, n, dim=None, size=None: torch.repeat_interleave(x, n, dim=dim, output_size=size),
+    "linspace": lambda a, b, n, dtype=torch.float32: torch.linspace(a, b, n, dtype=dtype),
+    "logspace": lambda a, b, n, base=10, dtype=torch.float32: torch.logspace(a, b, n, base=base, dtype=dtype),
+    "index": lambda x, places: x[tuple(places)], "Slice": slice_at, "newaxis": None, "ellipsis": Ellipsis,
+})
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floor_divide": "//", "remainder": "%", "pow": "**",
              "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>",
              "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -129,9 +142,12 @@ def translated(call):
     if call.startswith("clamp(x, {}"):
         call = call.replace("{}", "None")
     call = call.replace("special::", "")
+    call = call.replace("Slice{}", "Slice()").replace("{}, ", "None, ")
+    call = re.sub(r"Slice\{(.*?)\}", lambda m: f"Slice({m[1]})", call)
+    call = re.sub(r"(?<=[(, ])\.(\w+) = ", r"\1=", call)
     call = call.replace("{", "[").replace("}", "]")
     call = re.sub(r"\.at\((\d)\)", r"[\1]", call)
-    call = call.replace(".mT()", ".mT").replace("x.sizes()", "x.shape").replace("x.dtype()", "x.dtype")
+    call = re.sub(r"\.(mT|mH|H|T)\(\)", r".\1", call).replace("x.sizes()", "x.shape").replace("x.dtype()", "x.dtype")
     call = call.replace("y.dtype()", "y.dtype")
     call = re.sub(r"\b(x|y|at)\.(slice|where)\(", lambda m: f"{m[2]}({m[1]}, " if m[2] == "slice" else f"{m[1]}.{m[2]}(", call)
     call = call.replace("x.mT.slice(1, 0, 1)", "x.mT[:, 0:1]")

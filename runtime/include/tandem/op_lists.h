@@ -47,6 +47,10 @@
 #define TANDEM_SPECIAL_ALIASES(X) X(psi, digamma) X(gammaln, lgamma) X(expit, sigmoid)
 // clang-format on
 
+// Joins of tensors, and other names of cat; with forms that write into a given tensor.
+#define TANDEM_STACKS(X) X(hstack) X(vstack) X(row_stack) X(dstack) X(column_stack)
+#define TANDEM_CAT_ALIASES(X) X(concat) X(concatenate)
+
 // Reductions over any dims with a form that writes into a given tensor.
 #define TANDEM_OUT_REDUCTIONS(X) X(sum) X(prod) X(mean) X(amax) X(amin) X(any) X(all)
 

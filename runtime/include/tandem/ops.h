@@ -5,6 +5,7 @@
 #define TANDEM_OPS_H
 
 #include <tandem/autograd.h>
+#include <tandem/indexing.h>
 #include <tandem/results.h>
 #include <tandem/scalar.h>
 #include <tandem/tensor.h>
@@ -20,10 +21,11 @@ TANDEM_API Tensor empty(const Shape& sizes, DType dtype = f32, TANDEM_AT);
 TANDEM_API Tensor full(const Shape& sizes, const Number& value, DType dtype = f32, TANDEM_AT);
 TANDEM_API Tensor zeros(const Shape& sizes, DType dtype = f32, TANDEM_AT);
 TANDEM_API Tensor ones(const Shape& sizes, DType dtype = f32, TANDEM_AT);
-TANDEM_API Tensor empty_like(const Tensor& like, TANDEM_AT);
-TANDEM_API Tensor full_like(const Tensor& like, const Number& value, TANDEM_AT);
-TANDEM_API Tensor zeros_like(const Tensor& like, TANDEM_AT);
-TANDEM_API Tensor ones_like(const Tensor& like, TANDEM_AT);
+TANDEM_API Tensor empty_like(const Tensor& like, std::optional<DType> dtype = {}, TANDEM_AT);
+TANDEM_API Tensor full_like(const Tensor& like, const Number& value,
+                            std::optional<DType> dtype = {}, TANDEM_AT);
+TANDEM_API Tensor zeros_like(const Tensor& like, std::optional<DType> dtype = {}, TANDEM_AT);
+TANDEM_API Tensor ones_like(const Tensor& like, std::optional<DType> dtype = {}, TANDEM_AT);
 /// [0, end), i64 unless a number is floating (then f32) or `dtype` is given.
 TANDEM_API Tensor arange(const Number& end, std::optional<DType> dtype = {}, TANDEM_AT);
 TANDEM_API Tensor arange(const Number& start, const Number& end, const Number& step = 1,
@@ -54,8 +56,8 @@ TANDEM_API Tensor from_blob(void* data, const Shape& sizes, const Strides& strid
 TANDEM_API void manual_seed(uint64_t seed);
 TANDEM_API Tensor rand(const Shape& sizes, DType dtype = f32, TANDEM_AT);
 TANDEM_API Tensor randn(const Shape& sizes, DType dtype = f32, TANDEM_AT);
-TANDEM_API Tensor rand_like(const Tensor& like, TANDEM_AT);
-TANDEM_API Tensor randn_like(const Tensor& like, TANDEM_AT);
+TANDEM_API Tensor rand_like(const Tensor& like, std::optional<DType> dtype = {}, TANDEM_AT);
+TANDEM_API Tensor randn_like(const Tensor& like, std::optional<DType> dtype = {}, TANDEM_AT);
 /// Integers in [low, high).
 TANDEM_API Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType dtype = i64,
                           TANDEM_AT);
@@ -297,8 +299,13 @@ TANDEM_API std::vector<Tensor> chunk(const Tensor& self, Dim chunks, int64_t dim
 /// Parts of `size` (the last one shorter).
 TANDEM_API std::vector<Tensor> split(const Tensor& self, Dim size, int64_t dim = 0, TANDEM_AT);
 /// Parts of these lengths, which add up to the dimension.
-TANDEM_API std::vector<Tensor> split_with_sizes(const Tensor& self, const Shape& lengths,
+TANDEM_API std::vector<Tensor> split_with_sizes(const Tensor& self, const std::vector<Dim>& lengths,
                                                 int64_t dim = 0, TANDEM_AT);
+template <std::integral I>
+std::vector<Tensor> split_with_sizes(const Tensor& self, const std::vector<I>& lengths,
+                                     int64_t dim = 0, TANDEM_AT) {
+  return split_with_sizes(self, std::vector<Dim>(lengths.begin(), lengths.end()), dim, at);
+}
 /// `sections` parts, of which the first may be longer by one.
 TANDEM_API std::vector<Tensor> tensor_split(const Tensor& self, Dim sections, int64_t dim = 0,
                                             TANDEM_AT);
@@ -357,12 +364,6 @@ TANDEM_API Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& inde
 /// `value` is a number or has one element; positions may count from the end.
 TANDEM_API Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index,
                              const Located& value);
-/// self with `values` (broadcast) at self[indices]: one tensor of positions for each leading
-/// dimension, an undefined one for all of it. Positions may count from the end. `accumulate`: adds.
-/// Or one mask, of bool and the sizes of the dimensions it stands for: `values` has as many rows as
-/// it has true elements (else Error{Index}), or one for all of them.
-TANDEM_API Tensor index_put(const Tensor& self, const std::vector<Tensor>& indices,
-                            const Located& values, bool accumulate = false);
 /// self with src's elements, one after the other, where mask is true.
 TANDEM_API Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
                                  TANDEM_AT);

@@ -107,11 +107,25 @@ TANDEM_API const Tensor& index_copy_out(const Tensor& out, const Tensor& self, i
                                         const Tensor& index, const Tensor& src, TANDEM_AT);
 TANDEM_API const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
                                         const Tensor& index, const Located& value);
-TANDEM_API const Tensor& index_put_out(const Tensor& out, const Tensor& self,
-                                       const std::vector<Tensor>& indices, const Located& values,
-                                       bool accumulate = false);
 TANDEM_API const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self,
                                             const Tensor& mask, const Tensor& src, TANDEM_AT);
+
+// --- of <tandem/shapes.h>
+#define X(op) \
+  TANDEM_API const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, TANDEM_AT);
+TANDEM_STACKS(X)
+#undef X
+#define X(op)                                                                           \
+  TANDEM_API const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, \
+                                    int64_t dim = 0, TANDEM_AT);
+TANDEM_CAT_ALIASES(X)
+#undef X
+TANDEM_API const Tensor& diag_out(const Tensor& out, const Tensor& self, Dim diagonal = 0,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& linspace_out(const Tensor& out, const Number& start, const Number& end,
+                                      Dim steps, TANDEM_AT);
+TANDEM_API const Tensor& logspace_out(const Tensor& out, const Number& start, const Number& end,
+                                      Dim steps, double base = 10, TANDEM_AT);
 
 #undef TANDEM_AT
 

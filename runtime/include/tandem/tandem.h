@@ -8,6 +8,7 @@
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
 #include <tandem/functionalize.h>
+#include <tandem/indexing.h>
 #include <tandem/io.h>
 #include <tandem/nn.h>
 #include <tandem/ops.h>
@@ -15,6 +16,7 @@
 #include <tandem/out_forms.h>
 #include <tandem/results.h>
 #include <tandem/scalar.h>
+#include <tandem/shapes.h>
 #include <tandem/special.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>

@@ -44,6 +44,7 @@ struct TensorImpl;
 
 class Tensor;
 class Scalar;
+struct Indices;
 struct ValuesAndIndices;
 struct MinMax;
 

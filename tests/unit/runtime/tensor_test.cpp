@@ -252,6 +252,9 @@ TEST(Tensor, SizesAreWhatProgramsCountIn) {
   EXPECT_EQ(zeros({6}).as_strided(wide, std::vector<int64_t>{3, 1}).sizes(), expected);
   EXPECT_EQ(zeros({2, 3}).sum(std::vector<int64_t>{0, 1}).sizes(), Shape());
   EXPECT_EQ(zeros({5}).split_with_sizes(wide).size(), 2u);
+  EXPECT_EQ(zeros({5}).split(wide).size(), 2u);
+  EXPECT_EQ(zeros({5}).tensor_split(narrow).size(), 3u);
+  EXPECT_EQ(split_with_sizes(zeros({5}), wide).size(), 2u);
   EXPECT_EQ(Shape{wide}, expected);
   EXPECT_EQ(zeros({2, 3}).view({-1}).sizes(), Shape({6}));
   EXPECT_EQ(code_of([] { zeros(std::vector<int>(20, 1)); }), Errc::Shape);
