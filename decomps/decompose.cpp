@@ -47,17 +47,11 @@ Type widened(Type type) {
   return type;
 }
 
-/// Ops that only move elements, or work on their bits: low precision needs no f32 there.
-bool moves_elements(Op op) {
-  return op == Op::where || op == Op::convert || op == Op::bitcast || op == Op::clone ||
-         op == Op::stop_gradient || op == Op::nextafter;
-}
-
 }  // namespace
 
 bool computes_halves_in_f32(Op op) {
-  const OpClass cls = ir::info(op).cls;
-  return (cls == OpClass::Pointwise || cls == OpClass::Reduction) && !moves_elements(op);
+  const ir::OpInfo& info = ir::info(op);
+  return (info.cls == OpClass::Pointwise || info.cls == OpClass::Reduction) && !info.moves;
 }
 
 namespace {

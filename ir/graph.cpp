@@ -30,6 +30,15 @@ bool same_equation(const Graph& a, const Graph& b, EquationId id) {
          std::ranges::equal(a.attrs(p), b.attrs(q), same);
 }
 
+uint64_t hash(const Type& type) {
+  uint64_t hash = static_cast<uint64_t>(type.dtype) * 2 + type.is_token;
+  for (const Dim size : type.sizes)
+    hash = (hash ^ static_cast<uint64_t>(int64_t{size})) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 32);
+}
+
+constexpr uint32_t kNoType = ~uint32_t{0};
+
 }  // namespace
 
 std::string_view name(Level level) { return kLevels[static_cast<size_t>(level)]; }
@@ -74,9 +83,35 @@ std::optional<Location> Graph::location(EquationId e) const {
   return Location{texts_[at.file], at.line, texts_[at.function]};
 }
 
+/// Where the type stands, or is to stand.
+uint32_t& Graph::slot_of(const Type& type) {
+  const size_t mask = type_slots_.size() - 1;
+  size_t at = hash(type) & mask;
+  while (type_slots_[at] != kNoType && types_[type_slots_[at]] != type) at = (at + 1) & mask;
+  return type_slots_[at];
+}
+
+void Graph::grow_type_slots() {
+  type_slots_.assign(std::max<size_t>(2 * type_slots_.size(), 8), kNoType);
+  for (uint32_t i = 0; i < types_.size(); ++i) slot_of(types_[i]) = i;
+}
+
+uint32_t Graph::add_type(const Type& type) {
+  if (2 * types_.size() >= type_slots_.size()) grow_type_slots();
+  uint32_t& slot = slot_of(type);
+  if (slot != kNoType) return slot;
+  types_.push_back(type);
+  return slot = static_cast<uint32_t>(types_.size() - 1);
+}
+
+ValueId Graph::add_value(EquationId producer, const Type& type) {
+  const ValueId v{static_cast<uint32_t>(values_.size())};
+  values_.emplace_back(add_type(type), producer);
+  return v;
+}
+
 ValueId Graph::add_input(Input input, const Type& type) {
-  input.value = {static_cast<uint32_t>(values_.size())};
-  values_.push_back({type, {}});
+  input.value = add_value({}, type);
   inputs_.push_back(std::move(input));
   return inputs_.back().value;
 }
@@ -91,9 +126,7 @@ EquationId Graph::add_equation(Equation e, std::span<const AttrValue> attrs) {
 }
 
 ValueId Graph::add_result(EquationId producer, const Type& type) {
-  const ValueId v{static_cast<uint32_t>(values_.size())};
-  values_.emplace_back(type, producer);
-  return results_.emplace_back(v);
+  return results_.emplace_back(add_value(producer, type));
 }
 
 EquationId Graph::append(Op op, std::span<const ValueId> operands, AttrsRef attrs,
@@ -208,11 +241,28 @@ uint32_t Graph::add_locations(const Graph& other) {
   return first;
 }
 
+int64_t Graph::held_bytes() const {
+  const auto bytes = [](const auto&... lists) {
+    return (0 + ... + (lists.capacity() * sizeof *lists.data()));
+  };
+  auto held =
+      static_cast<int64_t>(bytes(inputs_, outputs_, equations_, values_, types_, type_slots_,
+                                 operands_, results_, attrs_, hints_, locations_, texts_));
+  for (const Graph& inner : subgraphs_) held += inner.held_bytes();
+  return held;
+}
+
 bool operator==(const Graph& a, const Graph& b) {
   const auto equations_match = [&] {
     if (a.num_equations() != b.num_equations()) return false;
     for (size_t i = 0; i < a.num_equations(); ++i)
       if (!same_equation(a, b, a.equation_id(i))) return false;
+    return true;
+  };
+  const auto values_match = [&] {
+    if (a.num_values() != b.num_values()) return false;
+    for (uint32_t v = 0; v < a.num_values(); ++v)
+      if (a.producer({v}) != b.producer({v}) || a.type({v}) != b.type({v})) return false;
     return true;
   };
   const auto hints_match = [&] {
@@ -221,7 +271,7 @@ bool operator==(const Graph& a, const Graph& b) {
     return true;
   };
   return a.name == b.name && a.level == b.level && a.epilogue == b.epilogue &&
-         a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && a.values_ == b.values_ &&
+         a.inputs_ == b.inputs_ && a.outputs_ == b.outputs_ && values_match() &&
          equations_match() && hints_match() && a.subgraphs_ == b.subgraphs_;
 }
 

@@ -230,7 +230,8 @@ class TANDEM_API Graph {
   }
   void set_attr(EquationId e, Attr name, AttrValue value);
 
-  const Type& type(ValueId v) const { return values_[v.index].type; }
+  /// Good until the graph gets another value.
+  const Type& type(ValueId v) const { return types_[values_[v.index].type]; }
   /// The equation that defines `v`, or an invalid id for a graph input.
   EquationId producer(ValueId v) const { return values_[v.index].producer; }
   /// Which graph input `v` is, or -1.
@@ -280,12 +281,14 @@ class TANDEM_API Graph {
 
   /// Everything but source locations.
   friend TANDEM_API bool operator==(const Graph& a, const Graph& b);
+  /// About what it takes in memory, with its subgraphs.
+  int64_t held_bytes() const;
 
  private:
+  /// Its type as a place in `types_`: many values have one of a few types.
   struct Value {
-    Type type;
+    uint32_t type;
     EquationId producer;
-    friend bool operator==(const Value&, const Value&) = default;
   };
 
   /// A Location, its file as a place in `texts_`.
@@ -296,13 +299,19 @@ class TANDEM_API Graph {
 
   /// Appends `e` with these attributes; as many operands and results as it counts are to follow.
   EquationId add_equation(Equation e, std::span<const AttrValue> attrs);
+  ValueId add_value(EquationId producer, const Type& type);
   ValueId add_result(EquationId producer, const Type& type);
+  uint32_t add_type(const Type& type);
+  uint32_t& slot_of(const Type& type);
+  void grow_type_slots();
   uint32_t add_text(std::string_view text);
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<Equation> equations_;
   std::vector<Value> values_;
+  std::vector<Type> types_;                  // each once
+  std::vector<uint32_t> type_slots_;         // a hash table of places in `types_`
   std::vector<ValueId> operands_, results_;  // equations have ranges of these and of attrs_
   std::vector<AttrValue> attrs_;
   std::vector<std::string> hints_;  // by value; shorter than values_ if the last ones have none

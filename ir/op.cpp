@@ -91,6 +91,7 @@ constexpr OpInfo parse_row(const Row& row) {
             (row.traits & Commutative) != 0,
             (row.traits & InPlace) != 0,
             (row.traits & Overwrites) != 0,
+            (row.traits & Moves) != 0,
             (row.traits & Inlined) != 0,
             row.effect,
             {}};

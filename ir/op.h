@@ -70,7 +70,14 @@ constexpr bool must_run(Effect effect) { return effect == Effect::Ordered; }
 
 /// The traits column of ops.def.
 namespace row {
-enum Trait : unsigned { None = 0, Commutative = 1, InPlace = 2, Overwrites = 4, Inlined = 8 };
+enum Trait : unsigned {
+  None = 0,
+  Commutative = 1,
+  InPlace = 2,
+  Overwrites = 4,
+  Inlined = 8,
+  Moves = 16
+};
 }
 
 /// How many results the operand column of a row names: "self -> values indices" two, "self" one.
@@ -126,6 +133,7 @@ struct OpInfo {
   bool commutative;
   bool in_place;                             // the writing form `name_` exists
   bool overwrites;                           // the writing form does not read what it overwrites
+  bool moves;                                // moves or converts elements, or works on bits
   bool inlined;                              // decomposed by putting its body in its place
   Effect effect;                             // of an equation without subgraphs
   std::array<int8_t, kAttrCount> positions;  // of each attribute in `attrs`; -1: it has none

@@ -61,19 +61,6 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
-/// About what the graph takes.
-int64_t bytes_of(const ir::Graph& graph) {
-  size_t bytes = graph.num_values() * (sizeof(ir::Type) + sizeof(std::string)) +
-                 graph.inputs().size() * sizeof(ir::Input) +
-                 graph.outputs().size() * sizeof(ir::Output);
-  for (const ir::Equation& e : graph.equations())
-    bytes += sizeof e + (e.operand_count + e.result_count) * sizeof(ir::ValueId) +
-             graph.attrs(e).size_bytes();
-  auto all = static_cast<int64_t>(bytes);
-  for (const ir::Graph& inner : graph.subgraphs()) all += bytes_of(inner);
-  return all;
-}
-
 std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guards guards,
                                 const CompileOptions& options, bool any_size) {
   auto variant = std::make_shared<Variant>();
@@ -87,7 +74,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->graphs.forward_report = variant->halves.forward->report();
   const CompiledGraphs& all = variant->graphs;
   for (const ir::Graph* g : {&all.traced, &all.functional, &all.joint, &all.core, &all.backward})
-    variant->held_bytes += bytes_of(*g);
+    variant->held_bytes += g->held_bytes();
   variant->count(all.forward, all.forward_report);
   variant->tape = make_tape_table(*variant);
   register_graphs(variant);
@@ -149,7 +136,7 @@ BackwardForm make_form(const Variant& variant, std::shared_ptr<const ir::Graph> 
 }  // namespace
 
 void Variant::count(const ir::Graph& graph, const ir::ExecutableReport& report) const {
-  held_bytes += bytes_of(graph) + report.held_bytes;
+  held_bytes += graph.held_bytes() + report.held_bytes;
   if (report.new_kernels > 0) has_new_code = true;
 }
 
