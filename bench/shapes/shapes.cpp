@@ -1,6 +1,7 @@
 // What a shape costs that a compiled function has not met: each row calls one function with many
-// shapes, each once and then again. The first call less a later one is the cost of the shape; where
-// it goes is what the stages report. Some of the shapes are then met by a fresh process, whose bits
+// shapes, each once and then again. The first call less a later one is the cost of the shape (each
+// with arguments made just before, which leave the caches to neither); where it goes is what the
+// stages report. Some of the shapes are then met by a fresh process, whose bits
 // must be the same. `./dev bench shapes [ROW [COUNT [CHECKED]]]`
 #include <fmt/format.h>
 #include <tandem/graph.h>
@@ -52,7 +53,10 @@ Costs meet(bench::ShapeProgram& program, CallShape shape) {
   costs.bits = program.bits();
   add_stages(costs, *td::compiled_graphs().back());
   double later = 1e9;
-  for (int i = 0; i < kLater; ++i) later = std::min(later, bench::seconds_of(step) * 1e3);
+  for (int i = 0; i < kLater; ++i) {
+    program.prepare(shape);
+    later = std::min(later, bench::seconds_of(step) * 1e3);
+  }
   costs.all -= later;
   return costs;
 }
