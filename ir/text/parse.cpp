@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -64,6 +65,13 @@ class GraphParser {
   void grad_write();
   std::vector<ViewStep> chain();
 
+  /// What a word names, if it names anything.
+  template <class T>
+  T known(const std::optional<T>& named, size_t at, std::string_view what, std::string_view word) {
+    if (!named) in_.fail_at(at, fmt::format("unknown {} '{}'", what, word));
+    return *named;
+  }
+
   /// Runs `f`; what it throws gets the place `at` and becomes a parse error.
   template <class F>
   auto located(size_t at, F f) -> decltype(f()) {
@@ -94,9 +102,7 @@ Graph GraphParser::graph() {
   graph_.name = stem_of(spelled_name_);
   const size_t at = in_.here();
   const std::string_view level = in_.word("a level");
-  const auto known = level_named(level);
-  if (!known) in_.fail_at(at, fmt::format("unknown level '{}'", level));
-  graph_.level = *known;
+  graph_.level = known(level_named(level), at, "level", level);
   in_.expect('{');
   while (!in_.accept('}')) statement();
   resolve_aliases();
@@ -135,10 +141,9 @@ Type GraphParser::type() {
   const size_t at = in_.here();
   const std::string_view word = in_.word("a type");
   if (word == "token") return Type::token();
-  const auto dtype = dtype_named(word);
-  if (!dtype) in_.fail_at(at, fmt::format("unknown element type '{}'", word));
+  const DType dtype = known(dtype_named(word), at, "element type", word);
   return located(at, [&] {
-    const Type type{*dtype, Shape(numbers<Dims>())};
+    const Type type{dtype, Shape(numbers<Dims>())};
     check_type(type);
     return type;
   });
@@ -174,9 +179,7 @@ ValueId GraphParser::value() {
 Role GraphParser::role() {
   const size_t at = in_.here();
   const std::string_view word = in_.word("a role");
-  const auto role = role_named(word);
-  if (!role) in_.fail_at(at, fmt::format("unknown role '{}'", word));
-  return *role;
+  return known(role_named(word), at, "role", word);
 }
 
 int GraphParser::target(std::string_view kind) {
@@ -261,9 +264,7 @@ Op GraphParser::op(bool& in_place) {
   const size_t at = in_.here();
   const std::string_view word = in_.word("a statement");
   in_place = word.ends_with('_');
-  const auto op = op_named(word.substr(0, word.size() - in_place));
-  if (!op) in_.fail_at(at, fmt::format("unknown op '{}'", word));
-  return *op;
+  return known(op_named(word.substr(0, word.size() - in_place)), at, "op", word);
 }
 
 void GraphParser::equation() {
@@ -330,14 +331,14 @@ std::vector<AttrValue> GraphParser::attrs(Op op) {
     do {
       const size_t name_at = in_.here();
       const std::string_view word = in_.word("an attribute");
-      const auto known = attr_named(word);
-      if (!known || !has_attr(op, *known))
+      const auto named = attr_named(word);
+      if (!named || !has_attr(op, *named))
         in_.fail_at(name_at, fmt::format("{}: unknown attribute '{}'", name(op), word));
-      const int i = attr_index(op, *known);
+      const int i = attr_index(op, *named);
       if (seen[i]) in_.fail_at(name_at, fmt::format("attribute '{}' is given twice", word));
       seen[i] = true;
       in_.expect('=');
-      values[i] = attr(type_of(*known));
+      values[i] = attr(type_of(*named));
     } while (in_.accept(','));
     in_.expect('}');
   }
@@ -373,9 +374,7 @@ AttrValue GraphParser::attr(AttrType type) {
   }
   const size_t at = in_.here();
   const std::string_view word = in_.word("an element type");
-  const auto dtype = dtype_named(word);
-  if (!dtype) in_.fail_at(at, fmt::format("unknown element type '{}'", word));
-  return *dtype;
+  return known(dtype_named(word), at, "element type", word);
 }
 
 SubgraphId GraphParser::subgraph_reference() {

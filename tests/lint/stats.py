@@ -13,6 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["ir", "machine", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
+PRODUCT = FOLDERS[:FOLDERS.index("tools")]
 SHOWN = 15
 NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")
 
@@ -63,6 +64,13 @@ def print_parse_time():
     print(f"\nparsing <tandem/tandem.h>: {whole:.2f} s, of which its {len(standard)} standard headers {alone:.2f} s (CPU time of g++; at most 0.50)")
 
 
+def print_functions(whose, functions):
+    lengths = sorted(length for length, _ in functions)
+    print(f"\nlongest of the {len(lengths)} functions of {whose} (median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]})")
+    for length, text in sorted(functions, reverse=True)[:SHOWN]:
+        print(f"{length:7}  {text}")
+
+
 def main():
     lines_of, files_of, functions, files = collections.Counter(), collections.Counter(), [], []
     for path in (p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".h", ".cpp", ".def")):
@@ -82,11 +90,9 @@ def main():
     print("\nlongest files")
     for length, name in sorted(files, reverse=True)[:SHOWN]:
         print(f"{length:7}  {name}")
-    lengths = sorted(length for length, _ in functions)
-    if lengths:
-        print(f"\nlongest of {len(lengths)} functions (median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]})")
-    for length, text in sorted(functions, reverse=True)[:SHOWN]:
-        print(f"{length:7}  {text}")
+    product = [f for f in functions if f[1].split("/")[0] in PRODUCT]
+    print_functions("the product", product)
+    print_functions("tools, benchmarks, examples, tests", sorted(set(functions) - set(product)))
     print_parse_time()
 
 
