@@ -69,26 +69,20 @@ struct Candidate {
 // --- arithmetic
 
 // x + -0 = x (x + 0 would turn -0 into 0); integers: x + 0 = x
-Result add_zero(const Candidate& c) {
-  return c.beside(ir::is_floating(c.type.dtype) ? Number(-0.0) : Number(0));
-}
+Result add_zero(const Candidate& c) { return c.beside(ir::constant_of(c.type.dtype, -0.0)); }
 
 // x - 0 = x
 Result sub_zero(const Candidate& c) {
-  return c.is_constant(c[1], ir::is_floating(c.type.dtype) ? Number(0.0) : Number(0))
-             ? Result(c[0])
-             : std::nullopt;
+  return c.is_constant(c[1], ir::constant_of(c.type.dtype, 0.0)) ? Result(c[0]) : std::nullopt;
 }
 
 // x * 1 = x
-Result mul_one(const Candidate& c) {
-  return c.beside(ir::is_floating(c.type.dtype) ? Number(1.0) : Number(1));
-}
+Result mul_one(const Candidate& c) { return c.beside(ir::constant_of(c.type.dtype, 1.0)); }
 
 // x * -1 = -x
 Result mul_minus_one(const Candidate& c) {
   if (c.type.dtype == DType::Bool) return std::nullopt;
-  const Result x = c.beside(ir::is_floating(c.type.dtype) ? Number(-1.0) : Number(-1));
+  const Result x = c.beside(ir::constant_of(c.type.dtype, -1.0));
   return x ? Result(c.b.neg(*x)) : std::nullopt;
 }
 

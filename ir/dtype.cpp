@@ -34,6 +34,17 @@ bool is_integral(DType d) {
   __builtin_unreachable();
 }
 
+bool is_held_as_double(DType d) {
+  switch (category(d)) {
+    case Category::Bool:
+    case Category::Integer:
+      return false;
+    case Category::Floating:
+      return true;
+  }
+  __builtin_unreachable();
+}
+
 bool is_differentiable(DType d) {
   switch (category(d)) {
     case Category::Bool:

@@ -33,6 +33,9 @@ inline bool is_floating(DType dtype) { return category(dtype) == Category::Float
 inline bool is_integer(DType dtype) { return category(dtype) == Category::Integer; }
 /// Integers and bool: computed exactly, and what indices and masks are.
 TANDEM_API bool is_integral(DType dtype);
+/// Whether a double stands for one element where it is computed with (a Number, an interpreter's
+/// cell); else an int64_t does.
+TANDEM_API bool is_held_as_double(DType dtype);
 /// Has gradients (ATen: isDifferentiableType).
 TANDEM_API bool is_differentiable(DType dtype);
 

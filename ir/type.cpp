@@ -82,4 +82,8 @@ Number rounded_to(DType dtype, const Number& v) {
   return v;
 }
 
+Number constant_of(DType dtype, const Number& value) {
+  return is_held_as_double(dtype) ? Number(value.to_double()) : rounded_to(dtype, value);
+}
+
 }  // namespace tandem::ir

@@ -88,6 +88,9 @@ class TANDEM_API Number {
 /// `value` as it is stored in `dtype`: rounded, wrapped or truncated as `convert` does, then
 /// widened again.
 TANDEM_API Number rounded_to(DType dtype, const Number& value);
+/// The one spelling of a constant of this dtype: of floating dtypes a floating number, which
+/// whoever evaluates it rounds; of others rounded_to.
+TANDEM_API Number constant_of(DType dtype, const Number& value);
 
 /// One attribute's value; which alternative is held follows from the attribute's AttrType.
 using AttrValue =

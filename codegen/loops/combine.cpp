@@ -25,8 +25,8 @@ Number extreme(DType dtype, bool low) {
 
 Number no(DType) { return false; }
 Number yes(DType) { return true; }
-Number zero(DType dtype) { return ir::is_floating(dtype) ? Number(0.0) : Number(0); }
-Number one(DType dtype) { return ir::is_floating(dtype) ? Number(1.0) : Number(1); }
+Number zero(DType dtype) { return ir::is_held_as_double(dtype) ? Number(0.0) : Number(0); }
+Number one(DType dtype) { return ir::is_held_as_double(dtype) ? Number(1.0) : Number(1); }
 Number lowest(DType dtype) { return extreme(dtype, true); }
 Number highest(DType dtype) { return extreme(dtype, false); }
 

@@ -20,11 +20,11 @@ using Kind = Instr::Kind;
 Cell load(const std::byte* base, int64_t index, DType dtype) {
   const ir::Number n =
       ir::load_element(base + index * static_cast<int64_t>(ir::size_of(dtype)), dtype);
-  return ir::is_floating(dtype) ? Cell{n.to_double(), 0} : Cell{0, n.to_int()};
+  return ir::is_held_as_double(dtype) ? Cell{n.to_double(), 0} : Cell{0, n.to_int()};
 }
 
 void store(std::byte* base, int64_t index, DType dtype, Cell c) {
-  const ir::Number n = ir::is_floating(dtype) ? ir::Number(c.f) : ir::Number(c.i);
+  const ir::Number n = ir::is_held_as_double(dtype) ? ir::Number(c.f) : ir::Number(c.i);
   ir::store_element(base + index * static_cast<int64_t>(ir::size_of(dtype)), dtype, n);
 }
 
@@ -252,7 +252,7 @@ class Interpreter {
     switch (i.kind) {
       case Kind::Constant: {
         const ir::Number n = ir::rounded_to(i.dtype, i.number);
-        value = ir::is_floating(i.dtype) ? Cell{n.to_double(), 0} : Cell{0, n.to_int()};
+        value = ir::is_held_as_double(i.dtype) ? Cell{n.to_double(), 0} : Cell{0, n.to_int()};
         return true;
       }
       case Kind::Index:

@@ -248,9 +248,10 @@ Cell convert(Cell value, DType from, DType to) {
 
 Cell bitcast(Cell value, DType from, DType to) {
   uint64_t bits = 0;
-  ir::store_element(&bits, from, ir::is_floating(from) ? ir::Number(value.f) : ir::Number(value.i));
+  ir::store_element(&bits, from,
+                    ir::is_held_as_double(from) ? ir::Number(value.f) : ir::Number(value.i));
   const ir::Number seen = ir::load_element(&bits, to);
-  return ir::is_floating(to) ? Cell{seen.to_double(), 0} : Cell{0, seen.to_int()};
+  return ir::is_held_as_double(to) ? Cell{seen.to_double(), 0} : Cell{0, seen.to_int()};
 }
 
 bool divides(Op op) { return ir::info(op).effect == ir::Effect::MayFail; }
@@ -274,9 +275,9 @@ Cell compute(Op op, std::span<const Cell> args, std::span<const DType> from, DTy
   const Row& row = row_of(op);
   const Cell b = args.size() > 1 ? args[1] : Cell{};
   if (row.compare_float != nullptr)
-    return {0, ir::is_floating(from[0]) ? row.compare_float(args[0].f, b.f)
-                                        : row.compare_int(args[0].i, b.i)};
-  if (ir::is_floating(to)) {
+    return {0, ir::is_held_as_double(from[0]) ? row.compare_float(args[0].f, b.f)
+                                              : row.compare_int(args[0].i, b.i)};
+  if (ir::is_held_as_double(to)) {
     TANDEM_CHECK(row.on_float != nullptr, "no float function for " + std::string(ir::name(op)));
     return {round_to(row.on_float(args[0].f, b.f, to), to), 0};
   }

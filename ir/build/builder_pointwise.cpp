@@ -47,7 +47,7 @@ constexpr Promotion kPromotions[] = {
 
 Promotion promotion(Op op) { return kPromotions[static_cast<size_t>(op)]; }
 
-DType at_least_float(DType dtype) { return is_floating(dtype) ? dtype : DType::F32; }
+DType at_least_float(DType dtype) { return is_integral(dtype) ? DType::F32 : dtype; }
 
 /// torch.can_cast: towards bool, integers, floats only.
 bool can_cast(DType from, DType to) {
@@ -183,18 +183,12 @@ void Builder::pointwise_in_place(Op op, std::initializer_list<V> operand_list, A
 }
 
 V Builder::full(const Shape& sizes, DType dtype, const Number& value) {
-  // One spelling for each constant: floating dtypes hold a floating number, bool a bool. Rounding
-  // to the dtype is left to whoever evaluates it.
-  const Number stored = is_floating(dtype) ? Number(value.to_double()) : rounded_to(dtype, value);
-  return emit(Op::full, std::span<const V>(), {sizes, dtype, stored});
+  return emit(Op::full, std::span<const V>(), {sizes, dtype, constant_of(dtype, value)});
 }
 
 V Builder::iota(Dim length, DType dtype, const Number& first, const Number& increment) {
-  const auto stored = [&](const Number& n) {
-    return is_floating(dtype) ? Number(n.to_double()) : rounded_to(dtype, n);
-  };
   return emit(Op::iota, std::span<const V>(),
-              {Dims{length}, dtype, stored(first), stored(increment)});
+              {Dims{length}, dtype, constant_of(dtype, first), constant_of(dtype, increment)});
 }
 
 V Builder::where(V condition, V self, V other) {

@@ -238,7 +238,7 @@ V Builder::scaled_dot_product_attention(V q, V k, V v, std::optional<V> mask,
   if (mask) {
     Shape scores = q_sizes;
     scores[scores.rank() - 1] = sizes(k)[rank(k) - 2];
-    const V same_kind = is_floating(dtype(*mask)) ? convert(*mask, dtype(q)) : *mask;
+    const V same_kind = is_integral(dtype(*mask)) ? *mask : convert(*mask, dtype(q));
     operands.push_back(expand(same_kind, scores));
   }
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q_sizes.back())));

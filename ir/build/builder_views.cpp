@@ -211,9 +211,7 @@ V Builder::pad(V self, std::span<const Dim> padding, const Number& value) {
   }
   for (Dim& count : added) count = std::max<int64_t>(count, 0);
   const bool changes = std::ranges::any_of(added, [](Dim count) { return count != 0; });
-  const Number stored =
-      is_floating(dtype(self)) ? Number(value.to_double()) : rounded_to(dtype(self), value);
-  return changes ? emit(Op::pad, {self}, {added, stored}) : self;
+  return changes ? emit(Op::pad, {self}, {added, constant_of(dtype(self), value)}) : self;
 }
 
 V Builder::flip(V self, std::span<const Axis> dims) {

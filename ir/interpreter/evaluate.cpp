@@ -46,7 +46,7 @@ uint64_t bits_at(const Storage& storage, DType dtype, int64_t i) {
   uint64_t bits = 0;
   const auto at = static_cast<size_t>(i);
   store_element(&bits, dtype,
-                is_floating(dtype) ? Number(storage.floats[at]) : Number(storage.ints[at]));
+                is_held_as_double(dtype) ? Number(storage.floats[at]) : Number(storage.ints[at]));
   return bits;
 }
 

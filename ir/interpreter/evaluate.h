@@ -48,10 +48,10 @@ T* elements(const Tensor& t) {
     return t.storage->ints.data();
 }
 
-/// f(double()) for floating dtypes, f(int64_t()) for the others.
+/// f(double()) or f(int64_t()), by what elements of the dtype are held as.
 template <class F>
 decltype(auto) by_category(DType dtype, F f) {
-  return is_floating(dtype) ? f(double()) : f(int64_t());
+  return is_held_as_double(dtype) ? f(double()) : f(int64_t());
 }
 
 /// `value` in category T.

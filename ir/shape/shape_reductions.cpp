@@ -58,7 +58,7 @@ Shape leading(const Shape& sizes) { return {std::span(sizes.begin(), sizes.size(
 
 Type reduce_sum(const ShapeContext& c) {
   const DType dtype = c.operands[0].dtype;
-  return {is_floating(dtype) ? dtype : DType::I64, reduced_sizes(c)};
+  return {is_integral(dtype) ? DType::I64 : dtype, reduced_sizes(c)};
 }
 
 Type reduce_extremum(const ShapeContext& c) {

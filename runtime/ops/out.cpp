@@ -12,11 +12,8 @@
 namespace tandem {
 namespace {
 
-/// bool, integers, floats: a value of a lower kind may be stored in one of a higher kind.
-int kind_of(DType dtype) { return dtype == boolean ? 0 : ir::is_floating(dtype) ? 2 : 1; }
-
 void check_out(std::string_view op, const Tensor& out, const Tensor& value) {
-  if (kind_of(value.dtype()) > kind_of(out.dtype()))
+  if (ir::category(value.dtype()) > ir::category(out.dtype()))
     ir::fail(Errc::DType, fmt::format("{}: the result does not fit the dtype of out; expected one "
                                       "that {} converts to, got {}",
                                       op, ir::name(value.dtype()), ir::name(out.dtype())));

@@ -394,8 +394,7 @@ const Tensor& Tensor::fill_(const Located& value) const {
     return copy_(Located(number, value.location));
   }
   Call c(value.location);
-  const Number stored = ir::is_floating(dtype()) ? Number(value.number.to_double())
-                                                 : ir::rounded_to(dtype(), value.number);
+  const Number stored = ir::constant_of(dtype(), value.number);
   const V self[] = {c.in(*this)};
   c.b.emit_in_place(Op::fill, self, {stored});
   return *this;

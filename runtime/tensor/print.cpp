@@ -139,7 +139,7 @@ std::string Tensor::to_string() const {
   std::string out = Printer(*this).print();
   if (ir::numel(impl_->sizes) == 0 && dim() != 1)
     out += fmt::format(", sizes={}", ir::to_string(impl_->sizes));
-  const DType usual = ir::is_floating(dtype()) ? f32 : i64;
+  const DType usual = ir::is_integral(dtype()) ? i64 : f32;
   if (dtype() != usual && dtype() != boolean) out += fmt::format(", dtype={}", ir::name(dtype()));
   const std::string made_by = runtime::history_name(*this);
   if (!made_by.empty())

@@ -216,7 +216,7 @@ int Trace::input_index(const Tensor& stand_in) const {
 
 // --- equations
 
-ir::EquationId Trace::append_ordered(ir::Op op, ir::ValueList operands, ir::AttrsRef attrs,
+ir::EquationId Trace::append_ordered(ir::Op op, const ir::ValueList& operands, ir::AttrsRef attrs,
                                      std::span<const ir::Type> types) {
   const ir::Type token[] = {ir::Type::token()};
   if (!token_.valid()) token_ = graph_.result(graph_.append(ir::Op::first_token, {}, {}, token));
@@ -234,7 +234,7 @@ ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::At
   ir::ValueList values;
   for (const Tensor& t : operands) values.push_back(t.impl()->value);
   const bool is_ordered = ir::info(op).effect == ir::Effect::Ordered;
-  const ir::EquationId e = is_ordered ? append_ordered(op, std::move(values), attrs, types)
+  const ir::EquationId e = is_ordered ? append_ordered(op, values, attrs, types)
                                       : graph_.append(op, values, attrs, types, in_place);
   graph_.equation(e).grad_enabled = grad_enabled();
   mark_for_partition(graph_.equation(e));

@@ -107,7 +107,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
                          std::span<const ir::Type> types);
   TensorList record_values(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                            std::span<const ir::Type> types);
-  ir::EquationId append_ordered(ir::Op op, ir::ValueList operands, ir::AttrsRef attrs,
+  ir::EquationId append_ordered(ir::Op op, const ir::ValueList& operands, ir::AttrsRef attrs,
                                 std::span<const ir::Type> types);
   ir::EquationId append(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                         bool in_place, std::span<const ir::Type> types);
