@@ -60,7 +60,9 @@ std::vector<int> input_memories(const ir::Graph& graph) {
 
 int& count_of(PlanReport& report, const Launch&) { return report.kernels; }
 int& count_of(PlanReport& report, const MatmulCall&) { return report.library_calls; }
-int& count_of(PlanReport& report, const ExternalCall&) { return report.external_calls; }
+int& count_of(PlanReport& report, const ExternalCall& call) {
+  return call.is_custom() ? report.external_calls : report.library_calls;
+}
 
 void report(const Program& p, Plan& plan) {
   for (const Step& step : plan.steps)

@@ -41,13 +41,19 @@ struct MatmulCall {
       bias;  // [n], contiguous: what every row of C starts as (spec.accumulate)
 };
 
-/// Runs the user's custom operator `name` on contiguous buffers.
+/// Runs an equation as a whole on contiguous buffers: the user's custom operator, or a function of
+/// library/library.h.
 struct ExternalCall {
   struct Argument {
     BufferRef buffer;
     ir::Type type;
   };
-  std::string name, numbers;
+  ir::Op op = ir::Op::custom_operator;
+  std::vector<ir::AttrValue> attrs;
+  /// Of a custom operator (of either op): what it is registered as, and the call's numbers.
+  bool is_custom() const { return ir::info(op).cls == ir::OpClass::External; }
+  const std::string& custom_name() const { return std::get<std::string>(attrs[0]); }
+  const std::string& numbers() const { return std::get<std::string>(attrs[1]); }
   std::vector<Argument> operands, results;
 };
 

@@ -3,6 +3,7 @@
 
 #include "codegen/cost/costs.h"
 #include "codegen/cost/run_time.h"
+#include "codegen/library/library.h"
 #include "codegen/lower.h"
 #include "ir/reduction_order.h"
 
@@ -20,7 +21,14 @@ double elements(const Graph& g, ValueId v) {
   return g.type(v).is_token ? 0 : static_cast<double>(int64_t{ir::numel(g.type(v).sizes)});
 }
 
+double library_seconds(const CostTable& costs, const Graph& g, EquationId e) {
+  std::vector<ir::Type> operands;
+  for (const ValueId v : g.operands(e)) operands.push_back(g.type(v));
+  return library_flops(g.op(e), g.attrs(e), operands, g.type(g.result(e))) / costs.library_flops;
+}
+
 double contraction_seconds(const CostTable& costs, const Graph& g, EquationId e) {
+  if (!ir::has_attr(g.op(e), ir::Attr::algorithm)) return library_seconds(costs, g, e);
   // operands [.., m, k] and [.., k, n], the last two of the equation
   const auto operands = g.operands(e);
   const ir::Shape& a = g.type(operands[operands.size() - 2]).sizes;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "codegen/fusion/fuse.h"
+#include "codegen/library/library.h"
 #include "codegen/nodes/program.h"
 
 namespace tandem::codegen {
@@ -105,7 +106,7 @@ class Walk {
       case ColPartial:
         return element_seconds(ir::Op::add) * elements(n.domain);
       case External:
-        return 0;
+        return external(n);
       case Random:
         return element_seconds(ir::Op::random_bits) * elements(n.domain);
       case Fold:
@@ -114,6 +115,14 @@ class Walk {
         break;
     }
     return element_seconds(n.op) * elements(n.domain);
+  }
+
+  /// What a user's operator takes nobody knows.
+  double external(const Node& n) const {
+    if (ir::info(n.op).cls == ir::OpClass::External) return 0;
+    std::vector<ir::Type> operands;
+    for (const View& v : n.operands) operands.push_back({root(v.root).dtype, v.sizes});
+    return library_flops(n.op, n.attrs, operands, {n.dtype, n.dest.sizes}) / costs_.library_flops;
   }
 
   // operand 0 is [b, m, k]

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "codegen/library/library.h"
 #include "ir/base/error.h"
 #include "machine/memory/arena.h"
 #include "machine/memory/guarded.h"
@@ -157,8 +158,8 @@ void PlanRunner::add(const MatmulCall& c) {
 }
 
 void PlanRunner::add(const codegen::ExternalCall& external) {
-  steps_.push_back(
-      RunExternal{&external, ir::find_custom_operator(external.name), buffers_.size()});
+  auto custom = external.is_custom() ? ir::find_custom_operator(external.custom_name()) : nullptr;
+  steps_.push_back(RunExternal{&external, std::move(custom), buffers_.size()});
   for (const auto& a : external.operands) buffers_.push_back(resolve(a.buffer));
   for (const auto& a : external.results) buffers_.push_back(resolve(a.buffer));
 }
@@ -193,7 +194,10 @@ void PlanRunner::execute(const Call& call, const RunExternal& step) const {
   };
   for (const auto& a : e.operands) add(a, operands);
   for (const auto& a : e.results) add(a, results);
-  step.custom->run(operands, e.numbers, results);
+  if (step.custom)
+    step.custom->run(operands, e.numbers(), results);
+  else
+    codegen::run_library({e.op, e.attrs, operands, results});
 }
 
 void PlanRunner::execute(const Call& call, const RunMatmul& step) const {
@@ -243,7 +247,7 @@ size_t held_bytes(const Kernel& kernel) {
 size_t held_bytes(const Launch& launch) { return held_bytes(launch.params); }
 size_t held_bytes(const MatmulCall&) { return 0; }
 size_t held_bytes(const codegen::ExternalCall& call) {
-  return held_bytes(call.operands) + held_bytes(call.results);
+  return held_bytes(call.operands) + held_bytes(call.results) + held_bytes(call.attrs);
 }
 
 /// What a plan is made of, but for names.

@@ -59,8 +59,8 @@ class PlanRunner {
   };
   struct RunExternal {
     const codegen::ExternalCall* call;
-    std::shared_ptr<const ir::CustomOperator> custom;
-    size_t first_buffer;  // operands and results
+    std::shared_ptr<const ir::CustomOperator> custom;  // none: a library function
+    size_t first_buffer;                               // operands and results
   };
   using RunStep = std::variant<RunLaunch, RunMatmul, RunExternal>;
   struct Call;

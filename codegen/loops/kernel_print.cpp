@@ -130,8 +130,11 @@ std::string text(const Plan& /*plan*/, const ExternalCall& external) {
       out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
     return out;
   };
-  return fmt::format("external {} = {}({}) {{{}}}", list(external.results), external.name,
-                     list(external.operands), external.numbers);
+  if (!external.is_custom())
+    return fmt::format("library {} = {}({})", list(external.results), ir::name(external.op),
+                       list(external.operands));
+  return fmt::format("external {} = {}({}) {{{}}}", list(external.results), external.custom_name(),
+                     list(external.operands), external.numbers());
 }
 
 std::string text(const Plan& /*plan*/, const MatmulCall& c) {

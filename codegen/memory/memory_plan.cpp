@@ -130,7 +130,9 @@ class MemoryPlanner {
 
   static bool can_fail(const LaunchDraft& launch) { return !launch.checks.empty(); }
   static bool can_fail(const MatmulDraft&) { return false; }
-  static bool can_fail(const ExternalDraft&) { return true; }
+  static bool can_fail(const ExternalDraft& e) {
+    return ir::info(e.call.op).effect != ir::Effect::Pure;
+  }
 
   void lifetimes() {
     for (StepId s : drafts_.ids()) {

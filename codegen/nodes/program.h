@@ -53,7 +53,7 @@ struct Node {
                   // dest have two batch dims
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
-    External,     // a custom operator; operands and results contiguous
+    External,     // a custom operator or library function; operands and results contiguous
   };
   Kind kind = Kind::Pointwise;
   ir::Op op = ir::Op::clone;
@@ -77,9 +77,9 @@ struct Node {
   Reduction reduction;
   bool accumulate = false, stride_free = false, plus_zero = false;  // as MatmulSpec's
   int scatter_dim = -1;
-  std::string check;          // what an index out of range is reported as
-  std::vector<View> results;  // External: all of them; `dest` is the first
-  std::string numbers;        // External: as in the equation (`name` is the operator's)
+  std::string check;                 // what an index out of range is reported as
+  std::vector<View> results;         // External: all of them; `dest` is the first
+  std::vector<ir::AttrValue> attrs;  // External: the equation's
 
   /// The roots that the node writes.
   template <class F>

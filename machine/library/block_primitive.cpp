@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "machine/library/engine.h"
 #include "machine/library/matmul_blocks.h"
 #include "machine/threads/fork_lock.h"
 
@@ -30,11 +31,6 @@ struct Key {
   bool transposed_b, accumulate;
   auto operator<=>(const Key&) const = default;
 };
-
-dnnl::engine& cpu_engine() {
-  static dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *engine;
-}
 
 dnnl::memory::desc dense_desc(int64_t batch, int64_t rows, int64_t cols, bool transposed) {
   const Dims strides = transposed ? Dims{rows * cols, 1, rows} : Dims{rows * cols, cols, 1};

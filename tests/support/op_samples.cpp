@@ -154,7 +154,33 @@ Forms reduction_forms(Op op, int64_t n) {
   return forms;
 }
 
+/// Of `n` elements in one dimension, or of a few in two.
+Forms window_forms(Op op, int64_t n) {
+  const Dim few = std::min<int64_t>(n, 7);
+  const Dims one{1}, two{2}, three{3}, none{0};
+  const auto half = Dims{(n + 1) / 2};  // windows of three, two apart, padded by one
+  switch (op) {
+    case Op::convolution:
+      return {{{{2, 4, n}, {6, 2, 3}, {6}}, {two, one, one, false, none, int64_t{2}}},
+              {{{1, 2, few, 3}, {2, 3, 2, 2}},
+               {Dims{2, 2}, Dims{0, 1}, Dims{1, 1}, true, Dims{1, 0}, int64_t{1}}}};
+    case Op::convolution_weight:
+      return {{{{2, 4, n}, {2, 2, n}}, {three, one, one, one, int64_t{2}}}};
+    case Op::window_sum:
+      return {{{{2, 3, n}}, {half, three, two, one}},
+              {{{1, 2, 3, n}}, {Dims{2, 3}, Dims{}, Dims{1, 1}, Dims{0, 0}}}};
+    case Op::window_spread:
+      return {{{{2, 3, half[0]}}, {Dims{n}, three, two, one}},
+              {{{1, 2, 2, 3}}, {Dims{3, n}, Dims{}, Dims{1, 1}, Dims{0, 0}}}};
+    case Op::max_pool_indices:
+      return {{{{2, 3, n}}, {half, three, two, one, one}}};
+    default:
+      return {};
+  }
+}
+
 Forms contraction_forms(Op op, int64_t n) {
+  if (Forms forms = window_forms(op, n); !forms.empty()) return forms;
   const Attrs algorithm{std::string()};
   if (op == Op::mm) return {{{{3, n}, {n, 5}}, algorithm}, {{{n, 3}, {3, 5}}, algorithm}};
   if (op == Op::bmm) return {{{{2, 3, n}, {2, n, 4}}, algorithm}};

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "codegen/library/library.h"
 #include "codegen/plan.h"
 #include "ir/base/error.h"
 #include "ir/buffer.h"
@@ -122,7 +123,11 @@ class PlanInterpreter {
             {address(a.buffer), a.type.dtype, a.type.sizes, ir::contiguous_strides(a.type.sizes)});
       return out;
     };
-    ir::find_custom_operator(e.name)->run(views(e.operands), e.numbers, views(e.results));
+    const std::vector<ir::BufferView> operands = views(e.operands), results = views(e.results);
+    if (e.is_custom())
+      ir::find_custom_operator(e.custom_name())->run(operands, e.numbers(), results);
+    else
+      codegen::run_library({e.op, e.attrs, operands, results});
   }
 
   void run(const codegen::MatmulCall& c) {

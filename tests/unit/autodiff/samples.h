@@ -145,6 +145,21 @@ inline void add_reductions(std::vector<Sample>& all) {
 }
 
 inline void add_contractions(std::vector<Sample>& all) {
+  for (const bool transposed : {false, true})
+    all.push_back({Op::convolution,
+                   {floats({1, 2, 3, 4}, 1), floats({2, 1, 2, 2}, 2), floats({2}, 3)},
+                   {Dims{2, 1}, Dims{1, 0}, Dims{1, 2}, transposed, Dims{transposed ? 1 : 0, 0},
+                    int64_t{2}}});
+  all.push_back({Op::convolution_weight,
+                 {floats({1, 2, 5}, 1), floats({1, 3, 2}, 2)},
+                 {Dims{2}, Dims{2}, Dims{0}, Dims{1}, int64_t{1}}});
+  for (Op op : {Op::window_sum, Op::window_spread}) {
+    const bool sum = op == Op::window_sum;
+    all.push_back(
+        {op, {floats({1, 2, sum ? 5 : 3})}, {Dims{sum ? 3 : 5}, Dims{2}, Dims{2}, Dims{1}}});
+    all.push_back(
+        {op, {floats({1, 1, sum ? 5 : 3})}, {Dims{sum ? 3 : 5}, Dims{}, Dims{1}, Dims{0}}});
+  }
   all.push_back({Op::mm, {floats({2, 3}, 1), floats({3, 4}, 2)}, {std::string()}});
   all.push_back({Op::bmm, {floats({2, 2, 3}, 1), floats({2, 3, 4}, 2)}, {std::string()}});
   all.push_back(

@@ -1,0 +1,168 @@
+#include "codegen/library/library.h"
+
+#include <algorithm>
+
+#include "ir/base/error.h"
+#include "machine/windows/convolution.h"
+#include "machine/windows/pooling.h"
+
+namespace tandem::codegen {
+namespace {
+
+using ir::Attr;
+using ir::Dims;
+using ir::DType;
+using ir::Op;
+using machine::Extents;
+using machine::Sought;
+
+/// f(T()) for the types that such functions compute in.
+template <class F>
+void with_library_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::F32:
+      return f(float());
+    case DType::F64:
+      return f(double());
+    case DType::I64:
+      return f(int64_t());
+    default:
+      TANDEM_CHECK(false, "no library function of this dtype");
+  }
+}
+
+/// One number for each spatial dimension, at the end; `rest` before.
+template <class List>
+Extents extents(const List& numbers, size_t first, int64_t rest) {
+  Extents out{rest, rest, rest};
+  std::copy(numbers.begin() + static_cast<std::ptrdiff_t>(first), numbers.end(),
+            out.end() - static_cast<std::ptrdiff_t>(numbers.size() - first));
+  return out;
+}
+
+Extents spatial(const ir::Shape& images) { return extents(images, 2, 1); }
+
+/// The convolution y = x * w that `attrs` speak of.
+machine::ConvolutionSpec convolution_spec(Op op, std::span<const ir::AttrValue> attrs,
+                                          const ir::Shape& x, const ir::Shape& w,
+                                          const ir::Shape& y) {
+  const auto numbers = [&](Attr name, int64_t rest) {
+    return extents(std::get<Dims>(attrs[static_cast<size_t>(ir::attr_index(op, name))]), 0, rest);
+  };
+  const auto groups = static_cast<size_t>(ir::attr_index(op, Attr::groups));
+  return {.images = x[0],
+          .in = x[1],
+          .out = y[1],
+          .groups = std::get<int64_t>(attrs[groups]),
+          .input = spatial(x),
+          .kernel = spatial(w),
+          .output = spatial(y),
+          .stride = numbers(Attr::stride, 1),
+          .padding = numbers(Attr::padding, 0),
+          .dilation = numbers(Attr::dilation, 1)};
+}
+
+template <class T>
+T* data(const ir::BufferView& view) {
+  return static_cast<T*>(view.data);
+}
+
+void convolution(const LibraryCall& c) {
+  const auto& [self, weight] = std::tie(c.operands[0], c.operands[1]);
+  const ir::BufferView& result = c.results[0];
+  const bool transposed = c.attr<bool>(Attr::transposed);
+  const ir::BufferView &x = transposed ? result : self, &y = transposed ? self : result;
+  const auto spec = convolution_spec(c.op, c.attrs, x.sizes, weight.sizes, y.sizes);
+  with_library_type(result.dtype, [&]<class T>(T) {
+    const T* bias = c.operands.size() > 2 ? data<T>(c.operands[2]) : nullptr;
+    machine::convolve<T>(spec, transposed ? Sought::Input : Sought::Output,
+                         {data<T>(x), data<T>(weight), data<T>(y), bias});
+  });
+}
+
+void convolution_weight(const LibraryCall& c) {
+  const auto& [x, y] = std::tie(c.operands[0], c.operands[1]);
+  const ir::BufferView& w = c.results[0];
+  const auto spec = convolution_spec(c.op, c.attrs, x.sizes, w.sizes, y.sizes);
+  with_library_type(w.dtype, [&]<class T>(T) {
+    machine::convolve<T>(spec, Sought::Weight, {data<T>(x), data<T>(w), data<T>(y)});
+  });
+}
+
+/// Windows over planes of `input` of which there are those of `output`.
+machine::WindowSpec window_spec(const LibraryCall& c, const ir::Shape& input,
+                                const ir::Shape& output) {
+  const bool adaptive = c.attr<Dims>(Attr::window).empty();
+  machine::WindowSpec s{.planes = input[0] * input[1],
+                        .input = spatial(input),
+                        .output = spatial(output),
+                        .window = extents(c.attr<Dims>(Attr::window), 0, adaptive ? 0 : 1),
+                        .stride = extents(c.attr<Dims>(Attr::stride), 0, 1),
+                        .padding = extents(c.attr<Dims>(Attr::padding), 0, 0)};
+  if (ir::has_attr(c.op, Attr::dilation)) s.dilation = extents(c.attr<Dims>(Attr::dilation), 0, 1);
+  return s;
+}
+
+void window_sum(const LibraryCall& c) {
+  const ir::BufferView &x = c.operands[0], &y = c.results[0];
+  with_library_type(y.dtype, [&]<class T>(T) {
+    machine::sum_windows(window_spec(c, x.sizes, y.sizes), data<const T>(x), data<T>(y));
+  });
+}
+
+void window_spread(const LibraryCall& c) {
+  const ir::BufferView &y = c.operands[0], &x = c.results[0];
+  with_library_type(x.dtype, [&]<class T>(T) {
+    machine::spread_windows(window_spec(c, x.sizes, y.sizes), data<const T>(y), data<T>(x));
+  });
+}
+
+void max_pool_indices(const LibraryCall& c) {
+  const ir::BufferView &x = c.operands[0], &y = c.results[0];
+  with_library_type(x.dtype, [&]<class T>(T) {
+    machine::find_maxima(window_spec(c, x.sizes, y.sizes), data<const T>(x), data<int64_t>(y));
+  });
+}
+
+struct Entry {
+  Op op;
+  void (*run)(const LibraryCall&);
+};
+constexpr Entry kEntries[] = {
+    {Op::convolution, convolution},
+    {Op::convolution_weight, convolution_weight},
+    {Op::window_sum, window_sum},
+    {Op::window_spread, window_spread},
+    {Op::max_pool_indices, max_pool_indices},
+};
+
+}  // namespace
+
+DType library_dtype(DType dtype) {
+  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
+}
+
+void run_library(const LibraryCall& call) {
+  if (ir::numel(call.results[0].sizes) == 0) return;
+  for (const Entry& entry : kEntries)
+    if (entry.op == call.op) return entry.run(call);
+  TANDEM_CHECK(false, std::string(ir::name(call.op)) + ": no library function");
+}
+
+double library_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<const ir::Type> in,
+                     const ir::Type& result) {
+  const auto count = [](const ir::Type& t) {
+    return static_cast<double>(int64_t{ir::numel(t.sizes)});
+  };
+  if (op == Op::convolution) {
+    const bool transposed =
+        std::get<bool>(attrs[static_cast<size_t>(ir::attr_index(op, Attr::transposed))]);
+    const ir::Type &x = transposed ? result : in[0], &y = transposed ? in[0] : result;
+    return flops(convolution_spec(op, attrs, x.sizes, in[1].sizes, y.sizes));
+  }
+  if (op == Op::convolution_weight)
+    return flops(convolution_spec(op, attrs, in[0].sizes, result.sizes, in[1].sizes));
+  return count(in[0]) + count(result);
+}
+
+}  // namespace tandem::codegen

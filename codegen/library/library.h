@@ -1,0 +1,38 @@
+// Primitives that functions of machine/ compute: which function, for eager and compiled equations.
+#ifndef TANDEM_CODEGEN_LIBRARY_LIBRARY_H
+#define TANDEM_CODEGEN_LIBRARY_LIBRARY_H
+
+#include <span>
+
+#include "ir/buffer.h"
+#include "ir/op.h"
+
+namespace tandem::codegen {
+
+/// An equation on contiguous memory.
+struct LibraryCall {
+  ir::Op op;
+  std::span<const ir::AttrValue> attrs;
+  std::span<const ir::BufferView> operands;
+  std::span<const ir::BufferView> results;
+
+  template <class T>
+  const T& attr(ir::Attr name) const {
+    return std::get<T>(attrs[static_cast<size_t>(ir::attr_index(op, name))]);
+  }
+};
+
+/// The dtype that such a function computes values of `dtype` in: f32 for halves, else their own.
+ir::DType library_dtype(ir::DType dtype);
+
+/// Runs the equation; operands and results have library dtypes. An internal error for an op that
+/// no function computes. Throws Error (out_of_memory).
+void run_library(const LibraryCall& call);
+
+/// Its multiplications and additions, from the types of what it reads and gives.
+double library_flops(ir::Op op, std::span<const ir::AttrValue> attrs,
+                     std::span<const ir::Type> operands, const ir::Type& result);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_LIBRARY_LIBRARY_H

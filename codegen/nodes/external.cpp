@@ -1,0 +1,93 @@
+// Nodes of what runs as a whole: library functions, and what the user registered.
+#include "codegen/library/library.h"
+#include "codegen/nodes/maker.h"
+
+namespace tandem::codegen {
+
+namespace {
+
+/// The operands and results that are tensors: tokens say when a node runs, not what it reads.
+Node external_node(Maker& m, EquationId e) {
+  const Graph& g = m.graph();
+  Node n{.kind = Node::Kind::External, .op = g.op(e)};
+  n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
+  for (ValueId operand : g.operands(e)) {
+    if (g.type(operand).is_token) continue;
+    const View v = m.stored(m.view(operand));
+    n.operands.push_back(is_linear(v) ? v : m.copied(v));
+  }
+  for (ValueId result : g.results(e)) {
+    const ir::Type& t = g.type(result);
+    if (t.is_token) continue;
+    n.results.push_back(m.computed(t.dtype, t.sizes));
+    m.set(result, n.results.back());
+  }
+  if (!n.results.empty()) {
+    n.dest = n.results[0];
+    n.domain = n.dest.sizes;
+    n.dtype = m.dtype(n.dest);
+  }
+  return n;
+}
+
+/// In the dtype that the function computes in.
+View library_operand(Maker& m, ValueId operand) {
+  const View v = m.converted(m.view(operand), library_dtype(m.graph().type(operand).dtype));
+  return is_linear(v) ? m.stored(v) : m.copied(v);
+}
+
+}  // namespace
+
+void library_nodes(Maker& m, EquationId e) {
+  const Graph& g = m.graph();
+  const ir::Type& t = m.result_type(e);
+  Node n{.kind = Node::Kind::External, .op = g.op(e), .domain = t.sizes};
+  n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
+  for (const ValueId operand : g.operands(e)) n.operands.push_back(library_operand(m, operand));
+  const View made = m.computed(library_dtype(t.dtype), t.sizes);
+  n.results = {made};
+  n.dest = made;
+  n.dtype = m.dtype(made);
+  m.push_external(std::move(n));
+  m.set(e, m.converted(made, t.dtype));
+}
+
+template <>
+void nodes_of<Op::convolution>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+template <>
+void nodes_of<Op::convolution_weight>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+template <>
+void nodes_of<Op::window_sum>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+template <>
+void nodes_of<Op::window_spread>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+template <>
+void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+
+template <>
+void nodes_of<Op::custom_operator>(Maker& m, EquationId e) {
+  m.push_external(external_node(m, e));
+}
+
+template <>
+void nodes_of<Op::ordered_operator>(Maker& m, EquationId e) {
+  Node n = external_node(m, e);
+  n.ordered = true;
+  n.after = m.giver(m.graph().operand(e, 0));
+  m.set_giver(m.graph().result(e), m.push_external(std::move(n)));
+}
+
+/// (What it waits for is there before anything runs.)
+template <>
+void nodes_of<Op::first_token>(Maker& /*m*/, EquationId /*e*/) {}
+
+}  // namespace tandem::codegen

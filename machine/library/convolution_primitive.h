@@ -1,0 +1,25 @@
+// f32 convolutions through oneDNN: cut by shape alone into parts of the images and of the channels,
+// each one single-threaded primitive between reorders into and out of the library's layouts.
+#ifndef TANDEM_MACHINE_LIBRARY_CONVOLUTION_PRIMITIVE_H
+#define TANDEM_MACHINE_LIBRARY_CONVOLUTION_PRIMITIVE_H
+
+#include <memory>
+
+#include "machine/windows/convolution.h"
+
+namespace tandem::machine {
+
+class LibraryConvolution {
+ public:
+  virtual ~LibraryConvolution() = default;
+  /// Safe to call from several threads.
+  virtual void run(const ConvolutionData<float>& data) const = 0;
+};
+
+/// Made on first use and kept (up to a bound); null where the library has no fast kernel.
+std::shared_ptr<const LibraryConvolution> shared_convolution(const ConvolutionSpec& spec,
+                                                             Sought sought);
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_LIBRARY_CONVOLUTION_PRIMITIVE_H

@@ -1,0 +1,184 @@
+#include "machine/windows/convolution.h"
+
+#include <algorithm>
+
+#include "machine/library/convolution_primitive.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine {
+namespace {
+
+int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
+
+/// Places [begin, end) of an output's row at which a tap lies inside the input.
+struct Range {
+  int64_t begin, end;
+};
+
+Range range(int64_t output, int64_t input, int64_t stride, int64_t offset) {
+  const int64_t begin = offset >= 0 ? 0 : (stride - 1 - offset) / stride;
+  const int64_t end = input - 1 < offset ? 0 : (input - 1 - offset) / stride + 1;
+  return {begin, std::min(output, end)};
+}
+
+/// One tap of the kernel, over the rows of a plane of the output and one of the input.
+template <class F>
+void for_each_row(const ConvolutionSpec& s, const Extents& tap, F f) {
+  Extents offset;
+  std::array<Range, 3> at;
+  for (size_t d = 0; d < 3; ++d) {
+    offset[d] = tap[d] * s.dilation[d] - s.padding[d];
+    at[d] = range(s.output[d], s.input[d], s.stride[d], offset[d]);
+  }
+  const int64_t n = at[2].end - at[2].begin;
+  if (n <= 0) return;
+  for (int64_t i = at[0].begin; i < at[0].end; ++i)
+    for (int64_t j = at[1].begin; j < at[1].end; ++j) {
+      const int64_t di = i * s.stride[0] + offset[0], dj = j * s.stride[1] + offset[1];
+      f((i * s.output[1] + j) * s.output[2] + at[2].begin,
+        (di * s.input[1] + dj) * s.input[2] + at[2].begin * s.stride[2] + offset[2], n);
+    }
+}
+
+template <class F>
+void for_each_tap(const ConvolutionSpec& s, F f) {
+  int64_t number = 0;
+  for (int64_t i = 0; i < s.kernel[0]; ++i)
+    for (int64_t j = 0; j < s.kernel[1]; ++j)
+      for (int64_t k = 0; k < s.kernel[2]; ++k) f(Extents{i, j, k}, number++);
+}
+
+/// to[i * to_step] += factor * from[i * from_step].
+template <class T>
+void add_scaled(T* __restrict to, int64_t to_step, const T* __restrict from, int64_t from_step,
+                T factor, int64_t n) {
+  if (to_step == 1 && from_step == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * to_step] += factor * from[i * from_step];
+}
+
+/// The sum of a[i] * b[i * step], in eight lanes whatever the processor has.
+template <class T>
+T dot(const T* a, const T* b, int64_t step, int64_t n) {
+  constexpr int64_t kLanes = 8;
+  std::array<T, kLanes> lanes{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l)
+      lanes[static_cast<size_t>(l)] += a[i + l] * b[(i + l) * step];
+  for (int64_t l = 0; i < n; ++i, ++l) lanes[static_cast<size_t>(l)] += a[i] * b[i * step];
+  for (size_t width = kLanes / 2; width > 0; width /= 2)
+    for (size_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  return lanes[0];
+}
+
+template <class T>
+struct Planes {
+  const ConvolutionSpec& s;
+  const ConvolutionData<T>& data;
+  int64_t pixels = product(s.input), made = product(s.output), taps = product(s.kernel);
+  int64_t in = s.in / s.groups, out = s.out / s.groups;  // of a group
+
+  T* x(int64_t image, int64_t channel) const { return data.x + (image * s.in + channel) * pixels; }
+  T* y(int64_t image, int64_t channel) const { return data.y + (image * s.out + channel) * made; }
+  /// Of output channel `o` and the i-th input channel of its group.
+  T* w(int64_t o, int64_t i) const { return data.w + (o * in + i) * taps; }
+};
+
+template <class T>
+void output_plane(const Planes<T>& p, int64_t image, int64_t o) {
+  T* const y = p.y(image, o);
+  std::fill_n(y, p.made, p.data.bias ? p.data.bias[o] : T(0));
+  for (int64_t i = 0; i < p.in; ++i) {
+    const T *x = p.x(image, o / p.out * p.in + i), *w = p.w(o, i);
+    for_each_tap(p.s, [&](const Extents& tap, int64_t t) {
+      for_each_row(p.s, tap, [&](int64_t to, int64_t from, int64_t n) {
+        add_scaled(y + to, 1, x + from, p.s.stride[2], w[t], n);
+      });
+    });
+  }
+}
+
+template <class T>
+void input_plane(const Planes<T>& p, int64_t image, int64_t i) {
+  T* const x = p.x(image, i);
+  std::fill_n(x, p.pixels, p.data.bias ? p.data.bias[i] : T(0));
+  for (int64_t j = 0; j < p.out; ++j) {
+    const int64_t o = i / p.in * p.out + j;
+    const T *y = p.y(image, o), *w = p.w(o, i % p.in);
+    for_each_tap(p.s, [&](const Extents& tap, int64_t t) {
+      for_each_row(p.s, tap, [&](int64_t from, int64_t to, int64_t n) {
+        add_scaled(x + to, p.s.stride[2], y + from, 1, w[t], n);
+      });
+    });
+  }
+}
+
+template <class T>
+void weight_plane(const Planes<T>& p, int64_t o, int64_t i) {
+  T* const w = p.w(o, i);
+  std::fill_n(w, p.taps, T(0));
+  for (int64_t image = 0; image < p.s.images; ++image) {
+    const T *x = p.x(image, o / p.out * p.in + i), *y = p.y(image, o);
+    for_each_tap(p.s, [&](const Extents& tap, int64_t t) {
+      for_each_row(p.s, tap, [&](int64_t from, int64_t at, int64_t n) {
+        w[t] += dot(y + from, x + at, p.s.stride[2], n);
+      });
+    });
+  }
+}
+
+template <class T>
+void plane(const Planes<T>& p, Sought sought, int64_t unit) {
+  switch (sought) {
+    case Sought::Output:
+      return output_plane(p, unit / p.s.out, unit % p.s.out);
+    case Sought::Input:
+      return input_plane(p, unit / p.s.in, unit % p.s.in);
+    case Sought::Weight:
+      return weight_plane(p, unit / p.in, unit % p.in);
+  }
+}
+
+int64_t planes(const ConvolutionSpec& s, Sought sought) {
+  if (sought == Sought::Weight) return s.out * (s.in / s.groups);
+  return s.images * (sought == Sought::Output ? s.out : s.in);
+}
+
+/// Fewer operations are not worth a thread.
+constexpr double kGrain = 65536;
+
+template <class T>
+void convolve_directly(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
+  const Planes<T> p{s, data};
+  const int64_t units = planes(s, sought);
+  const double each = flops(s) / static_cast<double>(std::max<int64_t>(units, 1));
+  const auto grain = static_cast<int64_t>(kGrain / std::max(each, 1.0)) + 1;
+  parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t unit = begin; unit < end; ++unit) plane(p, sought, unit);
+  });
+}
+
+}  // namespace
+
+double flops(const ConvolutionSpec& s) {
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  return 2 * real(s.images) * real(s.out) * real(product(s.output)) * real(s.in / s.groups) *
+         real(product(s.kernel));
+}
+
+template <class T>
+void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
+  if constexpr (std::is_same_v<T, float>) {
+    const auto library = flops(s) > 0 ? shared_convolution(s, sought) : nullptr;
+    if (library) return library->run(data);
+  }
+  convolve_directly(s, sought, data);
+}
+
+template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<float>&);
+template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<double>&);
+template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<int64_t>&);
+
+}  // namespace tandem::machine

@@ -1,0 +1,48 @@
+// Convolutions and their gradients. Of y [images, out, output...] = x [images, in, input...] * w
+// [out, in / groups, kernel...] each is computed from the other two, all contiguous: f32 in oneDNN
+// where that has a fast kernel, else by loops of ours. How the work is cut depends on the spec
+// alone, so no bit depends on the number of threads.
+#ifndef TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
+#define TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
+
+#include <array>
+#include <cstdint>
+
+#include "ir/dtype.h"
+
+namespace tandem::machine {
+
+using Extents = std::array<int64_t, 3>;
+
+/// Of one or two spatial dimensions the first ones are of size 1.
+struct ConvolutionSpec {
+  int64_t images = 0, in = 0, out = 0, groups = 1;
+  Extents input{1, 1, 1}, kernel{1, 1, 1}, output{1, 1, 1};
+  Extents stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  auto operator<=>(const ConvolutionSpec&) const = default;
+};
+
+/// Which of the three is computed.
+enum class Sought : uint8_t { Output, Input, Weight };
+
+/// What is sought is written, the others are read. bias: [channels of what is sought], or null; not
+/// beside Weight.
+template <class T>
+struct ConvolutionData {
+  T *x, *w, *y;
+  const T* bias = nullptr;
+};
+
+/// T: float, double or int64_t. Throws Error (out_of_memory).
+template <class T>
+void convolve(const ConvolutionSpec& spec, Sought sought, const ConvolutionData<T>& data);
+extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<float>&);
+extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<double>&);
+extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<int64_t>&);
+
+/// Multiplications and additions.
+double flops(const ConvolutionSpec& spec);
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_WINDOWS_CONVOLUTION_H

@@ -1,0 +1,75 @@
+// Attention with all of its options.
+#include "ir/base/error.h"
+#include "runtime/networks/images.h"
+
+namespace tandem {
+namespace {
+
+using runtime::Call;
+using runtime::V;
+
+/// Heads [..., h, s, d], each repeated so that there are `heads`.
+V for_heads(Call& c, V x, Dim heads, const char* name) {
+  const Shape sizes = c.b.sizes(x);
+  const int at = sizes.rank() - 3;
+  if (at < 0 || sizes[at] < 1 || heads % sizes[at] != 0)
+    ir::fail(Errc::Shape,
+             fmt::format("{}: the heads of {} do not fit; expected [..., heads, s, d] of a divisor "
+                         "of {} heads, got {}",
+                         ir::ErrorScope::function(), name, int64_t{heads}, to_string(sizes)));
+  Shape apart = sizes, whole = sizes;
+  apart.insert(at + 1, heads / sizes[at]);
+  whole[at] = heads;
+  return c.b.reshape(c.b.expand(c.b.unsqueeze(x, at + 1), apart), whole);
+}
+
+/// Scores [..., t, s] with -inf where nothing is to be attended to.
+V masked(Call& c, V scores, const AttentionOptions& o) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  const int rank = c.b.rank(scores);
+  if (o.is_causal) {
+    const Dim t = c.b.sizes(scores)[rank - 2], s = c.b.sizes(scores)[rank - 1];
+    const V row = c.b.view(c.b.iota(t, i64), {t, Dim(1)});
+    return c.b.where(c.b.ge(row, c.b.iota(s, i64)), scores, kNever);
+  }
+  if (!o.attn_mask.defined()) return scores;
+  const V mask = c.in(o.attn_mask, "attn_mask");
+  return c.b.dtype(mask) == boolean ? c.b.where(mask, scores, kNever) : c.b.add(scores, mask);
+}
+
+Tensor with_dropout(Call& c, V q, V k, V v, const AttentionOptions& o, const SourceLocation& at) {
+  const double scale =
+      o.scale.value_or(1 / std::sqrt(static_cast<double>(int64_t{c.b.sizes(q).back()})));
+  const V scores = c.b.mul(c.b.matmul(q, c.b.transpose(k, -1, -2)), scale);
+  const V kept = c.b.attention_probabilities(masked(c, scores, o));
+  return c.out(c.b.matmul(c.in(dropout(c.out(kept), o.dropout_p, true, at)), v));
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionOptions& options, SourceLocation at) {
+  Call c(at);
+  const V q = c.in(query, "query");
+  V k = c.in(key, "key"), v = c.in(value, "value");
+  if (c.b.rank(q) < 2)
+    ir::fail(Errc::Shape, fmt::format("{}: expected query [..., t, d], got {}",
+                                      ir::ErrorScope::function(), to_string(c.b.sizes(q))));
+  if (options.attn_mask.defined() && options.is_causal)
+    ir::fail(Errc::Argument, fmt::format("{}: a mask beside is_causal; expected one of the two, "
+                                         "got both",
+                                         ir::ErrorScope::function()));
+  if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
+    ir::fail(Errc::Argument, fmt::format("{}: expected a probability as dropout_p, got {}",
+                                         ir::ErrorScope::function(), options.dropout_p));
+  if (options.enable_gqa) {
+    const Dim heads = c.b.rank(q) < 3 ? Dim(1) : c.b.sizes(q)[c.b.rank(q) - 3];
+    k = for_heads(c, k, heads, "key");
+    v = for_heads(c, v, heads, "value");
+  }
+  if (options.dropout_p > 0) return with_dropout(c, q, k, v, options, at);
+  return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(options.attn_mask), options.scale,
+                                                options.is_causal));
+}
+
+}  // namespace tandem

@@ -1,0 +1,124 @@
+// Norms of rows and what is made of them: normalize, renorm, distances.
+#include <cmath>
+#include <limits>
+
+#include "runtime/networks/losses.h"
+
+namespace tandem {
+namespace {
+
+using runtime::Call;
+using runtime::V;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string function() { return ir::ErrorScope::function(); }
+
+void require_floating(Call& c, V x) {
+  if (!ir::is_floating(c.b.dtype(x)))
+    ir::fail(Errc::DType, fmt::format("{}: expected a floating dtype, got {}", function(),
+                                      ir::name(c.b.dtype(x))));
+}
+
+/// size^p; of positive p without a gradient of any order at 0, where some are infinite.
+V powers_of(Call& c, V size, double p) {
+  if (p < 0) return c.b.pow(size, p);
+  const V is_zero = c.b.eq(size, 0);
+  return c.b.where(is_zero, 0.0, c.b.pow(c.b.where(is_zero, 1.0, size), p));
+}
+
+/// The p-norm over `dims`; its gradient at 0 is 0.
+V norm_over(Call& c, V x, double p, const ir::Axes& dims, bool keepdim) {
+  const V size = c.b.abs(x);
+  if (p == kInfinity) return c.b.reduce(ir::Op::amax, size, dims, keepdim);
+  if (p == -kInfinity) return c.b.reduce(ir::Op::amin, size, dims, keepdim);
+  if (p == 0) return c.b.sum(c.b.convert(c.b.ne(x, 0), c.b.dtype(x)), dims, keepdim);
+  if (p == 1) return c.b.sum(size, dims, keepdim);
+  const V powers = c.b.sum(p == 2 ? c.b.square(x) : powers_of(c, size, p), dims, keepdim);
+  const V is_zero = c.b.eq(powers, 0), safe = c.b.where(is_zero, 1.0, powers);
+  const V root = p == 2 ? c.b.sqrt(safe) : c.b.pow(safe, 1 / p);
+  return c.b.where(is_zero, p < 0 ? c.b.reciprocal(powers) : powers, root);
+}
+
+/// The places of the pairs i < j of n rows.
+struct Pairs {
+  std::vector<Number> first, second;
+};
+Pairs pairs_of(int64_t n) {
+  Pairs pairs;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i + 1; j < n; ++j) pairs.first.emplace_back(i), pairs.second.emplace_back(j);
+  return pairs;
+}
+
+V rows_at(Call& c, V x, const std::vector<Number>& places) {
+  const Dim n = static_cast<int64_t>(places.size());
+  return c.b.index_select(x, 0, c.in(from_numbers(places, {n}, i64)));
+}
+
+}  // namespace
+
+Tensor normalize(const Tensor& self, double p, const DimList& dims, double eps, SourceLocation at) {
+  Call c(at);
+  const V x = c.in(self);
+  require_floating(c, x);
+  const V norm = norm_over(c, x, p, dims.dims, true);
+  return c.out(c.b.div(x, c.b.clamp(norm, Number(eps), std::nullopt)));
+}
+
+Tensor renorm(const Tensor& self, double p, int64_t dim, double maxnorm, SourceLocation at) {
+  Call c(at);
+  const V x = c.in(self);
+  require_floating(c, x);
+  if (!(p > 0) || !(maxnorm >= 0))
+    ir::fail(Errc::Argument, fmt::format("{}: expected p above 0 and a maxnorm of at least 0, got "
+                                         "{} and {}",
+                                         function(), p, maxnorm));
+  if (c.b.rank(x) < 2)
+    ir::fail(Errc::Shape, fmt::format("{}: expected at least 2 dimensions, got {}", function(),
+                                      to_string(c.b.sizes(x))));
+  const int kept = c.b.wrap_dim(dim, c.b.rank(x), "renorm");
+  ir::Axes dims;
+  for (int d = 0; d < c.b.rank(x); ++d)
+    if (d != kept) dims.push_back(d);
+  const V norm = norm_over(c, x, p, dims, true);
+  const V factor = c.b.mul(c.b.reciprocal(c.b.add(norm, 1e-7)), maxnorm);
+  return c.out(c.b.mul(x, c.b.where(c.b.gt(norm, maxnorm), factor, 1.0)));
+}
+
+// x1 . x2 / (max(|x1|, eps) max(|x2|, eps))
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps,
+                         SourceLocation at) {
+  Call c(at);
+  V both[] = {c.in(x1, "x1"), c.in(x2, "x2")};
+  const auto [a, b] = [&] {
+    const auto promoted = c.b.promote(both, true);
+    return std::pair(promoted[0], promoted[1]);
+  }();
+  const ir::Axes dims{c.b.wrap_dim(dim, std::max(c.b.rank(a), 1), "cosine_similarity")};
+  const auto unit = [&](V x) {
+    return c.b.div(x, c.b.clamp(norm_over(c, x, 2, dims, true), Number(eps), std::nullopt));
+  };
+  return c.out(c.b.sum(c.b.mul(unit(a), unit(b)), dims));
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim,
+                         SourceLocation at) {
+  Call c(at);
+  const V d = c.b.add(c.b.sub(c.in(x1, "x1"), c.in(x2, "x2")), eps);
+  return c.out(norm_over(c, d, p, ir::Axes{-1}, keepdim));
+}
+
+Tensor pdist(const Tensor& self, double p, SourceLocation at) {
+  Call c(at);
+  const V x = c.in(self);
+  require_floating(c, x);
+  if (c.b.rank(x) != 2 || !(p >= 0))
+    ir::fail(Errc::Argument, fmt::format("{}: expected a matrix and p of at least 0, got {} and {}",
+                                         function(), to_string(c.b.sizes(x)), p));
+  const Pairs pairs = pairs_of(c.b.sizes(x)[0]);
+  const V d = c.b.sub(rows_at(c, x, pairs.first), rows_at(c, x, pairs.second));
+  return c.out(norm_over(c, d, p, ir::Axes{1}, false));
+}
+
+}  // namespace tandem

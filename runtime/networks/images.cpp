@@ -1,0 +1,45 @@
+#include "runtime/networks/images.h"
+
+#include "ir/base/error.h"
+
+namespace tandem::runtime {
+
+Images images(Call& c, const Tensor& t, int spatial, const char* name) {
+  const V v = c.in(t, name);
+  const int rank = c.b.rank(v);
+  if (rank != spatial + 1 && rank != spatial + 2)
+    ir::fail(Errc::Shape,
+             fmt::format("{}: {} has the wrong number of dimensions; expected {} or, with a batch, "
+                         "{}, got {}",
+                         ir::ErrorScope::function(), name, spatial + 1, spatial + 2,
+                         to_string(c.b.sizes(v))));
+  const bool is_single = rank == spatial + 1;
+  return {is_single ? c.b.unsqueeze(v, 0) : v, is_single};
+}
+
+Tensor given_back(Call& c, V v, const Images& in) {
+  return c.out(in.is_single ? c.b.squeeze(v, ir::Axes{0}) : v);
+}
+
+ir::Dims each(const Spatial& numbers, int spatial, const char* name) {
+  const Shape& given = numbers.dims();
+  if (given.rank() != 1 && given.rank() != spatial)
+    ir::fail(Errc::Argument,
+             fmt::format("{}: wrong number of numbers in {}; expected one, or {}, got {}",
+                         ir::ErrorScope::function(), name, spatial, to_string(given)));
+  ir::Dims out;
+  for (int d = 0; d < spatial; ++d) out.push_back(given[given.rank() == 1 ? 0 : d]);
+  return out;
+}
+
+ir::Dims each_or(const Spatial& numbers, const ir::Dims& other, int spatial, const char* name) {
+  return numbers.dims().empty() ? other : each(numbers, spatial, name);
+}
+
+ir::Dims spatial_sizes(Call& c, V v) {
+  ir::Dims out;
+  for (int d = 2; d < c.b.rank(v); ++d) out.push_back(c.b.sizes(v)[d]);
+  return out;
+}
+
+}  // namespace tandem::runtime

@@ -1,0 +1,34 @@
+// What convolutions and pools share: images with and without a batch, numbers for each spatial
+// dimension.
+#ifndef TANDEM_RUNTIME_NETWORKS_IMAGES_H
+#define TANDEM_RUNTIME_NETWORKS_IMAGES_H
+
+#include <fmt/format.h>
+#include <tandem/networks.h>
+
+#include "runtime/ops/call.h"
+
+namespace tandem::runtime {
+
+/// [n, channels, spatial...].
+struct Images {
+  V v;
+  bool is_single;  // it was given without n
+};
+
+/// `t` of `spatial` spatial dimensions.
+Images images(Call& c, const Tensor& t, int spatial, const char* name = "input");
+/// A result for the caller: without n if `in` came without.
+Tensor given_back(Call& c, V v, const Images& in);
+
+/// One of `numbers` for each of `spatial` dimensions.
+ir::Dims each(const Spatial& numbers, int spatial, const char* name);
+/// The same; `other` where it was left out.
+ir::Dims each_or(const Spatial& numbers, const ir::Dims& other, int spatial, const char* name);
+
+/// The spatial sizes of images.
+ir::Dims spatial_sizes(Call& c, V v);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_NETWORKS_IMAGES_H

@@ -1,0 +1,116 @@
+// Convolutions in parts, by the library, against the loops in f64; and their bits on any number of
+// threads.
+#include "machine/windows/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "machine/library/convolution_cut.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine {
+namespace {
+
+template <class T>
+struct Tensors {
+  std::vector<T> x, w, y, bias;
+
+  ConvolutionData<T> data(Sought sought, bool has_bias) {
+    return {x.data(), w.data(), y.data(),
+            has_bias && sought != Sought::Weight ? bias.data() : nullptr};
+  }
+  std::vector<T>& result(Sought sought) {
+    return sought == Sought::Output ? y : sought == Sought::Input ? x : w;
+  }
+};
+
+int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
+
+template <class T>
+std::vector<T> numbers(int64_t n, int64_t seed) {
+  std::vector<T> out;
+  for (int64_t i = 0; i < n; ++i)
+    out.push_back(static_cast<T>((i * 37 + seed * 11) % 101 - 50) / static_cast<T>(32));
+  return out;
+}
+
+template <class T>
+Tensors<T> tensors(const ConvolutionSpec& s) {
+  return {numbers<T>(s.images * s.in * product(s.input), 1),
+          numbers<T>(s.out * (s.in / s.groups) * product(s.kernel), 2),
+          numbers<T>(s.images * s.out * product(s.output), 3),
+          numbers<T>(std::max(s.in, s.out), 4)};
+}
+
+/// The specs, and between them cuts by images, by channels, by groups and by all of them.
+std::vector<ConvolutionSpec> specs() {
+  const auto square = [](int64_t images, int64_t in, int64_t out, int64_t groups, int64_t size,
+                         int64_t kernel, int64_t stride) {
+    const int64_t padding = kernel / 2, made = (size + 2 * padding - kernel) / stride + 1;
+    return ConvolutionSpec{images,
+                           in,
+                           out,
+                           groups,
+                           {1, size, size},
+                           {1, kernel, kernel},
+                           {1, made, made},
+                           {1, stride, stride},
+                           {0, padding, padding}};
+  };
+  ConvolutionSpec deep{1, 8, 40, 1, {6, 7, 8}, {3, 2, 3}, {6, 6, 8}, {1, 1, 1}, {1, 0, 1}};
+  return {square(5, 35, 70, 1, 14, 3, 1),
+          square(1, 64, 100, 1, 14, 3, 2),
+          square(19, 16, 16, 1, 15, 3, 1),
+          square(3, 96, 96, 96, 20, 5, 1),
+          square(2, 64, 96, 4, 13, 3, 1),
+          square(4, 48, 80, 1, 13, 1, 1),
+          deep};
+}
+
+constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
+
+TEST(Convolution, OfThePartsIsNearTheWhole) {
+  bool images = false, channels = false;
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll)
+      for (const bool bias : {false, true}) {
+        const Cut cut = cut_of(s, sought);
+        images |= cut.image_parts > 1, channels |= cut.channel_parts > 1;
+        Tensors<float> single = tensors<float>(s);
+        Tensors<double> twice = tensors<double>(s);
+        convolve(s, sought, single.data(sought, bias));
+        convolve(s, sought, twice.data(sought, bias));
+        const std::vector<float>& got = single.result(sought);
+        const std::vector<double>& want = twice.result(sought);
+        double most = 0, far = 0;
+        for (size_t i = 0; i < got.size(); ++i) {
+          most = std::max(most, std::abs(want[i]));
+          far = std::max(far, std::abs(got[i] - want[i]));
+        }
+        EXPECT_LE(far, 1e-5 * most) << s.in << " " << static_cast<int>(sought) << " " << bias;
+      }
+  EXPECT_TRUE(images && channels);
+}
+
+TEST(Convolution, BitsDoNotDependOnTheThreads) {
+  const int before = num_threads();
+  assume_processors(8);
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll) {
+      std::vector<float> first;
+      for (const int threads : {1, 3, 8}) {
+        set_num_threads(threads);
+        Tensors<float> t = tensors<float>(s);
+        convolve(s, sought, t.data(sought, true));
+        if (first.empty()) first = t.result(sought);
+        EXPECT_EQ(first, t.result(sought)) << s.in << " " << threads;
+      }
+    }
+  assume_processors(0);
+  set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace tandem::machine
