@@ -22,10 +22,12 @@ struct Windows {
 Tensor convolve(Call& c, const Images& x, V weight, const Tensor& bias, const Windows& w) {
   const std::vector<ir::AttrValue> attrs{w.stride,     w.padding,        w.dilation,
                                          w.transposed, w.output_padding, w.groups};
+  const DType dtype = c.b.dtype(x.v);
   std::vector<V> operands{x.v, weight};
   if (bias.defined()) operands.push_back(c.in(bias, "bias"));
-  const V result = c.b.emit(Op::convolution, operands, attrs);
-  return given_back(c, result, x);
+  for (V& v : operands)
+    if (c.b.dtype(v) == dtype) v = widened(c, v);
+  return given_back(c, c.b.convert(c.b.emit(Op::convolution, operands, attrs), dtype), x);
 }
 
 /// So much padding that the result has the input's sizes: on both sides in `padding`, and where an

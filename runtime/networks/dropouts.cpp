@@ -35,7 +35,9 @@ Tensor feature_dropout(const Tensor& self, double p, bool training, int spatial,
     ir::fail(Errc::Shape,
              fmt::format("{}: expected {} or {} dimensions, got {}", ir::ErrorScope::function(),
                          spatial + 1, spatial + 2, to_string(self.sizes())));
-  if (rank == spatial + 2) return with_noise(self, channels_of(self.sizes()), p, at);
+  // As in PyTorch, [n, channels, l] to dropout2d too.
+  if (rank == spatial + 2 || (spatial == 2 && rank == 3))
+    return with_noise(self, channels_of(self.sizes()), p, at);
   const Tensor batch = self.unsqueeze(0, at);
   return with_noise(batch, channels_of(batch.sizes()), p, at).squeeze({0}, at);
 }

@@ -21,6 +21,11 @@ Tensor given_back(Call& c, V v, const Images& in) {
   return c.out(in.is_single ? c.b.squeeze(v, ir::Axes{0}) : v);
 }
 
+V widened(Call& c, V v) {
+  const DType dtype = c.b.dtype(v);
+  return ir::is_floating(dtype) || dtype == boolean ? v : c.b.convert(v, i64);
+}
+
 ir::Dims each(const Spatial& numbers, int spatial, const char* name) {
   const Shape& given = numbers.dims();
   if (given.rank() != 1 && given.rank() != spatial)

@@ -21,6 +21,9 @@ Images images(Call& c, const Tensor& t, int spatial, const char* name = "input")
 /// A result for the caller: without n if `in` came without.
 Tensor given_back(Call& c, V v, const Images& in);
 
+/// Integers as i64, which alone windows are computed of; others as they are.
+V widened(Call& c, V v);
+
 /// One of `numbers` for each of `spatial` dimensions.
 ir::Dims each(const Spatial& numbers, int spatial, const char* name);
 /// The same; `other` where it was left out.

@@ -84,7 +84,7 @@ Windows adaptive_windows(Call& c, V v, int spatial, const Spatial& output_size) 
 }
 
 V window_sum(Call& c, V v, const Windows& w) {
-  return c.b.emit(Op::window_sum, {v}, {w.sizes, w.window, w.stride, w.padding});
+  return c.b.emit(Op::window_sum, {widened(c, v)}, {w.sizes, w.window, w.stride, w.padding});
 }
 
 /// How many elements each window along dimension `d` covers; with `padding` those around the input
@@ -110,6 +110,13 @@ bool all_equal(const std::vector<Number>& numbers) {
   return std::ranges::all_of(numbers, [&](const Number& n) { return n == numbers[0]; });
 }
 
+/// A quotient of integers is rounded towards 0.
+V quotient(Call& c, V sums, V by) {
+  if (ir::is_floating(c.b.dtype(sums))) return c.b.div(sums, by);
+  const V size = c.b.floor_divide(c.b.abs(sums), c.b.abs(by));
+  return c.b.mul(size, c.b.mul(c.b.sign(sums), c.b.sign(by)));
+}
+
 /// Sums over windows, each divided by what its window covers.
 V divided(Call& c, V sums, const Windows& w, const Dims& input, bool padding) {
   double common = 1;
@@ -127,13 +134,10 @@ V divided(Call& c, V sums, const Windows& w, const Dims& input, bool padding) {
     const V line = c.in(from_numbers(along, sizes, is_floating ? f64 : dtype));
     counts = counts ? c.b.mul(*counts, line) : line;
   }
-  if (!is_floating) {
-    const V by = counts ? c.b.mul(*counts, static_cast<int64_t>(common))
-                        : c.b.full({}, dtype, static_cast<int64_t>(common));
-    return c.b.floor_divide(sums, by);
-  }
-  if (counts) sums = c.b.div(sums, c.b.convert(c.b.mul(*counts, common), dtype));
-  return counts ? sums : c.b.div(sums, common);
+  if (!counts)
+    return is_floating ? c.b.div(sums, common)
+                       : quotient(c, sums, c.b.full({}, dtype, static_cast<int64_t>(common)));
+  return quotient(c, sums, c.b.convert(c.b.mul(*counts, common), dtype));
 }
 
 Tensor avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel_size,
@@ -145,13 +149,11 @@ Tensor avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel
     if (*o.divisor_override == 0)
       ir::fail(Errc::Argument, fmt::format("{}: expected a divisor_override other than 0, got 0",
                                            ir::ErrorScope::function()));
-    return given_back(c,
-                      ir::is_floating(c.b.dtype(sums))
-                          ? c.b.div(sums, *o.divisor_override)
-                          : c.b.floor_divide(sums, *o.divisor_override),
-                      x);
+    const V by = c.b.full({}, c.b.dtype(sums), *o.divisor_override);
+    return given_back(c, c.b.convert(quotient(c, sums, by), self.dtype()), x);
   }
-  return given_back(c, divided(c, sums, w, spatial_sizes(c, x.v), o.count_include_pad), x);
+  const V means = divided(c, sums, w, spatial_sizes(c, x.v), o.count_include_pad);
+  return given_back(c, c.b.convert(means, self.dtype()), x);
 }
 
 Tensor adaptive_avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& output_size) {
@@ -164,8 +166,8 @@ Tensor adaptive_avg_pool(Call&& c, int spatial, const Tensor& self, const Spatia
 V flattened(Call& c, V v) { return c.b.flatten(v, 2, -1); }
 
 ValuesAndIndices maxima(Call& c, const Images& x, const Windows& w) {
-  const V indices =
-      c.b.emit(Op::max_pool_indices, {x.v}, {w.sizes, w.window, w.stride, w.padding, w.dilation});
+  const V indices = c.b.emit(Op::max_pool_indices, {widened(c, x.v)},
+                             {w.sizes, w.window, w.stride, w.padding, w.dilation});
   const Shape sizes = c.b.sizes(indices);
   const V found = c.b.gather(flattened(c, x.v), 2, flattened(c, indices));
   return {given_back(c, c.b.reshape(found, sizes), x), given_back(c, indices, x)};

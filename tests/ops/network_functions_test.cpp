@@ -1,0 +1,92 @@
+// Convolutions and pools of integers, and what dropouts leave.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <cmath>
+
+namespace tandem::testing {
+namespace {
+
+using Numbers = std::vector<double>;
+
+TEST(NetworksOfIntegers, AveragesAreRoundedTowardsZero) {
+  const Tensor x = arange(-8, 8).view({1, 1, 4, 4});
+  EXPECT_EQ(avg_pool2d(x, 2).to_vector<double>(), (Numbers{-5, -3, 2, 4}));
+  EXPECT_EQ(avg_pool1d(x[0], 2).to_vector<double>(), (Numbers{-7, -5, -3, -1, 0, 2, 4, 6}));
+  EXPECT_EQ(avg_pool1d(x[0], 3, {.padding = 1, .ceil_mode = true, .count_include_pad = false})
+                .to_vector<double>(),
+            (Numbers{-7, -5, -3, -1, 0, 2, 4, 6}));
+  EXPECT_EQ(avg_pool1d(x[0], 2, {.divisor_override = -2}).to_vector<double>(),
+            (Numbers{7, 5, 3, 1, 0, -2, -4, -6}));
+}
+
+TEST(NetworksOfIntegers, KeepTheirDtype) {
+  for (const DType dtype : {i64, i32, i16, i8}) {
+    const Tensor x = arange(-8, 8).view({1, 1, 4, 4}).to(dtype);
+    const Tensor pooled = max_pool2d(x, 2), made = conv2d(x, x.slice(2, 0, 2).slice(3, 0, 2));
+    EXPECT_EQ(pooled.dtype(), dtype);
+    EXPECT_EQ(pooled.to_vector<double>(), (Numbers{-3, -1, 5, 7}));
+    EXPECT_EQ(made.dtype(), dtype);
+    const Tensor first = made.flatten().slice(0, 1, 4).to(i64);
+    EXPECT_EQ(first.to_vector<double>(), (Numbers{116, 94, 50}));  // (138 is beyond i8)
+  }
+}
+
+/// The share of elements of `t` that are `value`.
+double share(const Tensor& t, double value) {
+  return t.sub(value).abs().lt(1e-5).to(f64).mean().item();
+}
+
+TEST(Dropouts, DropWholeChannels) {
+  manual_seed(3);
+  const Tensor x = ones({64, 50, 4, 3});
+  for (const Tensor& t : {dropout2d(x, 0.25), dropout3d(x.unsqueeze(-1), 0.25).squeeze({-1}),
+                          dropout1d(x.view({64, 50, 12}), 0.25).view({64, 50, 4, 3})}) {
+    const Tensor channels = t.mean({2, 3});
+    EXPECT_NEAR(share(channels, 0), 0.25, 0.03);
+    EXPECT_NEAR(share(channels, 1 / 0.75), 0.75, 0.03);
+  }
+  EXPECT_EQ(dropout2d(ones({9, 5, 7}), 0.5).amax({2}).sizes(), (Shape{9, 5}));
+  EXPECT_EQ(share(dropout2d(x, 1), 0), 1);
+  EXPECT_EQ(share(dropout2d(x, 0.5, false), 1), 1);
+}
+
+TEST(Dropouts, AlphaDropoutKeepsMeanAndVariance) {
+  manual_seed(4);
+  const Tensor x = randn({400, 300});
+  for (const double p : {0.1, 0.5}) {
+    const Tensor t = alpha_dropout(x, p, true);
+    EXPECT_NEAR(t.mean().item(), 0, 0.02);
+    EXPECT_NEAR(t.var().item(), 1, 0.02);
+  }
+  const Tensor t = feature_alpha_dropout(ones({60, 50, 4}), 0.5, true);
+  const Tensor channels = t.amax({2}).sub(t.amin({2}));
+  EXPECT_EQ(channels.amax().item(), 0);
+  EXPECT_NEAR(t.gt(0).to(f64).mean().item(), 0.5, 0.05);
+  EXPECT_EQ(share(alpha_dropout(x, 1, true), 0), 1);
+}
+
+TEST(Dropouts, OfAttentionDropProbabilities) {
+  manual_seed(5);
+  const Tensor q = zeros({2, 200, 4}), v = ones({2, 50, 1});
+  const Tensor t = scaled_dot_product_attention(q, zeros({2, 50, 4}), v, {.dropout_p = 0.5});
+  EXPECT_NEAR(t.mean().item(), 1, 0.05);
+  EXPECT_GT(t.var().item(), 0.005);
+  const Tensor causal = scaled_dot_product_attention(q.slice(1, 0, 50), zeros({2, 50, 4}), v,
+                                                     {.dropout_p = 1e-9, .is_causal = true});
+  EXPECT_NEAR(causal.sub(1).abs().amax().item(), 0, 1e-5);
+}
+
+TEST(Dropouts, AreTheSameCompiled) {
+  const Tensor x = randn({8, 6, 5});
+  const auto all = [](const Tensor& t) {
+    return dropout1d(t, 0.3) + alpha_dropout(t, 0.2, true) + feature_alpha_dropout(t, 0.4, true);
+  };
+  manual_seed(6);
+  const Tensor eager = all(x);
+  manual_seed(6);
+  EXPECT_LE(compile(all)(x).sub(eager).abs().amax().item(), 1e-5);
+}
+
+}  // namespace
+}  // namespace tandem::testing
