@@ -3,6 +3,7 @@
 #include <tandem/tandem.h>
 
 #include <cmath>
+#include <limits>
 
 namespace tandem::testing {
 namespace {
@@ -30,6 +31,46 @@ TEST(NetworksOfIntegers, KeepTheirDtype) {
     const Tensor first = made.flatten().slice(0, 1, 4).to(i64);
     EXPECT_EQ(first.to_vector<double>(), (Numbers{116, 94, 50}));  // (138 is beyond i8)
   }
+}
+
+TEST(Pools, OfNaNAndInfinityAndNegativeZero) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = tensor({1.0, nan, -inf, -inf, 2.0, nan, inf, nan, -0.0, 0.0}).view({1, 1, 10});
+  const auto [values, indices] = max_pool1d_with_indices(x, 2);
+  EXPECT_EQ(indices.to_vector<double>(), (Numbers{1, 2, 5, 7, 8}));
+  EXPECT_TRUE(std::isnan(values[0][0][0].item()) && std::isnan(values[0][0][3].item()));
+  EXPECT_EQ(values[0][0][1].item(), -inf);
+  EXPECT_TRUE(std::signbit(values[0][0][4].item()));
+}
+
+/// Two steps of a small network in training; the running statistics, loss and gradients.
+std::vector<Tensor> trained(bool compiles) {
+  manual_seed(8);
+  const Tensor w = (randn({6, 3, 3, 3}) * 0.2).requires_grad_(), b = zeros({6}).requires_grad_();
+  const Tensor mean = zeros({6}), var = ones({6});
+  const auto loss = [](const std::vector<Tensor>& t) {
+    const Tensor y = conv2d(t[0], t[1], t[2], {.stride = 2, .padding = 1});
+    const Tensor normal = relu(batch_norm(y, t[3], t[4], {}, {}, true));
+    return square(max_pool2d(normal, 2)).mean();
+  };
+  const auto compiled = compile(loss);
+  std::vector<Tensor> seen;
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<Tensor> arguments{randn({4, 3, 9, 9}), w, b, mean, var};
+    const Tensor value = compiles ? compiled(arguments) : loss(arguments);
+    value.backward();
+    for (const Tensor& t : {value.detach(), w.grad(), b.grad(), mean, var})
+      seen.push_back(t.clone());
+  }
+  return seen;
+}
+
+TEST(Networks, TrainCompiledAsEagerly) {
+  const std::vector<Tensor> eager = trained(false), compiled = trained(true);
+  for (size_t i = 0; i < eager.size(); ++i)
+    EXPECT_LE((eager[i] - compiled[i]).abs().amax().item(), 1e-5) << i;
+  EXPECT_GT(eager[3].abs().amax().item(), 0);
 }
 
 /// The share of elements of `t` that are `value`.
