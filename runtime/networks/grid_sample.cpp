@@ -175,8 +175,11 @@ V base_line(Call& c, Dim n, DType dtype, bool align_corners) {
 Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridOptions& options,
                    SourceLocation at) {
   Call c(at);
-  const V x = c.in(input, "input"), g = c.in(grid, "grid");
+  V x = c.in(input, "input"), g = c.in(grid, "grid");
   check(c, x, g, options);
+  const DType dtype = c.b.dtype(x);
+  // Places among many elements are more than a half can hold.
+  if (ir::size_of(dtype) < 4) x = c.b.convert(x, f32), g = c.b.convert(g, f32);
   const int spatial = c.b.rank(x) - 2;
   Shape out = c.b.sizes(x);
   Dim points = 1;
@@ -190,7 +193,7 @@ Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridOptions& o
   const V sampled = options.mode == "nearest"   ? s.nearest(places)
                     : options.mode == "bicubic" ? s.cubic(places)
                                                 : s.linear(places);
-  return c.out(c.b.reshape(sampled, out));
+  return c.out(c.b.convert(c.b.reshape(sampled, out), dtype));
 }
 
 Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners, SourceLocation at) {

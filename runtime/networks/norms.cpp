@@ -79,9 +79,11 @@ Normed by_batch(Call& c, V x, const BatchNorm& n) {
   const ir::Axes dims = beside_channels(c.b.rank(x));
   const V in = wide(c, x), mean = c.b.mean(in, dims, true), centred = c.b.sub(in, mean);
   const V var = c.b.mean(c.b.square(centred), dims, true);
-  const V normal = c.b.mul(centred, c.b.rsqrt(c.b.add(var, n.eps)));
-  const V out = with_parameters(c, normal, per_channel(c, n.weight, "weight", channels),
-                                per_channel(c, n.bias, "bias", channels));
+  const auto weight = per_channel(c, n.weight, "weight", channels),
+             bias = per_channel(c, n.bias, "bias", channels);
+  V scale = c.b.reshape(c.b.rsqrt(c.b.add(var, n.eps)), {channels});
+  if (weight) scale = c.b.mul(scale, *weight);
+  const V out = with_parameters(c, centred, scale, bias);
   const auto count = static_cast<double>(int64_t{c.b.numel(x)}) /
                      std::max(1.0, static_cast<double>(int64_t{channels}));
   const V unbiased = c.b.mul(c.b.reshape(var, {channels}), count / (count - 1));

@@ -44,6 +44,14 @@ TEST(Pools, OfNaNAndInfinityAndNegativeZero) {
   EXPECT_TRUE(std::signbit(values[0][0][4].item()));
 }
 
+TEST(GridSample, OfHalvesFindsPlacesInWideImages) {
+  const Tensor image = arange(1000).to(f16).view({1, 1, 1, 1000}), i = arange(0, 1000, 7);
+  const Tensor x = ((i.to(f64) * 2 + 1) / 1000 - 1).view({1, 1, -1});
+  const Tensor grid = stack({x, zeros_like(x)}, -1).to(f16);
+  const Tensor found = grid_sample(image, grid, {.mode = "nearest"});
+  EXPECT_EQ(found.to_vector<double>(), i.to_vector<double>());
+}
+
 /// Two steps of a small network in training; the running statistics, loss and gradients.
 std::vector<Tensor> trained(bool compiles) {
   manual_seed(8);
