@@ -75,16 +75,18 @@ template <class Net>
 class Classifier final : public ShapeProgram {
  public:
   using MakeInputs = Tensor (*)(CallShape);
-  Classifier(int64_t classes, MakeInputs make_inputs)
-      : classes_(classes), make_inputs_(make_inputs) {
+  using BatchOf = Tensor (*)(const Tensor& inputs, CallShape);
+  Classifier(int64_t classes, CallShape largest, MakeInputs make_inputs, BatchOf batch_of)
+      : batch_of_(batch_of) {
     td::manual_seed(1);
     net_ = std::make_unique<Net>();
+    all_inputs_ = make_inputs(largest);
+    all_labels_ = labels({largest.batch * largest.time}, classes);
   }
 
   void prepare(CallShape shape) override {
-    td::manual_seed(2);
-    inputs_ = make_inputs_(shape);
-    labels_ = labels({shape.batch * shape.time}, classes_);
+    inputs_ = batch_of_(all_inputs_, shape).clone();
+    labels_ = all_labels_.slice(0, 0, shape.batch * shape.time).clone();
   }
 
   void step() override {
@@ -105,34 +107,39 @@ class Classifier final : public ShapeProgram {
     return td::cross_entropy(logits.view({-1, logits.size(-1)}), labels);
   }
 
-  int64_t classes_;
-  MakeInputs make_inputs_;
+  BatchOf batch_of_;
   std::unique_ptr<Net> net_;
-  Tensor inputs_, labels_, loss_;
+  Tensor all_inputs_, all_labels_, inputs_, labels_, loss_;
   decltype(td::compile(&Classifier::loss)) loss_of_ = td::compile(&Classifier::loss);
 };
 
+constexpr CallShape kLargestText{8, kContext}, kLargestBatch{512, 1};
+
 std::unique_ptr<ShapeProgram> nanogpt() {
   return std::make_unique<Classifier<Gpt>>(
-      kVocabulary, [](CallShape s) { return labels({s.batch, s.time}, kVocabulary); });
+      kVocabulary, kLargestText, [](CallShape s) { return labels({s.batch, s.time}, kVocabulary); },
+      [](const Tensor& t, CallShape s) { return t.slice(0, 0, s.batch).slice(1, 0, s.time); });
 }
 
 std::unique_ptr<ShapeProgram> mlp() {
-  return std::make_unique<Classifier<Mlp>>(10,
-                                           [](CallShape s) { return td::randn({s.batch, 784}); });
+  return std::make_unique<Classifier<Mlp>>(
+      10, kLargestBatch, [](CallShape s) { return td::randn({s.batch, 784}); },
+      [](const Tensor& t, CallShape s) { return t.slice(0, 0, s.batch); });
 }
 
 /// Batches of 1 to 8 sequences of 32 to 256 tokens, in no order.
 std::vector<CallShape> batches_and_times(int count) {
   std::vector<CallShape> shapes;
-  for (int64_t i = 0; i < count; ++i) shapes.push_back({1 + i % 8, 32 + i * 89 % 225});
+  for (int64_t i = 0; i < count; ++i)
+    shapes.push_back({1 + i % kLargestText.batch, 32 + i * 89 % (kLargestText.time - 31)});
   return shapes;
 }
 
 /// Batches of 1 to 512, in no order.
 std::vector<CallShape> batches(int count) {
   std::vector<CallShape> shapes;
-  for (int64_t i = 0; i < count; ++i) shapes.push_back({1 + (127 + i * 197) % 512, 1});
+  for (int64_t i = 0; i < count; ++i)
+    shapes.push_back({1 + (127 + i * 197) % kLargestBatch.batch, 1});
   return shapes;
 }
 

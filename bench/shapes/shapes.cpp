@@ -1,8 +1,8 @@
 // What a shape costs that a compiled function has not met: each row calls one function with many
-// shapes, each once and then again. The first call less a later one is the cost of the shape (each
-// with arguments made just before, which leave the caches to neither); where it goes is what the
-// stages report. Some of the shapes are then met by a fresh process, whose bits
-// must be the same. `./dev bench shapes [ROW [COUNT [CHECKED]]]`
+// shapes, each once and then again, with batches copied out of its data just before, as a loader
+// does. The first call less a later one is the cost of the shape; where it goes is what the stages
+// report. Some of the shapes are then met by a fresh process, whose bits must be the same. `./dev
+// bench shapes [ROW [COUNT [CHECKED]]]`
 #include <fmt/format.h>
 #include <tandem/graph.h>
 #include <tandem/tandem.h>
