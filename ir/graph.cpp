@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "ir/base/error.h"
@@ -92,7 +93,7 @@ uint32_t& Graph::slot_of(const Type& type) {
 }
 
 void Graph::grow_type_slots() {
-  type_slots_.assign(std::max<size_t>(2 * type_slots_.size(), 8), kNoType);
+  type_slots_.assign(std::bit_ceil(4 * types_.size() + 8), kNoType);
   for (uint32_t i = 0; i < types_.size(); ++i) slot_of(types_[i]) = i;
 }
 
@@ -198,6 +199,48 @@ void Graph::keep_only(std::span<const EquationId> order) {
   values_ = std::move(values);
   hints_ = std::move(hints);
   rename_uses(moved);
+}
+
+namespace {
+
+/// The range of `from` that begins at `first` moves to the end of `to`, and begins there.
+template <class T>
+void move_range(std::vector<T>& from, uint32_t& first, size_t count, std::vector<T>& to) {
+  const auto begin = from.begin() + first;
+  first = static_cast<uint32_t>(to.size());
+  to.insert(to.end(), std::move_iterator(begin), std::move_iterator(begin + count));
+}
+
+}  // namespace
+
+void Graph::shrink_to_fit() {
+  std::vector<ValueId> operands, results;
+  std::vector<AttrValue> attrs;
+  for (Equation& e : equations_) {
+    move_range(operands_, e.first_operand, e.operand_count, operands);
+    move_range(results_, e.first_result, e.result_count, results);
+    move_range(attrs_, e.first_attr, info(e.op).attrs.size(), attrs);
+  }
+  operands_ = std::move(operands), results_ = std::move(results), attrs_ = std::move(attrs);
+  keep_used_types();
+  const auto shrink = [](auto&... lists) { (lists.shrink_to_fit(), ...); };
+  shrink(inputs_, outputs_, equations_, values_, types_, operands_, results_, attrs_, hints_,
+         locations_, texts_, subgraphs_);
+}
+
+void Graph::keep_used_types() {
+  std::vector<Type> types;
+  std::vector<uint32_t> moved(types_.size(), kNoType);
+  for (Value& value : values_) {
+    uint32_t& to = moved[value.type];
+    if (to == kNoType) {
+      to = static_cast<uint32_t>(types.size());
+      types.push_back(std::move(types_[value.type]));
+    }
+    value.type = to;
+  }
+  types_ = std::move(types);
+  type_slots_ = {};
 }
 
 void Graph::reserve(const Graph& other, size_t times) {

@@ -274,6 +274,8 @@ class TANDEM_API Graph {
   /// Leaves the equations `order`, in this order. Values are numbered anew: the inputs, then the
   /// results.
   void keep_only(std::span<const EquationId> order);
+  /// Lets go of what equations that are gone have left, and of room for more.
+  void shrink_to_fit();
   LocationId add_location(Location location);
   /// Appends the locations of `other`. Returns where they begin: what to add to their ids.
   uint32_t add_locations(const Graph& other);
@@ -304,6 +306,7 @@ class TANDEM_API Graph {
   uint32_t add_type(const Type& type);
   uint32_t& slot_of(const Type& type);
   void grow_type_slots();
+  void keep_used_types();
   uint32_t add_text(std::string_view text);
 
   std::vector<Input> inputs_;

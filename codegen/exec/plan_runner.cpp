@@ -39,11 +39,19 @@ bool can_fail(const Instr& i) {
          ir::info(i.op).effect == ir::Effect::MayFail;
 }
 
+/// Where these stand in the kernel's code.
+std::vector<int64_t> instructions_that_can_fail(const Kernel& kernel) {
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < kernel.code.size(); ++i)
+    if (can_fail(kernel.code[i])) positions.push_back(static_cast<int64_t>(i));
+  return positions;
+}
+
 /// Throws what `error` of a launch means to the caller.
 [[noreturn]] void fail_launch(const Kernel& kernel, const Launch& launch,
-                              const KernelError& error) {
-  const auto at = kernel.code.begin() + error.instruction;
-  const auto number = static_cast<size_t>(std::count_if(kernel.code.begin(), at, can_fail));
+                              const std::vector<int64_t>& can_fail, const KernelError& error) {
+  const auto at = std::ranges::lower_bound(can_fail, error.instruction);
+  const auto number = static_cast<size_t>(at - can_fail.begin());
   const std::string where = number < launch.checks.size() ? launch.checks[number] : kernel.name;
   if (error.extent <= 0) ir::fail(ir::Errc::Argument, where + ": integer division by zero");
   ir::fail(ir::Errc::Index, where + ": index out of range; expected 0 <= index < " +
@@ -76,6 +84,9 @@ struct Region {
   }
 };
 
+/// What only compiling or interpreting it needs: most of what a plan is made of.
+void forget_code(Kernel& kernel) { kernel = Kernel{.name = std::move(kernel.name)}; }
+
 }  // namespace
 
 /// Where the memory of one run lies.
@@ -101,6 +112,8 @@ PlanRunner::PlanRunner(codegen::Plan plan, PlanCode code)
   TANDEM_CHECK(code_.numbers.empty() || code_.numbers.size() == plan_.kernels.size(),
                "plan " + plan_.name + ": one table of numbers per kernel");
   for (const codegen::Step& step : plan_.steps) std::visit([this](const auto& s) { add(s); }, step);
+  for (size_t k = 0; k < code_.kernels.size(); ++k)
+    if (code_.kernels[k]) forget_code(plan_.kernels[{static_cast<uint32_t>(k)}]);
 }
 
 BufferRef PlanRunner::resolve(const BufferRef& ref) const {
@@ -141,7 +154,8 @@ void PlanRunner::add(const Launch& launch) {
                              .launch = &launch,
                              .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
                              .params = params,
-                             .first_buffer = first_buffer});
+                             .first_buffer = first_buffer,
+                             .can_fail = instructions_that_can_fail(kernel)});
   most_params_ = std::max(most_params_, params + 1);
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
@@ -173,7 +187,8 @@ void PlanRunner::execute(const Call& call, const RunLaunch& step) const {
   const Kernel& kernel = plan_.kernels[l.kernel];
   if (!step.function) {
     KernelError error;
-    if (interpret(kernel, call.params, 0, l.units, &error) != 0) fail_launch(kernel, l, error);
+    if (interpret(kernel, call.params, 0, l.units, &error) != 0)
+      fail_launch(kernel, l, step.can_fail, error);
     return;
   }
   Region region{.function = step.function,
@@ -181,7 +196,7 @@ void PlanRunner::execute(const Call& call, const RunLaunch& step) const {
                 .scratch = call.scratch,
                 .scratch_bytes = kernel_scratch_};
   machine::parallel_for(l.units, l.grain, Region::run_range, &region, call.threads);
-  if (region.failed < l.units) fail_launch(kernel, l, region.error);
+  if (region.failed < l.units) fail_launch(kernel, l, step.can_fail, region.error);
 }
 
 void PlanRunner::execute(const Call& call, const RunExternal& step) const {

@@ -39,6 +39,7 @@ class PlanRunner {
   /// one of the first unit), or when memory runs out.
   void run(void* const* inputs, void* const* outputs) const;
 
+  /// Without the code of the kernels that run as machine code.
   const codegen::Plan& plan() const { return plan_; }
   /// How long the library took to make what its calls need.
   double library_seconds() const { return library_seconds_; }
@@ -51,6 +52,7 @@ class PlanRunner {
     const uint64_t* numbers;  // what the function reads
     size_t params;            // of the function
     size_t first_buffer;
+    std::vector<int64_t> can_fail;  // positions in the kernel's code
   };
   struct RunMatmul {
     std::shared_ptr<const machine::Matmul> matmul;

@@ -111,6 +111,7 @@ class Pipeline {
   /// The user's passes end a level, whose graph is then kept.
   void leave() {
     run_passes(level_);
+    graph(level_).shrink_to_fit();
     origin_ = level_;
     since_.clear();
   }
@@ -140,6 +141,7 @@ class Pipeline {
     for (const Level half : {Level::Forward, Level::Backward}) {
       verify("partition", graph(half));
       run_passes(half);
+      graph(half).shrink_to_fit();
     }
   }
 

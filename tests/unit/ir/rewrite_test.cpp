@@ -202,6 +202,37 @@ TEST(RemoveDeadCode, DropsChainsAndSubgraphsButKeepsInputsAndEffects) {
 )");
 }
 
+TEST(Graph, ShrunkItIsTheSameAndCanGrow) {
+  for (const char* sample : {samples::kTraced, samples::kFunctional, samples::kJoint,
+                             samples::kSubgraphs, samples::kEmpty}) {
+    const Graph graph = parse(sample);
+    Graph small = graph;
+    small.reserve(graph, 4);
+    const int64_t before = small.held_bytes();
+    small.shrink_to_fit();
+    EXPECT_EQ(small, graph);
+    EXPECT_TRUE(small.held_bytes() < before || graph.inputs().empty());
+    for (const Type& type : {Type{DType::F64, {2, 3}}, Type{DType::I16, {}}})
+      for (int twice = 0; twice < 2; ++twice) {
+        const EquationId e = small.append(
+            Op::iota, {}, {Dim(3), DType::F64, int64_t{0}, int64_t{1}}, std::vector<Type>{type});
+        EXPECT_EQ(small.type(small.result(e)), type);
+      }
+    for (uint32_t v = 0; v < graph.num_values(); ++v) EXPECT_EQ(small.type({v}), graph.type({v}));
+  }
+}
+
+TEST(Graph, ShrunkItHoldsNothingOfEquationsThatAreGone) {
+  Graph none = parse(samples::kCore);
+  for (Output& output : none.outputs()) output.value = none.inputs()[0].value;
+  Graph small = none;
+  none.keep_only({});
+  small.keep_only({});
+  small.shrink_to_fit();
+  EXPECT_EQ(small, none);
+  EXPECT_LT(small.held_bytes(), none.held_bytes());
+}
+
 TEST(Rewrite, AMillionEquationsInSeconds) {
   Graph g("chain", Level::Functional);
   const Type type{DType::F32, {2}};
