@@ -490,6 +490,4 @@ const Tensor& Tensor::fill_diagonal_(const Located& value) const {
   return *this;
 }
 
-const Tensor& Tensor::operator=(const Located& value) && { return copy_(value); }
-
 }  // namespace tandem

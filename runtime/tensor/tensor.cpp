@@ -174,6 +174,20 @@ void Scalar::set(const Number& value, SourceLocation at) const {
   tensor_.fill_(Located(value, at));
 }
 
+// --- writing through a temporary
+
+const Tensor& Tensor::operator=(const Located& value) && {
+  const bool is_seen = !defined() || impl_.use_count() > 1 || impl_->storage.use_count() > 1 ||
+                       impl_->storage->is_foreign();
+  const ir::ErrorScope errors(value.location);
+  if (!is_seen)
+    ir::fail(Errc::Mutation,
+             "operator=: nothing shows what the temporary that is assigned to holds; expected a "
+             "view (a slice, x.index of integers and ranges); x.index_put_ writes through masks "
+             "and tensors of positions");
+  return copy_(value);
+}
+
 // --- grad mode
 
 bool grad_enabled() { return runtime::grad_enabled(); }

@@ -36,6 +36,8 @@ class Storage {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   bool read_only() const { return read_only_; }
+  /// Whether its memory is the caller's.
+  bool is_foreign() const { return !owned_ && data_ != nullptr; }
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version(uint64_t by = 1) { version_.fetch_add(by, std::memory_order_relaxed); }
   /// Of a write that did not come about.

@@ -127,7 +127,7 @@ class TANDEM_API Tensor {
   ~Tensor() = default;
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  /// Assignment to a temporary, such as a slice, writes its elements.
+  /// Writes the elements of a temporary, such as a slice; Error{Mutation} if nothing shows them.
   const Tensor& operator=(const Located& value) &&;  // NOLINT: writes, does not rebind
 
   bool defined() const { return impl_ != nullptr; }

@@ -1,5 +1,6 @@
 // Eager tensors: geometry, views, promotion, writes, printing, data.
 #include <gtest/gtest.h>
+#include <tandem/indexing.h>
 #include <tandem/ops.h>
 
 #include <array>
@@ -70,6 +71,20 @@ TEST(Tensor, WritesGoThroughViews) {
   y = x[1];  // rebinds
   EXPECT_EQ(values(x), Values({5, 5, 7, 0.5, 0, 8}));
   EXPECT_EQ(y.version(), 3u);
+}
+
+TEST(Tensor, WritesThatNothingShowsAreRefused) {
+  const Tensor x = counted({4});
+  EXPECT_EQ(code_of([&] { x.index({x > 1}) = 5; }), Errc::Mutation);
+  EXPECT_EQ(code_of([&] { x.index({tensor({0, 2})}) = 5; }), Errc::Mutation);
+  EXPECT_EQ(code_of([&] { (x + 1) = 5; }), Errc::Mutation);
+  EXPECT_EQ(values(x), Values({0, 1, 2, 3}));
+  x.index({1}) = 7;
+  x.detach()[2] = 8;
+  EXPECT_EQ(values(x), Values({0, 7, 8, 3}));
+  std::array<float, 2> own{1, 2};
+  from_blob(own.data(), {2}, {1}, f32, {}) = 9;
+  EXPECT_EQ(own[1], 9);
 }
 
 // All is read before any is written, where the write is not refused.
