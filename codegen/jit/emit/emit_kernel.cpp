@@ -32,13 +32,15 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// little, and LLVM would take a millisecond or more for each.
 constexpr size_t kMostInline = 32;
 
-/// How much of polynomials a kernel has: a branch costs LLVM as much as several without.
+/// How much of polynomials a kernel has: a branch costs LLVM as much as several without, and so
+/// does a power in f64, whose logarithm has twice the bits.
 size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit) {
-  constexpr size_t kBranch = 4;
+  constexpr size_t kBranch = 4, kPower = 5;
   size_t count = 0;
   for (const Instr& i : kernel.code) {
     if (!is_long(i) || i.kind != InstrKind::Compute) continue;
-    count += branches(i) && !unit[i.args[0].index] ? kBranch : 1;
+    const bool is_power = i.op == ir::Op::pow && i.dtype == ir::DType::F64;
+    count += is_power ? kPower : branches(i) && !unit[i.args[0].index] ? kBranch : 1;
   }
   return count;
 }
