@@ -81,12 +81,8 @@ Term as_rows(Args a, const Axes& order) {
 /// [m, n] back in x's sizes.
 Term from_rows(Args a, Term rows, const Axes& order) {
   Shape permuted;
-  Axes inverse(order.size());
-  for (size_t d = 0; d < order.size(); ++d) {
-    permuted.push_back(a.sizes()[static_cast<int>(order[d])]);
-    inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
-  }
-  return {&a.b, a.b.permute(a.b.reshape(rows, permuted), inverse)};
+  for (const ir::Axis d : order) permuted.push_back(a.sizes()[static_cast<int>(d)]);
+  return {&a.b, a.b.permute(a.b.reshape(rows, permuted), ir::inverse(order))};
 }
 
 }  // namespace

@@ -31,13 +31,8 @@ V zeros(Args a, int operand) { return a.b.zeros_like(a.x(operand)); }
 }  // namespace
 
 const VjpRule vjp_view = rule(wrt<kNothing>([](Args a) { return as_operand(a); }));
-const VjpRule vjp_permute = rule(wrt<kNothing>([](Args a) {
-  const auto& order = a.attr<Axes>(Attr::dims);
-  Axes inverse(order.size());
-  for (size_t d = 0; d < order.size(); ++d)
-    inverse[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
-  return a.b.permute(a.g, inverse);
-}));
+const VjpRule vjp_permute = rule(
+    wrt<kNothing>([](Args a) { return a.b.permute(a.g, ir::inverse(a.attr<Axes>(Attr::dims))); }));
 const VjpRule vjp_expand = rule(wrt<kNothing>([](Args a) { return a.b.sum_to(a.g, a.sizes()); }));
 const VjpRule vjp_slice = rule(wrt<kNothing>([](Args a) {
   const int dim = static_cast<int>(a.attr<int64_t>(Attr::dim));

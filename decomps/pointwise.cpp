@@ -40,21 +40,12 @@ V heaviside(Context& c) {
   return b.where(b.eq(c[0], 0), c[1], b.convert(b.gt(c[0], 0), b.dtype(c[0])));
 }
 
-namespace {
-
-DType integer_of_size(DType dtype) {
-  const size_t bytes = size_of(dtype);
-  return bytes == 8 ? DType::I64 : bytes == 4 ? DType::I32 : DType::I16;
-}
-
-}  // namespace
-
 // Patterns of one sign are in the order of the magnitudes: the next one, or from zero the first of
 // the other operand's sign.
 V nextafter(Context& c) {
   Builder& b = c.b;
   const V x = c[0], y = c[1];
-  const DType dtype = b.dtype(x), ints = integer_of_size(dtype);
+  const DType dtype = b.dtype(x), ints = ir::integer_of(static_cast<int64_t>(size_of(dtype)));
   const V away = b.eq(b.lt(x, y), b.gt(x, 0));
   const V bits = b.bitcast(x, ints);
   const V next = b.bitcast(b.where(away, b.add(bits, 1), b.sub(bits, 1)), dtype);

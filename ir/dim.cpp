@@ -23,6 +23,13 @@ Dim checked_add(Dim a, Dim b, const char* what) {
   return sum;
 }
 
+Axes inverse(const Axes& order) {
+  Axes back(order.size());
+  for (size_t d = 0; d < order.size(); ++d)
+    back[static_cast<size_t>(order[d])] = static_cast<Axis>(d);
+  return back;
+}
+
 static void check_rank(size_t rank) {
   if (rank > kMaxRank)
     fail(Errc::Shape,

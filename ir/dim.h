@@ -69,6 +69,8 @@ using Dims = InlineVector<Dim, 4>;
 using Axis = int64_t;
 /// Not Dims, so that axes are not taken for sizes.
 using Axes = InlineVector<Axis, 4>;
+/// The permutation that undoes `order`.
+TANDEM_API Axes inverse(const Axes& order);
 
 inline constexpr int kMaxRank = 16;
 

@@ -60,6 +60,8 @@ DType integer_of(int64_t bytes) {
   return bytes == 1 ? DType::U8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
 }
 
+DType at_least_float(DType dtype) { return is_integral(dtype) ? DType::F32 : dtype; }
+
 std::optional<DType> dtype_named(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
     if (kRows[i].name == name) return static_cast<DType>(i);

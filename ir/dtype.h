@@ -42,6 +42,9 @@ TANDEM_API bool is_differentiable(DType dtype);
 /// The integers that stand for any elements of this size: u8, i16, i32, i64.
 TANDEM_API DType integer_of(int64_t bytes);
 
+/// What an op computes integers and bool in that it defines for floating dtypes only: f32.
+TANDEM_API DType at_least_float(DType dtype);
+
 /// ATen's promotion of two tensors' dtypes of the same category (torch.promote_types).
 TANDEM_API DType promote(DType a, DType b);
 

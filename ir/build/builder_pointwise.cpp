@@ -47,8 +47,6 @@ constexpr Promotion kPromotions[] = {
 
 Promotion promotion(Op op) { return kPromotions[static_cast<size_t>(op)]; }
 
-DType at_least_float(DType dtype) { return is_integral(dtype) ? DType::F32 : dtype; }
-
 /// torch.can_cast: towards bool, integers, floats only.
 bool can_cast(DType from, DType to) {
   if (is_floating(from)) return is_floating(to);

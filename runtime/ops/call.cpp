@@ -14,14 +14,13 @@ namespace tandem::runtime {
 Tensor in_layout_of(const Tensor& like, const SourceLocation& at,
                     ir::FunctionRef<Tensor(const ir::Axes& order)> make) {
   const Strides strides = ir::preserved_strides({like.sizes(), like.strides()});
-  ir::Axes order, inverse(strides.size());
+  ir::Axes order;
   for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
   if (ir::is_contiguous(like.sizes(), strides)) return make(order);
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [&](ir::Axis d) { return strides[static_cast<int>(d)]; });
-  for (int d = 0; d < strides.rank(); ++d) inverse[static_cast<size_t>(order[d])] = d;
   const LocationScope scope(at);
-  const Tensor result = permute(make(order), inverse, at);
+  const Tensor result = permute(make(order), ir::inverse(order), at);
   forget_base(result);
   return result;
 }

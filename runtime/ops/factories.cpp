@@ -129,10 +129,8 @@ void require_steps(std::string_view op, Dim steps) {
 
 /// In f64, from both ends to the middle, so that both are exact. Of integers the ends are integers.
 V equal_steps(Call& c, const Number& start, const Number& end, Dim steps, DType dtype) {
-  const auto bound = [&](const Number& n) {
-    return ir::is_floating(dtype) ? n.to_double() : ir::rounded_to(dtype, n).to_double();
-  };
-  const double from = bound(start), to = bound(end);
+  const double from = ir::constant_of(dtype, start).to_double(),
+               to = ir::constant_of(dtype, end).to_double();
   const double step = steps > 1 ? (to - from) / static_cast<double>(int64_t{steps} - 1) : 0;
   const V place = c.b.iota(steps, f64),
           back = c.b.sub(Number(static_cast<double>(steps - 1)), place);

@@ -174,10 +174,10 @@ std::vector<int> indexed_dims(const std::vector<Tensor>& indices) {
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d].defined()) continue;
     if (indices[d].dtype() != i64 && indices[d].dtype() != i32)
-      ir::fail(Errc::DType,
-               fmt::format("index_put: an index is not an integer; expected i64, i32 or a mask of "
-                           "bool, got {}",
-                           ir::name(indices[d].dtype())));
+      ir::fail(
+          Errc::DType,
+          fmt::format("{}: an index is not an integer; expected i64, i32 or a mask of bool, got {}",
+                      ir::ErrorScope::function(), ir::name(indices[d].dtype())));
     dims.push_back(static_cast<int>(d));
   }
   return dims;
@@ -187,7 +187,8 @@ std::vector<int> indexed_dims(const std::vector<Tensor>& indices) {
 Shape common_sizes(Call& c, const std::vector<Tensor>& indices, const std::vector<int>& dims) {
   Shape sizes;
   for (int d : dims)
-    sizes = c.b.broadcast(sizes, indices[static_cast<size_t>(d)].sizes(), "index_put");
+    sizes =
+        c.b.broadcast(sizes, indices[static_cast<size_t>(d)].sizes(), ir::ErrorScope::function());
   return sizes;
 }
 
@@ -220,13 +221,6 @@ ir::Axes with_first(const std::vector<int>& dims, int rank) {
   for (int d = 0; d < rank; ++d)
     if (std::ranges::count(dims, d) == 0) order.push_back(d);
   return order;
-}
-
-ir::Axes inverse(const ir::Axes& order) {
-  ir::Axes back(order.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  return back;
 }
 
 /// Whether the dims are next to each other: the positions then stand in their place, else in front.
@@ -291,7 +285,7 @@ struct Rows {
     flat = c.b.reshape(moved, {places, rest});
   }
   V back(V written) const {
-    return c.b.permute(c.b.reshape(written, c.b.sizes(moved)), inverse(order));
+    return c.b.permute(c.b.reshape(written, c.b.sizes(moved)), ir::inverse(order));
   }
 
   Call& c;

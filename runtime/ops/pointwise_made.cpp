@@ -40,9 +40,7 @@ Pair operands(Call& c, const Located& a, const Located& b) {
   return {c.in(a, right), right};
 }
 
-V at_least_float(Call& c, V x) {
-  return ir::is_floating(c.b.dtype(x)) ? x : c.b.convert(x, DType::F32);
-}
+V at_least_float(Call& c, V x) { return c.b.convert(x, ir::at_least_float(c.b.dtype(x))); }
 
 void require_floating(Call& c, V x) {
   if (!ir::is_floating(c.b.dtype(x)))
@@ -221,8 +219,7 @@ Tensor signbit(const Tensor& self, SourceLocation at) {
   const V x = c.in(self);
   const DType dtype = c.b.dtype(x);
   if (!ir::is_floating(dtype)) return c.out(c.b.lt(x, 0));
-  const size_t bytes = ir::size_of(dtype);
-  const DType bits = bytes == 8 ? DType::I64 : bytes == 4 ? DType::I32 : DType::I16;
+  const DType bits = ir::integer_of(static_cast<int64_t>(ir::size_of(dtype)));
   return c.out(c.b.lt(c.b.bitcast(x, bits), 0));
 }
 
@@ -263,8 +260,7 @@ Tensor ldexp(const Located& self, const Located& other) {
   Call c(place_of(self, other));
   const auto [a, b] = operands(c, self, other);
   const V both[] = {a, b};
-  const DType common = c.b.result_type(both);
-  const DType dtype = ir::is_floating(common) ? common : f32;
+  const DType dtype = ir::at_least_float(c.b.result_type(both));
   return c.out(c.b.mul(c.b.convert(a, dtype), c.b.pow(2.0, c.b.convert(b, dtype))));
 }
 
