@@ -30,15 +30,28 @@ const char* reason_of_input(const Analysis& a, ValueId v) {
   return a.overwritten[v] ? "input that forward overwrites: a copy" : "input: lives anyway";
 }
 
-/// `otherwise`: why a value is saved that is neither banned nor cheaper to save.
-Choices explained(const Problem& p, Values values, const Policy& policy, const char* otherwise) {
+/// A set that may be chosen, and what it was found by.
+struct SavedSet {
+  SavedSet(const Problem& p, Values values, Policy by, const char* why)
+      : saved(bases_of(p.analysis, std::move(values))),
+        bytes(p.analysis.saved_bytes(saved)),
+        policy(std::move(by)),
+        otherwise(why) {}
+
+  Values saved;
+  int64_t bytes;
+  Policy policy;
+  const char* otherwise;  // why a value is saved that is neither banned nor cheaper to save
+};
+
+Choices explained(const Problem& p, const SavedSet& set) {
   const Analysis& a = p.analysis;
-  const Values saved = bases_of(a, std::move(values));
-  const Alternatives alternatives(a, p.estimate, saved);
+  const Alternatives alternatives(a, p.estimate, set.saved);
   Choices choices;
-  for (ValueId v : saved) {
-    const std::string reason =
-        a.is_primal(v) ? reason_of_input(a, v) : alternatives.reason(v, policy.ban, otherwise);
+  for (ValueId v : set.saved) {
+    const std::string reason = a.is_primal(v)
+                                   ? reason_of_input(a, v)
+                                   : alternatives.reason(v, set.policy.ban, set.otherwise);
     choices.push_back({v, reason});
   }
   return choices;
@@ -47,10 +60,10 @@ Choices explained(const Problem& p, Values values, const Policy& policy, const c
 constexpr char kOfReference[] = "by the reference rules", kFewerBytes[] = "fewer bytes",
                kWithinLimit[] = "within the limit on bytes";
 
-Choices relaxed(const Problem& p, const Policy& policy, int64_t max_bytes) {
+SavedSet relaxed(const Problem& p, const Policy& policy, int64_t max_bytes) {
   const Policy asked = heeding_marks(p.analysis, policy);
   const Policy relaxed = relaxed_to(p.analysis, asked, max_bytes);
-  return explained(p, cheapest_saved_set(p.analysis, relaxed), relaxed, kFewerBytes);
+  return {p, cheapest_saved_set(p.analysis, relaxed), relaxed, kFewerBytes};
 }
 
 /// Prices of a byte and the cheapest sets at them. Only the price of a byte changes, so that what
@@ -98,7 +111,7 @@ class FastestWithin {
   explicit FastestWithin(const Problem& p) : p_(p), least_(byte_seconds(p)), priced_(p, least_) {}
 
   /// Nothing if no price is enough.
-  std::optional<Choices> choose(int64_t max_bytes) const {
+  std::optional<SavedSet> find(int64_t max_bytes) const {
     std::optional<PricedSets::Set> over;
     PricedSets::Set within = priced_.at(least_);
     for (int i = 0; i < kRaises && within.bytes > max_bytes; ++i) {
@@ -111,12 +124,12 @@ class FastestWithin {
       if (other.bytes == over->bytes || other.bytes == within.bytes) break;
       (other.bytes <= max_bytes ? within : *over) = std::move(other);
     }
-    return explained(p_, within.saved.values, priced_.policy(within.price), kWithinLimit);
+    return SavedSet(p_, within.saved.values, priced_.policy(within.price), kWithinLimit);
   }
 
   /// The same; bans are lifted if no price is enough.
-  Choices choose_in_any_case(int64_t max_bytes) const {
-    if (auto choices = choose(max_bytes)) return std::move(*choices);
+  SavedSet find_in_any_case(int64_t max_bytes) const {
+    if (auto set = find(max_bytes)) return std::move(*set);
     const TimePolicy dearest{.seconds_per_byte = least_ * std::pow(8, kRaises)};
     return relaxed(p_, time_policy(p_.analysis, p_.estimate, dearest), max_bytes);
   }
@@ -134,32 +147,28 @@ class FastestWithin {
   const PricedSets priced_;
 };
 
-std::optional<Choices> reference_if_any(const Problem& p) {
+std::optional<SavedSet> reference_if_any(const Problem& p) {
   const Policy asked = heeding_marks(p.analysis, reference_policy(p.analysis));
   auto set = CheapestSets(p.analysis, asked).find_if_any();
   if (!set) return std::nullopt;
-  return explained(p, std::move(set->values), asked, kOfReference);
-}
-
-int64_t bytes_of(const Problem& p, const Choices& choices) {
-  return p.analysis.saved_bytes(values_of(choices));
+  return SavedSet(p, std::move(set->values), asked, kOfReference);
 }
 
 /// Seconds of a step by the kernels of both halves.
-double step_seconds(const Problem& p, const Choices& choices) {
-  const ir::Partition parts = split(p.analysis, values_of(choices));
+double step_seconds(const Problem& p, const SavedSet& set) {
+  const ir::Partition parts = split(p.analysis, set.saved);
   return p.context.costs->run_seconds(parts.forward) + p.context.costs->run_seconds(parts.backward);
 }
 
 /// Of `candidates`, the one with the fewest bytes whose predicted time is within 3% of the least.
-Choices worth_its_bytes(const Problem& p, std::vector<Choices> candidates) {
+SavedSet worth_its_bytes(const Problem& p, std::vector<SavedSet> candidates) {
   constexpr double kLeastGain = 0.03;
-  std::ranges::stable_sort(candidates, {}, [&](const Choices& c) { return bytes_of(p, c); });
-  const auto again = std::ranges::unique(candidates, {}, values_of);
+  std::ranges::stable_sort(candidates, {}, &SavedSet::bytes);
+  const auto again = std::ranges::unique(candidates, {}, &SavedSet::saved);
   candidates.erase(again.begin(), again.end());
   if (candidates.size() == 1) return std::move(candidates[0]);
   std::vector<double> seconds;
-  for (const Choices& c : candidates) seconds.push_back(step_seconds(p, c));
+  for (const SavedSet& set : candidates) seconds.push_back(step_seconds(p, set));
   const double least = *std::ranges::min_element(seconds);
   const auto best =
       std::ranges::find_if(seconds, [&](double s) { return (1 - kLeastGain) * s <= least; });
@@ -169,28 +178,29 @@ Choices worth_its_bytes(const Problem& p, std::vector<Choices> candidates) {
 }  // namespace
 
 Choices choose_default(const Problem& p) {
-  const int64_t limit = std::min(p.context.tape_bytes, bytes_of(p, choose_everything(p)));
-  if (!p.estimate.known()) return relaxed(p, default_policy(p.analysis), limit);
+  const int64_t everything = p.analysis.saved_bytes(values_of(choose_everything(p)));
+  const int64_t limit = std::min(p.context.tape_bytes, everything);
+  if (!p.estimate.known()) return explained(p, relaxed(p, default_policy(p.analysis), limit));
   const FastestWithin fastest(p);
-  std::vector<Choices> candidates{fastest.choose_in_any_case(limit)};
-  const int64_t bytes = bytes_of(p, candidates[0]);
-  const std::optional<Choices> reference = reference_if_any(p);
-  const int64_t reference_bytes = reference ? bytes_of(p, *reference) : limit;
-  if (reference && reference_bytes <= limit) candidates.push_back(*reference);
+  std::vector<SavedSet> candidates{fastest.find_in_any_case(limit)};
+  const int64_t bytes = candidates[0].bytes;
+  std::optional<SavedSet> reference = reference_if_any(p);
+  const int64_t reference_bytes = reference ? reference->bytes : limit;
+  if (reference && reference_bytes <= limit) candidates.push_back(std::move(*reference));
   if (reference_bytes < bytes)
-    if (auto smaller = fastest.choose(reference_bytes)) candidates.push_back(std::move(*smaller));
-  return worth_its_bytes(p, std::move(candidates));
+    if (auto smaller = fastest.find(reference_bytes)) candidates.push_back(std::move(*smaller));
+  return explained(p, worth_its_bytes(p, std::move(candidates)));
 }
 
 Choices choose_reference(const Problem& p) {
   const Policy asked = heeding_marks(p.analysis, reference_policy(p.analysis));
-  return explained(p, cheapest_saved_set(p.analysis, asked), asked, kOfReference);
+  return explained(p, {p, cheapest_saved_set(p.analysis, asked), asked, kOfReference});
 }
 
 Choices choose_fewest(const Problem& p) {
   const Policy asked =
       heeding_marks(p.analysis, time_policy(p.analysis, p.estimate, {.anything = true}));
-  return explained(p, fewest_bytes(p.analysis, p.estimate), asked, kWithinLimit);
+  return explained(p, {p, fewest_bytes(p.analysis, p.estimate), asked, kWithinLimit});
 }
 
 // Views as their bases; constants are written again.
@@ -220,7 +230,7 @@ Choices choose_within(const Problem& p, int64_t max_bytes, double& least_seconds
   least_seconds = set.least_seconds;
   const Policy asked =
       heeding_marks(p.analysis, time_policy(p.analysis, p.estimate, {.anything = true}));
-  return explained(p, std::move(set.saved), asked, kWithinLimit);
+  return explained(p, {p, std::move(set.saved), asked, kWithinLimit});
 }
 
 }  // namespace tandem::partition
