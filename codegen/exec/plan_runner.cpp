@@ -251,12 +251,8 @@ size_t held_bytes(const std::vector<T>& items) {
 }
 
 size_t held_bytes(const Kernel& kernel) {
-  size_t bytes = held_bytes(kernel.params) + held_bytes(kernel.locals) + held_bytes(kernel.loops) +
-                 held_bytes(kernel.accumulators) + held_bytes(kernel.code);
-  for (const Instr& i : kernel.code)
-    bytes += held_bytes(i.args) + held_bytes(i.affine.terms) + held_bytes(i.access.index.terms) +
-             held_bytes(i.access.indirect);
-  return bytes;
+  return held_bytes(kernel.params) + held_bytes(kernel.locals) + held_bytes(kernel.loops) +
+         held_bytes(kernel.accumulators) + held_bytes(kernel.code);
 }
 
 size_t held_bytes(const Launch& launch) { return held_bytes(launch.params); }

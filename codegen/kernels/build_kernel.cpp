@@ -113,7 +113,7 @@ class KernelBuilder {
     std::vector<int64_t> strides(loops.size(), 1);
     for (size_t d = loops.size(); d-- > 0;) {
       if (d + 1 < loops.size()) strides[d] = strides[d + 1] * s_.dims.sizes[row_dims() + d + 1];
-      std::erase_if(loops[d], [&](const Affine::Term& t) { return t.loop == s_.chunk_loop; });
+      ir::erase_if(loops[d], [&](const Affine::Term& t) { return t.loop == s_.chunk_loop; });
     }
     return affine(0, strides, loops);
   }
@@ -264,7 +264,7 @@ class KernelBuilder {
   InstrId compute(size_t i, bool row) {
     const Node& n = node(i);
     if (n.kind == Node::Kind::Fold) return fold(n, 0, n.parts, row);
-    std::vector<InstrId> args;
+    InstrArgs args;
     for (const View& v : n.operands) args.push_back(operand(v, row));
     switch (n.kind) {
       case Node::Kind::Gather:

@@ -38,8 +38,7 @@ InstrId KernelWriter::constant(const ir::Number& number, DType dtype) {
   return push({.kind = Kind::Constant, .dtype = dtype, .number = number});
 }
 
-InstrId KernelWriter::compute(ir::Op op, std::vector<InstrId> args, DType dtype,
-                              const std::string& check) {
+InstrId KernelWriter::compute(ir::Op op, InstrArgs args, DType dtype, const std::string& check) {
   if (ir::is_integral(dtype) && ir::info(op).effect == ir::Effect::MayFail)
     draft_.launch.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
@@ -123,7 +122,7 @@ InstrId KernelWriter::random_bits(DType dtype, InstrId key, InstrId base, int64_
                .affine = std::move(index)});
 }
 
-void KernelWriter::accumulate(AccumulatorId accumulator, std::vector<InstrId> args) {
+void KernelWriter::accumulate(AccumulatorId accumulator, InstrArgs args) {
   push({.kind = Kind::Accumulate, .accumulator = accumulator, .args = std::move(args)});
 }
 
@@ -147,7 +146,7 @@ InstrId KernelWriter::iota(const Root& root, Affine index) {
     const int64_t step = root.increment.to_int();
     index.offset = root.first.to_int() + step * index.offset;
     for (auto& t : index.terms) t.stride *= step;
-    std::erase_if(index.terms, [](const Affine::Term& t) { return t.stride == 0; });
+    ir::erase_if(index.terms, [](const Affine::Term& t) { return t.stride == 0; });
     const InstrId i = this->index(std::move(index));
     return root.dtype == DType::I64 ? i : compute(ir::Op::convert, {i}, root.dtype);
   }

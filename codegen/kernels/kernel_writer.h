@@ -12,7 +12,7 @@
 namespace tandem::codegen {
 
 /// How one dimension of a domain runs over loops: index = sum of stride * loop index.
-using DimLoops = std::vector<Affine::Term>;
+using DimLoops = ir::InlineVector<Affine::Term, 2>;
 
 class KernelWriter {
  public:
@@ -29,8 +29,7 @@ class KernelWriter {
 
   InstrId constant(const ir::Number& number, ir::DType dtype);
   /// `check`: what a division by zero is reported as, where the op can fail.
-  InstrId compute(ir::Op op, std::vector<InstrId> args, ir::DType dtype,
-                  const std::string& check = {});
+  InstrId compute(ir::Op op, InstrArgs args, ir::DType dtype, const std::string& check = {});
   InstrId load_local(LocalId local, Affine index);
   void store_local(LocalId local, Affine index, InstrId value);
   /// The same at a position that comes from data; `check`: what one out of range is reported as.
@@ -44,7 +43,7 @@ class KernelWriter {
   void store_at(RootId root, Affine index, Access::Indirect at, InstrId value,
                 const std::string& check, bool again = false);
   InstrId random_bits(ir::DType dtype, InstrId key, InstrId base, int64_t offset, Affine index);
-  void accumulate(AccumulatorId accumulator, std::vector<InstrId> args);
+  void accumulate(AccumulatorId accumulator, InstrArgs args);
   InstrId reduced(AccumulatorId accumulator, ir::DType dtype);
   InstrId index(Affine index);
   /// An element of any root: loaded, or computed where it is a formula.

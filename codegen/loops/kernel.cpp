@@ -43,10 +43,9 @@ class Walker {
   static int64_t word_of(ir::Id<Tag> id) {
     return id.valid() ? int64_t{id.index} : -1;
   }
-  template <class T>
-  void list(const std::vector<T>& items) {
+  void list(const auto& items) {
     words(items.size());
-    for (const T& item : items) add(item);
+    for (const auto& item : items) add(item);
   }
   void add(InstrId v) { words(v); }
   void add(const Param& p) { words(p.dtype, p.use, p.streams); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "codegen/ids.h"
+#include "ir/base/inline_vector.h"
 #include "ir/buffer.h"
 #include "ir/graph.h"
 
@@ -59,7 +60,7 @@ struct Affine {
     friend bool operator==(const Term&, const Term&) = default;
   };
   int64_t offset = 0;
-  std::vector<Term> terms;  // by ascending loop, no zero strides
+  ir::InlineVector<Term, 2> terms;  // by ascending loop, no zero strides
   friend bool operator==(const Affine&, const Affine&) = default;
 };
 
@@ -109,6 +110,8 @@ struct Accumulator {
   friend bool operator==(const Accumulator&, const Accumulator&) = default;
 };
 
+using InstrArgs = ir::InlineVector<InstrId, 3>;
+
 struct Instr {
   enum class Kind : uint8_t {
     LoopBegin,   // loop; args[0], if given: a bool, false for no iteration (Serial loops outside
@@ -129,7 +132,7 @@ struct Instr {
   ir::Op op = ir::Op::add;
   LoopId loop;
   AccumulatorId accumulator;
-  std::vector<InstrId> args;
+  InstrArgs args;
   ir::Number number;
   Affine affine;
   Access access;

@@ -124,6 +124,12 @@ class InlineVector {
   } memory_;
 };
 
+template <class T, size_t N, class Predicate>
+void erase_if(InlineVector<T, N>& items, Predicate predicate) {
+  items.resize(
+      static_cast<size_t>(std::remove_if(items.begin(), items.end(), predicate) - items.begin()));
+}
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_BASE_INLINE_VECTOR_H

@@ -32,7 +32,7 @@ struct Stream {
 };
 
 Access at_first(Access access, LoopId loop) {
-  std::erase_if(access.index.terms, [&](const Affine::Term& t) { return t.loop == loop; });
+  ir::erase_if(access.index.terms, [&](const Affine::Term& t) { return t.loop == loop; });
   return access;
 }
 

@@ -41,7 +41,7 @@ struct Writer {
           .args = {value},
           .access = access(b, std::move(a))});
   }
-  InstrId compute(Op op, std::vector<InstrId> args, DType t = DType::F32) {
+  InstrId compute(Op op, InstrArgs args, DType t = DType::F32) {
     return push({.kind = Kind::Compute, .dtype = t, .op = op, .args = std::move(args)});
   }
 };

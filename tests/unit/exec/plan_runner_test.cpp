@@ -33,7 +33,7 @@ BufferRef input(int index) { return {BufferRef::Kind::Input, index, 0}; }
 BufferRef output(int index) { return {BufferRef::Kind::Output, index, 0}; }
 BufferRef arena(int64_t offset) { return {BufferRef::Kind::Arena, 0, offset}; }
 
-Instr instruction(Instr::Kind kind, std::vector<codegen::InstrId> args = {}) {
+Instr instruction(Instr::Kind kind, codegen::InstrArgs args = {}) {
   Instr i;
   i.kind = kind;
   i.args = std::move(args);

@@ -20,7 +20,7 @@ const std::vector<DType> kInts = {DType::I64, DType::I32, DType::I16, DType::I8,
 Kernel kernel_of(Op op, const std::vector<DType>& from, DType to, int64_t n) {
   Writer w;
   std::vector<ParamId> params;
-  std::vector<InstrId> args;
+  codegen::InstrArgs args;
   for (DType t : from) params.push_back(w.param(t));
   const auto y = w.result(to);
   const auto v = w.loop(LK::Vector, n);

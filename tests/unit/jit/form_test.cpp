@@ -32,9 +32,7 @@ struct Body {
     return w.push({.kind = Instr::Kind::Constant, .dtype = dtype, .number = number});
   }
   void store(InstrId value, DType t) { w.store(w.result(t), {0, {{loop, 1}}}, value); }
-  void op(Op op, std::vector<InstrId> args, DType t) {
-    store(w.compute(op, std::move(args), t), t);
-  }
+  void op(Op op, codegen::InstrArgs args, DType t) { store(w.compute(op, std::move(args), t), t); }
   Kernel take() {
     w.end(loop);
     return std::move(w.k);

@@ -76,11 +76,11 @@ struct Writer {
   InstrId constant(double v, DType t) {
     return push({.kind = Instr::Kind::Constant, .dtype = t, .number = v});
   }
-  InstrId compute(Op op, std::vector<InstrId> args, DType t) {
+  InstrId compute(Op op, codegen::InstrArgs args, DType t) {
     return push({.kind = Instr::Kind::Compute, .dtype = t, .op = op, .args = std::move(args)});
   }
   AccumulatorId accumulator(Accumulator a) { return k.accumulators.add(a); }
-  void accumulate(AccumulatorId accumulator, std::vector<InstrId> args) {
+  void accumulate(AccumulatorId accumulator, codegen::InstrArgs args) {
     push({.kind = Instr::Kind::Accumulate, .accumulator = accumulator, .args = std::move(args)});
   }
   InstrId reduced(AccumulatorId accumulator, DType t) {
