@@ -2,10 +2,10 @@
 # The static library NAME of the *.cpp of the current folder and of its subfolders, without those that are libraries of their own.
 function(tandem_library name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
-  file(GLOB inner_sources CONFIGURE_DEPENDS */*.cpp)
+  file(GLOB inner_sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS */*.cpp */*/*.cpp)
   foreach(source IN LISTS inner_sources)
-    cmake_path(GET source PARENT_PATH folder)
-    if(NOT EXISTS ${folder}/CMakeLists.txt)
+    string(REGEX REPLACE "/.*" "" folder ${source})
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
       list(APPEND sources ${source})
     endif()
   endforeach()

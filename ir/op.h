@@ -40,6 +40,7 @@ enum class AttrType : uint8_t { Bool, Int, Dim, Dims, Axes, Float, Number, Type,
 enum class OpClass : uint8_t {
   Pointwise,    // element i of the result depends on element i of the operands
   Reduction,    // combines elements along dims
+  Scan,         // runs along one dimension in order: scans, sorts, searches
   Contraction,  // matrix products, convolutions, sums over windows
   View,         // re-reads operand 0's elements in another arrangement
   Shape,        // rearranges or joins elements into a new value

@@ -25,6 +25,7 @@ int64_t price_in_bytes(const Analysis& a, ValueId v) {
 const char* ban_effects_and_contractions(const Analysis& a, ValueId v) {
   if (a.runs_once(a.producer(v))) return "effect: runs once";
   if (a.is(v, OpClass::Contraction)) return "contraction: not recomputed";
+  if (a.is(v, OpClass::Scan)) return "scan: not recomputed";
   return nullptr;
 }
 

@@ -15,6 +15,7 @@ inline constexpr double kLoadCost = 0.06;     // from the nearest caches
 inline constexpr double kIndirectCost = 0.5;  // at a position that comes from data
 inline constexpr double kMemoryCost = 0.14;   // 4 bytes streamed from memory
 inline constexpr double kUnitCost = 6000;     // what a unit of work should cost
+inline constexpr double kScanCost = 5;        // one element of a scan, sort or search
 inline constexpr double kThreadCost = 2000;   // what pays for waking a thread
 
 /// The arithmetic of `op`.

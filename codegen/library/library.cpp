@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "ir/attr_integers.h"
 #include "ir/base/error.h"
+#include "machine/library/lines.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/pooling.h"
 
@@ -144,6 +146,9 @@ DType library_dtype(DType dtype) {
 
 void run_library(const LibraryCall& call) {
   if (ir::numel(call.results[0].sizes) == 0) return;
+  if (ir::info(call.op).cls == ir::OpClass::Scan)
+    return machine::line_function(ir::name(call.op))(call.operands, ir::attr_integers(call.attrs),
+                                                     call.results[0]);
   for (const Entry& entry : kEntries)
     if (entry.op == call.op) return entry.run(call);
   TANDEM_CHECK(false, std::string(ir::name(call.op)) + ": no library function");

@@ -23,6 +23,8 @@ constexpr Rule rule_of() {
     return pointwise_nodes;
   else if constexpr (cls == ir::OpClass::Reduction)
     return reduction_nodes;
+  else if constexpr (cls == ir::OpClass::Scan)
+    return scan_nodes;
   else
     return nodes_of<op>;
 }

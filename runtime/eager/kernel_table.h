@@ -37,6 +37,7 @@ using Kernel = void (*)(const Args&);
 // KERNEL_level_class(name) expands to whether `name` has a kernel.
 #define TANDEM_KERNEL_Primitive_Pointwise(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Reduction(X, name) X(name)
+#define TANDEM_KERNEL_Primitive_Scan(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Contraction(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Shape(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Factory(X, name) X(name)

@@ -7,6 +7,7 @@
 
 #include "ir/base/error.h"
 #include "runtime/ops/positions.h"
+#include "runtime/ops/reduce/along.h"
 #include "runtime/tape/autograd.h"
 
 namespace tandem {
@@ -142,6 +143,15 @@ Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
   sizes.push_back(classes);
   const V zeros = c.b.full(sizes, i64, 0), one = c.b.full(c.b.sizes(column), i64, 1);
   return c.out(c.b.scatter(zeros, labels.sizes().rank(), column, one));
+}
+
+Tensor one_hot(const Tensor& labels, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  runtime::require_no_trace("the number of classes");
+  if (labels.numel() == 0)
+    ir::fail(Errc::Argument,
+             "one_hot: no labels say how many classes there are; expected their number, got none");
+  return one_hot(labels, Dim(amax(labels, {}, false, at).item<int64_t>(at) + 1), at);
 }
 
 // --- as methods

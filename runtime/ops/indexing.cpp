@@ -445,7 +445,7 @@ const Tensor& Tensor::index_put_(const Indices& indices, const Located& values,
   const Selection s = selection_of(*this, indices, values.location);
   if (s.tensors.empty()) return write(s.view, values, accumulate), *this;
   require_apart(*this, s.tensors, values);
-  s.view.copy_(Located(put(s.view, s.tensors, values, accumulate), values.location));
+  s.view.copy_(Located(tandem::put(s.view, s.tensors, values, accumulate), values.location));
   return *this;
 }
 Tensor Tensor::nonzero_static(Dim size, int64_t fill_value, SourceLocation at) const {

@@ -1,18 +1,17 @@
 // The forms that write their result into a given tensor.
-#include <fmt/format.h>
+#include "runtime/ops/out.h"
+
 #include <tandem/out_forms.h>
 #include <tandem/shapes.h>
 #include <tandem/special.h>
 
-#include "ir/base/error.h"
-#include "ir/base/error_scope.h"
-#include "runtime/ops/dispatch.h"
-#include "runtime/tape/autograd.h"
-
 namespace tandem {
-namespace {
 
-void check_out(std::string_view op, const Tensor& out, const Tensor& value) {
+void runtime::check_out(std::string_view op, const Tensor& out, const Tensor& value) {
+  if (grad_enabled() && (value.requires_grad() || out.requires_grad()))
+    ir::fail(Errc::Autograd, fmt::format("{}: no gradient flows into out; expected tensors that do "
+                                         "not require grad, or NoGrad",
+                                         op));
   if (ir::category(value.dtype()) > ir::category(out.dtype()))
     ir::fail(Errc::DType, fmt::format("{}: the result does not fit the dtype of out; expected one "
                                       "that {} converts to, got {}",
@@ -24,11 +23,11 @@ void check_out(std::string_view op, const Tensor& out, const Tensor& value) {
                          op, to_string(value.sizes()), to_string(out.sizes())));
 }
 
-/// Of an operand, what it may share with out; without a tensor: a number.
-struct Read {
-  const Tensor* tensor;
-  runtime::Sharing allowed;
-};
+namespace {
+
+using runtime::Read;
+using runtime::write_out;
+
 Read whole(const Tensor& t) { return {&t, runtime::Sharing::AllOrNothing}; }
 Read whole(const Located& operand) { return {operand.tensor, runtime::Sharing::AllOrNothing}; }
 Read apart(const Tensor& t) { return {&t, runtime::Sharing::Nothing}; }
@@ -48,26 +47,6 @@ std::vector<Read> all_apart(std::span<const Tensor> tensors) {
   std::vector<Read> reads;
   for (const Tensor& t : tensors) reads.push_back(apart(t));
   return reads;
-}
-
-/// `reads`: the operands that ATen looks at; others are read before out is written.
-template <class Make>
-const Tensor& write_out(std::string_view op, const Tensor& out, const SourceLocation& at,
-                        const std::vector<Read>& reads, Make make) {
-  const ir::ErrorScope errors(at, op);
-  if (!out.defined())
-    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected a tensor, got none", op));
-  for (const Read& read : reads)
-    if (read.tensor != nullptr && read.tensor->defined())
-      runtime::check_apart(out, *read.tensor, read.allowed);
-  const Tensor value = make();
-  if (runtime::grad_enabled() && (value.requires_grad() || out.requires_grad()))
-    ir::fail(Errc::Autograd, fmt::format("{}: no gradient flows into out; expected tensors that do "
-                                         "not require grad, or NoGrad",
-                                         op));
-  check_out(op, out, value);
-  if (out.sizes() != value.sizes()) out.resize_(value.sizes(), at);
-  return out.copy_(Located(value, at));
 }
 
 const SourceLocation& place_of(const Located& a, const Located& b) {

@@ -12,16 +12,7 @@ V along(Call& c, V index, const Shape& part, int dim) {
   return c.b.expand(c.b.reshape(index, sizes), part);
 }
 
-// Doubles the distance over which sums are complete with every step.
-V running_sum(Call& c, V numbers) {
-  const Dim n = c.b.numel(numbers);
-  V sum = numbers;
-  for (Dim distance = 1; distance < n; distance *= 2) {
-    const Dim before[] = {distance, 0};
-    sum = c.b.add(sum, c.b.pad(c.b.slice(sum, 0, 0, n - distance, 1), before, Number(0)));
-  }
-  return sum;
-}
+V running_sum(Call& c, V numbers) { return c.b.emit(ir::Op::cumsum, {numbers}, {int64_t{0}}); }
 
 V counts(Call& c, V mask) {
   return running_sum(c, c.b.convert(c.b.reshape(mask, {c.b.numel(mask)}), i64));

@@ -103,14 +103,6 @@ Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLo
   Call c(at);
   return c.out(c.b.logsumexp(c.in(self), dims.dims, keepdim));
 }
-Tensor norm(const Tensor& self, SourceLocation at) {
-  if (!ir::is_floating(self.dtype()))
-    ir::fail(Errc::DType, fmt::format("norm: self is not floating; expected f64, f32, bf16 or f16, "
-                                      "got {}",
-                                      ir::name(self.dtype())));
-  Call c(at);
-  return c.out(c.b.sqrt(c.b.sum(c.b.square(c.in(self)))));
-}
 Tensor softmax(const Tensor& self, int64_t dim, SourceLocation at) {
   Call c(at);
   return c.out(c.b.softmax(c.in(self), runtime::as_int(dim)));

@@ -25,7 +25,7 @@ ARROWS = {
 }
 
 # What machine/ may know of ir/: errors, dtypes and buffers.
-KNOWN_TO_MACHINE = ("ir/base/", "ir/dtype.h", "ir/buffer.h")
+KNOWN_TO_MACHINE = ("ir/base/", "ir/dtype.h", "ir/buffer.h", "ir/half.h")
 
 # Start of an included path -> the files that may include it (a path or a folder).
 QUARANTINE = {

@@ -7,14 +7,15 @@ import sys
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "runtime/include/tandem"
 
 # Where the functions are.
-HEADERS = ["ops.h", "shapes.h", "indexing.h"]
+HEADERS = ["ops.h", "shapes.h", "indexing.h", "reductions.h", "sorting.h"]
 
 # Writing forms that have no other: they say what memory holds or is.
-WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "resize", "set"}
+WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "resize", "set", "cauchy", "exponential", "geometric", "log_normal", "random"}
 # Functions that ATen has no method for.
 FUNCTIONS_ONLY = set(
     "dropout layer_norm cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits linear scaled_dot_product_attention pad "
-    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub atleast_1d atleast_2d atleast_3d".split())  # (x.where(condition, other); x.mT())
+    "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub atleast_1d atleast_2d atleast_3d "
+    "trapezoid trapz cumulative_trapezoid vector_norm matrix_norm norm_of_name matrix_norm_of_name bincount_static masked_select_static searchsorted bucketize isin normal".split())  # (x.where(condition, other); x.mT())
 # Methods of this kind without a function.
 METHODS_ONLY = set("contiguous mT mH H T new_empty new_full new_zeros new_ones".split())
 
@@ -38,10 +39,10 @@ def main():
     both = set().union(*(listed(lists, f"TANDEM_{kind}") for kind in BOTH))
     writing = set().union(*(listed(lists, f"TANDEM_{kind}") for kind in WRITING))
     methods_text = (INCLUDE / "tensor_methods.inc").read_text()
-    methods = both | set(re.findall(r"^  (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
+    methods = both | set(re.findall(r"^  (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|Unique|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(", methods_text, re.M))
     writing |= set(re.findall(r"^  const Tensor& (\w+)_\(", methods_text, re.M))
     functions_text = "".join((INCLUDE / name).read_text() for name in HEADERS)
-    of_tensor = r"^TANDEM_API (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*(?:int64_t \w+, )?const (?:Tensor|Located)& "
+    of_tensor = r"^TANDEM_API (?:Tensor|bool|std::vector<Tensor>|ValuesAndIndices|Unique|MinMax|StdMean|VarMean|NormAndStatistics) (\w+)\(\s*(?:int64_t \w+, )?const (?:Tensor|Located)& "
     functions = both | set(re.findall(of_tensor, functions_text, re.M))
     functions -= {name for name in functions if name.endswith("_like")}
     problems = [f"x.{op}_() has no x.{op}()" for op in sorted(writing - methods - WRITES_ONLY)]

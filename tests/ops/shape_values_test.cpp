@@ -17,10 +17,10 @@ namespace {
 
 using Callee = std::function<Tensor(const Tensor& x)>;
 
-Tensor put(const Tensor& x, const Indices& places, const Located& values) {
-  const Tensor written = x.clone();
-  written.index_put_(places, values);
-  return written;
+Tensor written(const Tensor& x, const Indices& places, const Located& values) {
+  const Tensor copy = x.clone();
+  copy.index_put_(places, values);
+  return copy;
 }
 
 Tensor row_numbers() { return tensor({2, 0, -1}); }

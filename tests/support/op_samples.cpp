@@ -179,6 +179,25 @@ Forms window_forms(Op op, int64_t n) {
   }
 }
 
+Forms scan_forms(Op op, int64_t n) {
+  const size_t count = ir::info(op).operands.size();
+  Forms forms;
+  const auto add = [&](const Shape& shape, int64_t dim) {
+    Attrs attrs{dim};
+    if (ir::has_attr(op, ir::Attr::length))
+      attrs.emplace_back(Dim(shape[static_cast<int>(dim)] / 2));
+    if (ir::has_attr(op, ir::Attr::index))
+      attrs.emplace_back(Dim(shape[static_cast<int>(dim)] / 2));
+    if (ir::has_attr(op, ir::Attr::descending)) attrs.emplace_back(dim == 0);
+    if (ir::has_attr(op, ir::Attr::ignore_nan)) attrs.emplace_back(dim == 0);
+    forms.push_back({std::vector<Shape>(count, shape), attrs});
+  };
+  add({n}, 0);
+  add({3, n}, 1);
+  add({n, 2}, 0);
+  return forms;
+}
+
 Forms contraction_forms(Op op, int64_t n) {
   if (Forms forms = window_forms(op, n); !forms.empty()) return forms;
   const Attrs algorithm{std::string()};
@@ -261,6 +280,8 @@ Forms forms_of(Op op, int64_t n) {
       return pointwise_forms(op, n);
     case ir::OpClass::Reduction:
       return reduction_forms(op, n);
+    case ir::OpClass::Scan:
+      return scan_forms(op, n);
     case ir::OpClass::Contraction:
       return contraction_forms(op, n);
     case ir::OpClass::View:
@@ -342,6 +363,20 @@ std::vector<OpSample> random_samples(Op op, int64_t n) {
   return samples;
 }
 
+/// Ascending rows, some numbers twice, and values to search for.
+std::vector<OpSample> search_samples(int64_t n) {
+  std::vector<OpSample> samples;
+  for (DType dtype : {DType::F32, DType::F64, DType::I64}) {
+    const Buffer values = testing::values(Op::searchsorted, {dtype, {2, 5}}, 3);
+    for (const Shape& sizes : {Shape{n}, Shape{2, n}}) {
+      Buffer sorted({dtype, sizes});
+      for (int64_t i = 0; i < sorted.numel(); ++i) sorted.set(i, 0.2 * (i % n / 2) - 1);
+      samples.push_back({{sorted, values}, {sizes.rank() == 1}});
+    }
+  }
+  return samples;
+}
+
 std::vector<OpSample> cross_entropy_samples(int64_t n) {
   std::vector<OpSample> samples;
   for (DType dtype : {DType::F32, DType::F64})
@@ -370,6 +405,7 @@ std::vector<OpSample> op_samples(Op op, int64_t length) {
   if (cls == ir::OpClass::Index) return index_samples(op, length);
   if (cls == ir::OpClass::Random) return random_samples(op, length);
   if (op == Op::cross_entropy) return cross_entropy_samples(length);
+  if (op == Op::searchsorted) return search_samples(length);
   std::vector<OpSample> samples;
   for (const Form& form : forms_of(op, length))
     for (DType dtype : {DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool})

@@ -25,7 +25,7 @@ def put(x, places, values):
 
 
 HELPERS = {
-    "put": put, "nonzero_static": lambda x, size, fill=-1: torch.nonzero_static(x, size=size, fill_value=fill),
+    "written": put, "nonzero_static": lambda x, size, fill=-1: torch.nonzero_static(x, size=size, fill_value=fill),
 }
 
 

@@ -184,9 +184,17 @@ TANDEM_API Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdi
                             TANDEM_AT);
 /// The square root of the sum of squares of all elements, 0-d.
 TANDEM_API Tensor norm(const Tensor& self, TANDEM_AT);
-template <detail::IsNoLocation P>
-detail::NoSuchNorm<P> norm(const Tensor&, const P&, const DimList& = {}, bool = false) {
-  return {};
+/// The p-norm along dims, or of all elements; p may be 0, infinite, or "fro": 2.
+TANDEM_API Tensor norm(const Tensor& self, const Number& p, const DimList& dims = {},
+                       bool keepdim = false, TANDEM_AT);
+/// (A template: text is a truth value too, and 0 a null pointer, so that a Number would be as
+/// near.)
+TANDEM_API Tensor norm_of_name(const Tensor& self, std::string_view p, const DimList& dims,
+                               bool keepdim, const SourceLocation& at);
+template <size_t N>
+Tensor norm(const Tensor& self, const char (&p)[N], const DimList& dims = {}, bool keepdim = false,
+            TANDEM_AT) {
+  return norm_of_name(self, p, dims, keepdim, at);
 }
 TANDEM_API Tensor softmax(const Tensor& self, int64_t dim, TANDEM_AT);
 TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, TANDEM_AT);
@@ -369,8 +377,10 @@ TANDEM_API Tensor masked_scatter(const Tensor& self, const Tensor& mask, const T
                                  TANDEM_AT);
 /// Rows of weight [n, d] at indices [...]: [..., d].
 TANDEM_API Tensor embedding(const Tensor& weight, const Tensor& indices, TANDEM_AT);
-/// [..., classes] of i64: 1 at the label.
+/// [..., classes] of i64: 1 at the label. Without a number of classes: one more than the largest
+/// label, not inside a trace.
 TANDEM_API Tensor one_hot(const Tensor& labels, Dim classes, TANDEM_AT);
+TANDEM_API Tensor one_hot(const Tensor& labels, TANDEM_AT);
 
 // --- operators
 inline Tensor operator+(const Located& a, const Located& b) { return add(a, b); }

@@ -127,6 +127,53 @@ TANDEM_API const Tensor& linspace_out(const Tensor& out, const Number& start, co
 TANDEM_API const Tensor& logspace_out(const Tensor& out, const Number& start, const Number& end,
                                       Dim steps, double base = 10, TANDEM_AT);
 
+// --- of <tandem/reductions.h> and <tandem/sorting.h>
+TANDEM_API const Tensor& norm_out(const Tensor& out, const Tensor& self, const Number& p,
+                                  const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& nansum_out(const Tensor& out, const Tensor& self, const DimList& dims = {},
+                                    bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& nanmean_out(const Tensor& out, const Tensor& self,
+                                     const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& cumsum_out(const Tensor& out, const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API const Tensor& cumprod_out(const Tensor& out, const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API const Tensor& logcumsumexp_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                          TANDEM_AT);
+TANDEM_API const Tensor& diff_out(const Tensor& out, const Tensor& self, int64_t n = 1,
+                                  int64_t dim = -1, const Tensor& prepend = {},
+                                  const Tensor& append = {}, TANDEM_AT);
+TANDEM_API const Tensor& histc_out(const Tensor& out, const Tensor& self, int64_t bins = 100,
+                                   double min = 0, double max = 0, TANDEM_AT);
+TANDEM_API const Tensor& nonzero_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& masked_select_out(const Tensor& out, const Tensor& self,
+                                           const Tensor& mask, TANDEM_AT);
+TANDEM_API const Tensor& msort_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& argsort_out(const Tensor& out, const Tensor& self, int64_t dim = -1,
+                                     bool descending = false, bool stable = false, TANDEM_AT);
+TANDEM_API const Tensor& take_out(const Tensor& out, const Tensor& self, const Tensor& index,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& take_along_dim_out(const Tensor& out, const Tensor& self,
+                                            const Tensor& indices, std::optional<int64_t> dim = {},
+                                            TANDEM_AT);
+/// The values and the indices, each into its own tensor.
+TANDEM_API ValuesAndIndices cummax_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                                       TANDEM_AT);
+TANDEM_API ValuesAndIndices cummin_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                                       TANDEM_AT);
+TANDEM_API ValuesAndIndices median_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                                       bool keepdim = false, TANDEM_AT);
+TANDEM_API ValuesAndIndices nanmedian_out(const ValuesAndIndices& out, const Tensor& self,
+                                          int64_t dim, bool keepdim = false, TANDEM_AT);
+TANDEM_API ValuesAndIndices mode_out(const ValuesAndIndices& out, const Tensor& self,
+                                     int64_t dim = -1, bool keepdim = false, TANDEM_AT);
+TANDEM_API ValuesAndIndices sort_out(const ValuesAndIndices& out, const Tensor& self,
+                                     int64_t dim = -1, bool descending = false, bool stable = false,
+                                     TANDEM_AT);
+TANDEM_API ValuesAndIndices topk_out(const ValuesAndIndices& out, const Tensor& self, Dim k,
+                                     int64_t dim = -1, bool largest = true, bool sorted = true,
+                                     TANDEM_AT);
+TANDEM_API ValuesAndIndices kthvalue_out(const ValuesAndIndices& out, const Tensor& self, Dim k,
+                                         int64_t dim = -1, bool keepdim = false, TANDEM_AT);
+
 #undef TANDEM_AT
 
 }  // namespace tandem

@@ -7,10 +7,17 @@
 
 namespace tandem {
 
-/// Of max and min along a dimension. Where several elements are the extremum, the first counts.
+/// Of max and min along a dimension, where the first of several extremes counts; of sorts and
+/// selections.
 struct ValuesAndIndices {
   Tensor values, indices;
   TANDEM_FIELDS(ValuesAndIndices, values, indices)
+};
+
+/// inverse: where among the values each element is; counts: how often each value appears.
+struct Unique {
+  Tensor values, inverse, counts;
+  TANDEM_FIELDS(Unique, values, inverse, counts)
 };
 
 struct MinMax {

@@ -15,9 +15,11 @@
 #include <tandem/ops.h>
 #include <tandem/optim.h>
 #include <tandem/out_forms.h>
+#include <tandem/reductions.h>
 #include <tandem/results.h>
 #include <tandem/scalar.h>
 #include <tandem/shapes.h>
+#include <tandem/sorting.h>
 #include <tandem/special.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>

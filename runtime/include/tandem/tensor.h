@@ -20,6 +20,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,19 +48,11 @@ class Scalar;
 struct Indices;
 struct ValuesAndIndices;
 struct MinMax;
+struct Unique;
 
 namespace detail {
 template <class T>
 inline constexpr bool never = false;  // for a static_assert that names a misuse
-
-template <class T>
-concept IsNoLocation = !std::same_as<T, SourceLocation>;
-template <class P>
-struct NoSuchNorm {
-  static_assert(never<P>,
-                "norm: there is only the square root of the sum of squares of all elements; "
-                "expected norm(x), or what others are made of: sum(abs(x), dims), amax(abs(x))");
-};
 }  // namespace detail
 
 template <class T>

@@ -537,7 +537,7 @@ class Generator {
     const ir::Axes dims = below(4) ? ir::Axes{dim} : ir::Axes();
     const int64_t count = dims.empty() ? int64_t{ir::numel(type(v).sizes)} : size;
     const bool keep = below(2);
-    switch (below(14)) {
+    switch (below(16)) {
       case 0:
       case 1:
         fresh(b_.sum(v.id, dims, keep), 5.0 * static_cast<double>(count), {v});
@@ -577,6 +577,14 @@ class Generator {
                                          dim, keep),
                 {5, static_cast<double>(size)}, v);
         break;
+      case 13:
+        fresh(b_.emit(Op::cumsum, {v.id}, {int64_t{dim}}), 5.0 * static_cast<double>(size), {v});
+        break;
+      case 14: {
+        const ValueId order = b_.emit(Op::argsort, {v.id}, {int64_t{dim}, below(2) == 0});
+        fresh(b_.gather(v.id, dim, order), 5, {v});
+        break;
+      }
       default:
         fresh(b_.reduce(Op::any, mask_like(v).id, dims, keep), 1, false);
     }

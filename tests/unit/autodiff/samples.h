@@ -133,6 +133,12 @@ inline void add_reductions(std::vector<Sample>& all) {
   // One zero, and two: prod's gradient cannot divide.
   all.push_back(
       {Op::prod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {Axes{1}, false, Dims{}}});
+  for (int64_t dim : {0, 1, 2}) {
+    for (Op op : {Op::cumsum, Op::cumprod, Op::logcumsumexp})
+      all.push_back({op, {floats(s)}, {dim}});
+    all.push_back({Op::linear_scan, {floats(s), floats(s, 2)}, {dim}});
+  }
+  all.push_back({Op::cumprod, {filled({DType::F64, {2, 3}}, {.5, 0, 2, 0, 3, 0})}, {int64_t{1}}});
   const std::vector<ir::AttrValue> norm{int64_t{2}, 1e-5};
   all.push_back({Op::native_layer_norm, {floats(s)}, norm});
   all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2)}, norm});

@@ -1,0 +1,65 @@
+// Lines of tensors: what lines.h's functions run over.
+#ifndef TANDEM_MACHINE_LIBRARY_LINE_H
+#define TANDEM_MACHINE_LIBRARY_LINE_H
+
+#include <algorithm>
+
+#include "ir/buffer.h"
+#include "machine/element.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine::lines {
+
+/// The elements of one line.
+template <class T>
+struct Line {
+  T* first;
+  int64_t size, stride;  // elements
+  T& operator[](int64_t i) const { return first[i * stride]; }
+};
+
+/// A tensor as lines along `dim`, numbered in row-major order of the other dimensions.
+template <class T>
+class Lines {
+ public:
+  Lines(const ir::BufferView& view, int64_t dim)
+      : view_(view), dim_(static_cast<int>(dim)), data_(static_cast<T*>(view.data)) {
+    for (int d = 0; d < view.sizes.rank(); ++d)
+      if (d != dim_) count_ *= int64_t{view.sizes[d]};
+  }
+  int64_t count() const { return count_; }
+  int64_t size() const { return view_.sizes[dim_]; }
+  Line<T> operator[](int64_t line) const {
+    int64_t offset = 0;
+    for (int d = view_.sizes.rank() - 1; d >= 0; --d) {
+      if (d == dim_) continue;
+      const int64_t size = view_.sizes[d];
+      offset += line % size * int64_t{view_.strides[d]};
+      line /= size;
+    }
+    return {data_ + offset, size(), view_.strides[dim_]};
+  }
+
+ private:
+  const ir::BufferView& view_;
+  int dim_;
+  T* data_;
+  int64_t count_ = 1;
+};
+
+/// What is worth a thread, in elements.
+inline constexpr int64_t kGrain = 16384;
+
+/// f(number of the line, worker) for `count` lines of `size` elements, among threads; it must not
+/// throw.
+template <class F>
+void for_each_line(int64_t count, int64_t size, F f) {
+  const int64_t grain = std::max<int64_t>(kGrain / std::max<int64_t>(size, 1), 1);
+  parallel_for(count, grain, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t i = begin; i < end; ++i) f(i, worker);
+  });
+}
+
+}  // namespace tandem::machine::lines
+
+#endif  // TANDEM_MACHINE_LIBRARY_LINE_H

@@ -1,0 +1,123 @@
+// Reductions, scans and sorts that write into given tensors.
+#include "runtime/ops/out.h"
+
+#include <tandem/out_forms.h>
+#include <tandem/reductions.h>
+#include <tandem/sorting.h>
+
+namespace tandem {
+namespace {
+
+using runtime::write_out;
+
+/// Both fit before one is written.
+template <class Make>
+ValuesAndIndices write_both(std::string_view op, const ValuesAndIndices& out,
+                            const SourceLocation& at, Make make) {
+  const ir::ErrorScope errors(at, op);
+  if (!out.values.defined() || !out.indices.defined())
+    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected tensors for the values "
+                                         "and the indices, got none",
+                                         op));
+  runtime::check_apart(out.values, out.indices, runtime::Sharing::Nothing);
+  const ValuesAndIndices found = make();
+  runtime::check_out(op, out.values, found.values);
+  runtime::check_out(op, out.indices, found.indices);
+  return {runtime::fill_out(out.values, found.values, at),
+          runtime::fill_out(out.indices, found.indices, at)};
+}
+
+}  // namespace
+
+const Tensor& norm_out(const Tensor& out, const Tensor& self, const Number& p, const DimList& dims,
+                       bool keepdim, SourceLocation at) {
+  return write_out("norm_out", out, at, {}, [&] { return norm(self, p, dims, keepdim, at); });
+}
+const Tensor& nansum_out(const Tensor& out, const Tensor& self, const DimList& dims, bool keepdim,
+                         SourceLocation at) {
+  return write_out("nansum_out", out, at, {},
+                   [&] { return nansum(self, dims, keepdim, out.dtype(), at); });
+}
+const Tensor& nanmean_out(const Tensor& out, const Tensor& self, const DimList& dims, bool keepdim,
+                          SourceLocation at) {
+  return write_out("nanmean_out", out, at, {},
+                   [&] { return nanmean(self, dims, keepdim, out.dtype(), at); });
+}
+const Tensor& cumsum_out(const Tensor& out, const Tensor& self, int64_t dim, SourceLocation at) {
+  return write_out("cumsum_out", out, at, {}, [&] { return cumsum(self, dim, out.dtype(), at); });
+}
+const Tensor& cumprod_out(const Tensor& out, const Tensor& self, int64_t dim, SourceLocation at) {
+  return write_out("cumprod_out", out, at, {}, [&] { return cumprod(self, dim, out.dtype(), at); });
+}
+const Tensor& logcumsumexp_out(const Tensor& out, const Tensor& self, int64_t dim,
+                               SourceLocation at) {
+  return write_out("logcumsumexp_out", out, at, {}, [&] { return logcumsumexp(self, dim, at); });
+}
+const Tensor& diff_out(const Tensor& out, const Tensor& self, int64_t n, int64_t dim,
+                       const Tensor& prepend, const Tensor& append, SourceLocation at) {
+  return write_out("diff_out", out, at, {},
+                   [&] { return diff(self, n, dim, prepend, append, at); });
+}
+const Tensor& histc_out(const Tensor& out, const Tensor& self, int64_t bins, double min, double max,
+                        SourceLocation at) {
+  return write_out("histc_out", out, at, {}, [&] { return histc(self, bins, min, max, at); });
+}
+const Tensor& nonzero_out(const Tensor& out, const Tensor& self, SourceLocation at) {
+  return write_out("nonzero_out", out, at, {}, [&] { return nonzero(self, at); });
+}
+const Tensor& masked_select_out(const Tensor& out, const Tensor& self, const Tensor& mask,
+                                SourceLocation at) {
+  return write_out("masked_select_out", out, at, {}, [&] { return masked_select(self, mask, at); });
+}
+const Tensor& msort_out(const Tensor& out, const Tensor& self, SourceLocation at) {
+  return write_out("msort_out", out, at, {}, [&] { return msort(self, at); });
+}
+const Tensor& argsort_out(const Tensor& out, const Tensor& self, int64_t dim, bool descending,
+                          bool stable, SourceLocation at) {
+  return write_out("argsort_out", out, at, {},
+                   [&] { return argsort(self, dim, descending, stable, at); });
+}
+const Tensor& take_out(const Tensor& out, const Tensor& self, const Tensor& index,
+                       SourceLocation at) {
+  return write_out("take_out", out, at, {}, [&] { return take(self, index, at); });
+}
+const Tensor& take_along_dim_out(const Tensor& out, const Tensor& self, const Tensor& indices,
+                                 std::optional<int64_t> dim, SourceLocation at) {
+  return write_out("take_along_dim_out", out, at, {},
+                   [&] { return take_along_dim(self, indices, dim, at); });
+}
+
+ValuesAndIndices cummax_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                            SourceLocation at) {
+  return write_both("cummax_out", out, at, [&] { return cummax(self, dim, at); });
+}
+ValuesAndIndices cummin_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                            SourceLocation at) {
+  return write_both("cummin_out", out, at, [&] { return cummin(self, dim, at); });
+}
+ValuesAndIndices median_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                            bool keepdim, SourceLocation at) {
+  return write_both("median_out", out, at, [&] { return median(self, dim, keepdim, at); });
+}
+ValuesAndIndices nanmedian_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                               bool keepdim, SourceLocation at) {
+  return write_both("nanmedian_out", out, at, [&] { return nanmedian(self, dim, keepdim, at); });
+}
+ValuesAndIndices mode_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                          bool keepdim, SourceLocation at) {
+  return write_both("mode_out", out, at, [&] { return mode(self, dim, keepdim, at); });
+}
+ValuesAndIndices sort_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                          bool descending, bool stable, SourceLocation at) {
+  return write_both("sort_out", out, at, [&] { return sort(self, dim, descending, stable, at); });
+}
+ValuesAndIndices topk_out(const ValuesAndIndices& out, const Tensor& self, Dim k, int64_t dim,
+                          bool largest, bool sorted, SourceLocation at) {
+  return write_both("topk_out", out, at, [&] { return topk(self, k, dim, largest, sorted, at); });
+}
+ValuesAndIndices kthvalue_out(const ValuesAndIndices& out, const Tensor& self, Dim k, int64_t dim,
+                              bool keepdim, SourceLocation at) {
+  return write_both("kthvalue_out", out, at, [&] { return kthvalue(self, k, dim, keepdim, at); });
+}
+
+}  // namespace tandem

@@ -1,0 +1,137 @@
+// Scans, sorts and searches of the library: long lines, many lines, any number of threads.
+#include "machine/library/lines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "machine/threads/thread_pool.h"
+#include "tests/support/threads.h"
+
+namespace tandem::machine {
+namespace {
+
+using ir::BufferView;
+using ir::DType;
+
+template <class T>
+BufferView view(std::vector<T>& data, DType dtype, const ir::Shape& sizes) {
+  return {data.data(), dtype, sizes, ir::contiguous_strides(sizes)};
+}
+
+/// Few different numbers, NaN, infinities and both zeros among them.
+template <class T>
+std::vector<T> numbers(size_t n) {
+  std::mt19937_64 random(n);
+  std::vector<T> out(n);
+  for (T& v : out) v = static_cast<T>(static_cast<int64_t>(random() % 1000) - 500);
+  if constexpr (std::is_floating_point_v<T>)
+    for (T& v : out) {
+      const uint64_t kind = random() % 50;
+      v /= T{8};
+      if (kind == 0) v = std::numeric_limits<T>::quiet_NaN();
+      if (kind == 1) v = -std::numeric_limits<T>::infinity();
+      if (kind == 2) v = -T{0};
+    }
+  return out;
+}
+
+template <class T>
+std::vector<int64_t> stably_sorted(const T* line, int64_t n, bool descending) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [](T x, T y) { return y != y ? x == x : x < y; };
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    return descending ? before(line[b], line[a]) : before(line[a], line[b]);
+  });
+  return order;
+}
+
+template <class T>
+void check_sorts(DType dtype, int64_t lines, int64_t n) {
+  std::vector<T> data = numbers<T>(static_cast<size_t>(lines * n));
+  std::vector<int64_t> order(data.size());
+  const BufferView in = view(data, dtype, {lines, n}), out = view(order, DType::I64, {lines, n});
+  for (const int64_t descending : {0, 1}) {
+    const int64_t attributes[] = {1, descending};
+    lines::argsort({&in, 1}, attributes, out);
+    for (int64_t i = 0; i < lines; ++i) {
+      const auto expected = stably_sorted(data.data() + i * n, n, descending != 0);
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), order.begin() + i * n))
+          << ir::name(dtype) << " " << lines << " lines of " << n;
+    }
+  }
+}
+
+TEST(Lines, SortsOfAnyLengthAreStable) {
+  for (const int64_t n : {1, 2, 255, 257, 5000, 65537, 200001}) {
+    check_sorts<float>(DType::F32, 1, n);
+    check_sorts<double>(DType::F64, 1, n);
+    check_sorts<int64_t>(DType::I64, 1, n);
+    check_sorts<int16_t>(DType::I16, 1, n);
+    check_sorts<uint8_t>(DType::U8, 1, n);
+  }
+  check_sorts<float>(DType::F32, 300, 700);
+  check_sorts<int32_t>(DType::I32, 5000, 7);
+}
+
+/// The positions that each selection finds in [40, 3000] numbers, along either dimension.
+std::vector<std::vector<int64_t>> selections() {
+  std::vector<float> data = numbers<float>(120000);
+  const BufferView in = view(data, DType::F32, {40, 3000});
+  std::vector<std::vector<int64_t>> found;
+  const auto run = [&](LineFunction function, std::vector<int64_t> attributes, int64_t kept) {
+    const auto dim = static_cast<int>(attributes[0]);
+    ir::Shape sizes{40, 3000};
+    sizes[dim] = kept;
+    found.emplace_back(static_cast<size_t>(int64_t{ir::numel(sizes)}));
+    function({&in, 1}, attributes, view(found.back(), DType::I64, sizes));
+  };
+  for (const int64_t dim : {0, 1}) {
+    run(lines::argsort, {dim, 0}, dim == 0 ? 40 : 3000);
+    run(lines::topk_indices, {dim, 17, 1}, 17);
+    run(lines::kth_index, {dim, 21}, 1);
+    run(lines::median_index, {dim, 1}, 1);
+    run(lines::mode_index, {dim}, 1);
+    run(lines::cummax_indices, {dim}, dim == 0 ? 40 : 3000);
+  }
+  return found;
+}
+
+TEST(Lines, DoNotDependOnThreads) {
+  std::vector<std::vector<int64_t>> alone;
+  {
+    const tandem::testing::Threads one(1);
+    alone = selections();
+  }
+  const tandem::testing::Threads four(4);
+  EXPECT_EQ(selections(), alone);
+}
+
+TEST(Lines, SelectionsAreOfTheSort) {
+  const auto found = selections();
+  for (int64_t i = 0; i < 40; ++i) {
+    const int64_t* sorted = found[6].data() + i * 3000;
+    EXPECT_EQ(found[8][static_cast<size_t>(i)], sorted[21]);
+  }
+}
+
+TEST(Lines, SearchesFindBothEndsOfEqualElements) {
+  std::vector<double> sorted = {1, 2, 2, 3, std::nan("")}, values(40000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 5);
+  std::vector<int64_t> found(values.size());
+  const BufferView in[] = {view(sorted, DType::F64, {5}), view(values, DType::F64, {40000})};
+  const std::vector<int64_t> lower = {0, 0, 1, 3, 4}, upper = {0, 1, 3, 4, 4};
+  for (const int64_t right : {0, 1}) {
+    const std::vector<int64_t>& expected = right != 0 ? upper : lower;
+    lines::searchsorted(in, {&right, 1}, view(found, DType::I64, {40000}));
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], expected[i % 5]) << i;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::machine
