@@ -1,8 +1,6 @@
 // The programs of the table of `./dev bench partition`; tests/torch/saved_bytes.py has the same.
 #include "bench/partition/programs.h"
 
-#include <tandem/checkpoint.h>
-
 namespace bench {
 
 namespace td = tandem;
@@ -122,38 +120,18 @@ Program matmul_cos() {
           }};
 }
 
-/// A 3 x 3 convolution with padding, as one product over the nine shifted copies of `x`
-/// [n, c, h, w]; `weight` [o, 9 c]. There is no convolution operator yet; as one would, the
-/// checkpoint region around it keeps its operands for backward, not the copies.
-Tensor convolution(const Tensor& x, const Tensor& weight) {
-  const td::Dim n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
-  const Tensor padded = td::pad(x, {1, 1, 1, 1});
-  Tensors shifted;
-  for (int64_t i = 0; i < 3; ++i)
-    for (int64_t j = 0; j < 3; ++j) shifted.push_back(padded.slice(2, i, i + h).slice(3, j, j + w));
-  const Tensor columns = td::cat(shifted, 1).reshape({n, 9 * c, h * w});
-  return td::matmul(weight, columns).view({n, weight.size(0), h, w});
-}
-
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const td::Shape per_channel = {1, x.size(1), 1, 1};
-  const Tensor centred = x - td::mean(x, {0, 2, 3}, true);
-  const Tensor variance = td::mean(td::square(centred), {0, 2, 3}, true);
-  return centred * td::rsqrt(variance + 1e-5) * weight.view(per_channel) + bias.view(per_channel);
-}
-
 Program convolution_block() {
   constexpr int64_t kBatch = 8, kChannels = 32, kSide = 32;
   Tensors inputs = {leaf({kBatch, kChannels, kSide, kSide})};
   for (int i = 0; i < 2; ++i) {
-    inputs.push_back(leaf({kChannels, 9 * kChannels}));
+    inputs.push_back(leaf({kChannels, kChannels, 3, 3}));
     inputs.push_back(leaf({kChannels}));
     inputs.push_back(leaf({kChannels}));
   }
   return {"conv_bn", inputs, [](const Tensors& v) {
             const auto layer = [&](const Tensor& x, size_t first) {
-              return batch_norm(td::checkpoint(convolution)(x, v[first]), v[first + 1],
-                                v[first + 2]);
+              const Tensor y = td::conv2d(x, v[first], {}, {.padding = 1});
+              return td::batch_norm(y, {}, {}, v[first + 1], v[first + 2], true);
             };
             return td::sum(td::relu(layer(td::relu(layer(v[0], 1)), 4) + v[0]));
           }};
