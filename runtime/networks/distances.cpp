@@ -1,4 +1,6 @@
 // Norms of rows and what is made of them: normalize, renorm, distances.
+#include <tandem/linalg.h>
+
 #include <cmath>
 #include <limits>
 
@@ -32,7 +34,10 @@ V norm_over(Call& c, V x, double p, const ir::Axes& dims, bool keepdim) {
   const V size = c.b.abs(x);
   if (p == kInfinity) return c.b.reduce(ir::Op::amax, size, dims, keepdim);
   if (p == -kInfinity) return c.b.reduce(ir::Op::amin, size, dims, keepdim);
-  if (p == 0) return c.b.sum(c.b.convert(c.b.ne(x, 0), c.b.dtype(x)), dims, keepdim);
+  if (p == 0) {  // with a gradient of zeros
+    const V ones = c.b.convert(c.b.ne(x, 0), c.b.dtype(x));
+    return c.b.sum(c.b.pointwise(ir::Op::copy, {x, ones}), dims, keepdim);
+  }
   if (p == 1) return c.b.sum(size, dims, keepdim);
   const V powers = c.b.sum(p == 2 ? c.b.square(x) : powers_of(c, size, p), dims, keepdim);
   const V is_zero = c.b.eq(powers, 0), safe = c.b.where(is_zero, 1.0, powers);
@@ -56,7 +61,50 @@ V rows_at(Call& c, V x, const std::vector<Number>& places) {
   return c.b.index_select(x, 0, c.in(from_numbers(places, {n}, i64)));
 }
 
+// --- cdist
+
+constexpr Dim kFewRows = 25;
+
+bool uses_product(std::string_view mode, double p, Dim n, Dim m) {
+  if (mode == "use_mm_for_euclid_dist") return p == 2;
+  if (mode == "use_mm_for_euclid_dist_if_necessary")
+    return p == 2 && (n > kFewRows || m > kFewRows);
+  if (mode == "donot_use_mm_for_euclid_dist") return false;
+  ir::fail(Errc::Argument,
+           fmt::format("{}: compute_mode is not there; expected \"use_mm_for_euclid_dist\", "
+                       "\"use_mm_for_euclid_dist_if_necessary\" or "
+                       "\"donot_use_mm_for_euclid_dist\", got \"{}\"",
+                       function(), mode));
+}
+
+/// |x - y| from x.x - 2 x.y + y.y
+V distances_by_product(Call& c, V x, V y) {
+  const auto squares = [&](V v) { return c.b.sum(c.b.square(v), {-1}, true); };
+  const V products = c.b.matmul(c.b.mul(x, -2), c.b.transpose(y, -2, -1));
+  const V sums = c.b.add(c.b.add(squares(x), c.b.transpose(squares(y), -2, -1)), products);
+  const V is_zero = c.b.le(sums, 0);
+  return c.b.where(is_zero, 0.0, c.b.sqrt(c.b.where(is_zero, 1.0, sums)));
+}
+
 }  // namespace
+
+Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view compute_mode,
+             SourceLocation at) {
+  Call c(at);
+  const V x = c.in(x1, "x1"), y = c.in(x2, "x2");
+  require_floating(c, x);
+  const Shape m = c.b.sizes(x), n = c.b.sizes(y);
+  if (m.rank() < 2 || n.rank() < 2 || m.back() != n.back() || c.b.dtype(x) != c.b.dtype(y) ||
+      !(p >= 0))
+    ir::fail(Errc::Argument, fmt::format("{}: expected rows of one length and dtype and p of at "
+                                         "least 0, got {} {}, {} {} and {}",
+                                         function(), ir::name(c.b.dtype(x)), to_string(m),
+                                         ir::name(c.b.dtype(y)), to_string(n), p));
+  const Dim rows = m[m.rank() - 2], columns = n[n.rank() - 2];
+  if (uses_product(compute_mode, p, rows, columns)) return c.out(distances_by_product(c, x, y));
+  const V differences = c.b.sub(c.b.unsqueeze(x, -2), c.b.unsqueeze(y, -3));
+  return c.out(norm_over(c, differences, p, ir::Axes{-1}, false));
+}
 
 Tensor normalize(const Tensor& self, double p, const DimList& dims, double eps, SourceLocation at) {
   Call c(at);

@@ -174,6 +174,47 @@ TANDEM_API ValuesAndIndices topk_out(const ValuesAndIndices& out, const Tensor& 
 TANDEM_API ValuesAndIndices kthvalue_out(const ValuesAndIndices& out, const Tensor& self, Dim k,
                                          int64_t dim = -1, bool keepdim = false, TANDEM_AT);
 
+// --- of <tandem/linalg.h>
+TANDEM_API const Tensor& addmm_out(const Tensor& out, const Tensor& self, const Tensor& mat1,
+                                   const Tensor& mat2, const ScaledSum& scales, TANDEM_AT);
+TANDEM_API const Tensor& addbmm_out(const Tensor& out, const Tensor& self, const Tensor& batch1,
+                                    const Tensor& batch2, const ScaledSum& scales = {}, TANDEM_AT);
+TANDEM_API const Tensor& baddbmm_out(const Tensor& out, const Tensor& self, const Tensor& batch1,
+                                     const Tensor& batch2, const ScaledSum& scales = {}, TANDEM_AT);
+TANDEM_API const Tensor& addmv_out(const Tensor& out, const Tensor& self, const Tensor& mat,
+                                   const Tensor& vec, const ScaledSum& scales = {}, TANDEM_AT);
+TANDEM_API const Tensor& addr_out(const Tensor& out, const Tensor& self, const Tensor& vec1,
+                                  const Tensor& vec2, const ScaledSum& scales = {}, TANDEM_AT);
+TANDEM_API const Tensor& mv_out(const Tensor& out, const Tensor& self, const Tensor& vec,
+                                TANDEM_AT);
+TANDEM_API const Tensor& dot_out(const Tensor& out, const Tensor& self, const Tensor& tensor,
+                                 TANDEM_AT);
+TANDEM_API const Tensor& vdot_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& inner_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                   TANDEM_AT);
+TANDEM_API const Tensor& outer_out(const Tensor& out, const Tensor& self, const Tensor& vec2,
+                                   TANDEM_AT);
+TANDEM_API const Tensor& ger_out(const Tensor& out, const Tensor& self, const Tensor& vec2,
+                                 TANDEM_AT);
+TANDEM_API const Tensor& kron_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& tensordot_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                       const DimList& dims_self, const DimList& dims_other,
+                                       TANDEM_AT);
+TANDEM_API const Tensor& cross_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                   std::optional<int64_t> dim = {}, TANDEM_AT);
+TANDEM_API const Tensor& chain_matmul_out(const Tensor& out, const std::vector<Tensor>& matrices,
+                                          TANDEM_AT);
+namespace linalg {
+TANDEM_API const Tensor& cross_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                   int64_t dim = -1, TANDEM_AT);
+TANDEM_API const Tensor& vecdot_out(const Tensor& out, const Tensor& x, const Tensor& y,
+                                    int64_t dim = -1, TANDEM_AT);
+TANDEM_API const Tensor& multi_dot_out(const Tensor& out, const std::vector<Tensor>& tensors,
+                                       TANDEM_AT);
+}  // namespace linalg
+
 #undef TANDEM_AT
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include <tandem/functionalize.h>
 #include <tandem/indexing.h>
 #include <tandem/io.h>
+#include <tandem/linalg.h>
 #include <tandem/networks.h>
 #include <tandem/nn.h>
 #include <tandem/ops.h>

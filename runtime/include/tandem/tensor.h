@@ -110,6 +110,12 @@ struct DimList {
   bool is_every = false;
 };
 
+/// Of addmm and its like: beta * self + alpha * product. Where beta is 0, self's elements are not
+/// read.
+struct ScaledSum {
+  Number beta = 1, alpha = 1;
+};
+
 class TANDEM_API Tensor {
  public:
   /// An undefined tensor: no operation but assignment and defined() takes it.

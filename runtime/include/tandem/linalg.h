@@ -1,0 +1,101 @@
+// Products, factors and solutions of matrices, named and defined as in ATen; tandem::linalg is
+// torch.linalg. Matrices are the last two dimensions, [..., rows, columns]; those before are a
+// batch, which broadcasts where there are several. Of products all operands have one dtype.
+#ifndef TANDEM_LINALG_H
+#define TANDEM_LINALG_H
+
+#include <tandem/ops.h>
+
+namespace tandem {
+
+#define TANDEM_AT SourceLocation at = SourceLocation::current()
+
+// --- products
+TANDEM_API Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                        const ScaledSum& scales, TANDEM_AT);
+/// self + the sum over the batch of batch1 @ batch2, [b, n, m] and [b, m, p]; self broadcasts.
+TANDEM_API Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                         const ScaledSum& scales = {}, TANDEM_AT);
+/// self + batch1 @ batch2, [b, n, m] and [b, m, p]; self broadcasts.
+TANDEM_API Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                          const ScaledSum& scales = {}, TANDEM_AT);
+/// self + mat @ vec; self broadcasts.
+TANDEM_API Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec,
+                        const ScaledSum& scales = {}, TANDEM_AT);
+/// self + outer(vec1, vec2); self broadcasts.
+TANDEM_API Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                       const ScaledSum& scales = {}, TANDEM_AT);
+/// Of a matrix and a vector.
+TANDEM_API Tensor mv(const Tensor& self, const Tensor& vec, TANDEM_AT);
+/// Of two vectors of one length.
+TANDEM_API Tensor dot(const Tensor& self, const Tensor& tensor, TANDEM_AT);
+TANDEM_API Tensor vdot(const Tensor& self, const Tensor& other, TANDEM_AT);
+/// Sums of products along the last dimensions; of a 0-d tensor the product.
+TANDEM_API Tensor inner(const Tensor& self, const Tensor& other, TANDEM_AT);
+/// Of two vectors all products, [n, m].
+TANDEM_API Tensor outer(const Tensor& self, const Tensor& vec2, TANDEM_AT);
+TANDEM_API Tensor ger(const Tensor& self, const Tensor& vec2, TANDEM_AT);
+/// Sums over the last `dims` dimensions of self and the first of other.
+TANDEM_API Tensor tensordot(const Tensor& self, const Tensor& other, int64_t dims = 2, TANDEM_AT);
+/// Sums over pairs of dimensions; of sizes 1 and n the one counts n times.
+TANDEM_API Tensor tensordot(const Tensor& self, const Tensor& other, const DimList& dims_self,
+                            const DimList& dims_other, TANDEM_AT);
+/// Each element of self times all of other.
+TANDEM_API Tensor kron(const Tensor& self, const Tensor& other, TANDEM_AT);
+/// Along a dimension of size 3; without `dim` the first such.
+TANDEM_API Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim = {},
+                        TANDEM_AT);
+/// Of matrices, in the order of the fewest multiplications.
+TANDEM_API Tensor chain_matmul(const std::vector<Tensor>& matrices, TANDEM_AT);
+/// x1^T weight[o] x2 + bias[o]: x1 [..., n], x2 [..., m], weight [out, n, m], bias [out] or
+/// undefined.
+TANDEM_API Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight,
+                           const Tensor& bias = {}, TANDEM_AT);
+/// The powers x^(n - 1), ..., x, 1 of a vector (n: its length if left out), or in ascending order.
+TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> n = {}, bool increasing = false,
+                         TANDEM_AT);
+/// The p-norms of the differences of the rows of x1 [..., n, k] and of x2 [..., m, k]: [..., n, m].
+/// compute_mode: "use_mm_for_euclid_dist_if_necessary" (p = 2 by a product where n or m is above
+/// 25, which cancels), "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist".
+TANDEM_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2,
+                        std::string_view compute_mode = "use_mm_for_euclid_dist_if_necessary",
+                        TANDEM_AT);
+
+/// Sums of products in Einstein's notation: einsum("bij,bjk->bik", {x, y}). One letter for each
+/// dimension, "..." for those without, which broadcast. What the output leaves out is summed;
+/// without
+/// "->" it has "..." and in alphabetical order what appears once. A letter twice in an operand is
+/// its diagonal. Products of three and more are made in the order of the fewest multiplications.
+TANDEM_API Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, TANDEM_AT);
+/// A number in place of a letter, 0 to 51 as A to Z and a to z, or `ellipsis`.
+struct Subscript {
+  Subscript(int label) : label(label) {}  // NOLINT(google-explicit-constructor)
+  Subscript(Ellipsis) {}                  // NOLINT(google-explicit-constructor)
+  int label = -1;
+};
+struct Subscripted {
+  Tensor tensor;
+  std::vector<Subscript> subscripts;
+};
+/// einsum({{x, {0, 1}}, {y, {1, 2}}}, {{0, 2}}).
+TANDEM_API Tensor einsum(const std::vector<Subscripted>& operands,
+                         const std::optional<std::vector<Subscript>>& output = {}, TANDEM_AT);
+
+namespace linalg {
+/// Along a dimension of size 3; the others broadcast.
+TANDEM_API Tensor cross(const Tensor& self, const Tensor& other, int64_t dim = -1, TANDEM_AT);
+/// The sum of products along dim.
+TANDEM_API Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1, TANDEM_AT);
+/// Of two or more matrices, in the order of the fewest multiplications; the first may be a vector
+/// (a row), and the last (a column).
+TANDEM_API Tensor multi_dot(const std::vector<Tensor>& tensors, TANDEM_AT);
+/// The powers 1, x, ..., x^(N - 1) of each element, as a last dimension; N: x's last size if left
+/// out.
+TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> N = {}, TANDEM_AT);
+}  // namespace linalg
+
+#undef TANDEM_AT
+
+}  // namespace tandem
+
+#endif  // TANDEM_LINALG_H
