@@ -36,6 +36,82 @@ const VjpRule vjp_index_add = rule(wrt<kNothing>([](Args a) { return a.g; }), No
                                    }));
 const VjpRule vjp_scatter_add = rule(wrt<kNothing>([](Args a) { return a.g; }), NoGradient{},
                                      wrt<kOther>([](Args a) { return read_scattered(a); }));
+namespace {
+
+/// A scatter by `op`, and what of it lies at src's elements.
+Term scattered(Args a, Op op, V self, V src) {
+  return {&a.b, a.b.scatter_into(op, self, dim(a), a.x(1), src)};
+}
+Term read(Args a, V places) { return {&a.b, a.b.gather(places, dim(a), a.x(1))}; }
+
+/// src as far as the index goes.
+Term read_src(Args a) {
+  V src = a.x(2);
+  const Shape sizes = a.sizes(1);
+  for (int d = 0; d < sizes.rank(); ++d)
+    if (sizes[d] != a.sizes(2)[d]) src = a.b.slice(src, d, Dim(0), sizes[d]);
+  return {&a.b, src};
+}
+
+/// A product without its zeros, how many these are, and their sum: what they would give if they
+/// were not zero, so that a place with two of them has second derivatives.
+struct Products {
+  explicit Products(Args a) : src(read_src(a)), self(a.x(0)) {
+    const Term self_zero = equal(self, 0), src_zero = equal(src, 0);
+    rest = scattered(a, Op::scatter_prod, where(self_zero, 1, self), where(src_zero, 1, src));
+    const auto number = [&](Term mask) { return Term{&a.b, a.b.convert(mask, ir::DType::I64)}; };
+    zeros = scattered(a, Op::scatter_add, number(self_zero), number(src_zero));
+    sum = scattered(a, Op::scatter_add, where(self_zero, self, 0), where(src_zero, src, 0));
+  }
+  /// The product of all but `x`, from what lies at its place.
+  static Term without(Term x, Term rest, Term zeros, Term sum) {
+    const Term is_zero = equal(x, 0);
+    const Term of_zero = where(equal(zeros, 1), rest, where(equal(zeros, 2), rest * (sum - x), 0));
+    const Term others = rest / where(is_zero, 1, x);
+    const Term of_other = where(equal(zeros, 0), others, where(equal(zeros, 1), others * sum, 0));
+    return where(is_zero, of_zero, of_other);
+  }
+
+  Term src, self, rest, zeros, sum;
+};
+
+/// g in equal parts to all elements that are the place's extremum: `x`'s own part.
+struct Extrema {
+  explicit Extrema(Args a) : src(read_src(a)) {
+    const auto number = [&](Term mask) { return Term{&a.b, a.b.convert(mask, a.b.dtype(a.g))}; };
+    of_self = number(equal(a.x(0), a.y));
+    of_src = number(equal(src, read(a, a.y)));
+    part = a.g / scattered(a, Op::scatter_add, of_self, of_src);
+  }
+  Term src, of_self, of_src, part;
+};
+
+V src_gradient(Args a, V g) { return padded_to(a.b, g, a.sizes(2)); }
+
+constexpr auto kExtremum = rule(wrt < kSelf | kOther | kThird | kResult > ([](Args a) {
+                                                                  const Extrema e(a);
+                                                                  return e.of_self * e.part;
+                                                                }),
+                                NoGradient{}, wrt<kSelf | kOther | kThird | kResult>([](Args a) {
+                                  const Extrema e(a);
+                                  return src_gradient(a, e.of_src * read(a, e.part));
+                                }));
+
+}  // namespace
+
+const VjpRule vjp_scatter_prod =
+    rule(wrt < kSelf | kOther | kThird > ([](Args a) {
+                                  const Products p(a);
+                                  return a.g * Products::without(p.self, p.rest, p.zeros, p.sum);
+                                }),
+         NoGradient{}, wrt<kSelf | kOther | kThird>([](Args a) {
+           const Products p(a);
+           const Term others =
+               Products::without(p.src, read(a, p.rest), read(a, p.zeros), read(a, p.sum));
+           return src_gradient(a, read(a, a.g) * others);
+         }));
+const VjpRule vjp_scatter_amax = kExtremum;
+const VjpRule vjp_scatter_amin = kExtremum;
 // As ATen: of several elements for one place each gets the place's gradient.
 const VjpRule vjp_scatter =
     rule(wrt<kOther>([](Args a) {

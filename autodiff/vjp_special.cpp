@@ -13,6 +13,12 @@ Term call(Op op, Term x, ir::AttrsRef attrs = {}) { return {x.b, x.b->pointwise(
 
 const double kRootOfPi = 1 / inv_sqrtpi;
 
+/// The rule of an op that has no derivative by its first operand, as in ATen.
+VjpRule of_second(VjpRule both) {
+  both.refused = 1;
+  return both;
+}
+
 }  // namespace
 
 const VjpRule vjp_lgamma = rule(wrt<kSelf>([](Args a) { return a.g * call(Op::digamma, a.x()); }));
@@ -22,16 +28,27 @@ const VjpRule vjp_digamma = rule(wrt<kSelf>([](Args a) {  //
 const VjpRule vjp_polygamma = rule(wrt<kSelf>(
     [](Args a) { return a.g * call(Op::polygamma, a.x(), {a.attr<int64_t>(Attr::degree) + 1}); }));
 // sum of (q + k)^-s
-const VjpRule vjp_zeta = [] {
-  VjpRule of_other = rule(
-      NoGradient{}, wrt < kSelf | kOther > ([](Args a) {
-                                    const Term s = a.x(0);
-                                    const Term next{&a.b, a.b.pointwise(Op::zeta, {s + 1, a.x(1)})};
-                                    return a.g * (-s * next);
-                                  }));
-  of_other.refused = 1;  // as in ATen
-  return of_other;
-}();
+const VjpRule vjp_zeta =
+    of_second(rule(NoGradient{}, wrt<kSelf | kOther>([](Args a) {
+                     const Term s = a.x(0);
+                     const Term next{&a.b, a.b.pointwise(Op::zeta, {s + 1, a.x(1)})};
+                     return a.g * (-s * next);
+                   })));
+
+namespace {
+
+/// x^(a - 1) e^-x / gamma(a)
+Term gamma_density(Args a) {
+  const Term shape = a.x(0), x = a.x(1);
+  return exp((shape - 1) * log(x) - x - call(Op::lgamma, shape));
+}
+
+}  // namespace
+
+const VjpRule vjp_igamma = of_second(
+    rule(NoGradient{}, wrt<kSelf | kOther>([](Args a) { return a.g * gamma_density(a); })));
+const VjpRule vjp_igammac = of_second(
+    rule(NoGradient{}, wrt<kSelf | kOther>([](Args a) { return -(a.g * gamma_density(a)); })));
 const VjpRule vjp_erfinv = rule(wrt<kResult>([](Args a) {  //
   return a.g * (kRootOfPi / 2 * exp(a.y * a.y));
 }));

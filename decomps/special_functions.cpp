@@ -348,14 +348,22 @@ V polygamma(Context& c) {
   return in_f64(c, [=](Builder& b, V x) { return polygamma_in_f64(b, x, n); });
 }
 
-// s < 1 and q < 0 but for integers: NaN; s = 1 and at the poles: inf.
+// s < 1 and, of s that is no integer, q < 0: NaN; s = 1 and at the poles: inf. The terms below 0
+// are those of (1 - f)^-s, ..., (-q)^-s but for their sign, where f is q less its floor: a
+// difference.
 V zeta(Context& c) {
   Builder& b = c.b;
-  const V s = b.convert(c[0], DType::F64), q = b.convert(c[1], DType::F64);
-  const V sum = zeta_of_positive(b, s, b.neg(s), q);
+  const V s = b.convert(c[0], DType::F64), q = b.convert(c[1], DType::F64), minus_s = b.neg(s);
+  const V negative = b.lt(q, 0), fraction = b.sub(q, b.floor(q));
+  const V sum = zeta_of_positive(b, s, minus_s, b.where(negative, fraction, q));
+  const V below = b.sub(zeta_of_positive(b, s, minus_s, b.sub(1, fraction)),
+                        zeta_of_positive(b, s, minus_s, b.sub(1, q)));
+  const V is_odd = b.ne(b.remainder(s, 2), 0);
+  const V all = b.add(sum, b.where(is_odd, b.neg(below), below));
   const V poles = b.logical_or(b.eq(s, 1), is_pole(b, q));
   const V invalid = b.logical_or(b.lt(s, 1), b.logical_or(b.isnan(s), b.isnan(q)));
-  const V value = b.where(poles, kInfinity, b.where(b.lt(q, 0), kNaN, sum));
+  const V of_negative = b.where(b.eq(s, b.floor(s)), all, kNaN);
+  const V value = b.where(poles, kInfinity, b.where(negative, of_negative, sum));
   return b.convert(b.where(invalid, kNaN, value), c.result().dtype);
 }
 

@@ -118,7 +118,7 @@ class Model final : public ir::CostModel {
   }
 
  private:
-  /// index_add, scatter_add, scatter: three operands.
+  /// index_add and the scatters: three operands.
   static bool writes(const Graph& g, EquationId e) { return g.operands(e).size() == 3; }
 
   /// A gather can compute its index on the way, not its table.

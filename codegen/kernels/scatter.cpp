@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "codegen/kernels/kernel_writer.h"
 
@@ -26,6 +27,15 @@ int64_t row_elements(const ir::Shape& sizes, int dim) {
   return n;
 }
 
+/// What a place and an element of src become.
+Op combining(Op scatter) {
+  static const std::map<Op, Op> ops = {{Op::scatter_add, Op::add},
+                                       {Op::scatter_prod, Op::mul},
+                                       {Op::scatter_amax, Op::maximum},
+                                       {Op::scatter_amin, Op::minimum}};
+  return ops.at(scatter);
+}
+
 /// What both kinds of kernel share: reading operands at the loops of the dims.
 class Scatter {
  protected:
@@ -38,15 +48,15 @@ class Scatter {
     return affine(v.offset, {v.strides.begin(), v.strides.end()}, by_dim);
   }
   InstrId read(const View& v) { return w.read(v.root, at(v)); }
-  /// dest[index] = src, or += src, at the current loops.
+  /// dest[index] = src, or what src and dest[index] combine to, at the current loops.
   void put(InstrId index) {
     const Access::Indirect target{index, node.gather_stride, node.gather_extent};
-    const InstrId stored = node.op == Op::scatter ? read(node.operands[1]) : sum(target);
+    const InstrId stored = node.op == Op::scatter ? read(node.operands[1]) : combined(target);
     w.store_at(node.table.root, at(node.table), target, stored, node.check);
   }
-  InstrId sum(const Access::Indirect& target) {
+  InstrId combined(const Access::Indirect& target) {
     const InstrId old = w.load_at(node.table.root, at(node.table), target, node.check);
-    return w.compute(Op::add, {old, read(node.operands[1])}, node.dtype);
+    return w.compute(combining(node.op), {old, read(node.operands[1])}, node.dtype);
   }
 
   const Node& node;

@@ -80,7 +80,8 @@ View writable(Maker& m, EquationId e, NodeId& after) {
   return dest;
 }
 
-/// `op`: what becomes of a place and an element of src: their sum (scatter_add) or the element.
+/// `op`: what becomes of a place and an element of src: their sum (scatter_add), or the element,
+/// ...
 void scatter_to(Maker& m, EquationId e, Op op, const View& index, View src) {
   const ir::Type& t = m.result_type(e);
   const int dim = m.dim_attr(e, Attr::dim);
@@ -126,15 +127,17 @@ void nodes_of<Op::index_select>(Maker& m, EquationId e) {
   gather(m, e, along(m.operand(e, 1), m.dim_attr(e, Attr::dim), sizes));
 }
 
-template <>
-void nodes_of<Op::scatter_add>(Maker& m, EquationId e) {
-  scatter_to(m, e, Op::scatter_add, m.operand(e, 1), m.operand(e, 2));
-}
-
-template <>
-void nodes_of<Op::scatter>(Maker& m, EquationId e) {
-  scatter_to(m, e, Op::scatter, m.operand(e, 1), m.operand(e, 2));
-}
+#define SCATTER(op)                                             \
+  template <>                                                   \
+  void nodes_of<Op::op>(Maker & m, EquationId e) {              \
+    scatter_to(m, e, Op::op, m.operand(e, 1), m.operand(e, 2)); \
+  }
+SCATTER(scatter)
+SCATTER(scatter_add)
+SCATTER(scatter_prod)
+SCATTER(scatter_amax)
+SCATTER(scatter_amin)
+#undef SCATTER
 
 template <>
 void nodes_of<Op::index_add>(Maker& m, EquationId e) {

@@ -52,8 +52,9 @@ struct Node {
                   // rows start as; adds to dest if `accumulate`. If `stride_free`, operands and
                   // dest have two batch dims
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
-    Scatter,      // dest[.., index, ..] = src, or += (scatter_add); operands: index, src
-    External,     // a custom operator or library function; operands and results contiguous
+    Scatter,  // dest[.., index, ..] = src, or combined with it (scatter_add, ...); operands: index,
+              // src
+    External,  // a custom operator or library function; operands and results contiguous
   };
   Kind kind = Kind::Pointwise;
   ir::Op op = ir::Op::clone;

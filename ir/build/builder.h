@@ -250,6 +250,8 @@ class TANDEM_API Builder {
   V index_add(V self, int dim, V index, V src);
   V scatter_add(V self, int dim, V index, V src);
   V scatter(V self, int dim, V index, V src);
+  /// scatter_add, scatter, scatter_prod, scatter_amax, scatter_amin
+  V scatter_into(Op op, V self, int dim, V index, V src);
   V embedding(V weight, V indices);
 
   /// A vector of one element for a 0-d value; any other as it is.
@@ -277,7 +279,6 @@ class TANDEM_API Builder {
   V along_dim(Op op, V self, int dim);
   /// How many dimensions `dim` may name: a 0-d value has one.
   int dims_of(V v) const { return std::max(rank(v), 1); }
-  V scatter_into(Op op, V self, int dim, V index, V src);
   /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.
   V as_rows(V x);
   V rows_as(V rows, const Shape& like);

@@ -145,6 +145,21 @@ Tensor scattered(const Context& c, Write write) {
 Tensor scatter_add(const Context& c) {
   return scattered(c, [](auto& to, auto src) { to = add_of(to, src); });
 }
+/// What overflows on the way stays infinite.
+Tensor scatter_prod(const Context& c) {
+  const bool in_f64 = c.in_f64 || c.result().dtype == DType::F64;
+  return scattered(c, [&]<class T>(T& to, T src) {
+    to = mul_of(to, src);
+    if constexpr (std::is_same_v<T, double>)
+      if (!in_f64) to = static_cast<float>(to);
+  });
+}
+Tensor scatter_amax(const Context& c) {
+  return scattered(c, [](auto& to, auto src) { to = maximum_of(to, src); });
+}
+Tensor scatter_amin(const Context& c) {
+  return scattered(c, [](auto& to, auto src) { to = minimum_of(to, src); });
+}
 Tensor scatter(const Context& c) {
   return scattered(c, [](auto& to, auto src) { to = src; });
 }

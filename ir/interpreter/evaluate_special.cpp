@@ -44,7 +44,7 @@ double digamma_of(double x) {
 double zeta_of(double s, double q) {
   if (is_nan(s) || is_nan(q) || s < 1) return kNaN;
   if (s == 1 || is_pole(q)) return kInfinity;
-  if (q < 0) return kNaN;
+  if (q < 0) return s == std::floor(s) ? std::pow(q, -s) + zeta_of(s, q + 1) : kNaN;
   double sum = 0;
   for (int k = 0; k < 40; ++k) sum += std::pow(q + k, -s);
   const double a = q + 40, last = std::pow(a, -s);
@@ -139,6 +139,30 @@ double bessel_of(int order, double x) {
   return sum / (std::sqrt(2 * pi) * std::sqrt(x));
 }
 
+/// The lower function by its series.
+long double lower_gamma(long double a, long double x) {
+  long double term = 1 / a, sum = term;
+  for (int n = 1; n < 100000 && term > sum * 1e-21L; ++n) sum += term *= x / (a + n);
+  return sum * std::exp(a * std::log(x) - x - std::lgamma(a));
+}
+/// The upper one by a continued fraction, from its end.
+long double upper_gamma(long double a, long double x) {
+  long double below = x;
+  for (int n = 2000; n > 0; --n) below = x + (n - a) / (1 + n / below);
+  return std::exp(a * std::log(x) - x - std::lgamma(a)) / below;
+}
+
+double incomplete_gamma(double a, double x, bool is_upper) {
+  if (a < 0 || x < 0 || (a == 0 && !(x > 0)) || (std::isinf(a) && std::isinf(x))) return kNaN;
+  if (a == 0 || std::isinf(x)) return is_upper ? 0 : 1;
+  if (x == 0 || std::isinf(a)) return is_upper ? 1 : 0;
+  if (is_nan(a) || is_nan(x)) return kNaN;
+  if (a > 1e12) return x == a ? 0.5 : (x > a) == is_upper ? 0 : 1;  // but within parts in 1e6
+  const bool by_series = x < a + 1;
+  const long double part = by_series ? lower_gamma(a, x) : upper_gamma(a, x);
+  return static_cast<double>(by_series == is_upper ? 1 - part : part);
+}
+
 }  // namespace
 
 #define FLOAT_UNARY(op, expression)                            \
@@ -160,6 +184,13 @@ FLOAT_UNARY(i1e, std::copysign(bessel_of(1, std::fabs(x)), x))
 Tensor polygamma(const Context& c) {
   const int64_t degree = c.attr<int64_t>(Attr::degree);
   return map_floats(c, [=](double x) { return polygamma_of(degree, x); });
+}
+
+Tensor igamma(const Context& c) {
+  return map_floats(c, [](double a, double x) { return incomplete_gamma(a, x, false); });
+}
+Tensor igammac(const Context& c) {
+  return map_floats(c, [](double a, double x) { return incomplete_gamma(a, x, true); });
 }
 
 Tensor zeta(const Context& c) {

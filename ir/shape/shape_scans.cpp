@@ -40,6 +40,12 @@ Type scan_float(const ShapeContext& c) {
   return scan(c);
 }
 
+Type each_float(const ShapeContext& c) {
+  require_floating(c);
+  require_same_type(c);
+  return c.operands[0];
+}
+
 Type scan_index(const ShapeContext& c) {
   const int dim = scanned_dim(c);
   return positions(c, c.operands[0].sizes[dim]);

@@ -20,14 +20,14 @@ using LineFunction = void (*)(std::span<const ir::BufferView> in, std::span<cons
 /// The function of the op of this name.
 LineFunction line_function(std::string_view name);
 
-// Those of line_scans.cpp and line_sorts.cpp.
+// Those of line_scans.cpp, line_sorts.cpp and (by element) gamma.cpp.
 namespace lines {
 // clang-format off
 #define TANDEM_LINE_FUNCTIONS(X)                                                                \
   X(cumsum)                                                                                     \
   X(cumprod)                                                                                    \
   X(logcumsumexp) X(linear_scan) X(cummax_indices) X(cummin_indices) X(argsort) X(topk_indices) \
-      X(kth_index) X(median_index) X(mode_index) X(searchsorted)
+      X(kth_index) X(median_index) X(mode_index) X(searchsorted) X(igamma) X(igammac)
 #define X(name)                                                                   \
   void name(std::span<const ir::BufferView> in, std::span<const int64_t> numbers, \
             const ir::BufferView& out);

@@ -90,14 +90,33 @@ void index_add(const Args& a) {
   });
 }
 
-void scatter_add(const Args& a) {
+namespace {
+
+/// out = self, then at each place combine(what is there, src), in row-major order of src.
+template <class Combine>
+void scatter_by(const Args& a, Combine combine) {
   const auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
   copy_elements(a.in[0], a.out);
   with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
-    for_each_scattered<T>(a, index, [](T& to, T src) {
-      to = store<T>(static_cast<Compute<T>>(load(to) + load(src)));
+    for_each_scattered<T>(a, index, [&](T& to, T src) {
+      to = store<T>(static_cast<Compute<T>>(combine(load(to), load(src))));
     });
   });
+}
+
+}  // namespace
+
+void scatter_add(const Args& a) {
+  scatter_by(a, [](auto x, auto y) { return x + y; });
+}
+void scatter_prod(const Args& a) {
+  scatter_by(a, [](auto x, auto y) { return x * y; });
+}
+void scatter_amax(const Args& a) {
+  scatter_by(a, [](auto x, auto y) { return maximum_of(x, y); });
+}
+void scatter_amin(const Args& a) {
+  scatter_by(a, [](auto x, auto y) { return minimum_of(x, y); });
 }
 
 void scatter(const Args& a) {

@@ -1,5 +1,6 @@
 // Norms of rows and what is made of them: normalize, renorm, distances.
 #include <tandem/linalg.h>
+#include <tandem/reductions.h>
 
 #include <cmath>
 #include <limits>
@@ -132,6 +133,14 @@ Tensor renorm(const Tensor& self, double p, int64_t dim, double maxnorm, SourceL
   const V norm = norm_over(c, x, p, dims, true);
   const V factor = c.b.mul(c.b.reciprocal(c.b.add(norm, 1e-7)), maxnorm);
   return c.out(c.b.mul(x, c.b.where(c.b.gt(norm, maxnorm), factor, 1.0)));
+}
+
+Tensor Tensor::renorm(double p, int64_t dim, double maxnorm, SourceLocation at) const {
+  return tandem::renorm(*this, p, dim, maxnorm, at);
+}
+const Tensor& Tensor::renorm_(double p, int64_t dim, double maxnorm, SourceLocation at) const {
+  const ir::ErrorScope errors(at, "renorm", true);
+  return copy_(Located(tandem::renorm(*this, p, dim, maxnorm, at), at));
 }
 
 // x1 . x2 / (max(|x1|, eps) max(|x2|, eps))

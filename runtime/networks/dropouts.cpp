@@ -77,6 +77,27 @@ Tensor alpha_dropout(const Tensor& self, double p, bool training, SourceLocation
   return alpha(self, self.sizes(), p, training, at);
 }
 
+Tensor feature_dropout(const Tensor& self, double p, bool training, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  require_probability(p);
+  if (!training || p == 0 || self.numel() == 0) return self;
+  if (self.dim() < 2)
+    ir::fail(Errc::Shape, fmt::format("feature_dropout: expected at least 2 dimensions, got {}",
+                                      to_string(self.sizes())));
+  return with_noise(self, channels_of(self.sizes()), p, at);
+}
+
+#define TANDEM_IN_PLACE(op)                                                             \
+  const Tensor& op##_(const Tensor& self, double p, bool training, SourceLocation at) { \
+    const ir::ErrorScope errors(at, #op, true);                                         \
+    return self.copy_(Located(op(self, p, training, at), at));                          \
+  }
+TANDEM_IN_PLACE(dropout)
+TANDEM_IN_PLACE(alpha_dropout)
+TANDEM_IN_PLACE(feature_dropout)
+TANDEM_IN_PLACE(feature_alpha_dropout)
+#undef TANDEM_IN_PLACE
+
 Tensor feature_alpha_dropout(const Tensor& self, double p, bool training, SourceLocation at) {
   const ir::ErrorScope errors(at);
   return alpha(self, channels_of(self.sizes()), p, training, at);

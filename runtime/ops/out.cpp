@@ -25,13 +25,11 @@ void runtime::check_out(std::string_view op, const Tensor& out, const Tensor& va
 
 namespace {
 
+using runtime::apart;
 using runtime::Read;
+using runtime::whole;
 using runtime::write_out;
 
-Read whole(const Tensor& t) { return {&t, runtime::Sharing::AllOrNothing}; }
-Read whole(const Located& operand) { return {operand.tensor, runtime::Sharing::AllOrNothing}; }
-Read apart(const Tensor& t) { return {&t, runtime::Sharing::Nothing}; }
-Read apart(const Located& operand) { return {operand.tensor, runtime::Sharing::Nothing}; }
 /// As whole, but of what is converted first: nothing.
 Read whole_unless_converted(const Located& operand, const Tensor& out) {
   const bool is_read = operand.tensor != nullptr && operand.tensor->defined() && out.defined() &&
@@ -83,6 +81,7 @@ TANDEM_MADE_BINARY(X)
 TANDEM_BINARY_ALIASES(TANDEM_ALIAS)
 namespace special {
 TANDEM_SPECIAL_BINARY_OPS(X)
+TANDEM_SPECIAL_BINARY_ALIASES(TANDEM_ALIAS)
 }  // namespace special
 #undef TANDEM_ALIAS
 #undef X
@@ -230,52 +229,6 @@ const Tensor& stack_out(const Tensor& out, std::span<const Tensor> tensors, int6
   return write_out("stack_out", out, at, all_apart(tensors),
                    [&] { return stack(tensors, dim, at); });
 }
-const Tensor& index_select_out(const Tensor& out, const Tensor& self, int64_t dim,
-                               const Tensor& index, SourceLocation at) {
-  return write_out("index_select_out", out, at, {apart(self), apart(index)},
-                   [&] { return index_select(self, dim, index, at); });
-}
-const Tensor& gather_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
-                         SourceLocation at) {
-  return write_out("gather_out", out, at, {apart(self), whole(index)},
-                   [&] { return gather(self, dim, index, at); });
-}
-const Tensor& index_add_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
-                            const Tensor& src, SourceLocation at) {
-  return write_out("index_add_out", out, at, {whole(self), apart(index), apart(src)},
-                   [&] { return index_add(self, dim, index, src, at); });
-}
-const Tensor& scatter_add_out(const Tensor& out, const Tensor& self, int64_t dim,
-                              const Tensor& index, const Tensor& src, SourceLocation at) {
-  return write_out("scatter_add_out", out, at, {whole(self), apart(index), apart(src)},
-                   [&] { return scatter_add(self, dim, index, src, at); });
-}
-const Tensor& scatter_out(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
-                          const Located& src) {
-  return write_out("scatter_out", out, src.location, {whole(self), apart(index), apart(src)},
-                   [&] { return scatter(self, dim, index, src); });
-}
-const Tensor& index_copy_out(const Tensor& out, const Tensor& self, int64_t dim,
-                             const Tensor& index, const Tensor& src, SourceLocation at) {
-  return write_out("index_copy_out", out, at, {whole(self), apart(index), apart(src)},
-                   [&] { return index_copy(self, dim, index, src, at); });
-}
-const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
-                             const Tensor& index, const Located& value) {
-  return write_out("index_fill_out", out, value.location, {},
-                   [&] { return index_fill(self, dim, index, value); });
-}
-const Tensor& index_put_out(const Tensor& out, const Tensor& self, const Indices& indices,
-                            const Located& values, bool accumulate) {
-  return write_out("index_put_out", out, values.location, {},
-                   [&] { return index_put(self, indices, values, accumulate); });
-}
-const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self, const Tensor& mask,
-                                 const Tensor& src, SourceLocation at) {
-  return write_out("masked_scatter_out", out, at, {},
-                   [&] { return masked_scatter(self, mask, src, at); });
-}
-
 // --- of <tandem/shapes.h>
 
 #define X(op)                                                                                     \

@@ -18,6 +18,11 @@ struct Read {
   Sharing allowed;
 };
 
+inline Read whole(const Tensor& t) { return {&t, Sharing::AllOrNothing}; }
+inline Read whole(const Located& operand) { return {operand.tensor, Sharing::AllOrNothing}; }
+inline Read apart(const Tensor& t) { return {&t, Sharing::Nothing}; }
+inline Read apart(const Located& operand) { return {operand.tensor, Sharing::Nothing}; }
+
 /// Error unless `value` may be written into `out`.
 void check_out(std::string_view op, const Tensor& out, const Tensor& value);
 

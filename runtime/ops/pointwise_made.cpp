@@ -171,6 +171,15 @@ Tensor clamped(Call&& c, const Tensor& self, const Tensor& min, const Tensor& ma
            ErrorScope::function() + ": no bound; expected min, max or both, got neither");
 }
 
+/// Of what promotes to a floating dtype: as ATen has no others.
+Tensor incomplete_gamma(Call&& c, Op op, const Located& self, const Located& other) {
+  const auto [a, x] = operands(c, self, other);
+  const V both[] = {a, x};
+  const auto promoted = c.b.promote(both);
+  require_floating(c, promoted[0]);
+  return c.out(c.b.emit(op, {promoted[0], promoted[1]}));
+}
+
 Tensor multivariate_lgamma(Call&& c, const Tensor& self, int64_t p) {
   if (p < 1)
     ir::fail(Errc::Argument,
@@ -264,6 +273,12 @@ Tensor ldexp(const Located& self, const Located& other) {
   return c.out(c.b.mul(c.b.convert(a, dtype), c.b.pow(2.0, c.b.convert(b, dtype))));
 }
 
+Tensor igamma(const Located& self, const Located& other) {
+  return incomplete_gamma(Call(place_of(self, other)), Op::igamma, self, other);
+}
+Tensor igammac(const Located& self, const Located& other) {
+  return incomplete_gamma(Call(place_of(self, other)), Op::igammac, self, other);
+}
 Tensor lcm(const Located& self, const Located& other) {
   Call c(place_of(self, other));
   const auto [a, b] = operands(c, self, other);
@@ -309,11 +324,17 @@ const Tensor& Tensor::ldexp_(const Located& other) const {
   const Tensor self = before_write(*this, other.location, &other);
   return write(*this, tandem::ldexp(Located(self, other.location), other), other.location);
 }
-const Tensor& Tensor::lcm_(const Located& other) const {
-  const ErrorScope errors(other.location, "lcm", true);
-  const Tensor value = tandem::lcm(Located(*this, other.location), other);
-  return write(*this, value, other.location, &other);
-}
+#define X(op)                                                              \
+  const Tensor& Tensor::op##_(const Located& other) const {                \
+    const ErrorScope errors(other.location, #op, true);                    \
+    const Tensor self = before_write(*this, other.location, &other);       \
+    const Tensor value = tandem::op(Located(self, other.location), other); \
+    return write(*this, value, other.location, &other);                    \
+  }
+X(lcm)
+X(igamma)
+X(igammac)
+#undef X
 
 // --- options of other functions
 

@@ -88,6 +88,13 @@ namespace special {
   }
 TANDEM_SPECIAL_ALIASES(X)
 #undef X
+#define X(name, op)                                        \
+  Tensor name(const Located& self, const Located& other) { \
+    const ErrorScope errors(place_of(self, other));        \
+    return tandem::op(self, other);                        \
+  }
+TANDEM_SPECIAL_BINARY_ALIASES(X)
+#undef X
 
 Tensor multigammaln(const Tensor& self, int64_t p, SourceLocation at) {
   const ErrorScope errors(at);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
-#include "runtime/ops/positions.h"
+#include "runtime/indexing/positions.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 

@@ -221,6 +221,10 @@ void grow_traced(const Tensor& target, const Shape& sizes, const SourceLocation&
 
 }  // namespace
 
+const Tensor& Tensor::resize_as_(const Tensor& other, SourceLocation at) const {
+  const ir::ErrorScope errors(at, "resize_as", true);
+  return resize_(other.sizes(), at);
+}
 const Tensor& Tensor::resize_(const Shape& sizes, SourceLocation at) const {
   const ir::ErrorScope errors(at);
   const Tensor target = runtime::changeable(*this, "resize_");

@@ -17,8 +17,8 @@ TEST(DataDependentSizes, AreRefusedInsideATrace) {
       {"nonzero_static", [](const Tensor& x) { return argwhere(x); }},
       {"masked_select_static", [](const Tensor& x) { return masked_select(x, x > 0); }},
       {"bincount_static", [](const Tensor& x) { return bincount(x); }},
-      {"a call outside", [](const Tensor& x) { return unique(x).values; }},
-      {"a call outside", [](const Tensor& x) { return unique_consecutive(x).values; }},
+      {"unique_static", [](const Tensor& x) { return unique(x).values; }},
+      {"unique_consecutive_static", [](const Tensor& x) { return unique_consecutive(x).values; }},
       {"the number of classes", [](const Tensor& x) { return one_hot(x); }},
   };
   for (const auto& [instead, call] : calls)

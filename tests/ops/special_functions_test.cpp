@@ -43,6 +43,9 @@ const std::map<std::string, Function>& functions() {
       {"i1", {TANDEM_UNARY(special::i1(x)), 16}},
       {"i1e", {TANDEM_UNARY(special::i1e(x)), 16}},
       {"zeta", {[](const Tensor& x, const Tensor& y) { return special::zeta(x, y); }, 16}},
+      {"zeta_below", {[](const Tensor& x, const Tensor& y) { return special::zeta(x, y); }, 64, 1}},
+      {"igamma", {[](const Tensor& x, const Tensor& y) { return igamma(x, y); }, 512}},
+      {"igammac", {[](const Tensor& x, const Tensor& y) { return igammac(x, y); }, 512}},
   };
   return all;
 }

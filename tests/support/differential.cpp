@@ -32,7 +32,7 @@ bool is_exact(Op op) {
   const ir::OpClass cls = ir::info(op).cls;
   const bool rounds = cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction ||
                       cls == ir::OpClass::Contraction || op == Op::index_add ||
-                      op == Op::scatter_add;
+                      op == Op::scatter_add || op == Op::scatter_prod;
   return !rounds || std::ranges::find(kExact, op) != std::end(kExact);
 }
 

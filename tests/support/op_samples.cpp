@@ -46,7 +46,8 @@ const std::map<Op, Domain> kDomains = {
     {Op::erfcx, {0.1, 1.5, true}},       {Op::i0, {0.1, 3, true}},
     {Op::i0e, {0.1, 12, true}},          {Op::i1, {0.1, 3, true}},
     {Op::i1e, {0.1, 12, true}},          {Op::entr, {0.2, 3, false}},
-    {Op::xlog1py, {0.3, 2, false}},
+    {Op::xlog1py, {0.3, 2, false}},      {Op::igamma, {0.3, 12, false}},
+    {Op::igammac, {0.3, 12, false}},
 };
 
 Domain domain_of(Op op) {
@@ -183,7 +184,8 @@ Forms scan_forms(Op op, int64_t n) {
   const size_t count = ir::info(op).operands.size();
   Forms forms;
   const auto add = [&](const Shape& shape, int64_t dim) {
-    Attrs attrs{dim};
+    Attrs attrs;
+    if (ir::has_attr(op, ir::Attr::dim)) attrs.emplace_back(dim);
     if (ir::has_attr(op, ir::Attr::length))
       attrs.emplace_back(Dim(shape[static_cast<int>(dim)] / 2));
     if (ir::has_attr(op, ir::Attr::index))
@@ -341,7 +343,8 @@ std::vector<OpSample> index_samples(Op op, int64_t n) {
       samples.push_back(
           {{values(op, {dtype, {2, n + 2}}, 2), places_apart(n), values(op, {dtype, {2, n}}, 4)},
            {d1}});
-    if (op == Op::scatter_add)
+    if (op == Op::scatter_add || op == Op::scatter_prod || op == Op::scatter_amax ||
+        op == Op::scatter_amin)
       samples.push_back({{rows, positions({2, n}, 9), values(op, {dtype, {2, n}}, 4)}, {d1}});
     if (op == Op::embedding && dtype != DType::I64)
       samples.push_back({{table, positions({2, 4}, n)}, {}});

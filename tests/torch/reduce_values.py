@@ -71,8 +71,23 @@ HELPERS = {
     "searchsorted": lambda s, x, options={}: torch.searchsorted(s, x, **options), "bucketize": lambda x, s, options={}: torch.bucketize(x, s, **options),
     "isin": lambda x, y, unique=False, invert=False: torch.isin(x, y, assume_unique=unique, invert=invert),
     "one_hot": torch.nn.functional.one_hot, "put": lambda x, i, y, add=False: x.put(i, y, add),
+    "embedding": lambda x, i, options={}: torch.nn.functional.embedding(i, x, **options),
+    "embedding_bag": lambda x, i, options={}: torch.nn.functional.embedding_bag(i, x, **options),
+    "scatter_reduce": lambda x, dim, i, src, how, include_self=True: x.scatter_reduce(dim, i, src, how, include_self=include_self),
+    "index_reduce": lambda x, dim, i, src, how, include_self=True: x.index_reduce(dim, i, src, how, include_self=include_self),
+    "scatter": lambda x, dim, i, src, how: torch.scatter(x, dim, i, src, reduce=how), "index_add": lambda x, dim, i, src, alpha: x.index_add(dim, i, src, alpha=alpha),
+    "special_zeta": torch.special.zeta,
     "bincount": lambda x, w=None, least=0: torch.bincount(x, w, least),
 }
+
+
+def with_keyword(name, key):
+    """The method with its option by position, as in C++."""
+    method = getattr(torch.Tensor, name)
+    setattr(torch.Tensor, name, lambda x, dim, i, src, *rest: method(x, dim, i, src, *rest[:-1], **({key: rest[-1]} if rest else {})))
+
+
+with_keyword("index_reduce_", "include_self"), with_keyword("index_add_", "alpha"), with_keyword("scatter_", "reduce")
 torch.Tensor.slice = lambda x, dim, start, end: x[(slice(None),) * dim + (slice(start, end),)]
 
 
@@ -89,7 +104,7 @@ def calls():
 
 
 def translated(call):
-    call = call.replace("linalg::", "linalg_").replace("{}", "None")
+    call = call.replace("linalg::", "linalg_").replace("special::", "special_").replace("{}", "None")
     call = re.sub(r"\{(\.[^}]*)\}", lambda m: "dict(" + re.sub(r"\.(\w+) = ", r"\1=", m[1]) + ")", call)
     return call.replace("{", "[").replace("}", "]")
 

@@ -52,11 +52,37 @@ UNARY = {
     "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), spread(-300, 300, 40) + spread(1e-5, 9)),
 }
 ZETA = list(zip(spread(1.01, 30, 80), spread(0.01, 60, 80)))
+# Integers s beside numbers below 0.
+ZETA_BELOW = list(zip([float(2 + k % 9) for k in range(40)], spread(-30, 0, 40)))
+
+
+def zeta_below(s, q):
+    """Terms until the arguments are positive, then the function itself."""
+    s, q, total = mp.mpf(s), mp.mpf(q), mp.mpf(0)
+    while q < 0:
+        total, q = total + q**-s, q + 1
+    return total + mp.zeta(s, q)
+
+
+def incomplete_gamma(a, x, upper):
+    return mp.gammainc(a, x, mp.inf, regularized=True) if upper else mp.gammainc(a, 0, x, regularized=True)
+
+
+def near(a):
+    """Where both incomplete gamma functions change."""
+    return single(abs(a + 6 * random.gauss(0, 1) * a**0.5))
+
+
+IGAMMA = [(a, x) for a in spread(1e-6, 3, 30) + spread(3, 190, 30) + spread(210, 3000, 30) for x in (near(a), single(a * random.uniform(0.05, 2)))]
 
 
 def main():
     rows = [(name, x, "", f(mp.mpf(x))) for name, (f, points) in UNARY.items() for x in points]
     rows += [("zeta", s, q, mp.zeta(mp.mpf(s), mp.mpf(q))) for s, q in ZETA]
+    rows += [("zeta_below", s, q, zeta_below(s, q)) for s, q in ZETA_BELOW]
+    for a, x in IGAMMA:
+        lower, upper = incomplete_gamma(mp.mpf(a), mp.mpf(x), False), incomplete_gamma(mp.mpf(a), mp.mpf(x), True)
+        rows += [("igamma", a, x, lower)] * (lower > 1e-30) + [("igammac", a, x, upper)] * (upper > 1e-30)
     lines = ["\t".join([name, repr(x), repr(y) if y else "-", repr(float(value))]) for name, x, y, value in rows]
     pathlib.Path(__file__).with_suffix(".tsv").write_text("\n".join(lines) + "\n")
 

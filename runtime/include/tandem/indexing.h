@@ -4,8 +4,8 @@
 //     x.index({0, Slice{1, 5, 2}, newaxis, ellipsis, mask, positions})
 //
 // Positions, ranges and newaxis make views. Tensors of positions (i64, i32), which broadcast to
-// each other and may count from the end, and masks (bool) make copies: what they choose stands
-// where their dimensions were if those are next to each other, else in front.
+// each other and may count from the end, and masks (bool or u8) make copies: what they choose
+// stands where their dimensions were if those are next to each other, else in front.
 #ifndef TANDEM_INDEXING_H
 #define TANDEM_INDEXING_H
 

@@ -146,8 +146,6 @@ TANDEM_API Tensor local_response_norm(const Tensor& input, int64_t size, double 
 /// self / max(norm, eps) along `dims`.
 TANDEM_API Tensor normalize(const Tensor& self, double p = 2, const DimList& dims = {1},
                             double eps = 1e-12, TANDEM_AT);
-/// The slices along `dim` of a greater p-norm than maxnorm scaled down to it.
-TANDEM_API Tensor renorm(const Tensor& self, double p, int64_t dim, double maxnorm, TANDEM_AT);
 
 // --- distances
 TANDEM_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim = 1,
@@ -277,6 +275,15 @@ TANDEM_API Tensor alpha_dropout(const Tensor& self, double p = 0.5, bool trainin
                                 TANDEM_AT);
 TANDEM_API Tensor feature_alpha_dropout(const Tensor& self, double p = 0.5, bool training = false,
                                         TANDEM_AT);
+/// Of whole channels: of all dimensions behind the first two.
+TANDEM_API Tensor feature_dropout(const Tensor& self, double p = 0.5, bool training = true,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& alpha_dropout_(const Tensor& self, double p = 0.5, bool training = false,
+                                        TANDEM_AT);
+TANDEM_API const Tensor& feature_alpha_dropout_(const Tensor& self, double p = 0.5,
+                                                bool training = false, TANDEM_AT);
+TANDEM_API const Tensor& feature_dropout_(const Tensor& self, double p = 0.5, bool training = true,
+                                          TANDEM_AT);
 
 // --- attention
 struct AttentionOptions {

@@ -27,7 +27,7 @@
 // Functions that are made of other operations: they have no row in ops.def.
 #define TANDEM_MADE_UNARY_IN_PLACE(X) X(deg2rad) X(rad2deg) X(sinc)
 #define TANDEM_MADE_UNARY(X) X(angle) X(signbit) X(isneginf) X(isposinf)
-#define TANDEM_MADE_BINARY_IN_PLACE(X) X(float_power) X(ldexp) X(lcm)
+#define TANDEM_MADE_BINARY_IN_PLACE(X) X(float_power) X(ldexp) X(lcm) X(igamma) X(igammac)
 #define TANDEM_MADE_BINARY(X) X(fmax) X(fmin)
 
 // X(name, op): ATen's second names, in all forms.
@@ -45,6 +45,7 @@
 #define TANDEM_SPECIAL_BINARY_OPS(X) X(xlog1py) X(zeta)
 // Second names.
 #define TANDEM_SPECIAL_ALIASES(X) X(psi, digamma) X(gammaln, lgamma) X(expit, sigmoid)
+#define TANDEM_SPECIAL_BINARY_ALIASES(X) X(gammainc, igamma) X(gammaincc, igammac)
 // clang-format on
 
 // Joins of tensors, and other names of cat; with forms that write into a given tensor.

@@ -64,6 +64,8 @@ TANDEM_API Tensor randint(int64_t low, int64_t high, const Shape& sizes, DType d
 /// Zeros elements with probability p and scales the others by 1 / (1 - p); the identity outside
 /// training.
 TANDEM_API Tensor dropout(const Tensor& self, double p = 0.5, bool training = true, TANDEM_AT);
+TANDEM_API const Tensor& dropout_(const Tensor& self, double p = 0.5, bool training = true,
+                                  TANDEM_AT);
 
 // --- pointwise
 #define X(op) TANDEM_API Tensor op(const Tensor& self, TANDEM_AT);
@@ -375,8 +377,53 @@ TANDEM_API Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& inde
 /// self with src's elements, one after the other, where mask is true.
 TANDEM_API Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
                                  TANDEM_AT);
+/// self with alpha * src added.
+TANDEM_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                            const Number& alpha, TANDEM_AT);
+/// self with what `reduce` makes of each place's elements: "sum", "prod", "mean", "amax" or "amin"
+/// of those of src, and with include_self of self's own. (ATen's gradient of extrema without self
+/// counts it where it is equal; here it does not.)
+TANDEM_API Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index,
+                                 const Tensor& src, std::string_view reduce,
+                                 bool include_self = true, TANDEM_AT);
+/// reduce: "add" or "multiply".
+TANDEM_API Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Located& src,
+                          std::string_view reduce);
+/// The same for slices of self: "prod", "mean", "amax" or "amin".
+TANDEM_API Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index,
+                               const Tensor& source, std::string_view reduce,
+                               bool include_self = true, TANDEM_AT);
+
+/// padding_idx: a row that takes no gradient. max_norm: rows of a greater norm_type-norm that are
+/// read are scaled down in the table; not inside a trace. scale_grad_by_freq: the gradient of a row
+/// is divided by how often it is read. sparse: must be false.
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};
+  std::optional<double> max_norm = {};
+  double norm_type = 2;
+  bool scale_grad_by_freq = false, sparse = false;
+};
 /// Rows of weight [n, d] at indices [...]: [..., d].
 TANDEM_API Tensor embedding(const Tensor& weight, const Tensor& indices, TANDEM_AT);
+TANDEM_API Tensor embedding(const Tensor& weight, const Tensor& indices,
+                            const EmbeddingOptions& options, TANDEM_AT);
+/// mode: "sum", "mean" or "max". offsets: where each bag begins among indices [n], and with
+/// include_last_offset where the last one ends. per_sample_weights: as the indices; of sums.
+/// padding_idx: what is left out of its bag. The others: as those of embedding.
+struct EmbeddingBagOptions {
+  Tensor offsets = {};
+  std::string_view mode = "mean";
+  Tensor per_sample_weights = {};
+  bool include_last_offset = false;
+  std::optional<int64_t> padding_idx = {};
+  std::optional<double> max_norm = {};
+  double norm_type = 2;
+  bool scale_grad_by_freq = false, sparse = false;
+};
+/// The rows at the indices of each bag in one: [bags, d]. Bags are the rows of indices [bags, n],
+/// or lie between offsets. Empty ones give zeros.
+TANDEM_API Tensor embedding_bag(const Tensor& weight, const Tensor& indices,
+                                const EmbeddingBagOptions& options = {}, TANDEM_AT);
 /// [..., classes] of i64: 1 at the label. Without a number of classes: one more than the largest
 /// label, not inside a trace.
 TANDEM_API Tensor one_hot(const Tensor& labels, Dim classes, TANDEM_AT);

@@ -6,6 +6,7 @@
 #define TANDEM_OUT_FORMS_H
 
 #include <tandem/ops.h>
+#include <tandem/sorting.h>
 
 namespace tandem {
 
@@ -107,6 +108,20 @@ TANDEM_API const Tensor& index_copy_out(const Tensor& out, const Tensor& self, i
                                         const Tensor& index, const Tensor& src, TANDEM_AT);
 TANDEM_API const Tensor& index_fill_out(const Tensor& out, const Tensor& self, int64_t dim,
                                         const Tensor& index, const Located& value);
+TANDEM_API const Tensor& index_add_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                       const Tensor& index, const Tensor& src, const Number& alpha,
+                                       TANDEM_AT);
+TANDEM_API const Tensor& scatter_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                     const Tensor& index, const Located& src,
+                                     std::string_view reduce);
+TANDEM_API const Tensor& scatter_reduce_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                            const Tensor& index, const Tensor& src,
+                                            std::string_view reduce, bool include_self = true,
+                                            TANDEM_AT);
+TANDEM_API const Tensor& index_reduce_out(const Tensor& out, const Tensor& self, int64_t dim,
+                                          const Tensor& index, const Tensor& source,
+                                          std::string_view reduce, bool include_self = true,
+                                          TANDEM_AT);
 TANDEM_API const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self,
                                             const Tensor& mask, const Tensor& src, TANDEM_AT);
 
@@ -154,7 +169,66 @@ TANDEM_API const Tensor& take_out(const Tensor& out, const Tensor& self, const T
 TANDEM_API const Tensor& take_along_dim_out(const Tensor& out, const Tensor& self,
                                             const Tensor& indices, std::optional<int64_t> dim = {},
                                             TANDEM_AT);
+TANDEM_API const Tensor& max_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                 TANDEM_AT);
+TANDEM_API const Tensor& min_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                 TANDEM_AT);
+TANDEM_API const Tensor& var_out(const Tensor& out, const Tensor& self, const DimList& dims = {},
+                                 double correction = 1, bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& std_out(const Tensor& out, const Tensor& self, const DimList& dims = {},
+                                 double correction = 1, bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& logsumexp_out(const Tensor& out, const Tensor& self, const DimList& dims,
+                                       bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& nan_to_num_out(const Tensor& out, const Tensor& self, double nan = 0,
+                                        std::optional<double> posinf = {},
+                                        std::optional<double> neginf = {}, TANDEM_AT);
+#define TANDEM_QUANTILE(name, Q)                                                             \
+  TANDEM_API const Tensor& name##_out(const Tensor& out, const Tensor& self, Q q,            \
+                                      std::optional<int64_t> dim = {}, bool keepdim = false, \
+                                      std::string_view interpolation = "linear", TANDEM_AT);
+TANDEM_QUANTILE(quantile, double)
+TANDEM_QUANTILE(quantile, const Tensor&)
+TANDEM_QUANTILE(nanquantile, double)
+TANDEM_QUANTILE(nanquantile, const Tensor&)
+#undef TANDEM_QUANTILE
+TANDEM_API const Tensor& searchsorted_out(const Tensor& out, const Tensor& sorted_sequence,
+                                          const Located& self, const SearchOptions& options = {});
+TANDEM_API const Tensor& bucketize_out(const Tensor& out, const Located& self,
+                                       const Tensor& boundaries, const SearchOptions& options = {});
+TANDEM_API const Tensor& renorm_out(const Tensor& out, const Tensor& self, double p, int64_t dim,
+                                    double maxnorm, TANDEM_AT);
+/// Both extremes, each into its own tensor.
+TANDEM_API MinMax aminmax_out(const MinMax& out, const Tensor& self,
+                              std::optional<int64_t> dim = {}, bool keepdim = false, TANDEM_AT);
+
+// --- factories and random numbers, of out's dtype
+TANDEM_API const Tensor& full_out(const Tensor& out, const Shape& sizes, const Number& value,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& zeros_out(const Tensor& out, const Shape& sizes, TANDEM_AT);
+TANDEM_API const Tensor& ones_out(const Tensor& out, const Shape& sizes, TANDEM_AT);
+TANDEM_API const Tensor& arange_out(const Tensor& out, const Number& end, TANDEM_AT);
+TANDEM_API const Tensor& arange_out(const Tensor& out, const Number& start, const Number& end,
+                                    const Number& step = 1, TANDEM_AT);
+TANDEM_API const Tensor& eye_out(const Tensor& out, Dim n, std::optional<Dim> m = {}, TANDEM_AT);
+TANDEM_API const Tensor& rand_out(const Tensor& out, const Shape& sizes, TANDEM_AT);
+TANDEM_API const Tensor& randn_out(const Tensor& out, const Shape& sizes, TANDEM_AT);
+TANDEM_API const Tensor& randint_out(const Tensor& out, int64_t low, int64_t high,
+                                     const Shape& sizes, TANDEM_AT);
+TANDEM_API const Tensor& randperm_out(const Tensor& out, Dim n, TANDEM_AT);
+TANDEM_API const Tensor& bernoulli_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& multinomial_out(const Tensor& out, const Tensor& self, Dim num_samples,
+                                         bool replacement = false, TANDEM_AT);
+TANDEM_API const Tensor& normal_out(const Tensor& out, const Tensor& mean, const Tensor& std,
+                                    TANDEM_AT);
+TANDEM_API const Tensor& normal_out(const Tensor& out, const Tensor& mean, double std = 1,
+                                    TANDEM_AT);
+TANDEM_API const Tensor& normal_out(const Tensor& out, double mean, const Tensor& std, TANDEM_AT);
+
 /// The values and the indices, each into its own tensor.
+TANDEM_API ValuesAndIndices max_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                                    bool keepdim = false, TANDEM_AT);
+TANDEM_API ValuesAndIndices min_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
+                                    bool keepdim = false, TANDEM_AT);
 TANDEM_API ValuesAndIndices cummax_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                                        TANDEM_AT);
 TANDEM_API ValuesAndIndices cummin_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,

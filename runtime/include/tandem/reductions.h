@@ -74,6 +74,8 @@ TANDEM_API Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional
                               TANDEM_AT);
 
 // --- norms and statistics
+/// The slices along `dim` of a greater p-norm than maxnorm scaled down to it.
+TANDEM_API Tensor renorm(const Tensor& self, double p, int64_t dim, double maxnorm, TANDEM_AT);
 /// The p-norm of self - other.
 TANDEM_API Tensor dist(const Tensor& self, const Tensor& other, const Number& p = 2, TANDEM_AT);
 /// Rows are variables, columns observations: `fweights` times each (integers), or weighed.
@@ -123,6 +125,13 @@ TANDEM_API Unique unique(const Tensor& self, std::optional<int64_t> dim = {}, TA
 /// Without those that equal their predecessor.
 TANDEM_API Unique unique_consecutive(const Tensor& self, std::optional<int64_t> dim = {},
                                      TANDEM_AT);
+/// The first `size` of them: values and counts of what is left over are `fill_value` and 0. The
+/// inverse also counts what does not fit.
+TANDEM_API Unique unique_static(const Tensor& self, Dim size, std::optional<int64_t> dim = {},
+                                const Number& fill_value = 0, TANDEM_AT);
+TANDEM_API Unique unique_consecutive_static(const Tensor& self, Dim size,
+                                            std::optional<int64_t> dim = {},
+                                            const Number& fill_value = 0, TANDEM_AT);
 
 #undef TANDEM_AT
 

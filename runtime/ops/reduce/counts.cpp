@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/ops/positions.h"
+#include "runtime/indexing/positions.h"
 #include "runtime/ops/reduce/along.h"
 
 namespace tandem {
@@ -68,14 +68,38 @@ Tensor run_starts(const Tensor& values, const SourceLocation& at) {
   return cat({first, differs}, 0, at);
 }
 
+/// How many are kept, and what stands where there are fewer.
+struct Limit {
+  Dim size;
+  Number fill;
+};
+
+/// The first of each run in a place of its own, as far as the limit goes: [size, ...].
+Unique limited(const Tensor& ordered, const Tensor& runs, const Limit& limit,
+               const SourceLocation& at) {
+  Shape sizes = ordered.sizes();
+  sizes[0] = limit.size + 1;
+  const Tensor place = clamp_max(runs, int64_t{limit.size});
+  const Tensor filled = full(sizes, limit.fill, ordered.dtype(), at);
+  const Tensor values = index_copy(filled, 0, place, ordered, at);
+  const Tensor counts = bincount_static(place, limit.size + 1, {}, at);
+  return {slice(values, 0, 0, limit.size, 1, at), runs, slice(counts, 0, 0, limit.size, 1, at)};
+}
+
 /// From `ordered`, which is self's slices in the order `places` (undefined: as they are).
-Unique unique_of(const Tensor& ordered, const Tensor& places, const SourceLocation& at) {
+Unique unique_of(const Tensor& ordered, const Tensor& places, const std::optional<Limit>& limit,
+                 const SourceLocation& at) {
   const Tensor starts = run_starts(ordered, at);
   const Tensor runs = cumsum(starts, 0, {}, at) - 1;
-  const Dim count = starts.numel() == 0 ? Dim(0) : Dim(runs.slice(0, -1).item<int64_t>(at) + 1);
-  const Tensor values = ordered.index({starts}, at), counts = bincount_static(runs, count, {}, at);
-  if (!places.defined()) return {values, runs, counts};
-  return {values, scatter(zeros_like(runs, {}, at), 0, places, runs), counts};
+  Unique found;
+  if (limit) {
+    found = limited(ordered, runs, *limit, at);
+  } else {
+    const Dim count = starts.numel() == 0 ? Dim(0) : Dim(runs.slice(0, -1).item<int64_t>(at) + 1);
+    found = {ordered.index({starts}, at), runs, bincount_static(runs, count, {}, at)};
+  }
+  if (places.defined()) found.inverse = scatter(zeros_like(runs, {}, at), 0, places, runs);
+  return found;
 }
 
 /// An order that brings rows [n, m] into lexicographic order: sorted by each column, the last one
@@ -90,30 +114,36 @@ Tensor row_order(const Tensor& rows, const SourceLocation& at) {
 }
 
 /// Of all elements, in ascending order or as they are.
-Unique unique_elements(const Tensor& self, bool sorts, const SourceLocation& at) {
+Unique unique_elements(const Tensor& self, bool sorts, const std::optional<Limit>& limit,
+                       const SourceLocation& at) {
   const Tensor flat = reshape(self, {-1}, at);
   const ValuesAndIndices order =
       sorts ? sort(flat, 0, false, true, at) : ValuesAndIndices{flat, Tensor()};
-  Unique found = unique_of(order.values, order.indices, at);
+  Unique found = unique_of(order.values, order.indices, limit, at);
   found.inverse = found.inverse.view(self.sizes(), at);
   return found;
 }
 
 /// Of slices along `dim`.
-Unique unique_slices(const Tensor& self, int64_t dim, bool sorts, const SourceLocation& at) {
+Unique unique_slices(const Tensor& self, int64_t dim, bool sorts, const std::optional<Limit>& limit,
+                     const SourceLocation& at) {
   const Tensor first = movedim(self, dim, 0, at);
   const Tensor rows = reshape(first, {first.size(0), -1}, at);
   const Tensor order = sorts ? row_order(rows, at) : Tensor();
-  Unique found = unique_of(sorts ? index_select(first, 0, order, at) : first, order, at);
+  Unique found = unique_of(sorts ? index_select(first, 0, order, at) : first, order, limit, at);
   found.values = movedim(found.values, 0, dim, at);
   return found;
 }
 
 Unique unique_of(const Tensor& self, std::optional<int64_t> dim, bool sorts,
-                 const SourceLocation& at) {
-  runtime::require_no_trace("a call outside, whose results are arguments");
+                 const std::optional<Limit>& limit, const SourceLocation& at) {
+  if (!limit) runtime::require_no_trace(ErrorScope::function() + "_static, which takes the size");
+  if (limit && limit->size < 0)
+    ir::fail(Errc::Argument, fmt::format("{}: expected a size of at least 0, got {}",
+                                         ErrorScope::function(), int64_t{limit->size}));
   const NoGrad no_grad;
-  return dim ? unique_slices(self, *dim, sorts, at) : unique_elements(self, sorts, at);
+  return dim ? unique_slices(self, *dim, sorts, limit, at)
+             : unique_elements(self, sorts, limit, at);
 }
 
 void require_numbers_from_zero(const Tensor& self) {
@@ -250,11 +280,21 @@ Tensor masked_select_static(const Tensor& self, const Tensor& mask, Dim size,
 }
 Unique unique(const Tensor& self, std::optional<int64_t> dim, SourceLocation at) {
   const ErrorScope errors(at);
-  return unique_of(self, dim, true, at);
+  return unique_of(self, dim, true, {}, at);
 }
 Unique unique_consecutive(const Tensor& self, std::optional<int64_t> dim, SourceLocation at) {
   const ErrorScope errors(at);
-  return unique_of(self, dim, false, at);
+  return unique_of(self, dim, false, {}, at);
+}
+Unique unique_static(const Tensor& self, Dim size, std::optional<int64_t> dim,
+                     const Number& fill_value, SourceLocation at) {
+  const ErrorScope errors(at);
+  return unique_of(self, dim, true, Limit{size, fill_value}, at);
+}
+Unique unique_consecutive_static(const Tensor& self, Dim size, std::optional<int64_t> dim,
+                                 const Number& fill_value, SourceLocation at) {
+  const ErrorScope errors(at);
+  return unique_of(self, dim, false, Limit{size, fill_value}, at);
 }
 
 }  // namespace tandem

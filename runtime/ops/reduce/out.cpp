@@ -1,6 +1,7 @@
 // Reductions, scans and sorts that write into given tensors.
 #include "runtime/ops/out.h"
 
+#include <tandem/networks.h>
 #include <tandem/out_forms.h>
 #include <tandem/reductions.h>
 #include <tandem/sorting.h>
@@ -11,20 +12,20 @@ namespace {
 using runtime::write_out;
 
 /// Both fit before one is written.
-template <class Make>
-ValuesAndIndices write_both(std::string_view op, const ValuesAndIndices& out,
-                            const SourceLocation& at, Make make) {
+template <class Pair, class Make>
+Pair write_both(std::string_view op, const Pair& out, const SourceLocation& at, Make make) {
   const ir::ErrorScope errors(at, op);
-  if (!out.values.defined() || !out.indices.defined())
-    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected tensors for the values "
-                                         "and the indices, got none",
+  const auto& [first, second] = out;
+  if (!first.defined() || !second.defined())
+    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected a tensor for each result, "
+                                         "got none",
                                          op));
-  runtime::check_apart(out.values, out.indices, runtime::Sharing::Nothing);
-  const ValuesAndIndices found = make();
-  runtime::check_out(op, out.values, found.values);
-  runtime::check_out(op, out.indices, found.indices);
-  return {runtime::fill_out(out.values, found.values, at),
-          runtime::fill_out(out.indices, found.indices, at)};
+  runtime::check_apart(first, second, runtime::Sharing::Nothing);
+  const Pair made = make();
+  const auto& [first_made, second_made] = made;
+  runtime::check_out(op, first, first_made);
+  runtime::check_out(op, second, second_made);
+  return {runtime::fill_out(first, first_made, at), runtime::fill_out(second, second_made, at)};
 }
 
 }  // namespace
@@ -85,6 +86,68 @@ const Tensor& take_along_dim_out(const Tensor& out, const Tensor& self, const Te
                                  std::optional<int64_t> dim, SourceLocation at) {
   return write_out("take_along_dim_out", out, at, {},
                    [&] { return take_along_dim(self, indices, dim, at); });
+}
+
+#define X(op)                                                                             \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, const Tensor& other,      \
+                         SourceLocation at) {                                             \
+    return write_out(#op "_out", out, at, {}, [&] { return op(self, other, at); });       \
+  }                                                                                       \
+  ValuesAndIndices op##_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim, \
+                            bool keepdim, SourceLocation at) {                            \
+    return write_both(#op "_out", out, at, [&] { return op(self, dim, keepdim, at); });   \
+  }
+X(max)
+X(min)
+#undef X
+#define X(op)                                                                        \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, const DimList& dims, \
+                         double correction, bool keepdim, SourceLocation at) {       \
+    return write_out(#op "_out", out, at, {},                                        \
+                     [&] { return op(self, dims, correction, keepdim, at); });       \
+  }
+X(var)
+X(std)
+#undef X
+const Tensor& logsumexp_out(const Tensor& out, const Tensor& self, const DimList& dims,
+                            bool keepdim, SourceLocation at) {
+  return write_out("logsumexp_out", out, at, {},
+                   [&] { return logsumexp(self, dims, keepdim, at); });
+}
+const Tensor& nan_to_num_out(const Tensor& out, const Tensor& self, double nan,
+                             std::optional<double> posinf, std::optional<double> neginf,
+                             SourceLocation at) {
+  return write_out("nan_to_num_out", out, at, {},
+                   [&] { return nan_to_num(self, nan, posinf, neginf, at); });
+}
+#define X(op, Q)                                                                                 \
+  const Tensor& op##_out(const Tensor& out, const Tensor& self, Q q, std::optional<int64_t> dim, \
+                         bool keepdim, std::string_view interpolation, SourceLocation at) {      \
+    return write_out(#op "_out", out, at, {},                                                    \
+                     [&] { return op(self, q, dim, keepdim, interpolation, at); });              \
+  }
+X(quantile, double)
+X(quantile, const Tensor&)
+X(nanquantile, double)
+X(nanquantile, const Tensor&)
+#undef X
+const Tensor& searchsorted_out(const Tensor& out, const Tensor& sorted_sequence,
+                               const Located& self, const SearchOptions& options) {
+  return write_out("searchsorted_out", out, self.location, {},
+                   [&] { return searchsorted(sorted_sequence, self, options); });
+}
+const Tensor& bucketize_out(const Tensor& out, const Located& self, const Tensor& boundaries,
+                            const SearchOptions& options) {
+  return write_out("bucketize_out", out, self.location, {},
+                   [&] { return bucketize(self, boundaries, options); });
+}
+const Tensor& renorm_out(const Tensor& out, const Tensor& self, double p, int64_t dim,
+                         double maxnorm, SourceLocation at) {
+  return write_out("renorm_out", out, at, {}, [&] { return renorm(self, p, dim, maxnorm, at); });
+}
+MinMax aminmax_out(const MinMax& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
+                   SourceLocation at) {
+  return write_both("aminmax_out", out, at, [&] { return self.aminmax(dim, keepdim, at); });
 }
 
 ValuesAndIndices cummax_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,

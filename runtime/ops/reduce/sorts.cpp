@@ -1,7 +1,7 @@
 // Sorts, selections, searches, and elements by position.
 #include <tandem/sorting.h>
 
-#include "runtime/ops/positions.h"
+#include "runtime/indexing/positions.h"
 #include "runtime/ops/reduce/along.h"
 
 namespace tandem {

@@ -80,6 +80,8 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::ndtri, {positive(s, 1, 0.05, 0.95)}, {}});
   for (int64_t degree : {1, 2, 5})
     all.push_back({Op::polygamma, {positive(s, 1, 0.8, 3)}, {degree}});
+  for (const Op op : {Op::igamma, Op::igammac})
+    all.push_back({op, {positive(s, 1, 1.5, 3), positive(s, 2, 0.6, 2)}, {}});
   all.push_back({Op::zeta, {positive(s, 1, 1.5, 3), positive(s, 2, 0.6, 2)}, {}});
   for (const char* approximate : {"none", "tanh"})
     all.push_back({Op::gelu, {floats(s)}, {std::string(approximate)}});
@@ -223,6 +225,8 @@ inline void add_indexing(std::vector<Sample>& all) {
   all.push_back({Op::index_add, {floats({2, 3}, 1), list, floats({2, 4}, 2)}, {d1}});
   all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({2, 4}, 2)}, {d1}});
   all.push_back({Op::scatter_add, {floats({2, 3}, 1), table, floats({3, 5}, 2)}, {d1}});
+  for (const Op op : {Op::scatter_prod, Op::scatter_amax, Op::scatter_amin})
+    all.push_back({op, {floats({2, 3}, 1), table, floats({3, 5}, 2)}, {d1}});
   const Buffer apart = indices({2, 3}, {2, 0, 1, 1, 2, 0});  // no place twice
   all.push_back({Op::scatter, {floats({2, 3}, 1), apart, floats({2, 3}, 2)}, {d1}});
   all.push_back({Op::scatter, {floats({2, 3}, 1), apart, floats({3, 5}, 2)}, {d1}});

@@ -1,6 +1,6 @@
 // What operations on positions in data are made of.
-#ifndef TANDEM_RUNTIME_OPS_POSITIONS_H
-#define TANDEM_RUNTIME_OPS_POSITIONS_H
+#ifndef TANDEM_RUNTIME_INDEXING_POSITIONS_H
+#define TANDEM_RUNTIME_INDEXING_POSITIONS_H
 
 #include "runtime/ops/call.h"
 #include "runtime/tape/autograd.h"
@@ -12,6 +12,18 @@ V wrapped(Call& c, V index, Dim size);
 
 /// Positions [k] (or one, []) along `dim`, for a src of `part` sizes.
 V along(Call& c, V index, const Shape& part, int dim);
+
+/// Positions as a vector: one of no dimensions is one of one element.
+V index_list(Call& c, const Tensor& index);
+
+/// Operands of a write at an index [k] along a dimension of self, which has one at least: an index
+/// for each element of `src`, whose sizes are self's but k along the dimension.
+struct Parts {
+  Parts(Call& c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+        const char* src_name);
+  V self, src, index;
+  int dim;
+};
 
 /// The sum of each number of a vector and those before it.
 V running_sum(Call& c, V numbers);
@@ -25,4 +37,4 @@ void require_apart(const Tensor& self, std::initializer_list<const Tensor*> read
 
 }  // namespace tandem::runtime
 
-#endif  // TANDEM_RUNTIME_OPS_POSITIONS_H
+#endif  // TANDEM_RUNTIME_INDEXING_POSITIONS_H

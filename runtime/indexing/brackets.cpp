@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
-#include "runtime/ops/positions.h"
+#include "runtime/indexing/positions.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/trace/trace.h"
 
@@ -109,8 +109,16 @@ class Selector {
   Selection selected_;
 };
 
+/// As in ATen, bytes are a mask.
+std::vector<Index> with_bytes_as_masks(std::vector<Index> indices, const SourceLocation& at) {
+  for (Index& index : indices)
+    if (index.places.defined() && index.places.dtype() == u8)
+      index.places = index.places.to(boolean, at);
+  return indices;
+}
+
 Selection selection_of(const Tensor& self, const Indices& indices, const SourceLocation& at) {
-  return Selector(self, indices.list, at).selected();
+  return Selector(self, with_bytes_as_masks(indices.list, at), at).selected();
 }
 
 // --- masks as positions

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
-#include "runtime/ops/positions.h"
+#include "runtime/indexing/positions.h"
 #include "runtime/ops/reduce/along.h"
 #include "runtime/tape/autograd.h"
 
@@ -20,21 +20,6 @@ using runtime::counts;
 using runtime::require_apart;
 using runtime::V;
 using runtime::wrapped;
-
-/// self's sizes with as many elements along `dim` as there are positions.
-Shape part_sizes(Call& c, V self, int dim, V index) {
-  Shape part = c.b.sizes(self);
-  part[dim] = c.b.numel(index);
-  return part;
-}
-
-/// Positions as a vector.
-V index_list(Call& c, V index, std::string_view op) {
-  if (c.b.rank(index) > 1)
-    ir::fail(Errc::Shape, fmt::format("{}: index is not a vector; expected [k], got {}", op,
-                                      to_string(c.b.sizes(index))));
-  return c.b.at_least_1d(index);
-}
 
 // --- masked_scatter
 
@@ -91,20 +76,13 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
   Call c(at);
-  const V v = c.b.at_least_1d(c.in(self));
-  const V i = index_list(c, c.in(index, "index"), "index_copy"), source = c.in(src, "src");
-  const V from = c.b.rank(v) == 1 ? c.b.at_least_1d(source) : source;
-  const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_copy");
-  const Shape part = part_sizes(c, v, d, i);
-  if (c.b.sizes(from) != part)
-    ir::fail(Errc::Shape, fmt::format("index_copy: src does not fit; expected {}, got {}",
-                                      to_string(part), to_string(src.sizes())));
-  return c.out(c.b.view(c.b.scatter(v, d, along(c, i, part, d), from), self.sizes()));
+  const runtime::Parts parts(c, self, dim, index, src, "src");
+  return c.out(c.b.view(c.b.scatter(parts.self, parts.dim, parts.index, parts.src), self.sizes()));
 }
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Located& value) {
   Call c(value.location);
   const V v = c.b.at_least_1d(c.in(self));
-  const V i = index_list(c, c.in(index, "index"), "index_fill");
+  const V i = runtime::index_list(c, index);
   const V filling = c.in(value, v, "value");
   const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_fill");
   if (c.b.rank(filling) != 0)
@@ -124,36 +102,6 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& src,
   const V v = c.in(self), m = c.in(mask, "mask");
   return c.out(masked_scatter(c, v, m, c.in(src, "src")));
 }
-Tensor embedding(const Tensor& weight, const Tensor& indices, SourceLocation at) {
-  Call c(at);
-  const V v = c.in(weight, "weight");
-  return c.out(c.b.embedding(v, c.in(indices, "indices")));
-}
-Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
-  const ir::ErrorScope errors(at);
-  if (labels.dtype() != i64)
-    ir::fail(Errc::DType, fmt::format("one_hot: labels are not class numbers; expected i64, got {}",
-                                      ir::name(labels.dtype())));
-  if (classes < 1)
-    ir::fail(Errc::Argument,
-             fmt::format("one_hot: no classes; expected at least 1, got {}", int64_t{classes}));
-  Call c(at);
-  const V column = c.b.unsqueeze(c.in(labels, "labels"), -1);
-  Shape sizes = labels.sizes();
-  sizes.push_back(classes);
-  const V zeros = c.b.full(sizes, i64, 0), one = c.b.full(c.b.sizes(column), i64, 1);
-  return c.out(c.b.scatter(zeros, labels.sizes().rank(), column, one));
-}
-
-Tensor one_hot(const Tensor& labels, SourceLocation at) {
-  const ir::ErrorScope errors(at);
-  runtime::require_no_trace("the number of classes");
-  if (labels.numel() == 0)
-    ir::fail(Errc::Argument,
-             "one_hot: no labels say how many classes there are; expected their number, got none");
-  return one_hot(labels, Dim(amax(labels, {}, false, at).item<int64_t>(at) + 1), at);
-}
-
 // --- as methods
 
 Tensor Tensor::index_select(int64_t dim, const Tensor& index, SourceLocation at) const {

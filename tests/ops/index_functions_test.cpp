@@ -1,0 +1,116 @@
+// What index functions refuse, what they write, and forms with a given maximum size.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include "tests/support/expect_error.h"
+
+namespace tandem::testing {
+namespace {
+
+using Values = std::vector<double>;
+
+Values values(const Tensor& t) { return t.to_vector<double>(); }
+
+TEST(IndexFunctions, RefuseWithTheNameThatWasCalled) {
+  const Tensor x = zeros({3, 2}), i = tensor({0, 1}), table = zeros({4, 2});
+  const Tensor places = zeros({2, 2}, i64);
+  expect_error(Errc::Argument, "scatter_reduce: unknown reduction; expected one of amax, amin",
+               [&] { scatter_reduce(x, 0, places, ones({2, 2}), "max"); });
+  expect_error(Errc::Argument, "scatter_: unknown reduction; expected one of add, multiply",
+               [&] { x.scatter_(0, places, 2, "amax"); });
+  expect_error(Errc::Argument, "index_reduce_: unknown reduction",
+               [&] { x.index_reduce_(0, i, ones({2, 2}), "sum"); });
+  expect_error(Errc::Shape, "index_reduce: source does not fit; expected [2, 2], got [2, 3]",
+               [&] { index_reduce(x, 0, i, ones({2, 3}), "prod"); });
+  expect_error(Errc::DType, "index_add: alpha of integers is floating",
+               [&] { index_add(zeros({3}, i64), 0, i, ones({2}, i64), 0.5); });
+  expect_error(Errc::DType, "scatter_reduce: no mean of bool",
+               [&] { scatter_reduce(x > 0, 0, places, places > 0, "mean"); });
+  expect_error(Errc::Argument, "embedding: no sparse gradients",
+               [&] { embedding(table, i, {.sparse = true}); });
+  expect_error(Errc::Index, "embedding: padding_idx out of range; expected -4 to 3, got 4",
+               [&] { embedding(table, i, {.padding_idx = 4}); });
+  expect_error(Errc::Argument, "embedding_bag: indices of one dimension have no bags",
+               [&] { embedding_bag(table, i); });
+  expect_error(Errc::Argument, "embedding_bag: unknown mode; expected sum, mean or max, got min",
+               [&] { embedding_bag(table, i, {.offsets = i, .mode = "min"}); });
+  expect_error(Errc::Argument, "embedding_bag: offsets do not begin where indices do",
+               [&] { embedding_bag(table, i, {.offsets = i + 1}); });
+  expect_error(Errc::Argument, "embedding_bag: offsets go beyond the indices",
+               [&] { embedding_bag(table, i, {.offsets = i * 9}); });
+  expect_error(Errc::Argument, "embedding_bag: per_sample_weights; expected mode sum",
+               [&] { embedding_bag(table, i, {.offsets = i, .per_sample_weights = i}); });
+  expect_error(Errc::DType, "igamma: expected a floating dtype", [&] { igamma(i, i); });
+}
+
+TEST(IndexFunctions, MaxNormScalesTheTable) {
+  const Tensor table = tensor({{3, 4}, {0.3, 0.4}, {6, 8}}, f64).requires_grad_();
+  const Tensor rows = embedding(table, tensor({0, 1, 0}), {.max_norm = 1.0});
+  EXPECT_NEAR(table.detach()[0][1].item(), 0.8, 1e-7);
+  EXPECT_EQ(table.detach()[1][1].item(), 0.4);
+  EXPECT_EQ(table.detach()[2][1].item(), 8);
+  rows.sum().backward();
+  EXPECT_EQ(values(table.grad()), Values({2, 2, 1, 1, 0, 0}));
+  const auto traced =
+      compile([](const Tensor& t) { return embedding(t, tensor({0}), {.max_norm = 1.0}); });
+  expect_error(Errc::Trace, "embedding: max_norm writes the table", [&] { traced(table); });
+}
+
+TEST(IndexFunctions, BytesAreMasks) {
+  const Tensor x = arange(4).to(f32), bytes = tensor({1, 0, 0, 2}, u8);
+  EXPECT_EQ(values(x.index({bytes})), Values({0, 3}));
+  EXPECT_EQ(values(x.index_put({bytes}, 7)), Values({7, 1, 2, 7}));
+}
+
+TEST(IndexFunctions, UniqueOfAGivenSize) {
+  const auto search = [](const Tensor& x) {
+    const Unique u = unique_static(x, 4, {}, -1);
+    return std::vector<Tensor>{u.values, u.inverse, u.counts};
+  };
+  const auto compiled = compile(search);
+  const Tensor x = tensor({{3, 1}, {3, 2}});
+  for (const auto& found : {search(x), compiled(x)}) {
+    EXPECT_EQ(values(found[0]), Values({1, 2, 3, -1}));
+    EXPECT_EQ(values(found[1]), Values({2, 0, 2, 1}));
+    EXPECT_EQ(values(found[2]), Values({1, 1, 2, 0}));
+  }
+  EXPECT_EQ(values(unique_static(x, 2).values), Values({1, 2}));
+  EXPECT_EQ(values(unique_consecutive_static(tensor({1, 1, 2, 1}), 5).values),
+            Values({1, 2, 1, 0, 0}));
+  EXPECT_EQ(values(unique_static(tensor({{2, 1}, {2, 1}, {0, 5}}), 2, 0).values),
+            Values({0, 5, 2, 1}));
+}
+
+/// Each of two elements of one place, both zero: what ATen refuses.
+TEST(IndexFunctions, ProductsOfSeveralZerosHaveSecondGradients) {
+  const Tensor x = tensor({2.0}, f64).requires_grad_(), src = zeros({2}, f64).requires_grad_();
+  const Tensor y = scatter_reduce(x, 0, tensor({0, 0}), src, "prod");
+  const auto first = grad({y.sum()}, {src}, {.create_graph = true})[0];
+  EXPECT_EQ(values(first), Values({0, 0}));
+  EXPECT_EQ(values(grad({first[0]}, {src})[0]), Values({0, 2}));
+}
+
+TEST(IndexFunctions, WriteIntoGivenTensors) {
+  const Tensor x = arange(6).to(f64).view({3, 2}), out = zeros({0}, f64),
+               places = zeros({1, 2}, i64);
+  scatter_reduce_out(out, x, 0, places, full({1, 2}, 9.0, f64), "amax");
+  EXPECT_EQ(values(out), Values({9, 9, 2, 3, 4, 5}));
+  const ValuesAndIndices largest{zeros({0}, f64), zeros({0}, i64)};
+  max_out(largest, x, 1);
+  EXPECT_EQ(values(largest.values), Values({1, 3, 5}));
+}
+
+TEST(IndexFunctions, DropoutsInPlace) {
+  const Tensor x = ones({4, 8}), same = ones({4, 8});
+  manual_seed(3);
+  const Tensor expected = dropout(x, 0.5);
+  manual_seed(3);
+  EXPECT_TRUE(dropout_(x, 0.5).equal(expected));
+  EXPECT_TRUE(alpha_dropout_(same, 0.5, false).equal(ones({4, 8})));
+  const Tensor planes = ones({2, 3, 4});
+  feature_dropout_(planes, 0.5);
+  for (const double channel : values(planes.amax({2}) - planes.amin({2}))) EXPECT_EQ(channel, 0);
+}
+
+}  // namespace
+}  // namespace tandem::testing
