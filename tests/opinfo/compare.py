@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""Every function of PyTorch's OpInfo database that is here, against PyTorch on the database's own samples: ./dev test-torch [NAME...].
+
+opinfo_calls reads a line of JSON for each call: {"tensors": [{dtype, sizes, data, grad, gap}], "overloads": [{number, arguments}], "twice", "compiled"}, and writes
+one: {"eager": {results, grads, seconds}, "compiled": ...}, {"error", "code"}, {"mismatch"} or {"failed"}. Gradients are of the sum of all results, each element
+times 1 to 7 over 7, second ones of the sum of the first ones' squares. Compared: values, dtypes, sizes; of f64 both gradients; writing forms; what PyTorch refuses.
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tests/torch"))
+from opinfo import database  # noqa: E402
+
+NAMES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
+         torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+TRIED = [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+TOLERANCE = {"f64": 1e-7, "f32": 1e-4, "bf16": 2e-2, "f16": 4e-3}
+IGNORED = {"device", "layout", "memory_format", "pin_memory", "generator", "out"}
+RENAMED = {"input": ["self", "x1"], "dim": ["dims"], "size": ["sizes"], "shape": ["sizes"], "dims": ["dim"], "repeats": ["repeats"], "p": ["norm_type", "p"], "inplace": [],
+           "axis": ["dim"], "correction": ["correction"], "output_size": ["output_size"], "eps": ["eps"], "lambd": ["lambd"], "indices_or_sections": ["sections", "indices"]}
+
+
+class Skip(Exception):
+    """Nothing of ours takes this sample, by no fault of the function."""
+
+
+def table():
+    """What stands against each function: docs/ and differences.tsv beside this file."""
+    lines = (HERE / "differences.tsv").read_text().splitlines()
+    return {name: (what, why) for name, what, why in (line.split("\t") for line in lines if line and not line.startswith("#"))}
+
+
+def numbers(t):
+    def one(v):
+        return v if not isinstance(v, float) or math.isfinite(v) else "nan" if v != v else "inf" if v > 0 else "-inf"
+    flat = t.detach().flatten()
+    return [one(v) for v in (flat.double() if t.is_floating_point() else flat.long()).tolist()]
+
+
+class Encoder:
+    def __init__(self, gap=False):
+        self.tensors, self.originals, self.gap = [], [], gap
+
+    def tensor(self, t):
+        if t.dtype not in NAMES or t.layout != torch.strided:
+            raise Skip(f"{t.dtype} {t.layout}")
+        self.tensors.append({"dtype": NAMES[t.dtype], "sizes": list(t.shape), "data": numbers(t), "grad": t.requires_grad, "gap": self.gap and t.dim() > 0})
+        self.originals.append(t)
+        return {"t": len(self.tensors) - 1}
+
+    def value(self, v):
+        if torch.is_tensor(v):
+            return self.tensor(v)
+        if isinstance(v, torch.dtype):
+            if v not in NAMES:
+                raise Skip(str(v))
+            return {"dtype": NAMES[v]}
+        if isinstance(v, (list, tuple)):
+            return [self.value(e) for e in v]
+        if isinstance(v, float) and not math.isfinite(v):
+            return {"float": "nan" if v != v else "inf" if v > 0 else "-inf"}
+        if v is None or isinstance(v, (bool, int, float, str)):
+            return v
+        raise Skip(type(v).__name__)
+
+
+class Ours:
+    """The callables of the program, and what its calls give."""
+
+    def __init__(self, program):
+        self.program = program
+        self.by_name = defaultdict(list)
+        listed = json.loads(subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout)
+        for number, (name, parameters) in enumerate(listed):
+            words = parameters.split()
+            self.by_name[name].append((number, [w.strip("[]") for w in words], [w for w in words if not w.startswith("[")]))
+
+    def overloads(self, name, positional, named):
+        found = []
+        for number, parameters, required in self.by_name[name]:
+            arguments = dict(zip(parameters, positional))
+            fits = len(positional) <= len(parameters)
+            for key, value in self.renamed(named, parameters):
+                spelled = next((k for k in [key, *RENAMED.get(key, [])] if k in parameters and k not in arguments), None)
+                fits = fits and (spelled is not None or value is None or value is False)
+                if spelled:
+                    arguments[spelled] = value
+            if fits and all(r in arguments for r in required):
+                found.append({"number": number, "arguments": arguments})
+        return found
+
+    @staticmethod
+    def renamed(named, parameters):
+        """unbiased is a correction of one or none."""
+        for key, value in named.items():
+            yield ("correction", 1 if value else 0) if key == "unbiased" and "correction" in parameters else (key, value)
+
+    def run(self, calls):
+        """One result for each call; what ends the program fails its own call alone."""
+        results = []
+        while len(results) < len(calls):
+            with tempfile.TemporaryDirectory() as folder:
+                given, made = pathlib.Path(folder) / "in", pathlib.Path(folder) / "out"
+                given.write_text("\n".join(json.dumps(c) for c in calls[len(results):]) + "\n")
+                status = subprocess.run([self.program, given, made]).returncode
+                results += [json.loads(line) for line in made.read_text().splitlines()]
+                if status != 0:
+                    results.append({"failed": f"the program ended with {status}"})
+        return results[:len(calls)]
+
+
+def name_here(name, by_name):
+    base = name.removeprefix("nn.functional.").removeprefix("special.").removeprefix("linalg.")
+    spelled = [name.replace(".", "::"), base, "special::" + base, "linalg::" + base, {"logsigmoid": "log_sigmoid", "unfold": "im2col"}.get(base)]
+    if name.startswith("nn.functional.") and base == "unfold":
+        spelled = ["im2col"]
+    return next((s for s in spelled if s in by_name), None)
+
+
+def flat_results(result):
+    if torch.is_tensor(result):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return [t for r in result for t in flat_results(r)]
+    return [torch.tensor(result)] if isinstance(result, (bool, int, float)) else []
+
+
+def weighted_sum(results):
+    parts = []
+    for t in results:
+        if t.requires_grad and t.numel() > 0:
+            weights = ((torch.arange(t.numel()) % 7 + 1).to(t.dtype) / 7).view(t.shape)
+            parts.append((t * weights).sum())
+    return sum(parts) if parts else None
+
+
+def expected(op, sample, originals, twice):
+    """Results, gradients and second gradients of PyTorch."""
+    results = flat_results(op(sample.input, *sample.args, **sample.kwargs))
+    out = {"results": results, "grads": None, "seconds": None}
+    wanted = [t for t in originals if t.requires_grad]
+    total = weighted_sum(results)
+    if not wanted or total is None:
+        return out
+    first = torch.autograd.grad(total, wanted, create_graph=twice, allow_unused=True)
+    out["grads"] = first
+    if twice:
+        try:
+            squares = [(g * g).sum() for g in first if g is not None and g.requires_grad]
+            if squares:
+                out["seconds"] = torch.autograd.grad(sum(squares), wanted, allow_unused=True)
+        except (RuntimeError, NotImplementedError):
+            pass  # PyTorch has none
+    return out
+
+
+def differs(ours, theirs, what, only_shape=False, zeros_for_none=False):
+    """What is wrong with ours, or nothing."""
+    if theirs is None or ours is None:
+        if zeros_for_none:
+            there = theirs if ours is None else ours["data"]
+            values = there.flatten().tolist() if torch.is_tensor(there) else there or []
+            return None if all(v == 0 or v != v or v == "nan" for v in values) else f"{what}: one is undefined, the other is not zero"
+        return None if theirs is None and ours is None else f"{what}: one is undefined"
+    if theirs.dtype not in NAMES:
+        return None
+    if ours["dtype"] != NAMES[theirs.dtype]:
+        return f"{what}: dtype {ours['dtype']}, not {NAMES[theirs.dtype]}"
+    if ours["sizes"] != list(theirs.shape):
+        return f"{what}: sizes {ours['sizes']}, not {list(theirs.shape)}"
+    if only_shape:
+        return None
+    have = torch.tensor([float(v) if isinstance(v, str) else v for v in ours["data"]], dtype=torch.float64 if theirs.is_floating_point() else torch.int64)
+    want = theirs.detach().flatten().to(have.dtype)
+    if not theirs.is_floating_point():
+        wrong = have != want
+    else:
+        tolerance = TOLERANCE[ours["dtype"]]
+        finite = want[want.isfinite()]
+        scale = finite.abs().max().item() if finite.numel() else 0
+        wrong = ~torch.isclose(have, want, rtol=tolerance, atol=tolerance * min(1 + scale, 1e6), equal_nan=True)
+    if not wrong.any():
+        return None
+    at = wrong.nonzero()[0].item()
+    return f"{what}: {have[at].item()} at {at}, not {want[at].item()}"
+
+
+def wrong_with(result, want, only_shape, second_matters=True):
+    """The first difference between a result of the program and PyTorch's."""
+    if "error" in result:
+        return "an Error: " + result["error"]
+    if len(result["results"]) != len(want["results"]):
+        return f"{len(result['results'])} results, not {len(want['results'])}"
+    for i, (a, b) in enumerate(zip(result["results"], want["results"])):
+        if problem := differs(a, b, f"result {i}", only_shape):
+            return problem
+    for kind in ("grads", "seconds"):
+        if only_shape or result[kind] is None or want[kind] is None:
+            continue
+        for i, (a, b) in enumerate(zip(result[kind], want[kind])):
+            if problem := differs(a, b, f"{kind} {i}", zeros_for_none=True):
+                return problem
+    return None
+
+
+class Function:
+    """One entry of the database, and what came of its samples."""
+
+    def __init__(self, op, name, notes):
+        self.op, self.name, self.notes = op, name, notes
+        self.cases, self.failures, self.skipped = [], [], defaultdict(int)
+
+    def add(self, sample, dtype, index, ours, name, twice, in_place=False):
+        try:
+            encoder = Encoder(gap=index % 3 == 2 and not self.name.startswith("as_strided"))
+            positional = [encoder.value(sample.input), *(encoder.value(a) for a in sample.args)]
+            named = {k: encoder.value(v) for k, v in sample.kwargs.items() if k not in IGNORED}
+            overloads = ours.overloads(name, positional, named)
+            if not overloads:
+                raise Skip("no overload has these arguments")
+            op = self.op.inplace_variant if in_place else self.op
+            if in_place:
+                sample = sample.transform(lambda t: t.detach().clone() if torch.is_tensor(t) else t)
+                for t in encoder.tensors:
+                    t["grad"] = False
+            want = expected(op, sample, [] if in_place else encoder.originals, twice and not in_place)
+        except Skip as reason:
+            self.skipped[str(reason)] += 1
+            return
+        except Exception as error:  # PyTorch refuses its own sample
+            self.skipped[f"PyTorch: {str(error)[:60]}"] += 1
+            return
+        call = {"tensors": encoder.tensors, "overloads": overloads, "twice": twice and not in_place, "compiled": index < 2 and not in_place}
+        self.cases.append((f"{name} {NAMES[dtype]} sample {index}", call, want))
+
+    def judge(self, results):
+        only_shape = self.notes.get(self.op.name, ("",))[0] == "random"
+        for (label, call, want), result in zip(self.cases, results):
+            if "mismatch" in result:
+                self.skipped[result["mismatch"][:60]] += 1
+            elif "failed" in result:
+                self.failures.append(f"{label}: {result['failed']}")
+            elif "error" in result:
+                self.failures.append(f"{label}: an Error: {result['error']}")
+            else:
+                for form in ("eager", "compiled"):
+                    if form in result and not ("trace" in str(result[form].get("code", "")).lower()):
+                        if problem := wrong_with(result[form], want, only_shape):
+                            self.failures.append(f"{label}, {form}: {problem}")
+                            break
+
+
+def samples_of(op, dtype, most):
+    signal.alarm(60)
+    try:
+        return list(op.sample_inputs("cpu", dtype, requires_grad=dtype == torch.float64 and op.supports_autograd))[:most]
+    except Exception:
+        return []
+    finally:
+        signal.alarm(0)
+
+
+def collect(function, ours, name, most):
+    op = function.op
+    for dtype in TRIED:
+        if dtype not in op.dtypes:
+            continue
+        torch.manual_seed(7), random.seed(7)
+        for index, sample in enumerate(samples_of(op, dtype, most if dtype == torch.float64 else most // 2)):
+            twice = dtype == torch.float64 and op.supports_gradgrad
+            function.add(sample, dtype, index, ours, name, twice)
+            if op.inplace_variant and name + "_" in ours.by_name and dtype != torch.bfloat16:
+                function.add(sample, dtype, index, ours, name + "_", False, in_place=True)
+
+
+def refused(function, ours, name):
+    """Where PyTorch has an error, there is one here: (how many, which not)."""
+    if function.op.error_inputs_func is None:
+        return
+    for error in function.op.error_inputs("cpu"):
+        if "out" in error.sample_input.kwargs:
+            continue  # refused by the writing form
+        try:
+            encoder = Encoder()
+            sample = error.sample_input
+            positional = [encoder.value(sample.input), *(encoder.value(a) for a in sample.args)]
+            overloads = ours.overloads(name, positional, {k: encoder.value(v) for k, v in sample.kwargs.items() if k not in IGNORED})
+        except Skip:
+            continue
+        if overloads:
+            yield error, {"tensors": encoder.tensors, "overloads": overloads}
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("program")
+    arguments.add_argument("names", nargs="*")
+    arguments.add_argument("--samples", type=int, default=12)
+    options = arguments.parse_intermixed_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    ours, notes = Ours(options.program), table()
+    counts = defaultdict(int)
+    accepted, stopped = [], []
+    signal.signal(signal.SIGINT, lambda *_: stopped.append(True))
+    for op in database():
+        if stopped:
+            break
+        label = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
+        if options.names and op.name not in options.names:
+            continue
+        name = name_here(op.name, ours.by_name)
+        note = notes.get(label, notes.get(op.name, ("", "")))
+        if name is None or note[0] == "skip":
+            counts["not covered"] += 1
+            continue
+        function = Function(op, name, notes)
+        collect(function, ours, name, options.samples)
+        errors = list(refused(function, ours, name))
+        results = ours.run([call for _, call, _ in function.cases] + [call for _, call in errors])
+        function.judge(results)
+        for (error, _), result in zip(errors, results[len(function.cases):]):
+            counts["errors asked for"] += 1
+            if "eager" in result:
+                counts["errors that are none here"] += 1
+                accepted.append(f"{label}: {error.error_regex}"[:150])
+        run = len(function.cases)
+        counts["functions"] += run > 0
+        counts["functions without a sample"] += run == 0
+        counts["samples"] += run
+        counts["samples that nothing here takes"] += sum(function.skipped.values())
+        counts["failures"] += len(function.failures)
+        if function.failures:
+            counts["functions that fail"] += 1
+            print(f"{label}: {len(function.failures)} of {run} fail; {function.failures[0]}", flush=True)
+    for line in accepted:
+        print("no error here:", line)
+    print("; ".join(f"{key} {value}" for key, value in counts.items()))
+    return 1 if counts["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
