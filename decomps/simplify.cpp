@@ -79,9 +79,9 @@ Result sub_zero(const Candidate& c) {
 // x * 1 = x
 Result mul_one(const Candidate& c) { return c.beside(ir::constant_of(c.type.dtype, 1.0)); }
 
-// x * -1 = -x
+// x * -1 = -x, of what holds -1
 Result mul_minus_one(const Candidate& c) {
-  if (c.type.dtype == DType::Bool) return std::nullopt;
+  if (c.type.dtype == DType::Bool || c.type.dtype == DType::U8) return std::nullopt;
   const Result x = c.beside(ir::constant_of(c.type.dtype, -1.0));
   return x ? Result(c.b.neg(*x)) : std::nullopt;
 }

@@ -100,6 +100,13 @@ TEST(IndexFunctions, WriteIntoGivenTensors) {
   EXPECT_EQ(values(largest.values), Values({1, 3, 5}));
 }
 
+TEST(IndexFunctions, BytesAreAddedInPartsOfNone) {
+  const auto sum = compile([](const Tensor& x, const Tensor& src) {
+    return index_add(x, 0, tensor({1}), src, 0) + src * 0;
+  });
+  EXPECT_EQ(values(sum(tensor({5, 6}, u8), tensor({3}, u8))), Values({5, 6}));
+}
+
 TEST(IndexFunctions, DropoutsInPlace) {
   const Tensor x = ones({4, 8}), same = ones({4, 8});
   manual_seed(3);
