@@ -26,7 +26,7 @@ MatmulDraft matmul_draft(const Node& n) {
 }
 
 ExternalDraft external_draft(const Program& p, const Node& n) {
-  ExternalDraft draft{.call = {.op = n.op, .attrs = n.attrs}};
+  ExternalDraft draft{.call = {.op = n.op, .attrs = n.attrs, .check = n.check}};
   const auto type_of = [&](const View& v) { return ir::Type{p.roots[v.root].dtype, v.sizes}; };
   for (const View& v : n.operands) {
     draft.call.operands.push_back({{}, type_of(v)});

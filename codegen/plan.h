@@ -55,6 +55,7 @@ struct ExternalCall {
   const std::string& custom_name() const { return std::get<std::string>(attrs[0]); }
   const std::string& numbers() const { return std::get<std::string>(attrs[1]); }
   std::vector<Argument> operands, results;
+  std::string check;  // what a failure is reported as, as Launch::checks
 };
 
 using Step = std::variant<Launch, MatmulCall, ExternalCall>;

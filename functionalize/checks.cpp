@@ -43,6 +43,8 @@ class Checks {
   bool may_fail(EquationId e) const {
     if (ir::effect_of(graph_, e) != ir::Effect::MayFail) return false;
     if (is_index(e)) return has_elements(graph_.operand(e, 1));
+    if (ir::info(graph_.op(e)).cls == ir::OpClass::Linalg)
+      return has_elements(graph_.operand(e, 0));
     return ir::is_integer(graph_.type(graph_.result(e)).dtype) && has_elements(graph_.result(e));
   }
   bool is_index(EquationId e) const {
@@ -81,7 +83,7 @@ class Checks {
 
   /// A bool that needs what makes `e` fail.
   ValueId check_of(EquationId e) {
-    if (!is_index(e)) return b_.reduce(Op::any, b_.ne(graph_.result(e), 0), {});
+    if (!is_index(e)) return b_.reduce(Op::any, b_.ne(graph_.results(e)[0], 0), {});
     const Index index = index_of(e);
     const ValueId table = b_.expand(b_.full({}, ir::DType::Bool, false), {index.length});
     const ValueId flat = b_.reshape(index.value, {b_.numel(index.value)});

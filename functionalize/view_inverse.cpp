@@ -76,6 +76,7 @@ ValueId inverse_as_strided(const InverseContext& c) { return c.scatter(Op::as_st
 #define ROW_Pointwise(name) nullptr
 #define ROW_Reduction(name) nullptr
 #define ROW_Scan(name) nullptr
+#define ROW_Linalg(name) nullptr
 #define ROW_Contraction(name) nullptr
 #define ROW_Shape(name) nullptr
 #define ROW_Factory(name) nullptr

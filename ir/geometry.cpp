@@ -146,6 +146,7 @@ using Rule = ViewGeometry (*)(const ViewContext&);
 #define RULE_Pointwise(name) nullptr
 #define RULE_Reduction(name) nullptr
 #define RULE_Scan(name) nullptr
+#define RULE_Linalg(name) nullptr
 #define RULE_Contraction(name) nullptr
 #define RULE_Shape(name) nullptr
 #define RULE_Factory(name) nullptr

@@ -135,9 +135,9 @@ std::optional<Attr> attr_named(std::string_view name) {
 }
 
 std::string_view name(OpClass cls) {
-  static constexpr std::string_view kNames[] = {"pointwise", "reduction", "scan",    "contraction",
-                                                "view",      "shape",     "factory", "index",
-                                                "random",    "control",   "external"};
+  static constexpr std::string_view kNames[] = {"pointwise",   "reduction", "scan",    "linalg",
+                                                "contraction", "view",      "shape",   "factory",
+                                                "index",       "random",    "control", "external"};
   return kNames[static_cast<size_t>(cls)];
 }
 

@@ -41,6 +41,7 @@ enum class OpClass : uint8_t {
   Pointwise,    // element i of the result depends on element i of the operands
   Reduction,    // combines elements along dims
   Scan,         // runs along one dimension in order: scans, sorts, searches
+  Linalg,       // factors and solutions of matrices
   Contraction,  // matrix products, convolutions, sums over windows
   View,         // re-reads operand 0's elements in another arrangement
   Shape,        // rearranges or joins elements into a new value

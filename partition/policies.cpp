@@ -26,6 +26,7 @@ const char* ban_effects_and_contractions(const Analysis& a, ValueId v) {
   if (a.runs_once(a.producer(v))) return "effect: runs once";
   if (a.is(v, OpClass::Contraction)) return "contraction: not recomputed";
   if (a.is(v, OpClass::Scan)) return "scan: not recomputed";
+  if (a.is(v, OpClass::Linalg)) return "linalg: not recomputed";
   return nullptr;
 }
 

@@ -49,6 +49,8 @@ double arithmetic_seconds(const CostTable& costs, const Graph& g, EquationId e) 
       return element(ir::Op::add) * elements(g, g.operand(e, 0));
     case OpClass::Scan:
       return 1e-9 * kScanCost * elements(g, g.operand(e, 0));
+    case OpClass::Linalg:
+      return matrix_seconds(g.type(g.operand(e, 0)).sizes);
     case OpClass::Index:
       return 1e-9 * costs.indirect_ns * elements(g, g.operands(e).back());
     default:
@@ -107,7 +109,8 @@ class Model final : public ir::CostModel {
     if (is_free(from)) return true;
     if (from == OpClass::Contraction || to == OpClass::Contraction) return false;
     const auto stands_alone = [](OpClass c) {
-      return c == OpClass::Control || c == OpClass::External || c == OpClass::Scan;
+      return c == OpClass::Control || c == OpClass::External || c == OpClass::Scan ||
+             c == OpClass::Linalg;
     };
     if (from == OpClass::Shape || stands_alone(from) || stands_alone(to)) return false;
     if (from == OpClass::Index) return !writes(g, producer) && to != OpClass::Index;

@@ -14,9 +14,16 @@ namespace tandem::codegen {
 inline constexpr double kLoadCost = 0.06;     // from the nearest caches
 inline constexpr double kIndirectCost = 0.5;  // at a position that comes from data
 inline constexpr double kMemoryCost = 0.14;   // 4 bytes streamed from memory
+inline constexpr double kMatrixCost = 1;      // one element of a matrix times one of its rows
 inline constexpr double kUnitCost = 6000;     // what a unit of work should cost
 inline constexpr double kScanCost = 5;        // one element of a scan, sort or search
 inline constexpr double kThreadCost = 2000;   // what pays for waking a thread
+
+/// Seconds that factors of matrices of these sizes take.
+inline double matrix_seconds(const ir::Shape& sizes) {
+  return 1e-9 * kMatrixCost * static_cast<double>(int64_t{ir::numel(sizes)}) *
+         static_cast<double>(int64_t{sizes.back()});
+}
 
 /// The arithmetic of `op`.
 double op_cost(ir::Op op);

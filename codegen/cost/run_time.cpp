@@ -122,6 +122,7 @@ class Walk {
     if (ir::info(n.op).cls == ir::OpClass::External) return 0;
     if (ir::info(n.op).cls == ir::OpClass::Scan)
       return 1e-9 * kScanCost * elements(n.operands[0].sizes);
+    if (ir::info(n.op).cls == ir::OpClass::Linalg) return matrix_seconds(n.operands[0].sizes);
     std::vector<ir::Type> operands;
     for (const View& v : n.operands) operands.push_back({root(v.root).dtype, v.sizes});
     return library_flops(n.op, n.attrs, operands, {n.dtype, n.dest.sizes}) / costs_.library_flops;

@@ -212,7 +212,7 @@ void PlanRunner::execute(const Call& call, const RunExternal& step) const {
   if (step.custom)
     step.custom->run(operands, e.numbers(), results);
   else
-    codegen::run_library({e.op, e.attrs, operands, results});
+    codegen::run_library({e.op, e.attrs, operands, results, e.check});
 }
 
 void PlanRunner::execute(const Call& call, const RunMatmul& step) const {

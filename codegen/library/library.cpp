@@ -5,6 +5,7 @@
 #include "ir/attr_integers.h"
 #include "ir/base/error.h"
 #include "machine/library/lines.h"
+#include "machine/library/matrices.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/pooling.h"
 
@@ -145,6 +146,9 @@ DType library_dtype(DType dtype) {
 }
 
 void run_library(const LibraryCall& call) {
+  if (ir::info(call.op).cls == ir::OpClass::Linalg)
+    return machine::matrix_function(ir::name(call.op))(
+        {call.operands, ir::attr_integers(call.attrs), call.results, call.name});
   if (ir::numel(call.results[0].sizes) == 0) return;
   if (ir::info(call.op).cls == ir::OpClass::Scan)
     return machine::line_function(ir::name(call.op))(call.operands, ir::attr_integers(call.attrs),

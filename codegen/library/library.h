@@ -3,6 +3,7 @@
 #define TANDEM_CODEGEN_LIBRARY_LIBRARY_H
 
 #include <span>
+#include <string_view>
 
 #include "ir/buffer.h"
 #include "ir/op.h"
@@ -15,6 +16,7 @@ struct LibraryCall {
   std::span<const ir::AttrValue> attrs;
   std::span<const ir::BufferView> operands;
   std::span<const ir::BufferView> results;
+  std::string_view name;  // of errors
 
   template <class T>
   const T& attr(ir::Attr name) const {
@@ -26,7 +28,7 @@ struct LibraryCall {
 ir::DType library_dtype(ir::DType dtype);
 
 /// Runs the equation; operands and results have library dtypes. An internal error for an op that
-/// no function computes. Throws Error (out_of_memory).
+/// no function computes. Throws Error (out_of_memory; argument, of matrices without such factors).
 void run_library(const LibraryCall& call);
 
 /// Its multiplications and additions, from the types of what it reads and gives.

@@ -73,6 +73,12 @@ void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 
+void linalg_nodes(Maker& m, EquationId e) {
+  Node n = external_node(m, e);
+  n.check = m.check_text(e);
+  m.push_external(std::move(n));
+}
+
 template <>
 void nodes_of<Op::custom_operator>(Maker& m, EquationId e) {
   m.push_external(external_node(m, e));

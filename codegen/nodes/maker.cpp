@@ -25,6 +25,8 @@ constexpr Rule rule_of() {
     return reduction_nodes;
   else if constexpr (cls == ir::OpClass::Scan)
     return scan_nodes;
+  else if constexpr (cls == ir::OpClass::Linalg)
+    return linalg_nodes;
   else
     return nodes_of<op>;
 }

@@ -112,6 +112,7 @@ void reduction_nodes(Maker& m, EquationId e);
 /// Of a primitive that a function of library/library.h computes.
 void library_nodes(Maker& m, EquationId e);
 void scan_nodes(Maker& m, EquationId e);
+void linalg_nodes(Maker& m, EquationId e);
 
 /// f(operand, its part of the result) for the operands of concatenation `e`, of which matmuls may
 /// write parts before the others are known.

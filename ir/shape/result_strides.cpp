@@ -150,6 +150,7 @@ constexpr Exception kExceptions[] = {
 #define RULE_Pointwise pointwise
 #define RULE_Reduction row_major
 #define RULE_Scan row_major
+#define RULE_Linalg row_major
 #define RULE_Contraction row_major
 #define RULE_View nullptr
 #define RULE_Shape row_major

@@ -21,7 +21,8 @@ struct Args {
   ir::Op op;
   std::span<const BufferView> in;
   std::span<const ir::AttrValue> attrs;
-  const BufferView& out;
+  const BufferView& out;             // the first result
+  std::span<const BufferView> outs;  // all of them
 
   template <class T>
   const T& attr(ir::Attr name) const {
@@ -38,6 +39,7 @@ using Kernel = void (*)(const Args&);
 #define TANDEM_KERNEL_Primitive_Pointwise(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Reduction(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Scan(X, name) X(name)
+#define TANDEM_KERNEL_Primitive_Linalg(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Contraction(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Shape(X, name) X(name)
 #define TANDEM_KERNEL_Primitive_Factory(X, name) X(name)
@@ -48,6 +50,7 @@ using Kernel = void (*)(const Args&);
 #define TANDEM_KERNEL_Primitive_External(X, name)
 #define TANDEM_KERNEL_Composite_Pointwise(X, name)
 #define TANDEM_KERNEL_Composite_Reduction(X, name)
+#define TANDEM_KERNEL_Composite_Linalg(X, name)
 #define TANDEM_KERNEL_Composite_Contraction(X, name)
 #define TANDEM_KERNEL_Composite_View(X, name)
 #define TANDEM_KERNEL_Composite_Shape(X, name)

@@ -31,11 +31,11 @@ Kernel kernel_of(ir::Op op) {
 bool has_kernel(ir::Op op) { return kernel_of(op) != nullptr; }
 
 void run(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
-         const ir::BufferView& out) {
+         std::span<const ir::BufferView> outs) {
   std::vector<ir::BufferView> in;
   in.reserve(operands.size());
   for (const Tensor& t : operands) in.push_back(t.impl()->view());
-  kernel_of(op)({op, in, attrs, out});
+  kernel_of(op)({op, in, attrs, outs[0], outs});
 }
 
 }  // namespace tandem::runtime::eager

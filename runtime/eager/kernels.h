@@ -18,10 +18,10 @@ bool has_kernel(ir::Op op);
 /// True for a `full` whose elements are all zero bits: memory that is zero already serves.
 bool gives_zeros(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype);
 
-/// Computes `op` into `out`, which has the result's dtype and sizes and any strides without
-/// overlap. Pointwise ops may have operands that lie exactly where `out` does.
+/// Computes `op` into `outs`, which have the results' dtypes and sizes and any strides without
+/// overlap. Pointwise ops may have operands that lie exactly where the result does.
 void run(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
-         const ir::BufferView& out);
+         std::span<const ir::BufferView> outs);
 
 /// Writes `from`'s elements, converted, to `to` (same sizes).
 void copy_elements(const ir::BufferView& from, const ir::BufferView& to);

@@ -48,6 +48,32 @@ Tensor Tensor::cross(const Tensor& other, std::optional<int64_t> dim, SourceLoca
   return tandem::cross(*this, other, dim, at);
 }
 
+Tensor Tensor::matrix_power(int64_t n, SourceLocation at) const {
+  return tandem::matrix_power(*this, n, at);
+}
+Tensor Tensor::matrix_exp(SourceLocation at) const { return tandem::matrix_exp(*this, at); }
+Tensor Tensor::inverse(SourceLocation at) const { return tandem::inverse(*this, at); }
+Tensor Tensor::det(SourceLocation at) const { return tandem::det(*this, at); }
+Tensor Tensor::logdet(SourceLocation at) const { return tandem::logdet(*this, at); }
+SignAndLogDet Tensor::slogdet(SourceLocation at) const { return tandem::slogdet(*this, at); }
+Tensor Tensor::cholesky(bool upper, SourceLocation at) const {
+  return tandem::cholesky(*this, upper, at);
+}
+Tensor Tensor::cholesky_solve(const Tensor& input2, bool upper, SourceLocation at) const {
+  return tandem::cholesky_solve(*this, input2, upper, at);
+}
+Tensor Tensor::cholesky_inverse(bool upper, SourceLocation at) const {
+  return tandem::cholesky_inverse(*this, upper, at);
+}
+Tensor Tensor::lu_solve(const Tensor& lu_data, const Tensor& lu_pivots, SourceLocation at) const {
+  return tandem::lu_solve(*this, lu_data, lu_pivots, at);
+}
+Tensor Tensor::pinverse(double rcond, SourceLocation at) const {
+  return tandem::pinverse(*this, rcond, at);
+}
+Qr Tensor::qr(bool some, SourceLocation at) const { return tandem::qr(*this, some, at); }
+SvdOfV Tensor::svd(bool some, SourceLocation at) const { return tandem::svd(*this, some, at); }
+
 const Tensor& Tensor::addmm_(const Tensor& mat1, const Tensor& mat2, const ScaledSum& scales,
                              SourceLocation at) const {
   const ir::ErrorScope errors(at);

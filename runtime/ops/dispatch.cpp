@@ -98,7 +98,8 @@ void run_in_place(ir::Op op, std::span<const Tensor> operands,
   const TensorImpl& self = *operands[0].impl();
   if (eager::has_kernel(op)) {
     const std::vector<Tensor> safe = without_overlap(operands);
-    eager::run(op, safe, attrs, self.view());
+    const ir::BufferView view = self.view();
+    eager::run(op, safe, attrs, {&view, 1});
   } else {
     const ir::Type type = self.type();
     const Tensor value = run_decomposition(op, operands, attrs, {&type, 1})[0];
@@ -117,12 +118,19 @@ Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape&
 
 namespace {
 
-Tensor run_kernel(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
-                  const ir::Type& type) {
-  if (eager::gives_zeros(op, attrs, type.dtype)) return zero_tensor(type.sizes, type.dtype);
-  const Tensor out = empty_tensor(type.sizes, result_strides(op, operands, type.sizes), type.dtype);
-  eager::run(op, operands, attrs, out.impl()->view());
-  return out;
+TensorList run_kernel(ir::Op op, std::span<const Tensor> operands,
+                      std::span<const ir::AttrValue> attrs, std::span<const ir::Type> types) {
+  if (eager::gives_zeros(op, attrs, types[0].dtype))
+    return ir::listed<TensorList>(zero_tensor(types[0].sizes, types[0].dtype));
+  TensorList results;
+  ir::InlineVector<ir::BufferView, 1> outs;
+  for (const ir::Type& type : types) {
+    const Strides strides = result_strides(op, operands, type.sizes);
+    results.push_back(empty_tensor(type.sizes, strides, type.dtype));
+    outs.push_back(results.back().impl()->view());
+  }
+  eager::run(op, operands, attrs, {outs.data(), outs.size()});
+  return results;
 }
 
 }  // namespace
@@ -133,8 +141,7 @@ TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
   const BelowTape below;
   if (in_place) return run_in_place(op, operands, attrs), TensorList{operands[0]};
   if (ir::is_view(op)) return ir::listed<TensorList>(run_view(op, operands[0], attrs, types[0]));
-  if (eager::has_kernel(op))
-    return ir::listed<TensorList>(run_kernel(op, operands, attrs, types[0]));
+  if (eager::has_kernel(op)) return run_kernel(op, operands, attrs, types);
   TensorList results = run_decomposition(op, operands, attrs, types);
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = laid_out(results[i], result_strides(op, operands, types[i].sizes),

@@ -24,6 +24,9 @@ Tensor distinct(const Shape& sizes) {
   return from_numbers(values, sizes, f64);
 }
 
+Tensor spd(const Tensor& x) { return x.matmul(x.mT()) + eye(x.size(-2), {}, x.dtype()); }
+Tensor sym(const Tensor& x) { return x + x.mT(); }
+
 /// What stands beside x in the calls.
 struct Others {
   Tensor u = tensor({1, -2, 0.5}, f64), v = tensor({1.5, -0.5, 2, 1}, f64), y = distinct({4, 2}),

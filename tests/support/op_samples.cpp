@@ -389,6 +389,76 @@ std::vector<OpSample> cross_entropy_samples(int64_t n) {
   return samples;
 }
 
+/// Matrices whose singular values, 2, 3, ... and a little, are not close to each other.
+Buffer matrices(DType dtype, const Shape& sizes, uint64_t seed, bool symmetric) {
+  Buffer a = values(Op::add, {dtype, sizes}, seed);
+  const int64_t n = sizes.back(), m = sizes[sizes.rank() - 2];
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const int64_t r = i / n % m, c = i % n;
+    const int64_t from = symmetric && c < r ? i - r * n - c + c * n + r : i;
+    const double little = from == i ? 0.1 * std::tanh(a.at(i).to_double()) : a.at(from).to_double();
+    a.set(i, little + (r == c ? 2 + static_cast<double>(r) : 0));
+  }
+  return a;
+}
+
+/// self, its factors without exchanges, and the pivots.
+std::vector<Buffer> factored(DType dtype, int64_t n) {
+  const Buffer lu = matrices(dtype, {2, n, n}, 1, false);
+  Buffer self({dtype, {2, n, n}}), pivots({DType::I32, {2, n}});
+  for (int64_t i = 0; i < self.numel(); ++i) {
+    const int64_t first = i / (n * n) * n * n, r = i / n % n, c = i % n;
+    double sum = 0;
+    for (int64_t k = 0; k <= std::min(r, c); ++k)
+      sum += (k == r ? 1 : lu.at(first + r * n + k).to_double()) *
+             lu.at(first + k * n + c).to_double();
+    self.set(i, sum);
+  }
+  for (int64_t i = 0; i < pivots.numel(); ++i) pivots.set(i, i % n + 1);
+  return {self, lu, pivots};
+}
+
+void add_linalg_samples(Op op, DType dtype, int64_t n, std::vector<OpSample>& samples) {
+  const auto matrix = [&](const Shape& sizes) { return matrices(dtype, sizes, 1, false); };
+  const Buffer symmetric = matrices(dtype, {2, n, n}, 1, true), right = matrix({2, n, 3});
+  switch (op) {
+    case Op::cholesky:
+      return samples.push_back({{symmetric}, {true}}), samples.push_back({{symmetric}, {false}});
+    case Op::eigh:
+      return samples.push_back({{symmetric}, {}});
+    case Op::matrix_exp:
+      return samples.push_back(
+          {{matrices(dtype, {2, std::min<int64_t>(n, 3), std::min<int64_t>(n, 3)}, 1, false)}, {}});
+    case Op::triangular_solve:
+      return samples.push_back({{matrix({2, n, n}), right}, {true, false}}),
+             samples.push_back({{matrix({2, n, n}), right}, {false, true}});
+    case Op::lu_solve:
+      for (const bool transposed : {false, true}) {
+        std::vector<Buffer> operands = factored(dtype, n);
+        operands.push_back(right);
+        samples.push_back({operands, {transposed}});
+      }
+      return;
+    case Op::lu_permutation:
+      return samples.push_back({{factored(dtype, n)[2]}, {Dim(n + 1)}});
+    case Op::pinv: {
+      Buffer tolerance({dtype, {2}});
+      return samples.push_back({{matrix({2, n, 4}), tolerance, tolerance}, {false}});
+    }
+    default:  // lu_factor, qr, svd
+      for (const Shape& sizes : {Shape{2, n, n}, Shape{n, 4}, Shape{3, n}})
+        samples.push_back({{matrix(sizes)}, {false}});
+  }
+}
+
+/// Small ones: their definitions take the third power of the size.
+std::vector<OpSample> linalg_samples(Op op, int64_t n) {
+  std::vector<OpSample> samples;
+  for (const DType dtype : {DType::F32, DType::F64})
+    add_linalg_samples(op, dtype, std::min<int64_t>(n, 9), samples);
+  return samples;
+}
+
 bool fits(Op op, const OpSample& sample) {
   std::vector<Type> types;
   for (const Buffer& operand : sample.operands) types.push_back(operand.type());
@@ -407,6 +477,7 @@ std::vector<OpSample> op_samples(Op op, int64_t length) {
   if (cls == ir::OpClass::Factory) return factory_samples(op, length);
   if (cls == ir::OpClass::Index) return index_samples(op, length);
   if (cls == ir::OpClass::Random) return random_samples(op, length);
+  if (cls == ir::OpClass::Linalg) return linalg_samples(op, length);
   if (op == Op::cross_entropy) return cross_entropy_samples(length);
   if (op == Op::searchsorted) return search_samples(length);
   std::vector<OpSample> samples;

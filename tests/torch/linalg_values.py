@@ -9,6 +9,7 @@ import math
 import pathlib
 import re
 import warnings
+from collections import namedtuple
 
 import torch
 
@@ -61,6 +62,35 @@ HELPERS = {
     "linalg_multi_dot": torch.linalg.multi_dot,
     "cdist": lambda x, y, p=2.0, mode="use_mm_for_euclid_dist_if_necessary": torch.cdist(x, y, p, mode),
 }
+Result = namedtuple("Result", "result info")
+Factors = namedtuple("Factors", "lu pivots")
+Pair = namedtuple("Pair", "q r")
+Values = namedtuple("Values", "u s vh v")
+Lu = namedtuple("Lu", "p l u")
+
+
+def svd(x, full=True):
+    u, s, vh = torch.linalg.svd(x, full)
+    return Values(u, s, vh, vh.transpose(-2, -1))
+
+
+HELPERS |= {
+    "spd": lambda x: x @ x.transpose(-2, -1) + torch.eye(x.shape[-2], dtype=x.dtype), "sym": lambda x: x + x.transpose(-2, -1),
+    "cholesky": lambda x, upper=False: torch.linalg.cholesky(x, upper=upper),
+    "linalg_cholesky": lambda x, upper=False: torch.linalg.cholesky(x, upper=upper),
+    "linalg_cholesky_ex": lambda x: Result(*torch.linalg.cholesky_ex(x)), "linalg_solve_ex": lambda a, b: Result(*torch.linalg.solve_ex(a, b)),
+    "cholesky_inverse": lambda x, upper=False: torch.cholesky_inverse(x, upper=upper), "cholesky_solve": lambda b, x, upper=False: torch.cholesky_solve(b, x, upper),
+    "linalg_solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left), "linalg_inv": torch.linalg.inv, "linalg_inv_ex": lambda x: Result(*torch.linalg.inv_ex(x)),
+    "linalg_det": torch.linalg.det, "linalg_slogdet": torch.linalg.slogdet, "linalg_solve_triangular": lambda a, b, o: torch.linalg.solve_triangular(a, b, **o),
+    "linalg_lu_factor": lambda x: Factors(*torch.linalg.lu_factor(x)), "linalg_lu": lambda x: Lu(*torch.linalg.lu(x)), "lu_unpack": lambda a, p: Lu(*torch.lu_unpack(a, p)),
+    "linalg_lu_solve": lambda a, p, b, o={}: torch.linalg.lu_solve(a, p, b, **o), "linalg_qr": lambda x, mode="reduced": Pair(*torch.linalg.qr(x, mode)),
+    "linalg_svd": svd, "linalg_svdvals": torch.linalg.svdvals, "linalg_eigvalsh": lambda x, uplo="L": torch.linalg.eigvalsh(x, UPLO=uplo), "linalg_eigh": torch.linalg.eigh,
+    "linalg_pinv": lambda x, o={}: torch.linalg.pinv(x, **o), "linalg_matrix_rank": lambda x, o={}: torch.linalg.matrix_rank(x, **o), "linalg_lstsq": torch.linalg.lstsq,
+    "linalg_cond": lambda x, p=None: torch.linalg.cond(x, p), "linalg_matrix_power": torch.linalg.matrix_power,
+    "linalg_matrix_norm": lambda x, p="fro", dims=(-2, -1), keepdim=False: torch.linalg.matrix_norm(x, p, dims, keepdim),
+}
+torch.Tensor.qr = lambda x: Pair(*torch.linalg.qr(x))
+torch.Tensor.svd = lambda x: svd(x, False)
 for name in ("addmm", "addbmm", "baddbmm", "addmv", "addr"):
     plain = getattr(torch.Tensor, name + "_")
     setattr(torch.Tensor, name + "_", lambda self, a, b, scales={}, plain=plain: plain(self, a, b, **scales))

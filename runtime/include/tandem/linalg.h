@@ -81,6 +81,33 @@ struct Subscripted {
 TANDEM_API Tensor einsum(const std::vector<Subscripted>& operands,
                          const std::optional<std::vector<Subscript>>& output = {}, TANDEM_AT);
 
+// --- factors and solutions, of f32 and f64. What has none is an Error{Argument} that says which
+// matrix of the batch; the forms ..._ex say it in `info` instead.
+/// self @ self @ ..., n times; negative: of the inverse.
+TANDEM_API Tensor matrix_power(const Tensor& self, int64_t n, TANDEM_AT);
+TANDEM_API Tensor matrix_exp(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor inverse(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor det(const Tensor& self, TANDEM_AT);
+/// NaN of a negative determinant.
+TANDEM_API Tensor logdet(const Tensor& self, TANDEM_AT);
+TANDEM_API SignAndLogDet slogdet(const Tensor& self, TANDEM_AT);
+/// L with L @ L^T = self, of which the lower triangle is read; `upper`: U with U^T @ U, the upper.
+TANDEM_API Tensor cholesky(const Tensor& self, bool upper = false, TANDEM_AT);
+/// x with A @ x = self, where input2 is A's factor.
+TANDEM_API Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper = false,
+                                 TANDEM_AT);
+/// The inverse of the matrix whose factor self is.
+TANDEM_API Tensor cholesky_inverse(const Tensor& self, bool upper = false, TANDEM_AT);
+/// x with A @ x = self, where A's factors are given.
+TANDEM_API Tensor lu_solve(const Tensor& self, const Tensor& lu_data, const Tensor& lu_pivots,
+                           TANDEM_AT);
+TANDEM_API Lu lu_unpack(const Tensor& lu_data, const Tensor& lu_pivots, TANDEM_AT);
+TANDEM_API Tensor pinverse(const Tensor& self, double rcond = 1e-15, TANDEM_AT);
+/// `some`: reduced, else complete.
+TANDEM_API Qr qr(const Tensor& self, bool some = true, TANDEM_AT);
+/// u diag(s) v^T; `some`: reduced, else u and v are square.
+TANDEM_API SvdOfV svd(const Tensor& self, bool some = true, TANDEM_AT);
+
 namespace linalg {
 /// Along a dimension of size 3; the others broadcast.
 TANDEM_API Tensor cross(const Tensor& self, const Tensor& other, int64_t dim = -1, TANDEM_AT);
@@ -92,6 +119,60 @@ TANDEM_API Tensor multi_dot(const std::vector<Tensor>& tensors, TANDEM_AT);
 /// The powers 1, x, ..., x^(N - 1) of each element, as a last dimension; N: x's last size if left
 /// out.
 TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> N = {}, TANDEM_AT);
+
+TANDEM_API Tensor matrix_power(const Tensor& self, int64_t n, TANDEM_AT);
+TANDEM_API Tensor matrix_exp(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor inv(const Tensor& self, TANDEM_AT);
+TANDEM_API ResultAndInfo inv_ex(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor det(const Tensor& self, TANDEM_AT);
+TANDEM_API SignAndLogDet slogdet(const Tensor& self, TANDEM_AT);
+TANDEM_API Tensor cholesky(const Tensor& self, bool upper = false, TANDEM_AT);
+TANDEM_API ResultAndInfo cholesky_ex(const Tensor& self, bool upper = false, TANDEM_AT);
+/// x with self @ x = other; not `left`: x @ self = other. other: matrices, or (of sizes
+/// self.sizes()[:-1], or one) vectors.
+TANDEM_API Tensor solve(const Tensor& self, const Tensor& other, bool left = true, TANDEM_AT);
+TANDEM_API ResultAndInfo solve_ex(const Tensor& self, const Tensor& other, bool left = true,
+                                  TANDEM_AT);
+struct TriangularOptions {
+  bool upper = false, left = true, unitriangular = false;
+};
+/// The same of a triangular matrix, whose other triangle is not read; `upper` must be said. Zeros
+/// on the diagonal divide.
+TANDEM_API Tensor solve_triangular(const Tensor& self, const Tensor& other,
+                                   const TriangularOptions& options, TANDEM_AT);
+/// L below the diagonal and U in one matrix, and which rows changed places.
+TANDEM_API LuFactors lu_factor(const Tensor& self, TANDEM_AT);
+TANDEM_API LuFactors lu_factor_ex(const Tensor& self, TANDEM_AT);
+TANDEM_API Lu lu(const Tensor& self, TANDEM_AT);
+struct LuSolveOptions {
+  bool left = true, adjoint = false;
+};
+TANDEM_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& other,
+                           const LuSolveOptions& options = {}, TANDEM_AT);
+/// mode "reduced", "complete" (q is square) or "r" (without q).
+TANDEM_API Qr qr(const Tensor& self, std::string_view mode = "reduced", TANDEM_AT);
+TANDEM_API Svd svd(const Tensor& self, bool full_matrices = true, TANDEM_AT);
+/// In descending order.
+TANDEM_API Tensor svdvals(const Tensor& self, TANDEM_AT);
+/// Of symmetric matrices, of which one triangle is read: "L" or "U". In ascending order.
+TANDEM_API Eigh eigh(const Tensor& self, std::string_view uplo = "L", TANDEM_AT);
+TANDEM_API Tensor eigvalsh(const Tensor& self, std::string_view uplo = "L", TANDEM_AT);
+/// Singular values (hermitian: magnitudes of eigenvalues) up to max(atol, rtol * the largest) count
+/// as 0. Without atol, rtol is the dtype's epsilon times the larger size.
+struct RankOptions {
+  std::optional<double> atol = {}, rtol = {};
+  bool hermitian = false;
+};
+TANDEM_API Tensor pinv(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
+TANDEM_API Tensor matrix_rank(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
+/// The least x that makes |self @ x - other| least. residuals: its squares, of matrices of more
+/// rows than columns, which count as of full rank; else without elements. singular_values: those
+/// that count as 0 are up to rcond (the dtype's epsilon times the larger size) times the largest.
+TANDEM_API LeastSquares lstsq(const Tensor& self, const Tensor& other,
+                              std::optional<double> rcond = {}, TANDEM_AT);
+/// The norm times that of the inverse; of p = 2 and -2 from singular values. Infinite where there
+/// is no inverse.
+TANDEM_API Tensor cond(const Tensor& self, const Number& p = 2, TANDEM_AT);
 }  // namespace linalg
 
 #undef TANDEM_AT

@@ -86,7 +86,8 @@ namespace linalg {
 /// The p-norm of the elements along dims, or of all; p may be 0 and infinite.
 TANDEM_API Tensor vector_norm(const Tensor& self, const Number& ord = 2, const DimList& dims = {},
                               bool keepdim = false, TANDEM_AT);
-/// Of the matrices in two dims: "fro", or ord 1, -1 (sums of columns), infinite (of rows).
+/// Of the matrices in two dims: "fro", "nuc", or ord 1, -1 (sums of columns), infinite (of rows),
+/// 2, -2 (singular values).
 TANDEM_API Tensor matrix_norm(const Tensor& self, const Number& ord, const DimList& dims = {-2, -1},
                               bool keepdim = false, TANDEM_AT);
 TANDEM_API Tensor matrix_norm_of_name(const Tensor& self, std::string_view ord, const DimList& dims,

@@ -41,6 +41,57 @@ struct NormAndStatistics {
   TANDEM_FIELDS(NormAndStatistics, result, mean, rstd)
 };
 
+// --- of matrices; info: for each 0, or what failed, as LAPACK says it
+
+struct Qr {
+  Tensor q, r;
+  TANDEM_FIELDS(Qr, q, r)
+};
+
+/// u diag(s) vh
+struct Svd {
+  Tensor u, s, vh;
+  TANDEM_FIELDS(Svd, u, s, vh)
+};
+
+/// u diag(s) v^T
+struct SvdOfV {
+  Tensor u, s, v;
+  TANDEM_FIELDS(SvdOfV, u, s, v)
+};
+
+struct Eigh {
+  Tensor eigenvalues, eigenvectors;
+  TANDEM_FIELDS(Eigh, eigenvalues, eigenvectors)
+};
+
+struct SignAndLogDet {
+  Tensor sign, logabsdet;
+  TANDEM_FIELDS(SignAndLogDet, sign, logabsdet)
+};
+
+/// L below the diagonal and U; row i changed place with row pivots[i] - 1.
+struct LuFactors {
+  Tensor lu, pivots, info;
+  TANDEM_FIELDS(LuFactors, lu, pivots, info)
+};
+
+/// p @ l @ u
+struct Lu {
+  Tensor p, l, u;
+  TANDEM_FIELDS(Lu, p, l, u)
+};
+
+struct ResultAndInfo {
+  Tensor result, info;
+  TANDEM_FIELDS(ResultAndInfo, result, info)
+};
+
+struct LeastSquares {
+  Tensor solution, residuals, rank, singular_values;
+  TANDEM_FIELDS(LeastSquares, solution, residuals, rank, singular_values)
+};
+
 }  // namespace tandem
 
 #endif  // TANDEM_RESULTS_H

@@ -1,5 +1,7 @@
 // Norms and covariances.
+#include <tandem/linalg.h>
 #include <tandem/reductions.h>
+#include <tandem/shapes.h>
 
 #include <cmath>
 
@@ -53,6 +55,8 @@ Tensor norm_of(Call&& c, const Tensor& self, double p, const DimList& dims, bool
 
 // --- matrix norms
 
+constexpr std::string_view kMatrixNorms = "\"fro\", \"nuc\", 1, -1, 2, -2 or an infinity";
+
 struct MatrixDims {
   int64_t row, column;
 };
@@ -72,6 +76,21 @@ Tensor largest_sum(const Tensor& self, int64_t summed, int64_t other, bool large
   const Tensor sums = sum(abs(self, at), summed, true, at);
   const Tensor extremum = largest ? amax(sums, other, true, at) : amin(sums, other, true, at);
   return keepdim ? extremum : squeeze(extremum, {summed, other}, at);
+}
+
+/// Of the singular values the largest (2), the least (-2), or the sum (of "nuc").
+Tensor norm_of_values(const Tensor& self, const MatrixDims& d, const Number& ord, bool keepdim,
+                      const SourceLocation& at) {
+  const Tensor matrices = movedim(self, {d.row, d.column}, {-2, -1}, at);
+  const Tensor values = linalg::svdvals(matrices, at);
+  const double p = ord.to_double();
+  Tensor norm = p == 1  ? sum(values, {-1}, false, at)
+                : p > 0 ? amax(values, {-1}, false, at)
+                        : amin(values, {-1}, false, at);
+  if (!keepdim) return norm;
+  for (const int64_t dim : {std::min(d.row, d.column), std::max(d.row, d.column)})
+    norm = unsqueeze(norm, dim, at);
+  return norm;
 }
 
 // --- covariances
@@ -114,7 +133,10 @@ Tensor norm(const Tensor& self, const Number& p, const DimList& dims, bool keepd
 Tensor norm_of_name(const Tensor& self, std::string_view p, const DimList& dims, bool keepdim,
                     const SourceLocation& at) {
   const ErrorScope errors(at, "norm");
-  if (p != "fro") fail_order("a number or \"fro\"", fmt::format("\"{}\"", p));
+  if (p == "nuc")
+    return linalg::matrix_norm_of_name(self, p, dims.dims.empty() ? DimList{-2, -1} : dims, keepdim,
+                                       at);
+  if (p != "fro") fail_order("a number, \"fro\" or \"nuc\"", fmt::format("\"{}\"", p));
   return norm(self, 2, dims, keepdim, at);
 }
 Tensor dist(const Tensor& self, const Tensor& other, const Number& p, SourceLocation at) {
@@ -129,8 +151,9 @@ Tensor linalg::vector_norm(const Tensor& self, const Number& ord, const DimList&
 Tensor linalg::matrix_norm_of_name(const Tensor& self, std::string_view ord, const DimList& dims,
                                    bool keepdim, const SourceLocation& at) {
   const ErrorScope errors(at, "matrix_norm");
-  matrix_dims(self, dims);
-  if (ord != "fro") fail_order("\"fro\", 1, -1 or an infinity", fmt::format("\"{}\"", ord));
+  const MatrixDims d = matrix_dims(self, dims);
+  if (ord == "nuc") return norm_of_values(self, d, 1, keepdim, at);
+  if (ord != "fro") fail_order(kMatrixNorms, fmt::format("\"{}\"", ord));
   return linalg::vector_norm(self, 2, dims, keepdim, at);
 }
 Tensor linalg::matrix_norm(const Tensor& self, const Number& ord, const DimList& dims, bool keepdim,
@@ -140,7 +163,8 @@ Tensor linalg::matrix_norm(const Tensor& self, const Number& ord, const DimList&
   const double p = ord.to_double();
   if (std::abs(p) == 1) return largest_sum(self, row, column, p > 0, keepdim, at);
   if (std::isinf(p)) return largest_sum(self, column, row, p > 0, keepdim, at);
-  fail_order("\"fro\", 1, -1 or an infinity", fmt::format("{}", p));
+  if (std::abs(p) == 2) return norm_of_values(self, {row, column}, ord, keepdim, at);
+  fail_order(kMatrixNorms, fmt::format("{}", p));
 }
 
 Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights,

@@ -117,6 +117,46 @@ inline void add_pointwise(std::vector<Sample>& all) {
   all.push_back({Op::nan_to_num, {odd, floats(s, 2), floats(s, 3), floats(s, 4)}, {}});
 }
 
+/// Matrices with separate singular values, with symmetric and positive ones among them.
+inline Buffer matrices(const Shape& sizes, uint64_t seed = 1, bool symmetric = false) {
+  Buffer a = floats(sizes, seed);
+  const int64_t n = sizes.back(), m = sizes[sizes.rank() - 2];
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const int64_t r = i / n % m, c = i % n, mirrored = i - r * n - c + c * n + r;
+    if (symmetric && c > r) a.set(i, a.at(mirrored));
+  }
+  for (int64_t i = 0; i < a.numel(); ++i)
+    if (i / n % m == i % n) a.set(i, a.at(i).to_double() + 3 + 2 * static_cast<double>(i % n));
+  return a;
+}
+
+inline void add_linalg(std::vector<Sample>& all) {
+  const Shape square{2, 3, 3};
+  all.push_back({Op::cholesky, {matrices({2, 3, 3}, 1, true)}, {true}});
+  for (const Shape& s : {Shape{2, 3, 3}, Shape{4, 2}, Shape{2, 4}}) {
+    all.push_back({Op::lu_factor, {matrices(s)}, {false}});
+    all.push_back({Op::qr, {matrices(s)}, {false}});
+    all.push_back({Op::svd, {matrices(s)}, {false}});
+    all.push_back({Op::pinv,
+                   {matrices(s), filled({DType::F64, s.rank() == 3 ? Shape{2} : Shape{}}, {0, 0}),
+                    filled({DType::F64, s.rank() == 3 ? Shape{2} : Shape{}}, {1e-9, 1e-9})},
+                   {false}});
+  }
+  for (bool upper : {false, true})
+    for (bool unit : {false, true})
+      all.push_back({Op::triangular_solve, {matrices(square), floats({2, 3, 2})}, {upper, unit}});
+  // L = [1 0; 2 1], U = [3 1; 0 -2]
+  for (bool transposed : {false, true})
+    all.push_back(
+        {Op::lu_solve,
+         {filled({DType::F64, {2, 2}}, {3, 1, 6, 0}), filled({DType::F64, {2, 2}}, {3, 1, 2, -2}),
+          filled({DType::I32, {2}}, {1, 2}), floats({2, 3})},
+         {transposed}});
+  all.push_back({Op::qr, {matrices(square)}, {true}});
+  all.push_back({Op::eigh, {matrices(square, 1, true)}, {}});
+  all.push_back({Op::matrix_exp, {floats(square)}, {}});
+}
+
 inline void add_reductions(std::vector<Sample>& all) {
   const Shape s{2, 3, 4};
   for (const Axes& dims : {Axes{1}, Axes{0, 2}})
@@ -239,6 +279,7 @@ inline std::vector<Sample> samples() {
   std::vector<Sample> all;
   add_pointwise(all);
   add_reductions(all);
+  add_linalg(all);
   add_contractions(all);
   add_shapes(all);
   add_indexing(all);

@@ -1,0 +1,154 @@
+#include "machine/library/lapack.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+
+// The Fortran symbols. Behind the arguments come the lengths of those that are text.
+extern "C" {
+#define TANDEM_LAPACK(p, T)                                                                      \
+  void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                         \
+  void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                            \
+  void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);              \
+  void p##orgqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*,   \
+                 int*);                                                                          \
+  void p##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, \
+                 const int*, int*, size_t, size_t);                                              \
+  void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*,    \
+                 const int*, T*, const int*, int*, int*, size_t);
+TANDEM_LAPACK(s, float)
+TANDEM_LAPACK(d, double)
+#undef TANDEM_LAPACK
+}
+
+namespace tandem::machine::lapack {
+namespace {
+
+template <class T>
+struct Functions;
+#define TANDEM_LAPACK(p, T)                  \
+  template <>                                \
+  struct Functions<T> {                      \
+    static constexpr auto potrf = p##potrf_; \
+    static constexpr auto getrf = p##getrf_; \
+    static constexpr auto geqrf = p##geqrf_; \
+    static constexpr auto orgqr = p##orgqr_; \
+    static constexpr auto syevd = p##syevd_; \
+    static constexpr auto gesdd = p##gesdd_; \
+  };
+TANDEM_LAPACK(s, float)
+TANDEM_LAPACK(d, double)
+#undef TANDEM_LAPACK
+
+/// An argument as Fortran takes it.
+struct Int {
+  explicit Int(int64_t v) : value(static_cast<int>(v)) {}
+  operator const int*() const { return &value; }  // NOLINT(google-explicit-constructor)
+  int value;
+};
+
+/// Rows of a matrix in memory.
+Int leading(int64_t rows) { return Int(std::max<int64_t>(rows, 1)); }
+
+const char* job(bool full) { return full ? "A" : "S"; }
+
+}  // namespace
+
+void use_one_thread() {
+  using SetThreads = void (*)(int);
+  static const bool done = [] {
+    if (const auto set =
+            reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
+      set(1);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+template <class T>
+int potrf(int64_t n, T* a) {
+  int info = 0;
+  Functions<T>::potrf("U", Int(n), a, leading(n), &info, 1);
+  return info;
+}
+
+template <class T>
+int getrf(int64_t m, int64_t n, T* a, int* pivots) {
+  int info = 0;
+  Functions<T>::getrf(Int(m), Int(n), a, leading(m), pivots, &info);
+  return info;
+}
+
+template <class T>
+Work qr_work(int64_t m, int64_t n, int64_t columns) {
+  T of_r = 0, of_q = 0, a = 0, tau = 0;
+  geqrf(m, n, &a, &tau, &of_r, -1);
+  orgqr(m, columns, std::min(m, n), &a, &tau, &of_q, -1);
+  return {static_cast<int64_t>(std::max({of_r, of_q, T(1)})), 0};
+}
+
+template <class T>
+int geqrf(int64_t m, int64_t n, T* a, T* tau, T* work, int64_t size) {
+  int info = 0;
+  Functions<T>::geqrf(Int(m), Int(n), a, leading(m), tau, work, Int(size), &info);
+  return info;
+}
+
+template <class T>
+int orgqr(int64_t m, int64_t columns, int64_t reflectors, T* a, const T* tau, T* work,
+          int64_t size) {
+  int info = 0;
+  Functions<T>::orgqr(Int(m), Int(columns), Int(reflectors), a, leading(m), tau, work, Int(size),
+                      &info);
+  return info;
+}
+
+template <class T>
+Work syevd_work(int64_t n) {
+  T a = 0, w = 0, size = 0;
+  int ints = 0;
+  syevd(n, &a, &w, &size, -1, &ints, -1);
+  return {static_cast<int64_t>(size), ints};
+}
+
+template <class T>
+int syevd(int64_t n, T* a, T* values, T* work, int64_t size, int* ints, int64_t int_size) {
+  int info = 0;
+  Functions<T>::syevd("V", "L", Int(n), a, leading(n), values, work, Int(size), ints, Int(int_size),
+                      &info, 1, 1);
+  return info;
+}
+
+template <class T>
+Work gesdd_work(int64_t m, int64_t n, bool full) {
+  T a = 0, s = 0, u = 0, vh = 0, size = 0;
+  int ints = 0;
+  gesdd(m, n, full, &a, &s, &u, &vh, &size, -1, &ints);
+  return {static_cast<int64_t>(size), 8 * std::min(m, n)};
+}
+
+template <class T>
+int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int64_t size,
+          int* ints) {
+  int info = 0;
+  Functions<T>::gesdd(job(full), Int(m), Int(n), a, leading(m), s, u, leading(m), vh,
+                      leading(full ? n : std::min(m, n)), work, Int(size), ints, &info, 1);
+  return info;
+}
+
+#define TANDEM_LAPACK(T)                                                    \
+  template int potrf(int64_t, T*);                                          \
+  template int getrf(int64_t, int64_t, T*, int*);                           \
+  template Work qr_work<T>(int64_t, int64_t, int64_t);                      \
+  template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                \
+  template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t); \
+  template Work syevd_work<T>(int64_t);                                     \
+  template int syevd(int64_t, T*, T*, T*, int64_t, int*, int64_t);          \
+  template Work gesdd_work<T>(int64_t, int64_t, bool);                      \
+  template int gesdd(int64_t, int64_t, bool, T*, T*, T*, T*, T*, int64_t, int*);
+TANDEM_LAPACK(float)
+TANDEM_LAPACK(double)
+#undef TANDEM_LAPACK
+
+}  // namespace tandem::machine::lapack

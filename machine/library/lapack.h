@@ -1,0 +1,51 @@
+// LAPACK on matrices of f32 and f64 in column-major order, one thread each. Only lapack.cpp knows
+// of the library. Each returns LAPACK's `info`: 0, or what failed.
+#ifndef TANDEM_MACHINE_LIBRARY_LAPACK_H
+#define TANDEM_MACHINE_LIBRARY_LAPACK_H
+
+#include <cstdint>
+
+namespace tandem::machine::lapack {
+
+/// Elements of working memory that a call takes.
+struct Work {
+  int64_t floats = 0, ints = 0;
+};
+
+/// Keeps the threads of a library that has its own from working. Before the first call.
+void use_one_thread();
+
+/// a [n, n], of which the upper triangle is read, becomes U with U^T U = a there.
+template <class T>
+int potrf(int64_t n, T* a);
+/// a [m, n] becomes L below the diagonal and U; pivots, from 1 on: row i changes place with that.
+template <class T>
+int getrf(int64_t m, int64_t n, T* a, int* pivots);
+
+/// a [m, n] becomes R and reflectors, of which orgqr makes the first `columns` columns of Q in a.
+template <class T>
+Work qr_work(int64_t m, int64_t n, int64_t columns);
+template <class T>
+int geqrf(int64_t m, int64_t n, T* a, T* tau, T* work, int64_t size);
+template <class T>
+int orgqr(int64_t m, int64_t columns, int64_t reflectors, T* a, const T* tau, T* work,
+          int64_t size);
+
+/// Ascending eigenvalues of the symmetric a [n, n], of which the lower triangle is read; a becomes
+/// the vectors.
+template <class T>
+Work syevd_work(int64_t n);
+template <class T>
+int syevd(int64_t n, T* a, T* values, T* work, int64_t size, int* ints, int64_t int_size);
+
+/// a [m, n] = u diag(s) vh; u and vh are square if `full`, else have as many columns and rows as s
+/// has elements. Destroys a.
+template <class T>
+Work gesdd_work(int64_t m, int64_t n, bool full);
+template <class T>
+int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int64_t size,
+          int* ints);
+
+}  // namespace tandem::machine::lapack
+
+#endif  // TANDEM_MACHINE_LIBRARY_LAPACK_H

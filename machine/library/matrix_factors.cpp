@@ -1,0 +1,133 @@
+// Orthogonal factors. Where a sign is free, it is so that the elements of a vector, weighed by 1,
+// 1/2, 1/3, ..., have no negative sum.
+#include <cmath>
+
+#include "machine/library/matrix.h"
+
+namespace tandem::machine::matrices {
+namespace {
+
+constexpr int kNotFinite = -1;
+
+std::string of_iteration(int info) {
+  if (info == kNotFinite) return "has elements that are not finite; expected finite numbers";
+  return "is ill-conditioned, or has too many equal values; expected the algorithm to converge, "
+         "got its failure " +
+         std::to_string(info);
+}
+
+template <class T>
+bool is_finite(const Matrix<T>& a) {
+  for (int64_t r = 0; r < a.rows; ++r)
+    for (int64_t c = 0; c < a.columns; ++c)
+      if (!std::isfinite(a(r, c))) return false;
+  return true;
+}
+
+template <class T>
+bool is_turned(const Matrix<T>& vectors, int64_t c) {
+  T sum = 0;
+  for (int64_t r = 0; r < vectors.rows; ++r) sum += vectors(r, c) / static_cast<T>(r + 1);
+  return sum < 0;
+}
+
+template <class T>
+void turn(const Matrix<T>& vectors, int64_t c) {
+  for (int64_t r = 0; r < vectors.rows; ++r) vectors(r, c) = -vectors(r, c);
+}
+
+double flops_of(int64_t m, int64_t n) {
+  return 4 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::min(m, n));
+}
+
+template <class T>
+void fill_identity(const Matrix<T>& a) {
+  for (int64_t r = 0; r < a.rows; ++r)
+    for (int64_t c = 0; c < a.columns; ++c) a(r, c) = r == c ? T(1) : T(0);
+}
+
+}  // namespace
+
+void qr(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> qs(call.out[0]), rs(call.out[1]);
+    const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n), columns = qs.columns();
+    const int64_t work = lapack::qr_work<T>(m, n, columns).floats;
+    const lapack::Work all{m * std::max(n, columns) + k + work};
+    for_each_matrix<T>(a.count(), flops_of(m, n), all, [&](int64_t i, Scratch<T> scratch) {
+      const Matrix<T> q = column_major(scratch.floats(m * std::max(n, columns)), m, n);
+      T* const tau = scratch.floats(k);
+      T* const memory = scratch.floats(work);
+      copy(a[i], q);
+      lapack::geqrf(m, n, q.first, tau, memory, work);
+      const Matrix<T> r = rs[i];
+      for (int64_t row = 0; row < r.rows; ++row)
+        for (int64_t c = 0; c < n; ++c) r(row, c) = c < row ? T(0) : q(row, c);
+      lapack::orgqr(m, columns, k, q.first, tau, memory, work);
+      copy(column_major(q.first, m, columns), qs[i]);
+      return 0;
+    });
+  });
+}
+
+void eigh(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> values(call.out[0], 1), vectors(call.out[1]);
+    const int64_t n = a.rows();
+    const lapack::Work work = lapack::syevd_work<T>(n);
+    const auto factor = [&](int64_t i, Scratch<T> scratch) {
+      const Matrix<T> v = column_major(scratch.floats(n * n), n, n);
+      T* const w = scratch.floats(n);
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t c = 0; c < n; ++c) v(r, c) = a[i](std::max(r, c), std::min(r, c));
+      if (!is_finite(v)) return kNotFinite;
+      T* const memory = scratch.floats(work.floats);
+      const int info =
+          lapack::syevd(n, v.first, w, memory, work.floats, scratch.ints(work.ints), work.ints);
+      for (int64_t c = 0; c < n; ++c)
+        if (is_turned(v, c)) turn(v, c);
+      copy(v, vectors[i]);
+      for (int64_t c = 0; c < n; ++c) values[i][c] = w[c];
+      return info;
+    };
+    const lapack::Work all{n * n + n + work.floats, work.ints};
+    report(call, a.is_batch(), for_each_matrix<T>(a.count(), 2 * flops_of(n, n), all, factor),
+           of_iteration);
+  });
+}
+
+void svd(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> us(call.out[0]), values(call.out[1], 1), vhs(call.out[2]);
+    const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n);
+    const bool full = call.numbers[0] != 0;
+    const int64_t u_columns = us.columns(), vh_rows = vhs.rows();
+    const lapack::Work work = k == 0 ? lapack::Work() : lapack::gesdd_work<T>(m, n, full);
+    const auto factor = [&](int64_t i, Scratch<T> scratch) {
+      if (k == 0) return fill_identity(us[i]), fill_identity(vhs[i]), 0;
+      const Matrix<T> x = column_major(scratch.floats(m * n), m, n);
+      const Matrix<T> u = column_major(scratch.floats(m * u_columns), m, u_columns);
+      const Matrix<T> vh = column_major(scratch.floats(vh_rows * n), vh_rows, n);
+      T* const s = scratch.floats(k);
+      copy(a[i], x);
+      if (!is_finite(x)) return kNotFinite;
+      const int info =
+          lapack::gesdd(m, n, full, x.first, s, u.first, vh.first, scratch.floats(work.floats),
+                        work.floats, scratch.ints(work.ints));
+      for (int64_t c = 0; c < k; ++c)
+        if (is_turned(u, c)) turn(u, c), turn(vh.transposed(), c);
+      copy(u, us[i]);
+      copy(vh, vhs[i]);
+      for (int64_t c = 0; c < k; ++c) values[i][c] = s[c];
+      return info;
+    };
+    const lapack::Work all{m * n + m * u_columns + vh_rows * n + k + work.floats, work.ints};
+    report(call, a.is_batch(), for_each_matrix<T>(a.count(), 4 * flops_of(m, n), all, factor),
+           of_iteration);
+  });
+}
+
+}  // namespace tandem::machine::matrices

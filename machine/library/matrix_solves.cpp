@@ -1,0 +1,149 @@
+// Factors by elimination, and what they solve.
+#include "machine/library/matrix.h"
+
+namespace tandem::machine::matrices {
+namespace {
+
+double cube(int64_t n) {
+  return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+/// Exchanges rows of x [n, k] as pivots say, or back.
+template <class T>
+void exchange_rows(const Matrix<const int32_t>& pivots, bool backwards, T* x, int64_t k) {
+  for (int64_t step = 0; step < pivots.rows; ++step) {
+    const int64_t i = backwards ? pivots.rows - 1 - step : step;
+    const int64_t other = pivots[i] - 1;
+    if (other != i) std::swap_ranges(x + i * k, x + i * k + k, x + other * k);
+  }
+}
+
+bool are_rows(const Matrix<const int32_t>& pivots, int64_t rows) {
+  for (int64_t i = 0; i < pivots.rows; ++i)
+    if (pivots[i] < 1 || pivots[i] > rows) return false;
+  return true;
+}
+
+std::string of_pivots(int) { return "has no such pivots; expected rows from 1 on"; }
+
+/// Of numbers[0], what LAPACK's info reports is an error.
+template <class Describe>
+void report_if_checked(const MatrixCall& call, bool is_batch, const Failure& failure,
+                       Describe describe) {
+  if (call.numbers[0] != 0) report(call, is_batch, failure, describe);
+}
+
+}  // namespace
+
+// In memory, L in row-major order is U in column-major order.
+void cholesky(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> factors(call.out[0]);
+    const Batch<int32_t> infos(call.out[1], 0);
+    const int64_t n = a.rows();
+    const auto factor = [&](int64_t i, Scratch<T> scratch) {
+      const Matrix<T> l = row_major(scratch.floats(n * n), n, n);
+      copy(a[i], l);
+      const int info = lapack::potrf(n, l.first);
+      const Matrix<T> out = factors[i];
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t c = 0; c < n; ++c) out(r, c) = c <= r ? l(r, c) : T(0);
+      return infos[i][0] = info;
+    };
+    report_if_checked(call, a.is_batch(),
+                      for_each_matrix<T>(a.count(), cube(n) / 3, {n * n}, factor), [](int info) {
+                        return "is not positive definite; expected positive leading minors, got "
+                               "minor " +
+                               std::to_string(info) + " that is not";
+                      });
+  });
+}
+
+void lu_factor(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> factors(call.out[0]);
+    const Batch<int32_t> pivots(call.out[1], 1), infos(call.out[2], 0);
+    const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n);
+    const auto factor = [&](int64_t i, Scratch<T> scratch) {
+      const Matrix<T> lu = column_major(scratch.floats(m * n), m, n);
+      int* const exchanged = scratch.ints(k);
+      copy(a[i], lu);
+      const int info = lapack::getrf(m, n, lu.first, exchanged);
+      copy(lu, factors[i]);
+      for (int64_t p = 0; p < k; ++p) pivots[i][p] = exchanged[p];
+      return infos[i][0] = info;
+    };
+    report_if_checked(call, a.is_batch(),
+                      for_each_matrix<T>(a.count(), cube(k), {m * n, k}, factor), [](int info) {
+                        return "is singular; expected an invertible one, got a zero at place " +
+                               std::to_string(info) + " of the diagonal of U";
+                      });
+  });
+}
+
+void lu_permutation(const MatrixCall& call) {
+  const Batch<const int32_t> pivots(call.in[0], 1);
+  const Batch<int64_t> orders(call.out[0], 1);
+  const int64_t n = orders.rows();
+  const auto follow = [&](int64_t i, const Scratch<double>&) {
+    const Matrix<int64_t> order = orders[i];
+    if (!are_rows(pivots[i], n)) return 1;
+    for (int64_t r = 0; r < n; ++r) order[r] = r;
+    for (int64_t p = 0; p < pivots.rows(); ++p) std::swap(order[p], order[pivots[i][p] - 1]);
+    return 0;
+  };
+  report(call, orders.is_batch(),
+         for_each_matrix<double>(orders.count(), static_cast<double>(n), {}, follow), of_pivots);
+}
+
+// numbers: upper, unitriangular
+void triangular_solve(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]), b(call.in[1]);
+    const Batch<T> results(call.out[0]);
+    const int64_t n = b.rows(), k = b.columns();
+    const double flops = static_cast<double>(n * k) * static_cast<double>(n);
+    for_each_matrix<T>(results.count(), flops, {n * k}, [&](int64_t i, Scratch<T> scratch) {
+      const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
+      copy(b[i], x);
+      solve_triangular(a[i], call.numbers[0] != 0, call.numbers[1] != 0, x.first, k);
+      copy(x, results[i]);
+      return 0;
+    });
+  });
+}
+
+// P L U x = b, or (P L U)^T x = b
+void lu_solve(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> factors(call.in[1]), b(call.in[3]);
+    const Batch<const int32_t> pivots(call.in[2], 1);
+    const Batch<T> results(call.out[0]);
+    const int64_t n = b.rows(), k = b.columns();
+    const bool transposed = call.numbers[0] != 0;
+    const auto solve = [&](int64_t i, Scratch<T> scratch) {
+      if (!are_rows(pivots[i], n)) return 1;
+      const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
+      const Matrix<const T> lu = factors[i];
+      copy(b[i], x);
+      if (transposed) {
+        solve_triangular(lu.transposed(), false, false, x.first, k);
+        solve_triangular(lu.transposed(), true, true, x.first, k);
+        exchange_rows(pivots[i], true, x.first, k);
+      } else {
+        exchange_rows(pivots[i], false, x.first, k);
+        solve_triangular(lu, false, true, x.first, k);
+        solve_triangular(lu, true, false, x.first, k);
+      }
+      copy(x, results[i]);
+      return 0;
+    };
+    const double flops = 2 * static_cast<double>(n * k) * static_cast<double>(n);
+    report(call, results.is_batch(), for_each_matrix<T>(results.count(), flops, {n * k}, solve),
+           of_pivots);
+  });
+}
+
+}  // namespace tandem::machine::matrices

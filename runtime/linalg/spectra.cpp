@@ -1,0 +1,205 @@
+// Orthogonal factors, what is made of singular values, and functions of matrices.
+#include <tandem/linalg.h>
+#include <tandem/reductions.h>
+
+#include <bit>
+#include <limits>
+
+#include "runtime/linalg/matrices.h"
+
+namespace tandem {
+namespace {
+
+using ir::Op;
+using linalg::RankOptions;
+using runtime::Call;
+using runtime::columns_of;
+using runtime::matrix_operand;
+using runtime::reject;
+using runtime::rows_of;
+using runtime::transposed;
+using runtime::V;
+
+ir::ValueList factors(Call& c, Op op, V self, ir::AttrsRef attrs = {}) {
+  const V operands[] = {self};
+  return c.b.emit_all(op, operands, attrs);
+}
+
+Qr qr_factors(Call&& c, const Tensor& self, bool complete) {
+  const ir::ValueList found = factors(c, Op::qr, matrix_operand(c, self), {complete});
+  return {c.out(found[0]), c.out(found[1])};
+}
+
+/// Of which `uplo` names the triangle that is read, as the lower one.
+V symmetric_operand(Call& c, const Tensor& self, std::string_view uplo) {
+  const V a = matrix_operand(c, self);
+  if (uplo != "L" && uplo != "U")
+    reject(Errc::Argument, "uplo is not there; expected \"L\" or \"U\", got \"{}\"", uplo);
+  return uplo == "L" ? a : transposed(c, a);
+}
+
+// --- ranks
+
+double epsilon_of(Call& c, V v) {
+  return c.b.dtype(v) == f32 ? std::numeric_limits<float>::epsilon()
+                             : std::numeric_limits<double>::epsilon();
+}
+
+struct Tolerances {
+  double atol, rtol;
+};
+Tolerances tolerances(Call& c, V v, const RankOptions& o) {
+  const auto size = static_cast<double>(std::max<int64_t>(rows_of(c, v), columns_of(c, v)));
+  const double usual = o.atol.value_or(0) > 0 ? 0 : epsilon_of(c, v) * size;
+  return {o.atol.value_or(0), o.rtol.value_or(usual)};
+}
+
+V pseudoinverse(Call& c, V self, const RankOptions& o) {
+  const auto [atol, rtol] = tolerances(c, self, o);
+  const auto each = [&](double number) {
+    return c.b.full(runtime::batch_of(c, self), c.b.dtype(self), number);
+  };
+  return c.b.emit(Op::pinv, {self, each(atol), each(rtol)}, {o.hermitian});
+}
+
+V magnitudes(Call& c, V self, bool hermitian) {
+  if (hermitian) return c.b.abs(factors(c, Op::eigh, self)[0]);
+  return factors(c, Op::svd, self, {false})[1];
+}
+
+V rank_of(Call& c, V self, const RankOptions& o) {
+  const V values = magnitudes(c, self, o.hermitian);
+  if (c.b.sizes(values).back() == 0) return c.b.full(runtime::batch_of(c, self), i64, 0);
+  const auto [atol, rtol] = tolerances(c, self, o);
+  const V least = c.b.clamp(c.b.mul(c.b.amax(values, {-1}, true), rtol), Number(atol), {});
+  return c.b.sum(c.b.convert(c.b.gt(values, least), i64), {-1});
+}
+
+// --- powers
+
+V power_of(Call& c, V self, uint64_t n) {
+  if (n == 0) return c.b.pointwise(Op::copy, {self, runtime::identity_like(c, self)});
+  V power = self;
+  for (int bit = std::bit_width(n) - 2; bit >= 0; --bit) {
+    power = c.b.matmul(power, power);
+    if ((n >> bit & 1) != 0) power = c.b.matmul(power, self);
+  }
+  return power;
+}
+
+Tensor power(Call&& c, const Tensor& self, int64_t n) {
+  const V a = matrix_operand(c, self);
+  if (rows_of(c, a) != columns_of(c, a))
+    reject(Errc::Shape, "not a square matrix; expected as many rows as columns, got {}",
+           to_string(c.b.sizes(a)));
+  if (n >= 0) return c.out(power_of(c, a, static_cast<uint64_t>(n)));
+  return c.out(power_of(c, runtime::inverse_of(c, a, true), -static_cast<uint64_t>(n)));
+}
+
+Tensor exponential(Call&& c, const Tensor& self) {
+  return c.out(c.b.emit(Op::matrix_exp, {matrix_operand(c, self)}, {}));
+}
+
+// --- least squares
+
+V residuals_of(Call& c, V a, V b, V x) {
+  if (rows_of(c, a) <= columns_of(c, a)) return c.b.full({0}, c.b.dtype(a), 0);
+  return c.b.sum(c.b.square(c.b.sub(c.b.matmul(a, x), b)), {-2});
+}
+
+}  // namespace
+
+Qr qr(const Tensor& self, bool some, SourceLocation at) {
+  return qr_factors(Call(at), self, !some);
+}
+Qr linalg::qr(const Tensor& self, std::string_view mode, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  if (mode != "reduced" && mode != "complete" && mode != "r")
+    reject(Errc::Argument,
+           "mode is not there; expected \"reduced\", \"complete\" or \"r\", got \"{}\"", mode);
+  const Qr found = qr_factors(Call(at), self, mode == "complete");
+  return mode == "r" ? Qr{empty({0}, self.dtype(), at), found.r} : found;
+}
+
+Svd linalg::svd(const Tensor& self, bool full_matrices, SourceLocation at) {
+  Call c(at);
+  const ir::ValueList found = factors(c, Op::svd, matrix_operand(c, self), {full_matrices});
+  return {c.out(found[0]), c.out(found[1]), c.out(found[2])};
+}
+SvdOfV svd(const Tensor& self, bool some, SourceLocation at) {
+  Call c(at);
+  const ir::ValueList found = factors(c, Op::svd, matrix_operand(c, self), {!some});
+  return {c.out(found[0]), c.out(found[1]), c.out(transposed(c, found[2]))};
+}
+Tensor linalg::svdvals(const Tensor& self, SourceLocation at) {
+  Call c(at);
+  return c.out(magnitudes(c, matrix_operand(c, self), false));
+}
+
+Eigh linalg::eigh(const Tensor& self, std::string_view uplo, SourceLocation at) {
+  Call c(at);
+  const ir::ValueList found = factors(c, Op::eigh, symmetric_operand(c, self, uplo));
+  return {c.out(found[0]), c.out(found[1])};
+}
+Tensor linalg::eigvalsh(const Tensor& self, std::string_view uplo, SourceLocation at) {
+  Call c(at);
+  return c.out(factors(c, Op::eigh, symmetric_operand(c, self, uplo))[0]);
+}
+
+Tensor linalg::pinv(const Tensor& self, const RankOptions& options, SourceLocation at) {
+  Call c(at);
+  return c.out(pseudoinverse(c, matrix_operand(c, self), options));
+}
+Tensor pinverse(const Tensor& self, double rcond, SourceLocation at) {
+  Call c(at);
+  return c.out(pseudoinverse(c, matrix_operand(c, self), {.rtol = rcond}));
+}
+Tensor linalg::matrix_rank(const Tensor& self, const RankOptions& options, SourceLocation at) {
+  Call c(at);
+  return c.out(rank_of(c, matrix_operand(c, self), options));
+}
+
+LeastSquares linalg::lstsq(const Tensor& self, const Tensor& other, std::optional<double> rcond,
+                           SourceLocation at) {
+  Call c(at);
+  const V a = matrix_operand(c, self), given = c.in(other, "other");
+  const bool is_vectors = c.b.sizes(given) == runtime::batch_of(c, a, 1);
+  const V b = is_vectors ? c.b.unsqueeze(given, -1) : given;
+  if (c.b.rank(b) < 2 || rows_of(c, b) != rows_of(c, a))
+    reject(Errc::Shape, "sizes do not fit; expected [..., m, n] and [..., m, k], got {} and {}",
+           to_string(c.b.sizes(a)), to_string(c.b.sizes(given)));
+  const RankOptions options{.rtol = rcond};
+  const V x = c.b.matmul(pseudoinverse(c, a, options), b);
+  return {c.out(is_vectors ? c.b.squeeze(x, ir::Axes{-1}) : x), c.out(residuals_of(c, a, b, x)),
+          c.out(rank_of(c, a, options)), c.out(magnitudes(c, a, false))};
+}
+
+Tensor linalg::cond(const Tensor& self, const Number& p, SourceLocation at) {
+  const ir::ErrorScope errors(at);
+  const double order = p.to_double();
+  if (order != 2 && order != -2) {
+    const ResultAndInfo inverse = linalg::inv_ex(self, at);
+    const Tensor product =
+        mul(Located(linalg::matrix_norm(self, p, {-2, -1}, false, at), at),
+            Located(linalg::matrix_norm(inverse.result, p, {-2, -1}, false, at), at));
+    return where(ne(Located(inverse.info, at), Located(0, at)),
+                 Located(std::numeric_limits<double>::infinity(), at), Located(product, at));
+  }
+  const Tensor values = linalg::svdvals(self, at);
+  const Tensor largest = amax(values, {-1}, false, at), least = amin(values, {-1}, false, at);
+  return order > 0 ? div(Located(largest, at), Located(least, at))
+                   : div(Located(least, at), Located(largest, at));
+}
+
+Tensor matrix_power(const Tensor& self, int64_t n, SourceLocation at) {
+  return power(Call(at), self, n);
+}
+Tensor linalg::matrix_power(const Tensor& self, int64_t n, SourceLocation at) {
+  return power(Call(at), self, n);
+}
+Tensor matrix_exp(const Tensor& self, SourceLocation at) { return exponential(Call(at), self); }
+Tensor linalg::matrix_exp(const Tensor& self, SourceLocation at) {
+  return exponential(Call(at), self);
+}
+
+}  // namespace tandem

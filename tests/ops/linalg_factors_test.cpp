@@ -1,0 +1,178 @@
+// Factors of matrices: what they give back, what they refuse, and where nothing is to be found.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <limits>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/threads.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Tensor numbers(const Shape& sizes, DType dtype = f64) { return randn(sizes, dtype); }
+Tensor symmetric(const Shape& sizes) {
+  const Tensor x = numbers(sizes);
+  return x + x.mT();
+}
+Tensor positive(const Shape& sizes, DType dtype = f64) {
+  const Tensor x = numbers(sizes, dtype);
+  return x.matmul(x.mT()) + eye(x.size(-1), {}, dtype);
+}
+
+void expect_near(const Tensor& got, const Tensor& expected, double tolerance = 1e-9) {
+  ASSERT_EQ(got.sizes(), expected.sizes());
+  EXPECT_TRUE(allclose(got, expected, tolerance, tolerance));
+}
+
+void expect_orthogonal(const Tensor& q, double tolerance = 1e-9) {
+  expect_near(q.mT().matmul(q),
+              eye(q.size(-1), {}, q.dtype()).expand({q.size(0), q.size(-1), q.size(-1)}),
+              tolerance);
+}
+
+TEST(LinalgFactors, MultiplyToTheMatrix) {
+  for (const Shape& sizes : {Shape{3, 5, 5}, Shape{2, 40, 7}, Shape{2, 6, 30}, Shape{1, 1, 1}})
+    for (const DType dtype : {f32, f64}) {
+      const double tolerance = dtype == f32 ? 1e-4 : 1e-9;
+      const Tensor x = numbers(sizes, dtype);
+      for (const char* mode : {"reduced", "complete"}) {
+        const Qr f = linalg::qr(x, mode);
+        expect_near(f.q.matmul(f.r), x, tolerance);
+        expect_orthogonal(f.q, tolerance);
+        expect_near(triu(f.r), f.r, 0);
+      }
+      const Svd s = linalg::svd(x, false);
+      expect_near((s.u * s.s.unsqueeze(-2)).matmul(s.vh), x, tolerance);
+      expect_orthogonal(s.u, tolerance);
+      expect_orthogonal(linalg::svd(x).u, tolerance);
+      expect_orthogonal(linalg::svd(x).vh.mT(), tolerance);
+      const Lu lu = linalg::lu(x);
+      expect_near(lu.p.matmul(lu.l).matmul(lu.u), x, tolerance);
+    }
+  const Tensor x = symmetric({4, 9, 9});
+  for (const char* uplo : {"L", "U"}) {
+    const Eigh f = linalg::eigh(x, uplo);
+    expect_near((f.eigenvectors * f.eigenvalues.unsqueeze(-2)).matmul(f.eigenvectors.mT()), x);
+    expect_orthogonal(f.eigenvectors);
+  }
+}
+
+TEST(LinalgFactors, LeastSquaresAreWhatIsLeft) {
+  const Tensor a = numbers({2, 7, 3}), b = numbers({2, 7, 2});
+  const LeastSquares found = linalg::lstsq(a, b);
+  const Tensor rest = a.matmul(found.solution) - b;
+  expect_near(a.mT().matmul(rest), zeros({2, 3, 2}, f64));
+  expect_near(found.residuals, rest.square().sum({1}));
+  EXPECT_EQ(linalg::lstsq(a.mT(), numbers({2, 3, 1})).residuals.numel(), 0);
+}
+
+TEST(LinalgFactors, ReadOneTriangle) {
+  const Tensor x = positive({3, 3}), half = tril(x) + triu(full({3, 3}, kNan, f64), 1);
+  expect_near(cholesky(half), cholesky(x));
+  expect_near(cholesky(half.mT(), true), cholesky(x, true));
+  expect_near(linalg::eigvalsh(half), linalg::eigvalsh(x));
+  expect_near(linalg::eigvalsh(half.mT(), "U"), linalg::eigvalsh(x));
+  expect_near(linalg::solve_triangular(half, x, {.upper = false}),
+              linalg::solve_triangular(tril(x), x, {.upper = false}));
+}
+
+TEST(LinalgFactors, SayWhichMatrixHasNone) {
+  const Tensor x = stack({eye(3, {}, f64), eye(3, {}, f64) * -1, zeros({3, 3}, f64)});
+  const auto refused = [&](const char* part, auto call) {
+    expect_error(Errc::Argument, part, [&] { call(x); });
+    const auto compiled = compile([=](const Tensor& t) { return Tensor(call(t)); });
+    expect_error(Errc::Argument, part, [&] { compiled(x); });
+    const Tensor nan = x * kNan;
+    try {
+      call(nan);
+    } catch (const Error&) {  // it may fail, and must end
+    }
+  };
+  refused("matrix 1 of the batch is not positive definite",
+          [](const Tensor& t) { return cholesky(t); });
+  refused("matrix 2 of the batch is singular", [](const Tensor& t) { return linalg::inv(t); });
+  refused("matrix 2 of the batch is singular",
+          [](const Tensor& t) { return linalg::solve(t, t + 1.0); });
+  expect_error(Errc::Argument, "cholesky: the matrix is not positive definite",
+               [&] { linalg::cholesky(x[1]); });
+  expect_error(Errc::Argument, "inverse: the matrix is singular", [&] { x[2].inverse(); });
+  expect_error(Errc::Argument, "svdvals: the matrix has elements that are not finite",
+               [&] { linalg::svdvals(full({3, 3}, kNan, f64)); });
+  expect_error(Errc::Argument, "eigh: the matrix has elements that are not finite",
+               [&] { linalg::eigh(full({3, 3}, kNan, f64)); });
+  EXPECT_EQ(linalg::cholesky_ex(x).info.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1}));
+  EXPECT_EQ(linalg::inv_ex(x).info.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 1}));
+}
+
+TEST(LinalgFactors, FailBeforeAnythingIsWritten) {
+  const Tensor written = zeros({2, 2}, f64);
+  const auto compiled = compile([](const Tensor& t, const Tensor& out) {
+    out.add_(1);
+    cholesky(t);
+    return t + 1.0;
+  });
+  expect_error(Errc::Argument, "not positive definite",
+               [&] { compiled(eye(2, {}, f64) * -1, written); });
+  EXPECT_EQ(written.sum().item(), 0);
+}
+
+TEST(LinalgFactors, RefuseOtherDtypesAndSizes) {
+  const Tensor x = eye(3);
+  for (const DType dtype : {bf16, f16, i64})
+    expect_error(Errc::DType, "inv: not defined for this dtype; expected f32 or f64",
+                 [&] { linalg::inv(x.to(dtype)); });
+  expect_error(Errc::Shape, "det: not a square matrix", [&] { det(x.slice(0, 0, 2)); });
+  expect_error(Errc::Shape, "cholesky: not a square matrix", [&] { cholesky(x.slice(0, 0, 2)); });
+  expect_error(Errc::Shape, "svd: self is not a matrix", [&] { linalg::svd(x[0]); });
+  expect_error(Errc::Argument, "qr: mode is not there", [&] { linalg::qr(x, "full"); });
+  expect_error(Errc::Autograd, "not differentiable", [&] {
+    const Tensor leaf = ones({3, 2}, f64).requires_grad_();
+    linalg::qr(leaf, "complete").q.sum().backward();
+  });
+}
+
+TEST(LinalgFactors, DeterminantsOfSingularMatricesHaveGradients) {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 10}}, f64), other = x.clone();
+  other[2].copy_(x[0] * 2);  // of rank 2
+  const Tensor leaf = other.detach().requires_grad_();
+  const Tensor gradient = grad({det(leaf)}, {leaf})[0];
+  Tensor cofactors = zeros({3, 3}, f64);
+  for (int64_t r = 0; r < 3; ++r)
+    for (int64_t c = 0; c < 3; ++c) {
+      const Tensor changed = other.clone();
+      changed[r].fill_(0);
+      changed[r][c].fill_(1);
+      cofactors[r][c].copy_(det(changed));
+    }
+  expect_near(gradient, cofactors, 1e-6);
+}
+
+TEST(LinalgFactors, GradientsOfAnyOrderCompiled) {
+  const Tensor x = positive({2, 3, 3});
+  const auto call = [](const Tensor& t) {
+    const Tensor l = cholesky(t);
+    return linalg::solve(t, l).sum() + logdet(t).sum() + linalg::eigvalsh(t).square().sum();
+  };
+  const auto compiled = compile(call);
+  const Tensor a = x.detach().requires_grad_(), b = x.detach().requires_grad_();
+  expect_near(compiled(a), call(b));
+  expect_near(grad({compiled(a)}, {a})[0], grad({call(b)}, {b})[0]);
+}
+
+TEST(LinalgFactors, HaveTheSameBitsOnAnyNumberOfThreads) {
+  const Tensor x = numbers({64, 12, 12}), p = positive({64, 12, 12});
+  const auto all = [&] {
+    return cat({linalg::svdvals(x).flatten(), linalg::qr(x).r.flatten(), cholesky(p).flatten(),
+                linalg::inv(x).flatten(), linalg::eigvalsh(p).flatten(), matrix_exp(x).flatten()});
+  };
+  const Threads threads(1);
+  const Tensor one = all();
+  Threads::set(4);
+  EXPECT_TRUE(equal(all(), one));
+}
+
+}  // namespace
+}  // namespace tandem::testing
