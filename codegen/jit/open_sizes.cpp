@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include "codegen/jit/transposition.h"
+
 namespace tandem::jit {
 namespace {
 
@@ -22,12 +24,6 @@ using codegen::ParamId;
 /// Vector loops are emitted alike from one of these lengths to the next. Shorter ones become fewer
 /// vectors, or narrower ones.
 constexpr std::array<int64_t, 7> kLengths = {16, 32, 64, 512, 4096, 32768, int64_t{1} << 40};
-
-int64_t step_over(const Affine& a, LoopId loop) {
-  for (const Affine::Term& t : a.terms)
-    if (t.loop == loop) return t.stride;
-  return 0;
-}
 
 /// Chunks of a row that take so long that nothing is lost where code does not know their length.
 constexpr int64_t kLongChunk = 512;
@@ -70,19 +66,6 @@ class Opener {
 
   Loop& loop(LoopId l) { return kernel_.loops[l]; }
 
-  /// Two loops around a copy, each contiguous along another of them.
-  bool is_transposition(size_t at) const {
-    const std::vector<Instr>& code = kernel_.code;
-    if (at + 4 >= code.size() || code[at + 1].kind != Instr::Kind::LoopBegin ||
-        code[at + 2].kind != Instr::Kind::Load || code[at + 3].kind != Instr::Kind::Store ||
-        code[at + 4].kind != Instr::Kind::LoopEnd)
-      return false;
-    const Affine &from = code[at + 2].access.index, &to = code[at + 3].access.index;
-    const LoopId outer = code[at].loop, inner = code[at + 1].loop;
-    return (step_over(from, inner) == 1 && step_over(to, outer) == 1) ||
-           (step_over(from, outer) == 1 && step_over(to, inner) == 1);
-  }
-
   /// Notes the loops of transpositions, and those inside vector loops.
   void find_nests() {
     LoopId vector;
@@ -93,8 +76,8 @@ class Opener {
       if (code[at].kind != Instr::Kind::LoopBegin) continue;
       inside_[l] = vector.valid();
       if (loop(l).kind == Loop::Kind::Vector) vector = l;
-      if (!is_transposition(at)) continue;
-      for (const LoopId of : {l, code[at + 1].loop}) transposed_[of] = true;
+      if (const auto copy = transposition(kernel_, at, true))
+        transposed_[copy->outer] = transposed_[copy->inner] = true;
     }
   }
 

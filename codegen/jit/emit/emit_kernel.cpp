@@ -222,7 +222,9 @@ void Emitter::loop(size_t at) {
   const LoopId id = kernel_.code[at].loop;
   const Loop& loop = kernel_.loops[id];
   if (loop.kind == LoopKind::Vector) return vector_loop(at);
-  if (const auto copy = transposition(at)) return transposed_copy(*copy);
+  // (Smaller elements need masks of their own.)
+  if (const auto copy = transposition(kernel_, at, target_.has("avx512bw")))
+    return transposed_copy(*copy);
   llvm::Value* count = trips(id);
   if (!kernel_.code[at].args.empty())
     count = ir_.CreateSelect(emitted_[kernel_.code[at].args[0].index].parts[0], count, i64(0));

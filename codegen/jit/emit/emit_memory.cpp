@@ -51,6 +51,7 @@ Emitter::Address Emitter::address(const Access& access, DType dtype) {
         a.varying[p] = ir_.CreateAdd(a.varying[p], offset);
     }
   }
+  TANDEM_CHECK(!is_open_size(a.lane_stride), "the step along a vector is known");
   if (a.lane_stride != 0)
     a.base =
         ir_.CreateGEP(a.element, a.base, ir_.CreateMul(index_[scope_.loop], i64(a.lane_stride)));

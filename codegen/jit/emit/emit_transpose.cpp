@@ -12,32 +12,7 @@ namespace {
 
 constexpr int64_t kLine = 64;  // bytes of a cache line
 
-int64_t stride_along(const codegen::Affine& a, LoopId loop) {
-  for (const auto& t : a.terms)
-    if (t.loop == loop) return t.stride;
-  return 0;
-}
-
 }  // namespace
-
-std::optional<Emitter::Transposition> Emitter::transposition(size_t at) const {
-  const auto& code = kernel_.code;
-  if (ends_[at] != at + 5 || !code[at].args.empty() || code[at + 1].kind != InstrKind::LoopBegin)
-    return {};
-  const codegen::Instr &load = code[at + 2], &store = code[at + 3];
-  if (load.kind != InstrKind::Load || store.kind != InstrKind::Store) return {};
-  if (!load.access.indirect.empty() || !store.access.indirect.empty()) return {};
-  if (store.args[0].index != at + 2 || store.dtype != load.dtype) return {};
-  if (ir::size_of(load.dtype) < 4 && !target_.has("avx512bw")) return {};  // no masks for those
-  const LoopId outer = code[at].loop, inner = code[at + 1].loop;
-  for (const auto& [x, y] : {std::pair(inner, outer), std::pair(outer, inner)}) {
-    const bool by_rows = stride_along(load.access.index, x) == 1;
-    const bool by_columns = stride_along(store.access.index, y) == 1;
-    if (by_rows && by_columns && stride_along(store.access.index, x) != 1)
-      return Transposition{at + 2, at + 3, outer, inner, x, y};
-  }
-  return {};
-}
 
 void Emitter::transposed_copy(const Transposition& t) {
   const size_t size = std::max<size_t>(ir::size_of(kernel_.code[t.load].dtype), 4);

@@ -14,6 +14,7 @@
 #include "codegen/jit/form.h"
 #include "codegen/jit/jit.h"
 #include "codegen/jit/llvm.h"
+#include "codegen/jit/transposition.h"
 #include "codegen/loops/kernel.h"
 #include "ir/base/function_ref.h"
 
@@ -141,13 +142,6 @@ class Emitter {
   void read_ahead();
 
   // --- emit_transpose.cpp
-  /// Two loops around a copy: the load is contiguous along loop `x`, the store along loop `y`.
-  struct Transposition {
-    size_t load, store;
-    LoopId outer, inner;
-    LoopId x, y;
-  };
-  std::optional<Transposition> transposition(size_t at) const;
   void transposed_copy(const Transposition& t);
   void transposed_block(const Transposition& t, unsigned lanes, llvm::Value* rows,
                         llvm::Value* columns);

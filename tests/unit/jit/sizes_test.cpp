@@ -155,8 +155,9 @@ ir::Graph sums(const Sized& s) {
 
 ir::Graph moved(const Sized& s) {
   TestGraph t;
-  const V x = s.input(t), rows = t.input({3}, DType::I64);
+  const V x = s.input(t), other = s.input(t), rows = t.input({3}, DType::I64);
   t.output(t.b.permute(x, {1, 0}));
+  t.output(t.b.cat(std::vector<V>{x, other}, 0));
   t.output(t.b.cat(std::vector<V>{x, t.b.neg(x), x}, 0));
   t.output(t.b.cat(std::vector<V>{x, t.b.neg(x)}, 1));
   t.output(t.b.flip(x, ir::Axes{0, 1}));
