@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/specialise.h"
-#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
 
 namespace tandem::runtime {
 namespace {
@@ -32,6 +32,13 @@ std::vector<BackwardForm::Source> sources_of(const ir::Graph& full) {
   return sources;
 }
 
+/// (The gradients of a joint graph have all of its inputs, of which a node keeps what is read.)
+bool reads_all_inputs(const ir::Graph& graph) {
+  const std::vector<uint32_t> uses = ir::use_counts(graph);
+  return std::ranges::all_of(graph.inputs(),
+                             [&](const ir::Input& input) { return uses[input.value.index] > 0; });
+}
+
 }  // namespace
 
 bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
@@ -39,9 +46,10 @@ bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
 // Inputs keep their order and their unique names, outputs their order and their targets.
 BackwardForm make_form(std::shared_ptr<const ir::Graph> full, const BackwardRequest& request) {
   BackwardForm form;
-  form.graph = request.is_full() ? full
-                                 : std::make_shared<const ir::Graph>(autodiff::specialise_backward(
-                                       *full, request.defined, request.wanted));
+  form.graph = request.is_full() && reads_all_inputs(*full)
+                   ? full
+                   : std::make_shared<const ir::Graph>(
+                         autodiff::specialise_backward(*full, request.defined, request.wanted));
   const std::vector<BackwardForm::Source> sources = sources_of(*full);
   size_t i = 0;
   for (const ir::Input& input : form.graph->inputs()) {

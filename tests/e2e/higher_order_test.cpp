@@ -116,6 +116,34 @@ TEST(HigherOrder, OfSomeOutputsOnly) {
   }
 }
 
+/// Gradients that are linear in the tangent, or read some inputs only: nothing else is kept.
+TEST(HigherOrder, OfWhatReadsNoInputOrSome) {
+  const std::vector<Function> programs = {
+      [](const Tensor& x, const Tensor&) { return x.sum(); },
+      [](const Tensor& x, const Tensor& w) { return x.cumsum(0) + w; },
+      [](const Tensor& x, const Tensor& w) { return x * w + 3 * w; },
+      [](const Tensor& x, const Tensor& w) { return sin(w) + x; },
+  };
+  const auto second = [](const auto& function) {
+    const Tensor x = leaf({4}, 1), w = leaf({4}, 2);
+    const Tensor y = function(x, w);
+    const Tensor tangent = noise(y.sizes(), 5, f64).requires_grad_();
+    const Tensors first =
+        grad({y}, {x, w}, {.grad_outputs = {tangent}, .create_graph = true, .allow_unused = true});
+    Tensor sum_of_squares = zeros({}, f64);
+    for (const Tensor& gradient : first)
+      if (gradient.defined()) sum_of_squares = sum_of_squares + square(gradient).sum();
+    return grad({sum_of_squares}, {x, w, tangent}, {.allow_unused = true});
+  };
+  for (const Function& program : programs) {
+    const Tensors expected = second(program), got = second(compile(program));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(expected[i].defined(), got[i].defined()) << i;
+      if (expected[i].defined()) expect_close(expected[i], got[i], 1e-12, "second");
+    }
+  }
+}
+
 TEST(HigherOrder, OfAnInputThatTheFunctionWrites) {
   const auto program = [](const Tensor& h, const Tensor& w) {
     h.mul_(w);

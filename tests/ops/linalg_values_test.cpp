@@ -124,18 +124,17 @@ void compare(const Tensor& got, const std::string& expected, const std::string& 
   EXPECT_FALSE(in >> rest) << what << ": too few elements";
 }
 
-void check_gradients(const Row& row, const Tensor& result, const Tensor& x, const std::string& what,
-                     bool twice) {
+void check_gradients(const Row& row, const Tensor& result, const Tensor& x,
+                     const std::string& what) {
   if (!result.requires_grad()) return;
   const Tensor weights = arange(1, result.numel() + 1).to(f64).view(result.sizes());
-  const Tensor first = grad({(result * weights).sum()}, {x}, {.create_graph = twice})[0];
+  const Tensor first = grad({(result * weights).sum()}, {x}, {.create_graph = true})[0];
   compare(first, row.gradient, what + ", gradient");
-  if (!twice || row.second == "none" || !first.requires_grad()) return;
+  if (row.second == "none" || !first.requires_grad()) return;
   compare(grad({(first * first).sum()}, {x})[0], row.second, what + ", second gradient");
 }
 
-void check(const Row& row, const Callee& call, const Tensor& given, const std::string& how,
-           bool twice = true) {
+void check(const Row& row, const Callee& call, const Tensor& given, const std::string& how) {
   const std::string what = row.kind + "(" + row.call + ") " + how;
   SCOPED_TRACE(what);
   const bool differentiates = given.dtype() == f64;
@@ -150,7 +149,7 @@ void check(const Row& row, const Callee& call, const Tensor& given, const std::s
   compare(result, row.values, what);
   if (!differentiates) return;
   EXPECT_EQ(result.requires_grad(), row.gradient != "none") << what;
-  check_gradients(row, result, x, what, twice);
+  check_gradients(row, result, x, what);
 }
 
 TEST(LinalgValues, ArePyTorchs) {
@@ -170,9 +169,7 @@ TEST(LinalgValues, CompiledArePyTorchs) {
   others();  // made outside the traces
   for (const Row& row : rows()) {
     const auto compiled = compile(callees().at(row.call));
-    check(
-        row, [&](const Tensor& t) { return compiled(t); }, gapped(made(row.kind)), "compiled",
-        false);
+    check(row, [&](const Tensor& t) { return compiled(t); }, gapped(made(row.kind)), "compiled");
   }
 }
 
