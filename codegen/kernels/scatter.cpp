@@ -71,8 +71,7 @@ class ByColumns : Scatter {
 
   KernelDraft run() {
     const int rank = node.domain.rank();
-    int inner = rank - 1;
-    if (inner == node.scatter_dim) --inner;
+    const int inner = vector_dim();
     LoopId chunk_loop;
     for (int d = 0; d < rank; ++d) {
       if (d == node.scatter_dim || node.domain[d] == 1) continue;
@@ -96,6 +95,15 @@ class ByColumns : Scatter {
     if (vector.valid()) w.end(vector);
     w.end(rows);
     return w.take(std::string(ir::name(node.op)), 1);
+  }
+
+ private:
+  /// The dim whose elements are neighbours, or -1: lanes that lie apart are no gain, each would
+  /// touch lines of its own.
+  int vector_dim() const {
+    int inner = node.domain.rank() - 1;
+    if (inner == node.scatter_dim) --inner;
+    return inner >= 0 && node.table.strides[inner] == 1 ? inner : -1;
   }
 };
 

@@ -156,9 +156,19 @@ Tensor avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel
   return given_back(c, c.b.convert(means, self.dtype()), x);
 }
 
+/// The average of all spatial elements: one window.
+V overall_mean(Call& c, V images, int spatial) {
+  ir::Axes dims;
+  for (int d = 0; d < spatial; ++d) dims.push_back(d + 2);
+  return c.b.mean(images, dims, true);
+}
+
 Tensor adaptive_avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& output_size) {
   const Images x = images(c, self, spatial, "self");
   const Windows w = adaptive_windows(c, x.v, spatial, output_size);
+  const bool is_one = std::ranges::all_of(w.sizes, [](Dim size) { return size == 1; });
+  if (is_one && ir::is_floating(self.dtype()))
+    return given_back(c, overall_mean(c, x.v, spatial), x);
   return given_back(c, divided(c, window_sum(c, x.v, w), w, spatial_sizes(c, x.v), false), x);
 }
 
