@@ -1,0 +1,80 @@
+// tandem-ops: the worker of `./dev bench ops`. For each line `NAME eager|compiled forward|backward
+// COUNT` of its input it prints the milliseconds of COUNT calls, each on a line; "backward" is
+// forward and gradients. `--list` prints the names. The first call of a case in a mode compiles.
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "bench/clock.h"
+#include "bench/ops/cases.h"
+
+namespace td = tandem;
+using bench::OpCase;
+using bench::Tensors;
+using td::Tensor;
+
+namespace {
+
+using Function = std::function<Tensor(const Tensors&)>;
+
+struct Prepared {
+  Tensors inputs, leaves;
+  Tensor weight;  // of the result, for gradients
+  Function eager, compiled;
+};
+
+Prepared prepare(const OpCase& op) {
+  td::manual_seed(1);
+  Prepared p{.inputs = op.inputs(), .eager = op.call, .compiled = td::compile(Function(op.call))};
+  p.weight = td::randn(p.eager(p.inputs).sizes());
+  for (Tensor& t : p.inputs)
+    if (t.dtype() == td::f32 && op.differentiates) p.leaves.push_back(t.detach().requires_grad_());
+  return p;
+}
+
+/// The inputs with leaves in the place of what is differentiated.
+Tensors with_leaves(const Prepared& p) {
+  Tensors inputs = p.inputs;
+  size_t next = 0;
+  for (Tensor& t : inputs)
+    if (t.dtype() == td::f32) t = p.leaves[next++];
+  return inputs;
+}
+
+void time(const Prepared& p, bool is_compiled, bool backward, int count) {
+  const Function& call = is_compiled ? p.compiled : p.eager;
+  const Tensors inputs = backward ? with_leaves(p) : p.inputs;
+  for (int i = 0; i < count; ++i) {
+    const double seconds = bench::seconds_of([&] {
+      const Tensor y = call(inputs);
+      if (backward) td::grad({y}, p.leaves, {.grad_outputs = {p.weight}, .allow_unused = true});
+    });
+    std::printf("%.6f\n", seconds * 1e3);
+  }
+  std::fflush(stdout);
+}
+
+int list() {
+  for (const OpCase& op : bench::op_cases())
+    std::printf("%s %d\n", op.name.c_str(), op.differentiates);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "--list") return list();
+  std::map<std::string, Prepared> cases;
+  std::string name, how, direction;
+  int count = 0;
+  while (std::cin >> name >> how >> direction >> count) {
+    if (!cases.contains(name)) {
+      cases.clear();  // one at a time: memory as the other worker's
+      for (const OpCase& op : bench::op_cases())
+        if (op.name == name) cases.emplace(name, prepare(op));
+    }
+    time(cases.at(name), how == "compiled", direction == "backward", count);
+  }
+}
