@@ -29,7 +29,7 @@ class Specialiser {
     for (size_t i = 0; i < source_.num_equations(); ++i) rewrite(source_.equation_id(i));
     for (size_t k = 0; k < source_.outputs().size(); ++k)
       if (wanted[k] && !is_zero(source_.outputs()[k].value)) keep(source_.outputs()[k]);
-    return without_unread_inputs(ir::remove_dead_code(rewriter_.take()));
+    return ir::remove_unread_inputs(ir::remove_dead_code(rewriter_.take()));
   }
 
  private:
@@ -101,17 +101,6 @@ class Specialiser {
       default:
         return {};
     }
-  }
-
-  static Graph without_unread_inputs(const Graph& graph) {
-    const std::vector<uint32_t> uses = ir::use_counts(graph);
-    ir::Rewriter rewriter(graph);
-    for (const ir::Input& input : graph.inputs())
-      if (uses[input.value.index] > 0)
-        rewriter.set(input.value, rewriter.target().add_input(input, graph.type(input.value)));
-    for (size_t i = 0; i < graph.num_equations(); ++i) rewriter.copy(graph.equation_id(i));
-    rewriter.copy_outputs();
-    return rewriter.take();
   }
 
   const Graph& source_;

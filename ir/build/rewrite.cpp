@@ -197,4 +197,15 @@ Graph Splicer::take() {
   return std::move(graph_);
 }
 
+Graph remove_unread_inputs(const Graph& graph) {
+  const std::vector<uint32_t> uses = use_counts(graph);
+  Rewriter rewriter(graph);
+  for (const Input& input : graph.inputs())
+    if (uses[input.value.index] > 0)
+      rewriter.set(input.value, rewriter.target().add_input(input, graph.type(input.value)));
+  for (size_t i = 0; i < graph.num_equations(); ++i) rewriter.copy(graph.equation_id(i));
+  rewriter.copy_outputs();
+  return rewriter.take();
+}
+
 }  // namespace tandem::ir

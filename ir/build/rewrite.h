@@ -107,6 +107,9 @@ class TANDEM_API Splicer {
 /// and without the subgraphs that only those named. Inputs stay.
 TANDEM_API Graph remove_dead_code(Graph graph);
 
+/// `graph` without the inputs that no equation or output reads.
+TANDEM_API Graph remove_unread_inputs(const Graph& graph);
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_BUILD_REWRITE_H

@@ -11,6 +11,7 @@
 #include "ir/geometry.h"
 #include "ir/strides.h"
 #include "runtime/compile/graph_values.h"
+#include "runtime/eager/compiled_ops.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/tensor_impl.h"
@@ -93,19 +94,26 @@ std::vector<Tensor> without_overlap(std::span<const Tensor> operands) {
   return safe;
 }
 
-void run_in_place(ir::Op op, std::span<const Tensor> operands,
-                  std::span<const ir::AttrValue> attrs) {
+bool runs_compiled(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results) {
+  Dim elements = 0;
+  for (const Tensor& t : operands) elements = std::max(elements, ir::numel(t.sizes()));
+  for (const ir::Type& type : results) elements = std::max(elements, ir::numel(type.sizes));
+  const Dim written = ir::numel(results.empty() ? operands[0].sizes() : results[0].sizes);
+  return eager::runs_compiled(op, elements, written);
+}
+
+/// Operand 0 becomes the result of `op`.
+void write_result(ir::Op op, std::span<const Tensor> given, std::span<const ir::AttrValue> attrs) {
+  const std::vector<Tensor> operands = without_overlap(given);
   const TensorImpl& self = *operands[0].impl();
+  if (runs_compiled(op, operands, {}) && eager::write_compiled(op, operands, attrs)) return;
   if (eager::has_kernel(op)) {
-    const std::vector<Tensor> safe = without_overlap(operands);
     const ir::BufferView view = self.view();
-    eager::run(op, safe, attrs, {&view, 1});
-  } else {
-    const ir::Type type = self.type();
-    const Tensor value = run_decomposition(op, operands, attrs, {&type, 1})[0];
-    eager::copy_elements(value.impl()->view(), self.view());
+    return eager::run(op, operands, attrs, {&view, 1});
   }
-  self.storage->bump_version();
+  const ir::Type type = self.type();
+  const Tensor value = run_decomposition(op, operands, attrs, {&type, 1})[0];
+  eager::copy_elements(value.impl()->view(), self.view());
 }
 
 }  // namespace
@@ -119,14 +127,14 @@ Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape&
 namespace {
 
 TensorList run_kernel(ir::Op op, std::span<const Tensor> operands,
-                      std::span<const ir::AttrValue> attrs, std::span<const ir::Type> types) {
+                      std::span<const ir::AttrValue> attrs, std::span<const ir::Type> types,
+                      std::span<const Strides> strides) {
   if (eager::gives_zeros(op, attrs, types[0].dtype))
     return ir::listed<TensorList>(zero_tensor(types[0].sizes, types[0].dtype));
   TensorList results;
   ir::InlineVector<ir::BufferView, 1> outs;
-  for (const ir::Type& type : types) {
-    const Strides strides = result_strides(op, operands, type.sizes);
-    results.push_back(empty_tensor(type.sizes, strides, type.dtype));
+  for (size_t i = 0; i < types.size(); ++i) {
+    results.push_back(empty_tensor(types[i].sizes, strides[i], types[i].dtype));
     outs.push_back(results.back().impl()->view());
   }
   eager::run(op, operands, attrs, {outs.data(), outs.size()});
@@ -139,13 +147,21 @@ TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
                      std::span<const ir::AttrValue> attrs, bool in_place,
                      std::span<const ir::Type> types) {
   const BelowTape below;
-  if (in_place) return run_in_place(op, operands, attrs), TensorList{operands[0]};
+  if (in_place) {
+    write_result(op, operands, attrs);
+    operands[0].impl()->storage->bump_version();
+    return TensorList{operands[0]};
+  }
   if (ir::is_view(op)) return ir::listed<TensorList>(run_view(op, operands[0], attrs, types[0]));
-  if (eager::has_kernel(op)) return run_kernel(op, operands, attrs, types);
+  ir::InlineVector<Strides, 2> list;
+  for (const ir::Type& type : types) list.push_back(result_strides(op, operands, type.sizes));
+  const std::span<const Strides> strides(list.data(), list.size());
+  if (runs_compiled(op, operands, types))
+    if (auto made = eager::run_compiled(op, operands, attrs, strides)) return std::move(*made);
+  if (eager::has_kernel(op)) return run_kernel(op, operands, attrs, types, strides);
   TensorList results = run_decomposition(op, operands, attrs, types);
   for (size_t i = 0; i < results.size(); ++i)
-    results[i] = laid_out(results[i], result_strides(op, operands, types[i].sizes),
-                          {operands, std::span(results).first(i)});
+    results[i] = laid_out(results[i], strides[i], {operands, std::span(results).first(i)});
   return results;
 }
 

@@ -104,7 +104,7 @@ class SavedTensor {
 
   bool defined() const { return tensor_.defined(); }
   /// `owner`: the node that saved it; `self`: the same, for a saved result, which gets its history
-  /// back.
+  /// back; null: it gets none.
   Tensor unpack(const Node& owner, const std::shared_ptr<Node>& self) const;
   uint64_t version() const { return version_; }
   uint64_t current_version() const { return tensor_.version(); }

@@ -8,6 +8,7 @@
 
 #include "ir/base/error.h"
 #include "ir/strides.h"
+#include "runtime/eager/compiled_ops.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/trace/through_views.h"
@@ -93,7 +94,7 @@ Tensor SavedTensor::unpack(const Node& owner, const std::shared_ptr<Node>& self)
                          place(owner.made_at)));
   if (result_ < 0) return tensor_;
   const Tensor copy = without_history(tensor_);
-  set_history(copy, self, result_);
+  if (self) set_history(copy, self, result_);
   return copy;
 }
 
@@ -149,10 +150,29 @@ ir::ValueList OpNode::add(const KeptList& values, EagerSink& sink,
   return ids;
 }
 
+// (Gradients that are themselves differentiated, or recorded, are operations one by one.)
+std::optional<std::vector<Tensor>> OpNode::apply_compiled(std::span<const Tensor> grads,
+                                                          std::span<const bool> wanted) {
+  if (grad_enabled() || Trace::current() != nullptr) return {};
+  Dim elements = 0;
+  for (const KeptList* values : {&operands_, &results_})
+    for (const Kept& v : *values) elements = std::max(elements, ir::numel(v.type.sizes));
+  if (!eager::runs_compiled(op_, elements, ir::numel(results_[0].type.sizes))) return {};
+  const auto unpacked = [&](const KeptList& values) {
+    std::vector<eager::RuleValue> list;
+    for (const auto& [type, saved] : values)
+      list.push_back({type, saved.defined() ? saved.unpack(*this, nullptr) : Tensor()});
+    return list;
+  };
+  return eager::gradients_compiled(op_, unpacked(operands_), unpacked(results_), attrs_, grads,
+                                   wanted);
+}
+
 std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   std::vector<Tensor> out(edges.size());
   if (std::ranges::none_of(grads, &Tensor::defined)) return out;
   if (released_) fail_released(*this);
+  if (auto gradients = apply_compiled(grads, wanted)) return std::move(*gradients);
   EagerSink sink;
   ir::Builder builder(sink);
   const ir::ValueList operands = add(operands_, sink, nullptr);

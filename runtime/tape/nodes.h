@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ struct OpNode final : Node {
   using KeptList = ir::InlineVector<Kept, 1>;
   static KeptList kept_of(std::span<const ir::Type> types);
 
+  /// By compiled code, where that is worth it.
+  std::optional<std::vector<Tensor>> apply_compiled(std::span<const Tensor> grads,
+                                                    std::span<const bool> wanted);
   /// `self`: the node, for its own results.
   ir::ValueList add(const KeptList& values, class EagerSink& sink,
                     const std::shared_ptr<Node>& self) const;

@@ -1,0 +1,422 @@
+#include "runtime/eager/compiled_ops.h"
+
+#include <bit>
+#include <cstdlib>
+#include <list>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "ir/base/error.h"
+#include "ir/build/rewrite.h"
+#include "ir/strides.h"
+#include "machine/threads/fork_lock.h"
+#include "runtime/backends/backends.h"
+#include "runtime/compile/pipeline.h"
+#include "runtime/eager/kernels.h"
+
+namespace tandem::runtime::eager {
+namespace {
+
+using ir::Graph;
+using ir::Op;
+using ir::OpClass;
+using ir::OpInfo;
+using ir::OpLevel;
+using ir::ValueId;
+
+/// From so many elements on. Below, what code saves is less than a call of it costs.
+/// TANDEM_COMPILED_OPS_FROM sets another number.
+int64_t many_elements() {
+  static const int64_t elements = [] {
+    const char* text = std::getenv("TANDEM_COMPILED_OPS_FROM");
+    return text != nullptr && *text != 0 ? std::atoll(text) : 16384;
+  }();
+  return elements;
+}
+
+/// Of graphs and plans; the least recently used gives way.
+constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
+
+/// Whether code beats the operation's kernel. (Views are free, scans, factors and products in
+/// f32 are the library's in any case; what fills memory with a number is as fast as memory.)
+bool gains(Op op) {
+  const OpInfo& info = ir::info(op);
+  switch (info.cls) {
+    case OpClass::Pointwise:
+      return op != Op::copy && op != Op::fill && op != Op::stop_gradient;
+    case OpClass::Reduction:
+    case OpClass::Shape:
+    case OpClass::Index:
+    case OpClass::Random:
+      return true;
+    case OpClass::Contraction:
+      return info.level == OpLevel::Composite;
+    case OpClass::View:
+    case OpClass::Factory:
+    case OpClass::Scan:
+    case OpClass::Linalg:
+    case OpClass::Control:
+    case OpClass::External:
+      return false;
+  }
+  return false;
+}
+
+// --- what is asked for
+
+/// What an operation, its write or its gradient is made from. Tensors stand in `inputs`, each once;
+/// a value is one of them, or only a type.
+struct Request {
+  enum class Kind : uint8_t { Results, Write, Gradients };
+  static constexpr int kTypeOnly = -1, kAbsent = -2;
+  struct Value {
+    int input;
+    ir::Type type;
+  };
+  Kind kind;
+  Op op;
+  std::span<const ir::AttrValue> attrs;
+  std::vector<const Tensor*> inputs;
+  std::vector<Value> operands, results, grads;
+  std::span<const bool> wanted;             // gradients, by operand
+  std::span<const Strides> result_strides;  // of Results
+
+  /// The number of `t` among the inputs; what lies where another does is that one.
+  int input(const Tensor& t) {
+    const TensorImpl& impl = *t.impl();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorImpl& other = *inputs[i]->impl();
+      if (impl.data() == other.data() && impl.dtype == other.dtype && impl.sizes == other.sizes &&
+          impl.strides == other.strides)
+        return static_cast<int>(i);
+    }
+    inputs.push_back(&t);
+    return static_cast<int>(inputs.size()) - 1;
+  }
+  Value value(const Tensor& t) { return {input(t), t.impl()->type()}; }
+};
+
+/// A request as bytes that are equal for equal ones.
+class Key {
+ public:
+  explicit Key(const Request& r) {
+    add(r.kind), add(r.op);
+    for (const ir::AttrValue& attr : r.attrs) {
+      add(attr.index());
+      std::visit([this](const auto& value) { add_value(value); }, attr);
+    }
+    for (const Tensor* t : r.inputs) {
+      add_value(t->impl()->strides);
+      add(t->impl()->sizes.rank());
+    }
+    for (const auto* values : {&r.operands, &r.results, &r.grads}) {
+      add(values->size());
+      for (const Request::Value& v : *values) {
+        add(v.input), add(v.type.dtype), add(v.type.sizes.rank());
+        add_value(v.type.sizes);
+      }
+    }
+    for (bool b : r.wanted) add(b);
+    for (const Strides& strides : r.result_strides) add_value(strides);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <class T>
+  void add(const T& plain) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&plain), sizeof plain);
+  }
+  void add_value(bool value) { add(value); }
+  void add_value(int64_t value) { add(value); }
+  void add_value(Dim d) { add(int64_t{d}); }
+  void add_value(DType dtype) { add(dtype); }
+  void add_value(ir::SubgraphId id) { add(id.index); }
+  void add_value(double value) { add(std::bit_cast<uint64_t>(value)); }
+  void add_value(const Number& n) {
+    add(n.kind());
+    n.is_float() ? add_value(n.to_double()) : add_value(n.to_int());
+  }
+  void add_value(const std::string& text) { add(text.size()), bytes_.append(text); }
+  template <class T, size_t N>
+  void add_value(const ir::InlineVector<T, N>& list) {
+    add(list.size());
+    for (const T& item : list) add_value(item);
+  }
+  template <class T>
+    requires requires(const T& list) { list.rank(); }
+  void add_value(const T& list) {
+    for (int d = 0; d < list.rank(); ++d) add_value(list[d]);
+  }
+
+  std::string bytes_;
+};
+
+// --- its graph
+
+/// A graph of one request, and its machine code.
+struct CompiledOp {
+  Graph graph;
+  std::unique_ptr<ir::Executable> executable;  // null if nothing is computed
+  std::vector<int> inputs;                     // by input of the graph: which of the request's
+  struct Result {
+    enum class From : uint8_t { Nothing, Input, Output } from = From::Nothing;
+    int index = 0;
+  };
+  std::vector<Result> results;  // by result, or by operand of Gradients
+  int64_t held_bytes = 0;
+};
+
+/// Of a value without a tensor nothing may be read but its type.
+class OpGraph {
+ public:
+  explicit OpGraph(const Request& request, CompiledOp& to)
+      : r_(request), to_(to), sink_(graph_), builder_(sink_) {
+    graph_.name = std::string(ir::name(request.op));
+    graph_.level = ir::Level::Functional;
+    for (const Tensor* t : r_.inputs) add_input(t->impl()->type(), t->impl()->strides);
+  }
+
+  void make() {
+    switch (r_.kind) {
+      case Request::Kind::Results:
+        return make_results();
+      case Request::Kind::Write:
+        return make_write();
+      case Request::Kind::Gradients:
+        return make_gradients();
+    }
+  }
+
+  /// Without the inputs that nobody reads.
+  Graph take() {
+    const Graph live = ir::remove_dead_code(std::move(graph_));
+    const std::vector<uint32_t> uses = ir::use_counts(live);
+    for (size_t i = 0; i < live.inputs().size(); ++i) {
+      if (uses[live.inputs()[i].value.index] == 0) continue;
+      TANDEM_CHECK(i < r_.inputs.size(), "a rule reads a value that it does not declare to read");
+      to_.inputs.push_back(static_cast<int>(i));
+    }
+    return ir::remove_unread_inputs(live);
+  }
+
+ private:
+  ValueId add_input(const ir::Type& type, const Strides& strides) {
+    const size_t number = graph_.inputs().size();
+    return graph_.add_input({.name = "x" + std::to_string(number), .strides = strides}, type);
+  }
+
+  ir::ValueList values(std::span<const Request::Value> list) {
+    ir::ValueList ids;
+    for (const Request::Value& v : list)
+      ids.push_back(v.input >= 0 ? graph_.inputs()[static_cast<size_t>(v.input)].value
+                    : v.input == Request::kTypeOnly
+                        ? add_input(v.type, ir::contiguous_strides(v.type.sizes))
+                        : ValueId());
+    return ids;
+  }
+
+  void make_results() {
+    const ir::ValueList made = builder_.emit_all(r_.op, values(r_.operands), r_.attrs);
+    for (size_t i = 0; i < made.size(); ++i) add_output(made[i], r_.result_strides[i]);
+  }
+
+  void make_write() {
+    const ir::ValueList made = builder_.emit_all(r_.op, values(r_.operands), r_.attrs);
+    graph_.add_output({.value = made[0],
+                       .role = ir::Role::MutatedInput,
+                       .strides = r_.inputs[0]->impl()->strides,
+                       .target = 0});
+    graph_.epilogue.writes.push_back({.output = 0, .input = 0});
+  }
+
+  void make_gradients() {
+    const ir::ValueList operands = values(r_.operands), results = values(r_.results),
+                        grads = values(r_.grads);
+    autodiff::VjpContext context{builder_, r_.op, operands, results, r_.attrs, grads, r_.wanted};
+    for (const auto& gradient : autodiff::apply_vjp(context)) {
+      const int input = gradient ? input_of(*gradient) : -1;
+      if (input >= 0)
+        to_.results.push_back({CompiledOp::Result::From::Input, input});
+      else if (gradient)
+        add_output(*gradient, ir::contiguous_strides(graph_.type(*gradient).sizes));
+      else
+        to_.results.emplace_back();
+    }
+  }
+
+  int input_of(ValueId v) const {
+    for (size_t i = 0; i < r_.inputs.size(); ++i)
+      if (graph_.inputs()[i].value == v) return static_cast<int>(i);
+    return -1;
+  }
+
+  void add_output(ValueId v, const Strides& strides) {
+    to_.results.push_back(
+        {CompiledOp::Result::From::Output, static_cast<int>(graph_.outputs().size())});
+    graph_.add_output({.value = v, .role = ir::Role::Result, .strides = strides});
+  }
+
+  const Request& r_;
+  CompiledOp& to_;
+  Graph graph_;
+  ir::GraphSink sink_;
+  ir::Builder builder_;
+};
+
+void compile(const Request& request, CompiledOp& op) {
+  OpGraph graph(request, op);
+  graph.make();
+  Graph functional = graph.take();
+  if (functional.outputs().empty()) return;
+  op.graph = run_pipeline_from_functional(std::move(functional), {.contract = false}).forward;
+  op.executable = compile_for_any_size(op.graph);
+  op.held_bytes = op.graph.held_bytes() + op.executable->report().held_bytes;
+}
+
+// --- those that are kept
+
+class CompiledOps {
+ public:
+  /// The one for `request`, compiled if it is new. (Two threads that ask at once may both compile.)
+  std::shared_ptr<const CompiledOp> get(const Request& request) {
+    std::string key = Key(request).take();
+    if (auto kept = find(key)) return kept;
+    auto made = std::make_shared<CompiledOp>();
+    compile(request, *made);
+    keep(std::move(key), made);
+    return made;
+  }
+
+ private:
+  using Entry = std::pair<const std::string, std::shared_ptr<const CompiledOp>>;
+
+  static std::mutex& mutex() { return machine::fork_safe_mutex<CompiledOps>(); }
+
+  std::shared_ptr<const CompiledOp> find(const std::string& key) {
+    const std::lock_guard lock(mutex());
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) return nullptr;
+    recent_.splice(recent_.begin(), recent_, found->second);
+    return found->second->second;
+  }
+
+  void keep(std::string key, const std::shared_ptr<const CompiledOp>& op) {
+    const std::lock_guard lock(mutex());
+    if (by_key_.contains(key)) return;
+    recent_.emplace_front(std::move(key), op);
+    by_key_.emplace(recent_.front().first, recent_.begin());
+    held_bytes_ += op->held_bytes;
+    while (held_bytes_ > kMaxHeldBytes && recent_.size() > 1) {
+      held_bytes_ -= recent_.back().second->held_bytes;
+      by_key_.erase(recent_.back().first);
+      recent_.pop_back();
+    }
+  }
+
+  std::list<Entry> recent_;  // last used first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
+  int64_t held_bytes_ = 0;
+};
+
+CompiledOps& compiled_ops() {
+  static auto& ops = *new CompiledOps;
+  return ops;
+}
+
+// --- a run
+
+std::vector<void*> addresses(const CompiledOp& op, const Request& request) {
+  std::vector<void*> from;
+  for (int i : op.inputs) from.push_back(request.inputs[static_cast<size_t>(i)]->impl()->data());
+  return from;
+}
+
+/// New tensors with the graph's outputs.
+TensorList run(const CompiledOp& op, const Request& request) {
+  TensorList outputs;
+  std::vector<void*> to;
+  for (const ir::Output& output : op.graph.outputs()) {
+    const ir::Type& type = op.graph.type(output.value);
+    outputs.push_back(empty_tensor(type.sizes, output.strides, type.dtype));
+    to.push_back(outputs.back().impl()->data());
+  }
+  op.executable->run(addresses(op, request), to);
+  return outputs;
+}
+
+/// f(), or nothing if the data are wrong.
+template <class F>
+auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
+  if (ir::info(op).effect != ir::Effect::MayFail) return f();
+  try {
+    return f();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+bool runs_compiled(Op op, Dim elements, Dim results) {
+  if (elements < many_elements() || !gains(op)) return false;
+  constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
+  return op != Op::sum || results >= kFew;
+}
+
+std::optional<TensorList> run_compiled(Op op, std::span<const Tensor> operands,
+                                       std::span<const ir::AttrValue> attrs,
+                                       std::span<const Strides> strides) {
+  Request request{.kind = Request::Kind::Results, .op = op, .attrs = attrs};
+  for (const Tensor& t : operands) request.operands.push_back(request.value(t));
+  request.result_strides = strides;
+  return unless_data_fail(op, [&] { return run(*compiled_ops().get(request), request); });
+}
+
+bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs) {
+  const OpInfo& info = ir::info(op);
+  if (info.overwrites || info.effect == ir::Effect::MayFail) return false;
+  Request request{.kind = Request::Kind::Write, .op = op, .attrs = attrs};
+  for (const Tensor& t : operands) request.operands.push_back(request.value(t));
+  const auto compiled = compiled_ops().get(request);
+  if (compiled->executable->output_from_input(0) == 0) return true;
+  const TensorImpl& self = *operands[0].impl();
+  const bool direct = compiled->executable->output_into_input(0) == 0;
+  const Tensor out = direct ? operands[0] : empty_tensor(self.sizes, self.dtype);
+  void* const to = out.impl()->data();
+  compiled->executable->run(addresses(*compiled, request), {&to, 1});
+  if (!direct) copy_elements(out.impl()->view(), self.view());
+  return true;
+}
+
+std::optional<std::vector<Tensor>> gradients_compiled(Op op, std::span<const RuleValue> operands,
+                                                      std::span<const RuleValue> results,
+                                                      std::span<const ir::AttrValue> attrs,
+                                                      std::span<const Tensor> grads,
+                                                      std::span<const bool> wanted) {
+  Request request{.kind = Request::Kind::Gradients, .op = op, .attrs = attrs, .wanted = wanted};
+  const auto add = [&](const RuleValue& v) -> Request::Value {
+    if (v.tensor.defined()) return request.value(v.tensor);
+    return {Request::kTypeOnly, v.type};
+  };
+  for (const RuleValue& v : operands) request.operands.push_back(add(v));
+  for (const RuleValue& v : results) request.results.push_back(add(v));
+  for (const Tensor& g : grads)
+    request.grads.push_back(g.defined() ? request.value(g) : Request::Value{Request::kAbsent, {}});
+  return unless_data_fail(op, [&] {
+    const auto compiled = compiled_ops().get(request);
+    const TensorList outputs = compiled->executable ? run(*compiled, request) : TensorList();
+    std::vector<Tensor> gradients;
+    for (const auto& [from, index] : compiled->results) {
+      using From = CompiledOp::Result::From;
+      const auto i = static_cast<size_t>(index);
+      gradients.push_back(from == From::Input    ? *request.inputs[i]
+                          : from == From::Output ? outputs[i]
+                                                 : Tensor());
+    }
+    return gradients;
+  });
+}
+
+}  // namespace tandem::runtime::eager
