@@ -358,7 +358,7 @@ V zeta(Context& c) {
   const V sum = zeta_of_positive(b, s, minus_s, b.where(negative, fraction, q));
   const V below = b.sub(zeta_of_positive(b, s, minus_s, b.sub(1, fraction)),
                         zeta_of_positive(b, s, minus_s, b.sub(1, q)));
-  const V is_odd = b.ne(b.remainder(s, 2), 0);
+  const V is_odd = b.eq(b.remainder(s, 2), 1);  // (infinite ones are not)
   const V all = b.add(sum, b.where(is_odd, b.neg(below), below));
   const V poles = b.logical_or(b.eq(s, 1), is_pole(b, q));
   const V invalid = b.logical_or(b.lt(s, 1), b.logical_or(b.isnan(s), b.isnan(q)));

@@ -41,10 +41,24 @@ double digamma_of(double x) {
 }
 
 /// Hurwitz' sum of (q + k)^-s for q > 0, s > 1: 40 terms, the rest by Euler and Maclaurin.
+double zeta_of(double s, double q);
+
+/// The terms of a negative q + k. Where they are many, the difference of two sums of positive ones.
+double zeta_below_zero(double s, double q) {
+  if (q < -1000) {
+    const double sum = zeta_of(s, 1 - (q - std::floor(q))) - zeta_of(s, 1 - q);
+    return std::fmod(s, 2) == 1 ? -sum : sum;
+  }
+  double sum = 0;
+  for (; q < 0; ++q) sum += std::pow(q, -s);
+  return sum;
+}
+
 double zeta_of(double s, double q) {
   if (is_nan(s) || is_nan(q) || s < 1) return kNaN;
   if (s == 1 || is_pole(q)) return kInfinity;
-  if (q < 0) return s == std::floor(s) ? std::pow(q, -s) + zeta_of(s, q + 1) : kNaN;
+  if (q < 0 && s != std::floor(s)) return kNaN;
+  if (q < 0) return zeta_below_zero(s, q) + zeta_of(s, q - std::floor(q));
   double sum = 0;
   for (int k = 0; k < 40; ++k) sum += std::pow(q + k, -s);
   const double a = q + 40, last = std::pow(a, -s);

@@ -65,6 +65,7 @@ Tensor sample(DType dtype, uint64_t seed) {
 bool takes(const std::string& op, DType dtype) {
   const bool floating = ir::is_floating(dtype);
   if (op.starts_with("bitwise")) return !floating;
+  if (op.starts_with("igamma")) return floating;
   if (op.starts_with("shift") || op == "gcd" || op == "lcm") return !floating && dtype != boolean;
   if (dtype == boolean) return op.starts_with("logical") || op == "eq" || op == "add";
   return true;
