@@ -20,7 +20,7 @@ struct Row {
   Effect effect;
 };
 
-using namespace row;
+using enum row::Trait;
 constexpr Row kRows[] = {
 #define OP(name, class_, level, operands, attributes, shape, traits, effect) \
   {#name, operands, attributes, OpClass::class_, OpLevel::level, traits, Effect::effect},

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 
 #include "codegen/kernels/kernel_writer.h"
+#include "ir/base/error.h"
 
 namespace tandem::codegen {
 namespace {
@@ -29,11 +29,17 @@ int64_t row_elements(const ir::Shape& sizes, int dim) {
 
 /// What a place and an element of src become.
 Op combining(Op scatter) {
-  static const std::map<Op, Op> ops = {{Op::scatter_add, Op::add},
-                                       {Op::scatter_prod, Op::mul},
-                                       {Op::scatter_amax, Op::maximum},
-                                       {Op::scatter_amin, Op::minimum}};
-  return ops.at(scatter);
+  switch (scatter) {
+    case Op::scatter_add:
+      return Op::add;
+    case Op::scatter_prod:
+      return Op::mul;
+    case Op::scatter_amax:
+      return Op::maximum;
+    default:
+      TANDEM_CHECK(scatter == Op::scatter_amin, "combines");
+      return Op::minimum;
+  }
 }
 
 /// What both kinds of kernel share: reading operands at the loops of the dims.

@@ -4,8 +4,9 @@
 #include <tandem/ops.h>
 
 #include <limits>
-#include <map>
-#include <string>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/indexing/positions.h"
@@ -21,25 +22,30 @@ using runtime::require_apart;
 using runtime::V;
 
 enum class Reduction : uint8_t { Sum, Prod, Mean, Amax, Amin };
-using Reductions = std::map<std::string, Reduction, std::less<>>;
+struct Named {
+  std::string_view name;
+  Reduction reduction;
+};
 
-const Reductions kOfScatter = {{"sum", Reduction::Sum},
-                               {"prod", Reduction::Prod},
-                               {"mean", Reduction::Mean},
-                               {"amax", Reduction::Amax},
-                               {"amin", Reduction::Amin}};
-const Reductions kOfIndex = {{"prod", Reduction::Prod},
-                             {"mean", Reduction::Mean},
-                             {"amax", Reduction::Amax},
-                             {"amin", Reduction::Amin}};
-const Reductions kOfScatterWith = {{"add", Reduction::Sum}, {"multiply", Reduction::Prod}};
+constexpr Named kOfScatter[] = {{"amax", Reduction::Amax},
+                                {"amin", Reduction::Amin},
+                                {"mean", Reduction::Mean},
+                                {"prod", Reduction::Prod},
+                                {"sum", Reduction::Sum}};
+constexpr Named kOfIndex[] = {{"amax", Reduction::Amax},
+                              {"amin", Reduction::Amin},
+                              {"mean", Reduction::Mean},
+                              {"prod", Reduction::Prod}};
+constexpr Named kOfScatterWith[] = {{"add", Reduction::Sum}, {"multiply", Reduction::Prod}};
 
-Reduction reduction_named(const Reductions& allowed, std::string_view name) {
-  if (const auto found = allowed.find(name); found != allowed.end()) return found->second;
-  std::string names;
-  for (const auto& [known, _] : allowed) names += (names.empty() ? "" : ", ") + known;
+Reduction reduction_named(std::span<const Named> allowed, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Named& known : allowed) {
+    if (known.name == name) return known.reduction;
+    names.push_back(known.name);
+  }
   ir::fail(Errc::Argument, fmt::format("{}: unknown reduction; expected one of {}, got {}",
-                                       ErrorScope::function(), names, name));
+                                       ErrorScope::function(), fmt::join(names, ", "), name));
 }
 
 Op scatter_of(Reduction reduction) {

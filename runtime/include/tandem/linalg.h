@@ -116,9 +116,9 @@ TANDEM_API Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1, TAN
 /// Of two or more matrices, in the order of the fewest multiplications; the first may be a vector
 /// (a row), and the last (a column).
 TANDEM_API Tensor multi_dot(const std::vector<Tensor>& tensors, TANDEM_AT);
-/// The powers 1, x, ..., x^(N - 1) of each element, as a last dimension; N: x's last size if left
+/// The powers 1, x, ..., x^(n - 1) of each element, as a last dimension; n: x's last size if left
 /// out.
-TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> N = {}, TANDEM_AT);
+TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> n = {}, TANDEM_AT);
 
 TANDEM_API Tensor matrix_power(const Tensor& self, int64_t n, TANDEM_AT);
 TANDEM_API Tensor matrix_exp(const Tensor& self, TANDEM_AT);
