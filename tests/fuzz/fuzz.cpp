@@ -1,5 +1,5 @@
 // Runs random programs for a while, or from a seed on: `./dev fuzz`. Resumable: the next seed
-// stands in a state file.
+// stands in a state file; of a campaign beside how many programs ran and how many differed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -33,26 +33,6 @@ uint64_t first_seed(const Arguments& a) {
   return a.from.value_or(seed);
 }
 
-/// Exit status 1 if a program differed.
-int fuzz(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double, std::ratio<60>>(a.minutes);
-  uint64_t seed = first_seed(a);
-  Tally tally;
-  int differing = 0;
-  for (uint64_t done = 0; a.count ? done < *a.count : Clock::now() < end; ++done) {
-    const Verdict verdict = check_program(seed++);
-    tally.add(verdict);
-    if (verdict.kind == Verdict::Kind::Differ) {
-      ++differing;
-      fmt::print("{}\n", verdict.message);
-    }
-    if (!a.from) std::ofstream(a.state) << seed << "\n";
-  }
-  fmt::print("{}\n{} differ; next seed {}\n", tally.summary(), differing, seed);
-  return differing > 0;
-}
-
 // What a crash is reported with.
 volatile uint64_t g_seed = 0;
 
@@ -66,13 +46,55 @@ void report_crash(int signal) {
   std::raise(signal);
 }
 
+/// How far a campaign is.
+struct State {
+  uint64_t seed = 0, ran = 0, differing = 0;
+};
+
+State read_state(const Arguments& a) {
+  State state{first_seed(a)};
+  uint64_t seed = 0;
+  if (!a.from) std::ifstream(a.state) >> seed >> state.ran >> state.differing;
+  return state;
+}
+
+/// Exit status 1 if a program differed.
+int fuzz(const Arguments& a) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
+  State state = read_state(a);
+  Tally tally;
+  uint64_t differing = 0, done = 0;
+  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+    g_seed = state.seed;
+    const Verdict verdict = check_program(state.seed++);
+    tally.add(verdict);
+    if (verdict.kind == Verdict::Kind::Differ) {
+      ++differing;
+      fmt::print("{}\n", verdict.message);
+      std::fflush(stdout);
+    }
+    if (!a.from)
+      std::ofstream(a.state) << state.seed << " " << state.ran + done + 1 << " "
+                             << state.differing + differing << "\n";
+  }
+  fmt::print("{}\n{:.1f} programs per second; {} differ; next seed {}\n", tally.summary(),
+             static_cast<double>(done) / seconds(), differing, state.seed);
+  if (!a.from)
+    fmt::print("the campaign so far: {} programs, {} differ\n", state.ran + done,
+               state.differing + differing);
+  return differing > 0;
+}
+
 /// Programs of views and writes over inputs that alias. Exit status 1 if one differed.
 int fuzz_aliasing(const Arguments& a) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const auto backend = a.backend == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();
-  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) std::signal(signal, report_crash);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
   uint64_t seed = first_seed(a), done = 0, refused = 0, unsupported = 0, stricter = 0,
            strictest = 0, too_large = 0, gaps = 0, shared = 0, either = 0;
   int differing = 0;

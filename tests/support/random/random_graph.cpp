@@ -10,9 +10,11 @@
 #include <random>
 #include <vector>
 
+#include "ir/base/error.h"
 #include "ir/build/builder.h"
 #include "ir/random.h"
 #include "ir/strides.h"
+#include "tests/support/random/samples.h"
 
 namespace tandem::testing {
 namespace {
@@ -108,31 +110,33 @@ constexpr Op kLogic[] = {Op::logical_and, Op::logical_or, Op::logical_xor};
 
 class Generator {
  public:
-  Generator(uint64_t seed, bool widened)
-      : random_(seed),
-        program_{ir::Graph(fmt::format("random{}", seed), ir::Level::Traced), {}, true},
-        sink_(program_.graph),
-        b_(sink_) {
-    program_.single = below(4) != 0;
-    float_ = program_.single && !widened ? DType::F32 : DType::F64;
+  Generator(uint64_t seed, const ProgramOptions& options)
+      : random_(seed), options_(options), sink_(program_.graph), b_(sink_) {
+    program_.graph = ir::Graph(fmt::format("random{}", seed), ir::Level::Traced);
+    program_.floating = below(4) == 0 ? DType::F64 : DType::F32;
+    if (options.samples && below(8) == 0) program_.floating = pick({DType::BF16, DType::F16});
+    float_ = options.widened ? DType::F64 : program_.floating;
     for (Dim& size : sizes_) size = pick({1, 2, 3, 4, 5, 7, 8, 17});
   }
 
   RandomProgram run() {
     add_inputs();
+    if (options_.samples) add_sample_inputs();
     const int kind = below(8);
     const bool wants[] = {kind != 0 && kind != 1, kind != 2 && kind != 3, kind != 4 && kind != 5};
     const int steps = 4 + below(18);
-    for (int i = 0; i < steps && equations() < 45; ++i) {
+    for (int i = 0; i < steps && values_.size() < 45; ++i) {
       sink_.grad_enabled = below(16) != 0;
       step();
+      if (!pending_.empty() && below(4) == 0) sample();
       if (i == steps / 3 && wants[0]) reduction();
       if (i == steps / 3 && rng_.valid()) draw();
       if (i == steps / 2 && wants[1]) contraction();
       if (i == steps / 2 && wants[2]) write_through_view();
     }
     sink_.grad_enabled = true;
-    while (equations() < 5) unary();
+    while (!pending_.empty()) sample();
+    while (values_.size() < 8) unary();
     add_outputs();
     return std::move(program_);
   }
@@ -156,7 +160,6 @@ class Generator {
   }
 
   // --- values
-  int equations() const { return static_cast<int>(program_.graph.num_equations()); }
   const Type& type(const Value& v) const { return program_.graph.type(v.id); }
   bool is_float(const Value& v) const { return ir::is_floating(type(v).dtype); }
   double bound(const Value& v) const { return storages_[v.storage].bound; }
@@ -178,7 +181,9 @@ class Generator {
     const ir::EquationId e = program_.graph.producer(v);
     if (!e.valid()) return false;
     const Op op = program_.graph.op(e);
-    if (op == Op::permute || op == Op::transpose || op == Op::diagonal) return true;
+    if (op == Op::permute || op == Op::transpose || op == Op::diagonal || op == Op::unfold ||
+        op == Op::as_strided)
+      return true;
     if (op == Op::clone || !(ir::is_view(op) || ir::is_pointwise(op))) return false;
     return std::ranges::any_of(program_.graph.operands(e),
                                [&](ValueId operand) { return strided_[operand.index]; });
@@ -463,7 +468,7 @@ class Generator {
     if (rank == 0 || choice == 0) return add_view(v, b_.unsqueeze(v.id, rank ? dim : 0), true);
     const Dim size = sizes[dim];
     if (choice == 1 && rank > 1) return add_view(v, b_.transpose(v.id, 0, rank - 1), true);
-    if (choice == 2 && rank > 1 && rank < 5)
+    if (choice == 2 && rank > 1 && rank < 5 && size > 0)
       return add_view(v, b_.select(v.id, dim, below(static_cast<int>(int64_t{size}))), true);
     if (choice == 3 && has_views(v)) return add_view(v, b_.view(v.id, {ir::numel(sizes)}), true);
     if (choice == 4 && rank > 1) return add_view(v, b_.diagonal(v.id, 0, 0, 1), true);
@@ -476,7 +481,7 @@ class Generator {
     if (choice == 6 && has_views(v) && ir::numel(sizes) >= 4)
       return add_view(v, b_.as_strided(v.id, {2, 2}, {2, 1}, 0), true);
     if (choice == 7) return add_view(v, b_.emit(Op::alias, {v.id}), true);
-    const Dim start = below(static_cast<int>(int64_t{size})), step = 1 + below(2);
+    const Dim start = size > 0 ? below(static_cast<int>(int64_t{size})) : 0, step = 1 + below(2);
     return add_view(v, b_.slice(v.id, dim, start, std::nullopt, step), true);
   }
 
@@ -525,7 +530,10 @@ class Generator {
   // --- reductions and contractions
   /// All results of one equation, with their bounds.
   void several(const ir::ValueList& results, std::initializer_list<double> bounds, const Value& v) {
-    for (size_t i = 0; i < results.size(); ++i) fresh(results[i], bounds.begin()[i], {v});
+    for (size_t i = 0; i < results.size(); ++i) {
+      const bool is_float = ir::is_floating(b_.dtype(results[i]));  // halves' statistics: f32
+      fresh(is_float ? b_.convert(results[i], float_) : results[i], bounds.begin()[i], {v});
+    }
   }
 
   void reduction() {
@@ -618,7 +626,7 @@ class Generator {
 
   /// As the single program draws it, so that the widened one has the same bits.
   ValueId drawn(Op op, const Shape& sizes) {
-    const DType dtype = program_.single ? DType::F32 : DType::F64;
+    const DType dtype = program_.floating == DType::F64 ? DType::F64 : DType::F32;
     const ValueId id = b_.emit(op, {rng_}, {sizes, dtype, take_draws(dtype, sizes)});
     drawn_.push_back(id);
     return b_.emit(Op::convert, {id}, {float_});
@@ -646,6 +654,194 @@ class Generator {
         fresh(b_.emit(Op::dropout, {v.id, rng_}, {p, take_draws(DType::F32, sizes)}), 5 / (1 - p),
               {v});
     }
+  }
+
+  // --- samples
+  /// An operand of a sample: an input, and whether the equations that read it begin behind its
+  /// first row.
+  struct Operand {
+    ValueId id;
+    ir::Strides strides;  // as the sample sees them
+    bool is_fixed = false, is_offset = false, grad = false;
+  };
+  struct Pending {
+    Sample sample;
+    std::vector<double> bounds;
+    std::vector<Operand> operands;
+    bool grad = true;  // no operand refuses gradients
+  };
+
+  void add_sample_inputs() {
+    for (int i = 1 + below(3); i > 0; --i) {
+      const uint64_t seed = random_();
+      auto sample = random_sample(seed, program_.floating);
+      if (!sample) continue;
+      auto bounds = bounds_of(*sample, program_.floating);
+      if (!bounds) continue;
+      Pending pending{std::move(*sample), std::move(*bounds), {}};
+      const ir::Graph body = body_of(pending.sample);
+      pending.grad = below(4) != 0 && !refuses_gradients(body);
+      for (size_t k = 0; k < pending.sample.operands.size(); ++k)
+        pending.operands.push_back(sample_input(pending, k, body.type(body.inputs()[k].value)));
+      pending_.push_back(std::move(pending));
+    }
+  }
+
+  ir::Graph body_of(const Sample& sample) const {
+    std::vector<ir::Strides> layouts;
+    for (const ir::Buffer& operand : sample.operands)
+      layouts.push_back(ir::contiguous_strides(operand.sizes()));
+    return sample.body(float_, layouts);
+  }
+
+  Operand sample_input(Pending& pending, size_t place, Type type) {
+    ir::Buffer& contents = pending.sample.operands[place];
+    Operand operand;
+    operand.is_fixed = pending.sample.is_fixed[place];
+    operand.strides = ir::contiguous_strides(type.sizes);
+    operand.grad =
+        ir::is_floating(type.dtype) && pending.grad && !operand.is_fixed && below(3) != 0;
+    ir::Input input;
+    const int layout = operand.is_fixed ? 8 : below(8);
+    if (layout < 4 && pending.sample.takes_layouts) operand.strides = any_strides(type.sizes);
+    if (layout == 4 && pending.sample.takes_repetitions) operand.strides = repeat(contents);
+    input.strides = operand.strides;
+    operand.is_offset = layout == 5 && type.rank() > 0;
+    if (operand.is_offset) {
+      type.sizes[0] += 1;
+      contents = behind_a_row(contents);
+    }
+    input.name = fmt::format("s{}", program_.contents.size());
+    input.requires_grad = operand.grad;
+    operand.id = program_.graph.add_input(input, type);
+    program_.contents.emplace(input.name, contents);
+    return operand;
+  }
+
+  /// Makes what lies along one dimension the same element of memory.
+  ir::Strides repeat(ir::Buffer& contents) {
+    ir::Strides strides = ir::contiguous_strides(contents.sizes());
+    if (contents.sizes().rank() == 0 || contents.numel() == 0) return strides;
+    const int dim = below(contents.sizes().rank());
+    const int64_t step = int64_t{strides[dim]}, size = int64_t{contents.sizes()[dim]};
+    for (int64_t i = 0; i < contents.numel(); ++i)
+      contents.set(i, contents.at(i - i / step % size * step));
+    strides[dim] = 0;
+    return strides;
+  }
+
+  static ir::Buffer behind_a_row(const ir::Buffer& contents) {
+    Type type = contents.type();
+    type.sizes[0] += 1;
+    ir::Buffer longer(type);
+    const int64_t row = longer.numel() - contents.numel();
+    for (int64_t i = 0; i < contents.numel(); ++i) longer.set(row + i, contents.at(i));
+    return longer;
+  }
+
+  /// A little of the program is added to what suits the sample, so that it and its gradient flow
+  /// through.
+  Value sample_operand(const Operand& operand, bool contiguous) {
+    Value v{operand.id, storages_.size()};
+    storages_.push_back({0, operand.grad});
+    if (operand.is_offset) v.id = b_.slice(v.id, 0, 1, std::nullopt);
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const Value from = any_float();
+    if (operand.is_fixed || !is_float(v) || is_empty(from) || below(2) == 0) return v;
+    const ValueId little = b_.mul(b_.tanh(b_.clone(from.id)), 1.0 / 128);
+    const bool has_grad = grad(v) || grad(from);
+    v = {b_.pointwise(Op::add, {v.id, b_.convert(part_of(little, sizes), float_)}),
+         storages_.size()};
+    if (contiguous || operand.strides != ir::contiguous_strides(sizes)) v.id = b_.clone(v.id);
+    storages_.push_back({0, has_grad});
+    return v;
+  }
+
+  /// The first elements of `v`, or where there are not enough their mean.
+  ValueId part_of(ValueId v, const Shape& sizes) {
+    const Dim count = ir::numel(b_.sizes(v)), wanted = ir::numel(sizes);
+    if (count < wanted) return b_.mean(v);
+    return b_.view(b_.slice(b_.view(v, {count}), 0, 0, wanted), sizes);
+  }
+
+  void sample() {
+    const Pending pending = std::move(pending_.back());
+    pending_.pop_back();
+    const bool enabled = sink_.grad_enabled && pending.grad;
+    sink_.grad_enabled = true;  // see view_of
+    std::vector<ValueId> operands;
+    std::vector<ir::Strides> layouts;
+    bool has_grad = false;
+    for (const Operand& operand : pending.operands) {
+      const Value v = sample_operand(operand, !pending.sample.takes_layouts);
+      has_grad |= grad(v);
+      operands.push_back(v.id);
+      layouts.push_back(v.id == operand.id ? operand.strides
+                                           : ir::contiguous_strides(type(v).sizes));
+    }
+    const std::vector<ValueId> results =
+        inlined(body_on(pending.sample, operands, layouts), operands, enabled);
+    for (size_t k = 0; k < results.size(); ++k)
+      add_result(results[k], pending.bounds[k], has_grad && enabled);
+    program_.samples.push_back(pending.sample.name);
+  }
+
+  /// The body for operands of these layouts, or of copies, if it takes no others.
+  ir::Graph body_on(const Sample& sample, std::vector<ValueId>& operands,
+                    std::vector<ir::Strides>& layouts) {
+    try {
+      return sample.body(float_, layouts);
+    } catch (const ir::Error&) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        operands[i] = b_.clone(operands[i]);
+        layouts[i] = ir::contiguous_strides(b_.sizes(operands[i]));
+      }
+      return sample.body(float_, layouts);
+    }
+  }
+
+  void add_result(ValueId result, double bound, bool has_grad) {
+    const bool is_view = is_shown(result), is_float = ir::is_floating(b_.dtype(result));
+    if (is_float) result = b_.convert(result, float_);
+    if (ir::numel(b_.sizes(result)) > kMaxElements) {
+      if (!is_float) return;
+      result = b_.mean(result);
+    }
+    fresh(result, bound, has_grad);
+    values_.back().is_view = is_view;
+    values_.back().writable = !is_view;
+  }
+
+  /// Whether `v` may show the memory of another value or several times the same.
+  bool is_shown(ValueId v) const {
+    const ir::EquationId e = program_.graph.producer(v);
+    return !e.valid() || ir::is_view(program_.graph.op(e));
+  }
+
+  /// Whether operand 0 must be symmetric: of others each evaluator reads another triangle.
+  static bool is_of_symmetric(const ir::Graph& body, ir::EquationId e) {
+    const Op op = body.op(e);
+    return op == Op::cholesky || op == Op::eigh ||
+           (op == Op::pinv && body.attr<bool>(e, ir::Attr::hermitian));
+  }
+
+  std::vector<ValueId> inlined(const ir::Graph& body, const std::vector<ValueId>& operands,
+                               bool grad_enabled) {
+    ir::Graph& graph = program_.graph;
+    ir::ValueMap<ValueId> map(body);
+    for (size_t i = 0; i < operands.size(); ++i) map[body.inputs()[i].value] = operands[i];
+    for (size_t i = 0; i < body.num_equations(); ++i) {
+      if (is_of_symmetric(body, body.equation_id(i))) {
+        ValueId& matrix = map[body.operand(body.equation_id(i), 0)];
+        matrix = b_.mul(b_.add(matrix, b_.transpose(matrix, -2, -1)), 0.5);
+      }
+      const ir::EquationId e = graph.append_copy(body, body.equation_id(i), map);
+      graph.equation(e).location = {};
+      graph.equation(e).grad_enabled &= grad_enabled;
+    }
+    std::vector<ValueId> results;
+    for (const ir::Output& output : body.outputs()) results.push_back(map[output.value]);
+    return results;
   }
 
   // --- writes
@@ -687,6 +883,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  ProgramOptions options_;
   RandomProgram program_;
   ir::GraphSink sink_;
   ir::Builder b_;
@@ -698,6 +895,7 @@ class Generator {
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<bool> strided_;  // by value, as far as `strided` was asked
+  std::vector<Pending> pending_;
 };
 
 /// A key, and a counter far from both ends.
@@ -722,7 +920,9 @@ ir::Buffer random_buffer(const Type& type, std::mt19937_64& random) {
 
 }  // namespace
 
-RandomProgram random_program(uint64_t seed, bool widened) { return Generator(seed, widened).run(); }
+RandomProgram random_program(uint64_t seed, const ProgramOptions& options) {
+  return Generator(seed, options).run();
+}
 
 std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_t seed) {
   std::mt19937_64 random(seed + 0x5eed);
@@ -735,6 +935,12 @@ std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_
   for (const ir::Output& output : graph.outputs())
     if (output.requires_grad)
       tensors.emplace("tangent:" + output.name, random_buffer(graph.type(output.value), random));
+  return tensors;
+}
+
+std::map<std::string, ir::Buffer> random_tensors(const RandomProgram& program, uint64_t seed) {
+  std::map<std::string, ir::Buffer> tensors = random_tensors(program.graph, seed);
+  for (const auto& [name, contents] : program.contents) tensors[name] = contents;
   return tensors;
 }
 

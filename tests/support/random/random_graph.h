@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ir/buffer.h"
 #include "ir/graph.h"
@@ -24,17 +25,26 @@ inline constexpr const char* kDrawn = "drawn";
 struct RandomProgram {
   ir::Graph graph;
   ProgramFeatures features;
-  bool single = true;  // f32 among its dtypes; the others are f64 throughout
+  ir::DType floating = ir::DType::F32;  // of its inputs, if it is not widened
+  /// Of the inputs that are operands of samples, by name: in `floating`.
+  std::map<std::string, ir::Buffer> contents;
+  std::vector<std::string> samples;  // what they are operands of
 };
 
-/// A Traced graph of 5 to 60 equations: pointwise in safe domains, reductions, contractions, views,
-/// writes in place, also through views and into inputs, draws, one to four outputs beside what is
-/// drawn. `widened`: the same program with f64 in place of f32, but for what is drawn.
-RandomProgram random_program(uint64_t seed, bool widened = false);
+struct ProgramOptions {
+  bool widened = false;  // the same program with f64 in place of `floating`, but for what is drawn
+  bool samples = false;  // with equations of any row and calls of public functions (samples.h)
+};
+
+/// A Traced graph: pointwise in safe domains, reductions, contractions, views, writes in place,
+/// also through views and into inputs, draws, one to four outputs beside what is drawn.
+RandomProgram random_program(uint64_t seed, const ProgramOptions& options = {});
 
 /// A tensor for each input that is no alias, by name, and one for each `tangent:OUTPUT`. Floating
-/// values are f32 numbers, so that they are the same for a widened graph.
+/// values are numbers of the graph's dtypes, so that they are the same for a widened graph.
 std::map<std::string, ir::Buffer> random_tensors(const ir::Graph& graph, uint64_t seed);
+/// The same, with the contents that the program has.
+std::map<std::string, ir::Buffer> random_tensors(const RandomProgram& program, uint64_t seed);
 
 }  // namespace tandem::testing
 
