@@ -31,14 +31,30 @@ using graph_testing::Buffers;
 using ir::Graph;
 using ir::ValueId;
 
-/// The pipeline up to the partition. Every second program is of small matrices with dropout.
-CompiledGraphs compiled(uint64_t seed) {
+/// The pipeline up to the partition, and contents of some inputs.
+struct Compiled {
+  CompiledGraphs graphs;
+  std::map<std::string, ir::Buffer> contents;
+
+  Buffers inputs(uint64_t seed) const {
+    Buffers all = graph_testing::random_inputs(graphs.core, static_cast<uint32_t>(seed));
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const auto found = contents.find(graphs.core.inputs()[i].name); found != contents.end())
+        all[i] = found->second;
+    return all;
+  }
+};
+
+/// Every second program is of small matrices with dropout.
+Compiled compiled(uint64_t seed) {
   const auto partitioner = partition::make_partitioner("default");
   const runtime::PipelineOptions options{.partitioner = partitioner.get()};
   if (seed % 2 == 0)
-    return runtime::run_pipeline_from_functional(
-        graph_testing::random_functional(static_cast<uint32_t>(seed / 2)), options);
-  return runtime::run_pipeline(random_program(seed / 2).graph, options);
+    return {runtime::run_pipeline_from_functional(
+                graph_testing::random_functional(static_cast<uint32_t>(seed / 2)), options),
+            {}};
+  RandomProgram program = random_program(seed / 2, {.samples = true});
+  return {runtime::run_pipeline(std::move(program.graph), options), std::move(program.contents)};
 }
 
 /// A plan whose launches are split as finely as they can be.
@@ -133,10 +149,9 @@ class Cuts {
   Cuts(uint64_t seed, bool with_jit)
       : seed_(seed),
         run_half_(with_jit ? run_jit : run_plan),
-        graphs_(compiled(seed)),
-        analysis_(graphs_.core) {
-    inputs_ = graph_testing::random_inputs(graphs_.core, static_cast<uint32_t>(seed));
-  }
+        compiled_(compiled(seed)),
+        analysis_(graphs_.core),
+        inputs_(compiled_.inputs(seed)) {}
 
   CutCheck run() {
     for (const ir::Equation& e : graphs_.core.equations())
@@ -195,7 +210,8 @@ class Cuts {
 
   uint64_t seed_;
   RunHalf run_half_;
-  CompiledGraphs graphs_;
+  Compiled compiled_;
+  const CompiledGraphs& graphs_ = compiled_.graphs;
   partition::Analysis analysis_;
   Buffers inputs_, expected_;
   std::map<std::string, std::string> seen_;
@@ -213,8 +229,9 @@ CutCheck check_cuts(uint64_t seed, bool with_jit) {
 }
 
 std::string check_threads(uint64_t seed) {
-  const CompiledGraphs graphs = compiled(seed);
-  const Buffers inputs = graph_testing::random_inputs(graphs.core, static_cast<uint32_t>(seed));
+  const Compiled program = compiled(seed);
+  const CompiledGraphs& graphs = program.graphs;
+  const Buffers inputs = program.inputs(seed);
   const Jitted forward(graphs.forward, finely_split_plan(graphs.forward)),
       backward(graphs.backward, finely_split_plan(graphs.backward));
   const auto run_by = [&](int threads) {

@@ -72,6 +72,12 @@ std::vector<ir::AttrValue> attrs_in(std::vector<ir::AttrValue> attrs, DType floa
   return attrs;
 }
 
+/// The factors that it takes must be self's own.
+std::vector<ValueId> lu_operands(ir::Builder& b, const std::vector<ValueId>& given) {
+  const ir::ValueList factored = b.emit_all(Op::lu_factor, {given.data(), 1}, {true});
+  return {given[0], factored[0], factored[1], given[1]};
+}
+
 Graph row_body(Op op, const OpSample& sample, bool in_place, DType floating, Layouts layouts) {
   Graph graph(std::string(ir::name(op)), ir::Level::Traced);
   std::vector<ValueId> operands;
@@ -84,6 +90,7 @@ Graph row_body(Op op, const OpSample& sample, bool in_place, DType floating, Lay
   }
   ir::GraphSink sink(graph);
   ir::Builder b(sink);
+  if (op == Op::lu_solve) operands = lu_operands(b, operands);
   const std::vector<ir::AttrValue> attrs = attrs_in(sample.attrs, floating);
   if (in_place)
     b.emit_in_place(op, operands, attrs);
@@ -92,7 +99,8 @@ Graph row_body(Op op, const OpSample& sample, bool in_place, DType floating, Lay
   else
     b.emit(op, operands, attrs);
   if (in_place) add_output(graph, operands[0]);
-  for (const ValueId v : graph.results(graph.equation_id(0))) add_output(graph, v);
+  for (const ValueId v : graph.results(graph.equation_id(graph.num_equations() - 1)))
+    add_output(graph, v);
   return graph;
 }
 
@@ -208,7 +216,8 @@ std::optional<Sample> row_sample(Op op, uint64_t seed, DType floating) {
   std::mt19937_64 random(seed);
   const std::vector<OpSample> all = op_samples(op, kLengths[random() % std::size(kLengths)]);
   if (all.empty()) return std::nullopt;
-  const OpSample& sample = all[random() % all.size()];
+  OpSample sample = all[random() % all.size()];
+  if (op == Op::lu_solve) sample.operands = {sample.operands[0], sample.operands[3]};
   if (reads_bits(op) && has_floats(sample)) return std::nullopt;
   const ir::OpInfo& row = ir::info(op);
   const bool in_place = row.overwrites || (row.in_place && random() % 3 == 0);
@@ -216,7 +225,6 @@ std::optional<Sample> row_sample(Op op, uint64_t seed, DType floating) {
   out.name = fmt::format("{}{}", row.name, in_place ? "_" : "");
   for (const Buffer& operand : sample.operands) out.operands.push_back(in_dtype(operand, floating));
   out.is_fixed.resize(out.operands.size());
-  if (op == Op::lu_solve) std::fill_n(out.is_fixed.begin(), 3, true);  // self, and its factors
   // as_strided speaks of the memory of a contiguous operand.
   out.takes_layouts = row.cls != ir::OpClass::View && !ir::has_attr(op, ir::Attr::strides);
   out.takes_repetitions = row.cls == ir::OpClass::Pointwise && !in_place;
