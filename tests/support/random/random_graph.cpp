@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <vector>
@@ -668,7 +669,8 @@ class Generator {
     Sample sample;
     std::vector<double> bounds;
     std::vector<Operand> operands;
-    bool grad = true;  // no operand refuses gradients
+    std::vector<bool> shown;  // by result
+    bool grad = true;         // no operand refuses gradients
   };
 
   void add_sample_inputs() {
@@ -679,19 +681,34 @@ class Generator {
       auto bounds = bounds_of(*sample, program_.floating);
       if (!bounds) continue;
       Pending pending{std::move(*sample), std::move(*bounds), {}};
-      const ir::Graph body = body_of(pending.sample);
+      const ir::Graph body = body_of(pending.sample, float_);
       pending.grad = below(4) != 0 && !refuses_gradients(body);
+      pending.shown = shown_results(body_of(pending.sample, program_.floating),
+                                    body_of(pending.sample, DType::F64));
       for (size_t k = 0; k < pending.sample.operands.size(); ++k)
         pending.operands.push_back(sample_input(pending, k, body.type(body.inputs()[k].value)));
       pending_.push_back(std::move(pending));
     }
   }
 
-  ir::Graph body_of(const Sample& sample) const {
+  ir::Graph body_of(const Sample& sample, DType floating) const {
     std::vector<ir::Strides> layouts;
     for (const ir::Buffer& operand : sample.operands)
       layouts.push_back(ir::contiguous_strides(operand.sizes()));
-    return sample.body(float_, layouts);
+    return sample.body(floating, layouts);
+  }
+
+  /// Which results may show the memory of another value, or several times the same: of the program
+  /// or of the widened one, where a conversion may be none.
+  static std::vector<bool> shown_results(const ir::Graph& body, const ir::Graph& wide) {
+    const auto is_shown = [](const ir::Graph& graph, size_t k) {
+      const ir::EquationId e = graph.producer(graph.outputs()[k].value);
+      return !e.valid() || ir::is_view(graph.op(e));
+    };
+    std::vector<bool> shown;
+    for (size_t k = 0; k < body.outputs().size(); ++k)
+      shown.push_back(is_shown(body, k) || is_shown(wide, k));
+    return shown;
   }
 
   Operand sample_input(Pending& pending, size_t place, Type type) {
@@ -771,18 +788,19 @@ class Generator {
     sink_.grad_enabled = true;  // see view_of
     std::vector<ValueId> operands;
     std::vector<ir::Strides> layouts;
-    bool has_grad = false;
+    std::vector<bool> grads;
     for (const Operand& operand : pending.operands) {
       const Value v = sample_operand(operand, !pending.sample.takes_layouts);
-      has_grad |= grad(v);
+      grads.push_back(grad(v) && enabled);
       operands.push_back(v.id);
       layouts.push_back(v.id == operand.id ? operand.strides
                                            : ir::contiguous_strides(type(v).sizes));
     }
-    const std::vector<ValueId> results =
-        inlined(body_on(pending.sample, operands, layouts), operands, enabled);
+    const ir::Graph body = body_on(pending.sample, operands, layouts);
+    const std::vector<ValueId> results = inlined(body, operands, enabled);
+    const std::vector<bool> has_grad = results_with_grad(body, grads);
     for (size_t k = 0; k < results.size(); ++k)
-      add_result(results[k], pending.bounds[k], has_grad && enabled);
+      add_result(results[k], pending.bounds[k], has_grad[k], pending.shown[k]);
     program_.samples.push_back(pending.sample.name);
   }
 
@@ -800,8 +818,8 @@ class Generator {
     }
   }
 
-  void add_result(ValueId result, double bound, bool has_grad) {
-    const bool is_view = is_shown(result), is_float = ir::is_floating(b_.dtype(result));
+  void add_result(ValueId result, double bound, bool has_grad, bool is_view) {
+    const bool is_float = ir::is_floating(b_.dtype(result));
     if (is_float) result = b_.convert(result, float_);
     if (ir::numel(b_.sizes(result)) > kMaxElements) {
       if (!is_float) return;
@@ -812,10 +830,32 @@ class Generator {
     values_.back().writable = !is_view;
   }
 
-  /// Whether `v` may show the memory of another value or several times the same.
-  bool is_shown(ValueId v) const {
-    const ir::EquationId e = program_.graph.producer(v);
-    return !e.valid() || ir::is_view(program_.graph.op(e));
+  /// Which results have a history, by which operands do.
+  static std::vector<bool> results_with_grad(const ir::Graph& body,
+                                             const std::vector<bool>& operands) {
+    std::vector<uint32_t> memory(body.num_values());  // a view's is its base's
+    std::iota(memory.begin(), memory.end(), 0);
+    std::vector<bool> has(body.num_values());
+    for (size_t i = 0; i < operands.size(); ++i) has[body.inputs()[i].value.index] = operands[i];
+    for (size_t i = 0; i < body.num_equations(); ++i) {
+      const ir::EquationId e = body.equation_id(i);
+      const Op op = body.op(e);
+      const bool cuts = op == Op::detach || op == Op::detach_copy || op == Op::stop_gradient;
+      const bool flows = !cuts && body.equation(e).grad_enabled &&
+                         std::ranges::any_of(body.operands(e),
+                                             [&](ValueId v) { return bool(has[memory[v.index]]); });
+      if (body.equation(e).in_place && flows) has[memory[body.operand(e, 0).index]] = true;
+      for (const ValueId v : body.results(e)) {
+        if (ir::is_view(op) && !cuts)
+          memory[v.index] = memory[body.operand(e, 0).index];
+        else
+          has[v.index] = flows;
+      }
+    }
+    std::vector<bool> results;
+    for (const ir::Output& output : body.outputs())
+      results.push_back(has[memory[output.value.index]]);
+    return results;
   }
 
   /// Whether operand 0 must be symmetric: of others each evaluator reads another triangle.
