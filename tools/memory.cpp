@@ -92,10 +92,11 @@ BufferView part_of(const BufferView& view, Dim offset, const ir::Shape& sizes,
 BufferView view_of(BufferView view, std::span<const ir::ViewStep> chain) {
   for (const ir::ViewStep& step : chain) {
     const ir::Type type{view.dtype, view.sizes};
-    const ir::Shape sizes = ir::infer_type(step.op, {&type, 1}, step.attrs).sizes;
+    const ir::Type shown = ir::infer_type(step.op, {&type, 1}, step.attrs);
     const ir::ViewGeometry geometry =
-        ir::view_geometry(step.op, view.sizes, view.strides, step.attrs, sizes);
-    view = part_of(view, geometry.offset, sizes, geometry.strides);
+        ir::view_geometry(step.op, view.sizes, view.strides, step.attrs, shown.sizes);
+    view = part_of(view, geometry.offset, shown.sizes, geometry.strides);
+    view.dtype = shown.dtype;
   }
   return view;
 }

@@ -56,6 +56,30 @@ Tensors run(const Tensors& tensors, bool grad = true) {
   return run(tensors, *runtime::interpreter_backend(), grad);
 }
 
+TEST(Run, ResultsThatShowAnInputAsAnotherDtype) {
+  constexpr const char* kViews = R"(graph @f traced {
+  in %i: i64[3] primal
+  %bytes: u8[24] = view_dtype %i {dtype=u8}
+  %some: u8[2] = slice %bytes {dim=0, start=8, end=17, step=8}
+  out %bytes: result name=bytes
+  out %some: result name=some
+}
+)";
+  for (const auto& backend : {runtime::interpreter_backend(), runtime::jit_backend()}) {
+    const Tensors results = run({{"i", indices({7, 300, 5})}}, *backend, false, kViews);
+    const Buffer &bytes = results.at("bytes"), &some = results.at("some");
+    ASSERT_EQ(bytes.type(), (ir::Type{DType::U8, {24}}));
+    for (int k = 0; k < 24; ++k)
+      EXPECT_EQ(bytes.at(k).to_int(), k == 0    ? 7
+                                      : k == 8  ? 300 % 256
+                                      : k == 9  ? 1
+                                      : k == 16 ? 5
+                                                : 0);
+    EXPECT_EQ(some.at(0).to_int(), 300 % 256);
+    EXPECT_EQ(some.at(1).to_int(), 5);
+  }
+}
+
 TEST(Run, GoodInputsGiveAllResults) {
   const Tensors results = run(good_inputs());
   for (const char* name : {"rows", "mutated:total", "grad:x"}) EXPECT_TRUE(results.contains(name));
