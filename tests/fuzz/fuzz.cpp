@@ -22,7 +22,7 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
-  bool aliasing = false, readers = false;
+  bool aliasing = false, readers = false, gradients = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -85,6 +85,26 @@ int fuzz(const Arguments& a) {
   if (!a.from)
     fmt::print("the campaign so far: {} programs, {} differ\n", state.ran + done,
                state.differing + differing);
+  return differing > 0;
+}
+
+/// Gradients in f64 against differences. Exit status 1 if one differed.
+int fuzz_gradients(const Arguments& a) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  uint64_t seed = first_seed(a), done = 0, compared = 0, differing = 0;
+  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+    const GradientVerdict verdict = check_gradient(seed++);
+    compared += verdict.compared;
+    if (verdict.difference.empty()) continue;
+    ++differing;
+    fmt::print("{}\n", verdict.difference);
+  }
+  if (!a.from) std::ofstream(a.state) << seed << "\n";
+  fmt::print(
+      "{} programs, {} with gradients to compare; {:.1f} per second; {} differ; next seed {}\n",
+      done, compared, static_cast<double>(done) / seconds(), differing, seed);
   return differing > 0;
 }
 
@@ -166,7 +186,11 @@ int main(int argc, char** argv) {
   app.add_option("--backend", a.backend, "of the aliasing programs")
       ->check(CLI::IsMember({"interpreter", "jit"}));
   app.add_flag("--readers", a.readers, "mutated files through the readers")->excludes("--aliasing");
+  app.add_flag("--gradients", a.gradients, "gradients in f64 against differences of results")
+      ->excludes("--aliasing")
+      ->excludes("--readers");
   CLI11_PARSE(app, argc, argv);
+  if (a.gradients) return fuzz_gradients(a);
   if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }

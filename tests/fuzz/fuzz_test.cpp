@@ -1,4 +1,5 @@
-// 2,000 random programs, in parts that run side by side. `./dev fuzz` runs more of them.
+// 2,000 random programs, in parts that run side by side, and gradients of 400 against differences.
+// `./dev fuzz` runs more of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,6 +34,19 @@ TEST_P(RandomPrograms, Agree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Short, RandomPrograms, ::testing::Range(0, kParts));
+
+class RandomGradients : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomGradients, AreDerivatives) {
+  int compared = 0;
+  for (uint64_t seed = static_cast<uint64_t>(GetParam()) * 1'000'000; compared < 100; ++seed) {
+    const GradientVerdict verdict = check_gradient(seed);
+    compared += verdict.compared;
+    ASSERT_EQ(verdict.difference, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Short, RandomGradients, ::testing::Range(0, 4));
 
 TEST(RandomGraph, IsTheSameForASeed) {
   const ProgramOptions options{.samples = true};

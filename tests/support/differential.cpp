@@ -164,12 +164,13 @@ double coarsest_unit(const ir::Graph& graph) {
   return unit;
 }
 
-/// Whether something other than a draw is f32.
-bool rounds_to_f32(const ir::Graph& graph) {
+/// Whether something other than a draw is floating, but not f64.
+bool rounds_to_less(const ir::Graph& graph) {
   return std::ranges::any_of(graph.equations(), [&](const ir::Equation& e) {
     return ir::info(e.op).cls != ir::OpClass::Random &&
            std::ranges::any_of(graph.results(e), [&](ir::ValueId v) {
-             return graph.type(v).dtype == ir::DType::F32;
+             const ir::DType dtype = graph.type(v).dtype;
+             return ir::is_floating(dtype) && dtype != ir::DType::F64;
            });
   });
 }
@@ -241,7 +242,8 @@ bool same_bits(const ir::Buffer& a, const ir::Buffer& b) {
 
 bool all_finite(const Tensors& tensors) {
   for (const auto& [name, buffer] : tensors)
-    if (!std::isfinite(largest(buffer))) return false;
+    for (int64_t i = 0; i < buffer.numel(); ++i)
+      if (!std::isfinite(buffer.at(i).to_double())) return false;
   return true;
 }
 
@@ -256,7 +258,7 @@ class Check {
     inputs_ = random_tensors(program_, seed);
     wide_inputs_ = widened(inputs_, wide_.graph);
     unit_ = coarsest_unit(program_.graph);
-    rounds_ = rounds_to_f32(wide_.graph);
+    rounds_ = rounds_to_less(wide_.graph);
   }
 
   Verdict run() {
@@ -395,7 +397,122 @@ class Check {
   Verdict verdict_;
 };
 
+// --- gradients
+
+/// Whether some equation's gradient is by design not the derivative, but ATen's: of scatter where
+/// several elements fall on one place, of clamp between a bound and itself.
+bool cuts_gradients(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.equations(), [&](const ir::Equation& e) {
+    const bool is_point = e.op == Op::clamp && graph.operands(e)[1] == graph.operands(e)[2];
+    return is_point || !e.grad_enabled || e.op == Op::detach || e.op == Op::detach_copy ||
+           e.op == Op::stop_gradient || e.op == Op::scatter;
+  });
+}
+
+/// The gradients of one program in f64, along one direction.
+class GradientCheck {
+ public:
+  explicit GradientCheck(uint64_t seed)
+      : seed_(seed), program_(random_program(seed, {.widened = true, .samples = true})) {
+    const RandomProgram narrow = random_program(seed, {.samples = true});
+    inputs_ = widened(random_tensors(narrow, seed), program_.graph);
+    std::mt19937_64 random(seed);
+    for (const ir::Input& input : program_.graph.inputs())
+      if (input.requires_grad &&
+          std::ranges::find(input.strides, ir::Dim(0)) == input.strides.end())
+        directions_.emplace(input.name, signs(input, random));  // (repeated elements move together)
+  }
+
+  GradientVerdict run() {
+    GradientVerdict verdict;
+    const bool has_gradients =
+        !directions_.empty() &&
+        std::ranges::any_of(program_.graph.outputs(), &ir::Output::requires_grad);
+    if (!has_gradients || cuts_gradients(program_.graph) || rounds_to_less(program_.graph))
+      return verdict;
+    const Tensors results = run_at(0);
+    const double expected = along(results), size = magnitude(results), got = slope(kStep),
+                 coarser = slope(2 * kStep);
+    verdict.compared = same_decisions_ && all_finite(results);
+    const double tolerance = 1e-6 * (1 + size) + 8 * std::abs(got - coarser);
+    if (verdict.compared && !(std::abs(got - expected) <= tolerance))
+      verdict.difference = fmt::format(
+          "seed {}\n{}\n{}gradient {}, difference of results {}; expected at most {} between them",
+          seed_, fmt::join(program_.samples, "\n"), ir::print(program_.graph), expected, got,
+          tolerance);
+    return verdict;
+  }
+
+ private:
+  static constexpr double kStep = 1e-6;
+
+  ir::Buffer signs(const ir::Input& input, std::mt19937_64& random) const {
+    ir::Buffer buffer(program_.graph.type(input.value));
+    for (int64_t i = 0; i < buffer.numel(); ++i) buffer.set(i, random() % 2 ? 1.0 : -1.0);
+    return buffer;
+  }
+
+  Tensors run_at(double step) {
+    Tensors moved = inputs_;
+    for (const auto& [name, direction] : directions_)
+      for (int64_t i = 0; i < direction.numel(); ++i)
+        moved.at(name).set(i,
+                           moved.at(name).at(i).to_double() + step * direction.at(i).to_double());
+    const PerturbingBackend exact(0, 0);
+    Tensors results = testing::run(program_.graph, moved, exact, "default");
+    if (step == 0) decisions_ = exact.decisions();
+    same_decisions_ &= exact.decisions() == decisions_;
+    return results;
+  }
+
+  double slope(double step) {
+    return (weighted(run_at(step)) - weighted(run_at(-step))) / (2 * step);
+  }
+
+  /// The sum of the results, each times its tangent.
+  double weighted(const Tensors& results) const {
+    double sum = 0;
+    for (const ir::Output& output : program_.graph.outputs())
+      if (output.requires_grad)
+        sum += dot(results.at(output.name), inputs_.at("tangent:" + output.name));
+    return sum;
+  }
+  double along(const Tensors& results) const {
+    double sum = 0;
+    for (const auto& [name, direction] : directions_)
+      sum += dot(results.at("grad:" + name), direction);
+    return sum;
+  }
+  double magnitude(const Tensors& results) const {
+    double sum = std::abs(weighted(results));
+    for (const auto& [name, direction] : directions_) {
+      const ir::Buffer& gradient = results.at("grad:" + name);
+      for (int64_t i = 0; i < gradient.numel(); ++i) sum += std::abs(gradient.at(i).to_double());
+    }
+    return sum;
+  }
+  static double dot(const ir::Buffer& a, const ir::Buffer& b) {
+    double sum = 0;
+    for (int64_t i = 0; i < a.numel(); ++i) sum += a.at(i).to_double() * b.at(i).to_double();
+    return sum;
+  }
+
+  uint64_t seed_;
+  RandomProgram program_;
+  Tensors inputs_, directions_;
+  Decisions decisions_;
+  bool same_decisions_ = true;
+};
+
 }  // namespace
+
+GradientVerdict check_gradient(uint64_t seed) {
+  try {
+    return GradientCheck(seed).run();
+  } catch (const ir::Error&) {  // what a step moves out of its domain
+    return {};
+  }
+}
 
 Verdict check_program(uint64_t seed) {
   try {

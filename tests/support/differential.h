@@ -24,6 +24,14 @@ struct Verdict {
 
 Verdict check_program(uint64_t seed);
 
+/// Gradients of the program in f64 against differences of its results, along one direction.
+/// `compared`: it has some, that are derivatives, and no decision is near.
+struct GradientVerdict {
+  bool compared = false;
+  std::string difference;
+};
+GradientVerdict check_gradient(uint64_t seed);
+
 /// Counts verdicts.
 struct Tally {
   int programs = 0, unstable = 0, eager = 0, reductions = 0, contractions = 0, view_writes = 0,
