@@ -211,6 +211,8 @@ const VjpRule vjp_qr = rule(wrt<kBothResults>([](Args a) {
   return m < n ? wide_qr_gradient(q, r, g_q, g_r) : tall_qr_gradient(q, r, g_q, g_r);
 }));
 
+const VjpRule vjp_geqrf{.kind = VjpRule::Kind::NotDifferentiable, .reads = read_nothing};
+
 // V (V^T gV / (w_j - w_i), with gw on the diagonal) V^T, made symmetric
 const VjpRule vjp_eigh = rule(wrt<kBothResults>([](Args a) {
   const Term w = a.y, v = a.result(1);

@@ -1,5 +1,7 @@
 // Rules of scans. Each is a linear recurrence, so that gradients are those of linear_scan, run
 // backwards: right with any number of zeros, and of any order.
+#include <limits>
+
 #include "autodiff/rules.h"
 
 namespace tandem::autodiff {
@@ -50,12 +52,14 @@ const VjpRule vjp_linear_scan =
     rule(wrt<kOther>([](Args a) { return linear_scan_self(a); }),
          wrt<kOther | kResult>([](Args a) { return linear_scan_self(a) * shifted(a, a.y, 1, 0); }));
 
-// exp(x[i] - y[i]) times s[i] = g[i] + exp(y[i] - y[i + 1]) s[i + 1]; no exponent is positive
+// exp(x[i] - y[i]) times s[i] = g[i] + exp(y[i] - y[i + 1]) s[i + 1], infinity behind the last y;
+// no exponent is positive
 const VjpRule vjp_logcumsumexp =
     rule(wrt < kSelf |
          kResult > ([](Args a) {
            const auto ratio = [](Term p, Term q) { return where(equal(p, q), 1, exp(p - q)); };
-           return ratio(a.x(), a.y) * reverse_scan(a, a.g, ratio(a.y, shifted(a, a.y, -1, 0)));
+           const Term next = shifted(a, a.y, -1, std::numeric_limits<double>::infinity());
+           return ratio(a.x(), a.y) * reverse_scan(a, a.g, ratio(a.y, next));
          }));
 
 const VjpRule vjp_cummax_indices = kZeroGradient;

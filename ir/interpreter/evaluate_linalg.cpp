@@ -372,6 +372,35 @@ std::array<Tensor, 2> qr(const Context& c) {
   return results;
 }
 
+/// Makes column k of a zero below its diagonal by I - scale v v^T; v takes the place of the zeros.
+static double reflect_column(const Matrix& a, int64_t k) {
+  double squares = 0;
+  for (int64_t row = k + 1; row < a.rows; ++row) squares += a(row, k) * a(row, k);
+  if (squares == 0) return 0;
+  const double first = a(k, k), norm = -std::copysign(std::sqrt(first * first + squares), first);
+  const double scale = (norm - first) / norm;
+  for (int64_t row = k + 1; row < a.rows; ++row) a(row, k) /= first - norm;
+  for (int64_t column = k + 1; column < a.columns; ++column) {
+    double dot = a(k, column);
+    for (int64_t row = k + 1; row < a.rows; ++row) dot += a(row, k) * a(row, column);
+    a(k, column) -= scale * dot;
+    for (int64_t row = k + 1; row < a.rows; ++row) a(row, column) -= scale * dot * a(row, k);
+  }
+  a(k, k) = norm;
+  return scale;
+}
+
+std::array<Tensor, 2> geqrf(const Context& c) {
+  std::array<Tensor, 2> results{zeros(c.result(0)), zeros(c.result(1))};
+  for (int64_t i = 0; i < count_of(c.operand(0)); ++i) {
+    const Matrix given = matrix(c.operand(0), i), a = matrix(results[0], i);
+    std::copy_n(given.first, a.rows * a.columns, a.first);
+    for (int64_t k = 0; k < std::min(a.rows, a.columns); ++k)
+      vector(results[1], i)[k] = reflect_column(a, k);
+  }
+  return results;
+}
+
 std::array<Tensor, 2> eigh(const Context& c) {
   std::array<Tensor, 2> results{zeros(c.result(0)), zeros(c.result(1))};
   for (int64_t i = 0; i < count_of(c.operand(0)); ++i) {

@@ -97,6 +97,11 @@ std::array<Type, 2> qr(const ShapeContext& c) {
   return {Type{dtype, s.with({s.rows, k})}, Type{dtype, s.with({k, s.columns})}};
 }
 
+std::array<Type, 2> geqrf(const ShapeContext& c) {
+  const Sizes s = matrices(c);
+  return {c.operands[0], Type{c.operands[0].dtype, s.with({std::min(s.rows, s.columns)})}};
+}
+
 std::array<Type, 2> eigh(const ShapeContext& c) {
   const Sizes s = squares(c);
   return {Type{c.operands[0].dtype, s.with({s.rows})}, c.operands[0]};

@@ -29,7 +29,8 @@ MatrixFunction matrix_function(std::string_view op);
 namespace matrices {
 #define TANDEM_MATRIX_FUNCTIONS(X) \
   X(cholesky)                      \
-  X(lu_factor) X(lu_permutation) X(triangular_solve) X(lu_solve) X(qr) X(eigh) X(svd) X(matrix_exp)
+  X(lu_factor)                     \
+  X(lu_permutation) X(triangular_solve) X(lu_solve) X(qr) X(geqrf) X(eigh) X(svd) X(matrix_exp)
 #define X(name) void name(const MatrixCall& call);
 TANDEM_MATRIX_FUNCTIONS(X)
 #undef X

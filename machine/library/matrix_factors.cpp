@@ -71,6 +71,25 @@ void qr(const MatrixCall& call) {
   });
 }
 
+void geqrf(const MatrixCall& call) {
+  with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
+    const Batch<const T> a(call.in[0]);
+    const Batch<T> factors(call.out[0]), scales(call.out[1], 1);
+    const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n);
+    const int64_t work = lapack::qr_work<T>(m, n, k).floats;
+    for_each_matrix<T>(a.count(), flops_of(m, n), {m * n + k + work},
+                       [&](int64_t i, Scratch<T> scratch) {
+                         const Matrix<T> r = column_major(scratch.floats(m * n), m, n);
+                         T* const tau = scratch.floats(k);
+                         copy(a[i], r);
+                         lapack::geqrf(m, n, r.first, tau, scratch.floats(work), work);
+                         copy(r, factors[i]);
+                         for (int64_t p = 0; p < k; ++p) scales[i][p] = tau[p];
+                         return 0;
+                       });
+  });
+}
+
 void eigh(const MatrixCall& call) {
   with_matrix_type(call.in[0].dtype, [&]<class T>(T) {
     const Batch<const T> a(call.in[0]);

@@ -68,6 +68,15 @@ Tensor Tensor::cholesky_inverse(bool upper, SourceLocation at) const {
 Tensor Tensor::lu_solve(const Tensor& lu_data, const Tensor& lu_pivots, SourceLocation at) const {
   return tandem::lu_solve(*this, lu_data, lu_pivots, at);
 }
+TriangularSolution Tensor::triangular_solve(const Tensor& a, bool upper, bool transpose,
+                                            bool unitriangular, SourceLocation at) const {
+  return tandem::triangular_solve(*this, a, upper, transpose, unitriangular, at);
+}
+Reflections Tensor::geqrf(SourceLocation at) const { return tandem::geqrf(*this, at); }
+Tensor Tensor::ormqr(const Tensor& input2, const Tensor& input3, bool left, bool transpose,
+                     SourceLocation at) const {
+  return tandem::ormqr(*this, input2, input3, left, transpose, at);
+}
 Tensor Tensor::pinverse(double rcond, SourceLocation at) const {
   return tandem::pinverse(*this, rcond, at);
 }

@@ -23,7 +23,10 @@ void require_fitting_scale(Call& c, V v, const Number& scale, std::string_view n
 
 bool is_number(const Number& n, double value) { return n.to_double() == value; }
 
-V scaled(Call& c, V v, const Number& scale) { return is_number(scale, 1) ? v : c.b.mul(v, scale); }
+/// In the dtype of v.
+V scaled(Call& c, V v, const Number& scale) {
+  return is_number(scale, 1) ? v : c.b.convert(c.b.mul(v, scale), c.b.dtype(v));
+}
 
 /// beta * self + alpha * product.
 V scaled_sum(Call& c, V self, V product, const ScaledSum& s) {

@@ -12,6 +12,7 @@ namespace {
 
 using ir::Op;
 using linalg::RankOptions;
+using linalg::Tolerance;
 using runtime::Call;
 using runtime::columns_of;
 using runtime::matrix_operand;
@@ -45,21 +46,30 @@ double epsilon_of(Call& c, V v) {
                              : std::numeric_limits<double>::epsilon();
 }
 
+/// Numbers of the dtype of v.
+V numbers_like(Call& c, V v, const Tolerance& t, const char* name) {
+  if (!t.each.defined()) return c.b.full({}, c.b.dtype(v), t.number.value_or(0));
+  return c.b.convert(c.in(t.each, name), c.b.dtype(v));
+}
+
 struct Tolerances {
-  double atol, rtol;
+  V atol, rtol;
 };
 Tolerances tolerances(Call& c, V v, const RankOptions& o) {
+  const V atol = numbers_like(c, v, o.atol, "atol");
+  if (o.rtol.number || o.rtol.each.defined()) return {atol, numbers_like(c, v, o.rtol, "rtol")};
   const auto size = static_cast<double>(std::max<int64_t>(rows_of(c, v), columns_of(c, v)));
-  const double usual = o.atol.value_or(0) > 0 ? 0 : epsilon_of(c, v) * size;
-  return {o.atol.value_or(0), o.rtol.value_or(usual)};
+  return {atol, c.b.where(c.b.gt(atol, 0), 0, c.b.full({}, c.b.dtype(v), epsilon_of(c, v) * size))};
 }
 
 V pseudoinverse(Call& c, V self, const RankOptions& o) {
   const auto [atol, rtol] = tolerances(c, self, o);
-  const auto each = [&](double number) {
-    return c.b.full(runtime::batch_of(c, self), c.b.dtype(self), number);
-  };
-  return c.b.emit(Op::pinv, {self, each(atol), each(rtol)}, {o.hermitian});
+  const Shape each = c.b.broadcast(c.b.sizes(atol), c.b.sizes(rtol), "pinv"),
+              batch = c.b.broadcast(runtime::batch_of(c, self), each, "pinv");
+  return c.b.emit(
+      Op::pinv,
+      {runtime::with_batch(c, self, batch), c.b.expand(atol, batch), c.b.expand(rtol, batch)},
+      {o.hermitian});
 }
 
 V magnitudes(Call& c, V self, bool hermitian) {
@@ -68,10 +78,11 @@ V magnitudes(Call& c, V self, bool hermitian) {
 }
 
 V rank_of(Call& c, V self, const RankOptions& o) {
+  const auto [atol, rtol] = tolerances(c, self, o);
   const V values = magnitudes(c, self, o.hermitian);
   if (c.b.sizes(values).back() == 0) return c.b.full(runtime::batch_of(c, self), i64, 0);
-  const auto [atol, rtol] = tolerances(c, self, o);
-  const V least = c.b.clamp(c.b.mul(c.b.amax(values, {-1}, true), rtol), Number(atol), {});
+  const V least = c.b.maximum(c.b.unsqueeze(atol, -1),
+                              c.b.mul(c.b.unsqueeze(rtol, -1), c.b.amax(values, {-1}, true)));
   return c.b.sum(c.b.convert(c.b.gt(values, least), i64), {-1});
 }
 
@@ -97,10 +108,32 @@ Tensor power(Call&& c, const Tensor& self, int64_t n) {
 }
 
 Tensor exponential(Call&& c, const Tensor& self) {
-  return c.out(c.b.emit(Op::matrix_exp, {matrix_operand(c, self)}, {}));
+  const V a = matrix_operand(c, self);
+  const DType dtype = c.b.dtype(a);
+  const bool is_half = ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+  const V result = c.b.emit(Op::matrix_exp, {is_half ? c.b.convert(a, f32) : a}, {});
+  return c.out(c.b.convert(result, dtype));
 }
 
 // --- least squares
+
+/// What an algorithm of LAPACK gives beside the solution.
+struct Driver {
+  std::string_view name;
+  bool residuals, rank, singular_values;
+};
+constexpr Driver kDrivers[] = {{"gels", true, false, false},
+                               {"gelsy", false, true, false},
+                               {"gelsd", true, true, true},
+                               {"gelss", true, true, true}};
+
+const Driver& driver_named(std::string_view name) {
+  for (const Driver& driver : kDrivers)
+    if (driver.name == name) return driver;
+  reject(Errc::Argument,
+         "driver is not there; expected \"gels\", \"gelsy\", \"gelsd\" or \"gelss\", got \"{}\"",
+         name);
+}
 
 V residuals_of(Call& c, V a, V b, V x) {
   if (rows_of(c, a) <= columns_of(c, a)) return c.b.full({0}, c.b.dtype(a), 0);
@@ -160,8 +193,9 @@ Tensor linalg::matrix_rank(const Tensor& self, const RankOptions& options, Sourc
 }
 
 LeastSquares linalg::lstsq(const Tensor& self, const Tensor& other, std::optional<double> rcond,
-                           SourceLocation at) {
+                           std::string_view driver, SourceLocation at) {
   Call c(at);
+  const Driver gives = driver_named(driver);
   const V a = matrix_operand(c, self), given = c.in(other, "other");
   const bool is_vectors = c.b.sizes(given) == runtime::batch_of(c, a, 1);
   const V b = is_vectors ? c.b.unsqueeze(given, -1) : given;
@@ -169,9 +203,11 @@ LeastSquares linalg::lstsq(const Tensor& self, const Tensor& other, std::optiona
     reject(Errc::Shape, "sizes do not fit; expected [..., m, n] and [..., m, k], got {} and {}",
            to_string(c.b.sizes(a)), to_string(c.b.sizes(given)));
   const RankOptions options{.rtol = rcond};
-  const V x = c.b.matmul(pseudoinverse(c, a, options), b);
-  return {c.out(is_vectors ? c.b.squeeze(x, ir::Axes{-1}) : x), c.out(residuals_of(c, a, b, x)),
-          c.out(rank_of(c, a, options)), c.out(magnitudes(c, a, false))};
+  const V x = c.b.matmul(pseudoinverse(c, a, options), b), none = c.b.full({0}, c.b.dtype(a), 0);
+  return {c.out(is_vectors ? c.b.squeeze(x, ir::Axes{-1}) : x),
+          c.out(gives.residuals ? residuals_of(c, a, b, x) : none),
+          c.out(gives.rank ? rank_of(c, a, options) : c.b.full({0}, i64, 0)),
+          c.out(gives.singular_values ? magnitudes(c, a, false) : none)};
 }
 
 Tensor linalg::cond(const Tensor& self, const Number& p, SourceLocation at) {

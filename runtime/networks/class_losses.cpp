@@ -127,12 +127,12 @@ V label_loss(Call& c, V x, const Tensor& target, const CrossEntropyOptions& o) {
   return c.b.add(c.b.mul(loss, 1 - o.label_smoothing), c.b.mul(smooth, share));
 }
 
-/// [c] as [1, c].
+/// [] and [c] as [1, c].
 V as_rows(Call& c, V x) {
-  if (c.b.rank(x) != 1 && c.b.rank(x) != 2)
+  if (c.b.rank(x) > 2)
     ir::fail(Errc::Shape, fmt::format("{}: expected [c] or [n, c], got {}", function(),
                                       to_string(c.b.sizes(x))));
-  return c.b.rank(x) == 1 ? c.b.unsqueeze(x, 0) : x;
+  return c.b.rank(x) == 2 ? x : c.b.unsqueeze(c.b.at_least_1d(x), 0);
 }
 
 /// A loss of each row, as the reduction asks; of one row, 0-d.
@@ -187,7 +187,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   if (p != 1 && p != 2)
     ir::fail(Errc::Argument, fmt::format("{}: expected p of 1 or 2, got {}", function(), p));
   const V given = c.in(input, "input"), x = as_rows(c, given);
-  const bool is_one = c.b.rank(given) == 1;
+  const bool is_one = c.b.rank(given) < 2;
   const V labels = c.b.reshape(c.in(target, "target"), {c.b.sizes(x)[0], Dim(1)});
   const V own = c.b.gather(x, 1, labels);
   V terms = c.b.relu(c.b.add(c.b.sub(x, own), margin));
@@ -220,7 +220,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, std::st
   const V terms = c.b.relu(c.b.add(c.b.sub(c.b.unsqueeze(x, 1), own), 1));
   const V counts = c.b.logical_and(c.b.unsqueeze(there, 2), is_other);
   const V sums = c.b.sum(c.b.where(counts, terms, 0), {1, 2});
-  return of_rows(c, c.b.div(sums, static_cast<double>(int64_t{classes})), c.b.rank(given) == 1,
+  return of_rows(c, c.b.div(sums, static_cast<double>(int64_t{classes})), c.b.rank(given) < 2,
                  reduction);
 }
 

@@ -207,6 +207,11 @@ Tensor area(const Tensor& input, const std::vector<Line>& lines, const SourceLoc
                            : adaptive_avg_pool3d(input, sizes, at);
 }
 
+/// The nearest of 0 to 255.
+V as_bytes(Call& c, V x) {
+  return c.b.convert(c.b.clamp(c.b.floor(c.b.add(x, 0.5)), Number(0), Number(255)), u8);
+}
+
 }  // namespace
 
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options, SourceLocation at) {
@@ -221,15 +226,15 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
   const std::vector<Line> lines = lines_of(spatial_sizes(c, given), options);
   if (options.mode == "area") return area(input, lines, at);
   const bool is_weighted = !options.mode.starts_with("nearest");
-  const bool is_half = is_weighted && ir::size_of(c.b.dtype(given)) < 4;
-  V x = is_half ? c.b.convert(given, f32) : given;
-  if (is_weighted && !ir::is_floating(c.b.dtype(x)))
-    ir::fail(Errc::DType, fmt::format("{}: expected a floating dtype, got {}", function(),
-                                      ir::name(c.b.dtype(x))));
+  const DType dtype = c.b.dtype(given);
+  if (is_weighted && !ir::is_floating(dtype) && dtype != u8)
+    ir::fail(Errc::DType, fmt::format("{}: expected a floating dtype or u8, got {}", function(),
+                                      ir::name(dtype)));
+  V x = is_weighted && ir::size_of(dtype) < 4 ? c.b.convert(given, f32) : given;
   for (size_t d = lines.size(); d-- > 0;)
     x = resampled(c, x, static_cast<int>(d) + 2, taps_of(lines[d], options.mode, options.antialias),
                   is_weighted);
-  return c.out(c.b.convert(x, c.b.dtype(given)));
+  return c.out(is_weighted && dtype == u8 ? as_bytes(c, x) : c.b.convert(x, dtype));
 }
 
 }  // namespace tandem

@@ -167,6 +167,9 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletOptions& o, SourceLocation at) {
   Call c(at);
+  if (!(o.margin > 0))
+    ir::fail(Errc::Argument, fmt::format("{}: expected a margin above 0, got {}",
+                                         ir::ErrorScope::function(), o.margin));
   const auto apart = [&](const Tensor& a, const Tensor& b) {
     return c.in(pairwise_distance(a, b, o.p, o.eps, false, at));
   };

@@ -242,7 +242,6 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
                            SourceLocation at) {
   Call c(at);
   const V x = c.in(input, "input");
-  require_floating(c, x);
   if (c.b.rank(x) < 3)
     ir::fail(Errc::Shape, fmt::format("{}: expected at least 3 dimensions, got {}", function(),
                                       to_string(c.b.sizes(x))));
@@ -256,7 +255,9 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   const V squares = c.b.pad(c.b.square(x), padding, 0);
   V sum = c.b.slice(squares, 1, 0, channels);
   for (int64_t i = 1; i < size; ++i) sum = c.b.add(sum, c.b.slice(squares, 1, i, channels + i));
-  const V scaled = c.b.mul(sum, alpha / static_cast<double>(size));
+  const bool is_floating = ir::is_floating(c.b.dtype(x));
+  const V scaled = is_floating ? c.b.mul(sum, alpha / static_cast<double>(size))
+                               : c.b.mul(c.b.floor_divide(sum, size), alpha);  // as ATen's averages
   return c.out(c.b.div(x, c.b.pow(c.b.add(scaled, k), beta)));
 }
 

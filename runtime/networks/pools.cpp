@@ -44,6 +44,15 @@ void check_window(const Windows& w, size_t d) {
                                          function, to_string(w.window), to_string(w.padding)));
 }
 
+/// Images may be none, not empty.
+void require_elements(Call& c, V v) {
+  const Shape& sizes = c.b.sizes(v);
+  if (std::any_of(sizes.begin() + 1, sizes.end(), [](const Dim& n) { return n == 0; }))
+    ir::fail(Errc::Shape, fmt::format("{}: empty images; expected channels and spatial sizes of at "
+                                      "least 1, got {}",
+                                      ir::ErrorScope::function(), to_string(sizes)));
+}
+
 /// The numbers of a pool over images `v`.
 Windows windows_of(Call& c, V v, int spatial, const Spatial& kernel_size, const Spatial& stride,
                    const Spatial& padding, const Spatial& dilation, bool ceil_mode) {
@@ -53,6 +62,7 @@ Windows windows_of(Call& c, V v, int spatial, const Spatial& kernel_size, const 
   w.padding = each(padding, spatial, "padding");
   w.dilation = each(dilation, spatial, "dilation");
   const Dims input = spatial_sizes(c, v);
+  require_elements(c, v);
   for (size_t d = 0; d < input.size(); ++d) {
     check_window(w, d);
     w.sizes.push_back(
@@ -209,6 +219,21 @@ Tensor lp_pool(Call&& c, int spatial, const Tensor& self, double norm_type,
   return given_back(c, c.b.pow(sums, 1.0 / norm_type), x);
 }
 
+void require_between(int64_t size, int64_t usual, int64_t stride) {
+  if (size <= usual - stride || size >= usual + stride)
+    ir::fail(Errc::Argument,
+             fmt::format("{}: output_size out of range; expected {} to {}, got {}",
+                         ir::ErrorScope::function(), usual - stride + 1, usual + stride - 1, size));
+}
+
+/// As given, where sizes of images and channels may come first.
+Dims given_sizes(const Spatial& output_size, int spatial) {
+  const Shape& all = output_size.dims();
+  const bool is_whole = all.rank() == spatial + 2;
+  return each(is_whole ? Spatial(Shape(std::span(all.begin() + 2, all.end()))) : output_size,
+              spatial, "output_size");
+}
+
 Dims unpooled_sizes(Call& c, V v, int spatial, const Spatial& kernel_size,
                     const MaxUnpoolOptions& o) {
   const Dims window = each(kernel_size, spatial, "kernel_size"),
@@ -217,7 +242,10 @@ Dims unpooled_sizes(Call& c, V v, int spatial, const Spatial& kernel_size,
   Dims sizes;
   for (size_t d = 0; d < input.size(); ++d)
     sizes.push_back((input[d] - 1) * stride[d] - 2 * padding[d] + window[d]);
-  return each_or(o.output_size, sizes, spatial, "output_size");
+  if (o.output_size.dims().empty()) return sizes;
+  const Dims given = given_sizes(o.output_size, spatial);
+  for (size_t d = 0; d < given.size(); ++d) require_between(given[d], sizes[d], stride[d]);
+  return given;
 }
 
 Tensor max_unpool(Call&& c, int spatial, const Tensor& self, const Tensor& indices,

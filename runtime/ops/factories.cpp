@@ -98,17 +98,19 @@ Tensor arange(const Number& start, const Number& end, const Number& step,
               std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   const bool is_float = start.is_float() || end.is_float() || step.is_float();
-  const double length = is_float
-                            ? std::ceil((end.to_double() - start.to_double()) / step.to_double())
-                            : std::ceil(static_cast<double>(end.to_int() - start.to_int()) /
-                                        static_cast<double>(step.to_int()));
-  if (!(length >= 0) || length > 1e15)
+  const DType type = dtype.value_or(is_float ? f32 : i64);
+  const double steps = type != i64 ? (end.to_double() - start.to_double()) / step.to_double()
+                                   : static_cast<double>(end.to_int() - start.to_int()) /
+                                         static_cast<double>(step.to_int());
+  if (!(steps >= 0) || steps > 1e15)
     ir::fail(Errc::Argument, fmt::format("arange: the step does not lead from start to end; "
                                          "expected one that does, got start {}, end {} and step {}",
                                          start.to_double(), end.to_double(), step.to_double()));
   Call c(at);
-  return c.out(
-      c.b.iota(static_cast<int64_t>(length), dtype.value_or(is_float ? f32 : i64), start, step));
+  const bool is_integral = ir::is_integral(type);
+  return c.out(c.b.iota(static_cast<int64_t>(std::ceil(steps)), type,
+                        is_integral ? Number(start.to_int()) : start,
+                        is_integral ? Number(step.to_int()) : step));
 }
 
 Tensor eye(Dim n, std::optional<Dim> m, DType dtype, SourceLocation at) {

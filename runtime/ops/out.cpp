@@ -23,6 +23,16 @@ void runtime::check_out(std::string_view op, const Tensor& out, const Tensor& va
                          op, to_string(value.sizes()), to_string(out.sizes())));
 }
 
+void runtime::check_each(std::string_view op, const std::vector<const Tensor*>& out) {
+  for (const Tensor* t : out)
+    if (!t->defined())
+      ir::fail(
+          Errc::Argument,
+          fmt::format("{}: undefined tensor; expected a tensor for each result, got none", op));
+  for (size_t i = 0; i < out.size(); ++i)
+    for (size_t j = i + 1; j < out.size(); ++j) check_apart(*out[i], *out[j], Sharing::Nothing);
+}
+
 namespace {
 
 using runtime::apart;

@@ -16,7 +16,8 @@ FUNCTIONS_ONLY = set(
     "dropout layer_norm cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy_with_logits linear scaled_dot_product_attention pad "
     "embedding one_hot matrix_transpose native_layer_norm std_mean var_mean glu softmin softshrink tanhshrink rsub atleast_1d atleast_2d atleast_3d "
     "trapezoid trapz cumulative_trapezoid vector_norm matrix_norm norm_of_name matrix_norm_of_name bincount_static masked_select_static unique_static unique_consecutive_static embedding_bag searchsorted bucketize isin normal "
-    "tensordot bilinear vander cdist vecdot inv solve solve_triangular svdvals eigvalsh pinv matrix_rank cond".split())  # (x.where(condition, other); x.mT())
+    "tensordot bilinear vander cdist vecdot inv solve solve_triangular svdvals eigvalsh pinv matrix_rank cond tensorinv tensorsolve householder_product "
+    "gradient combinations unravel_index".split())  # (x.where(condition, other); x.mT())
 # Methods of this kind without a function.
 METHODS_ONLY = set("contiguous mT mH H T new_empty new_full new_zeros new_ones".split())
 

@@ -126,6 +126,20 @@ std::vector<Tensor> Arguments::as(const Json& value) {
   return all;
 }
 template <>
+std::vector<double> Arguments::as(const Json& value) {
+  if (value.is_number() && !value.is_boolean()) return {as<double>(value)};
+  if (!value.is_array()) throw Mismatch("no list: " + value.dump());
+  std::vector<double> all;
+  for (const Json& element : value) all.push_back(as<double>(element));
+  return all;
+}
+template <>
+linalg::Tolerance Arguments::as(const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_object() && value.contains("t")) return {as<Tensor>(value)};
+  return {as<double>(value)};
+}
+template <>
 std::span<const Tensor> Arguments::as(const Json& value) {
   return lists_.emplace_back(as<std::vector<Tensor>>(value));
 }

@@ -22,24 +22,40 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tests/torch"))
 from opinfo import database  # noqa: E402
+from spelling import Skip, spelled  # noqa: E402
 
 NAMES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
          torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
-TRIED = [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+TRIED = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
 TOLERANCE = {"f64": 1e-7, "f32": 1e-4, "bf16": 2e-2, "f16": 4e-3}
 IGNORED = {"device", "layout", "memory_format", "pin_memory", "generator", "out"}
 RENAMED = {"input": ["self", "x1"], "dim": ["dims"], "size": ["sizes"], "shape": ["sizes"], "dims": ["dim"], "repeats": ["repeats"], "p": ["norm_type", "p"], "inplace": [],
-           "axis": ["dim"], "correction": ["correction"], "output_size": ["output_size"], "eps": ["eps"], "lambd": ["lambd"], "indices_or_sections": ["sections", "indices"]}
+           "axis": ["dim"], "correction": ["correction"], "output_size": ["output_size"], "eps": ["eps"], "lambd": ["lambd"], "indices_or_sections": ["sections", "indices"], "M": ["n"], "N": ["n"], "UPLO": ["uplo"], "min_val": ["min"], "max_val": ["max"], "num_classes": ["classes"],
+           "ord": ["ord", "p"]}
 
 
-class Skip(Exception):
-    """Nothing of ours takes this sample, by no fault of the function."""
+class Notes:
+    """What differences.tsv says of a function."""
 
+    def __init__(self):
+        lines = (HERE / "differences.tsv").read_text().splitlines()
+        self.rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+        self.met = set()
 
-def table():
-    """What stands against each function: docs/ and differences.tsv beside this file."""
-    lines = (HERE / "differences.tsv").read_text().splitlines()
-    return {name: (what, why) for name, what, why in (line.split("\t") for line in lines if line and not line.startswith("#"))}
+    def of(self, name, label):
+        """How it is compared: random, skip, signs or as all."""
+        return next((what for wanted in (label, name) for row, what, _ in self.rows if row == wanted and not what.startswith("differs: ")), "")
+
+    def explains(self, name, label, text):
+        """True if a row says why this differs."""
+        for i, (row, what, _) in enumerate(self.rows):
+            if row in (name, label, "*") and what.startswith("differs: ") and what.removeprefix("differs: ") in text:
+                self.met.add(i)
+                return True
+        return False
+
+    def unmet(self, names):
+        return [f"{row}: {what}" for i, (row, what, _) in enumerate(self.rows) if what.startswith("differs: ") and i not in self.met and (row in names or row == "*")]
 
 
 def numbers(t):
@@ -54,8 +70,8 @@ class Encoder:
         self.tensors, self.originals, self.gap = [], [], gap
 
     def tensor(self, t):
-        if t.dtype not in NAMES or t.layout != torch.strided:
-            raise Skip(f"{t.dtype} {t.layout}")
+        if t.dtype not in NAMES or t.layout != torch.strided or t.device.type != "cpu":
+            raise Skip(f"{t.dtype} {t.layout} {t.device}")
         self.tensors.append({"dtype": NAMES[t.dtype], "sizes": list(t.shape), "data": numbers(t), "grad": t.requires_grad, "gap": self.gap and t.dim() > 0})
         self.originals.append(t)
         return {"t": len(self.tensors) - 1}
@@ -87,15 +103,25 @@ class Ours:
             words = parameters.split()
             self.by_name[name].append((number, [w.strip("[]") for w in words], [w for w in words if not w.startswith("[")]))
 
+    def of_sample(self, op, name, sample, encoder):
+        """The overloads that may take a sample."""
+        ending, positional, named = spelled(op, [sample.input, *sample.args], sample.kwargs, name.endswith("_"))
+        positional = [encoder.value(v) for v in positional]
+        named = {k: encoder.value(v) for k, v in named.items() if k not in IGNORED}
+        found = self.overloads(name + ending, positional, named)
+        if not found:
+            raise Skip(f"no overload has these arguments: {len(positional)}, {', '.join(sorted(named))}")
+        return found
+
     def overloads(self, name, positional, named):
         found = []
         for number, parameters, required in self.by_name[name]:
-            arguments = dict(zip(parameters, positional))
+            arguments = {p: v for p, v in zip(parameters, positional) if v is not None or p in required}
             fits = len(positional) <= len(parameters)
             for key, value in self.renamed(named, parameters):
                 spelled = next((k for k in [key, *RENAMED.get(key, [])] if k in parameters and k not in arguments), None)
                 fits = fits and (spelled is not None or value is None or value is False)
-                if spelled:
+                if spelled and (value is not None or spelled in required):
                     arguments[spelled] = value
             if fits and all(r in arguments for r in required):
                 found.append({"number": number, "arguments": arguments})
@@ -137,21 +163,22 @@ def flat_results(result):
     return [torch.tensor(result)] if isinstance(result, (bool, int, float)) else []
 
 
-def weighted_sum(results):
+def weighted_sum(results, signs):
     parts = []
     for t in results:
+        t = t.abs() if signs else t
         if t.requires_grad and t.numel() > 0:
             weights = ((torch.arange(t.numel()) % 7 + 1).to(t.dtype) / 7).view(t.shape)
             parts.append((t * weights).sum())
     return sum(parts) if parts else None
 
 
-def expected(op, sample, originals, twice):
+def expected(op, sample, originals, twice, signs):
     """Results, gradients and second gradients of PyTorch."""
     results = flat_results(op(sample.input, *sample.args, **sample.kwargs))
     out = {"results": results, "grads": None, "seconds": None}
     wanted = [t for t in originals if t.requires_grad]
-    total = weighted_sum(results)
+    total = weighted_sum(results, signs)
     if not wanted or total is None:
         return out
     first = torch.autograd.grad(total, wanted, create_graph=twice, allow_unused=True)
@@ -166,7 +193,7 @@ def expected(op, sample, originals, twice):
     return out
 
 
-def differs(ours, theirs, what, only_shape=False, zeros_for_none=False):
+def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=False, loose=1):
     """What is wrong with ours, or nothing."""
     if theirs is None or ours is None:
         if zeros_for_none:
@@ -184,10 +211,12 @@ def differs(ours, theirs, what, only_shape=False, zeros_for_none=False):
         return None
     have = torch.tensor([float(v) if isinstance(v, str) else v for v in ours["data"]], dtype=torch.float64 if theirs.is_floating_point() else torch.int64)
     want = theirs.detach().flatten().to(have.dtype)
+    if signs:
+        have, want = have.abs(), want.abs()
     if not theirs.is_floating_point():
         wrong = have != want
     else:
-        tolerance = TOLERANCE[ours["dtype"]]
+        tolerance = TOLERANCE[ours["dtype"]] * loose
         finite = want[want.isfinite()]
         scale = finite.abs().max().item() if finite.numel() else 0
         wrong = ~torch.isclose(have, want, rtol=tolerance, atol=tolerance * min(1 + scale, 1e6), equal_nan=True)
@@ -197,20 +226,20 @@ def differs(ours, theirs, what, only_shape=False, zeros_for_none=False):
     return f"{what}: {have[at].item()} at {at}, not {want[at].item()}"
 
 
-def wrong_with(result, want, only_shape, second_matters=True):
+def wrong_with(result, want, only_shape, signs):
     """The first difference between a result of the program and PyTorch's."""
     if "error" in result:
         return "an Error: " + result["error"]
     if len(result["results"]) != len(want["results"]):
         return f"{len(result['results'])} results, not {len(want['results'])}"
     for i, (a, b) in enumerate(zip(result["results"], want["results"])):
-        if problem := differs(a, b, f"result {i}", only_shape):
+        if problem := differs(a, b, f"result {i}", only_shape, signs=signs):
             return problem
     for kind in ("grads", "seconds"):
         if only_shape or result[kind] is None or want[kind] is None:
             continue
         for i, (a, b) in enumerate(zip(result[kind], want[kind])):
-            if problem := differs(a, b, f"{kind} {i}", zeros_for_none=True):
+            if problem := differs(a, b, f"{kind} {i}", zeros_for_none=True, loose=10 if kind == "seconds" else 1):
                 return problem
     return None
 
@@ -218,54 +247,59 @@ def wrong_with(result, want, only_shape, second_matters=True):
 class Function:
     """One entry of the database, and what came of its samples."""
 
-    def __init__(self, op, name, notes):
-        self.op, self.name, self.notes = op, name, notes
-        self.cases, self.failures, self.skipped = [], [], defaultdict(int)
+    def __init__(self, op, name, label, notes):
+        self.op, self.name, self.label, self.notes = op, name, label, notes
+        self.how = notes.of(op.name, label)
+        self.cases, self.failures, self.skipped, self.explained = [], [], defaultdict(int), 0
+        self.refusals = []
 
     def add(self, sample, dtype, index, ours, name, twice, in_place=False):
         try:
             encoder = Encoder(gap=index % 3 == 2 and not self.name.startswith("as_strided"))
-            positional = [encoder.value(sample.input), *(encoder.value(a) for a in sample.args)]
-            named = {k: encoder.value(v) for k, v in sample.kwargs.items() if k not in IGNORED}
-            overloads = ours.overloads(name, positional, named)
-            if not overloads:
-                raise Skip("no overload has these arguments")
+            overloads = ours.of_sample(self.op, name, sample, encoder)
             op = self.op.inplace_variant if in_place else self.op
             if in_place:
                 sample = sample.transform(lambda t: t.detach().clone() if torch.is_tensor(t) else t)
                 for t in encoder.tensors:
                     t["grad"] = False
-            want = expected(op, sample, [] if in_place else encoder.originals, twice and not in_place)
+            want = expected(op, sample, [] if in_place else encoder.originals, twice and not in_place, self.how == "signs")
         except Skip as reason:
             self.skipped[str(reason)] += 1
             return
-        except Exception as error:  # PyTorch refuses its own sample
-            self.skipped[f"PyTorch: {str(error)[:60]}"] += 1
+        except Exception as error:  # PyTorch refuses its own sample, mostly in place
+            self.refusals.append((str(error)[:150], {"tensors": encoder.tensors, "overloads": overloads}))
             return
-        call = {"tensors": encoder.tensors, "overloads": overloads, "twice": twice and not in_place, "compiled": index < 2 and not in_place}
+        call = {"tensors": encoder.tensors, "overloads": overloads, "twice": twice and not in_place, "signs": self.how == "signs", "compiled": index < 2 and not in_place}
         self.cases.append((f"{name} {NAMES[dtype]} sample {index}", call, want))
 
+    def fail(self, text):
+        if self.notes.explains(self.op.name, self.label, text):
+            self.explained += 1
+        else:
+            self.failures.append(text)
+
     def judge(self, results):
-        only_shape = self.notes.get(self.op.name, ("",))[0] == "random"
         for (label, call, want), result in zip(self.cases, results):
             if "mismatch" in result:
                 self.skipped[result["mismatch"][:60]] += 1
             elif "failed" in result:
-                self.failures.append(f"{label}: {result['failed']}")
+                self.fail(f"{label}: {result['failed']}")
             elif "error" in result:
-                self.failures.append(f"{label}: an Error: {result['error']}")
+                self.fail(f"{label}: an Error: {result['error']}")
             else:
                 for form in ("eager", "compiled"):
                     if form in result and not ("trace" in str(result[form].get("code", "")).lower()):
-                        if problem := wrong_with(result[form], want, only_shape):
-                            self.failures.append(f"{label}, {form}: {problem}")
+                        if problem := wrong_with(result[form], want, self.how == "random", self.how == "signs"):
+                            self.fail(f"{label}, {form}: {problem}")
                             break
 
 
 def samples_of(op, dtype, most):
+    """At most so many, from all over the list."""
     signal.alarm(60)
     try:
-        return list(op.sample_inputs("cpu", dtype, requires_grad=dtype == torch.float64 and op.supports_autograd))[:most]
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=dtype == torch.float64 and op.supports_autograd))
+        return [samples[i * len(samples) // most] for i in range(most)] if len(samples) > most else samples
     except Exception:
         return []
     finally:
@@ -290,17 +324,14 @@ def refused(function, ours, name):
     if function.op.error_inputs_func is None:
         return
     for error in function.op.error_inputs("cpu"):
-        if "out" in error.sample_input.kwargs:
-            continue  # refused by the writing form
+        if {"out", "layout"} & set(error.sample_input.kwargs):
+            continue  # refused by the writing form; nothing is sparse
         try:
             encoder = Encoder()
-            sample = error.sample_input
-            positional = [encoder.value(sample.input), *(encoder.value(a) for a in sample.args)]
-            overloads = ours.overloads(name, positional, {k: encoder.value(v) for k, v in sample.kwargs.items() if k not in IGNORED})
+            overloads = ours.of_sample(function.op, name, error.sample_input, encoder)
         except Skip:
             continue
-        if overloads:
-            yield error, {"tensors": encoder.tensors, "overloads": overloads}
+        yield error.error_regex, {"tensors": encoder.tensors, "overloads": overloads}
 
 
 def main():
@@ -308,12 +339,13 @@ def main():
     arguments.add_argument("program")
     arguments.add_argument("names", nargs="*")
     arguments.add_argument("--samples", type=int, default=12)
+    arguments.add_argument("--all", action="store_true", help="every failure, not the first of each function, and what nothing here takes")
     options = arguments.parse_intermixed_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    ours, notes = Ours(options.program), table()
+    ours, notes = Ours(options.program), Notes()
     counts = defaultdict(int)
-    accepted, stopped = [], []
+    names, stopped = set(), []
     signal.signal(signal.SIGINT, lambda *_: stopped.append(True))
     for op in database():
         if stopped:
@@ -322,31 +354,38 @@ def main():
         if options.names and op.name not in options.names:
             continue
         name = name_here(op.name, ours.by_name)
-        note = notes.get(label, notes.get(op.name, ("", "")))
-        if name is None or note[0] == "skip":
+        if name is None or notes.of(op.name, label) == "skip":
             counts["not covered"] += 1
             continue
-        function = Function(op, name, notes)
+        names |= {op.name, label}
+        function = Function(op, name, label, notes)
         collect(function, ours, name, options.samples)
-        errors = list(refused(function, ours, name))
+        errors = [*refused(function, ours, name), *function.refusals]
         results = ours.run([call for _, call, _ in function.cases] + [call for _, call in errors])
         function.judge(results)
         for (error, _), result in zip(errors, results[len(function.cases):]):
             counts["errors asked for"] += 1
             if "eager" in result:
-                counts["errors that are none here"] += 1
-                accepted.append(f"{label}: {error.error_regex}"[:150])
+                function.fail(f"no error here, in PyTorch {error!r}")
+            elif "failed" in result:
+                function.fail(f"{result['failed']}, in PyTorch {error!r}")
         run = len(function.cases)
         counts["functions"] += run > 0
         counts["functions without a sample"] += run == 0
+        if run == 0 and function.skipped:
+            print(f"{label}: no sample is taken; {'; '.join(function.skipped)}"[:600], flush=True)
         counts["samples"] += run
         counts["samples that nothing here takes"] += sum(function.skipped.values())
         counts["failures"] += len(function.failures)
-        if function.failures:
-            counts["functions that fail"] += 1
-            print(f"{label}: {len(function.failures)} of {run} fail; {function.failures[0]}", flush=True)
-    for line in accepted:
-        print("no error here:", line)
+        counts["documented differences"] += function.explained
+        counts["functions that fail"] += bool(function.failures)
+        for text in function.failures[:None if options.all else 1]:
+            print(f"{label}: {len(function.failures)} of {run} fail; {text}"[:600], flush=True)
+        if options.all:
+            for text, times in function.skipped.items():
+                print(f"{label}: {times} not taken; {text}", flush=True)
+    for text in notes.unmet(names):
+        print("differs no more:", text)
     print("; ".join(f"{key} {value}" for key, value in counts.items()))
     return 1 if counts["failures"] else 0
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT / "tests/lint"))
 import operators  # noqa: E402
 
 INCLUDE = ROOT / "runtime/include/tandem"
-TYPES = set("""Tensor Located Number double int64_t uint64_t int Dim bool std::string_view DType Shape Strides std::vector<Dim> std::vector<int64_t> DimList Spatial ConvPadding
+TYPES = set("""Tensor Located Number double int64_t uint64_t int Dim bool std::string_view DType Shape Strides std::vector<Dim> std::vector<int64_t> std::vector<double> Tolerance DimList Spatial ConvPadding
     std::vector<Tensor> std::span<const Tensor> std::optional<Number> std::optional<double> std::optional<int64_t> std::optional<Dim> std::optional<bool> std::optional<DType>""".split("\n"))
 TYPES = {t for line in TYPES for t in re.findall(r"std::span<const Tensor>|[\w:]+(?:<[\w:]+>)?", line)}
 
@@ -28,7 +28,7 @@ def split(text, separator=","):
 
 def option_structs():
     """Name -> [(type, field)]."""
-    text = operators.preprocessed(*(INCLUDE / h for h in operators.HEADERS))
+    text = operators.preprocessed(INCLUDE / "tensor.h", *(INCLUDE / h for h in operators.HEADERS))
     text = re.sub(r"//[^\n]*", "", text)
     structs = {}
     for name, body in re.findall(r"struct (\w+Options|ScaledSum) \{(.*?)\n\s*\};", text, re.S):
@@ -60,13 +60,13 @@ def callable_row(prefix, name, parameters, structs):
             for field_kind, field in structs[kind]:
                 if field_kind not in TYPES:
                     return None
-                before.append(f'a.set("{field}", {argument}.{field});')
+                before.append(f'arguments.set("{field}", {argument}.{field});')
                 names.append(f"[{field}]")
             arguments.append(argument)
             continue
         if default is not None:
             default = "DimList::every()" if default == "DimList::every()" else f"{kind}({default})" if default != "{}" else f"{kind}{{}}"
-        before.append(f'const auto {argument} = a.get<{kind}>("{argument}"' + (f", {default});" if default else ");"))
+        before.append(f'const auto {argument} = arguments.get<{kind}>("{argument}"' + (f", {default});" if default else ");"))
         arguments.append(argument)
         names.append(f"[{argument}]" if default else argument)
     return prefix, name, before, arguments, names
@@ -77,7 +77,14 @@ def rows():
     for space, result, name, parameters, _ in operators.functions_of(operators.preprocessed(INCLUDE / "op_lists.h", *(INCLUDE / h for h in operators.HEADERS))):
         space = re.sub(r"^tandem(::)?", "", space)
         prefix = space + "::" if space else ""
-        if name.endswith(("_out", "_of_name")) or name == "manual_seed" or space == "detail" or (result == "const Tensor&" and name.endswith("_")):
+        if name.endswith("_of_name"):  # what a template of text calls
+            parameters = re.sub(r", const SourceLocation& at$", "", parameters)
+            defaults = "{-2, -1}" if name.startswith("matrix") else "{}"
+            parameters = parameters.replace("DimList& dims", f"DimList& dims = {defaults}").replace("bool keepdim", "bool keepdim = false")
+            row = callable_row(prefix, name.removesuffix("_of_name"), parameters, structs)
+            yield prefix + row[1], row[4], row[2], f"tandem::{prefix}{name}({', '.join(row[3])}, SourceLocation::current())"
+            continue
+        if name.endswith("_out") or name == "manual_seed" or space == "detail" or (result == "const Tensor&" and name.endswith("_")):
             continue
         row = callable_row(prefix, name, parameters, structs)
         if row:
@@ -88,16 +95,16 @@ def rows():
         row = callable_row("", name, parameters, structs)
         if row:
             _, name, before, arguments, names = row
-            yield name, ["self", *names], ['const Tensor self = a.get<Tensor>("self").clone();', *before], f"self.{name}({', '.join(arguments)})"
+            yield name, ["self", *names], ['const Tensor self = arguments.get<Tensor>("self").clone();', *before], f"self.{name}({', '.join(arguments)})"
 
 
 def main():
     folder, parts = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     all_rows = list(rows())
     for part in range(parts):
-        lines = ['// Made by generate.py.', '#include "tests/opinfo/arguments.h"', "", "namespace tandem::opinfo {", "", f"extern const std::vector<Callable> kPart{part};", f"const std::vector<Callable> kPart{part} = {{"]
+        lines = ['// Made by generate.py.', '#include "tests/opinfo/arguments.h"', "", "namespace tandem::opinfo {", "using namespace linalg;  // its options", "", f"extern const std::vector<Callable> kPart{part};", f"const std::vector<Callable> kPart{part} = {{"]
         for name, names, before, call in all_rows[part::parts]:
-            lines.append(f'    {{"{name}", "{" ".join(names)}", [](Arguments& a) {{ {" ".join(before)} return results({call}); }}}},')
+            lines.append(f'    {{"{name}", "{" ".join(names)}", [](Arguments& arguments) {{ {" ".join(before)} return results({call}); }}}},')
         (folder / f"calls_{part}.cpp").write_text("\n".join(lines + ["};", "", "}  // namespace tandem::opinfo"]) + "\n")
     externs = "".join(f"extern const std::vector<Callable> kPart{p};\n" for p in range(parts))
     adds = "".join(f"  all.insert(all.end(), kPart{p}.begin(), kPart{p}.end());\n" for p in range(parts))

@@ -52,11 +52,12 @@ Json specs_of(const Tensors& tensors) {
   return all;
 }
 
-/// The sum of all floating results, each element times 1 to 7 over 7.
-Tensor weighted_sum(const Tensors& results) {
+/// The sum of all floating results, each element times 1 to 7 over 7; `signs`: of magnitudes.
+Tensor weighted_sum(const Tensors& results, bool signs) {
   Tensor sum;
-  for (const Tensor& t : results) {
-    if (!t.requires_grad() || t.numel() == 0) continue;
+  for (const Tensor& result : results) {
+    if (!result.requires_grad() || result.numel() == 0) continue;
+    const Tensor t = signs ? abs(result) : result;
     const Tensor weights =
         (remainder(arange(int64_t{t.numel()}), 7) + 1).to(t.dtype()).view(t.sizes()) / 7;
     const Tensor part = (t * weights).sum();
@@ -75,7 +76,7 @@ Json evaluated(const Function& function, const Json& call, const Tensors& given,
   }
   const Tensors results = function(tensors);
   Json out = {{"results", specs_of(results)}, {"grads", nullptr}, {"seconds", nullptr}};
-  const Tensor sum = weighted_sum(results);
+  const Tensor sum = weighted_sum(results, call.value("signs", false));
   if (wanted.empty() || !sum.defined()) return out;
   const Tensors first = grad({sum}, wanted, {.create_graph = twice, .allow_unused = true});
   out["grads"] = specs_of(first);
@@ -138,6 +139,8 @@ int run_file(const char* from, const char* to) {
     Json result;
     try {
       result = run(Json::parse(line), all);
+    } catch (const ir::Error& e) {  // there are no such tensors
+      result = {{"error", e.what()}, {"code", ir::name(e.code())}};
     } catch (const std::exception& e) {
       result = {{"failed", e.what()}};
     }

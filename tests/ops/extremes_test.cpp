@@ -218,6 +218,19 @@ TEST(Extremes, PositionsAreCheckedThoughNothingLiesThere) {
   }
 }
 
+// --- sums of large powers
+
+TEST(Extremes, LogcumsumexpOfLargeNumbersHasGradientsOfAnyOrder) {
+  const Tensor x = tensor({10000, 1, 2, 3}, f64).requires_grad_();
+  const auto call = compile([](const Tensor& t) { return logcumsumexp(t, 0); });
+  for (const Tensor& result : {logcumsumexp(x, 0), call(x)}) {
+    const Tensor first = grad({result.sum()}, {x}, {.create_graph = true})[0];
+    EXPECT_EQ(first.to_vector<double>(), (std::vector<double>{4, 0, 0, 0}));
+    const Tensor second = grad({(first * first).sum()}, {x})[0];
+    EXPECT_EQ(second.to_vector<double>(), (std::vector<double>{0, 0, 0, 0}));
+  }
+}
+
 // --- zeros of both signs
 
 TEST(Extremes, TheLargestOfZerosHasNoSign) {

@@ -62,11 +62,70 @@ TEST(LinalgFactors, MultiplyToTheMatrix) {
 
 TEST(LinalgFactors, LeastSquaresAreWhatIsLeft) {
   const Tensor a = numbers({2, 7, 3}), b = numbers({2, 7, 2});
-  const LeastSquares found = linalg::lstsq(a, b);
+  const LeastSquares found = linalg::lstsq(a, b, {}, "gelsd");
   const Tensor rest = a.matmul(found.solution) - b;
   expect_near(a.mT().matmul(rest), zeros({2, 3, 2}, f64));
   expect_near(found.residuals, rest.square().sum({1}));
-  EXPECT_EQ(linalg::lstsq(a.mT(), numbers({2, 3, 1})).residuals.numel(), 0);
+  EXPECT_EQ(linalg::lstsq(a.mT(), numbers({2, 3, 1}), {}, "gelsd").residuals.numel(), 0);
+}
+
+TEST(LinalgFactors, ReflectionsMakeTheMatrix) {
+  for (const Shape& sizes : {Shape{3, 5, 5}, Shape{2, 7, 4}, Shape{2, 4, 7}, Shape{1, 1}}) {
+    const Tensor x = numbers(sizes);
+    const Reflections f = geqrf(x);
+    const Dim k = std::min(sizes.back(), sizes[sizes.rank() - 2]);
+    const Tensor q = linalg::householder_product(f.a.slice(-1, 0, k), f.tau);
+    expect_near(q.matmul(triu(f.a).slice(-2, 0, k)), x);
+    expect_near(ormqr(f.a, f.tau, x, true, true), triu(f.a));
+  }
+}
+
+TEST(LinalgFactors, OfLowRankAreFoundBySamples) {
+  for (const Shape& sizes : {Shape{2, 9, 6}, Shape{6, 9}}) {
+    const Tensor x = linalg::svd(numbers(sizes))
+                         .u.slice(-1, 0, 2)
+                         .matmul(linalg::svd(numbers(sizes)).vh.slice(-2, 0, 2));
+    const SvdOfV f = svd_lowrank(x, 3);
+    expect_near((f.u * f.s.unsqueeze(-2)).matmul(f.v.mT()), x);
+    const SvdOfV centred = pca_lowrank(x, 3);
+    expect_near((centred.u * centred.s.unsqueeze(-2)).matmul(centred.v.mT()),
+                x - x.mean({-2}, true));
+  }
+  expect_error(Errc::Argument, "svd_lowrank: q out of range; expected 0 to 2, got 3",
+               [&] { svd_lowrank(numbers({2, 5}), 3); });
+}
+
+TEST(LinalgFactors, AreWrittenIntoTensors) {
+  const Tensor x = positive({3, 3}), out = zeros({3, 3}, f64), empty = zeros({0}, f64);
+  expect_near(linalg::inv_out(out, x), linalg::inv(x));
+  expect_near(out, linalg::inv(x));
+  const Qr written{zeros({3, 3}, f64), empty};
+  linalg::qr_out(written, x);
+  expect_near(written.q.matmul(empty), x);
+  const Tensor before = out.clone();
+  expect_error(Errc::DType, "eigh_out: the result does not fit the dtype of out",
+               [&] { linalg::eigh_out({zeros({3}, i64), out}, x); });
+  expect_error(Errc::Argument, "undefined tensor; expected a tensor for each result",
+               [&] { linalg::svd_out({out, Tensor(), out}, x); });
+  expect_error(Errc::Argument, "not positive definite", [&] { linalg::cholesky_out(out, x * -1); });
+  expect_near(out, before, 0);
+}
+
+TEST(LinalgFactors, OfTensorsSayWhatDoesNotFit) {
+  const Tensor x = numbers({2, 3, 6});
+  expect_near(tensordot(linalg::tensorinv(x), x, 2), eye(6, {}, f64));
+  expect_error(Errc::Shape,
+               "tensorinv: not a square matrix; expected as many elements in [2] as in [3, 6]",
+               [&] { linalg::tensorinv(x, 1); });
+  expect_error(Errc::Argument, "tensorinv: ind out of range; expected 1 to 3, got 0",
+               [&] { linalg::tensorinv(x, 0); });
+  expect_error(Errc::Shape,
+               "tensorsolve: other does not fit; expected as many elements as [2, 3], got [2, 4]",
+               [&] { linalg::tensorsolve(x, numbers({2, 4})); });
+  expect_error(Errc::Argument, "lstsq: driver is not there; expected \"gels\"",
+               [&] { linalg::lstsq(x, x, {}, "qr"); });
+  expect_error(Errc::Shape, "householder_product: more columns than rows",
+               [&] { linalg::householder_product(numbers({2, 3}), numbers({2})); });
 }
 
 TEST(LinalgFactors, ReadOneTriangle) {

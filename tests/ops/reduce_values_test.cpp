@@ -28,10 +28,10 @@ const Others& others() {
   return all;
 }
 
-#define TANDEM_CALLEE(...)                                 \
-  {#__VA_ARGS__, [](const Tensor& x) -> Tensor {           \
-     [[maybe_unused]] const auto& [w, n, i, j] = others(); \
-     return __VA_ARGS__;                                   \
+#define TANDEM_CALLEE(...)                                        \
+  {#__VA_ARGS__, []([[maybe_unused]] const Tensor& x) -> Tensor { \
+     [[maybe_unused]] const auto& [w, n, i, j] = others();        \
+     return __VA_ARGS__;                                          \
    }},
 #define NUMBER TANDEM_CALLEE
 #define LINE TANDEM_CALLEE

@@ -445,6 +445,10 @@ void add_linalg_samples(Op op, DType dtype, int64_t n, std::vector<OpSample>& sa
       Buffer tolerance({dtype, {2}});
       return samples.push_back({{matrix({2, n, 4}), tolerance, tolerance}, {false}});
     }
+    case Op::geqrf:
+      for (const Shape& sizes : {Shape{2, n, n}, Shape{n, 4}, Shape{3, n}})
+        samples.push_back({{matrix(sizes)}, {}});
+      return;
     default:  // lu_factor, qr, svd
       for (const Shape& sizes : {Shape{2, n, n}, Shape{n, 4}, Shape{3, n}})
         samples.push_back({{matrix(sizes)}, {false}});

@@ -85,7 +85,9 @@ HELPERS |= {
     "linalg_lu_factor": lambda x: Factors(*torch.linalg.lu_factor(x)), "linalg_lu": lambda x: Lu(*torch.linalg.lu(x)), "lu_unpack": lambda a, p: Lu(*torch.lu_unpack(a, p)),
     "linalg_lu_solve": lambda a, p, b, o={}: torch.linalg.lu_solve(a, p, b, **o), "linalg_qr": lambda x, mode="reduced": Pair(*torch.linalg.qr(x, mode)),
     "linalg_svd": svd, "linalg_svdvals": torch.linalg.svdvals, "linalg_eigvalsh": lambda x, uplo="L": torch.linalg.eigvalsh(x, UPLO=uplo), "linalg_eigh": torch.linalg.eigh,
-    "linalg_pinv": lambda x, o={}: torch.linalg.pinv(x, **o), "linalg_matrix_rank": lambda x, o={}: torch.linalg.matrix_rank(x, **o), "linalg_lstsq": torch.linalg.lstsq,
+    "linalg_pinv": lambda x, o={}: torch.linalg.pinv(x, **o), "linalg_matrix_rank": lambda x, o={}: torch.linalg.matrix_rank(x, **o),
+    "linalg_lstsq": lambda a, b, rcond=None, driver=None: torch.linalg.lstsq(a, b, rcond, driver=driver), "linalg_tensorinv": torch.linalg.tensorinv,
+    "linalg_tensorsolve": torch.linalg.tensorsolve, "linalg_householder_product": torch.linalg.householder_product,
     "linalg_cond": lambda x, p=None: torch.linalg.cond(x, p), "linalg_matrix_power": torch.linalg.matrix_power,
     "linalg_matrix_norm": lambda x, p="fro", dims=(-2, -1), keepdim=False: torch.linalg.matrix_norm(x, p, dims, keepdim),
 }

@@ -53,6 +53,25 @@ def norm(x, p=2, dims=None, keepdim=False):
     return torch.norm(x, p, dims, keepdim)
 
 
+class At(tuple):
+    at = tuple.__getitem__
+
+
+def in_dtype(function):
+    """With the dtype by position, as in C++; a product has one dimension."""
+    def call(x, dims=None, *rest):
+        dims = dims[0] if isinstance(dims, list) and function is torch.prod else dims
+        return function(x, dims, *rest[:-1], dtype=rest[-1]) if rest and isinstance(rest[-1], torch.dtype) else function(x, *([] if dims is None else [dims]), *rest)
+    return call
+
+
+WINDOWS = dict.fromkeys("bartlett blackman cosine hann hamming nuttall".split(), ()) | {"exponential": ["center", "tau"], "gaussian": ["std"], "general_hamming": ["alpha"], "kaiser": ["beta"], "general_cosine": ["a"]}
+
+
+def window(name, *names):
+    return lambda n, *rest: getattr(torch.signal.windows, name)(n, **dict(zip([*names, "sym", "dtype"], rest)))
+
+
 HELPERS = {
     "dict": dict, "true": True, "false": False, "INFINITY": INF, **DTYPES,
     "nansum": lambda x, dims=None, keepdim=False: torch.nansum(x, dims, keepdim), "nanmean": lambda x, dims=None, keepdim=False: torch.nanmean(x, dims, keepdim),
@@ -77,6 +96,10 @@ HELPERS = {
     "index_reduce": lambda x, dim, i, src, how, include_self=True: x.index_reduce(dim, i, src, how, include_self=include_self),
     "scatter": lambda x, dim, i, src, how: torch.scatter(x, dim, i, src, reduce=how), "index_add": lambda x, dim, i, src, alpha: x.index_add(dim, i, src, alpha=alpha),
     "special_zeta": torch.special.zeta,
+    "linalg_norm": torch.linalg.norm, "gradient": lambda x, spacing=1, o={}: At(torch.gradient(x, spacing=spacing, dim=o.get("dims"), edge_order=o.get("edge_order", 1))),
+    "histogram": lambda x, bins, o={}: torch.histogram(x, bins, **o), "histogramdd": lambda x, bins, o={}: torch.histogramdd(x, bins, **o),
+    **{op: in_dtype(getattr(torch, op)) for op in ("sum", "mean", "prod", "softmax", "log_softmax")}, "softmin": in_dtype(torch.nn.functional.softmin),
+    **{f"window_{name}": window(name, *names) for name, names in WINDOWS.items()},
     "bincount": lambda x, w=None, least=0: torch.bincount(x, w, least),
 }
 
@@ -104,7 +127,7 @@ def calls():
 
 
 def translated(call):
-    call = call.replace("linalg::", "linalg_").replace("special::", "special_").replace("{}", "None")
+    call = call.replace("linalg::", "linalg_").replace("special::", "special_").replace("signal::windows::", "window_").replace("{}", "None")
     call = re.sub(r"\{(\.[^}]*)\}", lambda m: "dict(" + re.sub(r"\.(\w+) = ", r"\1=", m[1]) + ")", call)
     return call.replace("{", "[").replace("}", "]")
 

@@ -25,7 +25,7 @@ def put(x, places, values):
 
 
 HELPERS = {
-    "written": put, "nonzero_static": lambda x, size, fill=-1: torch.nonzero_static(x, size=size, fill_value=fill),
+    "written": put, "cartesian_prod": lambda tensors: torch.cartesian_prod(*tensors), "unravel_index": lambda i, sizes: tuple(torch.unravel_index(i, sizes)), "nonzero_static": lambda x, size, fill=-1: torch.nonzero_static(x, size=size, fill_value=fill),
 }
 
 

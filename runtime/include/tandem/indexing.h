@@ -72,6 +72,11 @@ TANDEM_API const Tensor& index_put_out(const Tensor& out, const Tensor& self,
 TANDEM_API Tensor nonzero_static(const Tensor& self, Dim size, int64_t fill_value = -1,
                                  SourceLocation at = SourceLocation::current());
 
+/// Of positions in the elements of a tensor of these sizes, in row-major order: those along each
+/// dimension.
+TANDEM_API std::vector<Tensor> unravel_index(const Tensor& indices, const Shape& shape,
+                                             SourceLocation at = SourceLocation::current());
+
 }  // namespace tandem
 
 #endif  // TANDEM_INDEXING_H

@@ -93,20 +93,38 @@ TANDEM_API Tensor logdet(const Tensor& self, TANDEM_AT);
 TANDEM_API SignAndLogDet slogdet(const Tensor& self, TANDEM_AT);
 /// L with L @ L^T = self, of which the lower triangle is read; `upper`: U with U^T @ U, the upper.
 TANDEM_API Tensor cholesky(const Tensor& self, bool upper = false, TANDEM_AT);
-/// x with A @ x = self, where input2 is A's factor.
+/// x with A @ x = self, where input2 is A's factor. The gradient of the triangle that is not read
+/// is 0 (PyTorch's is not).
 TANDEM_API Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper = false,
                                  TANDEM_AT);
-/// The inverse of the matrix whose factor self is.
+/// The inverse of the matrix whose factor self is; the gradient as cholesky_solve's.
 TANDEM_API Tensor cholesky_inverse(const Tensor& self, bool upper = false, TANDEM_AT);
 /// x with A @ x = self, where A's factors are given.
 TANDEM_API Tensor lu_solve(const Tensor& self, const Tensor& lu_data, const Tensor& lu_pivots,
                            TANDEM_AT);
+/// x with a @ x = self, of a triangular a [..., n, n] (`transpose`: a^T), and a copy of a.
+TANDEM_API TriangularSolution triangular_solve(const Tensor& self, const Tensor& a,
+                                               bool upper = true, bool transpose = false,
+                                               bool unitriangular = false, TANDEM_AT);
+/// R, and below its diagonal what makes Q by householder_product and ormqr.
+TANDEM_API Reflections geqrf(const Tensor& self, TANDEM_AT);
+/// Q @ input3, Q the square product of the reflections that self [..., m, k] and input2 [..., k]
+/// hold as LAPACK does; `transpose`: Q^T; not `left`: input3 @ Q.
+TANDEM_API Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3,
+                        bool left = true, bool transpose = false, TANDEM_AT);
 TANDEM_API Lu lu_unpack(const Tensor& lu_data, const Tensor& lu_pivots, TANDEM_AT);
 TANDEM_API Tensor pinverse(const Tensor& self, double rcond = 1e-15, TANDEM_AT);
 /// `some`: reduced, else complete.
 TANDEM_API Qr qr(const Tensor& self, bool some = true, TANDEM_AT);
 /// u diag(s) v^T; `some`: reduced, else u and v are square.
 TANDEM_API SvdOfV svd(const Tensor& self, bool some = true, TANDEM_AT);
+/// About u diag(s) v^T with q columns, of self, or of self less m: by random samples of what the
+/// columns span, made better `niter` times.
+TANDEM_API SvdOfV svd_lowrank(const Tensor& self, Dim q = 6, int64_t niter = 2,
+                              const Tensor& m = {}, TANDEM_AT);
+/// The same of self, whose columns are centred; q: at most 6 if left out.
+TANDEM_API SvdOfV pca_lowrank(const Tensor& self, std::optional<Dim> q = {}, bool center = true,
+                              int64_t niter = 2, TANDEM_AT);
 
 namespace linalg {
 /// Along a dimension of size 3; the others broadcast.
@@ -149,6 +167,14 @@ struct LuSolveOptions {
 };
 TANDEM_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& other,
                            const LuSolveOptions& options = {}, TANDEM_AT);
+/// The inverse as of a matrix whose rows are the first `ind` dimensions.
+TANDEM_API Tensor tensorinv(const Tensor& self, int64_t ind = 2, TANDEM_AT);
+/// x with tensordot(self, x, x.dim()) = other; `dims` of self come last first.
+TANDEM_API Tensor tensorsolve(const Tensor& self, const Tensor& other, const DimList& dims = {},
+                              TANDEM_AT);
+/// The first columns, as many as input has, of the product of the reflections that input [..., m,
+/// n] holds below its diagonal and tau [..., k] scales, as LAPACK gives them.
+TANDEM_API Tensor householder_product(const Tensor& input, const Tensor& tau, TANDEM_AT);
 /// mode "reduced", "complete" (q is square) or "r" (without q).
 TANDEM_API Qr qr(const Tensor& self, std::string_view mode = "reduced", TANDEM_AT);
 TANDEM_API Svd svd(const Tensor& self, bool full_matrices = true, TANDEM_AT);
@@ -157,19 +183,31 @@ TANDEM_API Tensor svdvals(const Tensor& self, TANDEM_AT);
 /// Of symmetric matrices, of which one triangle is read: "L" or "U". In ascending order.
 TANDEM_API Eigh eigh(const Tensor& self, std::string_view uplo = "L", TANDEM_AT);
 TANDEM_API Tensor eigvalsh(const Tensor& self, std::string_view uplo = "L", TANDEM_AT);
+/// A number, or a tensor of numbers, which broadcasts with the batch; or left out.
+struct Tolerance {
+  Tolerance() = default;
+  Tolerance(double number) : number(number) {}                 // NOLINT
+  Tolerance(std::optional<double> number) : number(number) {}  // NOLINT
+  Tolerance(Tensor each) : each(std::move(each)) {}            // NOLINT
+  std::optional<double> number = {};
+  Tensor each = {};
+};
 /// Singular values (hermitian: magnitudes of eigenvalues) up to max(atol, rtol * the largest) count
-/// as 0. Without atol, rtol is the dtype's epsilon times the larger size.
+/// as 0. Without atol, or where it is 0, rtol is the dtype's epsilon times the larger size.
 struct RankOptions {
-  std::optional<double> atol = {}, rtol = {};
+  Tolerance atol = {}, rtol = {};
   bool hermitian = false;
 };
 TANDEM_API Tensor pinv(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
 TANDEM_API Tensor matrix_rank(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
-/// The least x that makes |self @ x - other| least. residuals: its squares, of matrices of more
-/// rows than columns, which count as of full rank; else without elements. singular_values: those
-/// that count as 0 are up to rcond (the dtype's epsilon times the larger size) times the largest.
+/// The least x that makes |self @ x - other| least. Singular values up to rcond (the dtype's
+/// epsilon times the larger size) times the largest count as 0. `driver` says what is given beside
+/// x, all else is without elements: "gels" the residuals, "gelsy" the rank, "gelsd" and "gelss"
+/// both and the singular values. residuals: the squares of what is left, of matrices of more rows
+/// than columns, which count as of full rank.
 TANDEM_API LeastSquares lstsq(const Tensor& self, const Tensor& other,
-                              std::optional<double> rcond = {}, TANDEM_AT);
+                              std::optional<double> rcond = {}, std::string_view driver = "gelsy",
+                              TANDEM_AT);
 /// The norm times that of the inverse; of p = 2 and -2 from singular values. Infinite where there
 /// is no inverse.
 TANDEM_API Tensor cond(const Tensor& self, const Number& p = 2, TANDEM_AT);

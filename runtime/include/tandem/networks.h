@@ -226,7 +226,8 @@ struct CtcOptions {
   bool zero_infinity = false;
 };
 /// log_probabilities [t, n, c] or [t, c]; targets [n, s], or all after each other; lengths: of
-/// each.
+/// each. The gradient is the loss's own; PyTorch's has the probabilities added, which the gradient
+/// of a log_softmax before it takes away.
 TANDEM_API Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets,
                            const std::vector<Dim>& input_lengths,
                            const std::vector<Dim>& target_lengths, const CtcOptions& options = {},

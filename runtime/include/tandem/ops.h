@@ -97,6 +97,8 @@ TANDEM_API Tensor divide(const Located& self, const Located& other, std::string_
 TANDEM_API Tensor round(const Tensor& self, int64_t decimals, TANDEM_AT);
 /// Of self clamped to [eps, 1 - eps].
 TANDEM_API Tensor logit(const Tensor& self, double eps, TANDEM_AT);
+/// As mantissa and exponent; of 0, infinite and NaN itself and 0.
+TANDEM_API MantissaAndExponent frexp(const Tensor& self, TANDEM_AT);
 /// self itself.
 TANDEM_API Tensor positive(const Tensor& self, TANDEM_AT);
 /// The n-th derivative of digamma.
@@ -141,6 +143,7 @@ TANDEM_API Tensor rrelu(const Tensor& self, double lower = 1.0 / 8, double upper
 /// The first half along dim times the sigmoid of the second.
 TANDEM_API Tensor glu(const Tensor& self, int64_t dim = -1, TANDEM_AT);
 TANDEM_API Tensor softmin(const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API Tensor softmin(const Tensor& self, int64_t dim, DType dtype, TANDEM_AT);
 TANDEM_API Tensor where(const Tensor& condition, const Located& self, const Located& other);
 TANDEM_API Tensor lerp(const Tensor& self, const Tensor& end, const Located& weight);
 /// self + value * tensor1 * tensor2.
@@ -158,10 +161,16 @@ TANDEM_API Tensor to(const Tensor& self, DType dtype, TANDEM_AT);
 /// A copy without gaps, its dimensions in the order in which self's lie in memory.
 TANDEM_API Tensor clone(const Tensor& self, TANDEM_AT);
 
-// --- reductions; no dims means all
+// --- reductions; no dims means all; with a dtype, self is converted to it first
+TANDEM_API Tensor sum(const Tensor& self, const DimList& dims, bool keepdim, DType dtype,
+                      TANDEM_AT);
 TANDEM_API Tensor sum(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
                       TANDEM_AT);
+TANDEM_API Tensor prod(const Tensor& self, const DimList& dims, bool keepdim, DType dtype,
+                       TANDEM_AT);
 TANDEM_API Tensor prod(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
+                       TANDEM_AT);
+TANDEM_API Tensor mean(const Tensor& self, const DimList& dims, bool keepdim, DType dtype,
                        TANDEM_AT);
 TANDEM_API Tensor mean(const Tensor& self, const DimList& dims = {}, bool keepdim = false,
                        TANDEM_AT);
@@ -199,7 +208,9 @@ Tensor norm(const Tensor& self, const char (&p)[N], const DimList& dims = {}, bo
   return norm_of_name(self, p, dims, keepdim, at);
 }
 TANDEM_API Tensor softmax(const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API Tensor softmax(const Tensor& self, int64_t dim, DType dtype, TANDEM_AT);
 TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, TANDEM_AT);
+TANDEM_API Tensor log_softmax(const Tensor& self, int64_t dim, DType dtype, TANDEM_AT);
 /// Over all elements, 0-d.
 TANDEM_API Tensor max(const Tensor& self, TANDEM_AT);
 TANDEM_API Tensor min(const Tensor& self, TANDEM_AT);

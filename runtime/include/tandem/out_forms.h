@@ -5,7 +5,8 @@
 #ifndef TANDEM_OUT_FORMS_H
 #define TANDEM_OUT_FORMS_H
 
-#include <tandem/ops.h>
+#include <tandem/linalg.h>
+#include <tandem/reductions.h>
 #include <tandem/sorting.h>
 
 namespace tandem {
@@ -44,6 +45,8 @@ TANDEM_API const Tensor& div_out(const Tensor& out, const Located& self, const L
 TANDEM_API const Tensor& round_out(const Tensor& out, const Tensor& self, int64_t decimals,
                                    TANDEM_AT);
 TANDEM_API const Tensor& logit_out(const Tensor& out, const Tensor& self, double eps, TANDEM_AT);
+TANDEM_API MantissaAndExponent frexp_out(const MantissaAndExponent& out, const Tensor& self,
+                                         TANDEM_AT);
 TANDEM_API const Tensor& polygamma_out(const Tensor& out, int64_t n, const Tensor& self, TANDEM_AT);
 TANDEM_API const Tensor& mvlgamma_out(const Tensor& out, const Tensor& self, int64_t p, TANDEM_AT);
 TANDEM_API const Tensor& hardshrink_out(const Tensor& out, const Tensor& self, double lambd = 0.5,
@@ -280,6 +283,30 @@ TANDEM_API const Tensor& cross_out(const Tensor& out, const Tensor& self, const 
                                    std::optional<int64_t> dim = {}, TANDEM_AT);
 TANDEM_API const Tensor& chain_matmul_out(const Tensor& out, const std::vector<Tensor>& matrices,
                                           TANDEM_AT);
+TANDEM_API const Tensor& cholesky_out(const Tensor& out, const Tensor& self, bool upper = false,
+                                      TANDEM_AT);
+TANDEM_API const Tensor& cholesky_solve_out(const Tensor& out, const Tensor& self,
+                                            const Tensor& input2, bool upper = false, TANDEM_AT);
+TANDEM_API const Tensor& cholesky_inverse_out(const Tensor& out, const Tensor& self,
+                                              bool upper = false, TANDEM_AT);
+TANDEM_API const Tensor& inverse_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& lu_solve_out(const Tensor& out, const Tensor& self, const Tensor& lu_data,
+                                      const Tensor& lu_pivots, TANDEM_AT);
+TANDEM_API const Tensor& matrix_power_out(const Tensor& out, const Tensor& self, int64_t n,
+                                          TANDEM_AT);
+TANDEM_API Reflections geqrf_out(const Reflections& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& ormqr_out(const Tensor& out, const Tensor& self, const Tensor& input2,
+                                   const Tensor& input3, bool left = true, bool transpose = false,
+                                   TANDEM_AT);
+TANDEM_API Lu lu_unpack_out(const Lu& out, const Tensor& lu_data, const Tensor& lu_pivots,
+                            TANDEM_AT);
+TANDEM_API SignAndLogDet slogdet_out(const SignAndLogDet& out, const Tensor& self, TANDEM_AT);
+TANDEM_API Qr qr_out(const Qr& out, const Tensor& self, bool some = true, TANDEM_AT);
+TANDEM_API SvdOfV svd_out(const SvdOfV& out, const Tensor& self, bool some = true, TANDEM_AT);
+TANDEM_API TriangularSolution triangular_solve_out(const TriangularSolution& out,
+                                                   const Tensor& self, const Tensor& a,
+                                                   bool upper = true, bool transpose = false,
+                                                   bool unitriangular = false, TANDEM_AT);
 namespace linalg {
 TANDEM_API const Tensor& cross_out(const Tensor& out, const Tensor& self, const Tensor& other,
                                    int64_t dim = -1, TANDEM_AT);
@@ -287,6 +314,58 @@ TANDEM_API const Tensor& vecdot_out(const Tensor& out, const Tensor& x, const Te
                                     int64_t dim = -1, TANDEM_AT);
 TANDEM_API const Tensor& multi_dot_out(const Tensor& out, const std::vector<Tensor>& tensors,
                                        TANDEM_AT);
+TANDEM_API const Tensor& cholesky_out(const Tensor& out, const Tensor& self, bool upper = false,
+                                      TANDEM_AT);
+TANDEM_API const Tensor& inv_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& det_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& solve_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                   bool left = true, TANDEM_AT);
+TANDEM_API const Tensor& solve_triangular_out(const Tensor& out, const Tensor& self,
+                                              const Tensor& other, const TriangularOptions& options,
+                                              TANDEM_AT);
+TANDEM_API const Tensor& lu_solve_out(const Tensor& out, const Tensor& lu, const Tensor& pivots,
+                                      const Tensor& other, const LuSolveOptions& options = {},
+                                      TANDEM_AT);
+TANDEM_API const Tensor& tensorinv_out(const Tensor& out, const Tensor& self, int64_t ind = 2,
+                                       TANDEM_AT);
+TANDEM_API const Tensor& tensorsolve_out(const Tensor& out, const Tensor& self, const Tensor& other,
+                                         const DimList& dims = {}, TANDEM_AT);
+TANDEM_API const Tensor& householder_product_out(const Tensor& out, const Tensor& input,
+                                                 const Tensor& tau, TANDEM_AT);
+TANDEM_API const Tensor& svdvals_out(const Tensor& out, const Tensor& self, TANDEM_AT);
+TANDEM_API const Tensor& eigvalsh_out(const Tensor& out, const Tensor& self,
+                                      std::string_view uplo = "L", TANDEM_AT);
+TANDEM_API const Tensor& pinv_out(const Tensor& out, const Tensor& self,
+                                  const RankOptions& options = {}, TANDEM_AT);
+TANDEM_API const Tensor& matrix_rank_out(const Tensor& out, const Tensor& self,
+                                         const RankOptions& options = {}, TANDEM_AT);
+TANDEM_API const Tensor& matrix_power_out(const Tensor& out, const Tensor& self, int64_t n,
+                                          TANDEM_AT);
+TANDEM_API const Tensor& cond_out(const Tensor& out, const Tensor& self, const Number& p = 2,
+                                  TANDEM_AT);
+TANDEM_API const Tensor& vector_norm_out(const Tensor& out, const Tensor& self,
+                                         const Number& ord = 2, const DimList& dims = {},
+                                         bool keepdim = false, TANDEM_AT);
+TANDEM_API const Tensor& matrix_norm_out(const Tensor& out, const Tensor& self, const Number& ord,
+                                         const DimList& dims = {-2, -1}, bool keepdim = false,
+                                         TANDEM_AT);
+TANDEM_API ResultAndInfo cholesky_ex_out(const ResultAndInfo& out, const Tensor& self,
+                                         bool upper = false, TANDEM_AT);
+TANDEM_API ResultAndInfo inv_ex_out(const ResultAndInfo& out, const Tensor& self, TANDEM_AT);
+TANDEM_API ResultAndInfo solve_ex_out(const ResultAndInfo& out, const Tensor& self,
+                                      const Tensor& other, bool left = true, TANDEM_AT);
+TANDEM_API SignAndLogDet slogdet_out(const SignAndLogDet& out, const Tensor& self, TANDEM_AT);
+TANDEM_API LuFactors lu_factor_out(const LuFactors& out, const Tensor& self, TANDEM_AT);
+TANDEM_API LuFactors lu_factor_ex_out(const LuFactors& out, const Tensor& self, TANDEM_AT);
+TANDEM_API Lu lu_out(const Lu& out, const Tensor& self, TANDEM_AT);
+TANDEM_API Qr qr_out(const Qr& out, const Tensor& self, std::string_view mode = "reduced",
+                     TANDEM_AT);
+TANDEM_API Svd svd_out(const Svd& out, const Tensor& self, bool full_matrices = true, TANDEM_AT);
+TANDEM_API Eigh eigh_out(const Eigh& out, const Tensor& self, std::string_view uplo = "L",
+                         TANDEM_AT);
+TANDEM_API LeastSquares lstsq_out(const LeastSquares& out, const Tensor& self, const Tensor& other,
+                                  std::optional<double> rcond = {},
+                                  std::string_view driver = "gelsy", TANDEM_AT);
 }  // namespace linalg
 
 #undef TANDEM_AT

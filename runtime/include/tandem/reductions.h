@@ -37,6 +37,19 @@ TANDEM_API ValuesAndIndices cummin(const Tensor& self, int64_t dim, TANDEM_AT);
 /// The differences of neighbours, n times, of self between `prepend` and `append`.
 TANDEM_API Tensor diff(const Tensor& self, int64_t n = 1, int64_t dim = -1,
                        const Tensor& prepend = {}, const Tensor& append = {}, TANDEM_AT);
+/// Derivatives along each of `dims` (all), by differences of second order between elements, and of
+/// `edge_order` at the ends. spacing: the distance of elements, one for each dimension, or vectors
+/// of the places where they are.
+struct GradientOptions {
+  DimList dims = {};
+  int64_t edge_order = 1;
+};
+TANDEM_API std::vector<Tensor> gradient(const Tensor& self, double spacing = 1,
+                                        const GradientOptions& options = {}, TANDEM_AT);
+TANDEM_API std::vector<Tensor> gradient(const Tensor& self, const std::vector<double>& spacing,
+                                        const GradientOptions& options = {}, TANDEM_AT);
+TANDEM_API std::vector<Tensor> gradient(const Tensor& self, const std::vector<Tensor>& spacing,
+                                        const GradientOptions& options = {}, TANDEM_AT);
 /// The integral of y by the trapezoidal rule, at the places x or at a distance of dx.
 TANDEM_API Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1, TANDEM_AT);
 TANDEM_API Tensor trapezoid(const Tensor& y, const Number& dx = 1, int64_t dim = -1, TANDEM_AT);
@@ -97,6 +110,17 @@ Tensor matrix_norm(const Tensor& self, const char (&ord)[N], const DimList& dims
                    bool keepdim = false, TANDEM_AT) {
   return matrix_norm_of_name(self, ord, dims, keepdim, at);
 }
+/// Of one or two `dims`, or of a vector or matrix: vector_norm or matrix_norm of this order.
+/// Without one the 2-norm of all elements along `dims` (all).
+TANDEM_API Tensor norm(const Tensor& self, const std::optional<Number>& ord = {},
+                       const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
+TANDEM_API Tensor norm_of_name(const Tensor& self, std::string_view ord, const DimList& dims,
+                               bool keepdim, const SourceLocation& at);
+template <size_t N>
+Tensor norm(const Tensor& self, const char (&ord)[N], const DimList& dims = {},
+            bool keepdim = false, TANDEM_AT) {
+  return linalg::norm_of_name(self, ord, dims, keepdim, at);
+}
 inline Tensor matrix_norm(const Tensor& self, TANDEM_AT) {
   return matrix_norm_of_name(self, "fro", {-2, -1}, false, at);
 }
@@ -107,6 +131,25 @@ inline Tensor matrix_norm(const Tensor& self, TANDEM_AT) {
 /// the extremes if both are 0.
 TANDEM_API Tensor histc(const Tensor& self, int64_t bins = 100, double min = 0, double max = 0,
                         TANDEM_AT);
+/// How many elements (or how much of their weight) each bin has. `bins`: a number of them, of one
+/// width between the ends of `range` (of the data, if it is empty), or their edges. The last bin
+/// has both its edges. density: by the number of elements and the bins' widths. No gradient flows.
+struct HistogramOptions {
+  std::vector<double> range = {};  // lowest and highest, of each dimension
+  Tensor weight = {};
+  bool density = false;
+};
+TANDEM_API Histogram histogram(const Tensor& self, Dim bins = 100,
+                               const HistogramOptions& options = {}, TANDEM_AT);
+TANDEM_API Histogram histogram(const Tensor& self, const Tensor& bins,
+                               const HistogramOptions& options = {}, TANDEM_AT);
+/// Of points [..., dimensions], with bins for each dimension.
+TANDEM_API Histograms histogramdd(const Tensor& self, Dim bins,
+                                  const HistogramOptions& options = {}, TANDEM_AT);
+TANDEM_API Histograms histogramdd(const Tensor& self, const std::vector<Dim>& bins,
+                                  const HistogramOptions& options = {}, TANDEM_AT);
+TANDEM_API Histograms histogramdd(const Tensor& self, const std::vector<Tensor>& bins,
+                                  const HistogramOptions& options = {}, TANDEM_AT);
 /// How often each of 0, 1, ... appears (or the sum of its weights), at least `minlength` of them.
 TANDEM_API Tensor bincount(const Tensor& self, const Tensor& weights = {}, int64_t minlength = 0,
                            TANDEM_AT);

@@ -35,6 +35,24 @@ struct StdMean {
   TANDEM_FIELDS(StdMean, std, mean)
 };
 
+/// mantissa 2^exponent, the mantissa's magnitude from 1/2 on and below 1; exponent: i32.
+struct MantissaAndExponent {
+  Tensor mantissa, exponent;
+  TANDEM_FIELDS(MantissaAndExponent, mantissa, exponent)
+};
+
+struct Histogram {
+  Tensor hist, bin_edges;
+  TANDEM_FIELDS(Histogram, hist, bin_edges)
+};
+
+/// Of several dimensions, each of which has edges.
+struct Histograms {
+  Tensor hist;
+  std::vector<Tensor> bin_edges;
+  TANDEM_FIELDS(Histograms, hist, bin_edges)
+};
+
 /// rstd: one over the standard deviation. It and mean are f32 for bf16 and f16.
 struct NormAndStatistics {
   Tensor result, mean, rstd;
@@ -85,6 +103,17 @@ struct Lu {
 struct ResultAndInfo {
   Tensor result, info;
   TANDEM_FIELDS(ResultAndInfo, result, info)
+};
+
+/// R, below its diagonal the vectors of reflections, and their scales.
+struct Reflections {
+  Tensor a, tau;
+  TANDEM_FIELDS(Reflections, a, tau)
+};
+
+struct TriangularSolution {
+  Tensor solution, cloned_coefficient;
+  TANDEM_FIELDS(TriangularSolution, solution, cloned_coefficient)
 };
 
 struct LeastSquares {

@@ -32,6 +32,14 @@ TANDEM_API std::vector<Tensor> meshgrid(std::span<const Tensor> tensors,
                                         std::string_view indexing = "ij", TANDEM_AT);
 TANDEM_API std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors,
                                         std::string_view indexing = "ij", TANDEM_AT);
+/// Of vectors [n], [m], ...: all choices of an element of each, [n m ..., vectors].
+TANDEM_API Tensor cartesian_prod(std::span<const Tensor> tensors, TANDEM_AT);
+TANDEM_API Tensor cartesian_prod(std::initializer_list<Tensor> tensors, TANDEM_AT);
+/// All choices of r elements of a vector, in their order: [choices, r].
+TANDEM_API Tensor combinations(const Tensor& self, int64_t r = 2, bool with_replacement = false,
+                               TANDEM_AT);
+/// What sizes come to when tensors of them are broadcast.
+TANDEM_API Shape broadcast_shapes(const std::vector<Shape>& shapes, TANDEM_AT);
 /// Parts of these lengths, which add up to the dimension.
 TANDEM_API std::vector<Tensor> split(const Tensor& self, const std::vector<Dim>& lengths,
                                      int64_t dim = 0, TANDEM_AT);

@@ -48,8 +48,11 @@ class Scalar;
 struct Indices;
 struct Qr;
 struct SvdOfV;
+struct Reflections;
 struct SignAndLogDet;
+struct TriangularSolution;
 struct ValuesAndIndices;
+struct MantissaAndExponent;
 struct MinMax;
 struct Unique;
 

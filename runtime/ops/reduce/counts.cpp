@@ -186,7 +186,8 @@ Tensor sum_to_size(const Tensor& self, const Shape& sizes, SourceLocation at) {
   if (c.b.broadcast(self.sizes(), sizes, "sum_to_size") != self.sizes())
     ir::fail(Errc::Shape, fmt::format("sum_to_size: expected sizes that broadcast to {}, got {}",
                                       to_string(self.sizes()), to_string(sizes)));
-  const V wide = ir::is_integral(self.dtype()) ? c.b.convert(x, i64) : x;
+  const bool is_summed = ir::is_integral(self.dtype()) && self.sizes() != sizes;
+  const V wide = is_summed ? c.b.convert(x, i64) : x;
   return c.out(c.b.sum_to(wide, sizes));
 }
 Tensor trace(const Tensor& self, SourceLocation at) {

@@ -123,6 +123,15 @@ Tensor degrees_of_freedom(const Tensor& weights, const Tensor& aweights, const T
   return clamp_min(left, 0);
 }
 
+/// Those of a matrix if none are given.
+DimList two_dims(const Tensor& self, const DimList& dims) {
+  const size_t given = dims.dims.empty() ? static_cast<size_t>(self.dim()) : dims.dims.size();
+  if (given != 2)
+    ir::fail(Errc::Shape, fmt::format("{}: expected one or two dimensions, or dims, got {} of {}",
+                                      ErrorScope::function(), given, to_string(self.sizes())));
+  return dims.dims.empty() ? DimList{0, 1} : dims;
+}
+
 }  // namespace
 
 Tensor norm(const Tensor& self, SourceLocation at) { return norm_of(Call(at), self, 2, {}, false); }
@@ -165,6 +174,20 @@ Tensor linalg::matrix_norm(const Tensor& self, const Number& ord, const DimList&
   if (std::isinf(p)) return largest_sum(self, column, row, p > 0, keepdim, at);
   if (std::abs(p) == 2) return norm_of_values(self, {row, column}, ord, keepdim, at);
   fail_order(kMatrixNorms, fmt::format("{}", p));
+}
+
+Tensor linalg::norm_of_name(const Tensor& self, std::string_view ord, const DimList& dims,
+                            bool keepdim, const SourceLocation& at) {
+  const ErrorScope errors(at, "norm");
+  return matrix_norm_of_name(self, ord, two_dims(self, dims), keepdim, at);
+}
+Tensor linalg::norm(const Tensor& self, const std::optional<Number>& ord, const DimList& dims,
+                    bool keepdim, SourceLocation at) {
+  const ErrorScope errors(at);
+  if (!ord) return vector_norm(self, 2, dims, keepdim, at);
+  const size_t given = dims.dims.empty() ? static_cast<size_t>(self.dim()) : dims.dims.size();
+  if (given != 1) return matrix_norm(self, *ord, two_dims(self, dims), keepdim, at);
+  return vector_norm(self, *ord, dims, keepdim, at);
 }
 
 Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights,

@@ -105,7 +105,7 @@ V quantiles(Call& c, V rows, V q, bool ignore_nan, const Interpolation& how) {
   const int last = c.b.rank(rows) - 1;
   const V order = c.b.emit(Op::argsort, {rows}, {int64_t{last}, false});
   const V sorted = c.b.gather(rows, last, order);
-  const V rank = c.b.stop_gradient(ranks(c, c.b.stop_gradient(sorted), q, ignore_nan));
+  const V rank = ranks(c, c.b.stop_gradient(sorted), q, ignore_nan);
   const V lower = c.b.convert(how.place(c, rank), i64);
   const V value = c.b.gather(sorted, last, lower);
   if (how.weight == nullptr) return value;

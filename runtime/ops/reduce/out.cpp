@@ -7,28 +7,9 @@
 #include <tandem/sorting.h>
 
 namespace tandem {
-namespace {
 
+using runtime::write_each;
 using runtime::write_out;
-
-/// Both fit before one is written.
-template <class Pair, class Make>
-Pair write_both(std::string_view op, const Pair& out, const SourceLocation& at, Make make) {
-  const ir::ErrorScope errors(at, op);
-  const auto& [first, second] = out;
-  if (!first.defined() || !second.defined())
-    ir::fail(Errc::Argument, fmt::format("{}: undefined tensor; expected a tensor for each result, "
-                                         "got none",
-                                         op));
-  runtime::check_apart(first, second, runtime::Sharing::Nothing);
-  const Pair made = make();
-  const auto& [first_made, second_made] = made;
-  runtime::check_out(op, first, first_made);
-  runtime::check_out(op, second, second_made);
-  return {runtime::fill_out(first, first_made, at), runtime::fill_out(second, second_made, at)};
-}
-
-}  // namespace
 
 const Tensor& norm_out(const Tensor& out, const Tensor& self, const Number& p, const DimList& dims,
                        bool keepdim, SourceLocation at) {
@@ -95,7 +76,7 @@ const Tensor& take_along_dim_out(const Tensor& out, const Tensor& self, const Te
   }                                                                                       \
   ValuesAndIndices op##_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim, \
                             bool keepdim, SourceLocation at) {                            \
-    return write_both(#op "_out", out, at, [&] { return op(self, dim, keepdim, at); });   \
+    return write_each(#op "_out", out, at, [&] { return op(self, dim, keepdim, at); });   \
   }
 X(max)
 X(min)
@@ -147,40 +128,40 @@ const Tensor& renorm_out(const Tensor& out, const Tensor& self, double p, int64_
 }
 MinMax aminmax_out(const MinMax& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
                    SourceLocation at) {
-  return write_both("aminmax_out", out, at, [&] { return self.aminmax(dim, keepdim, at); });
+  return write_each("aminmax_out", out, at, [&] { return self.aminmax(dim, keepdim, at); });
 }
 
 ValuesAndIndices cummax_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                             SourceLocation at) {
-  return write_both("cummax_out", out, at, [&] { return cummax(self, dim, at); });
+  return write_each("cummax_out", out, at, [&] { return cummax(self, dim, at); });
 }
 ValuesAndIndices cummin_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                             SourceLocation at) {
-  return write_both("cummin_out", out, at, [&] { return cummin(self, dim, at); });
+  return write_each("cummin_out", out, at, [&] { return cummin(self, dim, at); });
 }
 ValuesAndIndices median_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                             bool keepdim, SourceLocation at) {
-  return write_both("median_out", out, at, [&] { return median(self, dim, keepdim, at); });
+  return write_each("median_out", out, at, [&] { return median(self, dim, keepdim, at); });
 }
 ValuesAndIndices nanmedian_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                                bool keepdim, SourceLocation at) {
-  return write_both("nanmedian_out", out, at, [&] { return nanmedian(self, dim, keepdim, at); });
+  return write_each("nanmedian_out", out, at, [&] { return nanmedian(self, dim, keepdim, at); });
 }
 ValuesAndIndices mode_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                           bool keepdim, SourceLocation at) {
-  return write_both("mode_out", out, at, [&] { return mode(self, dim, keepdim, at); });
+  return write_each("mode_out", out, at, [&] { return mode(self, dim, keepdim, at); });
 }
 ValuesAndIndices sort_out(const ValuesAndIndices& out, const Tensor& self, int64_t dim,
                           bool descending, bool stable, SourceLocation at) {
-  return write_both("sort_out", out, at, [&] { return sort(self, dim, descending, stable, at); });
+  return write_each("sort_out", out, at, [&] { return sort(self, dim, descending, stable, at); });
 }
 ValuesAndIndices topk_out(const ValuesAndIndices& out, const Tensor& self, Dim k, int64_t dim,
                           bool largest, bool sorted, SourceLocation at) {
-  return write_both("topk_out", out, at, [&] { return topk(self, k, dim, largest, sorted, at); });
+  return write_each("topk_out", out, at, [&] { return topk(self, k, dim, largest, sorted, at); });
 }
 ValuesAndIndices kthvalue_out(const ValuesAndIndices& out, const Tensor& self, Dim k, int64_t dim,
                               bool keepdim, SourceLocation at) {
-  return write_both("kthvalue_out", out, at, [&] { return kthvalue(self, k, dim, keepdim, at); });
+  return write_each("kthvalue_out", out, at, [&] { return kthvalue(self, k, dim, keepdim, at); });
 }
 
 }  // namespace tandem

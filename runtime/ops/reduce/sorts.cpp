@@ -163,7 +163,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   if (!dim) return c.out(c.b.index_select(flat(c, v), 0, flat(c, positions)));
   const int d = c.b.wrap_dim(*dim, c.b.rank(v), "take_along_dim");
   const auto [source, places] = broadcast_but(c, v, positions, d);
-  return c.out(c.b.gather(source, d, places));
+  return c.out(c.b.gather(source, d, runtime::wrapped(c, places, c.b.sizes(source)[d])));
 }
 Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate,
            SourceLocation at) {
