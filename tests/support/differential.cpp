@@ -385,6 +385,7 @@ class Check {
   static bool may_refuse(const ir::Error& e) {
     const std::string_view why = e.what();
     return e.code() == ir::Errc::Version || why.starts_with("view: ") ||
+           why.starts_with("view_dtype: ") ||
            why.starts_with("as_strided: operand is not contiguous");
   }
 
