@@ -66,7 +66,7 @@ std::string layout_error(const char* text, Strides strides, std::optional<AliasO
 
 // Whatever passes can be counted in bytes, from any element to any other.
 TEST(Verify, LayoutsAtTheEdgesOfInt64) {
-  const auto graph_of = [](std::string type) {
+  const auto graph_of = [](const std::string& type) {
     return "graph @f traced {\n  in %a: u8[1] primal\n  in %x: " + type + " primal\n}\n";
   };
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), k62 = int64_t{1} << 62;

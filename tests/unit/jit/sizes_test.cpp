@@ -15,7 +15,6 @@ namespace {
 using codegen::Plan;
 using codegen::TestGraph;
 using codegen::V;
-using ir::Dim;
 using LK = Loop::Kind;
 
 /// Code of one form, whatever other code there is.
