@@ -200,9 +200,17 @@ Graph Splicer::take() {
 Graph remove_unread_inputs(const Graph& graph) {
   const std::vector<uint32_t> uses = use_counts(graph);
   Rewriter rewriter(graph);
-  for (const Input& input : graph.inputs())
-    if (uses[input.value.index] > 0)
-      rewriter.set(input.value, rewriter.target().add_input(input, graph.type(input.value)));
+  std::vector<int> moved(graph.inputs().size(), -1);
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    Input input = graph.inputs()[i];
+    if (uses[input.value.index] == 0) continue;
+    moved[i] = static_cast<int>(rewriter.target().inputs().size());
+    if (input.alias_of) {
+      const int to = moved[static_cast<size_t>(input.alias_of->input)];
+      to < 0 ? input.alias_of.reset() : void(input.alias_of->input = to);
+    }
+    rewriter.set(input.value, rewriter.target().add_input(input, graph.type(input.value)));
+  }
   for (size_t i = 0; i < graph.num_equations(); ++i) rewriter.copy(graph.equation_id(i));
   rewriter.copy_outputs();
   return rewriter.take();

@@ -17,7 +17,6 @@ namespace {
 using std::numbers::pi;
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon() / 2;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMostTerms = 2000;
 constexpr double kLarge = 200;  // a from which on Temme's expansion has all digits near x = a

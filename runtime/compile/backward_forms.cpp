@@ -44,7 +44,8 @@ bool reads_all_inputs(const ir::Graph& graph) {
 bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
 
 // Inputs keep their order and their unique names, outputs their order and their targets.
-BackwardForm make_form(std::shared_ptr<const ir::Graph> full, const BackwardRequest& request) {
+BackwardForm make_form(const std::shared_ptr<const ir::Graph>& full,
+                       const BackwardRequest& request) {
   BackwardForm form;
   form.graph = request.is_full() && reads_all_inputs(*full)
                    ? full

@@ -38,7 +38,8 @@ struct BackwardForm {
 
 /// The part of `full` (a graph of tangents and kept values to gradients) that `request` needs: that
 /// graph itself if all of it.
-BackwardForm make_form(std::shared_ptr<const ir::Graph> full, const BackwardRequest& request);
+BackwardForm make_form(const std::shared_ptr<const ir::Graph>& full,
+                       const BackwardRequest& request);
 
 /// Forms by request, made on first use. Any number of threads may ask.
 class BackwardForms {

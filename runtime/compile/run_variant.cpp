@@ -11,6 +11,7 @@
 #include "runtime/compile/variant.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/ops/eager_sink.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/generator.h"
 #include "runtime/tensor/rearrange.h"
@@ -125,7 +126,9 @@ std::shared_ptr<CompiledNode> make_tape_node(const std::shared_ptr<const Variant
                                              const std::vector<Tensor>& written,
                                              const std::vector<Tensor>& values) {
   const TapeTable& tape = variant->tape;
-  if (tape.input_of_gradient.empty()) return nullptr;
+  // (The tangents of a backward that is differentiated may require grad or not.)
+  const auto gets_gradient = [&](int i) { return requires_grad(*inputs[static_cast<size_t>(i)]); };
+  if (std::ranges::none_of(tape.input_of_gradient, gets_gradient)) return nullptr;
   auto node = make_node<CompiledNode>(variant, inputs, values);
   if (variant->options.higher_order) node->keep_inputs(inputs, written);
   for (size_t k = 0; k < values.size(); ++k)

@@ -133,6 +133,7 @@ ir::Graph as_function(ir::Graph graph) {
   graph.name += "_backward";
   graph.level = ir::Level::Functional;
   for (ir::Input& input : graph.inputs()) {
+    input.alias_of.reset();  // some are kept by value, and nothing is written
     if (input.role != ir::Role::Tangent) continue;
     input.role = ir::Role::Primal;
     input.target = -1;

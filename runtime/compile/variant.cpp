@@ -126,11 +126,11 @@ Flags reached_gradients(const Variant& variant, const BackwardRequest& request) 
   return reached;
 }
 
-BackwardForm make_form(const Variant& variant, std::shared_ptr<const ir::Graph> full,
+BackwardForm make_form(const Variant& variant, const std::shared_ptr<const ir::Graph>& full,
                        const BackwardRequest& request) {
-  if (request.is_full()) return make_form(std::move(full), request);
+  if (request.is_full()) return make_form(full, request);
   const Flags reached = reached_gradients(variant, request);
-  return make_form(std::move(full), BackwardRequest{request.defined, reached.all()});
+  return make_form(full, BackwardRequest{request.defined, reached.all()});
 }
 
 }  // namespace

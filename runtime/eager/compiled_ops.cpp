@@ -1,19 +1,16 @@
 #include "runtime/eager/compiled_ops.h"
 
-#include <bit>
 #include <cstdlib>
-#include <list>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "ir/base/error.h"
 #include "ir/build/rewrite.h"
 #include "ir/strides.h"
-#include "machine/threads/fork_lock.h"
 #include "runtime/backends/backends.h"
 #include "runtime/compile/pipeline.h"
+#include "runtime/eager/kept_code.h"
 #include "runtime/eager/kernels.h"
+#include "runtime/eager/key.h"
 
 namespace tandem::runtime::eager {
 namespace {
@@ -35,7 +32,6 @@ int64_t many_elements() {
   return elements;
 }
 
-/// Of graphs and plans; the least recently used gives way.
 constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
 
 /// Whether code beats the operation's kernel. (Views are free, scans, factors and products in
@@ -97,61 +93,18 @@ struct Request {
   Value value(const Tensor& t) { return {input(t), t.impl()->type()}; }
 };
 
-/// A request as bytes that are equal for equal ones.
-class Key {
- public:
-  explicit Key(const Request& r) {
-    add(r.kind), add(r.op);
-    for (const ir::AttrValue& attr : r.attrs) {
-      add(attr.index());
-      std::visit([this](const auto& value) { add_value(value); }, attr);
-    }
-    for (const Tensor* t : r.inputs) {
-      add_value(t->impl()->strides);
-      add(t->impl()->sizes.rank());
-    }
-    for (const auto* values : {&r.operands, &r.results, &r.grads}) {
-      add(values->size());
-      for (const Request::Value& v : *values) {
-        add(v.input), add(v.type.dtype), add(v.type.sizes.rank());
-        add_value(v.type.sizes);
-      }
-    }
-    for (bool b : r.wanted) add(b);
-    for (const Strides& strides : r.result_strides) add_value(strides);
+std::string key_of(const Request& r) {
+  Key key;
+  key.add(r.kind), key.add(r.op), key.add(r.attrs);
+  for (const Tensor* t : r.inputs) key.add(t->impl()->strides);
+  for (const auto* values : {&r.operands, &r.results, &r.grads}) {
+    key.add(values->size());
+    for (const Request::Value& v : *values) key.add(v.input), key.add(v.type);
   }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  template <class T>
-  void add(const T& plain) {
-    static_assert(std::has_unique_object_representations_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&plain), sizeof plain);
-  }
-  void add_value(bool value) { add(value); }
-  void add_value(int64_t value) { add(value); }
-  void add_value(Dim d) { add(int64_t{d}); }
-  void add_value(DType dtype) { add(dtype); }
-  void add_value(ir::SubgraphId id) { add(id.index); }
-  void add_value(double value) { add(std::bit_cast<uint64_t>(value)); }
-  void add_value(const Number& n) {
-    add(n.kind());
-    n.is_float() ? add_value(n.to_double()) : add_value(n.to_int());
-  }
-  void add_value(const std::string& text) { add(text.size()), bytes_.append(text); }
-  template <class T, size_t N>
-  void add_value(const ir::InlineVector<T, N>& list) {
-    add(list.size());
-    for (const T& item : list) add_value(item);
-  }
-  template <class T>
-    requires requires(const T& list) { list.rank(); }
-  void add_value(const T& list) {
-    for (int d = 0; d < list.rank(); ++d) add_value(list[d]);
-  }
-
-  std::string bytes_;
-};
+  for (bool b : r.wanted) key.add(b);
+  for (const Strides& strides : r.result_strides) key.add(strides);
+  return key.take();
+}
 
 // --- its graph
 
@@ -275,54 +228,15 @@ void compile(const Request& request, CompiledOp& op) {
   op.held_bytes = op.graph.held_bytes() + op.executable->report().held_bytes;
 }
 
-// --- those that are kept
-
-class CompiledOps {
- public:
-  /// The one for `request`, compiled if it is new. (Two threads that ask at once may both compile.)
-  std::shared_ptr<const CompiledOp> get(const Request& request) {
-    std::string key = Key(request).take();
-    if (auto kept = find(key)) return kept;
-    auto made = std::make_shared<CompiledOp>();
-    compile(request, *made);
-    keep(std::move(key), made);
-    return made;
-  }
-
- private:
-  using Entry = std::pair<const std::string, std::shared_ptr<const CompiledOp>>;
-
-  static std::mutex& mutex() { return machine::fork_safe_mutex<CompiledOps>(); }
-
-  std::shared_ptr<const CompiledOp> find(const std::string& key) {
-    const std::lock_guard lock(mutex());
-    const auto found = by_key_.find(key);
-    if (found == by_key_.end()) return nullptr;
-    recent_.splice(recent_.begin(), recent_, found->second);
-    return found->second->second;
-  }
-
-  void keep(std::string key, const std::shared_ptr<const CompiledOp>& op) {
-    const std::lock_guard lock(mutex());
-    if (by_key_.contains(key)) return;
-    recent_.emplace_front(std::move(key), op);
-    by_key_.emplace(recent_.front().first, recent_.begin());
-    held_bytes_ += op->held_bytes;
-    while (held_bytes_ > kMaxHeldBytes && recent_.size() > 1) {
-      held_bytes_ -= recent_.back().second->held_bytes;
-      by_key_.erase(recent_.back().first);
-      recent_.pop_back();
-    }
-  }
-
-  std::list<Entry> recent_;  // last used first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
-  int64_t held_bytes_ = 0;
-};
-
-CompiledOps& compiled_ops() {
-  static auto& ops = *new CompiledOps;
-  return ops;
+/// The one for `request`, compiled if it is new. (Two threads that ask at once may both compile.)
+std::shared_ptr<const CompiledOp> compiled_op(const Request& request) {
+  static auto& kept = *new KeptCode<CompiledOp>(kMaxHeldBytes);
+  std::string key = key_of(request);
+  if (auto found = kept.find(key)) return found;
+  auto made = std::make_shared<CompiledOp>();
+  compile(request, *made);
+  kept.keep(std::move(key), made);
+  return made;
 }
 
 // --- a run
@@ -359,8 +273,10 @@ auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
 
 }  // namespace
 
+bool are_many(Dim elements) { return elements >= many_elements(); }
+
 bool runs_compiled(Op op, Dim elements, Dim results) {
-  if (elements < many_elements() || !gains(op)) return false;
+  if (!are_many(elements) || !gains(op)) return false;
   constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
   return op != Op::sum || results >= kFew;
 }
@@ -371,7 +287,7 @@ std::optional<TensorList> run_compiled(Op op, std::span<const Tensor> operands,
   Request request{.kind = Request::Kind::Results, .op = op, .attrs = attrs};
   for (const Tensor& t : operands) request.operands.push_back(request.value(t));
   request.result_strides = strides;
-  return unless_data_fail(op, [&] { return run(*compiled_ops().get(request), request); });
+  return unless_data_fail(op, [&] { return run(*compiled_op(request), request); });
 }
 
 bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs) {
@@ -379,7 +295,7 @@ bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir:
   if (info.overwrites || info.effect == ir::Effect::MayFail) return false;
   Request request{.kind = Request::Kind::Write, .op = op, .attrs = attrs};
   for (const Tensor& t : operands) request.operands.push_back(request.value(t));
-  const auto compiled = compiled_ops().get(request);
+  const auto compiled = compiled_op(request);
   if (compiled->executable->output_from_input(0) == 0) return true;
   const TensorImpl& self = *operands[0].impl();
   const bool direct = compiled->executable->output_into_input(0) == 0;
@@ -405,7 +321,7 @@ std::optional<std::vector<Tensor>> gradients_compiled(Op op, std::span<const Rul
   for (const Tensor& g : grads)
     request.grads.push_back(g.defined() ? request.value(g) : Request::Value{Request::kAbsent, {}});
   return unless_data_fail(op, [&] {
-    const auto compiled = compiled_ops().get(request);
+    const auto compiled = compiled_op(request);
     const TensorList outputs = compiled->executable ? run(*compiled, request) : TensorList();
     std::vector<Tensor> gradients;
     for (const auto& [from, index] : compiled->results) {

@@ -13,6 +13,9 @@
 
 namespace tandem::runtime::eager {
 
+/// Whether an operation on so many elements goes this way.
+bool are_many(Dim elements);
+
 /// Whether `op` is one of those if its largest operand or result has so many elements, and its
 /// first result so many.
 bool runs_compiled(ir::Op op, Dim elements, Dim results);

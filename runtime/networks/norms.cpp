@@ -87,8 +87,9 @@ Normed by_batch(Call& c, V x, const BatchNorm& n) {
   const auto count = static_cast<double>(int64_t{c.b.numel(x)}) /
                      std::max(1.0, static_cast<double>(int64_t{channels}));
   const V unbiased = c.b.mul(c.b.reshape(var, {channels}), count / (count - 1));
-  return {c.out(c.b.convert(out, c.b.dtype(x))), c.out(c.b.reshape(mean, {channels})),
-          c.out(unbiased)};
+  const auto [result, means, vars] =
+      c.outs(c.b.convert(out, c.b.dtype(x)), c.b.reshape(mean, {channels}), unbiased);
+  return {result, means, vars};
 }
 
 Tensor by_running(Call& c, V x, const BatchNorm& n) {

@@ -6,6 +6,7 @@
 #include <tandem/tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "ir/base/function_ref.h"
 #include "ir/build/builder.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/ops/eager_sink.h"
 
 namespace tandem::runtime {
 
@@ -43,12 +45,19 @@ class Call {
   std::optional<V> maybe(const Tensor& t) {
     return t.defined() ? std::optional(sink_.add(t)) : std::nullopt;
   }
-  const Tensor& out(V v) const { return sink_.tensor(v); }
+  const Tensor& out(V v) { return sink_.tensor(v); }
+  /// Several, where operations that they share are to run once.
+  template <class... Vs>
+  std::array<Tensor, sizeof...(Vs)> outs(Vs... values) {
+    const V list[] = {values...};
+    sink_.compute(list);
+    return {sink_.tensor(values)...};
+  }
 
  private:
   LocationScope scope_;
   ir::ErrorScope errors_;
-  EagerSink sink_;
+  EagerSink sink_{EagerSink::Mode::MayWait};
 
  public:
   ir::Builder b;

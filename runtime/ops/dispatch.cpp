@@ -13,6 +13,7 @@
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/eager/kernels.h"
+#include "runtime/ops/eager_sink.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/tensor/undo.h"
@@ -209,59 +210,6 @@ TensorList dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs
   if (ir::is_view(op)) remember_view(operands[0], results[0], op, attrs);
   if (node) finish_node(node, results, in_place);
   return results;
-}
-
-// --- EagerSink
-
-ir::ValueId EagerSink::add(const Tensor& t) {
-  if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
-  return add(Slot{t, t.impl()->type(), true});
-}
-
-ir::ValueId EagerSink::add_type(const ir::Type& type) { return add(Slot{Tensor(), type}); }
-
-ir::ValueId EagerSink::add(Slot slot) {
-  if (few_.size() < kFew) {
-    few_.push_back(std::move(slot));
-    return {static_cast<uint32_t>(few_.size() - 1)};
-  }
-  if (more_ == nullptr) more_ = std::make_unique<std::deque<Slot>>();
-  more_->push_back(std::move(slot));
-  return {static_cast<uint32_t>(kFew + more_->size() - 1)};
-}
-
-bool EagerSink::is_weak(ir::ValueId v) const {
-  const Tensor& t = tensor(v);
-  return t.defined() && t.impl()->is_weak;
-}
-
-bool EagerSink::can_view(ir::ValueId v, const Shape& sizes) const {
-  TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
-  const TensorImpl& impl = *tensor(v).impl();
-  return strides_as(impl.sizes, impl.strides, sizes).has_value();
-}
-
-void EagerSink::emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs,
-                     bool in_place, std::span<const ir::Type> types,
-                     std::span<ir::ValueId> results) {
-  ir::InlineVector<Tensor, 4> tensors;
-  for (ir::ValueId v : operands) {
-    TANDEM_CHECK(tensor(v).defined(), "a rule reads a value that it does not declare to read");
-    tensors.push_back(tensor(v));
-  }
-  if (in_place) check_written(tensors[0]);
-  if (in_place) types = {&type(operands[0]), 1};
-  const TensorList out = dispatch(op, tensors, attrs, in_place, types);
-  for (size_t i = 0; i < results.size(); ++i) results[i] = add(Slot{out[i], out[i].impl()->type()});
-}
-
-/// Of what the caller gave, before it was converted or expanded.
-void EagerSink::check_written(const Tensor& self) const {
-  const auto check = [&](const Slot& slot) {
-    if (slot.given) check_apart(self, slot.tensor, Sharing::AllOrNothing);
-  };
-  for (const Slot& slot : few_) check(slot);
-  if (more_) std::ranges::for_each(*more_, check);
 }
 
 // --- the state of this thread

@@ -6,8 +6,6 @@
 
 #include <tandem/tensor.h>
 
-#include <deque>
-#include <memory>
 #include <source_location>
 #include <span>
 #include <vector>
@@ -33,37 +31,6 @@ TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
 
 /// The strides of the result of an op that is no view, with these sizes.
 Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes);
-
-/// Builder's sink over tensors: ValueId i is the i-th tensor it knows.
-class EagerSink final : public ir::Sink {
- public:
-  ir::ValueId add(const Tensor& t);
-  /// A value of which only the type is known; no equation may use it.
-  ir::ValueId add_type(const ir::Type& type);
-  const Tensor& tensor(ir::ValueId v) const { return slot(v).tensor; }
-  const ir::Type& type(ir::ValueId v) const override { return slot(v).type; }
-  bool is_weak(ir::ValueId v) const override;
-  bool can_view(ir::ValueId v, const Shape& sizes) const override;
-  void emit(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs, bool in_place,
-            std::span<const ir::Type> types, std::span<ir::ValueId> results) override;
-
- private:
-  struct Slot {
-    Tensor tensor;
-    ir::Type type;
-    bool given = false;  // by the caller, not computed
-  };
-  ir::ValueId add(Slot slot);
-  void check_written(const Tensor& self) const;
-  const Slot& slot(ir::ValueId v) const {
-    return v.index < kFew ? few_[v.index] : (*more_)[v.index - kFew];
-  }
-
-  // References to what is in a slot stay valid. Most calls have few and allocate nothing.
-  static constexpr size_t kFew = 10;
-  ir::InlineVector<Slot, kFew> few_;
-  std::unique_ptr<std::deque<Slot>> more_;
-};
 
 /// The user's source line for equations that are dispatched while it lives (the outermost one
 /// counts).

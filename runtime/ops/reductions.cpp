@@ -91,13 +91,15 @@ VarMean var_mean(const Tensor& self, const DimList& dims, double correction, boo
                  SourceLocation at) {
   Call c(at);
   const auto found = c.b.var_mean(c.in(self), dims.dims, correction, keepdim);
-  return {c.out(found[0]), c.out(found[1])};
+  const auto [spread, mean] = c.outs(found[0], found[1]);
+  return {spread, mean};
 }
 StdMean std_mean(const Tensor& self, const DimList& dims, double correction, bool keepdim,
                  SourceLocation at) {
   Call c(at);
   const auto found = c.b.var_mean(c.in(self), dims.dims, correction, keepdim, true);
-  return {c.out(found[0]), c.out(found[1])};
+  const auto [spread, mean] = c.outs(found[0], found[1]);
+  return {spread, mean};
 }
 Tensor logsumexp(const Tensor& self, const DimList& dims, bool keepdim, SourceLocation at) {
   Call c(at);

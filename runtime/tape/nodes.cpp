@@ -11,6 +11,7 @@
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/ops/eager_sink.h"
 #include "runtime/trace/through_views.h"
 #include "runtime/trace/trace.h"
 

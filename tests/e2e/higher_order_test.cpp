@@ -144,6 +144,35 @@ TEST(HigherOrder, OfWhatReadsNoInputOrSome) {
   }
 }
 
+TEST(HigherOrder, GradientsOfWhatIsLinearRequireNoGrad) {
+  const std::vector<std::function<Tensor(const Tensor&)>> programs = {
+      [](const Tensor& x) { return x.mean({0}); },
+      [](const Tensor& x) { return max(x, 1).values; },
+      [](const Tensor& x) { return x * x; },
+  };
+  const auto gradient_requires_grad = [](const auto& function, bool tangent_does) {
+    const Tensor x = leaf({3, 4}, 1), y = function(x);
+    const Tensor tangent = noise(y.sizes(), 5, f64).requires_grad_(tangent_does);
+    return grad({y}, {x}, {.grad_outputs = {tangent}, .create_graph = true})[0].requires_grad();
+  };
+  for (const auto& program : programs)
+    for (const bool tangent_does : {false, true})
+      EXPECT_EQ(gradient_requires_grad(program, tangent_does),
+                gradient_requires_grad(compile(program), tangent_does));
+}
+
+TEST(HigherOrder, OfTwoViewsOfATensorBehindWhatIsNotRead) {
+  const auto program = [](const Tensor& u, const Tensor& x, const Tensor& w) {
+    return u + x * sin(w);
+  };
+  const auto second = [](const auto& function) {
+    const Tensor u = leaf({3, 3}, 1), x = leaf({3, 3}, 2);
+    const Tensor first = grad({sum(function(u, x, x.t()))}, {x}, {.create_graph = true})[0];
+    return grad({square(first).sum()}, {x})[0];
+  };
+  expect_close(second(program), second(compile(program)), 1e-12, "second");
+}
+
 TEST(HigherOrder, OfAnInputThatTheFunctionWrites) {
   const auto program = [](const Tensor& h, const Tensor& w) {
     h.mul_(w);

@@ -13,7 +13,6 @@ namespace tandem {
 namespace {
 
 using ir::ErrorScope;
-using ir::Op;
 using runtime::Call;
 using runtime::V;
 
