@@ -71,7 +71,7 @@ std::shared_ptr<const Variant> variant_of(const FusedCall& call,
 
 bool may_wait(ir::Op op) {
   const ir::OpInfo& info = ir::info(op);
-  if (info.effect != ir::Effect::Pure) return false;
+  if (info.effect != ir::Effect::Pure && info.effect != ir::Effect::MayFail) return false;
   switch (info.cls) {
     case OpClass::Pointwise:
     case OpClass::Reduction:

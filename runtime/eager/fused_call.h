@@ -25,11 +25,11 @@ struct FusedCall {
   std::vector<uint32_t> outputs;
 };
 
-/// Whether an operation may wait for those that read its result: it cannot fail on data, and others
-/// see nothing of it but that.
+/// Whether an operation may wait for those that read its result: others see nothing of it but that.
 bool may_wait(ir::Op op);
 
-/// The outputs of the call. Code is kept by what is done, and the inputs' types and layouts.
+/// The outputs of the call. Code is kept by what is done, and the inputs' types and layouts. Throws
+/// Error if an index in the data is out of range.
 std::vector<Tensor> run_fused(const FusedCall& call);
 
 }  // namespace tandem::runtime::eager

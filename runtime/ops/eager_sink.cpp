@@ -156,7 +156,7 @@ void EagerSink::compute(std::span<const ValueId> values) {
   check_unchanged(needed);
   const GradMode mode(waiting_->grad_mode);
   const auto computes = [](const Pending* p) { return !ir::is_view(p->op); };
-  if (std::ranges::count_if(equations, computes) > 1) return run_as_one(equations, wanted);
+  if (std::ranges::count_if(equations, computes) > 1 && run_as_one(equations, wanted)) return;
   for (const Pending* equation : equations) run_at_once(*equation);
 }
 
@@ -171,7 +171,8 @@ void EagerSink::run_at_once(const Pending& equation) {
   }
 }
 
-void EagerSink::run_as_one(std::span<const Pending* const> equations,
+/// False if the data are wrong: one by one, the operation at fault says so in the user's terms.
+bool EagerSink::run_as_one(std::span<const Pending* const> equations,
                            std::span<const ValueId> wanted) {
   eager::FusedCall call;
   std::unordered_map<uint32_t, uint32_t> number;  // by value, among those of the call
@@ -191,11 +192,18 @@ void EagerSink::run_as_one(std::span<const Pending* const> equations,
     for (uint32_t v : p->results) number[v] = next++;
   }
   for (ValueId v : wanted) call.outputs.push_back(number.at(v.index));
-  const std::vector<Tensor> results = eager::run_fused(call);
+  std::vector<Tensor> results;
+  try {
+    results = eager::run_fused(call);
+  } catch (const Error& error) {
+    if (error.code() != Errc::Index) throw;
+    return false;
+  }
   for (size_t i = 0; i < wanted.size(); ++i) {
     Slot& result = slot(wanted[i]);
     result.tensor = results[i], result.pending = -1;
   }
+  return true;
 }
 
 }  // namespace tandem::runtime
