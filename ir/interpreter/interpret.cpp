@@ -81,7 +81,7 @@ class Interpreter {
         evaluate::evaluate({op, operands, graph_.attrs(e), types, options_.in_f64});
     if (!aliases) {
       for (const Tensor& result : results) evaluate::round_elements(result, options_.in_f64);
-      for (const Tensor& result : results) observe(e, result);
+      for (const Tensor& result : results) observe(e, operands, result);
     }
     if (in_place) evaluate::write(values_[graph_.operand(e, 0)], results[0]);
     for (size_t i = 0; i < graph_.results(e).size(); ++i)
@@ -123,10 +123,11 @@ class Interpreter {
     return views;
   }
 
-  void observe(EquationId e, const Tensor& result) {
+  void observe(EquationId e, std::span<const Tensor> operands, const Tensor& result) {
     if (!options_.after_equation) return;
     Buffer buffer = to_buffer(result, options_.in_f64);
-    options_.after_equation(graph_, e, buffer);
+    const auto operand = [&](int i) { return to_buffer(operands[i], options_.in_f64); };
+    options_.after_equation({graph_, e, operand}, buffer);
     load(result, buffer);
   }
 

@@ -12,6 +12,13 @@
 
 namespace tandem::ir {
 
+/// An equation that has been computed.
+struct Evaluated {
+  const Graph& graph;
+  EquationId equation;
+  std::function<Buffer(int)> operand;  // a copy of an operand's elements, f64 as the results are
+};
+
 struct InterpretOptions {
   /// Compute every floating value in f64, whatever its dtype says (inputs are widened; nothing is
   /// rounded in between).
@@ -19,7 +26,7 @@ struct InterpretOptions {
   /// Called with each equation's result before it is used (for an in-place equation: before it is
   /// written); tests perturb roundings through it. Not called for views and ops with subgraphs,
   /// whose results are others' elements. The buffer is f64 for floating results if `in_f64`.
-  std::function<void(const Graph&, EquationId, Buffer&)> after_equation;
+  std::function<void(const Evaluated&, Buffer&)> after_equation;
 };
 
 /// Runs a graph of any level: composites by their definition, in-place equations and views with

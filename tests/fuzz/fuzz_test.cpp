@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ir/text/text.h"
 #include "tests/support/differential.h"
 
 namespace tandem::testing {
@@ -34,6 +35,27 @@ TEST_P(RandomPrograms, Agree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Short, RandomPrograms, ::testing::Range(0, kParts));
+
+/// What is said of x == asin(x), which are less than a rounding apart where x is small.
+Verdict::Kind verdict_on_asin(double x) {
+  ir::Buffer contents({ir::DType::F32, {1}});
+  contents.set(0, x);
+  const auto program_in = [&](const std::string& dtype) {
+    const std::string type = dtype + "[1]";
+    return RandomProgram{
+        .graph = ir::parse("graph @near traced {\n  in %x: " + type + " primal\n  %1: " + type +
+                           " = asin %x\n  %2: bool[1] = eq %x, %1\n"
+                           "  out %2: result name=y\n}\n"),
+        .contents = {{"x", contents}}};
+  };
+  return check_program(program_in("f32"), program_in("f64"), 1).kind;
+}
+
+TEST(NearDecisions, WhatIsLessThanARoundingApartMayBeEqual) {
+  EXPECT_EQ(verdict_on_asin(0), Verdict::Kind::Agree);
+  EXPECT_EQ(verdict_on_asin(1e-5), Verdict::Kind::Unstable);
+  EXPECT_EQ(verdict_on_asin(0.25), Verdict::Kind::Agree);
+}
 
 class RandomGradients : public ::testing::TestWithParam<int> {};
 

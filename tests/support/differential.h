@@ -23,6 +23,8 @@ struct Verdict {
 };
 
 Verdict check_program(uint64_t seed);
+/// The same of a program that is given.
+Verdict check_program(const RandomProgram& program, const RandomProgram& widened, uint64_t seed);
 
 /// Gradients of the program in f64 against differences of its results, along one direction.
 /// `compared`: it has some, that are derivatives, and no decision is near.

@@ -474,13 +474,14 @@ TEST_F(InterpretTest, TheEpilogueWritesInputsAndFindsResults) {
 
 TEST_F(InterpretTest, EachEquationsResultCanBeChangedBeforeItsUse) {
   std::string seen;
-  options.after_equation = [&](const Graph& graph, EquationId e, Buffer& result) {
-    seen += std::string(name(graph.op(e))) + " ";
+  options.after_equation = [&](const Evaluated& e, Buffer& result) {
+    seen += std::string(name(e.graph.op(e.equation))) + " of " +
+            std::to_string(e.operand(0).at(0).to_int()) + ", ";
     result.set(0, result.at(0).to_double() + 1);
   };
   const ValueId x = f32({1, 2});
   expect(b.view(b.neg(b.neg(x)), {1, 2}), {1, 2});
-  EXPECT_EQ(seen, "neg neg ");
+  EXPECT_EQ(seen, "neg of 1, neg of 0, ");
 }
 
 TEST_F(InterpretTest, WrongInputsAreRefused) {
