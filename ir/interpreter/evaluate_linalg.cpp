@@ -93,10 +93,10 @@ void solve(const Matrix& a, bool upper, bool unit, const Matrix& x) {
   }
 }
 
-/// The symmetric part: of what is symmetric, itself.
-void make_symmetric(const Matrix& a, const Matrix& out) {
+/// The lower triangle, for the upper one too.
+void mirror(const Matrix& a, const Matrix& out) {
   for (int64_t r = 0; r < a.rows; ++r)
-    for (int64_t c = 0; c < a.rows; ++c) out(r, c) = 0.5 * (a(r, c) + a(c, r));
+    for (int64_t c = 0; c < a.rows; ++c) out(r, c) = a(std::max(r, c), std::min(r, c));
 }
 
 // --- rotations
@@ -269,10 +269,7 @@ void multiply(const Matrix& a, const Matrix& b, const Matrix& out) {
 std::array<Tensor, 2> cholesky(const Context& c) {
   std::array<Tensor, 2> results{zeros(c.result(0)), zeros(c.result(1))};
   for (int64_t i = 0; i < count_of(c.operand(0)); ++i) {
-    const Matrix a = matrix(c.operand(0), i);
-    Owned symmetric(a.rows, a.rows);
-    make_symmetric(a, symmetric.m);
-    const int64_t info = factor_cholesky(symmetric.m, matrix(results[0], i));
+    const int64_t info = factor_cholesky(matrix(c.operand(0), i), matrix(results[0], i));
     if (info != 0 && c.attr<bool>(Attr::checked)) fail_factor(c, i, "is not positive definite");
     elements<int64_t>(results[1])[i] = info;
   }
@@ -312,20 +309,25 @@ Tensor triangular_solve(const Context& c) {
   return result;
 }
 
-// By elimination of self, whose factors the others are.
+// P L U x = b, or (P L U)^T x = b: what the factors are, self is.
 Tensor lu_solve(const Context& c) {
   Tensor result = copied(c.operand(3));
   for (int64_t i = 0; i < count_of(result); ++i) {
-    const Matrix a = matrix(c.operand(0), i), x = matrix(result, i);
-    Owned lu(a.rows, a.rows);
-    for (int64_t r = 0; r < a.rows; ++r)
-      for (int64_t k = 0; k < a.rows; ++k)
-        lu.m(r, k) = c.attr<bool>(Attr::transposed) ? a(k, r) : a(r, k);
-    std::vector<int64_t> pivots(static_cast<size_t>(a.rows));
-    factor_lu(lu.m, pivots.data());
-    for (int64_t k = 0; k < a.rows; ++k) exchange_rows(x, k, pivots[static_cast<size_t>(k)] - 1);
-    solve(lu.m, false, true, x);
-    solve(lu.m, true, false, x);
+    const Matrix lu = matrix(c.operand(1), i), x = matrix(result, i);
+    const int64_t* const pivots = integers(c.operand(2), i);
+    for (int64_t k = 0; k < x.rows; ++k)
+      if (pivots[k] < 1 || pivots[k] > x.rows) fail_factor(c, i, "has no such pivots");
+    if (c.attr<bool>(Attr::transposed)) {
+      Owned across(x.rows, x.rows);
+      transpose(lu, across.m);
+      solve(across.m, false, false, x);
+      solve(across.m, true, true, x);
+      for (int64_t k = x.rows; k-- > 0;) exchange_rows(x, k, pivots[k] - 1);
+    } else {
+      for (int64_t k = 0; k < x.rows; ++k) exchange_rows(x, k, pivots[k] - 1);
+      solve(lu, false, true, x);
+      solve(lu, true, false, x);
+    }
   }
   return result;
 }
@@ -407,7 +409,7 @@ std::array<Tensor, 2> eigh(const Context& c) {
     const Matrix a = matrix(c.operand(0), i), out = matrix(results[1], i);
     const int64_t n = a.rows;
     Owned work(n, n), vectors(n, n);
-    make_symmetric(a, work.m);
+    mirror(a, work.m);
     require_finite(c, work.m, i);
     fill_identity(vectors.m);
     make_diagonal(work.m, vectors.m);
@@ -467,7 +469,13 @@ Tensor matrix_exp(const Context& c) {
 Tensor pinv(const Context& c) {
   Tensor result = zeros(c.result());
   for (int64_t i = 0; i < count_of(c.operand(0)); ++i) {
-    const Matrix a = matrix(c.operand(0), i), out = matrix(result, i);
+    const Matrix out = matrix(result, i);
+    Owned own(size_from_end(c.operand(0).sizes(), 1), size_from_end(c.operand(0).sizes(), 0));
+    const Matrix given = matrix(c.operand(0), i), a = own.m;
+    if (c.attr<bool>(Attr::hermitian))
+      mirror(given, a);
+    else
+      std::copy_n(given.first, a.rows * a.columns, a.first);
     require_finite(c, a, i);
     const int64_t count = std::min(a.rows, a.columns);
     Owned u(a.rows, count), vh(count, a.columns);

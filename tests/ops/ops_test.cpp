@@ -51,8 +51,9 @@ bool is_refused(Op op, size_t operand) {
 }
 
 /// One equation and its results, in a traced or a functional graph. A view is copied, so that it is
-/// computed and not replayed.
-Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layout::Contiguous) {
+/// computed and not replayed. `coherent`: after what makes gradients derivatives.
+Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layout::Contiguous,
+               bool coherent = false) {
   Program p(level, std::string(ir::name(op)));
   std::vector<ir::ValueId> operands;
   for (const Buffer& operand : sample.operands)
@@ -61,6 +62,7 @@ Graph graph_of(Op op, const OpSample& sample, Level level, Layout layout = Layou
                 ir::is_floating(operand.dtype()) && !is_refused(op, operands.size())));
   for (ir::Input& input : p.graph.inputs())
     input.strides = strides_of(p.graph.type(input.value).sizes, layout);
+  if (coherent) operands = test::as_differentiated(p.b, op, operands, sample.attrs);
   for (ir::ValueId result : p.b.emit_all(op, operands, sample.attrs)) {
     if (ir::is_view(op)) result = p.b.clone(result);
     p.output(result, ir::is_floating(p.graph.type(result).dtype));
@@ -132,7 +134,8 @@ void check_jit(Op op, const OpSample& sample, Layout layout) {
 void check_gradient(Op op, const OpSample& sample) {
   for (const Buffer& operand : sample.operands)
     if (operand.dtype() == ir::DType::F32) return;  // differences need f64
-  const Graph functional = graph_of(op, sample, Level::Functional);
+  const Graph functional =
+      graph_of(op, sample, Level::Functional, Layout::Contiguous, /*coherent=*/true);
   for (const Buffer& result : test::run_in_f64(functional, sample.operands))
     for (int64_t i = 0; i < result.numel(); ++i)
       if (!std::isfinite(result.at(i).to_double())) return;  // the variance of one element

@@ -14,6 +14,26 @@
 
 namespace tandem::test {
 
+/// Whether operand 0 is a symmetric matrix of which the op reads one triangle.
+inline bool reads_one_triangle(ir::Op op, std::span<const ir::AttrValue> attrs) {
+  return op == ir::Op::cholesky || op == ir::Op::eigh ||
+         (op == ir::Op::pinv && std::get<bool>(attrs[0]));
+}
+
+/// Operands of which gradients are derivatives. ATen's are: by a matrix that stays symmetric,
+/// though one triangle is read, and by a matrix that its factors follow.
+inline std::vector<ir::ValueId> as_differentiated(ir::Builder& b, ir::Op op,
+                                                  std::vector<ir::ValueId> operands,
+                                                  std::span<const ir::AttrValue> attrs) {
+  if (reads_one_triangle(op, attrs))
+    operands[0] = b.mul(b.add(operands[0], b.transpose(operands[0], -2, -1)), 0.5);
+  if (op == ir::Op::lu_solve) {
+    const ir::ValueList factored = b.emit_all(ir::Op::lu_factor, {operands.data(), 1}, {true});
+    operands[1] = factored[0], operands[2] = factored[1];
+  }
+  return operands;
+}
+
 inline std::vector<ir::Buffer> run_in_f64(const ir::Graph& graph, std::vector<ir::Buffer> inputs) {
   ir::InterpretOptions options;
   options.in_f64 = true;

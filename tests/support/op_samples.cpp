@@ -418,14 +418,23 @@ std::vector<Buffer> factored(DType dtype, int64_t n) {
   return {self, lu, pivots};
 }
 
+/// Factors with exchanges, that are not self's.
+std::vector<Buffer> with_foreign_factors(DType dtype, int64_t n) {
+  Buffer pivots({DType::I32, {2, n}});
+  for (int64_t i = 0; i < pivots.numel(); ++i) pivots.set(i, i % n + 1 + (n - 1 - i % n) / 2);
+  return {matrices(dtype, {2, n, n}, 1, false), matrices(dtype, {2, n, n}, 2, false), pivots};
+}
+
 void add_linalg_samples(Op op, DType dtype, int64_t n, std::vector<OpSample>& samples) {
   const auto matrix = [&](const Shape& sizes) { return matrices(dtype, sizes, 1, false); };
-  const Buffer symmetric = matrices(dtype, {2, n, n}, 1, true), right = matrix({2, n, 3});
+  const Buffer symmetric = matrices(dtype, {2, n, n}, 1, true), right = matrix({2, n, 3}),
+               lopsided = matrix({2, n, n});  // of which the lower triangle counts
   switch (op) {
     case Op::cholesky:
-      return samples.push_back({{symmetric}, {true}}), samples.push_back({{symmetric}, {false}});
+      return samples.push_back({{symmetric}, {true}}), samples.push_back({{symmetric}, {false}}),
+             samples.push_back({{lopsided}, {true}});
     case Op::eigh:
-      return samples.push_back({{symmetric}, {}});
+      return samples.push_back({{symmetric}, {}}), samples.push_back({{lopsided}, {}});
     case Op::matrix_exp:
       return samples.push_back(
           {{matrices(dtype, {2, std::min<int64_t>(n, 3), std::min<int64_t>(n, 3)}, 1, false)}, {}});
@@ -433,17 +442,18 @@ void add_linalg_samples(Op op, DType dtype, int64_t n, std::vector<OpSample>& sa
       return samples.push_back({{matrix({2, n, n}), right}, {true, false}}),
              samples.push_back({{matrix({2, n, n}), right}, {false, true}});
     case Op::lu_solve:
-      for (const bool transposed : {false, true}) {
-        std::vector<Buffer> operands = factored(dtype, n);
-        operands.push_back(right);
-        samples.push_back({operands, {transposed}});
-      }
+      for (const bool transposed : {false, true})
+        for (std::vector<Buffer> operands : {factored(dtype, n), with_foreign_factors(dtype, n)}) {
+          operands.push_back(right);
+          samples.push_back({operands, {transposed}});
+        }
       return;
     case Op::lu_permutation:
       return samples.push_back({{factored(dtype, n)[2]}, {Dim(n + 1)}});
     case Op::pinv: {
       Buffer tolerance({dtype, {2}});
-      return samples.push_back({{matrix({2, n, 4}), tolerance, tolerance}, {false}});
+      return samples.push_back({{matrix({2, n, 4}), tolerance, tolerance}, {false}}),
+             samples.push_back({{lopsided, tolerance, tolerance}, {true}});
     }
     case Op::geqrf:
       for (const Shape& sizes : {Shape{2, n, n}, Shape{n, 4}, Shape{3, n}})

@@ -15,6 +15,7 @@
 #include "ir/build/builder.h"
 #include "ir/random.h"
 #include "ir/strides.h"
+#include "tests/support/gradcheck.h"
 #include "tests/support/random/samples.h"
 
 namespace tandem::testing {
@@ -858,24 +859,19 @@ class Generator {
     return results;
   }
 
-  /// Whether operand 0 must be symmetric: of others each evaluator reads another triangle.
-  static bool is_of_symmetric(const ir::Graph& body, ir::EquationId e) {
-    const Op op = body.op(e);
-    return op == Op::cholesky || op == Op::eigh ||
-           (op == Op::pinv && body.attr<bool>(e, ir::Attr::hermitian));
-  }
-
   std::vector<ValueId> inlined(const ir::Graph& body, const std::vector<ValueId>& operands,
                                bool grad_enabled) {
     ir::Graph& graph = program_.graph;
     ir::ValueMap<ValueId> map(body);
     for (size_t i = 0; i < operands.size(); ++i) map[body.inputs()[i].value] = operands[i];
     for (size_t i = 0; i < body.num_equations(); ++i) {
-      if (is_of_symmetric(body, body.equation_id(i))) {
-        ValueId& matrix = map[body.operand(body.equation_id(i), 0)];
+      // (Of what is not symmetric the gradient is not the derivative.)
+      const ir::EquationId given = body.equation_id(i);
+      if (test::reads_one_triangle(body.op(given), body.attrs(given))) {
+        ValueId& matrix = map[body.operand(given, 0)];
         matrix = b_.mul(b_.add(matrix, b_.transpose(matrix, -2, -1)), 0.5);
       }
-      const ir::EquationId e = graph.append_copy(body, body.equation_id(i), map);
+      const ir::EquationId e = graph.append_copy(body, given, map);
       graph.equation(e).location = {};
       graph.equation(e).grad_enabled &= grad_enabled;
     }
