@@ -1,6 +1,6 @@
 // Special functions, as polynomials in f64: what is f32 is rounded once, at the end. Polynomials
 // are Chebyshev series in powers, highest first: of the Cephes library (i0, i1, digamma, ndtri,
-// zeta), or fitted in 40 digits (lgamma, erfcx). Errors: tests/ops/special_functions_test.cpp.
+// zeta), or fitted in 40 digits (lgamma, erfcx). Errors: tests/ops/functions/special_test.cpp.
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -20,8 +20,8 @@
 #include "ir/verify/verify.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/call.h"
+#include "runtime/ops/custom/operator_schema.h"
 #include "runtime/ops/dispatch.h"
-#include "runtime/ops/operator_schema.h"
 #include "runtime/tape/nodes.h"
 #include "runtime/trace/trace.h"
 

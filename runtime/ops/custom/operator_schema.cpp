@@ -1,4 +1,4 @@
-#include "runtime/ops/operator_schema.h"
+#include "runtime/ops/custom/operator_schema.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "ir/base/error.h"
-#include "runtime/ops/call.h"
+#include "runtime/ops/pointwise/operands.h"
 #include "runtime/tape/autograd.h"
 
 namespace tandem {
@@ -16,11 +16,11 @@ namespace {
 
 using ir::Op;
 using runtime::Call;
+using runtime::operands;
+using runtime::Pair;
+using runtime::place_of;
+using runtime::require_no_bool;
 using runtime::V;
-
-const SourceLocation& place_of(const Located& a, const Located& b) {
-  return a.tensor != nullptr ? a.location : b.location;
-}
 
 /// A tensor of its own, also where the builder found nothing to compute.
 Tensor fresh(Call& c, V self, V result) { return c.out(result == self ? c.b.clone(self) : result); }
@@ -38,35 +38,9 @@ const Tensor& unary_in_place(Op op, const Tensor& self, const SourceLocation& at
   return self;
 }
 
-/// The values of two operands, of which at least one is a tensor.
-struct Pair {
-  V a, b;
-};
-Pair operands(Call& c, Op op, const Located& a, const Located& b) {
-  if (a.tensor == nullptr && b.tensor == nullptr)
-    ir::fail(Errc::Argument,
-             fmt::format("{}: two numbers; expected at least one tensor", ir::name(op)));
-  if (a.tensor != nullptr) {
-    const V left = c.in(*a.tensor);
-    return {left, c.in(b, left, "other")};
-  }
-  const V right = c.in(*b.tensor, "other");
-  return {c.in(a, right), right};
-}
-
 /// a to the power b of bools: a or not b.
 bool is_power_of_bools(Call& c, Op op, V a, V b) {
   return op == Op::pow && c.b.dtype(a) == boolean && c.b.dtype(b) == boolean;
-}
-
-/// ATen has no differences with bool, though it would promote to one of numbers.
-void require_difference(const Located& a, const Located& b) {
-  for (const Located* operand : {&a, &b})
-    if (operand->tensor != nullptr ? operand->tensor->dtype() == boolean
-                                   : operand->number.kind() == Number::Kind::Bool)
-      ir::fail(Errc::DType,
-               "sub: not defined for bool; expected numbers (logical_xor and bitwise_xor take "
-               "bool)");
 }
 
 /// ATen's heaviside does not promote.
@@ -79,8 +53,8 @@ void require_one_dtype(Call& c, V a, V b) {
 
 Tensor binary(Op op, const Located& a, const Located& b) {
   Call c(place_of(a, b), ir::name(op));
-  if (op == Op::sub) require_difference(a, b);
-  const Pair p = operands(c, op, a, b);
+  if (op == Op::sub) require_no_bool(a, b);
+  const Pair p = operands(c, a, b);
   if (op == Op::heaviside) require_one_dtype(c, p.a, p.b);
   if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
   return c.out(c.b.pointwise(op, {p.a, p.b}));
@@ -88,7 +62,7 @@ Tensor binary(Op op, const Located& a, const Located& b) {
 
 const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   Call c(other.location, ir::name(op), true);
-  if (op == Op::sub) require_difference(Located(self, other.location), other);
+  if (op == Op::sub) require_no_bool(Located(self, other.location), other);
   const V v = c.in(self), w = c.in(other, v, "other");
   if (op == Op::heaviside) require_one_dtype(c, v, w);
   if (is_power_of_bools(c, op, v, w))
@@ -307,7 +281,7 @@ Tensor where(const Tensor& condition, const Located& self, const Located& other)
   }
   Call c(self.location);
   const V mask = c.in(condition, "condition");
-  const Pair p = operands(c, Op::where, self, other);
+  const Pair p = operands(c, self, other);
   return c.out(c.b.where(mask, p.a, p.b));
 }
 

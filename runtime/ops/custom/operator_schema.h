@@ -1,6 +1,6 @@
 // The schema of a custom operator, parsed.
-#ifndef TANDEM_RUNTIME_OPS_OPERATOR_SCHEMA_H
-#define TANDEM_RUNTIME_OPS_OPERATOR_SCHEMA_H
+#ifndef TANDEM_RUNTIME_OPS_CUSTOM_OPERATOR_SCHEMA_H
+#define TANDEM_RUNTIME_OPS_CUSTOM_OPERATOR_SCHEMA_H
 
 #include <string>
 #include <string_view>
@@ -25,4 +25,4 @@ OperatorSchema parse_schema(std::string_view text);
 
 }  // namespace tandem::runtime
 
-#endif  // TANDEM_RUNTIME_OPS_OPERATOR_SCHEMA_H
+#endif  // TANDEM_RUNTIME_OPS_CUSTOM_OPERATOR_SCHEMA_H

@@ -1,0 +1,32 @@
+// What pointwise functions take and write.
+#ifndef TANDEM_RUNTIME_OPS_POINTWISE_OPERANDS_H
+#define TANDEM_RUNTIME_OPS_POINTWISE_OPERANDS_H
+
+#include "runtime/ops/call.h"
+
+namespace tandem::runtime {
+
+/// Where the user calls.
+const SourceLocation& place_of(const Located& a, const Located& b);
+
+struct Pair {
+  V a, b;
+};
+/// Two operands, of which at least one is a tensor.
+Pair operands(Call& c, const Located& a, const Located& b);
+
+V at_least_float(Call& c, V x);
+void require_floating(Call& c, V x);
+/// ATen has no differences with bool, though it would promote to one of numbers.
+void require_no_bool(const Located& a, const Located& b);
+
+/// self, which is to be written, as an operand: a copy where a gradient may need what it was.
+Tensor before_write(const Tensor& self, const SourceLocation& at, const Located* other = nullptr);
+/// The elements of `value`, which was made of self and `other`, written over self. (What was
+/// converted lies elsewhere.)
+const Tensor& write(const Tensor& self, const Tensor& value, const SourceLocation& at,
+                    const Located* other = nullptr);
+
+}  // namespace tandem::runtime
+
+#endif  // TANDEM_RUNTIME_OPS_POINTWISE_OPERANDS_H
