@@ -46,23 +46,35 @@ Term causal(Term scores) {
   return where(row >= column, scores, -std::numeric_limits<double>::infinity());
 }
 
+/// Scores of halves are f32, and so are their gradients until they are summed.
+Term wide(Term v) {
+  const ir::DType dtype = v.b->dtype(v);
+  const bool is_half = ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+  return {v.b, is_half ? v.b->convert(v, ir::DType::F32) : V(v)};
+}
+
+/// v in the dtype of the operands.
+Term narrow(Args a, Term v) { return {&a.b, a.b.convert(v, a.b.dtype(a.x(2)))}; }
+
 Term attention_probabilities(Args a) {
   Builder& b = a.b;
-  Term scores = bmm(batched(a, a.x(0)), bt(batched(a, a.x(1)))) * a.attr<double>(Attr::scale);
+  Term scores =
+      bmm(wide(batched(a, a.x(0))), bt(wide(batched(a, a.x(1))))) * a.attr<double>(Attr::scale);
   if (a.attr<bool>(Attr::is_causal)) scores = causal(scores);
   if (a.c.operands.size() > 3) {
     const Term mask = batched(a, a.x(3));
     scores = b.dtype(mask) == ir::DType::Bool
                  ? where(mask, scores, -std::numeric_limits<double>::infinity())
-                 : scores + mask;
+                 : scores + wide(mask);
   }
-  return {&b, b.attention_probabilities(scores)};
+  return narrow(a, {&b, b.attention_probabilities(scores)});
 }
 
 /// The gradient of the masked scores: h = g v^T, p h - p sum(p h)
 Term score_gradient(Args a, Term p, Term g) {
-  const Term hp = bmm(g, bt(batched(a, a.x(2)))) * p;
-  return hp - p * Term{&a.b, a.b.sum(hp, {Dim(2)}, true)};
+  p = wide(p);
+  const Term hp = bmm(wide(g), bt(wide(batched(a, a.x(2))))) * p;
+  return narrow(a, hp - p * Term{&a.b, a.b.sum(hp, {Dim(2)}, true)});
 }
 
 Gradients attention(VjpContext& c) {

@@ -23,10 +23,16 @@ V mask_future(Builder& b, V scores) {
   return b.where(b.ge(row, column), scores, -std::numeric_limits<double>::infinity());
 }
 
+/// Scores of halves are f32: what rounding them would change grows with them.
+V wide(Builder& b, V x) {
+  const DType dtype = b.dtype(x);
+  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? b.convert(x, DType::F32) : x;
+}
+
 /// A bool mask says which scores stay, a float mask is added; `sizes` are [..., t, s].
 V apply_mask(Builder& b, V scores, V mask, const Shape& sizes) {
   mask = as_batch(b, b.expand(mask, sizes));
-  if (b.dtype(mask) != DType::Bool) return b.add(scores, mask);
+  if (b.dtype(mask) != DType::Bool) return b.add(scores, wide(b, mask));
   return b.where(mask, scores, -std::numeric_limits<double>::infinity());
 }
 
@@ -35,7 +41,7 @@ V apply_mask(Builder& b, V scores, V mask, const Shape& sizes) {
 // softmax(q k^T scale + mask) v
 V scaled_dot_product_attention(Context& c) {
   Builder& b = c.b;
-  const V q = as_batch(b, c[0]), k = as_batch(b, c[1]), v = as_batch(b, c[2]);
+  const V q = wide(b, as_batch(b, c[0])), k = wide(b, as_batch(b, c[1])), v = as_batch(b, c[2]);
   V scores = b.mul(b.bmm(q, b.permute(k, {0, 2, 1})), c.attr<double>(Attr::scale));
   if (c.attr<bool>(Attr::is_causal)) scores = mask_future(b, scores);
   if (const auto mask = c.optional(3)) {
@@ -43,7 +49,8 @@ V scaled_dot_product_attention(Context& c) {
     sizes[sizes.rank() - 1] = b.sizes(scores)[2];
     scores = apply_mask(b, scores, *mask, sizes);
   }
-  return b.reshape(b.bmm(b.attention_probabilities(scores), v), c.result().sizes);
+  const V p = b.convert(b.attention_probabilities(scores), b.dtype(v));
+  return b.reshape(b.bmm(p, v), c.result().sizes);
 }
 
 // weight[indices[...], :]

@@ -92,6 +92,36 @@ TEST(Extremes, ScoresOfMinusInfinityAreAMaskToo) {
             Values(8, 0));
 }
 
+// In f64 the same numbers give what halves should, up to roundings of probabilities and results.
+TEST(Extremes, LargeScoresOfHalvesAreAsExactAsSmallOnes) {
+  const auto with_gradients = [](const Program& attend, const Tensors& given, DType dtype) {
+    Tensors in, out;
+    for (const Tensor& t : given) in.push_back(t.to(dtype).detach().requires_grad_());
+    out.push_back(attend(in)[0]);
+    out[0].sum().backward();
+    for (const Tensor& t : in) out.push_back(t.grad());
+    return out;
+  };
+  const Program attend = [](const Tensors& in) {
+    return Tensors{scaled_dot_product_attention(in[0], in[1], in[2])};
+  };
+  const Program by_hand = [](const Tensors& in) {
+    const auto never = scaled_dot_product_attention(in[0], in[1], in[2], {.dropout_p = 1e-12});
+    return Tensors{never};
+  };
+  for (const DType dtype : {bf16, f16}) {
+    Tensors given;
+    for (uint64_t seed : {1, 2, 3}) given.push_back((noise({2, 16, 8}, seed) * 9).to(dtype));
+    const Tensors wanted = with_gradients(attend, given, f64);
+    for (const Program& form : {attend, by_hand, Program(compile(attend))}) {
+      const Tensors got = with_gradients(form, given, dtype);
+      for (size_t i = 0; i < got.size(); ++i)
+        expect_close(wanted[i], got[i].to(f64), dtype == bf16 ? 0.01 : 0.0015,
+                     std::string(ir::name(dtype)));
+    }
+  }
+}
+
 TEST(Extremes, BatchesOfAttentionBroadcast) {
   struct Case {
     Shape q, k, v, out;
