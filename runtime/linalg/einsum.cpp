@@ -268,6 +268,19 @@ Labels set_of(const std::vector<int>& labels) {
   return set;
 }
 
+/// Whether a sum is of elements of one operand, not of products.
+bool sums_one(const std::vector<Labels>& operands, const Labels& output, const Sizes& sizes) {
+  for (size_t label = 0; label < kLabels; ++label) {
+    if (output.test(label) || (operands.size() > 1 && sizes[label] == 1)) continue;
+    if (std::ranges::count_if(operands, [&](const Labels& l) { return l.test(label); }) == 1)
+      return true;
+  }
+  return false;
+}
+
+/// Integers are summed in i64, as `sum` does; those of products keep their dtype.
+V summand(Call& c, V x) { return ir::is_integral(c.b.dtype(x)) ? c.b.convert(x, i64) : x; }
+
 Tensor einsum_of(Call& c, const Notation& notation, const std::vector<Tensor>& tensors) {
   if (tensors.empty() || tensors.size() != notation.terms.size())
     reject(Errc::Argument, "there are not as many operands as terms; expected {}, got {}",
@@ -287,6 +300,8 @@ Tensor einsum_of(Call& c, const Notation& notation, const std::vector<Tensor>& t
   const std::vector<int> output =
       with_ellipsis(notation.output ? *notation.output : implied_output(notation.terms), most);
   require_output(output, sizes);
+  if (sums_one(labels_of(operands), set_of(output), sizes))
+    for (Labelled& x : operands) x.value = summand(c, x.value);
   for (Labelled& x : operands) x = without_ones(c, std::move(x), sizes);
   const Labelled result = product(c, std::move(operands), set_of(output), sizes);
   return c.out(runtime::arranged(c, result, output));

@@ -268,11 +268,11 @@ Tensor vander(const Tensor& x, std::optional<Dim> n, bool increasing, SourceLoca
 }
 Tensor linalg::vander(const Tensor& x, std::optional<Dim> n, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  if (x.dim() < 1) reject(Errc::Shape, "expected at least one dimension, got []");
-  const Dim count = n.value_or(x.size(-1));
+  const Tensor values = x.dim() == 0 ? unsqueeze(x, 0, at) : x;
+  const Dim count = n.value_or(values.size(-1));
   if (count <= 1)
     reject(Errc::Argument, "N out of range; expected at least 2, got {}", int64_t{count});
-  return powers(x, count, at);
+  return powers(values, count, at);
 }
 
 }  // namespace tandem

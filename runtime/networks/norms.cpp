@@ -249,6 +249,7 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   if (size < 1)
     ir::fail(Errc::Argument,
              fmt::format("{}: expected a size of at least 1, got {}", function(), size));
+  if (input.numel() == 0) return clone(input, at);  // of integers too
   const Dim channels = c.b.sizes(x)[1];
   std::vector<Dim> padding(2 * static_cast<size_t>(c.b.rank(x)), 0);
   padding[2] = size / 2;

@@ -75,7 +75,7 @@ def window(name, *names):
 HELPERS = {
     "dict": dict, "true": True, "false": False, "INFINITY": INF, **DTYPES,
     "nansum": lambda x, dims=None, keepdim=False: torch.nansum(x, dims, keepdim), "nanmean": lambda x, dims=None, keepdim=False: torch.nanmean(x, dims, keepdim),
-    "sum_to_size": lambda x, sizes: x.sum_to_size(sizes), "cumsum": lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype),
+    "sum_to_size": lambda x, sizes: x.sum_to_size(sizes or ()), "cumsum": lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype),
     "diff": lambda x, n=1, dim=-1, before=None, after=None: torch.diff(x, n, dim, before, after),
     "trapezoid": with_dx(torch.trapezoid), "trapz": with_dx(torch.trapezoid), "cumulative_trapezoid": with_dx(torch.cumulative_trapezoid),
     "quantile": quantile(torch.quantile), "nanquantile": quantile(torch.nanquantile), "norm": norm,

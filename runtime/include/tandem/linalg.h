@@ -62,10 +62,10 @@ TANDEM_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2,
                         TANDEM_AT);
 
 /// Sums of products in Einstein's notation: einsum("bij,bjk->bik", {x, y}). One letter for each
-/// dimension, "..." for those without, which broadcast. What the output leaves out is summed;
-/// without
-/// "->" it has "..." and in alphabetical order what appears once. A letter twice in an operand is
-/// its diagonal. Products of three and more are made in the order of the fewest multiplications.
+/// dimension, "..." for those without, which broadcast. What the output leaves out is summed (in
+/// i64, if it is of integers of one operand alone); without "->" it has "..." and in alphabetical
+/// order what appears once. A letter twice in an operand is its diagonal. Products of three or more
+/// are made in the order of the fewest multiplications.
 TANDEM_API Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, TANDEM_AT);
 /// A number in place of a letter, 0 to 51 as A to Z and a to z, or `ellipsis`.
 struct Subscript {
@@ -135,7 +135,7 @@ TANDEM_API Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1, TAN
 /// (a row), and the last (a column).
 TANDEM_API Tensor multi_dot(const std::vector<Tensor>& tensors, TANDEM_AT);
 /// The powers 1, x, ..., x^(n - 1) of each element, as a last dimension; n: x's last size if left
-/// out.
+/// out. A 0-d x is one of one element.
 TANDEM_API Tensor vander(const Tensor& x, std::optional<Dim> n = {}, TANDEM_AT);
 
 TANDEM_API Tensor matrix_power(const Tensor& self, int64_t n, TANDEM_AT);

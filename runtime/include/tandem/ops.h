@@ -161,7 +161,7 @@ TANDEM_API Tensor to(const Tensor& self, DType dtype, TANDEM_AT);
 /// A copy without gaps, its dimensions in the order in which self's lie in memory.
 TANDEM_API Tensor clone(const Tensor& self, TANDEM_AT);
 
-// --- reductions; no dims means all; with a dtype, self is converted to it first
+// --- reductions; no dims means all; a dtype is what self is converted to first, and the result's
 TANDEM_API Tensor sum(const Tensor& self, const DimList& dims, bool keepdim, DType dtype,
                       TANDEM_AT);
 TANDEM_API Tensor sum(const Tensor& self, const DimList& dims = {}, bool keepdim = false,

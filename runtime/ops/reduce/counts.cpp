@@ -127,7 +127,8 @@ Unique unique_elements(const Tensor& self, bool sorts, const std::optional<Limit
 Unique unique_slices(const Tensor& self, int64_t dim, bool sorts, const std::optional<Limit>& limit,
                      const SourceLocation& at) {
   const Tensor first = movedim(self, dim, 0, at);
-  const Tensor rows = reshape(first, {first.size(0), -1}, at);
+  const Dim each = ir::numel(Shape(std::span(first.sizes().begin() + 1, first.sizes().end())));
+  const Tensor rows = reshape(first, {first.size(0), each}, at);
   const Tensor order = sorts ? row_order(rows, at) : Tensor();
   Unique found = unique_of(sorts ? index_select(first, 0, order, at) : first, order, limit, at);
   found.values = movedim(found.values, 0, dim, at);
@@ -185,7 +186,9 @@ Tensor sum_to_size(const Tensor& self, const Shape& sizes, SourceLocation at) {
   if (c.b.broadcast(self.sizes(), sizes, "sum_to_size") != self.sizes())
     ir::fail(Errc::Shape, fmt::format("sum_to_size: expected sizes that broadcast to {}, got {}",
                                       to_string(self.sizes()), to_string(sizes)));
-  const bool is_summed = ir::is_integral(self.dtype()) && self.sizes() != sizes;
+  // To no dimensions is ATen's sum, whatever it is of.
+  const bool is_summed =
+      ir::is_integral(self.dtype()) && (self.sizes() != sizes || sizes.rank() == 0);
   const V wide = is_summed ? c.b.convert(x, i64) : x;
   return c.out(c.b.sum_to(wide, sizes));
 }

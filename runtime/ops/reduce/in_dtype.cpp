@@ -1,4 +1,4 @@
-// Reductions of what is converted to another dtype first.
+// Reductions of what is converted to another dtype first, in which their results are.
 #include <tandem/ops.h>
 
 #include "ir/base/error_scope.h"
@@ -7,14 +7,14 @@ namespace tandem {
 
 Tensor sum(const Tensor& self, const DimList& dims, bool keepdim, DType dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return sum(to(self, dtype, at), dims, keepdim, at);
+  return to(sum(to(self, dtype, at), dims, keepdim, at), dtype, at);
 }
 Tensor Tensor::sum(const DimList& dims, bool keepdim, DType dtype, SourceLocation at) const {
   return tandem::sum(*this, dims, keepdim, dtype, at);
 }
 Tensor prod(const Tensor& self, const DimList& dims, bool keepdim, DType dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return prod(to(self, dtype, at), dims, keepdim, at);
+  return to(prod(to(self, dtype, at), dims, keepdim, at), dtype, at);
 }
 Tensor Tensor::prod(const DimList& dims, bool keepdim, DType dtype, SourceLocation at) const {
   return tandem::prod(*this, dims, keepdim, dtype, at);

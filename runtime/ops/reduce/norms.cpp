@@ -70,12 +70,18 @@ MatrixDims matrix_dims(const Tensor& self, const DimList& dims) {
   return {wrapped(dims.dims[0]), wrapped(dims.dims[1])};
 }
 
+/// The largest along a dimension, 0 of none; or the least.
+Tensor extremum(const Tensor& self, int64_t dim, bool largest, bool keepdim,
+                const SourceLocation& at) {
+  if (!largest) return amin(self, dim, keepdim, at);
+  return self.size(dim) == 0 ? sum(self, dim, keepdim, at) : amax(self, dim, keepdim, at);
+}
+
 /// The extremum along one of the dims of sums along the other.
 Tensor largest_sum(const Tensor& self, int64_t summed, int64_t other, bool largest, bool keepdim,
                    const SourceLocation& at) {
-  const Tensor sums = sum(abs(self, at), summed, true, at);
-  const Tensor extremum = largest ? amax(sums, other, true, at) : amin(sums, other, true, at);
-  return keepdim ? extremum : squeeze(extremum, {summed, other}, at);
+  const Tensor norm = extremum(sum(abs(self, at), summed, true, at), other, largest, true, at);
+  return keepdim ? norm : squeeze(norm, {summed, other}, at);
 }
 
 /// Of the singular values the largest (2), the least (-2), or the sum (of "nuc").
@@ -84,9 +90,7 @@ Tensor norm_of_values(const Tensor& self, const MatrixDims& d, const Number& ord
   const Tensor matrices = movedim(self, {d.row, d.column}, {-2, -1}, at);
   const Tensor values = linalg::svdvals(matrices, at);
   const double p = ord.to_double();
-  Tensor norm = p == 1  ? sum(values, {-1}, false, at)
-                : p > 0 ? amax(values, {-1}, false, at)
-                        : amin(values, {-1}, false, at);
+  Tensor norm = p == 1 ? sum(values, {-1}, false, at) : extremum(values, -1, p > 0, false, at);
   if (!keepdim) return norm;
   for (const int64_t dim : {std::min(d.row, d.column), std::max(d.row, d.column)})
     norm = unsqueeze(norm, dim, at);
