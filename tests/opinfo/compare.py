@@ -22,7 +22,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tests/torch"))
 from opinfo import database  # noqa: E402
-from spelling import Skip, spelled  # noqa: E402
+from spelling import Skip, rewritten, spelled  # noqa: E402
 
 NAMES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
          torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
@@ -43,19 +43,23 @@ class Notes:
         self.met = set()
 
     def of(self, name, label):
-        """How it is compared: random, skip, signs or as all."""
-        return next((what for wanted in (label, name) for row, what, _ in self.rows if row == wanted and not what.startswith("differs: ")), "")
+        """How it is compared: {what: its value}."""
+        for wanted in (label, name):
+            found = [what.partition(": ") for row, what, _ in self.rows if row == wanted and not what.startswith("differs: ")]
+            if found:
+                return {what: value for what, _, value in found}
+        return {}
 
     def explains(self, name, label, text):
-        """True if a row says why this differs."""
-        for i, (row, what, _) in enumerate(self.rows):
+        """Why this differs, if a row says it."""
+        for i, (row, what, why) in enumerate(self.rows):
             if row in (name, label, "*") and what.startswith("differs: ") and what.removeprefix("differs: ") in text:
                 self.met.add(i)
-                return True
-        return False
+                return why
+        return None
 
     def unmet(self, names):
-        return [f"{row}: {what}" for i, (row, what, _) in enumerate(self.rows) if what.startswith("differs: ") and i not in self.met and (row in names or row == "*")]
+        return [f"{row}: {what}" for i, (row, what, _) in enumerate(self.rows) if what.startswith("differs: ") and i not in self.met and row in names]
 
 
 def numbers(t):
@@ -114,18 +118,20 @@ class Ours:
         return found
 
     def overloads(self, name, positional, named):
+        """Those that leave out the fewest flags that are False come first."""
         found = []
         for number, parameters, required in self.by_name[name]:
             arguments = {p: v for p, v in zip(parameters, positional) if v is not None or p in required}
-            fits = len(positional) <= len(parameters)
+            fits, left_out = len(positional) <= len(parameters), 0
             for key, value in self.renamed(named, parameters):
                 spelled = next((k for k in [key, *RENAMED.get(key, [])] if k in parameters and k not in arguments), None)
                 fits = fits and (spelled is not None or value is None or value is False)
+                left_out += spelled is None and value is False
                 if spelled and (value is not None or spelled in required):
                     arguments[spelled] = value
             if fits and all(r in arguments for r in required):
-                found.append({"number": number, "arguments": arguments})
-        return found
+                found.append((left_out, {"number": number, "arguments": arguments}))
+        return [overload for _, overload in sorted(found, key=lambda f: f[0])]
 
     @staticmethod
     def renamed(named, parameters):
@@ -163,9 +169,9 @@ def flat_results(result):
     return [torch.tensor(result)] if isinstance(result, (bool, int, float)) else []
 
 
-def weighted_sum(results, signs):
+def weighted_sum(results, signs, most):
     parts = []
-    for t in results:
+    for t in results[:most]:
         t = t.abs() if signs else t
         if t.requires_grad and t.numel() > 0:
             weights = ((torch.arange(t.numel()) % 7 + 1).to(t.dtype) / 7).view(t.shape)
@@ -173,12 +179,12 @@ def weighted_sum(results, signs):
     return sum(parts) if parts else None
 
 
-def expected(op, sample, originals, twice, signs):
+def expected(op, sample, originals, twice, how):
     """Results, gradients and second gradients of PyTorch."""
     results = flat_results(op(sample.input, *sample.args, **sample.kwargs))
     out = {"results": results, "grads": None, "seconds": None}
     wanted = [t for t in originals if t.requires_grad]
-    total = weighted_sum(results, signs)
+    total = weighted_sum(results, how.signs, how.summed)
     if not wanted or total is None:
         return out
     first = torch.autograd.grad(total, wanted, create_graph=twice, allow_unused=True)
@@ -193,8 +199,8 @@ def expected(op, sample, originals, twice, signs):
     return out
 
 
-def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=False, loose=1):
-    """What is wrong with ours, or nothing."""
+def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=False, dtypes=(), wide=False):
+    """What is wrong with ours, or nothing; `dtypes`: of what both were computed from."""
     if theirs is None or ours is None:
         if zeros_for_none:
             there = theirs if ours is None else ours["data"]
@@ -203,12 +209,16 @@ def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=Fa
         return None if theirs is None and ours is None else f"{what}: one is undefined"
     if theirs.dtype not in NAMES:
         return None
-    if ours["dtype"] != NAMES[theirs.dtype]:
+    is_rounded = wide and ours["dtype"] == "u8" and theirs.dtype == torch.float64
+    if ours["dtype"] != NAMES[theirs.dtype] and not is_rounded:
         return f"{what}: dtype {ours['dtype']}, not {NAMES[theirs.dtype]}"
     if ours["sizes"] != list(theirs.shape):
         return f"{what}: sizes {ours['sizes']}, not {list(theirs.shape)}"
     if only_shape:
         return None
+    if is_rounded:  # to the nearest byte; f32 places among 270 elements change 255 by up to 0.004
+        theirs, wanted = theirs.clamp(0, 255), torch.tensor(ours["data"], dtype=torch.float64).view(theirs.shape)
+        theirs = torch.where((theirs - wanted).abs() < 0.505, wanted, theirs.round()).to(torch.uint8)
     have = torch.tensor([float(v) if isinstance(v, str) else v for v in ours["data"]], dtype=torch.float64 if theirs.is_floating_point() else torch.int64)
     want = theirs.detach().flatten().to(have.dtype)
     if signs:
@@ -216,7 +226,7 @@ def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=Fa
     if not theirs.is_floating_point():
         wrong = have != want
     else:
-        tolerance = TOLERANCE[ours["dtype"]] * loose
+        tolerance = max(TOLERANCE[d] for d in [ours["dtype"], *dtypes] if d in TOLERANCE)
         finite = want[want.isfinite()]
         scale = finite.abs().max().item() if finite.numel() else 0
         wrong = ~torch.isclose(have, want, rtol=tolerance, atol=tolerance * min(1 + scale, 1e6), equal_nan=True)
@@ -226,22 +236,65 @@ def differs(ours, theirs, what, only_shape=False, zeros_for_none=False, signs=Fa
     return f"{what}: {have[at].item()} at {at}, not {want[at].item()}"
 
 
-def wrong_with(result, want, only_shape, signs):
+def wrong_with(result, want, how, call):
     """The first difference between a result of the program and PyTorch's."""
     if "error" in result:
         return "an Error: " + result["error"]
-    if len(result["results"]) != len(want["results"]):
-        return f"{len(result['results'])} results, not {len(want['results'])}"
-    for i, (a, b) in enumerate(zip(result["results"], want["results"])):
-        if problem := differs(a, b, f"result {i}", only_shape, signs=signs):
+    ours = result["results"][:how.given]
+    if len(ours) != len(want["results"]):
+        return f"{len(ours)} results, not {len(want['results'])}"
+    dtypes = [t["dtype"] for t in call["tensors"]]
+    for i, (a, b) in enumerate(zip(ours, want["results"])):
+        if problem := differs(a, b, f"result {i}", how.random or (how.ties and i == 1), signs=how.signs, dtypes=dtypes, wide=how.wide):
             return problem
+    if how.ties and (problem := wrong_places(*ours, want)):
+        return problem
     for kind in ("grads", "seconds"):
-        if only_shape or result[kind] is None or want[kind] is None:
+        if how.random or result[kind] is None or want[kind] is None:
             continue
         for i, (a, b) in enumerate(zip(result[kind], want[kind])):
-            if problem := differs(a, b, f"{kind} {i}", zeros_for_none=True, loose=10 if kind == "seconds" else 1):
+            if problem := differs(a, b, f"{kind} {i}", zeros_for_none=True, dtypes=dtypes):
                 return problem
     return None
+
+
+def wrong_places(values, places, want):
+    """Where elements are equal any may be chosen: the values must be at the places."""
+    x, dim = want["input"], want["dim"]
+    shape = list(want["results"][1].shape)
+    at = torch.tensor(places["data"], dtype=torch.int64).view(shape)
+    if x.dim() == 0 or at.numel() == 0:
+        return None if not at.any() else "result 1: beyond the only element"
+    at = at if at.dim() == x.dim() else at.unsqueeze(dim)
+    there = numbers(torch.take_along_dim(x, at, dim))
+    return None if there == numbers(want["results"][0]) else "result 1: elsewhere than result 0"
+
+
+class How:
+    """How one sample of a function is compared: what differences.tsv says, as it is for this sample."""
+
+    def __init__(self, said, sample, dtype):
+        self.signs, self.ties, self.random = ("signs" in said, "ties" in said, "random" in said)
+        if said.get("random"):
+            key, default = said["random"].split("=")
+            self.random = bool(sample.kwargs.get(key, float(default)))
+        self.wide = "wide" in said and dtype in (torch.bfloat16, torch.float16, torch.uint8)
+        self.given = int(said["results"]) if "results" in said else None
+        self.summed = int(said["sums"]) if "sums" in said else self.given
+
+
+def in_wide(sample, op):
+    """What PyTorch computes in f32 of a sample of halves, rounded to its dtype; of bytes in f64, not rounded."""
+    dtype = sample.input.dtype
+    computed, rounded_to = (torch.float64, torch.float64) if dtype == torch.uint8 else (torch.float32, dtype)
+    wide = sample.transform(lambda t: t.to(computed) if torch.is_tensor(t) and t.dtype == dtype else t)
+    return lambda *_, **__: [t.to(rounded_to) for t in flat_results(op(wide.input, *wide.args, **wide.kwargs))]
+
+
+def dim_of(name, sample):
+    """Along which dimension topk, kthvalue and mode look."""
+    at = 0 if name == "mode" else 1
+    return sample.kwargs.get("dim", sample.args[at] if len(sample.args) > at else -1)
 
 
 class Function:
@@ -250,36 +303,42 @@ class Function:
     def __init__(self, op, name, label, notes):
         self.op, self.name, self.label, self.notes = op, name, label, notes
         self.how = notes.of(op.name, label)
-        self.cases, self.failures, self.skipped, self.explained = [], [], defaultdict(int), 0
+        self.cases, self.failures, self.skipped, self.explained = [], [], defaultdict(int), []
         self.refusals = []
 
     def add(self, sample, dtype, index, ours, name, twice, in_place=False):
         try:
             encoder = Encoder(gap=index % 3 == 2 and not self.name.startswith("as_strided"))
-            overloads = ours.of_sample(self.op, name, sample, encoder)
             op = self.op.inplace_variant if in_place else self.op
+            op, sample = rewritten(self.label, op, sample)
+            overloads = ours.of_sample(self.op, name, sample, encoder)
             if in_place:
                 sample = sample.transform(lambda t: t.detach().clone() if torch.is_tensor(t) else t)
                 for t in encoder.tensors:
                     t["grad"] = False
-            want = expected(op, sample, [] if in_place else encoder.originals, twice and not in_place, self.how == "signs")
+            how = How(self.how, sample, dtype)
+            want = expected(in_wide(sample, op) if how.wide else op, sample, [] if in_place else encoder.originals, twice and not in_place, how)
+            if how.ties:
+                want |= {"input": sample.input.detach(), "dim": dim_of(self.op.name, sample)}
         except Skip as reason:
             self.skipped[str(reason)] += 1
             return
         except Exception as error:  # PyTorch refuses its own sample, mostly in place
             self.refusals.append((str(error)[:150], {"tensors": encoder.tensors, "overloads": overloads}))
             return
-        call = {"tensors": encoder.tensors, "overloads": overloads, "twice": twice and not in_place, "signs": self.how == "signs", "compiled": index < 2 and not in_place}
-        self.cases.append((f"{name} {NAMES[dtype]} sample {index}", call, want))
+        call = {"tensors": encoder.tensors, "overloads": overloads, "twice": twice and not in_place, "signs": how.signs, "compiled": index < 2 and not in_place}
+        if how.summed:
+            call["summed"] = how.summed
+        self.cases.append((f"{name} {NAMES[dtype]} sample {index}", call, want, how))
 
     def fail(self, text):
-        if self.notes.explains(self.op.name, self.label, text):
-            self.explained += 1
+        if why := self.notes.explains(self.op.name, self.label, text):
+            self.explained.append(f"{text}: {why}")
         else:
             self.failures.append(text)
 
     def judge(self, results):
-        for (label, call, want), result in zip(self.cases, results):
+        for (label, call, want, how), result in zip(self.cases, results):
             if "mismatch" in result:
                 self.skipped[result["mismatch"][:60]] += 1
             elif "failed" in result:
@@ -289,7 +348,7 @@ class Function:
             else:
                 for form in ("eager", "compiled"):
                     if form in result and not ("trace" in str(result[form].get("code", "")).lower()):
-                        if problem := wrong_with(result[form], want, self.how == "random", self.how == "signs"):
+                        if problem := wrong_with(result[form], want, how, call):
                             self.fail(f"{label}, {form}: {problem}")
                             break
 
@@ -338,7 +397,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("program")
     arguments.add_argument("names", nargs="*")
-    arguments.add_argument("--samples", type=int, default=12)
+    arguments.add_argument("--samples", type=int, default=60, help="of each function and dtype; half as many of dtypes other than f64")
     arguments.add_argument("--all", action="store_true", help="every failure, not the first of each function, and what nothing here takes")
     options = arguments.parse_intermixed_args()
     warnings.simplefilter("ignore")
@@ -354,14 +413,14 @@ def main():
         if options.names and op.name not in options.names:
             continue
         name = name_here(op.name, ours.by_name)
-        if name is None or notes.of(op.name, label) == "skip":
+        if name is None or "skip" in notes.of(op.name, label):
             counts["not covered"] += 1
             continue
         names |= {op.name, label}
         function = Function(op, name, label, notes)
         collect(function, ours, name, options.samples)
         errors = [*refused(function, ours, name), *function.refusals]
-        results = ours.run([call for _, call, _ in function.cases] + [call for _, call in errors])
+        results = ours.run([call for _, call, _, _ in function.cases] + [call for _, call in errors])
         function.judge(results)
         for (error, _), result in zip(errors, results[len(function.cases):]):
             counts["errors asked for"] += 1
@@ -377,16 +436,19 @@ def main():
         counts["samples"] += run
         counts["samples that nothing here takes"] += sum(function.skipped.values())
         counts["failures"] += len(function.failures)
-        counts["documented differences"] += function.explained
+        counts["documented differences"] += len(function.explained)
         counts["functions that fail"] += bool(function.failures)
         for text in function.failures[:None if options.all else 1]:
             print(f"{label}: {len(function.failures)} of {run} fail; {text}"[:600], flush=True)
         if options.all:
+            for text in function.explained:
+                print(f"{label}: documented; {text}", flush=True)
             for text, times in function.skipped.items():
                 print(f"{label}: {times} not taken; {text}", flush=True)
-    for text in notes.unmet(names):
+    for text in notes.unmet(names if options.names else names | {"*"}):
         print("differs no more:", text)
-    print("; ".join(f"{key} {value}" for key, value in counts.items()))
+    print("; ".join(f"{key} {value}" for key, value in counts.items() if key != "failures"))
+    print("failures:", counts["failures"] or "none")
     return 1 if counts["failures"] else 0
 
 

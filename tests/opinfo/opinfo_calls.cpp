@@ -1,10 +1,12 @@
 // opinfo_calls --list: the callables as JSON. opinfo_calls IN OUT: runs the calls of the file IN,
 // eagerly and compiled, and writes their results and gradients to OUT (compare.py says what is in
 // them).
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <span>
 
 #include "tests/opinfo/arguments.h"
 
@@ -52,10 +54,11 @@ Json specs_of(const Tensors& tensors) {
   return all;
 }
 
-/// The sum of all floating results, each element times 1 to 7 over 7; `signs`: of magnitudes.
-Tensor weighted_sum(const Tensors& results, bool signs) {
+/// The sum of all floating results (of the first `most`), each element times 1 to 7 over 7;
+/// `signs`: of magnitudes.
+Tensor weighted_sum(const Tensors& results, bool signs, size_t most) {
   Tensor sum;
-  for (const Tensor& result : results) {
+  for (const Tensor& result : std::span(results).first(std::min(most, results.size()))) {
     if (!result.requires_grad() || result.numel() == 0) continue;
     const Tensor t = signs ? abs(result) : result;
     const Tensor weights =
@@ -76,7 +79,8 @@ Json evaluated(const Function& function, const Json& call, const Tensors& given,
   }
   const Tensors results = function(tensors);
   Json out = {{"results", specs_of(results)}, {"grads", nullptr}, {"seconds", nullptr}};
-  const Tensor sum = weighted_sum(results, call.value("signs", false));
+  const Tensor sum =
+      weighted_sum(results, call.value("signs", false), call.value("summed", results.size()));
   if (wanted.empty() || !sum.defined()) return out;
   const Tensors first = grad({sum}, wanted, {.create_graph = twice, .allow_unused = true});
   out["grads"] = specs_of(first);

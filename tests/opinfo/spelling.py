@@ -75,6 +75,15 @@ def lengths(positional, named):
     return [positional[0], positional[1], *(v.tolist() if torch.is_tensor(v) else v for v in positional[2:])], named
 
 
+def reduced(positional, named):
+    """Vectors that complete a basis are free where there are several."""
+    rows, columns = positional[0].shape[-2:]
+    is_full = named.get("full_matrices", True) if "some" not in named else not named["some"]
+    if is_full and abs(rows - columns) > 1:
+        raise Skip("vectors that complete a basis")
+    return positional, named
+
+
 def with_pivots(positional, named):
     if not named.pop("pivot", True):
         raise Skip("without pivots, which PyTorch refuses too")
@@ -91,6 +100,25 @@ def given_classes(positional, named):
     return positional, {k: v for k, v in named.items() if v != -1}
 
 
+def dims_from_one(positional, named):
+    return positional, {{"dim1": "dim0", "dim2": "dim1"}.get(k, k): v for k, v in named.items()}
+
+
+def in_dtype(positional, named):
+    """The overload with a dtype takes all."""
+    if named.get("dtype") is None:
+        return positional, named
+    if len(positional) < 2 and "dim" not in named:
+        positional = [*positional, []]
+    return positional, named if len(positional) > 2 else {"keepdim": False, **named}
+
+
+def all_three(positional, named):
+    """All three results are given, not those that flags ask for; they are in order."""
+    flags = ("sorted", "return_inverse", "return_counts")
+    return positional, {k: v for k, v in named.items() if k not in flags}
+
+
 def condition_first(positional, named):
     return [positional[1], positional[0], *positional[2:]], named
 
@@ -103,6 +131,10 @@ SPELLINGS = {
     **dict.fromkeys(["nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d", "nn.functional.adaptive_max_pool2d", "nn.functional.adaptive_max_pool3d"], kept_sizes),
     **dict.fromkeys(["linspace", "logspace", "narrow", "normal"], with_numbers),
     **dict.fromkeys(["linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex"], with_pivots),
+    **dict.fromkeys(["sum", "prod", "mean"], in_dtype),
+    **dict.fromkeys(["diagonal", "linalg.diagonal"], dims_from_one),
+    "linalg.svd": reduced, "svd": reduced,
+    **dict.fromkeys(["unique", "unique_consecutive"], all_three),
     "sum_to_size": sizes_in_a_list, "to": dtype_alone, "randint": from_zero, "searchsorted": side, "tensordot": pairs_of_dims, "nn.functional.ctc_loss": lengths,
     "nonzero": no_tuple, "nn.functional.one_hot": given_classes,
 }
@@ -118,8 +150,45 @@ def spelled(op, positional, named, in_place):
         positional = positional[:2] if adaptive else positional
         ending = "_with_indices" if indices else ""
     if op.variant_test_name == "tensor_overload":
+        if any(torch.is_tensor(v) and v.dim() > 0 for v in positional):
+            raise Skip("a tensor of dimensions for a number")
         positional = [v.item() if torch.is_tensor(v) else v for v in positional]
     if op.name in SPELLINGS and not (in_place and SPELLINGS[op.name] is swapped) and not (op.name.startswith("atleast") and len(positional) == 1):
         if not (op.name == "meshgrid" and not torch.is_tensor(positional[0])):
             positional, named = SPELLINGS[op.name](list(positional), named)
     return ending, positional, named
+
+
+def stable(op, sample):
+    """Where elements are equal, PyTorch's order is any without it."""
+    return op, with_kwargs(sample, stable=True, **dict(zip(["dim", "descending"], sample.args)), args=())
+
+
+def all_of_unique(op, sample):
+    return op, with_kwargs(sample, return_inverse=True, return_counts=True)
+
+
+def of_product(op, sample):
+    """A function of two tensors that is pinv of their product."""
+    product = (sample.input @ sample.args[0].mT).detach().requires_grad_(sample.input.requires_grad)
+    return torch.linalg.pinv, type(sample)(product)
+
+
+def of_triangle(op, sample):
+    """PyTorch's gradient is not 0 where nothing is read."""
+    def of_what_is_read(*tensors, upper=False):
+        return op(*tensors[:-1], tensors[-1].triu() if upper else tensors[-1].tril(), upper=upper)
+    return of_what_is_read, sample
+
+
+def with_kwargs(sample, args=None, **named):
+    return type(sample)(sample.input, args=sample.args if args is None else args, kwargs={**sample.kwargs, **named})
+
+
+REWRITTEN = {"sort": stable, "argsort": stable, "unique": all_of_unique, "unique_consecutive": all_of_unique, "linalg.pinv.singular": of_product,
+             "cholesky_inverse": of_triangle, "cholesky_solve": of_triangle}
+
+
+def rewritten(label, op, sample):
+    """PyTorch's function and a sample of it, as they are compared."""
+    return REWRITTEN[label](op, sample) if label in REWRITTEN else (op, sample)
