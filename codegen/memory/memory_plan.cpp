@@ -19,11 +19,12 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Free ranges of an arena that grows as needed.
+/// Free ranges of an arena that grows as needed. Of no bytes there is no range.
 class Ranges {
  public:
   /// The smallest free range that fits, else the end of the arena.
   int64_t take(int64_t bytes) {
+    if (bytes == 0) return 0;
     const auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) return grow(bytes);
     const auto [size, offset] = *best;
@@ -33,6 +34,7 @@ class Ranges {
   }
 
   void give(int64_t offset, int64_t bytes) {
+    if (bytes == 0) return;
     auto next = free_.lower_bound(offset);
     if (next != free_.end() && next->first == offset + bytes) {
       bytes += next->second;

@@ -681,6 +681,18 @@ TEST(Lower, EqualLayersShareTheirKernels) {
   EXPECT_LE(plan.arena_bytes, 2 * 256);
 }
 
+// (What an operation of several results reads, and some of these, may be empty.)
+TEST(Lower, WhatIsEmptyTakesNoMemoryBesideWhatIsNot) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V w = t.input({8, 8}), first = b.mm(w, w), no_columns[] = {t.input({8, 0})};
+  V x = b.mm(first, b.emit_all(Op::qr, no_columns, {true})[0]);
+  for (int i = 0; i < 5; ++i) x = b.mm(x, first);
+  t.output(x);
+  const Plan plan = check_lowering(t.finish(), {}, {}, 1e-4).plan;
+  EXPECT_EQ(plan.arena_bytes, 3 * 256) << print(plan);
+}
+
 TEST(Lower, WhatDependsOnInputsAloneRunsWhenItIsNeeded) {
   constexpr int64_t kSide = 16, kMatrix = kSide * kSide * 4;
   constexpr int kSteps = 12;
