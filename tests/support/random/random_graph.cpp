@@ -672,6 +672,7 @@ class Generator {
     std::vector<Operand> operands;
     std::vector<bool> shown;  // by result
     bool grad = true;         // no operand refuses gradients
+    Dim draws = 0;            // that are set aside for it: the widened program's are no fewer
   };
 
   void add_sample_inputs() {
@@ -683,9 +684,11 @@ class Generator {
       if (!bounds) continue;
       Pending pending{std::move(*sample), std::move(*bounds), {}};
       const ir::Graph body = body_of(pending.sample, float_);
+      if (draws(body) && !rng_.valid()) add_rng();
       pending.grad = below(4) != 0 && !refuses_gradients(body);
-      pending.shown = shown_results(body_of(pending.sample, program_.floating),
-                                    body_of(pending.sample, DType::F64));
+      const ir::Graph wide = body_of(pending.sample, DType::F64);
+      pending.shown = shown_results(body_of(pending.sample, program_.floating), wide);
+      pending.draws = wide.epilogue.rng_draws;
       for (size_t k = 0; k < pending.sample.operands.size(); ++k)
         pending.operands.push_back(sample_input(pending, k, body.type(body.inputs()[k].value)));
       pending_.push_back(std::move(pending));
@@ -799,6 +802,8 @@ class Generator {
     }
     const ir::Graph body = body_on(pending.sample, operands, layouts);
     const std::vector<ValueId> results = inlined(body, operands, enabled);
+    if (draws(body)) program_.features.random = true;
+    draws_ = draws_ + pending.draws;
     const std::vector<bool> has_grad = results_with_grad(body, grads);
     for (size_t k = 0; k < results.size(); ++k)
       add_result(results[k], pending.bounds[k], has_grad[k], pending.shown[k]);
@@ -859,11 +864,24 @@ class Generator {
     return results;
   }
 
+  bool reads_rng(ir::EquationId e) const {
+    return rng_.valid() && std::ranges::count(program_.graph.operands(e), rng_) > 0;
+  }
+
+  /// Behind the program's own draws so far. The bits are the same in the widened program: calls
+  /// draw in one dtype, but for dropout, whose words do not depend on it.
+  void shift_draws(ir::EquationId e) {
+    ir::Graph& graph = program_.graph;
+    graph.set_attr(e, ir::Attr::offset, draws_ + graph.attr<Dim>(e, ir::Attr::offset));
+    if (graph.op(e) != Op::dropout) drawn_.push_back(graph.result(e, 0));
+  }
+
   std::vector<ValueId> inlined(const ir::Graph& body, const std::vector<ValueId>& operands,
                                bool grad_enabled) {
     ir::Graph& graph = program_.graph;
     ir::ValueMap<ValueId> map(body);
     for (size_t i = 0; i < operands.size(); ++i) map[body.inputs()[i].value] = operands[i];
+    if (draws(body)) map[body.inputs().back().value] = rng_;
     for (size_t i = 0; i < body.num_equations(); ++i) {
       // (Of what is not symmetric the gradient is not the derivative.)
       const ir::EquationId given = body.equation_id(i);
@@ -874,6 +892,7 @@ class Generator {
       const ir::EquationId e = graph.append_copy(body, given, map);
       graph.equation(e).location = {};
       graph.equation(e).grad_enabled &= grad_enabled;
+      if (reads_rng(e)) shift_draws(e);
     }
     std::vector<ValueId> results;
     for (const ir::Output& output : body.outputs()) results.push_back(map[output.value]);

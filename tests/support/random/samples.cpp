@@ -137,7 +137,8 @@ struct Traceable {
   Number n;
 };
 
-/// What a call was recorded as, and the tensors behind the inputs, captured ones after its own.
+/// What a call was recorded as, and the tensors behind the inputs, captured ones after its own. If
+/// it draws, an rng is the last input, behind which is none.
 struct Recording {
   Graph graph;
   std::vector<Tensor> inputs;
@@ -153,10 +154,12 @@ Recording record(const Traceable& t, const std::vector<Tensor>& given) {
     trace->add_output(trace->resolve(t.call->run(operands, t.n)));
   }
   Recording recording{trace->finish(), trace->real_inputs()};
-  const Graph& graph = recording.graph;
-  const bool is_plain = std::ranges::all_of(graph.inputs(), [](const ir::Input& input) {
-    return input.role != ir::Role::Rng && !input.alias_of;
-  });
+  Graph& graph = recording.graph;
+  const bool is_plain = std::ranges::none_of(
+      graph.inputs(), [](const ir::Input& input) { return input.alias_of.has_value(); });
+  std::ranges::stable_partition(graph.inputs(),
+                                [](const ir::Input& input) { return input.role != ir::Role::Rng; });
+  std::erase_if(recording.inputs, [](const Tensor& input) { return !input.defined(); });
   if (!is_plain || !graph.subgraphs().empty() || !graph.epilogue.changes.empty())
     ir::fail(ir::Errc::Unsupported, "it does more than equations do");
   return recording;
@@ -185,6 +188,15 @@ void add_captured(const Traceable& t, DType floating, std::vector<Buffer>& opera
   const std::vector<Tensor> inputs = record(t, given).inputs;
   for (size_t i = operands.size(); i < inputs.size(); ++i)
     operands.push_back(contents_of(inputs[i]));
+}
+
+/// In which dtypes a body draws. The words of dropout do not depend on its own.
+std::vector<DType> draw_dtypes(const Graph& body) {
+  std::vector<DType> dtypes;
+  for (const ir::Equation& e : body.equations())
+    if (ir::info(e.op).cls == ir::OpClass::Random && e.op != Op::dropout)
+      dtypes.push_back(body.type(body.results(e)[0]).dtype);
+  return dtypes;
 }
 
 bool is_finite(const Buffer& buffer) {
@@ -290,7 +302,12 @@ std::optional<std::vector<double>> bounds_of(const Sample& sample, DType floatin
   std::vector<double> bounds;
   try {
     std::vector<Buffer> inputs = sample.operands;
-    for (const Buffer& result : ir::interpret(sample.body(floating, layouts), inputs, options)) {
+    const Graph body = sample.body(floating, layouts);
+    if (draws(body)) {
+      if (draw_dtypes(body) != draw_dtypes(sample.body(DType::F64, layouts))) return std::nullopt;
+      inputs.emplace_back(ir::Type{DType::I64, {2}});
+    }
+    for (const Buffer& result : ir::interpret(body, inputs, options)) {
       if (!is_finite(result)) return std::nullopt;
       bounds.push_back(power_of_two_above(result));
     }
@@ -298,6 +315,10 @@ std::optional<std::vector<double>> bounds_of(const Sample& sample, DType floatin
     return std::nullopt;
   }
   return bounds;
+}
+
+bool draws(const Graph& body) {
+  return !body.inputs().empty() && body.inputs().back().role == ir::Role::Rng;
 }
 
 bool refuses_gradients(const Graph& body) {

@@ -21,8 +21,8 @@ struct Sample {
   std::vector<bool> is_fixed;  // by operand: no other numbers nor layouts do
   /// Any other layout of the operands does as well; so do repeated elements.
   bool takes_layouts = true, takes_repetitions = false;
-  /// A Traced graph from operands to results, floating ones in this dtype. Throws Error for what
-  /// cannot be traced.
+  /// A Traced graph from operands, and an rng if it draws, to results, floating ones in this dtype.
+  /// Throws Error for what cannot be traced.
   std::function<ir::Graph(ir::DType floating, std::span<const ir::Strides> layouts)> body;
 };
 
@@ -40,8 +40,12 @@ std::optional<Sample> call_sample(size_t call, uint64_t seed, ir::DType floating
 std::optional<Sample> random_sample(uint64_t seed, ir::DType floating);
 
 /// A power of two that is larger than each of the results, by the sample's own operands; none if
-/// they are not finite, or cannot be computed. The same whatever dtype is asked for later.
+/// they are not finite, cannot be computed, or are drawn otherwise in f64. The same whatever dtype
+/// is asked for later.
 std::optional<std::vector<double>> bounds_of(const Sample& sample, ir::DType floating);
+
+/// Whether the last input of `body` is an rng.
+bool draws(const ir::Graph& body);
 
 /// Whether some operand of an equation of `body` has no derivative, which is an Error.
 bool refuses_gradients(const ir::Graph& body);
