@@ -1,4 +1,5 @@
 // Nodes of contractions: matmuls by the library and generated ones, and where they read and write.
+#include <algorithm>
 #include <array>
 
 #include "codegen/contractions/contraction.h"
@@ -27,8 +28,25 @@ Shown planned_view(const Maker& m, EquationId e, const Shown& from) {
   return to;
 }
 
+/// The input whose memory input `i` shows.
+int memory_of(const Graph& g, int i) {
+  while (g.inputs()[static_cast<size_t>(i)].alias_of)
+    i = g.inputs()[static_cast<size_t>(i)].alias_of->input;
+  return i;
+}
+
+/// Whether `v` is an input that the call overwrites: what is saved of it is a copy.
+bool is_overwritten(const Graph& g, ValueId v) {
+  const auto found = std::ranges::find(g.inputs(), v, &ir::Input::value);
+  const int memory = memory_of(g, static_cast<int>(found - g.inputs().begin()));
+  return std::ranges::any_of(g.outputs(), [&](const ir::Output& out) {
+    return out.role == ir::Role::MutatedInput && memory_of(g, out.target) == memory;
+  });
+}
+
 /// The strides in which contractions read `v`, whatever the partition saved: what may be saved as
-/// itself counts as contiguous, though here it may be a part of something that was saved instead.
+/// itself, or as a copy, counts as contiguous, though here it may be a part of something that was
+/// saved instead.
 Shown layout(const Maker& m, ValueId v) {
   const Graph& g = m.graph();
   ir::InlineVector<EquationId, 4> chain;
@@ -36,7 +54,8 @@ Shown layout(const Maker& m, ValueId v) {
     chain.push_back(e);
     v = g.operand(e, 0);
   }
-  Shown out{g.producer(v).valid() ? whole({}, g.type(v).sizes) : m.view(v), {}};
+  const bool is_contiguous = g.producer(v).valid() || is_overwritten(g, v);
+  Shown out{is_contiguous ? whole({}, g.type(v).sizes) : m.view(v), {}};
   for (size_t i = chain.size(); i-- > 0;) out = planned_view(m, chain[i], out);
   return out;
 }

@@ -57,6 +57,27 @@ TEST(NearDecisions, WhatIsLessThanARoundingApartMayBeEqual) {
   EXPECT_EQ(verdict_on_asin(0.25), Verdict::Kind::Agree);
 }
 
+/// A product of an input that is written behind it:
+/// compared between partitions, of which this seed takes recompute-all.
+Verdict verdict_on_written_operand(const std::string& strides) {
+  const auto program_in = [&](const std::string& dtype) {
+    const auto typed = [&](const std::string& sizes) { return dtype + sizes; };
+    return RandomProgram{
+        .graph = ir::parse(
+            "graph @written traced {\n  in %x: " + typed("[8, 2]") +
+            " primal requires_grad strides=" + strides + "\n  %1: " + typed("[2, 8]") +
+            " = transpose %x {dim0=0, dim1=1}\n  %2: " + typed("[8, 8]") +
+            " = mm %x, %1 {algorithm=\"\"}\n  copy_ %x, %x\n" + "  %3: " + typed("[8, 8]") +
+            " = tanh %2\n" + "  out %3: result name=y requires_grad\n}\n")};
+  };
+  return check_program(program_in("f32"), program_in("f64"), 1000046369);
+}
+
+TEST(Partitions, ReadCopiesOfInputsAsTheInputs) {
+  for (const char* strides : {"[2, 1]", "[1, 8]", "[3, 25]", "[4, 2]"})
+    EXPECT_EQ(verdict_on_written_operand(strides).message, "") << strides;
+}
+
 class RandomGradients : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomGradients, AreDerivatives) {
