@@ -20,6 +20,9 @@ using Integers64 = std::span<const int64_t>;
 constexpr int64_t kBlock = int64_t{1} << 16;
 /// Shorter ones by comparisons.
 constexpr int64_t kFewItems = 256;
+/// Elements that are compared at once with the last of those that are kept.
+constexpr int64_t kChosenStep = 64;
+int64_t chosen_room(int64_t kept) { return 2 * kept + 4 * kChosenStep; }
 
 template <class K>
 struct Item {
@@ -47,16 +50,18 @@ Key<T> key_of(T stored) {
   }
 }
 
-/// (What is largest is so in wider items too.)
+/// What is largest is so in wider items too.
+template <class I, class K>
+I widened(K key) {
+  return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
+}
+
 template <class T, class I>
 void fill(const Line<const T>& line, bool descending, Item<I>* items) {
   using K = Key<std::remove_const_t<T>>;
-  const auto widened = [](K key) {
-    return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
-  };
   for (int64_t i = 0; i < line.size; ++i) {
     const K key = key_of(line[i]);
-    items[i] = {widened(descending ? static_cast<K>(~key) : key), static_cast<I>(i)};
+    items[i] = {widened<I>(descending ? static_cast<K>(~key) : key), static_cast<I>(i)};
   }
 }
 
@@ -117,16 +122,15 @@ std::unique_ptr<Item<K>[]> working_memory(int64_t size, int64_t lines) {
   return std::make_unique_for_overwrite<Item<K>[]>(static_cast<size_t>(2 * size * lines));
 }
 
-/// use(number of the line, its items in order, spare) for each line of `view`.
+/// arrange(number of the line, the line, room for its items, as much to spare) for each line.
 template <class K, class T, class Arrange>
-void with_items(const Lines<const T>& from, bool descending, Arrange arrange) {
+void with_memory(const Lines<const T>& from, Arrange arrange) {
   const int64_t n = from.size();
   const bool is_long = n > 2 * kBlock;
   const auto memory = working_memory<K>(n, is_long || from.count() == 1 ? 1 : num_threads());
   const auto run = [&](int64_t i, int worker) {
     Item<K>* items = memory.get() + 2 * n * worker;
-    fill<T, K>(from[i], descending, items);
-    arrange(i, items, items + n);
+    arrange(i, from[i], items, items + n);
   };
   if (!is_long) return for_each_line(from.count(), n, run);
   for (int64_t i = 0; i < from.count(); ++i) run(i, 0);
@@ -134,15 +138,47 @@ void with_items(const Lines<const T>& from, bool descending, Arrange arrange) {
 
 /// The same by dtype, with positions in as few bits as they need.
 template <class Arrange>
-void arrange_lines(const ir::BufferView& view, int64_t dim, bool descending, Arrange arrange) {
+void arrange_lines(const ir::BufferView& view, int64_t dim, Arrange arrange) {
   with_type<All>(view.dtype, [&]<class T>(Tag<T>) {
     const Lines<const T> from(view, dim);
     if (from.count() == 0 || from.size() == 0) return;
     if (sizeof(T) < 8 && from.size() <= std::numeric_limits<uint32_t>::max())
-      with_items<Key<T>, T>(from, descending, arrange);
+      with_memory<Key<T>>(from, arrange);
     else
-      with_items<uint64_t, T>(from, descending, arrange);
+      with_memory<uint64_t>(from, arrange);
   });
+}
+
+/// The first `kept` items of a line in their order, in `items`, where there is room for
+/// chosen_room(kept). Once that is full, only what comes before the last of the kept is looked at.
+template <class T, class I>
+void choose_first(const Line<const T>& line, bool descending, int64_t kept, Item<I>* items) {
+  using K = Key<std::remove_const_t<T>>;
+  const int64_t room = chosen_room(kept);
+  int64_t held = 0;
+  K bound = std::numeric_limits<K>::max();
+  bool is_bounded = false;
+  std::array<K, kChosenStep> keys;
+  for (int64_t first = 0; first < line.size; first += kChosenStep) {
+    const int64_t count = std::min(kChosenStep, line.size - first);
+    bool comes_before = !is_bounded;
+    for (int64_t j = 0; j < count; ++j) {
+      const K key = key_of(line[first + j]);
+      keys[static_cast<size_t>(j)] = descending ? static_cast<K>(~key) : key;
+      comes_before |= keys[static_cast<size_t>(j)] < bound;
+    }
+    if (!comes_before) continue;
+    for (int64_t j = 0; j < count; ++j) {
+      const K key = keys[static_cast<size_t>(j)];
+      if (!is_bounded || key < bound) items[held++] = {widened<I>(key), static_cast<I>(first + j)};
+    }
+    if (held + kChosenStep <= room) continue;
+    std::nth_element(items, items + kept - 1, items + held);
+    held = kept, is_bounded = true;
+    bound = static_cast<K>(items[kept - 1].key);
+  }
+  std::nth_element(items, items + kept - 1, items + held);
+  std::sort(items, items + kept);
 }
 
 /// Where the first `kept` items came from.
@@ -155,66 +191,85 @@ void write_positions(const Item<K>* items, int64_t kept, const Line<int64_t>& to
 
 void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
-  arrange_lines(in[0], numbers[0], numbers[1] != 0,
-                [&]<class K>(int64_t i, Item<K>* items, Item<K>* spare) {
-                  const int64_t n = to.size();
-                  const Item<K>* sorted = items;
-                  if (n > 2 * kBlock)
-                    sorted = sort_long(items, spare, n);
-                  else
-                    sort_block(items, spare, n);
-                  write_positions(sorted, n, to[i]);
-                });
+  arrange_lines(
+      in[0], numbers[0],
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
+        fill(line, numbers[1] != 0, items);
+        const int64_t n = to.size();
+        const Item<K>* sorted = items;
+        if (n > 2 * kBlock)
+          sorted = sort_long(items, spare, n);
+        else
+          sort_block(items, spare, n);
+        write_positions(sorted, n, to[i]);
+      });
 }
 
 void topk_indices(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t kept = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_lines(in[0], numbers[0], numbers[2] != 0,
-                [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-                  if (kept < n) std::nth_element(items, items + kept, items + n);
-                  std::sort(items, items + kept);
-                  write_positions(items, kept, to[i]);
-                });
+  if (kept == 0) return;
+  const bool descending = numbers[2] != 0;
+  arrange_lines(
+      in[0], numbers[0],
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+        if (chosen_room(kept) <= n / 2) {
+          choose_first(line, descending, kept, items);
+        } else {
+          fill(line, descending, items);
+          if (kept < n) std::nth_element(items, items + kept, items + n);
+          std::sort(items, items + kept);
+        }
+        write_positions(items, kept, to[i]);
+      });
 }
 
 void kth_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t k = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_lines(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    std::nth_element(items, items + k, items + n);
-    write_positions(items + k, 1, to[i]);
-  });
+  arrange_lines(
+      in[0], numbers[0],
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+        fill(line, false, items);
+        std::nth_element(items, items + k, items + n);
+        write_positions(items + k, 1, to[i]);
+      });
 }
 
 void median_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
   const bool ignores_nan = numbers[1] != 0, may_have_nan = ir::is_floating(in[0].dtype);
-  arrange_lines(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    const auto is_nan = [&](const Item<K>& item) {
-      return may_have_nan && item.key == std::numeric_limits<K>::max();
-    };
-    const int64_t nans = std::count_if(items, items + n, is_nan), numbers_left = n - nans;
-    int64_t k = (n - 1) / 2;
-    if (nans > 0) k = ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
-    std::nth_element(items, items + k, items + n);
-    write_positions(items + k, 1, to[i]);
-  });
+  arrange_lines(
+      in[0], numbers[0],
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+        fill(line, false, items);
+        const auto is_nan = [&](const Item<K>& item) {
+          return may_have_nan && item.key == std::numeric_limits<K>::max();
+        };
+        const int64_t nans = std::count_if(items, items + n, is_nan), numbers_left = n - nans;
+        int64_t k = (n - 1) / 2;
+        if (nans > 0) k = ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
+        std::nth_element(items, items + k, items + n);
+        write_positions(items + k, 1, to[i]);
+      });
 }
 
 void mode_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_lines(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    std::sort(items, items + n);
-    int64_t longest = 0, last = 0;
-    for (int64_t begin = 0, k = 0; k < n; ++k) {
-      if (items[k].key != items[begin].key) begin = k;
-      if (k - begin + 1 > longest) longest = k - begin + 1, last = k;
-    }
-    write_positions(items + last, 1, to[i]);
-  });
+  arrange_lines(
+      in[0], numbers[0],
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+        fill(line, false, items);
+        std::sort(items, items + n);
+        int64_t longest = 0, last = 0;
+        for (int64_t begin = 0, k = 0; k < n; ++k) {
+          if (items[k].key != items[begin].key) begin = k;
+          if (k - begin + 1 > longest) longest = k - begin + 1, last = k;
+        }
+        write_positions(items + last, 1, to[i]);
+      });
 }
 
 namespace {

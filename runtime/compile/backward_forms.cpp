@@ -1,9 +1,11 @@
 #include "runtime/compile/backward_forms.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "autodiff/specialise.h"
 #include "ir/build/rewrite.h"
+#include "ir/geometry.h"
 
 namespace tandem::runtime {
 namespace {
@@ -39,7 +41,55 @@ bool reads_all_inputs(const ir::Graph& graph) {
                              [&](const ir::Input& input) { return uses[input.value.index] > 0; });
 }
 
+/// Whether `op` shows memory with these strides as it is. (In a graph a view may be a copy, and
+/// as_strided is of what is contiguous.)
+bool shows_part(ir::Op op, const ir::Type& from, const ir::Strides& strides, const ir::Type& to) {
+  if (op == ir::Op::as_strided || from.dtype != to.dtype) return false;
+  return op != ir::Op::view || ir::strides_as(from.sizes, strides, to.sizes);
+}
+
+/// `v` as a part of the tangent that it is a view of, if it is one.
+std::optional<BackwardForm::Part> part_of_tangent(const ir::Graph& full, ir::ValueId v) {
+  std::vector<ir::EquationId> views;  // the last first
+  ir::ValueId base = v;
+  for (auto e = full.producer(base); e.valid() && ir::is_view(full.op(e)); e = full.producer(base))
+    views.push_back(e), base = full.operand(e, 0);
+  const int input = full.input_index(base);
+  if (views.empty() || input < 0) return {};
+  const std::vector<BackwardForm::Source> sources = sources_of(full);
+  const auto [is_tangent, tangent] = sources[static_cast<size_t>(input)];
+  if (!is_tangent) return {};
+  const ir::Strides& laid_out = full.inputs()[static_cast<size_t>(input)].strides;
+  ir::ViewGeometry geometry{laid_out, 0};
+  for (size_t i = views.size(); i-- > 0;) {
+    const ir::Type &from = full.type(full.operand(views[i], 0)),
+                   &to = full.type(full.result(views[i]));
+    if (!shows_part(full.op(views[i]), from, geometry.strides, to)) return {};
+    geometry = ir::placed_view(full.op(views[i]), from, geometry.strides, geometry.offset,
+                               full.attrs(views[i]), to);
+  }
+  return BackwardForm::Part{.tangent = tangent,
+                            .tangent_strides = laid_out,
+                            .sizes = full.type(v).sizes,
+                            .strides = geometry.strides,
+                            .offset = geometry.offset};
+}
+
 }  // namespace
+
+// (Others are copied: whoever takes a gradient counts on its layout.)
+std::vector<BackwardForm::Part> parts_of_tangents(const ir::Graph& full,
+                                                  const BackwardRequest& request) {
+  std::vector<BackwardForm::Part> parts;
+  for (size_t k = 0; k < full.outputs().size(); ++k) {
+    auto part = request.wanted[k] ? part_of_tangent(full, full.outputs()[k].value) : std::nullopt;
+    if (!part || !request.defined[part->tangent] || part->strides != full.outputs()[k].strides)
+      continue;
+    part->gradient = k;
+    parts.push_back(*part);
+  }
+  return parts;
+}
 
 bool BackwardRequest::is_full() const { return all(defined) && all(wanted); }
 

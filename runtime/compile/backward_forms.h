@@ -29,12 +29,25 @@ struct BackwardForm {
     bool is_tangent;
     size_t index;  // among the tangents, or among what the node keeps
   };
+  /// A gradient that is a part of a tangent as it lies there, and needs no code.
+  struct Part {
+    size_t gradient, tangent;     // of the full backward
+    ir::Strides tangent_strides;  // as its graph has them
+    ir::Shape sizes;
+    ir::Strides strides;
+    ir::Dim offset;  // from the tangent's first element
+  };
+  std::vector<Part> parts;
   std::shared_ptr<const ir::Graph> graph;
   std::vector<Source> sources;                 // by input of `graph`
   std::vector<size_t> gradients;               // by output of `graph`: which of the full backward's
   std::unique_ptr<ir::Executable> executable;  // where it is not itself differentiated, or
   std::shared_ptr<const Variant> function;     // as a compiled function of its inputs
 };
+
+/// The gradients wanted of `full` that are parts of defined tangents.
+std::vector<BackwardForm::Part> parts_of_tangents(const ir::Graph& full,
+                                                  const BackwardRequest& request);
 
 /// The part of `full` (a graph of tangents and kept values to gradients) that `request` needs: that
 /// graph itself if all of it.

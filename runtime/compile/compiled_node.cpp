@@ -161,13 +161,22 @@ Tensor CompiledNode::unpack(const SavedTensor& kept, int input) const {
 std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangents,
                                                const BackwardRequest& request) {
   const auto form = variant_->backward(request);
-  if (form->gradients.empty()) return std::vector<Tensor>(edges.size());
-  const std::vector<Tensor> values = bind(
-      *form, tangents, [&](size_t i) { return unpack(saved_[i], variant_->tape.saved[i].input); });
-  const auto inputs = pointers_to(values);
-  return spread(*form,
-                run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()}),
-                edges.size());
+  std::vector<Tensor> gradients(edges.size());
+  if (!form->gradients.empty()) {
+    const std::vector<Tensor> values = bind(*form, tangents, [&](size_t i) {
+      return unpack(saved_[i], variant_->tape.saved[i].input);
+    });
+    const auto inputs = pointers_to(values);
+    gradients = spread(
+        *form, run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()}),
+        edges.size());
+  }
+  for (const BackwardForm::Part& part : form->parts) {
+    const Tensor tangent = with_layout(tangents[part.tangent], part.tangent_strides);
+    gradients[part.gradient] =
+        view_tensor(tangent, part.sizes, part.strides, tangent.impl()->offset + part.offset);
+  }
+  return gradients;
 }
 
 std::vector<Tensor> CompiledNode::differentiable_backward(const std::vector<Tensor>& tangents,

@@ -143,8 +143,14 @@ void Variant::count(const ir::Graph& graph, const ir::ExecutableReport& report) 
 std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& request) const {
   return backward_forms_.get(request, [&](const BackwardRequest& wanted) {
     const auto owned_here = [](const ir::Graph*) {};
+    std::vector<BackwardForm::Part> parts = parts_of_tangents(graphs.backward, wanted);
+    Flags computed(wanted.wanted.size());
+    for (size_t k = 0; k < wanted.wanted.size(); ++k) computed[k] = wanted.wanted[k];
+    for (const BackwardForm::Part& part : parts) computed[part.gradient] = false;
     BackwardForm form =
-        make_form(*this, std::shared_ptr<const ir::Graph>(&graphs.backward, owned_here), wanted);
+        make_form(*this, std::shared_ptr<const ir::Graph>(&graphs.backward, owned_here),
+                  {wanted.defined, computed.all()});
+    form.parts = std::move(parts);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
     form.executable = executable_of(*form.graph, chosen, options, any_size);

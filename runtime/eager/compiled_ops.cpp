@@ -1,5 +1,6 @@
 #include "runtime/eager/compiled_ops.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -111,13 +112,14 @@ std::string key_of(const Request& r) {
 /// A graph of one request, and its machine code.
 struct CompiledOp {
   Graph graph;
-  std::unique_ptr<ir::Executable> executable;  // null if nothing is computed
+  std::unique_ptr<ir::Executable> executable;  // null if there are no outputs
   std::vector<int> inputs;                     // by input of the graph: which of the request's
   struct Result {
     enum class From : uint8_t { Nothing, Input, Output } from = From::Nothing;
     int index = 0;
   };
   std::vector<Result> results;  // by result, or by operand of Gradients
+  bool only_views = false;      // nothing is computed: not compiled, as views need no copies
   int64_t held_bytes = 0;
 };
 
@@ -223,6 +225,10 @@ void compile(const Request& request, CompiledOp& op) {
   graph.make();
   Graph functional = graph.take();
   if (functional.outputs().empty()) return;
+  const auto is_view = [](const ir::Equation& e) { return ir::is_view(e.op); };
+  op.only_views = request.kind == Request::Kind::Gradients &&
+                  std::ranges::all_of(functional.equations(), is_view);
+  if (op.only_views) return;
   op.graph = run_pipeline_from_functional(std::move(functional), {.contract = false}).forward;
   op.executable = compile_for_any_size(op.graph);
   op.held_bytes = op.graph.held_bytes() + op.executable->report().held_bytes;
@@ -320,8 +326,9 @@ std::optional<std::vector<Tensor>> gradients_compiled(Op op, std::span<const Rul
   for (const RuleValue& v : results) request.results.push_back(add(v));
   for (const Tensor& g : grads)
     request.grads.push_back(g.defined() ? request.value(g) : Request::Value{Request::kAbsent, {}});
+  const auto compiled = compiled_op(request);
+  if (compiled->only_views) return {};
   return unless_data_fail(op, [&] {
-    const auto compiled = compiled_op(request);
     const TensorList outputs = compiled->executable ? run(*compiled, request) : TensorList();
     std::vector<Tensor> gradients;
     for (const auto& [from, index] : compiled->results) {

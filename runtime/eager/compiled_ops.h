@@ -38,7 +38,8 @@ struct RuleValue {
 };
 
 /// What autodiff's rule of `op` gives, by operand: undefined where there is no gradient. `grads`:
-/// by result, undefined where none arrived. None if the data are wrong.
+/// by result, undefined where none arrived. None if the data are wrong, or if the gradients are
+/// nothing but views.
 std::optional<std::vector<Tensor>> gradients_compiled(ir::Op op,
                                                       std::span<const RuleValue> operands,
                                                       std::span<const RuleValue> results,

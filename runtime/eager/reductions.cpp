@@ -5,7 +5,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <memory>
 
 #include "machine/threads/thread_pool.h"
 #include "runtime/eager/loops.h"
@@ -92,16 +94,43 @@ class Tree {
   uint64_t blocks_ = 0;
 };
 
-constexpr int kLanes = 16;
-constexpr int64_t kBlock = 512;
+constexpr int kLanes = 32;
+constexpr int64_t kBlock = 1024;
+constexpr int64_t kSubtree = 32;  // blocks, a power of two
 constexpr int kTile = 32;
+constexpr int64_t kRows = 128;
+
+template <class Acc>
+using Lanes = std::array<Acc, kLanes>;
+
+/// Takes elements that lie side by side into lanes that stay in registers; how many were taken.
+template <class Acc, class Combine>
+int64_t take_vectors(const Acc* x, int64_t n, Lanes<Acc>& lanes, Combine combine) {
+  using Vector [[gnu::vector_size(16)]] = Acc;
+  constexpr int kWidth = 16 / sizeof(Acc), kVectors = kLanes / kWidth;
+  Vector held[kVectors];
+  std::memcpy(held, lanes.data(), sizeof held);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      Vector elements;
+      std::memcpy(&elements, x + i + v * kWidth, sizeof elements);
+      held[v] = combine(held[v], elements);
+    }
+  }
+  std::memcpy(lanes.data(), held, sizeof held);
+  return i;
+}
 
 template <class T, class Acc, class Combine>
 Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine combine) {
-  std::array<Acc, kLanes> lanes;
+  Lanes<Acc> lanes;
   lanes.fill(identity);
   int64_t i = 0;
-  if (stride == 1) {
+  if constexpr (std::is_same_v<T, Acc> && Combine::kTakesVectors) {
+    if (stride == 1) i = take_vectors(x, n, lanes, combine);
+  } else if (stride == 1) {
     for (; i + kLanes <= n; i += kLanes)
       for (int j = 0; j < kLanes; ++j)
         lanes[j] = combine(lanes[j], static_cast<Acc>(load(x[i + j])));
@@ -113,18 +142,54 @@ Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine comb
   return lanes[0];
 }
 
-/// One result: all reduced elements from `x` on.
+/// Runs fn over [0, units) of `elements` each, in parallel if that is much.
+template <class F>
+void for_units(int64_t units, int64_t elements, F fn) {
+  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
+  machine::parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  });
+}
+
+/// Blocks of a row: of each run along the innermost reduced dimension, one after the other.
+struct RowBlocks {
+  int64_t run, stride, in_run, count;
+
+  explicit RowBlocks(const Dims& reduced)
+      : run(reduced.rank > 0 ? reduced.sizes[reduced.rank - 1] : 1),
+        stride(reduced.innermost()),
+        in_run((run + kBlock - 1) / kBlock),
+        count(run == 0 ? 0 : reduced.count() / run * in_run) {}
+};
+
+/// Those numbered [begin, end), from the row's first element `x` on.
+template <class T, class Acc, class Combine>
+Acc reduce_blocks(const T* x, const Dims& reduced, int64_t begin, int64_t end, Acc identity,
+                  Combine combine) {
+  const RowBlocks blocks(reduced);
+  Tree<Acc, 1, Combine> tree(identity, combine);
+  for (int64_t b = begin; b < end; ++b) {
+    const int64_t i = b % blocks.in_run * kBlock;
+    const T* from = x + reduced.offset(b / blocks.in_run * blocks.run) + i * blocks.stride;
+    tree.push(
+        {reduce_run(from, std::min(kBlock, blocks.run - i), blocks.stride, identity, combine)});
+  }
+  return tree.finish()[0];
+}
+
+/// One result: all reduced elements from `x` on. Threads take subtrees of a long row, which is why
+/// their number changes no bit.
 template <class T, class Acc, class Combine>
 Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
+  const int64_t blocks = RowBlocks(reduced).count, subtrees = (blocks + kSubtree - 1) / kSubtree;
+  if (subtrees <= 1) return reduce_blocks(x, reduced, 0, blocks, identity, combine);
+  const auto partial = std::make_unique<Acc[]>(static_cast<size_t>(subtrees));
+  for_units(subtrees, kSubtree * kBlock, [&](int64_t i) {
+    partial[static_cast<size_t>(i)] = reduce_blocks(
+        x, reduced, i * kSubtree, std::min(blocks, (i + 1) * kSubtree), identity, combine);
+  });
   Tree<Acc, 1, Combine> tree(identity, combine);
-  const int64_t run = reduced.rank > 0 ? reduced.sizes[reduced.rank - 1] : 1;
-  const int64_t stride = reduced.innermost(), runs = run == 0 ? 0 : reduced.count() / run;
-  for (int64_t r = 0; r < runs; ++r) {
-    const T* from = x + reduced.offset(r * run);
-    for (int64_t i = 0; i < run; i += kBlock)
-      tree.push(
-          {reduce_run(from + i * stride, std::min(kBlock, run - i), stride, identity, combine)});
-  }
+  for (int64_t i = 0; i < subtrees; ++i) tree.push({partial[static_cast<size_t>(i)]});
   return tree.finish()[0];
 }
 
@@ -134,10 +199,10 @@ std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, 
                                    Acc identity, Combine combine) {
   Tree<Acc, kTile, Combine> tree(identity, combine);
   const int64_t count = reduced.count();
-  for (int64_t start = 0; start < count; start += kBlock / 4) {
+  for (int64_t start = 0; start < count; start += kRows) {
     std::array<Acc, kTile> sum;
     sum.fill(identity);
-    for (int64_t i = start; i < std::min(count, start + kBlock / 4); ++i) {
+    for (int64_t i = start; i < std::min(count, start + kRows); ++i) {
       const T* row = x + reduced.offset(i);
       if (stride == 1 && columns == kTile) {
         for (int j = 0; j < kTile; ++j) sum[j] = combine(sum[j], static_cast<Acc>(load(row[j])));
@@ -149,15 +214,6 @@ std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, 
     tree.push(sum);
   }
   return tree.finish();
-}
-
-/// Runs fn over [0, units) of `elements` each, in parallel if that is much.
-template <class F>
-void for_units(int64_t units, int64_t elements, F fn) {
-  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
-  machine::parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) fn(i);
-  });
 }
 
 template <class R, class T, class Acc, class Combine>
@@ -174,10 +230,11 @@ void reduce(const Args& a, Acc identity, Combine combine) {
   };
   const bool columns = split.kept.rank > 0 && (split.reduced.rank == 0 ||
                                                split.kept.innermost() < split.reduced.innermost());
-  if (!columns)
-    return for_units(results, count, [&](int64_t i) {
-      out[i] = finish(reduce_row(x + split.kept.offset(i), split.reduced, identity, combine));
-    });
+  const auto row = [&](int64_t i) {
+    out[i] = finish(reduce_row(x + split.kept.offset(i), split.reduced, identity, combine));
+  };
+  if (!columns && results == 1) return row(0);
+  if (!columns) return for_units(results, count, row);
   const int64_t width = split.kept.sizes[split.kept.rank - 1];
   const int64_t tiles = (width + kTile - 1) / kTile;
   for_units(results / std::max<int64_t>(width, 1) * tiles, count * kTile, [&](int64_t unit) {
@@ -189,20 +246,49 @@ void reduce(const Args& a, Acc identity, Combine combine) {
   });
 }
 
-template <class T>
-T add_of(T x, T y) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
-  else
-    return x + y;
-}
-template <class T>
-T mul_of(T x, T y) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
-  else
-    return x * y;
-}
+/// How two are combined. What takes vectors does the same to each of their lanes.
+struct Add {
+  static constexpr bool kTakesVectors = true;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+    else
+      return x + y;
+  }
+};
+struct Multiply {
+  static constexpr bool kTakesVectors = true;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+    else
+      return x * y;
+  }
+};
+struct Maximum {
+  static constexpr bool kTakesVectors = false;
+  template <class T>
+  T operator()(T x, T y) const {
+    return maximum_of(x, y);
+  }
+};
+struct Minimum {
+  static constexpr bool kTakesVectors = false;
+  template <class T>
+  T operator()(T x, T y) const {
+    return minimum_of(x, y);
+  }
+};
+struct Or {
+  static constexpr bool kTakesVectors = false;
+  bool operator()(bool x, bool y) const { return x || y; }
+};
+struct And {
+  static constexpr bool kTakesVectors = false;
+  bool operator()(bool x, bool y) const { return x && y; }
+};
 
 /// Sums and products: floats in their own precision (halves in f32), the rest in i64.
 template <class F>
@@ -258,28 +344,18 @@ void position(const Args& a, F better) {
 
 }  // namespace
 
-void sum(const Args& a) {
-  accumulate(a, 0, [](auto x, auto y) { return add_of(x, y); });
-}
-void prod(const Args& a) {
-  accumulate(a, 1, [](auto x, auto y) { return mul_of(x, y); });
-}
+void sum(const Args& a) { accumulate(a, 0, Add()); }
+void prod(const Args& a) { accumulate(a, 1, Multiply()); }
 void amax(const Args& a) {
-  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
-    reduce<T, T>(a, lowest<Compute<T>>(), [](auto x, auto y) { return maximum_of(x, y); });
-  });
+  with_type<All>(a.in[0].dtype,
+                 [&]<class T>(Tag<T>) { reduce<T, T>(a, lowest<Compute<T>>(), Maximum()); });
 }
 void amin(const Args& a) {
-  with_type<All>(a.in[0].dtype, [&]<class T>(Tag<T>) {
-    reduce<T, T>(a, highest<Compute<T>>(), [](auto x, auto y) { return minimum_of(x, y); });
-  });
+  with_type<All>(a.in[0].dtype,
+                 [&]<class T>(Tag<T>) { reduce<T, T>(a, highest<Compute<T>>(), Minimum()); });
 }
-void any(const Args& a) {
-  reduce<bool, bool>(a, false, [](bool x, bool y) { return x || y; });
-}
-void all(const Args& a) {
-  reduce<bool, bool>(a, true, [](bool x, bool y) { return x && y; });
-}
+void any(const Args& a) { reduce<bool, bool>(a, false, Or()); }
+void all(const Args& a) { reduce<bool, bool>(a, true, And()); }
 void argmax(const Args& a) {
   position(a, [](auto x, auto y) { return x > y; });
 }

@@ -17,8 +17,18 @@ Images images(Call& c, const Tensor& t, int spatial, const char* name) {
   return {is_single ? c.b.unsqueeze(v, 0) : v, is_single};
 }
 
-Tensor given_back(Call& c, V v, const Images& in) {
-  return c.out(in.is_single ? c.b.squeeze(v, ir::Axes{0}) : v);
+namespace {
+
+V without_n(Call& c, V v, const Images& in) {
+  return in.is_single ? c.b.squeeze(v, ir::Axes{0}) : v;
+}
+
+}  // namespace
+
+Tensor given_back(Call& c, V v, const Images& in) { return c.out(without_n(c, v, in)); }
+
+std::array<Tensor, 2> given_back(Call& c, V first, V second, const Images& in) {
+  return c.outs(without_n(c, first, in), without_n(c, second, in));
 }
 
 V widened(Call& c, V v) {

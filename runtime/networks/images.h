@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <tandem/networks.h>
 
+#include <array>
+
 #include "runtime/ops/call.h"
 
 namespace tandem::runtime {
@@ -18,8 +20,9 @@ struct Images {
 
 /// `t` of `spatial` spatial dimensions.
 Images images(Call& c, const Tensor& t, int spatial, const char* name = "input");
-/// A result for the caller: without n if `in` came without.
+/// A result, or two, for the caller: without n if `in` came without.
 Tensor given_back(Call& c, V v, const Images& in);
+std::array<Tensor, 2> given_back(Call& c, V first, V second, const Images& in);
 
 /// Integers as i64, which alone windows are computed of; others as they are.
 V widened(Call& c, V v);

@@ -190,7 +190,8 @@ ValuesAndIndices maxima(Call& c, const Images& x, const Windows& w) {
                              {w.sizes, w.window, w.stride, w.padding, w.dilation});
   const Shape sizes = c.b.sizes(indices);
   const V found = c.b.gather(flattened(c, x.v), 2, flattened(c, indices));
-  return {given_back(c, c.b.reshape(found, sizes), x), given_back(c, indices, x)};
+  const auto [values, places] = given_back(c, c.b.reshape(found, sizes), indices, x);
+  return {values, places};
 }
 
 ValuesAndIndices max_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel_size,

@@ -137,6 +137,20 @@ void EagerSink::check_unchanged(const std::vector<bool>& needed) const {
         "a call wrote what an operation that waits reads");
 }
 
+/// Several passes over memory gain; so does one that reads a tensor twice, whose gradients would be
+/// added up.
+bool EagerSink::gain_as_one(std::span<const Pending* const> equations) const {
+  const auto passes =
+      std::ranges::count_if(equations, [](const Pending* p) { return !ir::is_view(p->op); });
+  if (passes != 1 || equations.size() == 1 || !waiting_->grad_mode) return passes > 1;
+  std::vector<uint32_t> differentiated;
+  for (const Pending* p : equations)
+    for (uint32_t v : p->operands)
+      if (slot({v}).pending < 0 && slot({v}).tensor.requires_grad()) differentiated.push_back(v);
+  std::ranges::sort(differentiated);
+  return std::ranges::adjacent_find(differentiated) != differentiated.end();
+}
+
 void EagerSink::compute(std::span<const ValueId> values) {
   if (!waiting_) return;
   std::vector<bool> needed(waiting_->equations.size());
@@ -155,8 +169,7 @@ void EagerSink::compute(std::span<const ValueId> values) {
     if (needed[i]) equations.push_back(&waiting_->equations[i]);
   check_unchanged(needed);
   const GradMode mode(waiting_->grad_mode);
-  const auto computes = [](const Pending* p) { return !ir::is_view(p->op); };
-  if (std::ranges::count_if(equations, computes) > 1 && run_as_one(equations, wanted)) return;
+  if (gain_as_one(equations) && run_as_one(equations, wanted)) return;
   for (const Pending* equation : equations) run_at_once(*equation);
 }
 

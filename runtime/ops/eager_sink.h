@@ -72,6 +72,7 @@ class EagerSink final : public ir::Sink {
                      std::span<const ir::AttrValue> attrs, const ir::Type& type) const;
   const Strides& strides(ir::ValueId v) const;
   void run_at_once(const eager::Pending& equation);
+  bool gain_as_one(std::span<const eager::Pending* const> equations) const;
   bool run_as_one(std::span<const eager::Pending* const> equations,
                   std::span<const ir::ValueId> wanted);
   void check_unchanged(const std::vector<bool>& needed) const;

@@ -132,7 +132,8 @@ MinMax aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Sou
   Call c(at);
   const V v = c.in(self);
   const auto found = c.b.aminmax(v, dim ? ir::Axes{*dim} : ir::Axes(), keepdim);
-  return {c.out(found[0]), c.out(found[1])};
+  const auto [least, greatest] = c.outs(found[0], found[1]);
+  return {least, greatest};
 }
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, SourceLocation at) {
   require_ordered(self, "argmax");
@@ -177,7 +178,8 @@ NormAndStatistics native_layer_norm(const Tensor& self, const Shape& normalized_
   const V in = is_mixed ? c.b.convert(v, f32) : v;
   const auto found = c.b.native_layer_norm(in, c.maybe(weight), c.maybe(bias), trailing, eps);
   const V out = is_mixed ? c.b.convert(found[0], self.dtype()) : found[0];
-  return {c.out(out), c.out(found[1]), c.out(found[2])};
+  const auto [result, mean, rstd] = c.outs(out, found[1], found[2]);
+  return {result, mean, rstd};
 }
 Tensor layer_norm(const Tensor& self, const Shape& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps, SourceLocation at) {

@@ -4,6 +4,8 @@
 // compiled: ops.compiled in tests/CMakeLists.txt.)
 #include <tandem/tandem.h>
 
+#include <cmath>
+#include <limits>
 #include <thread>
 
 #include "tests/support/check_compiled.h"
@@ -71,6 +73,13 @@ const std::vector<std::pair<const char*, Function>>& functions() {
       {"select columns",
        [](const Tensor& x, const Tensor&) { return x.index_select(1, tensor({5, 0, 5, 1023})); }},
       {"max", [](const Tensor& x, const Tensor&) { return max(x, 1, true).values; }},
+      {"roll", [](const Tensor& x, const Tensor&) { return roll(x, {100}, {1}); }},
+      {"stack", [](const Tensor& x, const Tensor& y) { return stack({x, y, x}, 1); }},
+      {"clamp", [](const Tensor& x, const Tensor&) { return clamp(x, -0.5, 0.25); }},
+      {"maximum", [](const Tensor& x, const Tensor& y) { return maximum(x, y); }},
+      {"topk", [](const Tensor& x, const Tensor&) { return topk(x, 16, 1).values; }},
+      {"max_pool1d",
+       [](const Tensor& x, const Tensor&) { return max_pool1d(x.unsqueeze(1), 3, {.stride = 2}); }},
   };
   return all;
 }
@@ -143,6 +152,68 @@ TEST(LargeOperations, HaveDerivativesOfAnyOrder) {
   };
   const Tensor x = noise({kParts, kPart}, 1, f64);
   expect_close(second(x.slice(0, 3, 4)), second(x).slice(0, 3, 4), 1e-12, "second");
+}
+
+// As ATen's: NaN is largest, and no sign of zero or order of what is equal is lost.
+TEST(LargeOperations, ExtremesOfSpecialValues) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const Tensor few = tensor({0.0, -0.0, inf, -inf, nan, 1.5, -1.5, 1e-310});
+  for (DType dtype : {f32, f64, bf16, f16}) {
+    const Tensor x = few.to(dtype).unsqueeze(1).expand({8, 8}).reshape({64}).repeat({512});
+    const Tensor y = few.to(dtype).repeat({8 * 512});
+    const auto at = [&](const Tensor& t) { return t.slice(0, 0, 64); };
+    for (bool greatest : {true, false}) {
+      const auto f = [&](const Tensor& a, const Tensor& b) {
+        return greatest ? maximum(a, b) : minimum(a, b);
+      };
+      const Tensor large = f(x, y), one = f(at(x), at(y));
+      for (int64_t i = 0; i < 64; ++i) {
+        const double a = large[i].item(), b = one[i].item();
+        EXPECT_TRUE((std::isnan(a) && std::isnan(b)) ||
+                    (a == b && std::signbit(a) == std::signbit(b)))
+            << i << ": " << a << ", of few " << b;
+      }
+    }
+  }
+}
+
+TEST(LargeOperations, FirstOfLongLinesAreThoseOfTheSort) {
+  const auto check = [](const Tensor& x, const std::string& what) {
+    for (bool largest : {true, false}) {
+      const Tensor sorted = argsort(x, -1, largest, true);
+      for (int64_t k : {1, 16, 300, 1000})
+        EXPECT_TRUE(equal(topk(x, k, -1, largest).indices, sorted.narrow(-1, 0, k)))
+            << what << (largest ? ", largest " : ", least ") << k;
+    }
+  };
+  for (DType dtype : {f32, f64, bf16, i64, i32, u8}) {
+    const std::string name(ir::name(dtype));
+    const Tensor x = (noise({3, 5000}, 1, f64) * 100).to(dtype);
+    check(x, name);
+    check(floor(noise({3, 5000}, 2, f64) * 3).to(dtype), name + ", few values");
+    check(sort(x).values, name + ", ascending");
+    check(sort(x, -1, true).values, name + ", descending");
+    check((noise({5000, 3}, 3, f64) * 100).to(dtype).T(), name + ", transposed");
+  }
+  Tensor special = noise({2, 3000}, 4);
+  special.slice(1, 0, 3000, 7).fill_(std::nan(""));
+  special.slice(1, 3, 3000, 5).fill_(-std::numeric_limits<double>::infinity());
+  check(special, "NaN and infinities");
+  check(full({2, 3000}, std::nan("")), "nothing but NaN");
+}
+
+TEST(LargeOperations, SumsAreThoseOfAnyNumberOfThreads) {
+  for (int64_t n : {31, 1023, 1025, 32768, 32769, 100003, 300000}) {
+    const Tensor x = noise({n}, 1), wide = noise({n, 3}, 2).select(1, 1),
+                 square = noise({n, 2}, 3).T();
+    for (const Tensor& t : {x, wide, square}) {
+      set_num_threads(1);
+      const double alone = t.sum().item();
+      set_num_threads(2);
+      EXPECT_EQ(t.sum().item(), alone) << n;
+      EXPECT_NEAR(alone, t.to(f64).sum().item(), 1e-6 * static_cast<double>(n)) << n;
+    }
+  }
 }
 
 TEST(LargeOperations, RunInManyThreads) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codegen/jit/emit/emit_one.h"
+#include "codegen/jit/emit/extreme.h"
 #include "codegen/jit/math/math.h"
 #include "ir/base/error.h"
 
@@ -62,6 +63,10 @@ Value* compare(const Compute& k, llvm::CmpInst::Predicate on_float,
 }
 
 Value* extremum(const Compute& k, bool max) {
+  const auto is_constant = [](const Value* v) { return llvm::isa<llvm::Constant>(v); };
+  if (floats(k) && !is_constant(k.a) && !is_constant(k.b) &&
+      has_extreme_number(k.target, k.a->getType()))
+    return extreme_or_nan(k.ir, k.a, k.b, max);
   if (floats(k)) return binary(k, max ? Intrinsic::maximum : Intrinsic::minimum);
   if (is_unsigned(k.from)) return binary(k, max ? Intrinsic::umax : Intrinsic::umin);
   return binary(k, max ? Intrinsic::smax : Intrinsic::smin);

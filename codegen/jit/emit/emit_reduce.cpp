@@ -1,12 +1,11 @@
 // Accumulators. Over a Vector loop they follow ir/reduction_order.h: the lanes of the order lie in
 // consecutive vectors, every part of an iteration belongs to one of them, and the end combines them
 // by halving. Over a Serial loop they combine in iteration order, for each part.
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <algorithm>
 
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
+#include "codegen/jit/emit/extreme.h"
 #include "codegen/loops/combine.h"
 #include "ir/base/error.h"
 
@@ -176,28 +175,13 @@ llvm::Value* Emitter::first_lanes(llvm::Value* v, unsigned from, unsigned count)
 bool Emitter::notes_nan(const Accumulator& acc) const {
   const bool extreme = acc.combine == Combine::Max || acc.combine == Combine::Min;
   const bool wide = acc.dtype == DType::F32 || acc.dtype == DType::F64;
-  const size_t bytes = scope_.lanes * ir::size_of(acc.dtype);
-  return extreme && wide && target_.has("avx512dq") && target_.has("avx512vl") &&
-         lanes_of(acc) >= scope_.lanes && bytes >= 16 && bytes <= 64;
+  if (!extreme || !wide || lanes_of(acc) < scope_.lanes || scope_.lanes == 1) return false;
+  llvm::Type* element = register_type(ir_.getContext(), acc.dtype);
+  return has_extreme_number(target_, llvm::FixedVectorType::get(element, scope_.lanes));
 }
 
-// The larger or smaller of two numbers, -0 below +0; of a number and a NaN the number.
-llvm::Value* Emitter::extreme_number(const Accumulator& acc, llvm::Value* a, llvm::Value* b) {
-  namespace Id = llvm::Intrinsic;
-  auto* type = llvm::cast<llvm::FixedVectorType>(a->getType());
-  const bool single = acc.dtype == DType::F32;
-  const unsigned lanes = type->getNumElements(), bits = lanes * (single ? 32 : 64);
-  const auto id =
-      bits == 512 ? (single ? Id::x86_avx512_mask_range_ps_512 : Id::x86_avx512_mask_range_pd_512)
-      : bits == 256
-          ? (single ? Id::x86_avx512_mask_range_ps_256 : Id::x86_avx512_mask_range_pd_256)
-          : (single ? Id::x86_avx512_mask_range_ps_128 : Id::x86_avx512_mask_range_pd_128);
-  const uint32_t which = acc.combine == Combine::Max ? 5 : 4;  // with the sign of what is chosen
-  const unsigned mask_bits = std::max(lanes, 8u);
-  std::vector<llvm::Value*> args = {a, b, ir_.getInt32(which), llvm::PoisonValue::get(type),
-                                    llvm::ConstantInt::getAllOnesValue(ir_.getIntNTy(mask_bits))};
-  if (bits == 512) args.push_back(ir_.getInt32(4));  // the current rounding mode
-  return ir_.CreateIntrinsic(id, {}, args);
+llvm::Value* Emitter::extreme(const Accumulator& acc, llvm::Value* a, llvm::Value* b) {
+  return extreme_number(ir_, a, b, acc.combine == Combine::Max);
 }
 
 void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, InstrId value) {
@@ -206,7 +190,7 @@ void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, InstrId val
     llvm::Value* x = part(value, p);
     if (scope_.mask(p)) x = ir_.CreateSelect(scope_.mask(p), x, identity_of(acc, x->getType()));
     llvm::Value*& slot = r.value[p % r.value.size()];
-    slot = extreme_number(acc, slot, x);
+    slot = extreme(acc, slot, x);
     xs.push_back(x);
   }
   llvm::Value* nan = nullptr;  // one comparison sees the NaNs of two vectors
@@ -219,8 +203,7 @@ void Emitter::accumulate_numbers(const Accumulator& acc, Running& r, InstrId val
 
 void Emitter::halve_numbers(const Accumulator& acc, Running& r) {
   for (size_t half = r.value.size() / 2; half >= 1; half /= 2)
-    for (size_t v = 0; v < half; ++v)
-      r.value[v] = extreme_number(acc, r.value[v], r.value[v + half]);
+    for (size_t v = 0; v < half; ++v) r.value[v] = extreme(acc, r.value[v], r.value[v + half]);
   llvm::Value* x = r.value[0];
   const auto least = static_cast<unsigned>(16 / ir::size_of(acc.dtype));  // lanes of 128 bits
   unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
@@ -228,7 +211,7 @@ void Emitter::halve_numbers(const Accumulator& acc, Running& r) {
     const unsigned kept = std::max(w, least);
     std::vector<int> upper;
     for (unsigned l = 0; l < kept; ++l) upper.push_back(static_cast<int>((w + l) % lanes));
-    x = extreme_number(acc, first_lanes(x, 0, kept), ir_.CreateShuffleVector(x, upper));
+    x = extreme(acc, first_lanes(x, 0, kept), ir_.CreateShuffleVector(x, upper));
     lanes = kept;
   }
   llvm::Value* number = ir_.CreateExtractElement(x, uint64_t{0});

@@ -195,7 +195,7 @@ class Emitter {
   bool notes_nan(const codegen::Accumulator& acc) const;
   void accumulate_numbers(const codegen::Accumulator& acc, Running& r, InstrId value);
   void halve_numbers(const codegen::Accumulator& acc, Running& r);
-  llvm::Value* extreme_number(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
+  llvm::Value* extreme(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot(const codegen::Accumulator& acc, llvm::Value* a, llvm::Value* b,
                    llvm::Value* sum);

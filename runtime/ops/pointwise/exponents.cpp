@@ -46,7 +46,9 @@ MantissaAndExponent frexp(const Tensor& self, SourceLocation at) {
     ir::fail(Errc::DType,
              std::string("frexp: expected a floating dtype, got ") + std::string(ir::name(dtype)));
   const Parts parts = parts_of(c, c.b.convert(x, f64));
-  return {c.out(c.b.convert(parts.mantissa, dtype)), c.out(c.b.convert(parts.exponent, i32))};
+  const auto [mantissa, exponent] =
+      c.outs(c.b.convert(parts.mantissa, dtype), c.b.convert(parts.exponent, i32));
+  return {mantissa, exponent};
 }
 MantissaAndExponent Tensor::frexp(SourceLocation at) const { return tandem::frexp(*this, at); }
 MantissaAndExponent frexp_out(const MantissaAndExponent& out, const Tensor& self,
