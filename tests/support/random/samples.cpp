@@ -26,7 +26,6 @@ using ir::Buffer;
 using ir::DType;
 using ir::Graph;
 using ir::Op;
-using ir::Type;
 using ir::ValueId;
 using Layouts = std::span<const ir::Strides>;
 
