@@ -106,7 +106,9 @@ using Lanes = std::array<Acc, kLanes>;
 /// Takes elements that lie side by side into lanes that stay in registers; how many were taken.
 template <class Acc, class Combine>
 int64_t take_vectors(const Acc* x, int64_t n, Lanes<Acc>& lanes, Combine combine) {
-  using Vector [[gnu::vector_size(16)]] = Acc;
+  using Element = std::conditional_t<std::is_integral_v<Acc>, uint64_t, Acc>;  // overflow wraps
+  static_assert(sizeof(Element) == sizeof(Acc));
+  using Vector [[gnu::vector_size(16)]] = Element;
   constexpr int kWidth = 16 / sizeof(Acc), kVectors = kLanes / kWidth;
   Vector held[kVectors];
   std::memcpy(held, lanes.data(), sizeof held);
