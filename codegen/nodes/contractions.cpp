@@ -37,8 +37,7 @@ int memory_of(const Graph& g, int i) {
 
 /// Whether `v` is an input that the call overwrites: what is saved of it is a copy.
 bool is_overwritten(const Graph& g, ValueId v) {
-  const auto found = std::ranges::find(g.inputs(), v, &ir::Input::value);
-  const int memory = memory_of(g, static_cast<int>(found - g.inputs().begin()));
+  const int memory = memory_of(g, g.input_index(v));
   return std::ranges::any_of(g.outputs(), [&](const ir::Output& out) {
     return out.role == ir::Role::MutatedInput && memory_of(g, out.target) == memory;
   });

@@ -56,13 +56,17 @@ I widened(K key) {
   return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
 }
 
+/// key_of, or what is the smaller, the larger v is.
+template <class T>
+Key<T> key_of(T stored, bool descending) {
+  const Key<T> key = key_of(stored);
+  return descending ? static_cast<Key<T>>(~key) : key;
+}
+
 template <class T, class I>
 void fill(const Line<const T>& line, bool descending, Item<I>* items) {
-  using K = Key<std::remove_const_t<T>>;
-  for (int64_t i = 0; i < line.size; ++i) {
-    const K key = key_of(line[i]);
-    items[i] = {widened<I>(descending ? static_cast<K>(~key) : key), static_cast<I>(i)};
-  }
+  for (int64_t i = 0; i < line.size; ++i)
+    items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
 }
 
 /// Sorts items, which are in the order of their positions, by digits of 11 bits of their keys; the
@@ -149,6 +153,17 @@ void arrange_lines(const ir::BufferView& view, int64_t dim, Arrange arrange) {
   });
 }
 
+/// arrange(number of the line, its items, spare) for each line.
+template <class Arrange>
+void arrange_items(const ir::BufferView& view, int64_t dim, bool descending, Arrange arrange) {
+  arrange_lines(
+      view, dim,
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
+        fill(line, descending, items);
+        arrange(i, items, spare);
+      });
+}
+
 /// The first `kept` items of a line in their order, in `items`, where there is room for
 /// chosen_room(kept). Once that is full, only what comes before the last of the kept is looked at.
 template <class T, class I>
@@ -163,9 +178,9 @@ void choose_first(const Line<const T>& line, bool descending, int64_t kept, Item
     const int64_t count = std::min(kChosenStep, line.size - first);
     bool comes_before = !is_bounded;
     for (int64_t j = 0; j < count; ++j) {
-      const K key = key_of(line[first + j]);
-      keys[static_cast<size_t>(j)] = descending ? static_cast<K>(~key) : key;
-      comes_before |= keys[static_cast<size_t>(j)] < bound;
+      const K key = key_of(line[first + j], descending);
+      keys[static_cast<size_t>(j)] = key;
+      comes_before |= key < bound;
     }
     if (!comes_before) continue;
     for (int64_t j = 0; j < count; ++j) {
@@ -191,18 +206,16 @@ void write_positions(const Item<K>* items, int64_t kept, const Line<int64_t>& to
 
 void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
-  arrange_lines(
-      in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
-        fill(line, numbers[1] != 0, items);
-        const int64_t n = to.size();
-        const Item<K>* sorted = items;
-        if (n > 2 * kBlock)
-          sorted = sort_long(items, spare, n);
-        else
-          sort_block(items, spare, n);
-        write_positions(sorted, n, to[i]);
-      });
+  arrange_items(in[0], numbers[0], numbers[1] != 0,
+                [&]<class K>(int64_t i, Item<K>* items, Item<K>* spare) {
+                  const int64_t n = to.size();
+                  const Item<K>* sorted = items;
+                  if (n > 2 * kBlock)
+                    sorted = sort_long(items, spare, n);
+                  else
+                    sort_block(items, spare, n);
+                  write_positions(sorted, n, to[i]);
+                });
 }
 
 void topk_indices(Views in, Integers64 numbers, const ir::BufferView& out) {
@@ -227,49 +240,40 @@ void topk_indices(Views in, Integers64 numbers, const ir::BufferView& out) {
 void kth_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t k = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_lines(
-      in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
-        fill(line, false, items);
-        std::nth_element(items, items + k, items + n);
-        write_positions(items + k, 1, to[i]);
-      });
+  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
+    std::nth_element(items, items + k, items + n);
+    write_positions(items + k, 1, to[i]);
+  });
 }
 
 void median_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
   const bool ignores_nan = numbers[1] != 0, may_have_nan = ir::is_floating(in[0].dtype);
-  arrange_lines(
-      in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
-        fill(line, false, items);
-        const auto is_nan = [&](const Item<K>& item) {
-          return may_have_nan && item.key == std::numeric_limits<K>::max();
-        };
-        const int64_t nans = std::count_if(items, items + n, is_nan), numbers_left = n - nans;
-        int64_t k = (n - 1) / 2;
-        if (nans > 0) k = ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
-        std::nth_element(items, items + k, items + n);
-        write_positions(items + k, 1, to[i]);
-      });
+  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
+    const auto is_nan = [&](const Item<K>& item) {
+      return may_have_nan && item.key == std::numeric_limits<K>::max();
+    };
+    const int64_t nans = std::count_if(items, items + n, is_nan), numbers_left = n - nans;
+    int64_t k = (n - 1) / 2;
+    if (nans > 0) k = ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
+    std::nth_element(items, items + k, items + n);
+    write_positions(items + k, 1, to[i]);
+  });
 }
 
 void mode_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_lines(
-      in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
-        fill(line, false, items);
-        std::sort(items, items + n);
-        int64_t longest = 0, last = 0;
-        for (int64_t begin = 0, k = 0; k < n; ++k) {
-          if (items[k].key != items[begin].key) begin = k;
-          if (k - begin + 1 > longest) longest = k - begin + 1, last = k;
-        }
-        write_positions(items + last, 1, to[i]);
-      });
+  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
+    std::sort(items, items + n);
+    int64_t longest = 0, last = 0;
+    for (int64_t begin = 0, k = 0; k < n; ++k) {
+      if (items[k].key != items[begin].key) begin = k;
+      if (k - begin + 1 > longest) longest = k - begin + 1, last = k;
+    }
+    write_positions(items + last, 1, to[i]);
+  });
 }
 
 namespace {
