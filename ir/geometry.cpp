@@ -181,6 +181,12 @@ ViewGeometry placed_view(ir::Op op, const ir::Type& type, const Strides& strides
   return g;
 }
 
+int memory_of(const Graph& graph, int input) {
+  while (const auto& alias = graph.inputs()[static_cast<size_t>(input)].alias_of)
+    input = alias->input;
+  return input;
+}
+
 // Groups of neighbouring dims that are contiguous among themselves are cut into the wanted sizes,
 // from the last dimension on; a wanted size that would span two groups needs a copy.
 std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted) {

@@ -26,6 +26,9 @@ ViewGeometry view_geometry(ir::Op op, const Shape& sizes, const Strides& strides
 ViewGeometry placed_view(ir::Op op, const ir::Type& type, const Strides& strides, Dim offset,
                          std::span<const ir::AttrValue> attrs, const ir::Type& result);
 
+/// The input whose memory input `input` shows: itself, if it is an alias of none.
+int memory_of(const Graph& graph, int input);
+
 /// The strides of a tensor of `sizes` and `strides` seen as `wanted` sizes, if that needs no copy.
 std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted);
 

@@ -4,6 +4,7 @@
 
 #include "ir/build/ancestors.h"
 #include "ir/build/free_view.h"
+#include "ir/geometry.h"
 
 namespace tandem::partition {
 
@@ -38,18 +39,14 @@ void mark_descendants(const Graph& graph, ir::ValueMap<bool>& marked) {
   }
 }
 
-/// The input whose storage input `i` shows.
-size_t storage_of(const Graph& core, size_t i) {
-  while (core.inputs()[i].alias_of) i = static_cast<size_t>(core.inputs()[i].alias_of->input);
-  return i;
-}
-
 void mark_overwritten_inputs(const Graph& core, ir::ValueMap<bool>& overwritten) {
   std::vector<bool> written(core.inputs().size());
-  for (const ir::InputWrite& write : core.epilogue.writes)
-    written[storage_of(core, static_cast<size_t>(write.input))] = true;
+  const auto written_at = [&](int input) {
+    return written[static_cast<size_t>(ir::memory_of(core, input))];
+  };
+  for (const ir::InputWrite& write : core.epilogue.writes) written_at(write.input) = true;
   for (size_t i = 0; i < written.size(); ++i)
-    if (written[storage_of(core, i)]) overwritten[core.inputs()[i].value] = true;
+    if (written_at(static_cast<int>(i))) overwritten[core.inputs()[i].value] = true;
 }
 
 /// Gradients that the program itself writes to `.grad` belong to forward; so does everything if no

@@ -5,6 +5,7 @@
 #include "codegen/contractions/contraction.h"
 #include "codegen/nodes/maker.h"
 #include "ir/build/free_view.h"
+#include "ir/geometry.h"
 #include "ir/strides.h"
 
 namespace tandem::codegen {
@@ -28,18 +29,11 @@ Shown planned_view(const Maker& m, EquationId e, const Shown& from) {
   return to;
 }
 
-/// The input whose memory input `i` shows.
-int memory_of(const Graph& g, int i) {
-  while (g.inputs()[static_cast<size_t>(i)].alias_of)
-    i = g.inputs()[static_cast<size_t>(i)].alias_of->input;
-  return i;
-}
-
 /// Whether `v` is an input that the call overwrites: what is saved of it is a copy.
 bool is_overwritten(const Graph& g, ValueId v) {
-  const int memory = memory_of(g, g.input_index(v));
+  const int memory = ir::memory_of(g, g.input_index(v));
   return std::ranges::any_of(g.outputs(), [&](const ir::Output& out) {
-    return out.role == ir::Role::MutatedInput && memory_of(g, out.target) == memory;
+    return out.role == ir::Role::MutatedInput && ir::memory_of(g, out.target) == memory;
   });
 }
 
