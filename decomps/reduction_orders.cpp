@@ -8,7 +8,6 @@
 namespace tandem::decomps {
 namespace {
 
-using ir::Dim;
 using ir::EquationId;
 using ir::Graph;
 using ir::ReductionOrder;

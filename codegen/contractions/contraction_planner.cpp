@@ -11,7 +11,6 @@ namespace tandem::codegen {
 namespace {
 
 using ir::Attr;
-using ir::Dim;
 using ir::EquationId;
 using ir::Graph;
 using ir::ValueId;
