@@ -50,7 +50,8 @@ int64_t saved_bytes() {
 
 /// Runs and checks the first three steps, and says so.
 Workload ready(const std::string& name, const std::string& path) {
-  bench::Data data = td::load_safetensors(path);
+  const td::NamedTensors file = td::load_safetensors(path);
+  bench::Data data(file.begin(), file.end());
   const auto start = Clock::now();
   Workload workload = bench::build(name, data);
   workload.step();

@@ -235,7 +235,7 @@ void Graph::keep_used_types() {
     uint32_t& to = moved[value.type];
     if (to == kNoType) {
       to = static_cast<uint32_t>(types.size());
-      types.push_back(std::move(types_[value.type]));
+      types.push_back(types_[value.type]);
     }
     value.type = to;
   }

@@ -22,7 +22,7 @@ constexpr const char* kMetadata = "__metadata__";
 
 [[noreturn]] void malformed(const std::string& what) { fail(Errc::File, "safetensors: " + what); }
 
-/// Parses the header, refusing duplicate keys and deep nesting while it reads.
+/// Parses a header or an index, refusing duplicate keys and deep nesting while it reads.
 Json parse_header(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -211,6 +211,31 @@ std::string write_safetensors_header(std::span<const SafetensorsEntry> entries,
   std::string header(sizeof(length), '\0');
   std::memcpy(header.data(), &length, sizeof(length));
   return header + text;
+}
+
+std::map<std::string, std::string> read_safetensors_index(std::string_view json) {
+  const Json index = parse_header(json);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    malformed("index: expected an object with a weight_map");
+  if (index["weight_map"].size() > kMaxSafetensorsEntries)
+    malformed(fmt::format("index: {} tensors; expected at most {}", index["weight_map"].size(),
+                          kMaxSafetensorsEntries));
+  std::map<std::string, std::string> file_of;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    if (!file.is_string()) malformed(fmt::format("index: {}: expected a file's name", name));
+    file_of[name] = file.get<std::string>();
+    const std::string& plain = file_of[name];
+    if (plain.empty() || plain == "." || plain == ".." ||
+        plain.find_first_of(std::string_view("/\\\0", 3)) != plain.npos)
+      malformed(fmt::format("index: {}: \"{}\" is no name of a file beside the index", name,
+                            spelled(plain)));
+  }
+  return file_of;
+}
+
+std::string write_safetensors_index(const std::map<std::string, std::string>& file_of,
+                                    int64_t total_bytes) {
+  return Json{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", file_of}}.dump(2) + "\n";
 }
 
 }  // namespace tandem::ir

@@ -46,6 +46,12 @@ TANDEM_API std::string write_safetensors_header(
     std::span<const SafetensorsEntry> entries,
     const std::map<std::string, std::string>& metadata = {});
 
+/// Which file each tensor of a sharded set lies in, by name ("weight_map"). Error{File} says what
+/// is malformed: among others a file that is no plain name.
+TANDEM_API std::map<std::string, std::string> read_safetensors_index(std::string_view json);
+TANDEM_API std::string write_safetensors_index(const std::map<std::string, std::string>& file_of,
+                                               int64_t total_bytes);
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_JSON_SAFETENSORS_H

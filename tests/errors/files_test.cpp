@@ -152,14 +152,14 @@ TEST_F(WrittenFiles, AFullDiskLeavesTheOldFile) {
 }
 
 TEST_F(WrittenFiles, TensorsAreSavedInTheSameWay) {
-  const nn::NamedTensors tensors = {{"x", arange(4)}};
+  const NamedTensors tensors = {{"x", arange(4)}};
   save_safetensors(path("there"), tensors);
   ::chmod(path("there").c_str(), 0600);
   fs::create_symlink("there", folder / "link");
   save_safetensors(path("link"), tensors);
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(mode(path("there")), 0600u);
-  EXPECT_EQ(load_safetensors(path("link")).at("x").to_vector<int64_t>(),
+  EXPECT_EQ(find(load_safetensors(path("link")), "x")->to_vector<int64_t>(),
             (std::vector<int64_t>{0, 1, 2, 3}));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   std::string read;
@@ -184,7 +184,7 @@ Tensor leaked(DType dtype = f32) {
 TEST_F(WrittenFiles, TensorsThatCannotBeSaved) {
   const Tensor x = zeros({2});
   struct Case {
-    nn::NamedTensors tensors;
+    NamedTensors tensors;
     Errc code;
     const char* part;
   };
@@ -202,7 +202,7 @@ TEST_F(WrittenFiles, TensorsThatCannotBeSaved) {
     expect_error(c.code, c.part, [&] { save_safetensors(path("out"), c.tensors); });
     EXPECT_EQ(files(), 0u) << c.part;
   }
-  const nn::NamedTensors odd = {{"", x}, {"é\n\"\\", x}, {std::string("a\0b", 3), x}};
+  const NamedTensors odd = {{"", x}, {"é\n\"\\", x}, {std::string("a\0b", 3), x}};
   save_safetensors(path("out"), odd);
   EXPECT_EQ(load_safetensors(path("out")).size(), odd.size());
 }
@@ -211,7 +211,7 @@ TEST_F(WrittenFiles, TensorsThatCannotBeLoadedInto) {
   const Tensor first = zeros({2}), values = full({2}, 7);
   float memory[2] = {0, 0};
   const Tensor locked = from_blob(memory, {2}, {1}, f32, {}, true), wide = zeros({1}).expand({2});
-  const std::map<std::string, Tensor> file = {{"a", values}, {"b", values}};
+  const NamedTensors file = {{"a", values}, {"b", values}};
   const auto load = [&](const Tensor& second) {
     return [&, second] { load_into({{"a", first}, {"b", second}}, file); };
   };

@@ -57,6 +57,15 @@ namespace tandem {
 
 class Scalar;
 
+namespace nn {
+/// A tensor field of a module that is state and no parameter, as the running mean of a batch norm:
+/// saved and moved with the module, never trained. Assigned and used as any tensor.
+struct Buffer : Tensor {
+  Buffer() = default;
+  Buffer(Tensor t) : Tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor)
+};
+}  // namespace nn
+
 namespace structure {
 
 struct AnyList {};
@@ -112,8 +121,19 @@ inline constexpr bool unsupported = false;
 
 /// What is visited, not looked into.
 template <class T>
-concept Leaf = std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar> || Plain<T> ||
-               std::is_same_v<T, std::string>;
+concept Leaf = std::is_same_v<T, Tensor> || std::is_same_v<T, nn::Buffer> ||
+               std::is_same_v<T, Scalar> || Plain<T> || std::is_same_v<T, std::string>;
+
+/// A buffer is a tensor to who does not tell them apart.
+template <class T, class Visitor>
+void visit_leaf(T& value, Visitor& visit, const std::string& path) {
+  if constexpr (!std::is_same_v<std::remove_const_t<T>, nn::Buffer>)
+    visit(value, path);
+  else if constexpr (requires { visit.buffer(value, path); })
+    visit.buffer(value, path);
+  else
+    visit(static_cast<std::conditional_t<std::is_const_v<T>, const Tensor&, Tensor&>>(value), path);
+}
 
 /// Calls `visit(leaf, path)` for every leaf in order: Tensor, Scalar, numbers, strings. `path` is
 /// built only if `Named`. Containers whose size is part of the structure report it through
@@ -178,7 +198,7 @@ template <bool Named, class T, class Visitor>
 void for_each_leaf(T& value, Visitor& visit, const std::string& path) {
   using V = std::remove_const_t<T>;
   if constexpr (Leaf<V>) {
-    visit(value, path);
+    visit_leaf(value, visit, path);
   } else if constexpr (is_instance<V, std::optional>) {
     visit.count(value.has_value(), path);
     if (value) for_each_leaf<Named>(*value, visit, path);
