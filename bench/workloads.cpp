@@ -146,6 +146,42 @@ Workload mlp(const Data& data) {
       data, make_sgd);
 }
 
+/// 3 x 3, relu, and half the size.
+Tensor conv_stage(const Parameters& p, const Tensor& x, const std::string& number) {
+  return td::max_pool2d(
+      td::relu(td::conv2d(x, p.at("k" + number), p.at("b" + number), {.padding = 1})), 2);
+}
+
+Workload cnn(const Data& data) {
+  return training_of(
+      [](const Parameters& p, const Data& d) {
+        const Tensor x = td::flatten(conv_stage(p, conv_stage(p, d.at("x"), "1"), "2"), 1);
+        const Tensor h = td::relu(td::matmul(x, p.at("w3")) + p.at("b3"));
+        return td::cross_entropy(td::matmul(h, p.at("w4")) + p.at("b4"), d.at("t"));
+      },
+      data, make_sgd);
+}
+
+Workload resblock(const Data& data) {
+  Data with_statistics = data;
+  const td::Dim channels = data.at("p.x").size(1);
+  for (const char* number : {"1", "2"}) {
+    with_statistics.emplace(std::string("mean") + number, td::zeros({channels}));
+    with_statistics.emplace(std::string("var") + number, td::ones({channels}));
+  }
+  return gradients_of(
+      [](const Parameters& p, const Data& d) {
+        const auto layer = [&](const Tensor& x, const std::string& number) {
+          return td::batch_norm(td::conv2d(x, p.at("k" + number), {}, {.padding = 1}),
+                                d.at("mean" + number), d.at("var" + number), p.at("g" + number),
+                                p.at("b" + number), true);
+        };
+        const Tensor& x = p.at("x");
+        return td::relu(x + layer(td::relu(layer(x, "1")), "2"));
+      },
+      with_statistics);
+}
+
 struct GptShape {
   int64_t layers, heads;
 };
@@ -213,6 +249,8 @@ constexpr Row kWorkloads[] = {
     {"adamw", adamw},
     {"mlp_small", mlp},
     {"mlp_large", mlp},
+    {"cnn", cnn},
+    {"resblock", resblock},
     {"nanogpt", [](const Data& d) { return gpt(d, {4, 4}); }},
     {"gpt2", [](const Data& d) { return gpt(d, {12, 12}); }},
 };
