@@ -25,6 +25,11 @@ void add_cuts(Domain& d, const View& v) {
   for (auto r = runs.rbegin(); r != runs.rend(); ++r) add_cut(d, suffix), suffix *= r->size;
 }
 
+void add_operand_cuts(Domain& d, const Node& node) {
+  for (const View& v : node.operands) add_cuts(d, v);
+  if (node.table.root.valid()) add_cuts(d, node.table);
+}
+
 bool is_chain(std::span<const int64_t> cuts, int64_t total) {
   for (size_t i = 0; i < cuts.size(); ++i)
     if ((i + 1 < cuts.size() ? cuts[i + 1] : total) % cuts[i] != 0) return false;
@@ -43,7 +48,7 @@ bool is_buildable(const Domain& d) {
     if (d.row_nodes || d.row_reduces || d.partial.inner != 1) return false;
     if (cut_between(d, 1, d.cols)) return false;
   }
-  if (d.row_reduces && cut_between(d, 1, d.cols)) return false;
+  if (d.row_reduces && d.col_partial && cut_between(d, 1, d.cols)) return false;
   if (d.col_partial && cut_between(d, d.partial.inner, d.partial.inner * d.partial.n)) return false;
   if (!d.row_nodes || d.row_reduces) return true;
   if (d.rows() == 1) return d.total <= kMaxSingleRow;
@@ -95,12 +100,20 @@ bool is_row_value(const Node& producer, const Domain& d) {
 
 bool is_row_node(const Node& node, const Domain& d) { return node.total() != d.total; }
 
+bool steps_inside_rows(const Node& node, int64_t cols) {
+  Domain steps{.total = node.total()};
+  add_operand_cuts(steps, node);
+  if (makes(node) == Makes::Elements) add_cuts(steps, node.dest);
+  return cut_between(steps, 1, cols);
+}
+
+bool steps_inside_rows(const Domain& d) { return cut_between(d, 1, d.cols); }
+
 bool is_fusible(const Node& node) { return makes(node) != Makes::Alone; }
 
 Domain domain_of(const Node& node) {
   Domain d{.total = node.total()};
-  for (const View& v : node.operands) add_cuts(d, v);
-  if (node.table.root.valid()) add_cuts(d, node.table);
+  add_operand_cuts(d, node);
   const Reduction& r = node.reduction;
   switch (makes(node)) {
     case Makes::Elements:

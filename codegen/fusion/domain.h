@@ -13,6 +13,10 @@ bool is_fusible(const Node& node);
 Domain domain_of(const Node& node);
 /// The iteration space of two groups' nodes together; nothing if they do not fit.
 std::optional<Domain> united(const Domain& a, const Domain& b);
+/// Whether memory steps unevenly somewhere inside a row: a loop over the row is then several.
+bool steps_inside_rows(const Domain& domain);
+/// The same of what one node, no row node, reads and writes.
+bool steps_inside_rows(const Node& node, int64_t cols);
 /// Whether `consumer` can take operand `view`, computed by `producer` in the same kernel.
 bool passes_in_registers(const Node& producer, const Node& consumer, const View& view,
                          const Domain& domain);

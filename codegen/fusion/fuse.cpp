@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_set>
 #include <utility>
 
 #include "codegen/fusion/domain.h"
@@ -162,7 +163,8 @@ class Fuser {
     if (at(a).nodes + at(b).nodes > kMaxNodes) return;
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
     auto domain = united(at(a).domain, at(b).domain);
-    if (!domain || !edges_fit(a, b, *domain) || path_between(a, b)) return;
+    if (!domain || !edges_fit(a, b, *domain) || !sweeps_fit(a, b, *domain)) return;
+    if (path_between(a, b)) return;
     if (raise(a, b)) merge(a, b, std::move(*domain));
   }
 
@@ -199,6 +201,24 @@ class Fuser {
       });
       return fits;
     });
+  }
+
+  /// What steps inside rows runs in a sweep behind all that reduces rows (kernels/sweeps.h), so no
+  /// reduction of the merged group may need it.
+  bool sweeps_fit(ClusterId a, ClusterId b, const Domain& d) {
+    if (!d.row_reduces || !steps_inside_rows(d)) return true;
+    std::vector<NodeId> nodes = nodes_of(a);
+    for (NodeId n : nodes_of(b)) nodes.push_back(n);
+    std::ranges::sort(nodes);
+    std::unordered_set<RootId> late;
+    for (NodeId n : nodes) {
+      const auto is_late = [&](const View& v) { return late.contains(v.root); };
+      const bool needs_late = std::ranges::any_of(node(n).operands, is_late);
+      if (needs_late && reduces_rows(makes(node(n)))) return false;
+      if (needs_late || (!is_row_node(node(n), d) && steps_inside_rows(node(n), d.cols)))
+        late.insert(node(n).dest.root);
+    }
+    return true;
   }
 
   /// Whether some other group lies on a path from a to b (or too much would have to be searched).

@@ -81,8 +81,10 @@ class KernelBuilder {
     std::vector<LoopId> open;  // outermost first; the last is the vector loop
   };
 
-  /// Declares fresh loops over the columns and points the column dims at them.
-  ColumnLoops column_loops() {
+  /// Declares fresh loops over the columns and points the column dims at them: a loop for each, or
+  /// one over whole rows for what steps evenly along them.
+  ColumnLoops column_loops(bool even = false) {
+    if (even && !s_.chunk_loop.valid()) return one_column_loop();
     ColumnLoops out;
     for (size_t d = row_dims(); d < s_.dims.count(); ++d) {
       const int64_t size = s_.dims.sizes[d];
@@ -97,6 +99,14 @@ class KernelBuilder {
       out.open.push_back(l);
     }
     return out;
+  }
+
+  ColumnLoops one_column_loop() {
+    std::fill(s_.loops.begin() + static_cast<ptrdiff_t>(row_dims()), s_.loops.end(), DimLoops{});
+    if (s_.dims.cols == 1) return {};
+    const LoopId l = w_.loop(Loop::Kind::Vector, s_.dims.cols);
+    s_.loops.back() = {{l, 1}};
+    return {{l}};
   }
 
   void open(const ColumnLoops& c) {
@@ -399,7 +409,7 @@ class KernelBuilder {
   void run_sweep(int number) {
     const Sweeps::Sweep& sweep = sweeps_.sweeps[static_cast<size_t>(number)];
     if (sweep.compute.empty()) return;
-    const ColumnLoops columns = column_loops();
+    const ColumnLoops columns = column_loops(g_.domain.row_reduces && !sweep.uneven);
     known_.clear();
     load_row_operands(sweep);
     std::vector<std::pair<size_t, AccumulatorId>> accumulators;

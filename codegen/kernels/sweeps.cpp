@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/cost/costs.h"
+#include "codegen/fusion/domain.h"
 #include "codegen/kernels/sweep_order.h"
 
 namespace tandem::codegen {
@@ -26,13 +27,10 @@ class SweepMaker {
   Sweeps run() {
     out_.ready.resize(g_.nodes.size());
     out_.kept.resize(g_.nodes.size());
-    int last = 0;
-    for (int i = 0; i < size(); ++i) {
-      out_.ready[at(i)] = first_sweep(i);
-      cost_[at(i)] = recompute_cost(i);
-      last = std::max(last, out_.ready[at(i)]);
-    }
-    out_.sweeps.resize(at(last + 1));
+    set_ready(0);
+    if (g_.domain.row_reduces && steps_inside_rows(g_.domain)) set_ready(after_reductions());
+    for (int i = 0; i < size(); ++i) cost_[at(i)] = recompute_cost(i);
+    out_.sweeps.resize(at(std::ranges::max(out_.ready) + 1));
     fill(wanted());
     return std::move(out_);
   }
@@ -53,6 +51,23 @@ class SweepMaker {
     for (const View& v : node(i).operands)
       if (const auto found = position_.find(v.root); found != position_.end()) f(found->second);
   }
+
+  /// What steps inside rows runs in sweep `uneven` at the earliest.
+  void set_ready(int uneven) {
+    for (int i = 0; i < size(); ++i) {
+      out_.ready[at(i)] = first_sweep(i);
+      if (is_uneven(i)) out_.ready[at(i)] = std::max(out_.ready[at(i)], uneven);
+    }
+  }
+
+  int after_reductions() const {
+    int sweep = 0;
+    for (int i = 0; i < size(); ++i)
+      if (reduces(i)) sweep = std::max(sweep, out_.ready[at(i)] + 1);
+    return sweep;
+  }
+
+  bool is_uneven(int i) const { return !is_row(i) && steps_inside_rows(node(i), cols_); }
 
   int first_sweep(int i) const {
     int sweep = 0;
@@ -167,6 +182,7 @@ class SweepMaker {
       for (int i = 0; i < size(); ++i) {
         if (!marks[at(sweep)][at(i)]) continue;
         const bool kept = is_reloaded(i, sweep);
+        to.uneven = to.uneven || is_uneven(i);
         (kept ? to.reload : to.compute).push_back(i);
         if (kept) out_.kept[at(i)] = true;
       }

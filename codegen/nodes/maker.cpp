@@ -69,6 +69,15 @@ bool may_be_input(const ir::Output& out, int input) {
   return out.role != ir::Role::Result;
 }
 
+/// Dimensions in the order in which to copy: that of what is read, but what is read again and again
+/// (a broadcast row, a fill) in that of what is written.
+ir::Axes copy_order(const View& from, const View& to, bool is_fill) {
+  bool repeats = is_fill;
+  for (int d = 0; d < from.sizes.rank(); ++d)
+    repeats = repeats || (from.sizes[d] != 1 && from.strides[d] == 0);
+  return ir::memory_order(repeats ? to.strides : from.strides);
+}
+
 /// Whether the root's own memory, in its own order, is the output's memory.
 bool fills(const View& v, const ir::Strides& strides, const Root& root) {
   if (v.offset != 0 || v.numel() != root.numel) return false;
@@ -215,7 +224,7 @@ View Maker::reshape(const View& v, const Shape& sizes) {
 }
 
 NodeId Maker::write_region(View v, View dest, NodeId after) {
-  const ir::Axes order = ir::memory_order(is_full(v) ? dest.strides : v.strides);
+  const ir::Axes order = copy_order(v, dest, is_full(v));
   v = permuted(v, order);
   dest = permuted(dest, order);
   return push({.op = Op::clone,

@@ -83,16 +83,18 @@ Real expm1_of_small(Real r) { return mad(r * r, horner(r, kExpm1), r); }
 
 // 2^n e^r. The bounds are where the result is infinity and zero already.
 Real exp(Real x) {
-  const ExpParts e = split_exp(at_least(at_most(x, x.pick(89, 710)), x.pick(-105, -746)));
-  return scale(exp_of_small(e.r), e.n, e.sum);
+  const double zero = x.pick(-104, -746);
+  const ExpParts e = split_exp(zero_at_least(at_most(x, x.pick(89, 710)), zero));
+  return zero_below(zero, x, scale(exp_of_small(e.r), e.n, e.sum));
 }
 
 // 2^n 2^r, where r = x - n is exact.
 Real exp2(Real x) {
-  const Real bounded = at_least(at_most(x, x.pick(129, 1025)), x.pick(-151, -1076));
+  const double zero = x.pick(-150, -1075);
+  const Real bounded = zero_at_least(at_most(x, x.pick(129, 1025)), zero);
   const double offset = magic(x) + 2 * x.exponent_bias();
   const Real sum = bounded + offset, n = sum - offset, r = bounded - n;
-  return scale(mad(horner(r, kExp2), r, r.constant(1)), n, sum);
+  return zero_below(zero, x, scale(mad(horner(r, kExp2), r, r.constant(1)), n, sum));
 }
 
 // 2^n (e^r - 1) + (2^n - 1), with 2^(n-1) in place of 2^n, which may overflow. The last step keeps

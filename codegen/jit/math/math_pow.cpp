@@ -69,10 +69,11 @@ Real magnitude(Real ax, Real y) {
   const Mask regular = (ax > 0) & (ax < kInf);
   const Real whole = y * select(regular, l.high, special);
   const Mask in_range = abs(whole) < 800;
-  const Real bounded = at_least(at_most(whole, 710), -746);
+  const Real bounded = zero_at_least(at_most(whole, 710), -746);
   const Real rest = mad(y, l.low, fma(y, l.high, -whole));
   const ExpParts e = split_exp(bounded);
-  return scale(exp_of_small(e.r + select(in_range & regular, rest, 0)), e.n, e.sum);
+  return zero_below(-746, whole,
+                    scale(exp_of_small(e.r + select(in_range & regular, rest, 0)), e.n, e.sum));
 }
 
 }  // namespace
