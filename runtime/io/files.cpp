@@ -158,6 +158,11 @@ std::string read_file(const std::string& path) {
   }
 }
 
+void swap_bytes(void* data, int64_t count, size_t size) {
+  if (size == 1) return;
+  for (char* at = static_cast<char*>(data); count-- > 0; at += size) std::reverse(at, at + size);
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, Access access) {
   const Descriptor file(path);
   std::shared_ptr<MappedFile> mapped(new MappedFile());

@@ -38,6 +38,9 @@ T number_at(std::string_view bytes, size_t at) {
   return value;
 }
 
+/// Of each of `count` elements of `size` bytes: from big endian, or to it.
+void swap_bytes(void* data, int64_t count, size_t size);
+
 /// A regular file mapped into memory, until the last user is gone.
 class MappedFile {
  public:

@@ -157,19 +157,6 @@ class HeaderParser {
   Header header_;
 };
 
-template <class T>
-void swap_bytes(void* data, int64_t count) {
-  for (char* at = static_cast<char*>(data); count-- > 0; at += sizeof(T))
-    std::reverse(at, at + sizeof(T));
-}
-
-/// Of every element.
-void to_little_endian(void* data, int64_t count, size_t size) {
-  if (size == 2) swap_bytes<uint16_t>(data, count);
-  if (size == 4) swap_bytes<uint32_t>(data, count);
-  if (size == 8) swap_bytes<uint64_t>(data, count);
-}
-
 template <class From, class To>
 void widen(const std::string& from, Tensor& to) {
   auto* out = static_cast<To*>(to.impl()->data());
@@ -181,7 +168,7 @@ Tensor read_unsigned(const TensorSource& source, size_t at, const Header& header
                      const ir::Type& type) {
   const int64_t count = ir::numel(type.sizes);
   std::string raw = source.text(at, static_cast<size_t>(count) * header.descr->size);
-  if (header.big_endian) to_little_endian(raw.data(), count, header.descr->size);
+  if (header.big_endian) swap_bytes(raw.data(), count, header.descr->size);
   Tensor tensor = empty_tensor(type.sizes, type.dtype);
   if (header.descr->size == 2)
     widen<uint16_t, int32_t>(raw, tensor);
@@ -201,8 +188,7 @@ Tensor read_elements(const TensorSource& source, size_t at, const Header& header
                           ir::to_string(type)));
   if (header.descr->size != ir::size_of(type.dtype)) return read_unsigned(source, at, header, type);
   Tensor tensor = source.tensor(at, type);
-  if (header.big_endian)
-    to_little_endian(tensor.impl()->data(), tensor.numel(), header.descr->size);
+  if (header.big_endian) swap_bytes(tensor.impl()->data(), tensor.numel(), header.descr->size);
   return tensor;
 }
 
