@@ -1,4 +1,4 @@
-// Data: sets of items, loaders of batches; files of tokens, IDX, CSV.
+// Data: sets of items, loaders of batches; tokens, IDX, CSV, images; transforms; tokenizers.
 #ifndef TANDEM_DATA_H
 #define TANDEM_DATA_H
 
@@ -10,6 +10,7 @@
 #include <tandem/data/random.h>
 #include <tandem/data/sampler.h>
 #include <tandem/data/table.h>
+#include <tandem/data/tokenizer.h>
 #include <tandem/data/tokens.h>
 #include <tandem/data/transforms.h>
 

@@ -91,13 +91,15 @@ class TANDEM_API Loader {
 /// end of an epoch happens.
 template <Dataset D, class Collate = Stack>
 class DataLoader {
+  using Parts = std::pair<D, Collate>;
+
  public:
   using Item = ItemOf<D>;
   using Batch = std::invoke_result_t<const Collate&, const std::vector<Item>&>;
 
   explicit DataLoader(D dataset, const DataLoaderOptions& options = {}, Collate collate = {})
-      : DataLoader(std::make_shared<const Parts>(std::move(dataset), std::move(collate)), options) {
-  }
+      : loader_(loader_of(std::make_shared<const Parts>(std::move(dataset), std::move(collate)),
+                          options)) {}
 
   class Iterator {
    public:
@@ -141,6 +143,16 @@ class DataLoader {
   void load_state_dict(const NamedTensors& state) { loader_->load_state_dict(state); }
 
  private:
+  static std::unique_ptr<detail::Loader> loader_of(std::shared_ptr<const Parts> parts,
+                                                   const DataLoaderOptions& options) {
+    const int64_t size = parts->first.size();
+    return std::make_unique<detail::Loader>(
+        size, options,
+        [parts = std::move(parts)](const detail::BatchRequest& request) -> std::shared_ptr<void> {
+          return std::make_shared<Batch>(make(parts->first, parts->second, request));
+        });
+  }
+
   static Batch make(const D& dataset, const Collate& collate, const detail::BatchRequest& request) {
     if constexpr (HasBatches<D> && std::is_same_v<Collate, Stack>) {
       return dataset.get_batch(request.indices);
