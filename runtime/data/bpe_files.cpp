@@ -61,6 +61,8 @@ class Builder {
 
   void add_merge(std::string_view left, std::string_view right) {
     const Token a = of(left), b = of(right), both = of(std::string(left) + std::string(right));
+    if (bytes(a) + bytes(b) != bytes(both))
+      malformed(fmt::format("merge \"{} {}\": the token of both spells other bytes", left, right));
     const auto rank = static_cast<int32_t>(bpe_.merges.size());
     if (!bpe_.merges.emplace(pair_key(a, b), Merge{rank, both}).second)
       malformed(fmt::format("merge \"{} {}\" twice", left, right));
@@ -101,6 +103,8 @@ class Builder {
       malformed(fmt::format("a merge has \"{}\", which the vocabulary has not", spelled));
     return found->second;
   }
+
+  const std::string& bytes(Token token) const { return bpe_.bytes[static_cast<size_t>(token)]; }
 
   void add_bytes(std::string bytes, Token token) {
     const auto at = static_cast<size_t>(token);

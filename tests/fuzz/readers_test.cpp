@@ -1,4 +1,4 @@
-// 5,000 mutated files through the strict readers, of which at least half are valid. `./dev fuzz
+// 9,000 mutated files through the strict readers, of which at least half are valid. `./dev fuzz
 // --readers` runs more of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // What a compiler says of code that misuses the headers: tests/CMakeLists.txt compiles this file
 // once for each MISUSE_..., and asks that the first error is one sentence; and once without, with
 // all warnings as errors.
+#include <tandem/data.h>
 #include <tandem/graph.h>
 #include <tandem/tandem.h>
 
@@ -34,6 +35,11 @@ struct Silent : Base {
 struct Renamed : Base {};
 struct Foreign {
   td::Tensor tensor;
+};
+struct Numbered {
+  td::Tensor image;
+  int label = 0;
+  TANDEM_FIELDS(Numbered, image, label)
 };
 
 struct Model {
@@ -69,6 +75,8 @@ int main() {
   td::compile([](const Model* m) { return m->forward(td::ones({2})); })(nullptr);
 #elif defined(MISUSE_FOREIGN)
   td::compile([](const Foreign& f) { return f.tensor + 1; })(Foreign());
+#elif defined(MISUSE_BATCH_FIELD)
+  td::data::Stack()(std::vector<Numbered>(2));
 #else
   struct Local {
     Tensor weight;
@@ -88,5 +96,7 @@ int main() {
   td::optim::SGD sgd({x}, {.momentum = 0.5});
   td::optim::AdamW adamw({x}, {.eps = 1e-6});
   td::grad({x.sum()}, {x}, {.allow_unused = true});
+  td::data::DataLoader loader(td::data::TensorDataset(x, x), {.batch_size = 2});
+  for (auto& [a, b] : loader) std::cout << a << b;
 #endif
 }

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <random>
 #include <vector>
 
 #include "codegen/cost/costs.h"
@@ -20,6 +19,7 @@
 #include "ir/json/json.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
+#include "tests/support/random/data_files.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/files.h"
@@ -48,20 +48,6 @@ constexpr std::string_view kEdges[] = {"0",
 constexpr std::string_view kNames[] = {"a",       "x.1",         "x.01",  ".3",    "3",
                                        "_",       "in",          "out",   "graph", "\"\"",
                                        "\"a b\"", "\"\\u0001\"", "\"%\"", "\"é\""};
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : random_(seed) {}
-  size_t below(size_t n) { return static_cast<size_t>(random_() % std::max<size_t>(n, 1)); }
-  bool one_in(size_t n) { return below(n) == 0; }
-  template <class Table>
-  auto& of(Table& table) {
-    return table[below(std::size(table))];
-  }
-
- private:
-  std::mt19937_64 random_;
-};
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
@@ -470,7 +456,11 @@ constexpr FormRow kForms[] = {{"text", mutated_text, check_text},
                               {"JSON", mutated_json, check_json},
                               {"safetensors", mutated_safetensors, check_safetensors},
                               {"costs", mutated_costs, check_costs},
-                              {"entries", mutated_entry, check_entry}};
+                              {"entries", mutated_entry, check_entry},
+                              {"tables", mutated_table, check_table},
+                              {"IDX", mutated_idx, check_idx},
+                              {"images", mutated_image, check_image},
+                              {"merges", mutated_merges, check_merges}};
 const FormRow& row(FileForm form) { return kForms[static_cast<size_t>(form)]; }
 
 }  // namespace

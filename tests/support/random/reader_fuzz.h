@@ -1,5 +1,5 @@
 // Mutated files through the strict readers: graphs as text and as JSON, safetensors, cost tables,
-// entries of the cache of object code.
+// entries of the cache of object code; tables, IDX, images, vocabularies with merges.
 // Most mutations keep a file valid, so that what lies behind a reader's first checks is reached.
 #ifndef TANDEM_TESTS_SUPPORT_RANDOM_READER_FUZZ_H
 #define TANDEM_TESTS_SUPPORT_RANDOM_READER_FUZZ_H
@@ -10,9 +10,20 @@
 
 namespace tandem::testing {
 
-enum class FileForm : uint8_t { Text, Json, Safetensors, Costs, CacheEntry };
-inline constexpr FileForm kFileForms[] = {FileForm::Text, FileForm::Json, FileForm::Safetensors,
-                                          FileForm::Costs, FileForm::CacheEntry};
+enum class FileForm : uint8_t {
+  Text,
+  Json,
+  Safetensors,
+  Costs,
+  CacheEntry,
+  Table,
+  Idx,
+  Image,
+  Merges
+};
+inline constexpr FileForm kFileForms[] = {
+    FileForm::Text,  FileForm::Json, FileForm::Safetensors, FileForm::Costs, FileForm::CacheEntry,
+    FileForm::Table, FileForm::Idx,  FileForm::Image,       FileForm::Merges};
 std::string_view name(FileForm form);
 
 /// A valid file after one to four mutations; the same for a seed.

@@ -54,6 +54,8 @@ struct ScatterTensors {
   std::span<const Tensor> tensors;
   size_t next = 0;
   void operator()(Tensor& tensor, const std::string&) { tensor = tensors[next++]; }
+  template <class T>
+  void operator()(T&, const std::string&) {}  // GatherTensors says that there are none
   void count(size_t, const std::string&) {}
 };
 
