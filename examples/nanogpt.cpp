@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <tandem/graph.h>
 #include <tandem/tandem.h>
+#include <tandem/train.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -191,7 +192,8 @@ TrainingRun train(const LossFn& loss_fn, Gpt& model, const examples::CharData& d
   td::optim::AdamW optimizer(td::nn::parameters(model),
                              {.lr = a.lr, .beta2 = 0.99, .weight_decay = 0.1});
   examples::Batches batches(data.training(), a.batch, 64, static_cast<uint64_t>(a.seed));
-  examples::Progress progress(a.steps, a.batch * 64, a.quiet);
+  td::train::Progress progress(
+      a.steps, {.items_per_step = a.batch * 64, .unit = "tokens", .quiet = a.quiet});
   TrainingRun run;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] {
@@ -206,7 +208,7 @@ TrainingRun train(const LossFn& loss_fn, Gpt& model, const examples::CharData& d
     optimizer.zero_grad();
     run.losses.push_back(loss.item());
     if (step == 0) run.first_step_seconds = elapsed();
-    progress.show(step + 1, run.losses.back());
+    progress.show(step + 1, {{"loss", run.losses.back()}});
   }
   run.seconds = elapsed();
   return run;
@@ -241,7 +243,9 @@ int run(const LossFn& loss_fn, const Logits& logits, const Arguments& a) {
     examples::write_graphs(a.out, *graphs.front());
   }
   std::filesystem::create_directories(a.out);
-  examples::write_loss_svg(a.out + "/loss.svg", result.losses, held_out, bigram);
+  td::train::write_svg(a.out + "/loss.svg", {{"training loss", result.losses}},
+                       {{"bigram model", bigram}, {"held out, at the end", held_out}},
+                       {.y_label = "nats per character"});
   fmt::print("{}\n", figures.dump());
   return 0;
 }

@@ -1,15 +1,11 @@
-// What the nanogpt example shows beside its training: a progress bar, what the compiler did, the
-// graphs, the loss curve.
+// What the nanogpt example shows beside its training: what the compiler did, and the graphs.
 #ifndef TANDEM_EXAMPLES_REPORT_H
 #define TANDEM_EXAMPLES_REPORT_H
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <tandem/graph.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -17,40 +13,6 @@
 #include <vector>
 
 namespace examples {
-
-/// A bar with loss, tokens per second and time left; one line per tenth of the run where stdout is
-/// no terminal.
-class Progress {
- public:
-  Progress(int steps, int tokens_per_step, bool quiet)
-      : steps_(steps),
-        tokens_(tokens_per_step),
-        quiet_(quiet),
-        terminal_(isatty(1) != 0),
-        start_(Clock::now()),
-        last_(start_) {}
-
-  void show(int done, double loss) {
-    const auto now = Clock::now();
-    const bool due = terminal_ ? now - last_ > std::chrono::milliseconds(100) || done == steps_
-                               : done % std::max(1, steps_ / 10) == 0;
-    if (quiet_ || !due) return;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const int filled = 30 * done / steps_;
-    fmt::print("{}[{:#>{}}{:.>{}}] {}/{}  loss {:.4f}  {:.0f} tokens/s  {:.0f} s left{}",
-               terminal_ ? "\r" : "", "", filled, "", 30 - filled, done, steps_, loss,
-               done * tokens_ / seconds, seconds / done * (steps_ - done),
-               terminal_ && done < steps_ ? " " : "\n");
-    std::fflush(stdout);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  int steps_, tokens_;
-  bool quiet_, terminal_;
-  Clock::time_point start_, last_;
-};
 
 inline double peak_memory_mb() {
   rusage usage{};
@@ -117,52 +79,6 @@ inline void write_graphs(const std::string& folder, const tandem::CompiledGraphs
     std::ofstream(fmt::format("{}/{}.txt", folder, name)) << tandem::ir::print(*graph);
     std::ofstream(fmt::format("{}/{}.json", folder, name)) << tandem::ir::to_json(*graph);
   }
-}
-
-/// The loss over the steps (averaged to at most 400 points), with the held-out and the bigram loss
-/// as lines.
-inline void write_loss_svg(const std::string& path, const std::vector<double>& losses,
-                           double held_out, double bigram) {
-  constexpr double kWidth = 720, kHeight = 400, kMargin = 50;
-  const double top = std::max(*std::ranges::max_element(losses), bigram) * 1.05;
-  const auto x = [&](double step) {
-    return kMargin + (kWidth - 2 * kMargin) * step / static_cast<double>(losses.size());
-  };
-  const auto y = [&](double loss) {
-    return kHeight - kMargin - (kHeight - 2 * kMargin) * loss / top;
-  };
-  std::string points;
-  const size_t stride = std::max<size_t>(1, losses.size() / 400);
-  for (size_t i = 0; i < losses.size(); i += stride) {
-    double sum = 0;
-    const size_t end = std::min(i + stride, losses.size());
-    for (size_t j = i; j < end; ++j) sum += losses[j];
-    points += fmt::format("{:.1f},{:.1f} ", x(static_cast<double>(i)),
-                          y(sum / static_cast<double>(end - i)));
-  }
-  std::ofstream svg(path);
-  svg << fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n",
-      kWidth, kHeight);
-  svg << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  for (int tick = 0; tick <= static_cast<int>(top); ++tick)
-    svg << fmt::format(
-        "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text "
-        "x=\"{3}\" y=\"{4:.1f}\">{5}</text>\n",
-        kMargin, kWidth - kMargin, y(tick), kMargin - 20, y(tick) + 4, tick);
-  for (const auto& [loss, label, colour] : {std::tuple(bigram, "bigram model", "#c60"),
-                                            std::tuple(held_out, "held out, at the end", "#070")})
-    svg << fmt::format(
-        "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
-        "stroke-dasharray=\"5 4\"/>"
-        "<text x=\"{4}\" y=\"{5:.1f}\" fill=\"{3}\">{6} {7:.3f}</text>\n",
-        kMargin, kWidth - kMargin, y(loss), colour, kWidth - 240, y(loss) - 5, label, loss);
-  svg << fmt::format(
-      "<polyline points=\"{}\" fill=\"none\" stroke=\"#06c\" stroke-width=\"1.5\"/>\n", points);
-  svg << fmt::format(
-      "<text x=\"{}\" y=\"{}\">training loss (nats per character) over {} steps</text>\n</svg>\n",
-      kMargin, kHeight - 15, losses.size());
 }
 
 }  // namespace examples
