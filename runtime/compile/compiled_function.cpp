@@ -20,6 +20,7 @@
 #include "runtime/compile/record.h"
 #include "runtime/compile/variant.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/rearrange.h"
 #include "runtime/tensor/whole_memory.h"
@@ -285,7 +286,8 @@ const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer
 }
 
 bool traces_through(const FunctionCache& cache) {
-  return Trace::current() != nullptr && cache.mode() == FunctionCache::Mode::Compile;
+  return detects_anomaly() ||
+         (Trace::current() != nullptr && cache.mode() == FunctionCache::Mode::Compile);
 }
 
 void trace_into(ir::Graph& graph, Tracer tracer) { graph = record("fn", tracer).traced; }

@@ -9,6 +9,7 @@
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/tape/anomaly.h"
 #include "runtime/tape/nodes.h"
 
 namespace tandem::runtime {
@@ -167,9 +168,11 @@ std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangen
       return unpack(saved_[i], variant_->tape.saved[i].input);
     });
     const auto inputs = pointers_to(values);
-    gradients = spread(
-        *form, run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()}),
-        edges.size());
+    std::vector<Tensor> computed =
+        run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()});
+    if (checks_gradients())
+      check_compiled(name(), *form->graph, {inputs.data(), inputs.size()}, computed);
+    gradients = spread(*form, std::move(computed), edges.size());
   }
   for (const BackwardForm::Part& part : form->parts) {
     const Tensor tangent = with_layout(tangents[part.tangent], part.tangent_strides);

@@ -14,6 +14,7 @@
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/ops/eager_sink.h"
+#include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/tensor/undo.h"
@@ -187,11 +188,9 @@ TensorList run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
   return results;
 }
 
-}  // namespace
-
-TensorList dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
-                    std::span<const ir::Type> types) {
-  if (BelowTape::active()) return run_eager(op, given, attrs, in_place, types);
+/// Dispatch above the tape.
+TensorList follow(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, bool in_place,
+                  std::span<const ir::Type> types) {
   Trace* trace = Trace::current();
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) {
@@ -210,6 +209,16 @@ TensorList dispatch(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs
   if (ir::is_view(op)) remember_view(operands[0], results[0], op, attrs);
   if (node) finish_node(node, results, in_place);
   return results;
+}
+
+}  // namespace
+
+TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types) {
+  if (BelowTape::active()) return run_eager(op, operands, attrs, in_place, types);
+  if (!checks_results()) [[likely]]
+    return follow(op, operands, attrs, in_place, types);
+  return run_checked(op, operands, [&] { return follow(op, operands, attrs, in_place, types); });
 }
 
 // --- the state of this thread

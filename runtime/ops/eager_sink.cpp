@@ -8,6 +8,7 @@
 #include "ir/strides.h"
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/rearrange.h"
 #include "runtime/trace/trace.h"
@@ -93,6 +94,7 @@ bool EagerSink::waits(ir::Op op, std::span<const ValueId> operands,
   const auto has_many = [&](ValueId v) { return slot(v).pending >= 0 || is_large(type(v)); };
   if (std::ranges::none_of(operands, has_many) && std::ranges::none_of(types, is_large))
     return false;
+  if (detects_anomaly()) return false;
   if (waiting_) return waiting_->grad_mode == grad_enabled();
   return Trace::current() == nullptr && !BelowTape::active();
 }

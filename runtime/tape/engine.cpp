@@ -10,6 +10,7 @@
 #include "ir/buffer.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/tape/anomaly.h"
 #include "runtime/tape/nodes.h"
 #include "runtime/trace/trace.h"
 
@@ -66,6 +67,7 @@ class Engine {
   void visit(Node& node, std::vector<Tensor> grads) {
     const LocationScope at(node.made_at);
     run_hooks(node, grads);
+    if (checks_gradients()) check_arrived(node, grads);
     for (const Node::RetainedGrad& r : node.retained) store_retained(r, grads);
     for (const Capture& c : captures_)
       if (c.node == &node) captured_[c.output] = grads[static_cast<size_t>(c.result)];
@@ -74,6 +76,7 @@ class Engine {
     for (size_t i = 0; i < node.edges.size(); ++i)
       asked[i] = node.edges[i].node && wanted(node.edges[i]);
     std::vector<Tensor> out = node.apply(std::move(grads), asked.all());
+    if (checks_gradients()) check_given(node, out);
     if (!retain_graph_) node.release();
     TANDEM_CHECK(out.size() == node.edges.size(), "a node gives one gradient per operand");
     for (size_t i = 0; i < out.size(); ++i) {
@@ -137,6 +140,7 @@ class Engine {
 
   const bool retain_graph_;
   const GradMode grad_mode_;
+  const UncheckedResults unchecked_;
   bool restricted_ = false;
   std::map<uint64_t, Pending, std::greater<>> pending_;  // by sequence number, which no two share
   std::vector<Capture> captures_;

@@ -3,6 +3,7 @@
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
+#include <tandem/anomaly.h>
 #include <tandem/autograd.h>
 #include <tandem/checkpoint.h>
 #include <tandem/compile.h>
