@@ -4,8 +4,16 @@
 #ifndef TANDEM_NN_H
 #define TANDEM_NN_H
 
+#include <tandem/nn/activation.h>
+#include <tandem/nn/attention.h>
+#include <tandem/nn/convolution.h>
+#include <tandem/nn/dropout.h>
+#include <tandem/nn/embedding.h>
 #include <tandem/nn/linear.h>
+#include <tandem/nn/loss.h>
 #include <tandem/nn/module.h>
 #include <tandem/nn/normalization.h>
+#include <tandem/nn/pooling.h>
+#include <tandem/nn/shape.h>
 
 #endif  // TANDEM_NN_H

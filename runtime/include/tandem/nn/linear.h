@@ -1,39 +1,43 @@
-// Layers that are one matrix.
+// Layers that are one matrix, or none.
 #ifndef TANDEM_NN_LINEAR_H
 #define TANDEM_NN_LINEAR_H
 
+#include <tandem/nn/layer_fields.h>
 #include <tandem/ops.h>
-#include <tandem/structure.h>
 
 namespace tandem::nn {
+
+#define TANDEM_AT SourceLocation at = SourceLocation::current()
 
 /// weight [out, in] and bias [out] (undefined without bias), uniform in +-1/sqrt(in) at first.
 struct Linear {
   Tensor weight, bias;
-  TANDEM_FIELDS(Linear, weight, bias)
+  TANDEM_LAYER_FIELDS(Linear, weight, bias)
 
   Linear() = default;
-  TANDEM_API Linear(Dim in, Dim out, bool with_bias = true);
+  TANDEM_API Linear(Dim in, Dim out, bool with_bias = true, DType dtype = f32);
   /// x [..., in] -> [..., out].
-  Tensor operator()(const Tensor& x,
-                    std::source_location where = std::source_location::current()) const {
-    return linear(x, weight, bias, where);
-  }
+  Tensor operator()(const Tensor& x, TANDEM_AT) const { return linear(x, weight, bias, at); }
 };
 
-/// weight [count, dim], standard normal at first.
-struct Embedding {
-  Tensor weight;
-  TANDEM_FIELDS(Embedding, weight)
+/// weight [out, in1, in2] and bias [out] (undefined without bias), uniform in +-1/sqrt(in1).
+struct Bilinear {
+  Tensor weight, bias;
+  TANDEM_LAYER_FIELDS(Bilinear, weight, bias)
 
-  Embedding() = default;
-  Embedding(Dim count, Dim dim) : weight(randn({count, dim}).requires_grad_()) {}
-  /// indices [...] -> [..., dim].
-  Tensor operator()(const Tensor& indices,
-                    std::source_location where = std::source_location::current()) const {
-    return embedding(weight, indices, where);
-  }
+  Bilinear() = default;
+  TANDEM_API Bilinear(Dim in1, Dim in2, Dim out, bool with_bias = true, DType dtype = f32);
+  /// x1 [..., in1], x2 [..., in2] -> [..., out].
+  TANDEM_API Tensor operator()(const Tensor& x1, const Tensor& x2, TANDEM_AT) const;
 };
+
+/// x itself.
+struct Identity {
+  TANDEM_LAYER_FIELDS(Identity)
+  Tensor operator()(const Tensor& x) const { return x; }
+};
+
+#undef TANDEM_AT
 
 }  // namespace tandem::nn
 
