@@ -211,21 +211,19 @@ TEST_F(WrittenFiles, TensorsThatCannotBeLoadedInto) {
   const Tensor first = zeros({2}), values = full({2}, 7);
   float memory[2] = {0, 0};
   const Tensor locked = from_blob(memory, {2}, {1}, f32, {}, true), wide = zeros({1}).expand({2});
-  const NamedTensors file = {{"a", values}, {"b", values}};
-  const auto load = [&](const Tensor& second) {
-    return [&, second] { load_into({{"a", first}, {"b", second}}, file); };
-  };
-  expect_error(Errc::Argument, "\"b\" is undefined", load(Tensor()));
-  expect_error(Errc::Trace, "\"b\": a traced tensor", load(leaked()));
-  expect_error(Errc::Mutation, "read-only", load(locked));
-  expect_error(Errc::Mutation, "share memory", load(wide));
-  const auto from = [&](const Tensor& second) {
-    return [&, second] {
-      load_into({{"a", first}, {"b", zeros({2})}}, {{"a", values}, {"b", second}});
+  const auto load = [&](const Tensor& second, const Tensor& value) {
+    return [&, second, value] {
+      nn::load_state_dict(std::map<std::string, Tensor>{{"a", first}, {"b", second}},
+                          {{"a", values}, {"b", value}});
     };
   };
-  expect_error(Errc::Argument, "\"b\" is undefined", from(Tensor()));
-  expect_error(Errc::Trace, "\"b\": a traced tensor", from(leaked()));
+  expect_error(Errc::Argument, "unexpected \"b\"", load(Tensor(), values));
+  expect_error(Errc::Trace, "\"b\": a traced tensor", load(leaked(), values));
+  expect_error(Errc::Mutation, "read-only", load(locked, values));
+  expect_error(Errc::Mutation, "share memory", load(wide, values));
+  expect_error(Errc::Argument, "\"b\": expected [2], got an undefined tensor",
+               load(zeros({2}), Tensor()));
+  expect_error(Errc::Trace, "\"b\": a traced tensor", load(zeros({2}), leaked()));
   EXPECT_EQ(first.to_vector<float>(), std::vector<float>(2, 0));
   EXPECT_EQ(first.version(), 0u);
 }

@@ -68,10 +68,9 @@ struct Flat {
   void operator()(const Scalar& s, const std::string& path) { (*this)(s.tensor(), path); }
   template <structure::Plain T>
   void operator()(const T& v, const std::string&) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &v, sizeof(v) < sizeof(bits) ? sizeof(v) : sizeof(bits));
-    tokens.push_back(bits);
+    tokens.push_back(structure::bits_of(v));
   }
+  void operator()(const structure::NumberBits& v, const std::string&) { tokens.push_back(v.bits); }
   void operator()(const std::string& s, const std::string&) {
     tokens.push_back(s.size());
     for (char c : s) tokens.push_back(static_cast<unsigned char>(c));
@@ -121,22 +120,12 @@ TANDEM_API bool traces_through(const FunctionCache& cache);
 /// The graph that tracing gives.
 TANDEM_API void trace_into(ir::Graph& graph, Tracer tracer);
 
-/// A number, from the bits that Flat keeps of it.
-template <structure::Plain T>
-std::string spell_token(uint64_t bits) {
-  T value{};
-  std::memcpy(&value, &bits, sizeof(value) < sizeof(bits) ? sizeof(value) : sizeof(bits));
-  if constexpr (std::is_enum_v<T>)
-    return std::to_string(static_cast<std::underlying_type_t<T>>(value));
-  else
-    return std::to_string(value);
-}
-
 /// Puts stand-ins in place of an argument's tensors, and names what is guarded by value, in Flat's
 /// order.
 struct ReplaceInputs {
   TraceSession& session;
   std::vector<Tensor>& stand_ins;
+  structure::OwnShared own = structure::OwnShared();
   void operator()(Tensor& t, const std::string& path) {
     session.name_guards(path, 1, nullptr);
     stand_ins.push_back(t = session.input(t, path));
@@ -147,13 +136,16 @@ struct ReplaceInputs {
   }
   template <structure::Plain T>
   void operator()(const T&, const std::string& path) {
-    session.name_guards(path, 1, &spell_token<T>);
+    session.name_guards(path, 1, &structure::spell_bits<T>);
+  }
+  void operator()(const structure::NumberBits& v, const std::string& path) {
+    session.name_guards(path, 1, v.spell);
   }
   void operator()(const std::string& s, const std::string& path) {
     session.name_guards(path, 1 + s.size(), nullptr);
   }
   void count(size_t, const std::string& path) {
-    session.name_guards("size of " + path, 1, &spell_token<size_t>);
+    session.name_guards("size of " + path, 1, &structure::spell_bits<size_t>);
   }
 };
 
@@ -185,6 +177,7 @@ struct ReportResults {
 
 struct FillResults {
   const Tensor* next;
+  structure::OwnShared own = structure::OwnShared();
   void operator()(Tensor& t, const std::string&) { t = *next++; }
   void operator()(Scalar& s, const std::string&) { s = Scalar(*next++); }
   template <class T>
@@ -193,6 +186,7 @@ struct FillResults {
 };
 
 struct ClearTensors {
+  structure::OwnShared own = structure::OwnShared();
   void operator()(Tensor& t, const std::string&) { t = Tensor(); }
   void operator()(Scalar&, const std::string&) {}
   template <class T>

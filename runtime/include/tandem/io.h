@@ -11,17 +11,17 @@
 
 namespace tandem {
 
-/// Copies the file's tensors into the module's, by name; names, dtypes and sizes must agree
-/// exactly, and nothing changes if they do not.
-TANDEM_API void load_into(const NamedTensors& module, const NamedTensors& file);
-
+/// Writes nn::state_dict(module), each tensor once, under its first name.
 template <class Module>
 void save(const std::string& path, const Module& module) {
   save_safetensors(path, nn::named_tensors(module));
 }
+/// nn::load_state_dict of the file's tensors. Error{File}, and nothing changed, if they do not fit.
 template <class Module>
-void load(const std::string& path, Module& module) {
-  load_into(nn::named_tensors(module), load_safetensors(path));
+nn::LoadStateReport load(const std::string& path, const Module& module,
+                         const nn::LoadStateOptions& options = {}) {
+  return nn::fields::load_state_dict(structure::fields_of(module), load_safetensors(path), options,
+                                     path);
 }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // Structures of tensors: what compile() takes as arguments and gives back. Tensors, Scalars,
-// numbers, strings, and tuple, pair, array, vector, optional, map and structs of these. A struct
-// lists its fields once:
+// numbers, strings, and tuple, pair, array, vector, optional, map, shared_ptr and structs of these.
+// A struct lists its fields once:
 //
 //   struct Net {
 //     td::nn::Linear in{784, 512}, out{512, 10};
@@ -19,11 +19,13 @@
 #include <concepts>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -112,7 +114,9 @@ constexpr std::string_view field_name(std::string_view names, size_t i) {
   return names;
 }
 
+/// A part without a name of its own (the list of a Sequential) is called as the whole.
 inline std::string join(const std::string& prefix, std::string_view name) {
+  if (name.empty()) return prefix;
   return prefix.empty() ? std::string(name) : prefix + "." + std::string(name);
 }
 
@@ -123,6 +127,92 @@ inline constexpr bool unsupported = false;
 template <class T>
 concept Leaf = std::is_same_v<T, Tensor> || std::is_same_v<T, nn::Buffer> ||
                std::is_same_v<T, Scalar> || Plain<T> || std::is_same_v<T, std::string>;
+
+/// What guards compare of a number.
+template <Plain T>
+uint64_t bits_of(const T& value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(value) < sizeof(bits) ? sizeof(value) : sizeof(bits));
+  return bits;
+}
+
+/// The number that has these bits.
+template <Plain T>
+std::string spell_bits(uint64_t bits) {
+  T value{};
+  std::memcpy(&value, &bits, sizeof(value) < sizeof(bits) ? sizeof(value) : sizeof(bits));
+  if constexpr (std::is_enum_v<T>)
+    return std::to_string(static_cast<std::underlying_type_t<T>>(value));
+  else
+    return std::to_string(value);
+}
+
+/// A number whose type the visitor does not see.
+struct NumberBits {
+  uint64_t bits;
+  std::string (*spell)(uint64_t);  // null: bits that are no number
+};
+
+enum class FieldKind : uint8_t { Tensor, Buffer, Scalar, Number, String, Count, Module };
+
+/// A part of a structure whose type the visitor does not see. Of a Module its own entry comes
+/// before those of its fields.
+struct Field {
+  FieldKind kind;
+  std::string path = {};
+  void* value = nullptr;                 // null: a Count
+  const std::type_info* type = nullptr;  // of a Number or Module
+  NumberBits number = {};                // of a Number or Count
+};
+using Fields = std::vector<Field>;
+
+/// What holds a structure of a type that only it knows, as nn::AnyModule: `tandem_list(out, path)`
+/// appends its fields (with paths if `path` is not null), `tandem_own(own)` hands what it holds to
+/// an OwnShared, `tandem_type()` says what it holds.
+template <class T>
+concept Erased = requires(const T& value, Fields& out, const std::string* path) {
+  value.tandem_list(out, path);
+  { value.tandem_type() } -> std::convertible_to<const std::type_info&>;
+};
+
+/// Gives a copy of a structure copies of what its shared_ptrs point to, so that it can be changed
+/// alone. Visitors that change copies have one as a member `own`.
+class OwnShared {
+ public:
+  /// `ties`: what several pointers share stays shared.
+  explicit OwnShared(bool ties = false) : ties_(ties) {}
+
+  template <class T>
+  void operator()(std::shared_ptr<T>& pointer) {
+    if (!pointer) return;
+    if (!ties_) {
+      pointer = std::make_shared<T>(*pointer);
+      return;
+    }
+    std::shared_ptr<void>& known = copies_[pointer.get()];
+    if (!known) {
+      known = std::make_shared<T>(*pointer);
+      copies_[known.get()] = known;
+    }
+    pointer = std::static_pointer_cast<T>(copies_[pointer.get()]);
+  }
+  template <Erased T>
+  void operator()(T& value) {
+    value.tandem_own(*this);
+  }
+
+ private:
+  bool ties_;
+  std::map<const void*, std::shared_ptr<void>> copies_;
+};
+
+/// A visitor that does nothing but to own what is shared.
+struct OwnAll {
+  OwnShared& own;
+  template <class T>
+  void operator()(const T&, const std::string&) {}
+  void count(size_t, const std::string&) {}
+};
 
 /// A buffer is a tensor to who does not tell them apart.
 template <class T, class Visitor>
@@ -137,7 +227,7 @@ void visit_leaf(T& value, Visitor& visit, const std::string& path) {
 
 /// Calls `visit(leaf, path)` for every leaf in order: Tensor, Scalar, numbers, strings. `path` is
 /// built only if `Named`. Containers whose size is part of the structure report it through
-/// visit.count(n).
+/// visit.count(n), structs themselves through visit.module(value), where the visitor has that.
 template <bool Named, class T, class Visitor>
 void for_each_leaf(T& value, Visitor& visit, const std::string& path = {});
 
@@ -183,6 +273,57 @@ void for_fields(Tuple&& items, Visitor& visit, const std::string& path, NameOf n
       items);
 }
 
+template <bool Const, class Visitor>
+void visit_field(const Field& field, Visitor& visit) {
+  const auto as = [&]<class T>(std::type_identity<T>) -> auto& {
+    return *static_cast<std::conditional_t<Const, const T, T>*>(field.value);
+  };
+  switch (field.kind) {
+    case FieldKind::Tensor:
+      return visit(as(std::type_identity<Tensor>()), field.path);
+    case FieldKind::Buffer:
+      return visit_leaf(as(std::type_identity<nn::Buffer>()), visit, field.path);
+    case FieldKind::Scalar:
+      return visit(as(std::type_identity<Scalar>()), field.path);
+    case FieldKind::Number:
+      return visit(field.number, field.path);
+    case FieldKind::String:
+      return visit(as(std::type_identity<std::string>()), field.path);
+    case FieldKind::Count:
+      return visit.count(field.number.bits, field.path);
+    case FieldKind::Module:
+      return;
+  }
+}
+
+/// The type that is held counts as a number: guards compare it.
+template <bool Named, class T, class Visitor>
+void for_erased(T& value, Visitor& visit, const std::string& path) {
+  Fields fields;
+  value.tandem_list(fields, Named ? &path : nullptr);
+  if constexpr (requires { visit.append(fields); }) {
+    visit.append(fields);
+  } else {
+    visit(NumberBits{value.tandem_type().hash_code(), nullptr}, path);
+    for (const Field& field : fields) visit_field<std::is_const_v<T>>(field, visit);
+  }
+}
+
+template <bool Named, class T, class Visitor>
+void for_pointee(T& pointer, Visitor& visit, const std::string& path) {
+  using Pointee = typename T::element_type;
+  static_assert(
+      !std::is_const_v<Pointee> && (!std::is_polymorphic_v<Pointee> || std::is_final_v<Pointee>),
+      "TANDEM_FIELDS: a shared_ptr to const, or to a base of what it points to, whose "
+      "fields cannot be seen; hold layers of several types as nn::AnyModule");
+  visit.count(pointer != nullptr, path);
+  if (!pointer) return;
+  if constexpr (std::is_const_v<T>)
+    for_each_leaf<Named>(std::as_const(*pointer), visit, path);
+  else
+    for_each_leaf<Named>(*pointer, visit, path);
+}
+
 template <class T>
 constexpr bool lists_all_fields() {
   static_assert(std::is_same_v<FieldsOf<T>, T> || sizeof(FieldsOf<T>) == sizeof(T),
@@ -208,8 +349,15 @@ void for_each_leaf(T& value, Visitor& visit, const std::string& path) {
     for_entries<Named>(value, visit, path);
   } else if constexpr (TupleLike<V>) {
     for_fields<Named>(value, visit, path, [](size_t i) { return std::to_string(i); });
+  } else if constexpr (is_instance<V, std::shared_ptr> || Erased<V>) {
+    if constexpr (!std::is_const_v<T> && requires { visit.own(value); }) visit.own(value);
+    if constexpr (Erased<V>)
+      for_erased<Named>(value, visit, path);
+    else
+      for_pointee<Named>(value, visit, path);
   } else if constexpr (HasFields<V>) {
     static_assert(lists_all_fields<V>());
+    if constexpr (requires { visit.module(value, path); }) visit.module(value, path);
     for_fields<Named>(value.tandem_fields(), visit, path, V::tandem_field_name);
   } else if constexpr (std::is_pointer_v<V>) {
     static_assert(unsupported<V>,
