@@ -1,4 +1,5 @@
 #include <tandem/nn/attention.h>
+#include <tandem/nn/module.h>
 
 #include "runtime/nn/layer.h"
 
@@ -50,23 +51,12 @@ Tensor around(const Tensor& x, const LayerNorm& norm, bool norm_first, const Sou
   return norm(add({x, at}, {f(x), at}), at);
 }
 
-/// A copy with tensors of its own.
-struct OwnTensors {
-  void operator()(Tensor& t, const std::string&) const {
-    if (t.defined()) t = t.detach().clone().requires_grad_(t.requires_grad());
-  }
-  template <class T>
-  void operator()(const T&, const std::string&) const {}
-  void count(size_t, const std::string&) const {}
-};
-
 template <class Layer>
 std::vector<Layer> copies_of(const Layer& layer, int64_t count) {
   if (count < 0)
     ir::fail(Errc::Argument, fmt::format("transformer: expected at least 0 layers, got {}", count));
-  std::vector<Layer> layers(static_cast<size_t>(count), layer);
-  const OwnTensors own;
-  structure::for_each_leaf<false>(layers, own);
+  std::vector<Layer> layers;
+  for (int64_t i = 0; i < count; ++i) layers.push_back(clone(layer));
   return layers;
 }
 

@@ -119,6 +119,32 @@ TEST(BadLayers, Attention) {
                  [&] { nn::RotaryEmbedding{.dim = dim}(x); });
 }
 
+TEST(BadLayers, Recurrent) {
+  using nn::GRU, nn::LSTM, nn::RNN;
+  expect_error(Errc::Argument, "RNN: unknown nonlinearity; expected tanh or relu, got elu",
+               [] { RNN(2, 3, {.nonlinearity = "elu"}); });
+  expect_error(Errc::Argument, "GRU: nonlinearity is of RNN",
+               [] { GRU(2, 3, {.nonlinearity = "tanh"}); });
+  expect_error(Errc::Argument, "GRU: proj_size is of LSTM", [] { GRU(2, 3, {.proj_size = 1}); });
+  expect_error(Errc::Argument, "LSTM: proj_size out of range; expected 0 to 2, got 3",
+               [] { LSTM(2, 3, {.proj_size = 3}); });
+  expect_error(Errc::Argument, "expected at least 1 layer, got 0",
+               [] { LSTM(2, 3, {.num_layers = 0}); });
+  expect_error(Errc::Argument, "expected a probability as dropout, got 2",
+               [] { LSTM(2, 3, {.num_layers = 2, .dropout = 2}); });
+  expect_error(Errc::Argument, "expected sizes of at least 0 and 1", [] { RNN(2, 0); });
+  const LSTM lstm(2, 3);
+  expect_error(Errc::Shape, "LSTM: the input's last size does not fit; expected 2, got [4, 1, 3]",
+               [&] { lstm(zeros({4, 1, 3})); });
+  expect_error(Errc::Shape, "the state does not fit; expected [1, 1, 3], got [1, 2, 3]",
+               [&] { lstm(zeros({4, 1, 2}), {zeros({1, 2, 3}), zeros({1, 1, 3})}); });
+  expect_error(Errc::Shape, "expected at least one step", [&] { lstm(zeros({0, 1, 2})); });
+  expect_error(Errc::Shape, "wrong number of dimensions", [&] { lstm(zeros({2})); });
+  expect_error(Errc::Argument, "no weight of this name", [&] { lstm.weight("weight_ih_l1"); });
+  expect_error(Errc::Shape, "GRUCell: the state does not fit; expected [1, 3], got [3]",
+               [] { nn::GRUCell(2, 3)(zeros({1, 2}), zeros({3})); });
+}
+
 TEST(BadLayers, Losses) {
   const Tensor x = zeros({2, 3});
   expect_error(Errc::Argument, "", [&] { nn::MSELoss{.reduction = "average"}(x, x); });

@@ -17,6 +17,7 @@
 #include <tandem/nn/normalization.h>
 #include <tandem/nn/parametrizations.h>
 #include <tandem/nn/pooling.h>
+#include <tandem/nn/recurrent.h>
 #include <tandem/nn/sequential.h>
 #include <tandem/nn/shape.h>
 

@@ -121,8 +121,7 @@ TEST(TransformerLayers, DropInTraining) {
   nn::TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 8, .dropout = 0.5});
   const Tensor x = wave({3, 2, 4}).to(f32);
   EXPECT_FALSE(layer(x).equal(layer(x)));
-  SetTraining off{false};
-  structure::for_each_leaf<true>(layer, off);
+  nn::eval(layer);
   EXPECT_TRUE(layer(x).equal(layer(x)));
 }
 

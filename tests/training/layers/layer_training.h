@@ -23,26 +23,12 @@ struct AnyLayer {
   std::function<void(bool)> train;
 };
 
-/// Sets every field `training`.
-struct SetTraining {
-  bool value;
-  void operator()(bool& field, const std::string& path) const {
-    if (path.ends_with("training")) field = value;
-  }
-  template <class T>
-  void operator()(const T&, const std::string&) const {}
-  void count(size_t, const std::string&) const {}
-};
-
 /// call(layer, inputs) gives a tensor.
 template <class Layer, class Call>
 AnyLayer any_layer(Layer layer, Call call) {
   const auto held = std::make_shared<Layer>(std::move(layer));
   return {nn::named_tensors(*held), [=](const Tensors& inputs) { return call(*held, inputs); },
-          [=](bool value) {
-            SetTraining set{value};
-            structure::for_each_leaf<true>(*held, set);
-          }};
+          [=](bool value) { nn::train(*held, value); }};
 }
 template <class Layer>
 AnyLayer any_layer(Layer layer) {

@@ -1,0 +1,136 @@
+// Recurrent layers and their cells.
+#include <tandem/graph.h>
+
+#include "tests/training/layers/layer_training.h"
+
+namespace tandem::testing {
+namespace {
+
+using nn::GRU, nn::LSTM, nn::RNN;
+
+/// Output and last state in one, from a state among the inputs or from none.
+template <class Layer>
+LayerCase recurrent(const std::string& name, const Layer& layer, Tensors inputs) {
+  const auto call = [](const Layer& l, const Tensors& x) {
+    if constexpr (std::is_same_v<Layer, LSTM>) {
+      const auto [output, state] = x.size() > 1 ? l(x[0], {x[1], x[2]}) : l(x[0]);
+      return cat({output.flatten(), state.h.flatten(), state.c.flatten()});
+    } else {
+      const auto [output, state] = x.size() > 1 ? l(x[0], x[1]) : l(x[0]);
+      return cat({output.flatten(), state.flatten()});
+    }
+  };
+  return {name, [=] { return any_layer(nn::clone(layer), call); }, std::move(inputs)};
+}
+
+std::vector<LayerCase> recurrent_cases() {
+  const Tensor x = wave({4, 2, 3});
+  return {
+      recurrent("rnn", RNN(3, 5, {.dtype = f64}), {x}),
+      recurrent("rnn_relu",
+                RNN(3, 2, {.num_layers = 2, .nonlinearity = "relu", .bias = false, .dtype = f64}),
+                {x, wave({2, 2, 2})}),
+      recurrent("rnn_both_ways", RNN(3, 2, {.bidirectional = true, .dtype = f64}),
+                {x, wave({2, 2, 2})}),
+      recurrent("gru", GRU(3, 4, {.dtype = f64}), {x}),
+      recurrent(
+          "gru_two",
+          GRU(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true, .dtype = f64}),
+          {x, wave({4, 4, 2})}),
+      recurrent("gru_one", GRU(3, 2, {.dtype = f64}), {wave({4, 3}), wave({1, 2})}),
+      recurrent("lstm", LSTM(3, 4, {.dtype = f64}), {x}),
+      recurrent(
+          "lstm_two",
+          LSTM(3, 2, {.num_layers = 2, .batch_first = true, .bidirectional = true, .dtype = f64}),
+          {x, wave({4, 4, 2}), wave({4, 4, 2}, 1)}),
+      recurrent("lstm_projected",
+                LSTM(3, 5,
+                     {.num_layers = 2,
+                      .bias = false,
+                      .bidirectional = true,
+                      .proj_size = 2,
+                      .dtype = f64}),
+                {x, wave({4, 2, 2}), wave({4, 2, 5}, 1)}),
+      recurrent("lstm_one", LSTM(3, 2, {.dtype = f64}), {wave({4, 3})}),
+  };
+}
+TANDEM_LAYER_CASES(RecurrentLayers, recurrent_cases)
+
+std::vector<LayerCase> cell_cases() {
+  const auto with_state = [](const auto& cell, const Tensors& x) { return cell(x[0], x[1]); };
+  return {
+      {"rnn_cell",
+       [=] { return any_layer(nn::RNNCell(3, 4, {.dtype = f64}), with_state); },
+       {wave({2, 3}), wave({2, 4})}},
+      {"gru_cell",
+       [=] { return any_layer(nn::GRUCell(3, 4, {.dtype = f64}), with_state); },
+       {wave({3}), wave({4})}},
+      {"gru_cell_zero",
+       [] { return any_layer(nn::GRUCell(3, 4, {.bias = false, .dtype = f64})); },
+       {wave({2, 3})}},
+      {"lstm_cell",
+       [] {
+         return any_layer(nn::LSTMCell(3, 4, {.dtype = f64}),
+                          [](const auto& cell, const Tensors& x) {
+                            const auto [h, c] = cell(x[0], {x[1], x[2]});
+                            return cat({h, c});
+                          });
+       },
+       {wave({2, 3}), wave({2, 4}), wave({2, 4}, 1)}},
+  };
+}
+TANDEM_LAYER_CASES(RecurrentCells, cell_cases)
+
+TEST(RecurrentLayers, WeightsByName) {
+  const LSTM lstm(3, 4, {.num_layers = 2, .bidirectional = true});
+  EXPECT_EQ(lstm.weight("weight_ih_l1_reverse").sizes(), (Shape{16, 8}));
+  const auto named = nn::named_tensors(lstm);
+  ASSERT_EQ(named.size(), 16u);
+  EXPECT_EQ(named[0].first, "weight_ih_l0");
+  EXPECT_EQ(named[4].first, "weight_ih_l0_reverse");
+  EXPECT_LE(named[0].second.abs().max().item(), 0.5);
+}
+
+struct Tagger {
+  nn::Embedding words{10, 4};
+  LSTM lstm{4, 6};
+  TANDEM_FIELDS(Tagger, words, lstm)
+};
+
+TEST(RecurrentLayers, NamesInAModel) {
+  const auto named = nn::named_tensors(Tagger());
+  EXPECT_EQ(named[1].first, "lstm.weight_ih_l0");
+  EXPECT_EQ(nn::parameters(Tagger()).size(), 5u);
+}
+
+TEST(RecurrentLayers, DropBetweenLayersInTraining) {
+  LSTM lstm(3, 4, {.num_layers = 2, .dropout = 0.5});
+  const Tensor x = wave({4, 2, 3}).to(f32);
+  EXPECT_FALSE(lstm(x).output.equal(lstm(x).output));
+  const auto f = compile([](const LSTM& l, const Tensor& t) { return l(t).output; });
+  manual_seed(1);
+  const Tensor eager = lstm(x).output;
+  manual_seed(1);
+  EXPECT_TRUE(f(lstm, x).allclose(eager, 1e-5, 1e-6));
+  lstm.training = false;
+  EXPECT_TRUE(lstm(x).output.equal(lstm(x).output));
+  EXPECT_TRUE(f(lstm, x).allclose(lstm(x).output, 1e-5, 1e-6));
+}
+
+/// How many kernels had to be made for a training step over this many time steps.
+int new_kernels(const LSTM& lstm, Dim length) {
+  const auto f = compile([](const LSTM& l, const Tensor& x) { return l(x).output.square().sum(); });
+  const Tensor x = wave({length, 16, 5}).to(f32);
+  f(lstm, x).backward();
+  const CompiledGraphs& graphs = f.graphs(lstm, x);
+  return graphs.forward_report.new_kernels + graphs.backward_report.new_kernels;
+}
+
+TEST(RecurrentLayers, KernelsAreMadeOnceWhateverTheLength) {
+  const LSTM small(5, 7), large(5, 7);
+  const int of_8 = new_kernels(small, 8), of_64 = new_kernels(large, 64);
+  EXPECT_EQ(of_64, of_8);
+}
+
+}  // namespace
+}  // namespace tandem::testing
