@@ -12,33 +12,32 @@
 
 namespace tandem::optim {
 
-SchedulerList::SchedulerList(Optimizer& optimizer, std::vector<SchedulerPart> parts,
+SchedulerList::SchedulerList(Optimizer& optimizer, std::vector<SchedulerPart> schedulers,
                              std::string_view name)
-    : LRScheduler(optimizer), parts_(std::move(parts)) {
-  if (parts_.empty())
+    : LRScheduler(optimizer), parts(std::move(schedulers)) {
+  if (parts.empty())
     ir::fail(Errc::Argument, fmt::format("{}: expected schedulers, got an empty list", name));
-  for (const SchedulerPart& part : parts_)
+  for (const SchedulerPart& part : parts)
     if (&(*part).optimizer() != &optimizer)
       ir::fail(
           Errc::Argument,
           fmt::format("{}: expected schedulers of its own optimizer, got one of another", name));
-  last_epoch_ = 0;
+  epoch = 0;
 }
 
 NamedTensors SchedulerList::state_dict() const {
-  NamedTensors out = {{"last_epoch", full({}, last_epoch_, i64)},
-                      {"_last_lr", vector_of(last_lr_)}};
-  for (size_t i = 0; i < parts_.size(); ++i)
-    for (auto& item : with_prefix(fmt::format("_schedulers.{}", i), (*parts_[i]).state_dict()))
+  NamedTensors out = {{"last_epoch", full({}, epoch, i64)}, {"_last_lr", vector_of(last_lr)}};
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (auto& item : with_prefix(fmt::format("_schedulers.{}", i), (*parts[i]).state_dict()))
       out.push_back(std::move(item));
   return out;
 }
 
 void SchedulerList::load_state_dict(const NamedTensors& state) {
-  for (size_t i = 0; i < parts_.size(); ++i)
-    (*parts_[i]).load_state_dict(parts_of(state, fmt::format("_schedulers.{}", i)));
-  if (const auto epoch = number_of(state, "last_epoch")) last_epoch_ = static_cast<int64_t>(*epoch);
-  if (const auto last = numbers_of(state, "_last_lr"); last.size() == groups()) last_lr_ = last;
+  for (size_t i = 0; i < parts.size(); ++i)
+    (*parts[i]).load_state_dict(parts_of(state, fmt::format("_schedulers.{}", i)));
+  if (const auto now = number_of(state, "last_epoch")) epoch = static_cast<int64_t>(*now);
+  if (const auto last = numbers_of(state, "_last_lr"); last.size() == groups()) last_lr = last;
 }
 
 // --- one after the other
@@ -47,11 +46,11 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<SchedulerPart> sche
                            std::vector<int64_t> milestones)
     : SchedulerList(optimizer, std::move(schedulers), "SequentialLR"),
       milestones_(std::move(milestones)) {
-  if (milestones_.size() + 1 != parts_.size())
+  if (milestones_.size() + 1 != parts.size())
     ir::fail(Errc::Argument,
              fmt::format("SequentialLR: expected a milestone between each two of {} schedulers, "
                          "got {}",
-                         parts_.size(), milestones_.size()));
+                         parts.size(), milestones_.size()));
   if (!std::ranges::is_sorted(milestones_))
     ir::fail(Errc::Argument, fmt::format("SequentialLR: expected milestones in ascending order, "
                                          "got {}",
@@ -62,19 +61,19 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<SchedulerPart> sche
 /// All have had their first step when they were made, which only the first one keeps.
 void SequentialLR::start() {
   std::vector<double> initial;
-  for (const Group& g : optimizer_->param_groups()) initial.push_back(*g.initial_lr);
+  for (const Group& g : optimizer().param_groups()) initial.push_back(*g.initial_lr);
   set_rates(initial);
-  last_epoch_ = 0;
+  epoch = 0;
   const auto current = std::ranges::upper_bound(milestones_, 0) - milestones_.begin();
-  start_part(*parts_[static_cast<size_t>(current)]);
+  start_part(*parts[static_cast<size_t>(current)]);
   keep_last();
 }
 
 void SequentialLR::step() {
-  ++last_epoch_;
-  const auto passed = std::ranges::upper_bound(milestones_, last_epoch_);
-  LRScheduler& current = *parts_[static_cast<size_t>(passed - milestones_.begin())];
-  if (passed != milestones_.begin() && *(passed - 1) == last_epoch_)
+  ++epoch;
+  const auto passed = std::ranges::upper_bound(milestones_, epoch);
+  LRScheduler& current = *parts[static_cast<size_t>(passed - milestones_.begin())];
+  if (passed != milestones_.begin() && *(passed - 1) == epoch)
     restart_part(current);
   else
     current.step();
@@ -89,20 +88,20 @@ ChainedScheduler::ChainedScheduler(Optimizer& optimizer, std::vector<SchedulerPa
 }
 
 void ChainedScheduler::start() {
-  last_epoch_ = 0;
-  for (const SchedulerPart& part : parts_) start_part(*part);
+  epoch = 0;
+  for (const SchedulerPart& part : parts) start_part(*part);
   keep_last();
 }
 
 void ChainedScheduler::restart() {
-  last_epoch_ = 0;
-  for (const SchedulerPart& part : parts_) restart_part(*part);
+  epoch = 0;
+  for (const SchedulerPart& part : parts) restart_part(*part);
   keep_last();
 }
 
 void ChainedScheduler::step() {
-  ++last_epoch_;
-  for (const SchedulerPart& part : parts_) (*part).step();
+  ++epoch;
+  for (const SchedulerPart& part : parts) (*part).step();
   keep_last();
 }
 

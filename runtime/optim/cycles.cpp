@@ -46,15 +46,15 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
              high = options.max_momentum.of(groups(), "OneCycleLR: max_momentum");
   std::vector<double> least;
   for (size_t i = 0; i < groups(); ++i) {
-    base_lrs_[i] = most[i] / options.div_factor;
-    least.push_back(base_lrs_[i] / options.final_div_factor);
+    base_lrs[i] = most[i] / options.div_factor;
+    least.push_back(base_lrs[i] / options.final_div_factor);
     if (options.cycle_momentum) group(i).set(momentum_name(group(i), "OneCycleLR"), high[i]);
-    group(i).initial_lr = base_lrs_[i];
+    group(i).initial_lr = base_lrs[i];
   }
-  phases_.push_back({share * steps - 1, base_lrs_, most, high, low});
+  phases_.push_back({share * steps - 1, base_lrs, most, high, low});
   if (options.three_phase) {
-    phases_.push_back({2 * share * steps - 2, most, base_lrs_, low, high});
-    phases_.push_back({steps - 1, base_lrs_, least, high, high});
+    phases_.push_back({2 * share * steps - 2, most, base_lrs, low, high});
+    phases_.push_back({steps - 1, base_lrs, least, high, high});
   } else {
     phases_.push_back({steps - 1, most, least, low, high});
   }
@@ -62,8 +62,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
 }
 
 double OneCycleLR::next(size_t i) {
-  const double step = static_cast<double>(last_epoch_);
-  require_option(last_epoch_ <= options_.total_steps, "OneCycleLR", "the number of steps",
+  const double step = static_cast<double>(epoch);
+  require_option(epoch <= options_.total_steps, "OneCycleLR", "the number of steps",
                  "at most total_steps", step);
   size_t k = 0;
   while (k + 1 < phases_.size() && step > phases_[k].end) ++k;
@@ -85,9 +85,9 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options)
       max_momentums_(options.max_momentum.of(groups(), "CyclicLR: max_momentum")) {
   require_count("CyclicLR", "step_size_up", options.step_size_up);
   if (options.step_size_down) require_count("CyclicLR", "step_size_down", *options.step_size_down);
-  base_lrs_ = options.base_lr.of(groups(), "CyclicLR: base_lr");
+  base_lrs = options.base_lr.of(groups(), "CyclicLR: base_lr");
   for (size_t i = 0; i < groups(); ++i) {
-    group(i).set("lr", base_lrs_[i]);
+    group(i).set("lr", base_lrs[i]);
     if (options.cycle_momentum)
       group(i).set(momentum_name(group(i), "CyclicLR"), max_momentums_[i]);
   }
@@ -97,7 +97,7 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options)
 double CyclicLR::next(size_t i) {
   const double up = static_cast<double>(options_.step_size_up),
                down = static_cast<double>(options_.step_size_down.value_or(options_.step_size_up)),
-               step = static_cast<double>(last_epoch_);
+               step = static_cast<double>(epoch);
   const double cycle = std::floor(1 + step / (up + down)), at = 1 + step / (up + down) - cycle,
                ratio = up / (up + down);
   const double height = at <= ratio ? at / ratio : (at - 1) / (ratio - 1);
@@ -107,7 +107,7 @@ double CyclicLR::next(size_t i) {
   if (options_.cycle_momentum)
     group(i).set(momentum_name(group(i), "CyclicLR"),
                  max_momentums_[i] - (max_momentums_[i] - base_momentums_[i]) * height * scale);
-  return base_lrs_[i] + (max_lrs_[i] - base_lrs_[i]) * height * scale;
+  return base_lrs[i] + (max_lrs_[i] - base_lrs[i]) * height * scale;
 }
 
 }  // namespace tandem::optim

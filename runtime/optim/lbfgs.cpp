@@ -35,14 +35,14 @@ const LbfgsOptions& checked(const LbfgsOptions& o) {
 
 LBFGS::LBFGS(const ParamGroups& parameters, const LbfgsOptions& options)
     : Optimizer(kLbfgs, {.lr = options.lr}, parameters), options_(checked(options)) {
-  if (groups_.size() != 1)
+  if (param_groups().size() != 1)
     ir::fail(Errc::Argument,
-             fmt::format("LBFGS: expected one group of parameters, got {}", groups_.size()));
-  for (const Tensor& p : groups_[0].parameters)
-    if (p.dtype() != groups_[0].parameters[0].dtype())
+             fmt::format("LBFGS: expected one group of parameters, got {}", param_groups().size()));
+  for (const Tensor& p : param_groups()[0].parameters)
+    if (p.dtype() != param_groups()[0].parameters[0].dtype())
       ir::fail(Errc::DType,
                fmt::format("LBFGS: expected parameters of one dtype, got {} and {}",
-                           ir::name(groups_[0].parameters[0].dtype()), ir::name(p.dtype())));
+                           ir::name(param_groups()[0].parameters[0].dtype()), ir::name(p.dtype())));
   if (!options_.max_eval) options_.max_eval = std::max<int64_t>(1, options_.max_iter * 5 / 4);
 }
 
@@ -50,10 +50,10 @@ LBFGS::LBFGS(const ParamGroups& parameters, const LbfgsOptions& options)
 class LBFGS::Pass {
  public:
   Pass(LBFGS& optimizer, const std::function<Tensor()>& closure)
-      : parameters_(optimizer.groups_[0].parameters),
+      : parameters_(optimizer.param_groups()[0].parameters),
         options_(optimizer.options_),
         found_(optimizer.found_),
-        lr_(optimizer.groups_[0].get("lr")),
+        lr_(optimizer.param_groups()[0].get("lr")),
         closure_(closure) {}
 
   Tensor run() {
@@ -232,8 +232,8 @@ void LBFGS::load_state_dict(const NamedTensors& state) {
   Found next;
   if (!saved.empty()) {
     Dim n = 0;
-    for (const Tensor& p : groups_[0].parameters) n = n + p.numel();
-    const Tensor like = zeros({n}, groups_[0].parameters[0].dtype());
+    for (const Tensor& p : param_groups()[0].parameters) n = n + p.numel();
+    const Tensor like = zeros({n}, param_groups()[0].parameters[0].dtype());
     next.func_evals = static_cast<int64_t>(number("func_evals"));
     next.n_iter = static_cast<int64_t>(number("n_iter"));
     next.step = number("t");

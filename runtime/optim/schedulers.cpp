@@ -33,56 +33,56 @@ std::vector<double> PerGroup::of(size_t groups, std::string_view what) const {
 LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(&optimizer) {
   for (Group& g : optimizer.param_groups()) {
     if (!g.initial_lr) g.initial_lr = g.get("lr");
-    base_lrs_.push_back(*g.initial_lr);
+    base_lrs.push_back(*g.initial_lr);
   }
 }
 
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::keep_last() {
-  last_lr_.clear();
-  for (const Group& g : optimizer_->param_groups()) last_lr_.push_back(g.get("lr"));
+  last_lr.clear();
+  for (const Group& g : optimizer().param_groups()) last_lr.push_back(g.get("lr"));
 }
 
 void LRScheduler::set_rates(const std::vector<double>& rates) {
-  if (optimizer_->param_groups().size() != rates.size())
+  if (optimizer().param_groups().size() != rates.size())
     ir::fail(Errc::Argument,
              fmt::format("scheduler: expected an optimizer of {} groups, as when it was made, got "
                          "{}",
-                         rates.size(), optimizer_->param_groups().size()));
+                         rates.size(), optimizer().param_groups().size()));
   // Roundings may lead below zero, which Group::set refuses.
   for (size_t i = 0; i < rates.size(); ++i) group(i).numbers.select(0, 0).fill_(rates[i]);
   keep_last();
 }
 
 void LRScheduler::start() {
-  last_epoch_ = -1;
+  epoch = -1;
   step_count_ = 0;
-  is_initial_ = true;
+  is_initial = true;
   step();
-  is_initial_ = false;
+  is_initial = false;
 }
 
 void LRScheduler::step() {
   ++step_count_;
-  ++last_epoch_;
+  ++epoch;
   std::vector<double> rates;
   for (size_t i = 0; i < groups(); ++i) rates.push_back(next(i));
   set_rates(rates);
 }
 
 void LRScheduler::restart() {
-  last_epoch_ = 0;
+  epoch = 0;
   std::vector<double> rates;
   for (size_t i = 0; i < groups(); ++i) rates.push_back(first(i));
   set_rates(rates);
 }
 
 NamedTensors LRScheduler::state_dict() const {
-  return {{"base_lrs", vector_of(base_lrs_)},
-          {"last_epoch", full({}, last_epoch_, i64)},
+  return {{"base_lrs", vector_of(base_lrs)},
+          {"last_epoch", full({}, epoch, i64)},
           {"_step_count", full({}, step_count_, i64)},
-          {"_last_lr", vector_of(last_lr_)}};
+          {"_last_lr", vector_of(last_lr)}};
 }
 
 void LRScheduler::load_state_dict(const NamedTensors& state) {
@@ -93,11 +93,11 @@ void LRScheduler::load_state_dict(const NamedTensors& state) {
     if (!list->empty() && list->size() != groups())
       ir::fail(Errc::Argument, fmt::format("scheduler: expected a state of {} groups, got {}",
                                            groups(), list->size()));
-  last_epoch_ = static_cast<int64_t>(last_epoch);
+  epoch = static_cast<int64_t>(last_epoch);
   step_count_ = static_cast<int64_t>(
       number_of(state, "_step_count").value_or(static_cast<double>(step_count_)));
-  if (!base.empty()) base_lrs_ = base;
-  if (!last.empty()) last_lr_ = last;
+  if (!base.empty()) base_lrs = base;
+  if (!last.empty()) last_lr = last;
 }
 
 // --- steps and powers
@@ -109,7 +109,7 @@ StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options)
 }
 
 double StepLR::next(size_t group) {
-  const bool falls = last_epoch_ != 0 && last_epoch_ % options_.step_size == 0;
+  const bool falls = epoch != 0 && epoch % options_.step_size == 0;
   return falls ? lr(group) * options_.gamma : lr(group);
 }
 
@@ -120,13 +120,13 @@ MultiStepLR::MultiStepLR(Optimizer& optimizer, MultiStepLROptions options)
 }
 
 double MultiStepLR::next(size_t group) {
-  const auto times = std::ranges::count(options_.milestones, last_epoch_);
+  const auto times = std::ranges::count(options_.milestones, epoch);
   return times == 0 ? lr(group) : lr(group) * std::pow(options_.gamma, static_cast<double>(times));
 }
 
 double MultiStepLR::first(size_t group) {
-  const auto passed = std::ranges::upper_bound(options_.milestones, last_epoch_);
-  return base_lrs_[group] *
+  const auto passed = std::ranges::upper_bound(options_.milestones, epoch);
+  return base_lrs[group] *
          std::pow(options_.gamma, static_cast<double>(passed - options_.milestones.begin()));
 }
 
@@ -138,12 +138,12 @@ ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options)
 }
 
 double ConstantLR::next(size_t group) {
-  if (last_epoch_ == 0) return lr(group) * options_.factor;
-  return last_epoch_ == options_.total_iters ? lr(group) * (1 / options_.factor) : lr(group);
+  if (epoch == 0) return lr(group) * options_.factor;
+  return epoch == options_.total_iters ? lr(group) * (1 / options_.factor) : lr(group);
 }
 
 double ConstantLR::first(size_t group) {
-  return options_.total_iters <= 0 ? base_lrs_[group] : base_lrs_[group] * options_.factor;
+  return options_.total_iters <= 0 ? base_lrs[group] : base_lrs[group] * options_.factor;
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options)
@@ -158,9 +158,9 @@ LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options)
 
 double LinearLR::next(size_t group) {
   const double start = options_.start_factor, rise = options_.end_factor - start;
-  if (last_epoch_ == 0) return lr(group) * start;
-  if (is_initial_ || last_epoch_ > options_.total_iters) return lr(group);
-  const double before = static_cast<double>(last_epoch_ - 1) * rise;
+  if (epoch == 0) return lr(group) * start;
+  if (is_initial || epoch > options_.total_iters) return lr(group);
+  const double before = static_cast<double>(epoch - 1) * rise;
   return lr(group) * (1 + rise / (static_cast<double>(options_.total_iters) * start + before));
 }
 
@@ -170,7 +170,7 @@ ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& o
 }
 
 double ExponentialLR::next(size_t group) {
-  return is_initial_ ? lr(group) : lr(group) * options_.gamma;
+  return is_initial ? lr(group) : lr(group) * options_.gamma;
 }
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options)
@@ -180,10 +180,9 @@ PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& opti
 }
 
 double PolynomialLR::next(size_t group) {
-  if (is_initial_ || last_epoch_ > options_.total_iters) return lr(group);
-  const double total = static_cast<double>(options_.total_iters),
-               epoch = static_cast<double>(last_epoch_);
-  const double share = (1 - epoch / total) / (1 - (epoch - 1) / total);
+  if (is_initial || epoch > options_.total_iters) return lr(group);
+  const double total = static_cast<double>(options_.total_iters), now = static_cast<double>(epoch);
+  const double share = (1 - now / total) / (1 - (now - 1) / total);
   return lr(group) * std::pow(share, options_.power);
 }
 
@@ -196,14 +195,14 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealing
 }
 
 double CosineAnnealingLR::next(size_t group) {
-  if (is_initial_) return lr(group);
+  if (is_initial) return lr(group);
   const double half = static_cast<double>(options_.t_max), least = options_.eta_min;
-  const auto height = [&](int64_t epoch) {
-    return 1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / half);
+  const auto height = [&](int64_t at) {
+    return 1 + std::cos(std::numbers::pi * static_cast<double>(at) / half);
   };
-  if ((last_epoch_ - 1 - options_.t_max) % (2 * options_.t_max) == 0)  // it was at the least
-    return lr(group) + (base_lrs_[group] - least) * (1 - std::cos(std::numbers::pi / half)) / 2;
-  return height(last_epoch_) / height(last_epoch_ - 1) * (lr(group) - least) + least;
+  if ((epoch - 1 - options_.t_max) % (2 * options_.t_max) == 0)  // it was at the least
+    return lr(group) + (base_lrs[group] - least) * (1 - std::cos(std::numbers::pi / half)) / 2;
+  return height(epoch) / height(epoch - 1) * (lr(group) - least) + least;
 }
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
@@ -215,7 +214,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
 }
 
 void CosineAnnealingWarmRestarts::step() {
-  if (last_epoch_ < 0) {
+  if (epoch < 0) {
     t_cur_ = 0;
     t_i_ = options_.t_0;
   } else if (++t_cur_ >= t_i_) {
@@ -228,7 +227,7 @@ void CosineAnnealingWarmRestarts::step() {
 double CosineAnnealingWarmRestarts::next(size_t group) {
   const double at = static_cast<double>(t_cur_) / static_cast<double>(t_i_);
   return options_.eta_min +
-         (base_lrs_[group] - options_.eta_min) * (1 + std::cos(std::numbers::pi * at)) / 2;
+         (base_lrs[group] - options_.eta_min) * (1 + std::cos(std::numbers::pi * at)) / 2;
 }
 
 double CosineAnnealingWarmRestarts::first(size_t group) {
@@ -279,7 +278,7 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
   start();
 }
 
-double LambdaLR::next(size_t group) { return base_lrs_[group] * factors_[group](last_epoch_); }
+double LambdaLR::next(size_t group) { return base_lrs[group] * factors_[group](epoch); }
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, const Factor& factor)
     : MultiplicativeLR(optimizer, for_each_group(optimizer, factor)) {}
@@ -291,7 +290,7 @@ MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Factor> fac
 }
 
 double MultiplicativeLR::next(size_t group) {
-  return is_initial_ ? lr(group) : lr(group) * factors_[group](last_epoch_);
+  return is_initial ? lr(group) : lr(group) * factors_[group](epoch);
 }
 
 }  // namespace tandem::optim

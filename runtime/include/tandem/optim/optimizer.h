@@ -109,10 +109,9 @@ class TANDEM_API Optimizer {
   /// `defaults`: every option that the recipe has.
   Optimizer(const Recipe& recipe, const ParamGroup& defaults, const ParamGroups& parameters);
 
-  std::vector<Group> groups_;
-
  private:
   struct Sweep;
+  std::vector<Group> groups_;
   const Recipe* recipe_;
   ParamGroup defaults_;
   std::shared_ptr<const Sweep> sweep_;

@@ -34,8 +34,8 @@ class TANDEM_API LRScheduler {
   /// Call it after optimizer.step().
   virtual void step();
   /// Of each group.
-  const std::vector<double>& get_last_lr() const { return last_lr_; }
-  int64_t last_epoch() const { return last_epoch_; }
+  const std::vector<double>& get_last_lr() const { return last_lr; }
+  int64_t last_epoch() const { return epoch; }
   Optimizer& optimizer() const { return *optimizer_; }
 
   /// What changes over time, by PyTorch's names ("last_epoch", "base_lrs", "_last_lr"). The options
@@ -54,17 +54,19 @@ class TANDEM_API LRScheduler {
   virtual void restart();
 
   Group& group(size_t i) const { return optimizer_->param_groups()[i]; }
-  size_t groups() const { return base_lrs_.size(); }
+  size_t groups() const { return base_lrs.size(); }
   double lr(size_t group) const { return this->group(group).get("lr"); }
   void set_rates(const std::vector<double>& rates);
   void keep_last();
 
-  Optimizer* optimizer_;
-  std::vector<double> base_lrs_, last_lr_;
-  int64_t last_epoch_ = -1, step_count_ = 0;
-  bool is_initial_ = false;
+  std::vector<double> base_lrs, last_lr;
+  int64_t epoch = -1;
+  bool is_initial = false;  // in the first step
 
+ private:
   friend class SchedulerList;
+  Optimizer* optimizer_;
+  int64_t step_count_ = 0;
 };
 
 struct StepLROptions {
@@ -78,7 +80,7 @@ class TANDEM_API StepLR final : public LRScheduler {
 
  private:
   double next(size_t group) override;
-  double first(size_t group) override { return base_lrs_[group]; }
+  double first(size_t group) override { return base_lrs[group]; }
   StepLROptions options_;
 };
 
@@ -124,7 +126,7 @@ class TANDEM_API LinearLR final : public LRScheduler {
 
  private:
   double next(size_t group) override;
-  double first(size_t group) override { return base_lrs_[group] * options_.start_factor; }
+  double first(size_t group) override { return base_lrs[group] * options_.start_factor; }
   LinearLROptions options_;
 };
 
@@ -138,7 +140,7 @@ class TANDEM_API ExponentialLR final : public LRScheduler {
 
  private:
   double next(size_t group) override;
-  double first(size_t group) override { return base_lrs_[group]; }
+  double first(size_t group) override { return base_lrs[group]; }
   ExponentialLROptions options_;
 };
 
@@ -153,7 +155,7 @@ class TANDEM_API PolynomialLR final : public LRScheduler {
 
  private:
   double next(size_t group) override;
-  double first(size_t group) override { return base_lrs_[group]; }
+  double first(size_t group) override { return base_lrs[group]; }
   PolynomialLROptions options_;
 };
 
@@ -168,7 +170,7 @@ class TANDEM_API CosineAnnealingLR final : public LRScheduler {
 
  private:
   double next(size_t group) override;
-  double first(size_t group) override { return base_lrs_[group]; }
+  double first(size_t group) override { return base_lrs[group]; }
   CosineAnnealingLROptions options_;
 };
 
@@ -288,11 +290,11 @@ class TANDEM_API SchedulerList : public LRScheduler {
   void load_state_dict(const NamedTensors& state) override;
 
  protected:
-  SchedulerList(Optimizer& optimizer, std::vector<SchedulerPart> parts, std::string_view name);
+  SchedulerList(Optimizer& optimizer, std::vector<SchedulerPart> schedulers, std::string_view name);
   double next(size_t group) override { return lr(group); }
   static void start_part(LRScheduler& part) { part.start(); }
   static void restart_part(LRScheduler& part) { part.restart(); }
-  std::vector<SchedulerPart> parts_;
+  std::vector<SchedulerPart> parts;
 };
 
 /// Each scheduler until its milestone, then the next one from its start.
