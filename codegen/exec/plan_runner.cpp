@@ -155,7 +155,9 @@ void PlanRunner::add(const Launch& launch) {
                              .numbers = code_.numbers.empty() ? nullptr : code_.numbers[k].data(),
                              .params = params,
                              .first_buffer = first_buffer,
-                             .can_fail = instructions_that_can_fail(kernel)});
+                             .can_fail = launch.checks.empty()
+                                             ? std::vector<int64_t>()
+                                             : instructions_that_can_fail(kernel)});
   most_params_ = std::max(most_params_, params + 1);
   kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
 }
@@ -262,14 +264,31 @@ size_t held_bytes(const codegen::ExternalCall& call) {
 }
 
 /// What a plan is made of, but for names.
-int64_t held_bytes(const codegen::Plan& plan) {
+size_t held_bytes(const codegen::Plan& plan) {
   size_t bytes = held_bytes(plan.inputs) + held_bytes(plan.outputs) + held_bytes(plan.kernels) +
                  held_bytes(plan.steps);
   for (const Kernel& kernel : plan.kernels) bytes += held_bytes(kernel);
   for (const codegen::Step& step : plan.steps)
     bytes += std::visit([](const auto& s) { return held_bytes(s); }, step);
-  return static_cast<int64_t>(bytes);
+  return bytes;
 }
+
+template <class T>
+size_t held_bytes(const std::vector<std::vector<T>>& lists) {
+  size_t bytes = lists.capacity() * sizeof(std::vector<T>);
+  for (const auto& list : lists) bytes += list.capacity() * sizeof(T);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t PlanRunner::held_bytes() const {
+  return static_cast<int64_t>(exec::held_bytes(plan_) + exec::held_bytes(steps_) +
+                              exec::held_bytes(buffers_) + exec::held_bytes(code_.kernels) +
+                              exec::held_bytes(code_.numbers) + exec::held_bytes(code_.params));
+}
+
+namespace {
 
 class PlanExecutable final : public ir::Executable {
  public:
@@ -299,7 +318,7 @@ class PlanExecutable final : public ir::Executable {
             .generated_contractions = r.generated_contractions,
             .new_kernels = figures_.new_kernels,
             .arena_bytes = r.arena_bytes,
-            .held_bytes = held_bytes(runner_.plan()),
+            .held_bytes = runner_.held_bytes(),
             .lower_seconds = figures_.lower_seconds,
             .codegen_seconds = figures_.codegen_seconds,
             .library_seconds = runner_.library_seconds()};

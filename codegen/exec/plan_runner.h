@@ -43,6 +43,8 @@ class PlanRunner {
   const codegen::Plan& plan() const { return plan_; }
   /// How long the library took to make what its calls need.
   double library_seconds() const { return library_seconds_; }
+  /// Memory that it holds from call to call, but for names and what others share.
+  int64_t held_bytes() const;
 
  private:
   // Steps as they run. `first_buffer`: where their buffers begin in buffers_.

@@ -134,7 +134,8 @@ std::shared_ptr<BlockPrimitive> make_primitive(const Key& key) {
   }
 }
 
-constexpr size_t kMostPrimitives = 512;
+// Beside those in use. Each takes about 100 KB.
+constexpr size_t kMostPrimitives = 128;
 
 using Cache = std::map<Key, std::shared_ptr<BlockPrimitive>>;
 

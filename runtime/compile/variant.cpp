@@ -61,6 +61,17 @@ bool depends_on_aliasing(const CompiledGraphs& graphs) {
          std::ranges::any_of(graphs.functional.inputs(), is_shared);
 }
 
+/// Of what a report says of values, about.
+int64_t held_bytes(const ir::PartitionReport& report) {
+  int64_t bytes = 0;
+  for (const ir::SavedValue& v : report.saved) {
+    bytes += static_cast<int64_t>(sizeof v + v.name.capacity() + v.reason.capacity());
+    for (const std::string& op : v.needed_by)
+      bytes += static_cast<int64_t>(sizeof op + op.capacity());
+  }
+  return bytes + static_cast<int64_t>(report.recomputed.size() * sizeof(ir::RecomputedValue));
+}
+
 std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guards guards,
                                 const CompileOptions& options, bool any_size) {
   auto variant = std::make_shared<Variant>();
@@ -75,6 +86,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   const CompiledGraphs& all = variant->graphs;
   for (const ir::Graph* g : {&all.traced, &all.functional, &all.joint, &all.core, &all.backward})
     variant->held_bytes += g->held_bytes();
+  variant->held_bytes += held_bytes(all.partition);
   variant->count(all.forward, all.forward_report);
   variant->tape = make_tape_table(*variant);
   register_graphs(variant);
