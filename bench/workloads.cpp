@@ -79,6 +79,30 @@ Workload training_of(Loss loss, const Data& data, MakeOptimizer make_optimizer) 
   return w;
 }
 
+/// The same as one function, compiled or eager.
+template <class Loss, class MakeOptimizer>
+Workload whole_step_of(Loss loss, const Data& data, MakeOptimizer make_optimizer, bool compiled) {
+  const Parameters p = trained(data);
+  Data batch;
+  for (const auto& [name, tensor] : data)
+    if (!name.starts_with("p.")) batch.emplace(name, tensor);
+  auto step = [loss, p, optimizer = make_optimizer(values(p))](const Data& d) {
+    const Tensor value = loss(p, d);
+    value.backward();
+    optimizer->step();
+    optimizer->zero_grad();
+    return value.detach();
+  };
+  auto last = std::make_shared<Tensor>();
+  Workload w;
+  if (compiled)
+    w.step = [last, whole = td::compile(step, {.name = "step"}), batch] { *last = whole(batch); };
+  else
+    w.step = [last, step, batch] { *last = step(batch); };
+  w.check = [last] { return std::vector<double>{last->item()}; };
+  return w;
+}
+
 std::shared_ptr<td::optim::Optimizer> make_sgd(std::vector<Tensor> p) {
   return std::make_shared<td::optim::SGD>(std::move(p),
                                           td::optim::SgdOptions{.lr = 0.01, .momentum = 0.9});
@@ -133,17 +157,18 @@ Workload xent(const Data& data) {
       data);
 }
 
-Workload mlp(const Data& data) {
-  return training_of(
-      [](const Parameters& p, const Data& d) {
-        Tensor x = d.at("x");
-        for (int i = 0; i < 3; ++i) {
-          x = td::matmul(x, p.at("w" + std::to_string(i))) + p.at("b" + std::to_string(i));
-          if (i < 2) x = td::relu(x);
-        }
-        return td::cross_entropy(x, d.at("t"));
-      },
-      data, make_sgd);
+Tensor mlp_loss(const Parameters& p, const Data& d) {
+  Tensor x = d.at("x");
+  for (int i = 0; i < 3; ++i) {
+    x = td::matmul(x, p.at("w" + std::to_string(i))) + p.at("b" + std::to_string(i));
+    if (i < 2) x = td::relu(x);
+  }
+  return td::cross_entropy(x, d.at("t"));
+}
+
+Workload mlp(const Data& data) { return training_of(mlp_loss, data, make_sgd); }
+Workload whole_mlp(const Data& data, bool compiled) {
+  return whole_step_of(mlp_loss, data, make_sgd, compiled);
 }
 
 /// 3 x 3, relu, and half the size.
@@ -217,9 +242,18 @@ Tensor gpt_loss(const Parameters& p, const Data& d, GptShape shape) {
   return td::cross_entropy(logits.view({-1, logits.size(-1)}), d.at("targets").view({-1}));
 }
 
-Workload gpt(const Data& data, GptShape shape) {
-  return training_of([shape](const Parameters& p, const Data& d) { return gpt_loss(p, d, shape); },
-                     data, make_adamw);
+template <int64_t layers, int64_t heads>
+Tensor gpt_loss_of(const Parameters& p, const Data& d) {
+  return gpt_loss(p, d, {layers, heads});
+}
+
+template <int64_t layers, int64_t heads>
+Workload gpt(const Data& data) {
+  return training_of(gpt_loss_of<layers, heads>, data, make_adamw);
+}
+template <int64_t layers, int64_t heads>
+Workload whole_gpt(const Data& data, bool compiled) {
+  return whole_step_of(gpt_loss_of<layers, heads>, data, make_adamw, compiled);
 }
 
 Workload adamw(const Data& data) {
@@ -238,6 +272,7 @@ Workload adamw(const Data& data) {
 struct Row {
   const char* name;
   Workload (*make)(const Data&);
+  Workload (*make_whole)(const Data&, bool compiled) = nullptr;
 };
 
 constexpr Row kWorkloads[] = {
@@ -247,20 +282,29 @@ constexpr Row kWorkloads[] = {
     {"softmax", softmax},
     {"xent", xent},
     {"adamw", adamw},
-    {"mlp_small", mlp},
-    {"mlp_large", mlp},
+    {"mlp_small", mlp, whole_mlp},
+    {"mlp_large", mlp, whole_mlp},
     {"cnn", cnn},
     {"resblock", resblock},
-    {"nanogpt", [](const Data& d) { return gpt(d, {4, 4}); }},
-    {"gpt2", [](const Data& d) { return gpt(d, {12, 12}); }},
+    {"nanogpt", gpt<4, 4>, whole_gpt<4, 4>},
+    {"gpt2", gpt<12, 12>, whole_gpt<12, 12>},
 };
+
+const Row& row_of(const std::string& name) {
+  for (const Row& row : kWorkloads)
+    if (row.name == name) return row;
+  throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);
+}
 
 }  // namespace
 
-Workload build(const std::string& name, Data& data) {
-  for (const Row& row : kWorkloads)
-    if (row.name == name) return row.make(data);
-  throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);
+Workload build(const std::string& name, Data& data) { return row_of(name).make(data); }
+
+Workload build_whole(const std::string& name, Data& data, bool compiled) {
+  const Row& row = row_of(name);
+  if (row.make_whole == nullptr)
+    throw td::Error(td::Errc::Argument, "tandem-bench: no training step: " + name);
+  return row.make_whole(data, compiled);
 }
 
 }  // namespace bench

@@ -22,6 +22,10 @@ struct Workload {
 /// Throws tandem::Error for an unknown name.
 Workload build(const std::string& name, Data& data);
 
+/// The same training step as one function of loss, backward and optimizer, compiled or eager.
+/// Throws tandem::Error for a name that is unknown or trains nothing.
+Workload build_whole(const std::string& name, Data& data, bool compiled);
+
 }  // namespace bench
 
 #endif  // TANDEM_BENCH_WORKLOADS_H

@@ -15,6 +15,7 @@ struct LaunchDraft {
   std::vector<int64_t> offsets;  // elements: where in its root each param begins
   int64_t grain = 1;
   std::vector<std::string> checks;  // as Launch::checks
+  bool can_fail = true;             // given what ran before
 };
 
 /// A kernel and a launch of it.

@@ -5,6 +5,7 @@
 #include "codegen/contractions/contraction.h"
 #include "codegen/kernels/build_kernel.h"
 #include "codegen/kernels/scatter.h"
+#include "codegen/nodes/checks.h"
 #include "codegen/slice.h"
 #include "ir/base/error.h"
 
@@ -79,6 +80,7 @@ class Drafter {
  private:
   void add(const Bundle& groups) {
     const Node& first = p_.nodes[groups[0].nodes[0]];
+    const bool fails = can_fail(groups);
     switch (first.kind) {
       case Node::Kind::Matmul:
         out_.steps.emplace_back(matmul_draft(first));
@@ -101,9 +103,18 @@ class Drafter {
             launch.roots[i] = slicer_.roots()[own];
             launch.offsets[i] += slicer_.offsets()[own];
           }
+          launch.can_fail = fails && !launch.checks.empty();
           out_.steps.emplace_back(std::move(launch));
         }
     }
+  }
+
+  /// Whether data can make the bundle fail, which runs next.
+  bool can_fail(const Bundle& groups) {
+    bool any = false;
+    for (const Group& g : groups)
+      for (const NodeId n : g.nodes) any |= checks_.can_fail(p_.nodes[n]);
+    return any;
   }
 
   /// On the roots of the slice.
@@ -122,6 +133,7 @@ class Drafter {
 
   const Program& p_;
   Slicer slicer_;
+  Checks checks_;
   std::unordered_map<Slice, std::vector<LaunchDraft>, SliceHash> known_;
   Drafts out_;
 };

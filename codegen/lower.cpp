@@ -4,6 +4,7 @@
 #include "codegen/drafts.h"
 #include "codegen/fusion/bundle.h"
 #include "codegen/fusion/fuse.h"
+#include "codegen/fusion/updates.h"
 #include "codegen/memory/memory_plan.h"
 #include "codegen/nodes/program.h"
 
@@ -77,13 +78,13 @@ void report(const Program& p, Plan& plan) {
 
 Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   const Program program = make_program(graph);
-  std::vector<Group> groups = fuse(program);
+  const std::vector<int> targets = write_targets(graph, options);
+  std::vector<Group> groups = with_updates_in_place(program, fuse(program), targets);
   const Table<RootId, bool> stored = stored_roots(program, groups);
   Drafts drafts = make_drafts(program, bundle(program, std::move(groups)), stored);
   Plan plan;
   describe(graph, program, plan);
-  plan_memory(program, std::move(drafts), write_targets(graph, options), input_memories(graph),
-              options, plan);
+  plan_memory(program, std::move(drafts), targets, input_memories(graph), options, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);
   return plan;

@@ -60,10 +60,11 @@ void Slicer::move_to_start() {
   for_all([](View& v, int64_t offset) { v.offset -= offset; });
 }
 
-/// Without `after`, which says when the node runs, not what it does.
+/// Without `after` and `late`, which say when the node runs, not what it does.
 void Slicer::renumber(Node& node) {
   for_each_view(node, [&](View& v) { v.root = own_id(v.root); });
   node.after = {};
+  node.late = false;
 }
 
 RootId Slicer::own_id(RootId root) {

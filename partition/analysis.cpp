@@ -39,6 +39,12 @@ void mark_descendants(const Graph& graph, ir::ValueMap<bool>& marked) {
   }
 }
 
+void mark_backward(const Graph& step, ir::ValueMap<bool>& marked) {
+  for (const Equation& e : step.equations())
+    if (e.is_backward)
+      for (ValueId v : step.results(e)) marked[v] = true;
+}
+
 void mark_overwritten_inputs(const Graph& core, ir::ValueMap<bool>& overwritten) {
   std::vector<bool> written(core.inputs().size());
   const auto written_at = [&](int input) {
@@ -53,7 +59,7 @@ void mark_overwritten_inputs(const Graph& core, ir::ValueMap<bool>& overwritten)
 /// tangent arrives.
 std::vector<bool> outputs_of_backward(const Graph& core) {
   std::vector<bool> out(core.outputs().size());
-  if (std::ranges::none_of(core.inputs(), is_tangent)) return out;
+  if (std::ranges::none_of(core.inputs(), is_tangent) && !is_step(core)) return out;
   for (size_t i = 0; i < out.size(); ++i) out[i] = core.outputs()[i].role == ir::Role::Gradient;
   for (const ir::GradWrite& write : core.epilogue.grads)
     if (write.output >= 0) out[static_cast<size_t>(write.output)] = false;
@@ -93,6 +99,11 @@ ir::ValueMap<ValueId> bases_of(const Graph& graph) {
 
 }  // namespace
 
+bool is_step(const Graph& core) {
+  return std::ranges::none_of(core.inputs(), is_tangent) &&
+         std::ranges::any_of(core.equations(), &Equation::is_backward);
+}
+
 Users::Users(const Graph& graph) : first_(graph.num_values() + 1) {
   for_each_use(graph, [&](ValueId v, EquationId) { ++first_[v.index + 1]; });
   for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
@@ -118,6 +129,7 @@ Needs::Needs(const Graph& joint)
   for (size_t i = 0; i < joint.outputs().size(); ++i)
     (of_backward[i] ? gradient : forward)[joint.outputs()[i].value] = true;
   mark_overwritten_inputs(joint, overwritten);
+  if (is_step(joint)) mark_backward(joint, needs_tangent);
   mark_descendants(joint, needs_tangent);
   backward = gradient;
   for (ValueId token : tokens) (needs_tangent[token] ? backward : forward)[token] = true;

@@ -28,14 +28,16 @@ struct Needs {
   explicit Needs(const ir::Graph& joint);
 
   const ir::Graph& graph;
-  ir::ValueMap<int> input;           // the index of a graph input, or -1
-  std::vector<bool> of_backward;     // by output: a gradient that backward returns
-  ir::ValueMap<bool> overwritten;    // an input that forward's epilogue writes, or an alias of one
-  ir::ValueMap<bool> needs_tangent;  // depends on a tangent: can only be computed in backward
-  std::vector<ir::ValueId> tokens;   // that equations give which must run, in order
-  ir::ValueMap<bool> forward;        // some other output, or a token of forward needs it
-  ir::ValueMap<bool> backward;       // some gradient, or a token of backward needs it
-  ir::ValueMap<bool> gradient;       // is an output of backward
+  ir::ValueMap<int> input;         // the index of a graph input, or -1
+  std::vector<bool> of_backward;   // by output: a gradient that backward returns
+  ir::ValueMap<bool> overwritten;  // an input that forward's epilogue writes, or an alias of one
+  // Depends on a tangent, or stands in the backward half of a whole step: can only be computed in
+  // backward.
+  ir::ValueMap<bool> needs_tangent;
+  std::vector<ir::ValueId> tokens;  // that equations give which must run, in order
+  ir::ValueMap<bool> forward;       // some other output, or a token of forward needs it
+  ir::ValueMap<bool> backward;      // some gradient, or a token of backward needs it
+  ir::ValueMap<bool> gradient;      // is an output of backward
 
   ir::EquationId producer(ir::ValueId v) const { return graph.producer(v); }
   /// A graph input that is no tangent.
@@ -89,6 +91,9 @@ struct Analysis : Needs {
 };
 
 inline bool is_tangent(const ir::Input& input) { return input.role == ir::Role::Tangent; }
+
+/// A graph of a whole step: no tangent arrives, and its backward half is what is marked so.
+bool is_step(const ir::Graph& core);
 
 }  // namespace tandem::partition
 

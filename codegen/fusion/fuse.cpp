@@ -30,6 +30,7 @@ struct Cluster {
   int depth = 0;     // greater than that of every group in `before`
   int search = 0;    // the latest one that met it
   bool fusible = false;
+  bool late = false;  // as its nodes: what is computed again would else run, and be kept, early
 };
 
 class Fuser {
@@ -90,7 +91,7 @@ class Fuser {
   /// A cluster of the one node `n`.
   void add(NodeId n) {
     const Node& node_n = node(n);
-    Cluster c{.last = n, .fusible = is_fusible(node_n)};
+    Cluster c{.last = n, .fusible = is_fusible(node_n), .late = node_n.late};
     if (c.fusible) c.domain = domain_of(node_n);
     c.before.reserve(node_n.operands.size());
     for_each_read(node_n, [&](const View& v) {
@@ -159,7 +160,7 @@ class Fuser {
 
   // --- legality
   void merge_if_legal(ClusterId a, ClusterId b) {
-    if (a == b || !at(a).fusible || !at(b).fusible) return;
+    if (a == b || !at(a).fusible || !at(b).fusible || at(a).late != at(b).late) return;
     if (at(a).nodes + at(b).nodes > kMaxNodes) return;
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
     auto domain = united(at(a).domain, at(b).domain);

@@ -130,7 +130,7 @@ class MemoryPlanner {
     touched_.erase(std::ranges::unique(touched_).begin(), touched_.end());
   }
 
-  static bool can_fail(const LaunchDraft& launch) { return !launch.checks.empty(); }
+  static bool can_fail(const LaunchDraft& launch) { return launch.can_fail; }
   static bool can_fail(const MatmulDraft&) { return false; }
   static bool can_fail(const ExternalDraft& e) {
     return ir::info(e.call.op).effect != ir::Effect::Pure;

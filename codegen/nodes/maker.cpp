@@ -99,6 +99,7 @@ Program Maker::run() {
     const EquationId e = g_.equation_id(i);
     const Rule rule = kRules[static_cast<size_t>(g_.op(e))];
     TANDEM_CHECK(rule != nullptr, "lowering has no rule for " + std::string(ir::name(g_.op(e))));
+    late_ = is_late(e);
     rule(*this, e);
   }
   for (size_t o = 0; o < g_.outputs().size(); ++o) output(static_cast<int>(o));
@@ -127,6 +128,10 @@ const ResultPaths& Maker::paths() {
   return *paths_;
 }
 
+bool Maker::is_late(EquationId e) const {
+  return e.valid() && g_.level == ir::Level::Forward && g_.equation(e).is_backward;
+}
+
 void Maker::input(int i) {
   const ir::Input& in = g_.inputs()[static_cast<size_t>(i)];
   const ir::Type& t = g_.type(in.value);
@@ -142,6 +147,7 @@ void Maker::output(int o) {
   if (g_.type(out.value).is_token) return;
   const View& v = views_[out.value];
   Root& root = root_of(v);
+  late_ = is_late(g_.producer(out.value));
   if (root.kind == Root::Kind::Input && may_be_input(out, root.index) &&
       is_input(v, root.index, out.strides)) {
     p_.outputs.back().from_input = root.index;
@@ -195,6 +201,7 @@ NodeId Maker::giver(ValueId token) const {
 NodeId Maker::push(Node n) {
   if (n.dest.numel() == 0) return {};
   if (n.name.empty()) n.name = std::string(ir::name(n.op));
+  n.late = late_;
   const NodeId id = p_.nodes.next();
   root_of(n.dest).writers.push_back(id);
   p_.nodes.push_back(std::move(n));
@@ -202,6 +209,7 @@ NodeId Maker::push(Node n) {
 }
 
 NodeId Maker::push_external(Node n) {
+  n.late = late_;
   const NodeId id = p_.nodes.next();
   for (const View& v : n.results) root_of(v).writers.push_back(id);
   p_.nodes.push_back(std::move(n));

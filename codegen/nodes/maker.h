@@ -83,6 +83,7 @@ class Maker {
   NodeId write_region(View v, View dest, NodeId after = {});
 
  private:
+  bool is_late(EquationId e) const;
   void input(int i);
   void output(int o);
   bool is_input(const View& v, int i, const ir::Strides& strides) const;
@@ -96,6 +97,7 @@ class Maker {
   std::optional<ResultPaths> paths_;                                  // made when first needed
   std::vector<uint32_t> uses_;                                        // of each value; likewise
   Program p_;
+  bool late_ = false;  // the equation whose nodes are being made stands behind the turn of a step
 };
 
 /// Makes the values and nodes of equation `e`, and says where its results lie.

@@ -66,6 +66,7 @@ struct Node {
   /// reads the value must wait until all is in memory.
   bool whole = true;
   bool only_checks = false;  // nothing reads what it writes
+  bool late = false;         // behind the turn of a whole step
   bool ordered = false;      // External: stays though nothing reads what it writes
   NodeId after;              // a node that must run earlier: it writes the same memory, or gives
                              // the token that this one takes

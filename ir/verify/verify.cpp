@@ -231,7 +231,7 @@ void Verifier::check_equation_of_level(EquationId e) const {
     fail_at(e, "in-place equations are only in traced graphs");
   if (is_composite(equation.op) && is_core_or_later(g_.level))
     fail_at(e, fmt::format("{} is not a primitive", name(equation.op)));
-  const bool has_backward = has_both_halves(g_.level) || g_.level == Level::Backward;
+  const bool has_backward = is_core_or_later(g_.level) || g_.level == Level::Joint;
   if (equation.is_backward && !has_backward) fail_at(e, "this level has no backward half");
   check_marks(e);
   if (info(equation.op).cls == OpClass::Control) check_control(e);

@@ -11,6 +11,7 @@
 #include "ir/interfaces/pass.h"
 #include "ir/verify/verify.h"
 #include "partition/partition.h"
+#include "partition/step.h"
 #include "runtime/compile/stages.h"
 
 namespace tandem::runtime {
@@ -127,10 +128,7 @@ class Pipeline {
 
   /// From here on only rewrites that preserve every bit.
   void split() {
-    if (!has_tangents(g_.core)) {
-      g_.forward = relabelled(g_.core, Level::Forward);
-      return run_passes(Level::Forward);
-    }
+    if (!has_tangents(g_.core)) return take_whole();
     if (!options_.own_partitioner) since_ = {"partition=" + options_.partitioner->name()};
     ir::Partition cut = timed("partition", [&] { return partition(); });
     if (options_.own_partitioner)
@@ -143,6 +141,26 @@ class Pipeline {
       run_passes(half);
       graph(half).shrink_to_fit();
     }
+  }
+
+  /// Nothing is differentiated from outside. (A partitioner of the user's is for joint graphs.)
+  void take_whole() {
+    g_.forward = relabelled(g_.core, Level::Forward);
+    if (options_.has_backward && !options_.own_partitioner)
+      timed("recompute", [&] { return recompute(); });
+    run_passes(Level::Forward);
+  }
+
+  bool recompute() {
+    const auto costs = codegen::make_cost_model();
+    auto step =
+        partition::recompute_in_step(g_.core, *options_.partitioner, {.costs = costs.get()});
+    if (!step) return false;
+    verify("recompute", step->graph);
+    g_.forward = std::move(step->graph);
+    g_.forward.shrink_to_fit();
+    g_.partition = std::move(step->report);
+    return true;
   }
 
   ir::Partition partition() {

@@ -10,6 +10,7 @@ struct PipelineOptions {
   const ir::Partitioner* partitioner = nullptr;
   bool own_partitioner = false;  // the user's: what it returns is verified
   bool contract = true;
+  bool has_backward = false;  // the traced function itself runs one: a whole step
   std::span<const std::shared_ptr<const ir::GraphPass>> passes = {};
 };
 

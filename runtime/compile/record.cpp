@@ -112,6 +112,7 @@ Recording record(const std::string& name, Tracer tracer) {
   }
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
+  impl.recording.has_backward = impl.trace->has_backward();
   impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();

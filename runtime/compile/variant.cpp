@@ -98,8 +98,9 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
                                          const CompileOptions& options, bool any_size) {
   std::unique_ptr<ir::Partitioner> owner;
-  CompiledGraphs graphs =
-      run_pipeline(std::move(recording.traced), pipeline_options(options, owner));
+  PipelineOptions pipeline = pipeline_options(options, owner);
+  pipeline.has_backward = recording.has_backward;
+  CompiledGraphs graphs = run_pipeline(std::move(recording.traced), pipeline);
   const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
   guards.check_aliasing =
       depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);

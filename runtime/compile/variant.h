@@ -44,6 +44,7 @@ struct Recording {
   std::vector<GradSlot> grad_slots;
   std::vector<MemorySlot> memory_slots;
   int rng_input = -1;
+  bool has_backward = false;           // the function itself runs one: a whole step
   std::vector<GuardName> guard_names;  // of the arguments' tokens
   std::shared_ptr<const void> prototype;
 };

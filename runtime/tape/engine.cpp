@@ -46,6 +46,7 @@ class Engine {
   }
 
   void run() {
+    if (Trace* const trace = Trace::current()) trace->note_backward();
     while (!pending_.empty()) {
       auto latest = pending_.extract(pending_.begin());
       visit(*latest.mapped().node, std::move(latest.mapped().grads));

@@ -86,6 +86,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
   /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
   void note_requires_grad(const Tensor& t, bool value);
+  /// A backward ran, of which the equations that follow are.
+  void note_backward() { has_backward_ = true; }
+  bool has_backward() const { return has_backward_; }
   /// Adds what the epilogue must assign (grad slots of inputs, draws) and hands the graph over.
   ir::Graph finish();
 
@@ -147,6 +150,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
   std::vector<Write> writes_;                         // the in-place equations
   std::vector<HookAt> hooks_;
+  bool has_backward_ = false;
   Trace* enclosing_ = nullptr;
   ir::ValueId token_;  // of the order so far, if there is one
   Tensor rng_;

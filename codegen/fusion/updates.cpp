@@ -1,0 +1,169 @@
+#include "codegen/fusion/updates.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "codegen/nodes/checks.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr int64_t kFewNumbers = 8192;
+
+/// Groups are known by where they stand in the order that they came in.
+class Updates {
+ public:
+  Updates(const Program& p, std::vector<Group> groups, const std::vector<int>& targets)
+      : p_(p),
+        groups_(std::move(groups)),
+        targets_(targets),
+        group_of_(p.nodes.size()),
+        is_update_(groups_.size()),
+        done_(groups_.size()) {}
+
+  std::vector<Group> run() {
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (NodeId n : groups_[g].nodes) group_of_[n] = g;
+    if (reads_what_is_written_on()) return std::move(groups_);
+    find_places();
+    std::vector<size_t> order(groups_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {},
+                      [&](size_t g) { return std::tuple(places_[g], is_update_[g], g); });
+    for (size_t g : order) append(g);
+    return std::move(out_);
+  }
+
+ private:
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
+
+  template <class F>
+  void for_each_read(size_t g, F f) const {
+    for (NodeId n : groups_[g].nodes) {
+      for (const View& v : node(n).operands) f(p_.roots[v.root]);
+      if (node(n).table.root.valid()) f(p_.roots[node(n).table.root]);
+    }
+  }
+
+  /// f(group) for all that must run before group `g`, some more than once.
+  template <class F>
+  void for_each_needed(size_t g, F f) const {
+    for_each_read(g, [&](const Root& root) {
+      for (NodeId w : root.writers)
+        if (group_of_[w] != g) f(group_of_[w]);
+    });
+    for (NodeId n : groups_[g].nodes)
+      if (node(n).after.valid() && group_of_[node(n).after] != g) f(group_of_[node(n).after]);
+  }
+
+  /// Whether a group reads memory that a later one writes more of: then the order says what it
+  /// sees, and nothing may move.
+  bool reads_what_is_written_on() const {
+    bool any = false;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for_each_needed(g, [&](size_t needed) { any |= needed > g; });
+    return any;
+  }
+
+  /// f(input) for the inputs whose new contents group `g` writes.
+  template <class F>
+  void for_each_target(size_t g, F f) const {
+    for (NodeId n : groups_[g].nodes)
+      node(n).for_each_written([&](RootId r) {
+        const int output = p_.roots[r].output;
+        if (output >= 0 && targets_[static_cast<size_t>(output)] >= 0)
+          f(targets_[static_cast<size_t>(output)]);
+      });
+  }
+
+  /// By input that is written: the last group that reads it, and the last other one.
+  struct Readers {
+    size_t last = 0, other = 0;
+  };
+
+  void find_readers() {
+    for (int target : targets_)
+      if (target >= 0) readers_[target];
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for_each_read(g, [&](const Root& root) {
+        const auto at = readers_.find(root.kind == Root::Kind::Input ? root.index : -1);
+        if (at == readers_.end() || at->second.last == g) return;
+        at->second.other = std::exchange(at->second.last, g);
+      });
+  }
+
+  size_t last_that_can_fail() const {
+    Checks checks;
+    size_t last = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (NodeId n : groups_[g].nodes)
+        if (checks.can_fail(node(n))) last = g;
+    return last;
+  }
+
+  /// Finds the group behind which each belongs: itself, or what an update must wait for.
+  void find_places() {
+    find_readers();
+    const size_t safe = last_that_can_fail();
+    std::vector<bool> numbers(groups_.size());  // few, and made of inputs alone
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      numbers[g] = groups_[g].domain.total <= kFewNumbers && is_made_by_kernel(g);
+      size_t place = safe;
+      for_each_needed(g, [&](size_t before) {
+        numbers[g] = numbers[g] && numbers[before];
+        if (!numbers[before]) place = std::max(place, places_[before]);
+      });
+      bool is_update = false;
+      for_each_target(g, [&](int input) {
+        is_update = true;
+        const Readers& r = readers_[input];
+        place = std::max(place, r.last == g ? r.other : r.last);
+      });
+      is_update_[g] = is_update && !numbers[g];
+      places_.push_back(is_update_[g] ? place : g);
+    }
+  }
+
+  bool is_made_by_kernel(size_t g) const {
+    return std::ranges::all_of(groups_[g].nodes,
+                               [&](NodeId n) { return makes(node(n)) != Makes::Alone; });
+  }
+
+  /// Appends group `g` behind what it needs.
+  void append(size_t g) {
+    stack_ = {g};
+    while (!stack_.empty()) {
+      const size_t top = stack_.back(), before = stack_.size();
+      if (!done_[top])
+        for_each_needed(top, [&](size_t needed) {
+          if (!done_[needed]) stack_.push_back(needed);
+        });
+      if (stack_.size() > before) continue;
+      stack_.pop_back();
+      if (!std::exchange(done_[top], true)) out_.push_back(std::move(groups_[top]));
+    }
+  }
+
+  const Program& p_;
+  std::vector<Group> groups_;
+  const std::vector<int>& targets_;
+  Table<NodeId, size_t> group_of_;
+  std::map<int, Readers> readers_;
+  std::vector<size_t> places_;
+  std::vector<uint8_t> is_update_, done_;
+  std::vector<size_t> stack_;
+  std::vector<Group> out_;
+};
+
+}  // namespace
+
+std::vector<Group> with_updates_in_place(const Program& program, std::vector<Group> groups,
+                                         const std::vector<int>& targets) {
+  if (std::ranges::none_of(targets, [](int t) { return t >= 0; })) return groups;
+  return Updates(program, std::move(groups), targets).run();
+}
+
+}  // namespace tandem::codegen

@@ -1,0 +1,115 @@
+// When updates of inputs run, and which steps can fail before them.
+#include "tests/unit/codegen/check_lowering.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr int kLayers = 6;
+const Shape kSquare{32, 32};
+constexpr int64_t kBytes = 4 * 32 * 32;
+
+std::vector<int> all_outputs(const ir::Graph& graph) {
+  std::vector<int> outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) outputs.push_back(static_cast<int>(i));
+  return outputs;
+}
+
+/// The layers of a network, its gradients, and then the updates of its weights.
+ir::Graph training_step() {
+  TestGraph t;
+  Builder& b = t.b;
+  std::vector<V> weights, values{t.input({4, 32})}, gradients(kLayers);
+  for (int i = 0; i < kLayers; ++i) weights.push_back(t.input(kSquare));
+  for (V w : weights) values.push_back(b.tanh(b.mm(values.back(), w)));
+  V d = values.back();
+  for (size_t i = kLayers; i-- > 0;) {
+    const V dz = b.mul(d, values[i + 1]);
+    gradients[i] = b.mm(b.permute(values[i], ir::Axes{1, 0}), dz);
+    d = b.mm(dz, b.permute(weights[i], ir::Axes{1, 0}));
+  }
+  for (size_t i = 0; i < kLayers; ++i)
+    t.output(b.sub(weights[i], b.mul(gradients[i], 1e-3)), {}, static_cast<int>(i) + 1);
+  return t.finish();
+}
+
+TEST(Updates, FreeEachGradient) {
+  const ir::Graph graph = training_step();
+  const Checked c = check_lowering(graph, {}, {.write_into_input = all_outputs(graph)}, 1e-4);
+  for (int i = 0; i < kLayers; ++i)
+    EXPECT_EQ(c.plan.outputs[static_cast<size_t>(i)].into_input, i + 1);
+  EXPECT_LE(c.plan.arena_bytes, 3 * kBytes);
+}
+
+TEST(Updates, KeepTheirOrderWhereNothingIsWritten) {
+  const ir::Graph graph = training_step();
+  EXPECT_GE(lower(graph).arena_bytes, kLayers * kBytes);
+}
+
+/// An embedding, a product, and then what adds to the table's gradient at `again`, which is the
+/// index that the embedding read or another one.
+Checked lowered_embedding(bool same_index) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V table = t.input({6, 32}), w = t.input(kSquare), index = t.input({32}, DType::I64),
+          other = t.input({32}, DType::I64);
+  const V rows = b.index_select(table, 0, index), y = b.tanh(b.mm(rows, w));
+  const V dw = b.mm(b.permute(rows, ir::Axes{1, 0}), y);
+  const V dx = b.mm(y, b.permute(w, ir::Axes{1, 0}));
+  const V zeros = b.full({6, 32}, DType::F32, 0.0);
+  t.output(b.sub(w, b.mul(dw, 0.1)), {}, 1);
+  t.output(b.sub(table, b.index_add(zeros, 0, same_index ? index : other, dx)), {}, 0);
+  const ir::Graph graph = t.finish();
+  return check_lowering(graph, {}, {.write_into_input = all_outputs(graph)}, 1e-4);
+}
+
+/// The steps that write into input `i`, by where they stand.
+std::vector<size_t> writers_of(const Plan& plan, int i) {
+  std::vector<size_t> writers;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const auto* const launch = std::get_if<Launch>(&plan.steps[s]);
+    if (launch == nullptr) continue;
+    const Kernel& kernel = plan.kernels[launch->kernel];
+    for (ParamId p : kernel.params.ids())
+      if (const BufferRef& to = launch->params[p.index]; kernel.params[p].use != Param::Use::Read &&
+                                                         to.kind == BufferRef::Kind::Input &&
+                                                         to.index == i)
+        writers.push_back(s);
+  }
+  return writers;
+}
+
+/// The last step with a check.
+size_t last_check(const Plan& plan) {
+  size_t last = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (const auto* const launch = std::get_if<Launch>(&plan.steps[s]))
+      if (!launch->checks.empty()) last = s;
+  return last;
+}
+
+TEST(Updates, NeedNotWaitForAnIndexThatWasCheckedBefore) {
+  const Plan plan = lowered_embedding(true).plan;
+  ASSERT_EQ(writers_of(plan, 1).size(), 1);
+  EXPECT_LT(writers_of(plan, 1)[0], last_check(plan));
+  EXPECT_EQ(writers_of(plan, 0).size(), 1);
+}
+
+TEST(Updates, WaitForWhatCanFail) {
+  const Plan plan = lowered_embedding(false).plan;
+  ASSERT_EQ(writers_of(plan, 1).size(), 1);
+  EXPECT_GT(writers_of(plan, 1)[0], last_check(plan));
+}
+
+TEST(Updates, AnIndexMayBeCheckedForMore) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({300, 32}), small = t.input({3, 32}), index = t.input({8}, DType::I64);
+  const V rows = b.index_select(x, 0, index);
+  t.output(b.exp(x), {}, 0);
+  t.output(b.add(rows, b.index_select(small, 0, index)));
+  const Checked c = check_lowering(t.finish(), {}, {.write_into_input = {0}});
+  EXPECT_GT(writers_of(c.plan, 0).at(0), last_check(c.plan));
+}
+
+}  // namespace
+}  // namespace tandem::codegen
