@@ -8,6 +8,7 @@
 #include <tandem/checkpoint.h>
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
+#include <tandem/data.h>
 #include <tandem/functionalize.h>
 #include <tandem/indexing.h>
 #include <tandem/io.h>
