@@ -121,4 +121,14 @@ void FileWriter::commit() {
   temporary_.clear();
 }
 
+void FileWriter::commit_to_disk() {
+  if (::fsync(fd_) != 0 && errno != EINVAL) cannot_write();  // (pipes and devices have no disk)
+  const bool renames = !temporary_.empty();
+  commit();
+  if (!renames) return;
+  const std::string folder = folder_of(target_).string();
+  fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd_ < 0 || (::fsync(fd_) != 0 && errno != EINVAL)) cannot_write();
+}
+
 }  // namespace tandem::ir

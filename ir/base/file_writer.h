@@ -25,6 +25,9 @@ class TANDEM_API FileWriter {
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// The last step.
   void commit();
+  /// The same, and when it returns the new contents are on the disk: a machine that crashes later
+  /// has them, one that crashes earlier the old ones.
+  void commit_to_disk();
 
  private:
   void open_itself(const std::string& path);

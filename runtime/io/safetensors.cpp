@@ -14,6 +14,7 @@
 #include "ir/base/file_writer.h"
 #include "runtime/io/files.h"
 #include "runtime/io/require_usable.h"
+#include "runtime/io/write_safetensors.h"
 #include "runtime/tensor/tensor_impl.h"
 
 namespace tandem {
@@ -195,14 +196,21 @@ Metadata safetensors_metadata(const std::string& path) {
   });
 }
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const Metadata& metadata) {
-  const std::string header = checked_header("save_safetensors", tensors, metadata);
+void runtime::write_safetensors(std::string_view function, const std::string& path,
+                                const NamedTensors& tensors, const Metadata& metadata,
+                                Commit commit) {
+  const std::string header = checked_header(function, tensors, metadata);
   ir::FileWriter file(path);
   file.write(header);
   const NoGrad no_grad;
-  for (const auto& [name, tensor] : tensors) file.write(runtime::bytes_of(tensor.contiguous()));
-  file.commit();
+  for (const auto& [name, tensor] : tensors) file.write(bytes_of(tensor.contiguous()));
+  commit == Commit::ToDisk ? file.commit_to_disk() : file.commit();
+}
+
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const Metadata& metadata) {
+  runtime::write_safetensors("save_safetensors", path, tensors, metadata,
+                             runtime::Commit::ToSystem);
 }
 
 void save_sharded(const std::string& folder, const NamedTensors& tensors,
