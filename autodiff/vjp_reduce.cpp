@@ -1,4 +1,4 @@
-// Rules of reductions, norms and losses. x [.., n, ..] is reduced over `dims`; g and y have 1 or
+// Rules of reductions and losses. x [.., n, ..] is reduced over `dims`; g and y have 1 or
 // nothing there.
 #include <algorithm>
 
@@ -174,74 +174,6 @@ const VjpRule vjp_softmax = rule(wrt<kResult>([](Args a) {
 const VjpRule vjp_log_softmax = rule(wrt<kResult>([](Args a) {  //
   return a.g - exp(a.y) * sum_along_dim(a, a.g);
 }));
-
-namespace {
-
-// layer norm over the trailing `normalized_dims` dimensions (n elements): y = xhat weight + bias,
-// xhat = (x - mean) rstd, mean and rstd results 1 and 2. Computed in their dtype.
-
-Axes trailing_dims(int rank, int64_t count) {
-  Axes dims;
-  for (int64_t d = rank - count; d < rank; ++d) dims.push_back(d);
-  return dims;
-}
-
-Axes leading_dims(int rank, int64_t trailing) {
-  Axes dims;
-  for (int64_t d = 0; d < rank - trailing; ++d) dims.push_back(d);
-  return dims;
-}
-
-Term as_statistics(Args a, Term v) { return {&a.b, a.b.convert(v, a.b.dtype(a.result(2)))}; }
-
-Term normalized(Args a) { return (as_statistics(a, a.x()) - a.result(1)) * a.result(2); }
-
-/// Of y: rstd (h - mean(h) - xhat mean(h xhat)), h = g weight. Of mean: g / n. Of rstd:
-/// -g rstd^2 xhat / n.
-Term layer_norm_self(Args a, Term xhat) {
-  const Term rstd = a.result(2);
-  const Axes dims = trailing_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
-  const auto mean = [&](Term v) { return Term{&a.b, a.b.mean(v, dims, true)}; };
-  const auto n = static_cast<double>(a.b.numel(a.x()) / std::max<int64_t>(a.b.numel(rstd), 1));
-  return through_results(
-      a,
-      [&](Term g) {
-        const Term wide = as_statistics(a, g);
-        const Term h = a.c.operands.size() > 1 ? wide * as_statistics(a, a.x(1)) : wide;
-        return rstd * (h - mean(h) - xhat * mean(h * xhat));
-      },
-      [&](Term g) { return Term{&a.b, a.b.expand(g / n, a.sizes())}; },
-      [&](Term g) { return xhat * (g * rstd * rstd / -n); });
-}
-
-/// The sum of v over the leading dims, as operand i's gradient.
-V sum_leading(Args a, Term v, int i) {
-  const Axes dims = leading_dims(a.sizes().rank(), a.attr<int64_t>(Attr::normalized_dims));
-  return a.b.convert(dims.empty() ? v.v : a.b.sum(v, dims), a.b.dtype(a.x(i)));
-}
-
-Gradients layer_norm(VjpContext& c) {
-  const Args a(c);
-  Gradients gradients(c.operands.size());
-  const bool needs_weight = c.operands.size() > 1 && c.needs(1) && c.grads[0].valid();
-  if (c.needs(0) || needs_weight) {
-    const Term xhat = normalized(a);
-    if (c.needs(0)) gradients[0] = a.b.convert(layer_norm_self(a, xhat), a.b.dtype(a.x()));
-    if (needs_weight) gradients[1] = sum_leading(a, as_statistics(a, a.g) * xhat, 1);
-  }
-  if (c.operands.size() > 2 && c.needs(2) && c.grads[0].valid())
-    gradients[2] = sum_leading(a, as_statistics(a, a.g), 2);
-  return gradients;
-}
-
-Reads layer_norm_reads(std::span<const bool> needs) {
-  const bool weight = needs.size() > 1 && needs[1];
-  if (!needs[0] && !weight) return {};
-  return {1u | (needs[0] && needs.size() > 1 ? 2u : 0u), 6};
-}
-
-}  // namespace
-const VjpRule vjp_native_layer_norm{VjpRule::Kind::Differentiable, layer_norm, layer_norm_reads};
 
 namespace {
 

@@ -113,4 +113,22 @@ std::array<V, 3> native_layer_norm(Context& c) {
   return {out, mean, rstd};
 }
 
+// the same over the channels of each group of [n, c, ...]
+std::array<V, 3> native_group_norm(Context& c) {
+  Builder& b = c.b;
+  const ir::Shape& sizes = c.result().sizes;
+  const auto groups = c.attr<int64_t>(Attr::groups);
+  const ir::Dim rows = sizes[0] * groups;
+  const ir::Dim n = rows == 0 ? ir::Dim(0) : b.numel(c[0]) / rows;
+  const ir::ValueList normal = b.native_layer_norm(b.reshape(c[0], {sizes[0], groups, n}), {}, {},
+                                                   1, c.attr<double>(Attr::eps));
+  ir::Shape channels = ir::Shape::filled(sizes.rank() - 1, 1);
+  channels[0] = sizes[1];
+  V out = b.reshape(normal[0], sizes);
+  if (const auto weight = c.optional(1)) out = b.mul(out, b.reshape(*weight, channels));
+  if (const auto bias = c.optional(2)) out = b.add(out, b.reshape(*bias, channels));
+  const auto statistic = [&](V v) { return b.reshape(v, {sizes[0], groups}); };
+  return {out, statistic(normal[1]), statistic(normal[2])};
+}
+
 }  // namespace tandem::decomps::rules

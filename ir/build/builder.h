@@ -194,7 +194,13 @@ class TANDEM_API Builder {
   }
   /// (result, mean, rstd)
   ValueList native_layer_norm(V self, std::optional<V> weight, std::optional<V> bias,
-                              int normalized_dims, double eps);
+                              int normalized_dims, double eps) {
+    return norm(Op::native_layer_norm, self, weight, bias, normalized_dims, eps);
+  }
+  ValueList native_group_norm(V self, std::optional<V> weight, std::optional<V> bias,
+                              int64_t groups, double eps) {
+    return norm(Op::native_group_norm, self, weight, bias, groups, eps);
+  }
   V cross_entropy(V self, V target, int64_t ignore_index, double label_smoothing,
                   std::string reduction);
   /// Sums `v` over the dims along which `sizes` was broadcast to v's sizes, so that the result has
@@ -277,6 +283,9 @@ class TANDEM_API Builder {
   ValueList reduce_all(Op op, V self, std::span<const Axis> dims, bool keepdim,
                        AttrsRef first_attrs = {});
   V along_dim(Op op, V self, int dim);
+  /// `extent`: the attribute that says what is normalised.
+  ValueList norm(Op op, V self, std::optional<V> weight, std::optional<V> bias, int64_t extent,
+                 double eps);
   /// How many dimensions `dim` may name: a 0-d value has one.
   int dims_of(V v) const { return std::max(rank(v), 1); }
   /// [..., k] as [n, k], and [n, m] as [..., m] with the leading sizes of `like`.

@@ -93,13 +93,13 @@ V Builder::along_dim(Op op, V self, int dim) {
 V Builder::softmax(V self, int dim) { return along_dim(Op::softmax, self, dim); }
 V Builder::log_softmax(V self, int dim) { return along_dim(Op::log_softmax, self, dim); }
 
-ValueList Builder::native_layer_norm(V self, std::optional<V> weight, std::optional<V> bias,
-                                     int normalized_dims, double eps) {
+ValueList Builder::norm(Op op, V self, std::optional<V> weight, std::optional<V> bias,
+                        int64_t extent, double eps) {
   ValueList operands = {self};
   if (bias && !weight) weight = full_like(*bias, 1);
   if (weight) operands.push_back(*weight);
   if (bias) operands.push_back(*bias);
-  return emit_all(Op::native_layer_norm, operands, {int64_t{normalized_dims}, eps});
+  return emit_all(op, operands, {extent, eps});
 }
 
 V Builder::cross_entropy(V self, V target, int64_t ignore_index, double label_smoothing,

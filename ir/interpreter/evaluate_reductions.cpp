@@ -302,6 +302,30 @@ std::array<Tensor, 3> native_layer_norm(const Context& c) {
   return results;
 }
 
+std::array<Tensor, 3> native_group_norm(const Context& c) {
+  const double eps = c.attr<double>(Attr::eps);
+  std::array<Tensor, 3> results{zeros(c.result(0)), zeros(c.result(1)), zeros(c.result(2))};
+  auto [out, means, rstds] = std::array{elements<double>(results[0]), elements<double>(results[1]),
+                                        elements<double>(results[2])};
+  const auto channels = int64_t{c.result(0).sizes[1]}, groups = c.attr<int64_t>(Attr::groups);
+  const int64_t rows = results[1].numel(), n = rows == 0 ? 0 : results[0].numel() / rows;
+  const int64_t image = channels == 0 ? 0 : n * groups / channels;
+  const auto parameter = [&](size_t i, int64_t channel, double none) {
+    return c.operands.size() > i ? elements<double>(c.operand(i))[channel] : none;
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    const Row<double> row(elements<double>(c.operand(0)) + r * n, static_cast<size_t>(n));
+    means[r] = sum_of(row) / static_cast<double>(n);
+    rstds[r] = 1 / std::sqrt(variance_of(row, 0) + eps);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t channel = (r * n + i) / image % channels;
+      out[r * n + i] =
+          (row[i] - means[r]) * rstds[r] * parameter(1, channel, 1) + parameter(2, channel, 0);
+    }
+  }
+  return results;
+}
+
 /// The loss of one row of scores for its target class.
 static double row_loss(Row<double> row, int64_t target, double smoothing) {
   const double max = max_of(row), log_sum = std::log(sum_of_exp(row, max));

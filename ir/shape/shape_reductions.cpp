@@ -128,6 +128,24 @@ std::array<Type, 3> norm(const ShapeContext& c) {
   return {c.operands[0], statistic, statistic};
 }
 
+std::array<Type, 3> group_norm(const ShapeContext& c) {
+  require_floating(c);
+  require_same_dtype(c);
+  const Type& self = c.operands[0];
+  if (self.rank() < 2) reject(c, Errc::Shape, "no channels", "[n, channels, ...]", all_sizes(c));
+  const int64_t groups = c.attr<int64_t>(Attr::groups);
+  const Dim channels = self.sizes[1];
+  if (groups < 1 || channels % groups != 0)
+    reject(c, Errc::Argument, "num_groups does not fit",
+           fmt::format("a divisor of {} channels", int64_t{channels}), std::to_string(groups));
+  for (const Type& parameter : c.operands.subspan(1))
+    if (parameter.sizes != Shape{channels})
+      reject(c, Errc::Shape, "weight or bias does not fit the channels", to_string(Shape{channels}),
+             all_sizes(c));
+  const Type statistic{size_of(self.dtype) < 4 ? DType::F32 : self.dtype, {self.sizes[0], groups}};
+  return {self, statistic, statistic};
+}
+
 Type cross_entropy(const ShapeContext& c) {
   require_floating(c);
   require_reduction(c);

@@ -133,16 +133,6 @@ V as_one_image(Call& c, V x) {
   return c.b.reshape(x, sizes);
 }
 
-/// [n, c, ...] as [n, groups, all else].
-V in_groups(Call& c, V x, int64_t groups) {
-  const Dim n = c.b.sizes(x)[0], count = c.b.numel(x);
-  const Dim rest = n * groups == 0 ? Dim(0) : count / (n * groups);
-  return c.b.reshape(x, {n, groups, rest});
-}
-
-/// The last dimension centred and scaled to a variance of one.
-V normal_rows(Call& c, V x, double eps) { return c.b.layer_norm(x, {}, {}, 1, eps); }
-
 void require_trailing(Call& c, V x, const Shape& shape) {
   const Shape& sizes = c.b.sizes(x);
   const int rank = sizes.rank(), trailing = shape.rank();
@@ -212,10 +202,8 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
     ir::fail(Errc::Argument,
              fmt::format("{}: num_groups does not fit; expected a divisor of {} channels, got {}",
                          function(), int64_t{channels}, num_groups));
-  const V normal = normal_rows(c, in_groups(c, wide(c, x), num_groups), eps);
-  const V out = with_parameters(c, c.b.reshape(normal, c.b.sizes(x)),
-                                per_channel(c, weight, "weight", channels),
-                                per_channel(c, bias, "bias", channels));
+  const V out = c.b.native_group_norm(wide(c, x), per_channel(c, weight, "weight", channels),
+                                      per_channel(c, bias, "bias", channels), num_groups, eps)[0];
   return c.out(c.b.convert(out, c.b.dtype(x)));
 }
 

@@ -138,6 +138,10 @@ Forms reduction_forms(Op op, int64_t n) {
     const Attrs attrs{int64_t{1}, 1e-5};
     return {{{{3, n}}, attrs}, {{{3, n}, {n}}, attrs}, {{{3, n}, {n}, {n}}, attrs}};
   }
+  if (op == Op::native_group_norm) {
+    const Attrs attrs{int64_t{2}, 1e-5};
+    return {{{{3, 4, n}}, attrs}, {{{3, 4, n}, {4}}, attrs}, {{{3, 4, n}, {4}, {4}}, attrs}};
+  }
   Forms forms;
   const auto add = [&](const Shape& shape, Dim dim) {
     for (bool keepdim : {false, true}) {

@@ -185,6 +185,15 @@ inline void add_reductions(std::vector<Sample>& all) {
   all.push_back({Op::native_layer_norm, {floats(s)}, norm});
   all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2)}, norm});
   all.push_back({Op::native_layer_norm, {floats(s), floats({3, 4}, 2), floats({3, 4}, 3)}, norm});
+  for (int64_t groups : {1, 2, 4}) {
+    const std::vector<ir::AttrValue> attrs{groups, 1e-5};
+    for (const Shape& images : {Shape{2, 4, 3, 2}, Shape{3, 4}, Shape{1, 4, 5}}) {
+      all.push_back({Op::native_group_norm, {floats(images)}, attrs});
+      all.push_back({Op::native_group_norm, {floats(images), floats({4}, 2)}, attrs});
+      all.push_back(
+          {Op::native_group_norm, {floats(images), floats({4}, 2), floats({4}, 3)}, attrs});
+    }
+  }
   for (const char* reduction : {"none", "mean", "sum"})
     for (double smoothing : {0.0, 0.1})
       all.push_back({Op::cross_entropy,

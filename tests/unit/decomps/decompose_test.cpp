@@ -98,6 +98,11 @@ std::vector<Case> reduction_cases() {
   cases.push_back({Op::native_layer_norm, {x}, {int64_t{1}, 1e-5}});
   cases.push_back({Op::native_layer_norm, {x, f32({4, 5})}, {int64_t{2}, 1e-5}});
   cases.push_back({Op::native_layer_norm, {x, f32({5}), f32({5})}, {int64_t{1}, 1e-5}});
+  for (int64_t groups : {1, 2, 4}) {
+    cases.push_back({Op::native_group_norm, {x}, {groups, 1e-5}});
+    cases.push_back({Op::native_group_norm, {x, f32({4})}, {groups, 1e-5}});
+    cases.push_back({Op::native_group_norm, {x, f32({4}), f32({4})}, {groups, 1e-5}});
+  }
   for (const std::string& reduction : {kNone, kMean, kSum})
     for (double smoothing : {0.0, 0.1})
       for (int64_t ignored : {-100, 2})
