@@ -1,18 +1,21 @@
 // Trains a small character-level GPT (nanoGPT's CPU configuration: 4 layers, 4 heads, 128 channels,
 // 64 characters of context, batch 12) on examples/data/austen.txt, then writes a paragraph and says
-// what the compiler did. The loop is an ordinary eager one around a compiled loss. `--eager` runs
-// the same loop uncompiled.
+// what the compiler did. A training step (loss, gradients, update) is one compiled function;
+// `--form halves` compiles the loss alone in an eager loop, `--form eager` nothing but the
+// optimizer. At the end both compiled forms are timed beside each other.
 #include <fmt/format.h>
 #include <tandem/graph.h>
 #include <tandem/tandem.h>
 #include <tandem/train.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -106,11 +109,38 @@ Tensor loss_of(const Gpt& model, const Tensor& x, const Tensor& y) {
   return td::cross_entropy(logits.view({-1, logits.size(-1)}), y.view({-1}));
 }
 
+/// Loss, gradients and update. The optimizer's state is written in place.
+Tensor training_step(const Gpt& model, td::optim::AdamW& optimizer, const Tensor& x,
+                     const Tensor& y) {
+  const Tensor loss = loss_of(model, x, y);
+  loss.backward();
+  optimizer.step();
+  optimizer.zero_grad();
+  return loss.detach();
+}
+
+using Step = std::function<Tensor(const Gpt&, td::optim::AdamW&, const Tensor&, const Tensor&)>;
+
+Step whole_step() { return td::compile(&training_step, {.name = "step"}); }
+
+/// The same with a compiled loss in an eager loop.
+Step step_of_halves() {
+  return [loss_fn = td::compile(&loss_of, {.name = "loss"})](
+             const Gpt& model, td::optim::AdamW& optimizer, const Tensor& x, const Tensor& y) {
+    const Tensor loss = loss_fn(model, x, y);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss.detach();
+  };
+}
+
 // --- the run
 
 struct Arguments {
   int steps = 4000, batch = 12, seed = 1337;
-  bool eager = false, quiet = false;
+  bool quiet = false;
+  std::string form = "whole";
   double lr = 1e-3;
   std::string text = "examples/data/austen.txt", out = "demo-out";
 };
@@ -128,7 +158,9 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--seed", a.seed, "of weights and batches")->capture_default_str();
   app.add_option("--text", a.text, "the training text")->capture_default_str();
   app.add_option("--out", a.out, "folder for graphs and the loss curve")->capture_default_str();
-  app.add_flag("--eager", a.eager, "run the same loop uncompiled");
+  app.add_option("--form", a.form, "what is compiled: whole steps, halves (the loss), or nothing")
+      ->check(CLI::IsMember({"whole", "halves", "eager"}))
+      ->capture_default_str();
   app.add_flag("--quiet", a.quiet, "no progress bar");
   try {
     app.parse(argc, argv);
@@ -186,11 +218,14 @@ struct TrainingRun {
   double seconds = 0, first_step_seconds = 0;
 };
 
-template <class LossFn>
-TrainingRun train(const LossFn& loss_fn, Gpt& model, const examples::CharData& data,
+td::optim::AdamW optimizer_of(const Gpt& model, double lr) {
+  return td::optim::AdamW(td::nn::parameters(model),
+                          {.lr = lr, .beta2 = 0.99, .weight_decay = 0.1});
+}
+
+TrainingRun train(const Step& take_step, Gpt& model, const examples::CharData& data,
                   const Arguments& a) {
-  td::optim::AdamW optimizer(td::nn::parameters(model),
-                             {.lr = a.lr, .beta2 = 0.99, .weight_decay = 0.1});
+  td::optim::AdamW optimizer = optimizer_of(model, a.lr);
   examples::Batches batches(data.training(), a.batch, 64, static_cast<uint64_t>(a.seed));
   td::train::Progress progress(
       a.steps, {.items_per_step = a.batch * 64, .unit = "tokens", .quiet = a.quiet});
@@ -202,11 +237,7 @@ TrainingRun train(const LossFn& loss_fn, Gpt& model, const examples::CharData& d
   for (int step = 0; step < a.steps; ++step) {
     optimizer.lr.set(learning_rate(step, a));
     const auto [x, y] = batches.next();
-    const Tensor loss = loss_fn(model, x, y);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    run.losses.push_back(loss.item());
+    run.losses.push_back(take_step(model, optimizer, x, y).item());
     if (step == 0) run.first_step_seconds = elapsed();
     progress.show(step + 1, {{"loss", run.losses.back()}});
   }
@@ -214,13 +245,45 @@ TrainingRun train(const LossFn& loss_fn, Gpt& model, const examples::CharData& d
   return run;
 }
 
+/// Milliseconds of a step of each form, on copies of the model, in turns: the median of `rounds`.
+std::vector<double> step_times(const std::vector<Step>& forms, const Gpt& model,
+                               const examples::CharData& data, const Arguments& a,
+                               int rounds = 40) {
+  struct Contender {
+    Gpt model;
+    td::optim::AdamW optimizer;
+    std::vector<double> ms = {};
+  };
+  std::vector<Contender> contenders;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const Gpt copy = td::nn::clone(model);
+    contenders.push_back({copy, optimizer_of(copy, a.lr)});
+  }
+  examples::Batches batches(data.training(), a.batch, 64, 3);
+  for (int round = -2; round < rounds; ++round) {  // two that may compile
+    const auto [x, y] = batches.next();
+    for (size_t i = 0; i < forms.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      forms[i](contenders[i].model, contenders[i].optimizer, x, y).item();
+      const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+      if (round >= 0) contenders[i].ms.push_back(ms.count());
+    }
+  }
+  std::vector<double> medians;
+  for (Contender& c : contenders) {
+    std::ranges::nth_element(c.ms, c.ms.begin() + rounds / 2);
+    medians.push_back(c.ms[static_cast<size_t>(rounds / 2)]);
+  }
+  return medians;
+}
+
 template <class LossFn, class Logits>
-int run(const LossFn& loss_fn, const Logits& logits, const Arguments& a) {
+int run(const Step& take_step, const LossFn& loss_fn, const Logits& logits, const Arguments& a) {
   const examples::CharData data(a.text);
   td::manual_seed(static_cast<uint64_t>(a.seed));
   Gpt model({.vocabulary = data.vocabulary()});
   const double bigram = data.bigram_loss();
-  const TrainingRun result = train(loss_fn, model, data, a);
+  const TrainingRun result = train(take_step, model, data, a);
   const double held_out = held_out_loss(loss_fn, model, data, a);
   examples::Random random(static_cast<uint64_t>(a.seed));
   fmt::print("\n{}\n", sample(logits, model, data, "\nIt is a truth", 400, random));
@@ -236,8 +299,12 @@ int run(const LossFn& loss_fn, const Logits& logits, const Arguments& a) {
       {"seconds", result.seconds},
       {"first_step_seconds", result.first_step_seconds},
       {"tokens_per_second", a.steps * a.batch * 64 / result.seconds},
-      {"eager", a.eager}};
-  if (!a.eager) {
+      {"form", a.form}};
+  if (a.form != "eager") {
+    const auto ms = step_times({whole_step(), step_of_halves()}, model, data, a);
+    fmt::print("a step: {:.2f} ms as one function, {:.2f} ms as a compiled loss and optimizer\n",
+               ms[0], ms[1]);
+    figures.update({{"whole_step_ms", ms[0]}, {"halves_step_ms", ms[1]}});
     const auto graphs = td::compiled_graphs();
     examples::print_compiler_report(graphs, figures);
     examples::write_graphs(a.out, *graphs.front());
@@ -256,8 +323,9 @@ int main(int argc, char** argv) {
   const Arguments a = parse(argc, argv);
   const auto logits = [](const Gpt& model, const Tensor& x) { return model(x); };
   try {
-    if (a.eager) return run(loss_of, logits, a);
-    return run(td::compile(&loss_of, {.name = "loss"}), td::compile(logits, {.name = "logits"}), a);
+    if (a.form == "eager") return run(training_step, loss_of, logits, a);
+    return run(a.form == "whole" ? whole_step() : step_of_halves(),
+               td::compile(&loss_of, {.name = "loss"}), td::compile(logits, {.name = "logits"}), a);
   } catch (const td::Error& e) {
     fmt::print(stderr, "nanogpt: {}\n", e.what());
     return 1;
