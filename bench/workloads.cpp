@@ -248,8 +248,22 @@ Tensor gpt_loss_of(const Parameters& p, const Data& d) {
 }
 
 template <int64_t layers, int64_t heads>
+Tensor gpt_bf16_loss_of(const Parameters& p, const Data& d) {
+  const td::Autocast region(td::bf16);
+  return gpt_loss(p, d, {layers, heads});
+}
+
+template <int64_t layers, int64_t heads>
 Workload gpt(const Data& data) {
   return training_of(gpt_loss_of<layers, heads>, data, make_adamw);
+}
+template <int64_t layers, int64_t heads>
+Workload gpt_bf16(const Data& data) {
+  return training_of(gpt_bf16_loss_of<layers, heads>, data, make_adamw);
+}
+template <int64_t layers, int64_t heads>
+Workload whole_gpt_bf16(const Data& data, bool compiled) {
+  return whole_step_of(gpt_bf16_loss_of<layers, heads>, data, make_adamw, compiled);
 }
 template <int64_t layers, int64_t heads>
 Workload whole_gpt(const Data& data, bool compiled) {
@@ -288,6 +302,8 @@ constexpr Row kWorkloads[] = {
     {"resblock", resblock},
     {"nanogpt", gpt<4, 4>, whole_gpt<4, 4>},
     {"gpt2", gpt<12, 12>, whole_gpt<12, 12>},
+    {"nanogpt_bf16", gpt_bf16<4, 4>, whole_gpt_bf16<4, 4>},
+    {"gpt2_bf16", gpt_bf16<12, 12>, whole_gpt_bf16<12, 12>},
 };
 
 const Row& row_of(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/kernels/kernel_writer.h"
+#include "machine/library/bf16_matmul.h"
 
 namespace tandem::codegen {
 namespace {
@@ -100,6 +101,11 @@ class TiledKernel {
 };
 
 }  // namespace
+
+bool is_widened(DType dtype) {
+  const bool native = dtype == DType::BF16 && machine::has_bf16_products();
+  return sum_type(dtype) != dtype && !native;
+}
 
 std::string_view algorithm_for(DType dtype) { return dtype == DType::F32 ? kLibrary : kTiled; }
 

@@ -11,6 +11,12 @@
 
 namespace tandem::codegen {
 
+/// The `algorithm` of contractions that the library computes in bf16.
+inline constexpr std::string_view kBf16 = "bf16";
+/// Whether contractions of this dtype are computed in f32 between converts: of halves, unless this
+/// processor multiplies them.
+bool is_widened(ir::DType dtype);
+
 /// The `algorithm` attribute of a contraction of this dtype.
 std::string_view algorithm_for(ir::DType dtype);
 /// Whether it is a library call ("" means algorithm_for).

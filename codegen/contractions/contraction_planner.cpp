@@ -68,14 +68,43 @@ Graph with_transposed_contractions(Graph core) {
   return splicer.take();
 }
 
+/// In f32 between converts: the same sums, rounded once.
+void emit_widened(ir::Splicer& splicer, EquationId e) {
+  const Graph& g = splicer.graph();
+  const ir::DType dtype = g.type(g.result(e)).dtype;
+  ir::ValueList wide;
+  for (const ValueId v : g.operands(e)) wide.push_back(v);
+  for (ValueId& v : wide) v = splicer.builder().convert(v, ir::DType::F32);
+  const ValueId sum = splicer.builder().emit(g.op(e), wide, {std::string()});
+  splicer.replace(e, {{splicer.builder().convert(sum, dtype)}});
+}
+
+Graph with_widened_contractions(Graph core) {
+  const size_t count = core.num_equations();
+  ir::Splicer splicer(std::move(core));
+  for (uint32_t i = 0; i < count; ++i) {
+    const Graph& g = splicer.graph();
+    const EquationId e{i};
+    const bool widens =
+        ir::has_attr(g.op(e), Attr::algorithm) && is_widened(g.type(g.result(e)).dtype);
+    splicer.at(e);
+    if (widens) emit_widened(splicer, e);
+  }
+  return splicer.take();
+}
+
+std::string algorithm_of(ir::DType dtype) {
+  return std::string(dtype == ir::DType::BF16 ? kBf16 : algorithm_for(dtype));
+}
+
 class Planner final : public ir::ContractionPlanner {
  public:
   Graph plan(Graph core) const override {
-    Graph out = with_transposed_contractions(std::move(core));
+    Graph out = with_widened_contractions(with_transposed_contractions(std::move(core)));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;
-      out.set_attr(e, Attr::algorithm, std::string(algorithm_for(out.type(out.result(e)).dtype)));
+      out.set_attr(e, Attr::algorithm, algorithm_of(out.type(out.result(e)).dtype));
     }
     return out;
   }

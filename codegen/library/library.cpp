@@ -1,9 +1,11 @@
 #include "codegen/library/library.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ir/attr_integers.h"
 #include "ir/base/error.h"
+#include "machine/library/bf16_matmul.h"
 #include "machine/library/lines.h"
 #include "machine/library/matrices.h"
 #include "machine/windows/convolution.h"
@@ -127,6 +129,25 @@ void max_pool_indices(const LibraryCall& c) {
   });
 }
 
+/// mm, bmm, or addmm of an addend of the result's sizes; in bf16.
+void bf16_product(const LibraryCall& c) {
+  const size_t first = c.operands.size() - 2;
+  const ir::BufferView &a = c.operands[first], &b = c.operands[first + 1], &out = c.results[0];
+  const auto& algorithm = c.attr<std::string>(Attr::algorithm);
+  const int rank = out.sizes.rank();
+  machine::Bf16Product p{.batch = rank == 3 ? int64_t{out.sizes[0]} : 1,
+                         .m = out.sizes[rank - 2],
+                         .n = out.sizes[rank - 1],
+                         .transposed_a = algorithm.find(kTransposedA) != std::string::npos,
+                         .transposed_b = algorithm.find(kTransposedB) != std::string::npos,
+                         .accumulate = first > 0};
+  p.k = p.transposed_a ? a.sizes[a.sizes.rank() - 2] : a.sizes.back();
+  if (p.accumulate)
+    std::memcpy(out.data, c.operands[0].data,
+                static_cast<size_t>(int64_t{ir::numel(out.sizes)}) * ir::size_of(out.dtype));
+  machine::multiply_bf16(p, a.data, b.data, out.data);
+}
+
 struct Entry {
   Op op;
   void (*run)(const LibraryCall&);
@@ -137,6 +158,9 @@ constexpr Entry kEntries[] = {
     {Op::window_sum, window_sum},
     {Op::window_spread, window_spread},
     {Op::max_pool_indices, max_pool_indices},
+    {Op::mm, bf16_product},
+    {Op::bmm, bf16_product},
+    {Op::addmm, bf16_product},
 };
 
 }  // namespace
@@ -171,6 +195,10 @@ double library_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<cons
   }
   if (op == Op::convolution_weight)
     return flops(convolution_spec(op, attrs, in[0].sizes, result.sizes, in[1].sizes));
+  if (ir::has_attr(op, Attr::algorithm)) {
+    const ir::Type& a = in[in.size() - 2];  // as stored: all of [m, k], times all of n
+    return 2 * count(a) * static_cast<double>(int64_t{result.sizes.back()});
+  }
   return count(in[0]) + count(result);
 }
 

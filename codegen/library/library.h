@@ -10,6 +10,10 @@
 
 namespace tandem::codegen {
 
+/// Follow a bf16 contraction's `algorithm` where an operand is given as the matrix that it is the
+/// transposition of.
+inline constexpr std::string_view kTransposedA = " transposed-a", kTransposedB = " transposed-b";
+
 /// An equation on contiguous memory.
 struct LibraryCall {
   ir::Op op;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/contractions/contraction.h"
+#include "codegen/library/library.h"
 #include "codegen/nodes/maker.h"
 #include "ir/build/free_view.h"
 #include "ir/geometry.h"
@@ -194,6 +195,34 @@ void library_contraction(Maker& m, EquationId e, std::vector<View> operands, con
           .accumulate = accumulate});
 }
 
+constexpr std::array<ir::Axis, 3> kTransposed = {0, 2, 1};
+
+/// Operand `i` as the library's bf16 products read it: dense, or the dense matrix that it is the
+/// transposition of, of which `mark` is then added to `algorithm`.
+View dense_matrix(Maker& m, EquationId e, int i, std::string_view mark, std::string& algorithm) {
+  const View v = matrix(m, e, i);
+  if (is_linear(v)) return v;
+  const View back = permuted(v, kTransposed);
+  if (!is_linear(back)) return m.copied(v);
+  algorithm += mark;
+  return back;
+}
+
+/// A whole as those of library/.
+void bf16_contraction(Maker& m, EquationId e, int first, const View* addend) {
+  const ir::Type& t = m.result_type(e);
+  std::string algorithm(kBf16);
+  Node n{.kind = Node::Kind::External, .op = m.graph().op(e), .dtype = t.dtype, .domain = t.sizes};
+  if (addend) n.operands.push_back(is_linear(*addend) ? m.stored(*addend) : m.copied(*addend));
+  n.operands.push_back(dense_matrix(m, e, first, kTransposedA, algorithm));
+  n.operands.push_back(dense_matrix(m, e, first + 1, kTransposedB, algorithm));
+  n.attrs = {algorithm};
+  n.dest = m.computed(t.dtype, t.sizes);
+  n.results = {n.dest};
+  m.set(e, n.dest);
+  m.push_external(std::move(n));
+}
+
 void generated_contraction(Maker& m, EquationId e, int first, const View& dest,
                            const View* addend) {
   const View a = batched(m.operand(e, first)), b = batched(m.operand(e, first + 1));
@@ -210,9 +239,12 @@ void generated_contraction(Maker& m, EquationId e, int first, const View& dest,
 /// The contraction of operands number `first` and `first + 1` of `e`.
 void contraction(Maker& m, EquationId e, int first, const View* addend) {
   const ir::Type& t = m.result_type(e);
+  const bool is_empty = batched(m.operand(e, first)).sizes[2] == 0;
+  if (!is_empty && m.graph().attr<std::string>(e, Attr::algorithm) == kBf16)
+    return bf16_contraction(m, e, first, addend);
   const View dest = m.fresh(e);
   m.set(e, dest);
-  if (batched(m.operand(e, first)).sizes[2] == 0) {
+  if (is_empty) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
   } else if (is_library_contraction(t.dtype, m.graph().attr<std::string>(e, Attr::algorithm))) {
     if (!addend && split_matmul(m, e, dest)) return;

@@ -97,6 +97,7 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
   Guards guards;
   guards.tokens.assign(tokens.begin(), tokens.end());
   guards.grad_mode = grad_enabled();
+  guards.autocast = autocast_state();
   StorageIndex index(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorImpl& t = *tensors[i]->impl();
@@ -128,8 +129,8 @@ bool matches_alone(const Guards& guards, size_t i, const Tensor& tensor) {
 
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,
              std::span<const Tensor* const> tensors) {
-  if (guards.grad_mode != grad_enabled() || tensors.size() != guards.tensors.size() ||
-      !std::ranges::equal(tokens, guards.tokens))
+  if (guards.grad_mode != grad_enabled() || guards.autocast != autocast_state() ||
+      tensors.size() != guards.tensors.size() || !std::ranges::equal(tokens, guards.tokens))
     return false;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!matches_alone(guards.tensors[i], *tensors[i])) return false;
@@ -164,6 +165,9 @@ std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
                          std::span<const Tensor* const> tensors) {
   if (guards.grad_mode != grad_enabled())
     return fmt::format("grad mode: expected {}, got {}", guards.grad_mode, grad_enabled());
+  if (guards.autocast != autocast_state())
+    return fmt::format("autocast: expected {}, got {}", to_string(guards.autocast),
+                       to_string(autocast_state()));
   if (std::string changed = explain_tokens(guards, tokens); !changed.empty()) return changed;
   if (tensors.size() != guards.tensors.size())
     return fmt::format("structure: expected {} tensors, got {}", guards.tensors.size(),

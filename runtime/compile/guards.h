@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ops/autocast.h"
 #include "runtime/tensor/tensor_impl.h"
 
 namespace tandem::runtime {
@@ -39,6 +40,7 @@ struct Guards {
   std::vector<GuardName> names;      // of the tokens, in order
   std::vector<TensorGuard> tensors;  // the arguments' tensors, then the captured ones
   bool grad_mode = true;
+  AutocastState autocast;
   bool check_aliasing = true;  // the compiled code depends on which tensors share storage
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/strides.h"
+#include "machine/library/bf16_matmul.h"
 #include "machine/library/matmul.h"
 #include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
@@ -53,6 +55,37 @@ void multiply_f32(const BufferView& a, const BufferView& b, const BufferView& c,
                                     static_cast<float*>(c.data));
 }
 
+/// bf16 matrices as the library's products have them: dense, or the transposition of dense ones.
+struct DenseMatrices {
+  explicit DenseMatrices(const BufferView& v) : data(v.data) {
+    const int64_t rows = Matrices{v}.rows(), columns = Matrices{v}.columns();
+    const machine::MatrixStrides s = Matrices{v}.strides();
+    const bool one = Matrices{v}.batch() == 1 || s.batch == rows * columns;
+    if (one && (s.col == 1 || columns == 1) && (s.row == columns || rows == 1)) return;
+    transposed = one && (s.row == 1 || rows == 1) && (s.col == rows || columns == 1);
+    if (!transposed) data = packed.emplace(v).view().data;
+  }
+  std::optional<Packed> packed;
+  bool transposed = false;
+  const void* data;
+};
+
+/// bf16 matrices, C row-major and dense.
+void multiply_bf16(const BufferView& a, const BufferView& b, const BufferView& c, bool accumulate) {
+  const DenseMatrices left(a), right(b);
+  machine::multiply_bf16({.batch = Matrices{c}.batch(),
+                          .m = Matrices{c}.rows(),
+                          .n = Matrices{c}.columns(),
+                          .k = Matrices{a}.columns(),
+                          .transposed_a = left.transposed,
+                          .transposed_b = right.transposed,
+                          .accumulate = accumulate},
+                         left.data, right.data, c.data);
+}
+
+/// Whether C can be written as it lies.
+bool is_dense(const BufferView& c) { return c.strides == ir::contiguous_strides(c.sizes); }
+
 /// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
 template <class T>
 void multiply_rows(const T* a, const T* b, T* c, int64_t n, int64_t k, int64_t rows) {
@@ -97,6 +130,8 @@ void multiply(const BufferView& a, const BufferView& b, const BufferView& c, boo
   if (ir::numel(c.sizes) == 0) return;
   if (Matrices{a}.columns() == 0) return accumulate ? void() : set_zero(c);
   if (c.dtype == DType::F32) return multiply_f32(a, b, c, accumulate);
+  if (c.dtype == DType::BF16 && machine::has_bf16_products() && is_dense(c))
+    return multiply_bf16(a, b, c, accumulate);
   if (ir::is_floating(c.dtype) && ir::size_of(c.dtype) == 2) {
     const Packed wide_a(a.sizes, DType::F32), wide_b(b.sizes, DType::F32),
         wide_c(c.sizes, DType::F32);

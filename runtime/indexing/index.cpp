@@ -76,6 +76,7 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
   Call c(at);
+  c.note_together({&self, &src});
   const runtime::Parts parts(c, self, dim, index, src, "src");
   return c.out(c.b.view(c.b.scatter(parts.self, parts.dim, parts.index, parts.src), self.sizes()));
 }

@@ -151,7 +151,7 @@ Qr linalg::qr(const Tensor& self, std::string_view mode, SourceLocation at) {
     reject(Errc::Argument,
            "mode is not there; expected \"reduced\", \"complete\" or \"r\", got \"{}\"", mode);
   const Qr found = qr_factors(Call(at), self, mode == "complete");
-  return mode == "r" ? Qr{empty({0}, self.dtype(), at), found.r} : found;
+  return mode == "r" ? Qr{empty({0}, found.r.dtype(), at), found.r} : found;
 }
 
 Svd linalg::svd(const Tensor& self, bool full_matrices, SourceLocation at) {
@@ -212,6 +212,8 @@ LeastSquares linalg::lstsq(const Tensor& self, const Tensor& other, std::optiona
 
 Tensor linalg::cond(const Tensor& self, const Number& p, SourceLocation at) {
   const ir::ErrorScope errors(at);
+  if (const runtime::OperandCasts casts("cond"); casts.active())
+    return linalg::cond(casts(self), p, at);
   const double order = p.to_double();
   if (order != 2 && order != -2) {
     const ResultAndInfo inverse = linalg::inv_ex(self, at);

@@ -171,7 +171,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
     ir::fail(Errc::Argument, fmt::format("{}: expected a margin above 0, got {}",
                                          ir::ErrorScope::function(), o.margin));
   const auto apart = [&](const Tensor& a, const Tensor& b) {
-    return c.in(pairwise_distance(a, b, o.p, o.eps, false, at));
+    return c.in(pairwise_distance(c.cast(a), c.cast(b), o.p, o.eps, false, at));
   };
   const V near = apart(anchor, positive);
   V far = apart(anchor, negative);

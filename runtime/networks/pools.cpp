@@ -160,10 +160,10 @@ Tensor avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel
       ir::fail(Errc::Argument, fmt::format("{}: expected a divisor_override other than 0, got 0",
                                            ir::ErrorScope::function()));
     const V by = c.b.full({}, c.b.dtype(sums), *o.divisor_override);
-    return given_back(c, c.b.convert(quotient(c, sums, by), self.dtype()), x);
+    return given_back(c, c.b.convert(quotient(c, sums, by), c.b.dtype(x.v)), x);
   }
   const V means = divided(c, sums, w, spatial_sizes(c, x.v), o.count_include_pad);
-  return given_back(c, c.b.convert(means, self.dtype()), x);
+  return given_back(c, c.b.convert(means, c.b.dtype(x.v)), x);
 }
 
 /// The average of all spatial elements: one window.

@@ -14,6 +14,7 @@
 #include "ir/base/error_scope.h"
 #include "ir/base/function_ref.h"
 #include "ir/build/builder.h"
+#include "runtime/ops/autocast.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/ops/eager_sink.h"
 
@@ -29,21 +30,27 @@ class Call {
   /// `function` as the user calls it; errors name it.
   explicit Call(const SourceLocation& at, std::string_view function = __builtin_FUNCTION(),
                 bool in_place = false)
-      : scope_(at), errors_(at, function, in_place), b(sink_) {}
+      : scope_(at), errors_(at, function, in_place), casts_(function), b(sink_) {}
 
   /// `name`: of the argument, for errors.
   V in(const Tensor& t, const char* name = "self") {
     if (!t.defined())
       ir::fail(Errc::Argument,
                std::string("undefined tensor as ") + name + "; expected a tensor, got none");
-    return sink_.add(t);
+    return sink_.add(cast(t));
+  }
+  /// As autocast has it (<tandem/autocast.h>), for who looks at operands before they are in.
+  Tensor cast(const Tensor& t) const { return casts_.active() ? casts_(t) : t; }
+  /// Operands that autocast gives one dtype, before the first is in.
+  void note_together(std::initializer_list<const Tensor*> operands) {
+    casts_.note_together(operands);
   }
   /// A number becomes a 0-d value of the dtype that promotion beside `like` gives it.
   V in(const Located& operand, V like, const char* name = "self") {
     return operand.tensor != nullptr ? in(*operand.tensor, name) : b.number(operand.number, like);
   }
   std::optional<V> maybe(const Tensor& t) {
-    return t.defined() ? std::optional(sink_.add(t)) : std::nullopt;
+    return t.defined() ? std::optional(sink_.add(cast(t))) : std::nullopt;
   }
   const Tensor& out(V v) { return sink_.tensor(v); }
   /// Several, where operations that they share are to run once.
@@ -57,6 +64,7 @@ class Call {
  private:
   LocationScope scope_;
   ir::ErrorScope errors_;
+  OperandCasts casts_;
   EagerSink sink_{EagerSink::Mode::MayWait};
 
  public:

@@ -251,8 +251,6 @@ Tensor from_blob(void* data, const Shape& sizes, const Strides& strides, DType d
 
 // --- random
 
-void manual_seed(uint64_t seed) { runtime::seed_generator(seed); }
-
 Tensor rand(const Shape& sizes, DType dtype, SourceLocation at) {
   return random(Op::rand, sizes, dtype, at);
 }

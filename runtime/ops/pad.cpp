@@ -100,6 +100,12 @@ const PadMode& pad_mode(std::string_view name, const std::optional<Number>& valu
   return *found;
 }
 
+/// Autocast knows these modes as functions of their own.
+std::string_view cast_as(std::string_view mode, size_t amounts) {
+  if (mode == "replicate") return "replication_pad";
+  return mode == "reflect" && amounts < 6 ? "reflection_pad" : "pad";
+}
+
 }  // namespace
 
 Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& value,
@@ -123,7 +129,7 @@ Tensor pad(const Tensor& self, const std::vector<Dim>& padding, std::string_view
   const ir::ErrorScope errors(at);
   if (mode == "constant") return pad(self, padding, value.value_or(0), at);
   const PadMode& how = pad_mode(mode, value);
-  Call c(at);
+  Call c(at, cast_as(mode, padding.size()));
   const V v = c.in(self);
   require_pairs(padding, c.b.rank(v));
   V out = v;

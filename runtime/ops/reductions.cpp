@@ -298,7 +298,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
   require_probabilities(c, x, y);
   const V log_term = c.b.log1p(c.b.exp(c.b.neg(c.b.abs(x))));
   const V loss = c.b.add(c.b.sub(c.b.relu(x), c.b.mul(x, y)), log_term);
-  return c.out(reduced_loss(c, c.b.convert(loss, target.dtype()), reduction,
+  return c.out(reduced_loss(c, c.b.convert(loss, c.b.dtype(y)), reduction,
                             "binary_cross_entropy_with_logits"));
 }
 

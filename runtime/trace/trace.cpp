@@ -70,6 +70,13 @@ TraceScope::~TraceScope() {
   t_current = previous_;
 }
 
+OutermostTrace::OutermostTrace() : previous_(t_current) {
+  while (t_current != nullptr && t_current->enclosing_ != nullptr)
+    t_current = t_current->enclosing_;
+}
+
+OutermostTrace::~OutermostTrace() { t_current = previous_; }
+
 // --- inputs
 
 Tensor Trace::traced_tensor(ir::ValueId value, const ir::Type& type, const Strides& strides,

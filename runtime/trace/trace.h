@@ -67,6 +67,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The rng input (added on first use) and the offset for `blocks` of four 32-bit words.
   Tensor rng();
   Dim take_draws(Dim blocks);
+  /// What has been drawn so far, to go on from there.
+  Dim draws() const { return enclosing_ != nullptr ? enclosing_->draws() : draws_; }
+  void set_draws(Dim draws) {
+    enclosing_ != nullptr ? enclosing_->set_draws(draws) : void(draws_ = draws);
+  }
 
   /// Loads the grad slot of an input's stand-in, on first use (of other tensors: does nothing).
   void use_grad_slot(TensorImpl& stand_in);
@@ -102,6 +107,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
  private:
   friend class TraceScope;
+  friend class OutermostTrace;
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
   std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
@@ -172,6 +178,18 @@ class TraceScope {
 
  private:
   std::shared_ptr<Trace> trace_;
+  Trace* previous_;
+};
+
+/// Makes the trace that encloses this thread's others its current one while it lives.
+class OutermostTrace {
+ public:
+  OutermostTrace();
+  ~OutermostTrace();
+  OutermostTrace(const OutermostTrace&) = delete;
+  OutermostTrace& operator=(const OutermostTrace&) = delete;
+
+ private:
   Trace* previous_;
 };
 

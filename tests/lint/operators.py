@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE, NOTES = ROOT / "docs/operators.md", ROOT / "docs/opinfo.tsv"
-HEADERS = "ops.h shapes.h indexing.h reductions.h sorting.h networks.h linalg.h out_forms.h special.h".split()
+HEADERS = "ops.h shapes.h indexing.h reductions.h sorting.h networks.h linalg.h out_forms.h special.h generator.h".split()
 RESULT = r"(?:const Tensor&|Tensor|bool|void|std::vector<Tensor>|ValuesAndIndices|Unique|[A-Z]\w+)"
 DECLARATION = re.compile(r"^(?:TANDEM_API|METHOD) (?P<result>" + RESULT + r") (?P<name>\w+)\((?P<parameters>.*)\)(?: const)?$")
 
@@ -61,6 +61,10 @@ def tidy(parameters):
     return re.sub(r"std::(optional|string_view|vector|span)", r"\1", kept).replace("Located", "Tensor|Number").replace("|", r"\|")
 
 
+# Functions that are no operators: of the random generator.
+STATE = {"manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "default_generator"}
+
+
 class Operator:
     def __init__(self):
         self.signatures, self.comment, self.out, self.in_place, self.method = [], "", False, False, False
@@ -79,7 +83,7 @@ def operators():
             named.setdefault(prefix + name[:-4], Operator()).out = True
         elif name.endswith("_") and result == "const Tensor&":
             named.setdefault(prefix + name[:-1], Operator()).in_place = True
-        elif name != "manual_seed":
+        elif name not in STATE:
             operator = named.setdefault(prefix + name, Operator())
             signature = f"{prefix}{name}({tidy(parameters)})" + ("" if result == "Tensor" else f" → {result}")
             if signature not in operator.signatures:

@@ -84,7 +84,7 @@ def rows():
             row = callable_row(prefix, name.removesuffix("_of_name"), parameters, structs)
             yield prefix + row[1], row[4], row[2], f"tandem::{prefix}{name}({', '.join(row[3])}, SourceLocation::current())"
             continue
-        if name.endswith("_out") or name == "manual_seed" or space == "detail" or (result == "const Tensor&" and name.endswith("_")):
+        if name.endswith("_out") or name in operators.STATE or space == "detail" or (result == "const Tensor&" and name.endswith("_")):
             continue
         row = callable_row(prefix, name, parameters, structs)
         if row:

@@ -4,12 +4,14 @@
 #define TANDEM_TANDEM_H
 
 #include <tandem/anomaly.h>
+#include <tandem/autocast.h>
 #include <tandem/autograd.h>
 #include <tandem/checkpoint.h>
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
 #include <tandem/data.h>
 #include <tandem/functionalize.h>
+#include <tandem/generator.h>
 #include <tandem/indexing.h>
 #include <tandem/io.h>
 #include <tandem/linalg.h>

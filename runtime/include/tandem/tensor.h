@@ -45,6 +45,7 @@ struct TensorImpl;
 
 class Tensor;
 class Scalar;
+class Generator;
 struct Indices;
 struct Qr;
 struct SvdOfV;

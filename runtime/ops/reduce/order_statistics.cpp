@@ -128,9 +128,10 @@ V placed(Call& c, V found, const Tensor& self, const Tensor& q, std::optional<in
   return q.dim() == 0 ? c.b.squeeze(first, ir::Axes{0}) : first;
 }
 
-Tensor quantile_of(Call&& c, const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
+Tensor quantile_of(Call&& c, const Tensor& given, const Tensor& given_q, std::optional<int64_t> dim,
                    bool keepdim, std::string_view interpolation, bool ignore_nan) {
-  const V v = c.in(self), probabilities = c.in(q, "q");
+  const V v = c.in(given), probabilities = c.in(given_q, "q");
+  const Tensor self = c.cast(given), q = c.cast(given_q);
   require_quantile_operands(self, q);
   require_probabilities(q);
   const Interpolation& how = interpolation_of(interpolation);
@@ -178,7 +179,8 @@ Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
 Tensor quantile(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation, SourceLocation at) {
   const ErrorScope errors(at);
-  return quantile(self, full({}, q, self.dtype(), at), dim, keepdim, interpolation, at);
+  return quantile(self, full({}, q, self.dtype() == f64 ? f64 : f32, at), dim, keepdim,
+                  interpolation, at);
 }
 Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation, SourceLocation at) {
@@ -187,7 +189,8 @@ Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> d
 Tensor nanquantile(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation, SourceLocation at) {
   const ErrorScope errors(at);
-  return nanquantile(self, full({}, q, self.dtype(), at), dim, keepdim, interpolation, at);
+  return nanquantile(self, full({}, q, self.dtype() == f64 ? f64 : f32, at), dim, keepdim,
+                     interpolation, at);
 }
 
 }  // namespace tandem
