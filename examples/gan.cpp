@@ -19,9 +19,10 @@ constexpr int64_t kPixels = 64, kNoise = 32, kHidden = 256;
 
 struct Generator {
   td::nn::Linear in{kNoise, kHidden}, middle{kHidden, kHidden}, out{kHidden, kPixels};
-  TANDEM_FIELDS(Generator, in, middle, out)
+  td::nn::BatchNorm1d norm1{kHidden}, norm2{kHidden};
+  TANDEM_FIELDS(Generator, in, middle, out, norm1, norm2)
   Tensor operator()(const Tensor& noise) const {
-    return td::sigmoid(out(td::relu(middle(td::relu(in(noise))))));
+    return td::sigmoid(out(td::relu(norm2(middle(td::relu(norm1(in(noise))))))));
   }
 };
 
@@ -96,8 +97,8 @@ Distances train(int epochs, const std::string& path, const std::string& out, uin
   td::manual_seed(seed);
   Gan gan;
   Optimizers optimizers{
-      td::optim::Adam(td::nn::parameters(gan.generator), {.lr = 2e-4, .beta1 = 0.5}),
-      td::optim::Adam(td::nn::parameters(gan.critic), {.lr = 2e-4, .beta1 = 0.5})};
+      td::optim::Adam(td::nn::parameters(gan.generator), {.lr = 1e-3, .beta1 = 0.5}),
+      td::optim::Adam(td::nn::parameters(gan.critic), {.lr = 1e-3, .beta1 = 0.5})};
   td::data::DataLoader loader(td::data::TensorDataset<Tensor>(images),
                               {.batch_size = 64, .shuffle = true, .drop_last = true, .seed = seed});
   const auto compiled = td::compile(&step, {.name = "gan_step"});
@@ -112,10 +113,8 @@ Distances train(int epochs, const std::string& path, const std::string& out, uin
     }
   const td::NoGrad no_grad;
   const Tensor made = gan.generator(td::randn({images.size(0), kNoise}));
-  if (!out.empty()) {
-    std::filesystem::create_directories(std::filesystem::path(out).parent_path());
-    td::data::save_png(out, td::data::image_grid(made.slice(0, 0, 64).view({64, 1, 8, 8}), 8, 1));
-  }
+  std::filesystem::create_directories(std::filesystem::absolute(out).parent_path());
+  td::data::save_png(out, td::data::image_grid(made.slice(0, 0, 64).view({64, 1, 8, 8}), 8, 1));
   return {frechet_distance(images, made), frechet_distance(images, td::rand_like(images))};
 }
 
@@ -130,7 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--epochs", epochs)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", seed)->capture_default_str();
   app.add_option("--data", path)->capture_default_str();
-  app.add_option("--out", out, "picture of what it makes; empty: none")->capture_default_str();
+  app.add_option("--out", out, "picture of what it makes")->capture_default_str();
   app.add_flag("--quiet", quiet, "no progress bar");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -139,7 +139,7 @@ Step step_of_halves() {
 
 struct Arguments {
   int steps = 4000, batch = 12, seed = 1337;
-  bool quiet = false;
+  bool bf16 = false, quiet = false;
   std::string form = "whole";
   double lr = 1e-3;
   std::string text = "examples/data/austen.txt", out = "demo-out";
@@ -161,6 +161,7 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--form", a.form, "what is compiled: whole steps, halves (the loss), or nothing")
       ->check(CLI::IsMember({"whole", "halves", "eager"}))
       ->capture_default_str();
+  app.add_flag("--bf16", a.bf16, "matrix products in bf16 (autocast), weights in f32");
   app.add_flag("--quiet", a.quiet, "no progress bar");
   try {
     app.parse(argc, argv);
@@ -279,6 +280,7 @@ std::vector<double> step_times(const std::vector<Step>& forms, const Gpt& model,
 
 template <class LossFn, class Logits>
 int run(const Step& take_step, const LossFn& loss_fn, const Logits& logits, const Arguments& a) {
+  const td::Autocast autocast(td::bf16, {.enabled = a.bf16});
   const examples::CharData data(a.text);
   td::manual_seed(static_cast<uint64_t>(a.seed));
   Gpt model({.vocabulary = data.vocabulary()});
@@ -299,7 +301,8 @@ int run(const Step& take_step, const LossFn& loss_fn, const Logits& logits, cons
       {"seconds", result.seconds},
       {"first_step_seconds", result.first_step_seconds},
       {"tokens_per_second", a.steps * a.batch * 64 / result.seconds},
-      {"form", a.form}};
+      {"form", a.form},
+      {"bf16", a.bf16}};
   if (a.form != "eager") {
     const auto ms = step_times({whole_step(), step_of_halves()}, model, data, a);
     fmt::print("a step: {:.2f} ms as one function, {:.2f} ms as a compiled loss and optimizer\n",

@@ -66,11 +66,9 @@ double train(int epochs, const std::string& path, const std::string& out, uint64
       progress.show(++done, {{"loss", step(vae, optimizer, x).item()}});
 
   const td::NoGrad no_grad;
-  if (!out.empty()) {
-    const Tensor digits = td::sigmoid(vae.decoded(td::randn({64, kLatent})));
-    std::filesystem::create_directories(std::filesystem::path(out).parent_path());
-    td::data::save_png(out, td::data::image_grid(digits.view({64, 1, 8, 8}), 8, 1));
-  }
+  const Tensor digits = td::sigmoid(vae.decoded(td::randn({64, kLatent})));
+  std::filesystem::create_directories(std::filesystem::absolute(out).parent_path());
+  td::data::save_png(out, td::data::image_grid(digits.view({64, 1, 8, 8}), 8, 1));
   double sum = 0;
   td::data::DataLoader held_out(parts[1], {.batch_size = parts[1].size()});
   for (const Tensor& x : held_out) sum += loss_of(vae, x).item();
@@ -88,8 +86,7 @@ int main(int argc, char** argv) {
   app.add_option("--epochs", epochs)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", seed)->capture_default_str();
   app.add_option("--data", path)->capture_default_str();
-  app.add_option("--out", out, "picture of digits drawn from the prior; empty: none")
-      ->capture_default_str();
+  app.add_option("--out", out, "picture of digits drawn from the prior")->capture_default_str();
   app.add_flag("--quiet", quiet, "no progress bar");
   CLI11_PARSE(app, argc, argv);
   try {

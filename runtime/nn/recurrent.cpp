@@ -116,7 +116,7 @@ void make(Recurrent& r, int gates, Dim input_size, Dim hidden_size, const Recurr
 
 /// Of direction number `i`, counted over the layers.
 Weights weights_of(const Recurrent& r, size_t i) {
-  static const Tensor none;
+  static const Tensor& none = *new const Tensor;  // exit destroys nothing
   const size_t each = 2 + (r.bias ? 2 : 0) + (r.proj_size > 0 ? 1 : 0), first = i * each;
   const auto at = [&](size_t k) -> const Tensor& { return r.weights.list[first + k].second; };
   return {at(0), at(1), r.bias ? at(2) : none, r.bias ? at(3) : none,
