@@ -37,6 +37,10 @@ struct VjpContext {
 /// computed).
 using Gradients = std::vector<std::optional<ir::ValueId>>;
 
+/// Bit `i` of a mask of operands or results. Longer lists (cat's) have no bits: no rule reads any
+/// of them, or refuses one.
+constexpr bool has_bit(uint32_t mask, size_t i) { return i < 32 && (mask >> i & 1) != 0; }
+
 /// Which values a rule reads, given which operands need gradients: bit i of `operands` is operand
 /// i, bit i of `results` result i. This is what the eager tape holds.
 struct Reads {
@@ -58,7 +62,7 @@ struct VjpRule {
   uint32_t refused = 0;  // bit i: of operand i there is no derivative, as if NotDifferentiable
 
   bool refuses(size_t operand) const {
-    return kind == Kind::NotDifferentiable || (refused >> operand & 1) != 0;
+    return kind == Kind::NotDifferentiable || has_bit(refused, operand);
   }
 };
 

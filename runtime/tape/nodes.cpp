@@ -124,7 +124,7 @@ OpNode::OpNode(ir::Op op, Edges next, std::span<const ir::Type> operand_types,
 
 void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
   for (size_t i = 0; i < operands.size(); ++i) {
-    if ((reads_.operands >> i & 1) == 0) continue;
+    if (!autodiff::has_bit(reads_.operands, i)) continue;
     const bool overwritten = in_place && operands[i].shares_storage(operands[0]);
     operands_[i].saved =  // a copy with its history
         SavedTensor(overwritten ? clone_tensor(operands[i]) : operands[i]);
@@ -133,7 +133,7 @@ void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
 
 void OpNode::save_results(std::span<const Tensor> results) {
   for (size_t i = 0; i < results.size(); ++i)
-    if ((reads_.results >> i & 1) != 0)
+    if (autodiff::has_bit(reads_.results, i))
       results_[i].saved = SavedTensor::of_result(results[i], static_cast<int>(i));
 }
 
