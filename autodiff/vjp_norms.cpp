@@ -85,10 +85,11 @@ namespace {
 /// sums over each image, of which all else is made, and for self's own gradient.
 class GroupNorm {
  public:
-  explicit GroupNorm(Args a) : a_(a), statistics_(a.b.sizes(a.result(2))) {
+  explicit GroupNorm(Args a) : a_(a) {
+    const Shape statistics = a.b.sizes(a.result(2));
     const Dim rows = a.sizes()[0] * a.sizes()[1];
     const Dim image = rows == 0 ? Dim(0) : a.b.numel(a.x()) / rows;
-    sizes_ = {statistics_[0], statistics_[1], a.sizes()[1] / statistics_[1], image};
+    sizes_ = {statistics[0], statistics[1], a.sizes()[1] / statistics[1], image};
   }
 
   /// As layer norm's, with h = g weight: of y rstd (h - mean(h)) - (x - mean) rstd^2 mean(h xhat).
@@ -103,7 +104,7 @@ class GroupNorm {
           return of_self(images(a_.g) * by_weight(rstd) - rstd * mean_h -
                          centred() * (rstd * rstd * mean_hx));
         },
-        [&](Term g) { return of_self(shaped(a_.b.expand(per_group(g) / n, sizes_), sizes_)); },
+        [&](Term g) { return of_self({&a_.b, a_.b.expand(per_group(g) / n, sizes_)}); },
         [&](Term g) { return of_self(centred() * (per_group(g) * rstd * rstd * rstd / -n)); });
   }
   V weight() const { return of_channels(product_sums() * statistic(2), 1); }
@@ -131,7 +132,7 @@ class GroupNorm {
   }
 
   Args a_;
-  Shape statistics_, sizes_;
+  Shape sizes_;
 };
 
 Gradients group_norm(VjpContext& c) {

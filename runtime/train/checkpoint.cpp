@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <tandem/generator.h>
 #include <tandem/io/safetensors.h>
 #include <tandem/ops.h>
 #include <tandem/train/checkpoint.h>
@@ -13,7 +14,6 @@
 #include "runtime/eager/copy.h"
 #include "runtime/io/files.h"
 #include "runtime/io/write_safetensors.h"
-#include "runtime/tensor/generator.h"
 #include "runtime/tensor/tensor_impl.h"
 
 namespace tandem::train {
@@ -105,16 +105,11 @@ void copy_into(const NamedTensors& here, const NamedTensors& file) {
   }
 }
 
-/// The state of the process's generator: its key, and how much of its numbers was taken.
-Tensor random_state() { return runtime::take_rng(0); }
-
 void set_random_state(const NamedTensors& state) {
   const Tensor* given = state.size() == 1 ? find(state, "") : nullptr;
   if (given == nullptr || given->impl()->type() != ir::Type{i64, {2}})
     ir::fail(Errc::File, "expected the state of the random generator, i64[2]");
-  const std::vector<int64_t> words = given->to_vector<int64_t>();
-  manual_seed(static_cast<uint64_t>(words[0]));
-  runtime::take_rng(words[1]);
+  set_rng_state(*given);
 }
 
 /// The step in the name of a checkpoint's file.
@@ -152,7 +147,8 @@ void remove_old(const std::string& folder, int64_t step, int keep) {
 }  // namespace
 
 Checkpoint::Checkpoint() {
-  parts_.push_back({kRandom, [] { return NamedTensors{{"", random_state()}}; }, &set_random_state});
+  parts_.push_back(
+      {kRandom, [] { return NamedTensors{{"", get_rng_state()}}; }, &set_random_state});
 }
 
 Checkpoint::~Checkpoint() = default;
