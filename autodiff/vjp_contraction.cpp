@@ -1,19 +1,9 @@
 // Rules of matrix products and attention.
 #include <limits>
 
-#include "autodiff/rules.h"
+#include "autodiff/product_terms.h"
 
 namespace tandem::autodiff {
-namespace {
-
-Term mm(Term p, Term q) { return {p.b, p.b->mm(p, q)}; }
-Term bmm(Term p, Term q) { return {p.b, p.b->bmm(p, q)}; }
-Term t(Term p) { return {p.b, p.b->transpose(p, 0, 1)}; }
-/// [b, m, n] -> [b, n, m]
-Term bt(Term p) { return {p.b, p.b->permute(p, {Dim(0), Dim(2), Dim(1)})}; }
-
-}  // namespace
-
 // y [m, n] = a [m, k] @ b [k, n]: g b^T, a^T g
 const VjpRule vjp_mm = rule(wrt<kOther>([](Args a) { return mm(a.g, t(a.x(1))); }),
                             wrt<kSelf>([](Args a) { return mm(t(a.x(0)), a.g); }));
@@ -23,19 +13,10 @@ const VjpRule vjp_addmm = rule(wrt<kNothing>([](Args a) { return a.g; }),
                                wrt<kThird>([](Args a) { return mm(a.g, t(a.x(2))); }),
                                wrt<kOther>([](Args a) { return mm(t(a.x(1)), a.g); }));
 
-namespace {
-
 // Attention over [n, t, d] (n: all batch dims): p = softmax(q k^T scale + mask), y = p v. Written
 // as decomps/ writes it, so that the backward's copy of p merges with the forward's.
 
-/// v [..., t, d] as [n, t, d].
-Term batched(Args a, Term v) {
-  const Shape sizes = a.b.sizes(v);
-  const Dim rows = sizes[sizes.rank() - 2], columns = sizes.back();
-  Dim n = 1;
-  for (int d = 0; d < sizes.rank() - 2; ++d) n = n * sizes[d];
-  return {&a.b, a.b.reshape(v, {n, rows, columns})};
-}
+namespace {
 
 /// scores [n, t, s] with -inf after the diagonal.
 Term causal(Term scores) {
@@ -46,14 +27,22 @@ Term causal(Term scores) {
   return where(row >= column, scores, -std::numeric_limits<double>::infinity());
 }
 
-/// Scores of halves are f32, and so are their gradients until they are summed.
+}  // namespace
+
+Term batched(Args a, Term v) {
+  const Shape sizes = a.b.sizes(v);
+  const Dim rows = sizes[sizes.rank() - 2], columns = sizes.back();
+  Dim n = 1;
+  for (int d = 0; d < sizes.rank() - 2; ++d) n = n * sizes[d];
+  return {&a.b, a.b.reshape(v, {n, rows, columns})};
+}
+
 Term wide(Term v) {
   const ir::DType dtype = v.b->dtype(v);
   const bool is_half = ir::is_floating(dtype) && ir::size_of(dtype) < 4;
   return {v.b, is_half ? v.b->convert(v, ir::DType::F32) : V(v)};
 }
 
-/// v in the dtype of the operands.
 Term narrow(Args a, Term v) { return {&a.b, a.b.convert(v, a.b.dtype(a.x(2)))}; }
 
 Term attention_probabilities(Args a) {
@@ -69,6 +58,8 @@ Term attention_probabilities(Args a) {
   }
   return narrow(a, {&b, b.attention_probabilities(scores)});
 }
+
+namespace {
 
 /// The gradient of the masked scores: h = g v^T, p h - p sum(p h)
 Term score_gradient(Args a, Term p, Term g) {

@@ -1,57 +1,9 @@
 // Rules of factors and solutions of matrices. What they read of triangles and permutations are
 // operations of their own, so that gradients are of any order.
-#include "autodiff/rules.h"
-#include "ir/base/error.h"
+#include "autodiff/matrix_terms.h"
 
 namespace tandem::autodiff {
 namespace {
-
-Term transposed(Term v) { return {v.b, v.b->transpose(v, -2, -1)}; }
-Term product(Term p, Term q) { return {p.b, p.b->matmul(p, q)}; }
-
-Dim rows_of(Term v) { return v.b->sizes(v)[v.b->rank(v) - 2]; }
-Dim columns_of(Term v) { return v.b->sizes(v).back(); }
-
-Term lower(Term v, int64_t diagonal = 0) {
-  return {v.b, v.b->pointwise(Op::tril, {v}, {Dim(diagonal)})};
-}
-Term upper(Term v, int64_t diagonal = 0) {
-  return {v.b, v.b->pointwise(Op::triu, {v}, {Dim(diagonal)})};
-}
-
-/// True on the diagonal.
-Term on_diagonal(Term matrix) {
-  Builder& b = *matrix.b;
-  const Dim m = rows_of(matrix), n = columns_of(matrix);
-  const V row = b.view(b.iota(m, ir::DType::I64), {m, 1}),
-          column = b.view(b.iota(n, ir::DType::I64), {1, n});
-  return {&b, b.eq(row, column)};
-}
-/// With `values` on the diagonal.
-Term with_diagonal(Term matrix, Term values) {
-  return where(on_diagonal(matrix), Term{values.b, values.b->unsqueeze(values, -2)}, matrix);
-}
-Term with_diagonal(Term matrix, const Number& value) {
-  return where(on_diagonal(matrix), value, matrix);
-}
-/// The sum of columns' multiples: v diag(factors); and of rows'.
-Term scaled_columns(Term v, Term factors) { return v * Term{v.b, v.b->unsqueeze(factors, -2)}; }
-Term scaled_rows(Term v, Term factors) { return v * Term{v.b, v.b->unsqueeze(factors, -1)}; }
-
-Term part(Term v, int dim, Dim begin, Dim end) { return {v.b, v.b->slice(v, dim, begin, end)}; }
-Term joined(Term p, Term q, int dim) {
-  const V parts[] = {p, q};
-  return {p.b, p.b->cat(parts, dim)};
-}
-
-/// a^-1 v, of a triangular a.
-Term solved(Term a, Term v, bool is_upper, bool unit = false) {
-  return {a.b, a.b->emit(Op::triangular_solve, {a, v}, {is_upper, unit})};
-}
-/// v a^-1
-Term solved_right(Term v, Term a, bool is_upper, bool unit = false) {
-  return transposed(solved(transposed(a), transposed(v), !is_upper, unit));
-}
 
 std::optional<Term> gradient_of(Args a, size_t result) {
   if (!a.c.grads[result].valid()) return {};
@@ -73,15 +25,6 @@ const VjpRule vjp_cholesky = rule(wrt<kResult>([](Args a) {
 // --- P L U
 
 namespace {
-
-double smallest_pivot(Args a) {
-  return a.b.dtype(a.y) == ir::DType::F32 ? 1.1920929e-07 : 2.220446049250313e-16;
-}
-
-/// U without zeros on its diagonal: where the matrix is singular, determinants have gradients.
-Term invertible(Args a, Term u) {
-  return where(on_diagonal(u) && equal(u, 0), smallest_pivot(a), u);
-}
 
 /// Of a square L U: L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T.
 Term square_gradient(Term l, Term u, Term g_l, Term g_u) {
@@ -123,7 +66,7 @@ Term tall_gradient(Term l, Term u, Term g) {
 Term lu_gradient(Args a) {
   const Dim m = rows_of(a.y), n = columns_of(a.y), k = std::min(m, n);
   const Term l = with_diagonal(lower(part(a.y, -1, 0, k), -1), 1);
-  const Term u = invertible(a, upper(part(a.y, -2, 0, k)));
+  const Term u = invertible(upper(part(a.y, -2, 0, k)));
   if (m < n) return wide_gradient(l, u, a.g);
   if (m > n) return tall_gradient(l, u, a.g);
   return square_gradient(l, u, lower(a.g, -1), upper(a.g));
@@ -203,10 +146,7 @@ Term wide_qr_gradient(Term q, Term r, std::optional<Term> g_q, std::optional<Ter
 const VjpRule vjp_qr = rule(wrt<kBothResults>([](Args a) {
   const Term q = a.y, r = a.result(1);
   const Dim m = rows_of(q), n = columns_of(r);
-  if (m > n && a.attr<bool>(Attr::full))
-    ir::fail(ir::Errc::Autograd,
-             "qr: a complete Q of more rows than columns is not "
-             "differentiable; expected mode \"reduced\", got \"complete\"");
+  refuse_complete(a, m, n);
   const auto g_q = gradient_of(a, 0), g_r = gradient_of(a, 1);
   return m < n ? wide_qr_gradient(q, r, g_q, g_r) : tall_qr_gradient(q, r, g_q, g_r);
 }));
@@ -226,16 +166,11 @@ const VjpRule vjp_eigh = rule(wrt<kBothResults>([](Args a) {
 
 namespace {
 
-/// x - x^T
-Term skew(Term x) { return x - transposed(x); }
-
 /// u^T gA vh^T from the gradients in the space of the factors.
 Term inner_svd_gradient(Term u, Term s, Term vh, std::optional<Term> g_u, std::optional<Term> g_s,
                         std::optional<Term> g_vh) {
   Builder& b = *s.b;
-  const Term squares = s * s;
-  const Term gaps =
-      with_diagonal(Term{&b, b.unsqueeze(squares, -2)} - Term{&b, b.unsqueeze(squares, -1)}, 1);
+  const Term gaps = square_gaps(s);
   std::optional<Term> sum;
   if (g_u) sum = scaled_columns(skew(product(transposed(u), *g_u)) / gaps, s);
   if (g_vh) {
@@ -245,9 +180,6 @@ Term inner_svd_gradient(Term u, Term s, Term vh, std::optional<Term> g_u, std::o
   if (!sum) sum = Term{&b, b.zeros_like(gaps)};
   return g_s ? with_diagonal(*sum, *g_s) : *sum;
 }
-
-/// Without what lies in the space of q's columns.
-Term outside(Term x, Term q) { return x - product(q, product(transposed(q), x)); }
 
 }  // namespace
 
@@ -277,11 +209,7 @@ const VjpRule vjp_svd =
 // the upper right of exp([a^T g; 0 a^T])
 const VjpRule vjp_matrix_exp = rule(wrt<kSelf>([](Args a) {
   const Term x = transposed(a.x());
-  const Dim n = rows_of(x);
-  const Term zeros{&a.b, a.b.zeros_like(x)};
-  const Term blocks = joined(joined(x, a.g, -1), joined(zeros, x, -1), -2);
-  const Term exp{&a.b, a.b.emit(Op::matrix_exp, {blocks}, {})};
-  return part(part(exp, -2, 0, n), -1, n, 2 * n);
+  return matrix_exp_along(x, a.g);
 }));
 
 // The derivative at constant rank (Golub and Pereyra).

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "autodiff/forward/forward_graph.h"
 #include "autodiff/joint.h"
 #include "codegen/lower.h"
 #include "decomps/decompose.h"
@@ -53,6 +54,7 @@ constexpr Stage kStages[] = {
     {"fma", Level::Core, Level::Core, {}, taking<decomps::form_fma>, Use::ToContract},
     {"orders", Level::Core, Level::Core, {}, taking<decomps::set_reduction_orders>},
     {"contractions", Level::Core, Level::Core, {}, taking<plan_contractions>},
+    {"jvp", Level::Functional, Level::Functional, {}, reading<autodiff::jvp>, Use::Tools},
     {"inline", Level::Traced, Level::Joint, {}, reading<ir::inline_calls>, Use::Tools},
     {"dce", Level::Functional, Level::Backward, {}, reading<ir::remove_dead_code>, Use::Tools},
 };

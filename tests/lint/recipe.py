@@ -21,7 +21,7 @@ def rows():
 
 
 def files_naming(op):
-    word = re.compile(r"(?<![A-Za-z0-9])(?:vjp_)?" + op + r"\b")
+    word = re.compile(r"(?<![A-Za-z0-9])(?:vjp_|jvp_)?" + op + r"\b")
     for folder in PRODUCT:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES and word.search(path.read_text()):

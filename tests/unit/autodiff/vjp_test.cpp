@@ -10,8 +10,7 @@
 #include "ir/base/error.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
-#include "tests/support/gradcheck.h"
-#include "tests/unit/autodiff/samples.h"
+#include "tests/unit/autodiff/sample_graphs.h"
 
 namespace tandem::autodiff {
 namespace {
@@ -19,26 +18,10 @@ namespace {
 using ir::Graph;
 using ir::Level;
 using ir::ValueId;
+using test::graph_of;
+using test::has_derivative;
 using test::Program;
 using test::Sample;
-
-bool has_derivative(const Sample& sample, size_t operand) {
-  return ir::is_floating(sample.operands[operand].dtype()) && !vjp_rule(sample.op).refuses(operand);
-}
-
-/// One equation, differentiable in every operand that it has a derivative by. `coherent`: after
-/// what makes gradients derivatives.
-Graph graph_of(const Sample& sample, bool coherent = false) {
-  Program p(Level::Functional, std::string(ir::name(sample.op)));
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < sample.operands.size(); ++i)
-    operands.push_back(
-        p.input("x" + std::to_string(i), sample.operands[i].type(), has_derivative(sample, i)));
-  if (coherent) operands = test::as_differentiated(p.b, sample.op, operands, sample.attrs);
-  for (ValueId result : p.b.emit_all(sample.op, operands, sample.attrs))
-    p.output(result, ir::is_floating(p.graph.type(result).dtype));
-  return p.graph;
-}
 
 TEST(Vjp, EveryDifferentiableOpHasASample) {
   std::set<ir::Op> sampled;
