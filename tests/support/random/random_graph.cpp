@@ -13,6 +13,7 @@
 
 #include "ir/base/error.h"
 #include "ir/build/builder.h"
+#include "ir/geometry.h"
 #include "ir/random.h"
 #include "ir/strides.h"
 #include "tests/support/gradcheck.h"
@@ -167,31 +168,27 @@ class Generator {
   double bound(const Value& v) const { return storages_[v.storage].bound; }
   bool grad(const Value& v) const { return storages_[v.storage].grad; }
 
-  /// Whether eager may lay `v` out otherwise than row by row: pointwise results take the order of
-  /// their operands' dims.
-  bool strided(ValueId v) {
-    for (auto i = static_cast<uint32_t>(strided_.size()); i <= v.index; ++i)
-      strided_.push_back(is_strided_input(ValueId{i}) || is_strided_result(ValueId{i}));
-    return strided_[v.index];
+  /// As eager lays `v` out.
+  const ir::Strides& strides(ValueId v) {
+    for (auto i = static_cast<uint32_t>(strides_.size()); i <= v.index; ++i)
+      strides_.push_back(laid_out(ValueId{i}));
+    return strides_[v.index];
   }
-  bool is_strided_input(ValueId v) const {
-    const int i = program_.graph.input_index(v);
-    return i >= 0 && program_.graph.inputs()[static_cast<size_t>(i)].strides !=
-                         ir::contiguous_strides(program_.graph.type(v).sizes);
+  ir::Strides laid_out(ValueId v) const {
+    const ir::Graph& g = program_.graph;
+    if (const int i = g.input_index(v); i >= 0) return g.inputs()[static_cast<size_t>(i)].strides;
+    const ir::EquationId e = g.producer(v);
+    ir::InlineVector<ir::Extent, 4> from;
+    for (ValueId x : g.operands(e)) from.push_back({g.type(x).sizes, strides_[x.index]});
+    const Op op = g.op(e);
+    const Shape& sizes = g.type(v).sizes;
+    if (ir::is_view(op))
+      return ir::view_geometry(op, from[0].sizes, from[0].strides, g.attrs(e), sizes).strides;
+    return ir::result_strides(op, {from.data(), from.size()}, sizes);
   }
-  bool is_strided_result(ValueId v) const {
-    const ir::EquationId e = program_.graph.producer(v);
-    if (!e.valid()) return false;
-    const Op op = program_.graph.op(e);
-    if (op == Op::permute || op == Op::transpose || op == Op::diagonal || op == Op::unfold ||
-        op == Op::as_strided)
-      return true;
-    if (op == Op::clone || !(ir::is_view(op) || ir::is_pointwise(op))) return false;
-    return std::ranges::any_of(program_.graph.operands(e),
-                               [&](ValueId operand) { return strided_[operand.index]; });
-  }
+  bool strided(const Value& v) { return !ir::is_contiguous(type(v).sizes, strides(v.id)); }
   /// Whether eager can view `v` as any other sizes.
-  bool has_views(const Value& v) { return !v.is_view && !strided(v.id); }
+  bool has_views(const Value& v) { return !v.is_view && !strided(v); }
 
   Value fresh(ValueId id, double bound, bool grad) {
     grad = grad && sink_.grad_enabled && ir::is_floating(program_.graph.type(id).dtype);
@@ -949,7 +946,7 @@ class Generator {
   std::vector<ValueId> drawn_;
   std::vector<Value> values_;
   std::vector<Storage> storages_;
-  std::vector<bool> strided_;  // by value, as far as `strided` was asked
+  std::vector<ir::Strides> strides_;  // by value, as far as `strides` was asked
   std::vector<Pending> pending_;
 };
 
