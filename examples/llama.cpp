@@ -1,15 +1,20 @@
 // A small Llama (RMSNorm, rotary positions, SwiGLU, grouped-query attention, weights of its own for
 // the output; names as in Hugging Face's checkpoints), trained on the characters of
 // examples/data/austen.txt. Each step - loss, gradients, clipping, AdamW - is one compiled
-// function.
+// function. With --run a run that was stopped or killed goes on where it was.
 #include <fmt/format.h>
 #include <tandem/data.h>
 #include <tandem/tandem.h>
 #include <tandem/train.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +27,10 @@ namespace {
 
 struct Arguments {
   int steps = 1000, batch = 16;
+  int stop = std::numeric_limits<int>::max();
   uint64_t seed = 1;
-  bool quiet = false;
+  bool eager = false, quiet = false;
+  std::string run;
   std::string text = "examples/data/austen.txt";
 };
 
@@ -120,31 +127,52 @@ struct Windows {
 
 // --- the run
 
-void train(Llama& model, const Windows& windows, const Arguments& a) {
+Tensor training_step(const Llama& model, td::optim::AdamW& optimizer, const Tensor& x,
+                     const Tensor& y) {
+  const Tensor loss = model.loss(x, y);
+  loss.backward();
+  td::optim::clip_grad_norm_(td::nn::parameters(model), 1.0);
+  optimizer.step();
+  optimizer.zero_grad();
+  return loss.detach();
+}
+
+/// Whether the run came to its end.
+bool train(Llama& model, const Windows& windows, const Arguments& a) {
   td::optim::AdamW optimizer(td::nn::parameters(model),
                              {.lr = 2e-3, .beta2 = 0.95, .weight_decay = 0.1});
   td::optim::CosineAnnealingLR schedule(optimizer, {.t_max = a.steps, .eta_min = 1e-4});
-  const auto step = td::compile(
-      [](const Llama& net, td::optim::AdamW& o, const Tensor& x, const Tensor& y) {
-        const Tensor loss = net.loss(x, y);
-        loss.backward();
-        td::optim::clip_grad_norm_(td::nn::parameters(net), 1.0);
-        o.step();
-        o.zero_grad();
-        return loss.detach();
-      },
-      {.name = "llama_step"});
+  std::function step = &training_step;
+  if (!a.eager) step = td::compile(&training_step, {.name = "llama_step"});
   const auto draws = td::data::random(
       windows.size(), {.replacement = true, .num_samples = int64_t{a.steps} * a.batch});
   td::data::DataLoader loader(windows, {.batch_size = a.batch, .seed = a.seed, .sampler = draws});
-  td::train::Progress progress(
-      a.steps, {.items_per_step = a.batch * kContext, .unit = "characters", .quiet = a.quiet});
   int done = 0;
-  for (auto& [x, y] : loader) {
-    const Tensor loss = step(model, optimizer, x, y);
-    schedule.step();
-    progress.show(++done, {{"loss", loss.item()}});
+  td::train::Checkpoint checkpoint;
+  checkpoint.add("model", model), checkpoint.add("optimizer", optimizer);
+  checkpoint.add("schedule", schedule), checkpoint.add("loader", loader);
+  checkpoint.add("done", done);
+  std::optional<td::train::JsonLinesLog> log;
+  if (!a.run.empty()) {
+    std::filesystem::create_directories(a.run);
+    checkpoint.load_latest(a.run);
+    log.emplace(a.run + "/losses.jsonl", td::train::LogOptions{.resume_at = done});
   }
+  td::train::Progress progress(a.steps, {.items_per_step = a.batch * kContext,
+                                         .unit = "characters",
+                                         .start = done,
+                                         .quiet = a.quiet});
+  const int last = std::min(a.stop, a.steps);
+  while (done < last)
+    for (auto& [x, y] : loader) {
+      const Tensor loss = step(model, optimizer, x, y);
+      schedule.step();
+      if (log) log->write(done, {{"loss", loss.item()}});
+      progress.show(++done, {{"loss", loss.item()}});
+      if (log && (done % 100 == 0 || done == last)) checkpoint.save_step(a.run, done);
+      if (done == last) break;
+    }
+  return done == a.steps;
 }
 
 double held_out_loss(const Llama& model, const Windows& windows, const Arguments& a) {
@@ -181,7 +209,7 @@ int run(const Arguments& a) {
   const Tensor codes = td::from_data(tokens, {size});
   const int64_t training = size / 10 * 9;
   Llama model(tokenizer.vocab_size());
-  train(model, Windows{codes.narrow(0, 0, training)}, a);
+  if (!train(model, Windows{codes.narrow(0, 0, training)}, a)) return 0;
   const double loss = held_out_loss(model, Windows{codes.narrow(0, training, size - training)}, a);
   if (!a.quiet) fmt::print("{}\n\n", sample(model, tokenizer, 400));
   fmt::print("held-out loss {:.3f} nats per character, {} parameters\n", loss,
@@ -198,11 +226,14 @@ int main(int argc, char** argv) {
   app.add_option("--batch", a.batch)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", a.seed)->capture_default_str();
   app.add_option("--text", a.text)->capture_default_str();
+  app.add_option("--run", a.run, "folder of checkpoints and losses, from which the run goes on");
+  app.add_option("--stop", a.stop, "end behind this step, to go on later");
+  app.add_flag("--eager", a.eager, "compile nothing");
   app.add_flag("--quiet", a.quiet, "the result alone");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(a);
-  } catch (const td::Error& e) {
+  } catch (const std::exception& e) {
     fmt::print(stderr, "llama: {}\n", e.what());
     return 1;
   }

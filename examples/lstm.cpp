@@ -1,14 +1,19 @@
 // A language model of two LSTM layers on the characters of examples/data/austen.txt, by truncated
 // backpropagation through time: each step goes on with the state that the last one left, without
-// its history.
+// its history. With --run a run that was stopped or killed goes on where it was.
 #include <fmt/format.h>
 #include <tandem/data.h>
 #include <tandem/tandem.h>
 #include <tandem/train.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,8 +28,10 @@ namespace {
 
 struct Arguments {
   int steps = 1500, batch = 32, time = 32, hidden = 192;
+  int stop = std::numeric_limits<int>::max();
   uint64_t seed = 1;
-  bool quiet = false;
+  bool eager = false, quiet = false;
+  std::string run;
   std::string text = "examples/data/austen.txt";
 };
 
@@ -77,31 +84,50 @@ LossAndState loss_of(const Model& model, const Tensor& window, const LstmState& 
   return {td::cross_entropy(logits.flatten(0, 1), window.narrow(1, 1, time).flatten()), after};
 }
 
-void train(Model& model, const Tensor& streams, const Arguments& a) {
+LossAndState training_step(const Model& model, td::optim::Adam& optimizer, const Tensor& window,
+                           const LstmState& state) {
+  auto [loss, after] = loss_of(model, window, state);
+  loss.backward();
+  td::optim::clip_grad_norm_(td::nn::parameters(model), 1.0);
+  optimizer.step();
+  optimizer.zero_grad();
+  return {loss.detach(), after};
+}
+
+/// Whether the run came to its end.
+bool train(Model& model, const Tensor& streams, const Arguments& a) {
   td::optim::Adam optimizer(td::nn::parameters(model), {.lr = 4e-3});
   td::optim::CosineAnnealingLR schedule(optimizer, {.t_max = a.steps});
-  const auto step = td::compile(
-      [](const Model& net, td::optim::Adam& o, const Tensor& window, const LstmState& state) {
-        auto [loss, after] = loss_of(net, window, state);
-        loss.backward();
-        td::optim::clip_grad_norm_(td::nn::parameters(net), 1.0);
-        o.step();
-        o.zero_grad();
-        return LossAndState{loss.detach(), after};
-      },
-      {.name = "lstm_step"});
+  std::function step = &training_step;
+  if (!a.eager) step = td::compile(&training_step, {.name = "lstm_step"});
+  int done = 0;
+  LstmState state = model.zero_state(a.batch);
+  td::train::Checkpoint checkpoint;
+  checkpoint.add("model", model), checkpoint.add("optimizer", optimizer);
+  checkpoint.add("schedule", schedule), checkpoint.add("state", state);
+  checkpoint.add("done", done);
+  std::optional<td::train::JsonLinesLog> log;
+  if (!a.run.empty()) {
+    std::filesystem::create_directories(a.run);
+    checkpoint.load_latest(a.run);
+    log.emplace(a.run + "/losses.jsonl", td::train::LogOptions{.resume_at = done});
+  }
   td::train::Progress progress(
-      a.steps, {.items_per_step = a.batch * a.time, .unit = "characters", .quiet = a.quiet});
+      a.steps,
+      {.items_per_step = a.batch * a.time, .unit = "characters", .start = done, .quiet = a.quiet});
   const int64_t windows = (streams.size(1) - 1) / a.time;
-  LstmState state;
-  for (int i = 0; i < a.steps; ++i) {
-    if (i % windows == 0) state = model.zero_state(a.batch);  // from the start of the text again
-    LossAndState result =
-        step(model, optimizer, streams.narrow(1, i % windows * a.time, a.time + 1), state);
+  const int last = std::min(a.stop, a.steps);
+  while (done < last) {
+    const int64_t at = done % windows * a.time;
+    if (at == 0) state = model.zero_state(a.batch);  // from the start of the text again
+    const LossAndState result = step(model, optimizer, streams.narrow(1, at, a.time + 1), state);
     state = result.state;
     schedule.step();
-    progress.show(i + 1, {{"loss", result.loss.item()}});
+    if (log) log->write(done, {{"loss", result.loss.item()}});
+    progress.show(++done, {{"loss", result.loss.item()}});
+    if (log && (done % 100 == 0 || done == last)) checkpoint.save_step(a.run, done);
   }
+  return done == a.steps;
 }
 
 double held_out_loss(Model& model, const Tensor& streams, const Arguments& a) {
@@ -146,7 +172,7 @@ int run(const Arguments& a) {
   const Tensor codes = td::from_data(tokens, {size});
   const int64_t training = size / 10 * 9;
   Model model(tokenizer.vocab_size(), a.hidden);
-  train(model, streams(codes, 0, training, a.batch), a);
+  if (!train(model, streams(codes, 0, training, a.batch), a)) return 0;
   const double loss = held_out_loss(model, streams(codes, training, size, a.batch), a);
   if (!a.quiet) fmt::print("{}\n\n", sample(model, tokenizer, 400));
   fmt::print("held-out loss {:.3f} nats per character, {} parameters\n", loss,
@@ -167,11 +193,14 @@ int main(int argc, char** argv) {
   app.add_option("--hidden", a.hidden)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", a.seed)->capture_default_str();
   app.add_option("--text", a.text)->capture_default_str();
+  app.add_option("--run", a.run, "folder of checkpoints and losses, from which the run goes on");
+  app.add_option("--stop", a.stop, "end behind this step, to go on later");
+  app.add_flag("--eager", a.eager, "compile nothing");
   app.add_flag("--quiet", a.quiet, "the result alone");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(a);
-  } catch (const td::Error& e) {
+  } catch (const std::exception& e) {
     fmt::print(stderr, "lstm: {}\n", e.what());
     return 1;
   }
