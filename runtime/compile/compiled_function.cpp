@@ -46,8 +46,8 @@ class FunctionCache {
  public:
   /// What a call does.
   enum class Mode : uint8_t { Compile, Functionalize, RemoveViews };
-  explicit FunctionCache(CompileOptions options, Mode mode = Mode::Compile)
-      : options_(std::move(options)), mode_(mode) {}
+  explicit FunctionCache(CompileOptions options, Mode mode = Mode::Compile, bool warns = true)
+      : options_(std::move(options)), mode_(mode), warned_(!warns) {}
   Mode mode() const { return mode_; }
 
   CallResults call(const Flat& arguments, Tracer tracer,
@@ -82,7 +82,7 @@ class FunctionCache {
   std::recursive_timed_mutex compile_mutex_;
   std::atomic<pid_t> tracing_{0};           // the thread that runs the function on stand-ins
   int made_ = 0;                            // variants
-  bool warned_ = false;                     // of many codes
+  bool warned_;                             // of many codes
   int new_codes_ = 0;                       // variants whose machine code had to be made
   std::weak_ptr<const Variant> uncounted_;  // the last one, if none of its code was new so far
   std::atomic<uint64_t> clock_{0};  // counts calls, for dropping the least recently used variant
@@ -273,6 +273,10 @@ void register_graphs(const std::shared_ptr<const Variant>& variant) {
 
 std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options) {
   return std::make_shared<FunctionCache>(options);
+}
+
+std::shared_ptr<FunctionCache> make_library_cache(const CompileOptions& options) {
+  return std::make_shared<FunctionCache>(options, FunctionCache::Mode::Compile, false);
 }
 
 CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer,

@@ -1,11 +1,11 @@
 // The update of an average is a function over lists of tensors, compiled like an optimizer's.
 #include <fmt/format.h>
 #include <tandem/autograd.h>
-#include <tandem/compile.h>
 #include <tandem/nn/averaged_model.h>
 #include <tandem/ops.h>
 
 #include "ir/base/error.h"
+#include "runtime/compile/library_function.h"
 
 namespace tandem::nn::fields {
 namespace {
@@ -59,18 +59,12 @@ void add(Arguments& a, const NamedTensors& averaged, const NamedTensors& current
   }
 }
 
-CompileOptions named(const char* name) {
-  CompileOptions options;
-  options.name = name;
-  return options;
-}
-
 }  // namespace
 
 struct Averaging {
   AveragingOptions options;
   Compiled<void (*)(const Arguments&), void, const Arguments&> update =
-      compile(&fields::update, named("average"));
+      runtime::compile_library_function(&fields::update, "average");
 };
 
 std::shared_ptr<const Averaging> make_averaging(const AveragingOptions& options) {
@@ -87,6 +81,28 @@ void update_average(const Averaging& averaging, const Fields& averaged, const Fi
   add(a, named_parameters(averaged), named_parameters(current), true);
   add(a, named_buffers(averaged), named_buffers(current), averaging.options.use_buffers);
   averaging.update(a);
+}
+
+FreshStatistics::FreshStatistics(const Fields& fields) {
+  for (const std::type_info* type :
+       {&typeid(BatchNorm1d), &typeid(BatchNorm2d), &typeid(BatchNorm3d)})
+    for (void* found : modules(fields, *type)) {
+      auto* norm = static_cast<ChannelNorm*>(found);  // their base, and first
+      if (norm->running_mean.defined()) norms_.emplace_back(norm, norm->momentum);
+    }
+  if (!any()) return;
+  for (auto& [norm, momentum] : norms_) {
+    norm->running_mean.zero_();
+    norm->running_var.fill_(1);
+    norm->num_batches_tracked.zero_();
+    norm->momentum.reset();
+  }
+  for (bool* flag : training_flags(fields)) modes_.emplace_back(flag, std::exchange(*flag, true));
+}
+
+FreshStatistics::~FreshStatistics() {
+  for (const auto& [norm, momentum] : norms_) norm->momentum = momentum;
+  for (const auto& [flag, mode] : modes_) *flag = mode;
 }
 
 }  // namespace tandem::nn::fields

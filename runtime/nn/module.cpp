@@ -57,9 +57,15 @@ int64_t num_parameters(const Fields& fields) {
   return count;
 }
 
-void train(const Fields& fields, bool training) {
+std::vector<bool*> training_flags(const Fields& fields) {
+  std::vector<bool*> flags;
   for (const Field& field : fields)
-    if (is_training_flag(field)) *static_cast<bool*>(field.value) = training;
+    if (is_training_flag(field)) flags.push_back(static_cast<bool*>(field.value));
+  return flags;
+}
+
+void train(const Fields& fields, bool training) {
+  for (bool* flag : training_flags(fields)) *flag = training;
 }
 
 void requires_grad_(const Fields& fields, bool value) {

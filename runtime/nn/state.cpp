@@ -36,6 +36,8 @@ class Assignment {
   void check(const std::string& file) const;
   /// Copies all or nothing.
   void run() const;
+  /// Puts the state's tensors into the fields, all or nothing. Tied ones stay tied.
+  void assign_to(const Fields& fields) const;
   const LoadStateReport& report() const { return report_; }
 
  private:
@@ -110,7 +112,27 @@ void Assignment::run() const {
   for (const Copy& copy : copies_) copy.to.copy_(copy.from);
 }
 
-/// All defined tensors, under each of their names.
+void Assignment::assign_to(const Fields& fields) const {
+  if (runtime::Trace::current() != nullptr)
+    ir::fail(Errc::Trace,
+             "load_state_dict: assign would replace a module's tensors inside a trace, which later "
+             "calls could not replay; expected it outside");
+  std::map<const void*, Tensor> by_old;
+  for (const Copy& copy : copies_) {
+    runtime::require_real(copy.from, fmt::format("load_state_dict: tensor \"{}\"", copy.name));
+    Tensor taken = copy.from.detach();
+    if (copy.to.requires_grad()) taken.requires_grad_();
+    by_old[copy.to.impl().get()] = std::move(taken);
+  }
+  for (const structure::Field& field : fields)
+    if (holds_tensor(field)) {
+      const auto taken = by_old.find(tensor_of(field).impl().get());
+      if (taken != by_old.end()) tensor_of(field) = taken->second;
+    }
+}
+
+}  // namespace
+
 NamedTensors every_name(const Fields& fields) {
   NamedTensors out;
   for (const structure::Field& field : fields)
@@ -118,12 +140,17 @@ NamedTensors every_name(const Fields& fields) {
   return out;
 }
 
-}  // namespace
-
 NamedTensors state_dict(const Fields& fields) {
   NamedTensors state = every_name(fields);
   for (auto& [name, tensor] : state) tensor = tensor.detach();
   return state;
+}
+
+void refuse_assign(const LoadStateOptions& options) {
+  if (options.assign)
+    ir::fail(Errc::Argument,
+             "load_state_dict: assign replaces the module's tensors; expected a module that is not "
+             "const");
 }
 
 LoadStateReport load_state_dict(const Fields& fields, const NamedTensors& state,
@@ -131,7 +158,10 @@ LoadStateReport load_state_dict(const Fields& fields, const NamedTensors& state,
   const NamedTensors parts = options.prefix.empty() ? state : parts_of(state, options.prefix);
   const Assignment assignment(every_name(fields), parts, options);
   assignment.check(file);
-  assignment.run();
+  if (options.assign)
+    assignment.assign_to(fields);
+  else
+    assignment.run();
   return assignment.report();
 }
 

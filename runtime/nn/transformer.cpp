@@ -1,5 +1,8 @@
 #include <tandem/nn/attention.h>
+#include <tandem/nn/init.h>
 #include <tandem/nn/module.h>
+
+#include <limits>
 
 #include "runtime/nn/layer.h"
 
@@ -134,6 +137,34 @@ Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
   Tensor x = tgt;
   for (const TransformerDecoderLayer& layer : layers) x = layer(x, memory, masks, at);
   return norm ? (*norm)(x, at) : x;
+}
+
+Transformer::Transformer(Dim d_model, Dim nhead, const TransformerOptions& o, SourceLocation at) {
+  const ir::ErrorScope errors(at, "Transformer");
+  const TransformerLayerOptions layer{.dim_feedforward = o.dim_feedforward,
+                                      .dropout = o.dropout,
+                                      .activation = o.activation,
+                                      .layer_norm_eps = o.layer_norm_eps,
+                                      .batch_first = o.batch_first,
+                                      .norm_first = o.norm_first,
+                                      .bias = o.bias,
+                                      .dtype = o.dtype};
+  encoder = {TransformerEncoderLayer(d_model, nhead, layer, at), o.num_encoder_layers,
+             norm_of(d_model, layer)};
+  decoder = {TransformerDecoderLayer(d_model, nhead, layer, at), o.num_decoder_layers,
+             norm_of(d_model, layer)};
+  for (const Tensor& p : parameters(*this))
+    if (p.dim() > 1) init::xavier_uniform_(p);
+}
+
+Tensor Transformer::operator()(const Tensor& src, const Tensor& tgt, const EncoderMasks& src_masks,
+                               const DecoderMasks& tgt_masks, SourceLocation at) const {
+  const ir::ErrorScope errors(at, "Transformer");
+  return decoder(tgt, encoder(src, src_masks, at), tgt_masks, at);
+}
+
+Tensor Transformer::generate_square_subsequent_mask(Dim size, DType dtype, SourceLocation at) {
+  return triu(full({size, size}, -std::numeric_limits<double>::infinity(), dtype, at), 1, at);
 }
 
 }  // namespace tandem::nn

@@ -2,18 +2,14 @@
 #ifndef TANDEM_RUNTIME_OPTIM_COMPILED_ONCE_H
 #define TANDEM_RUNTIME_OPTIM_COMPILED_ONCE_H
 
-#include <tandem/compile.h>
+#include "runtime/compile/library_function.h"
 
 namespace tandem::optim {
 
 /// Never destroyed, so that it may be called until the process ends.
 template <auto Function>
 const auto& compiled_once(const char* name) {
-  static const auto& compiled = *new auto([name] {
-    CompileOptions options;
-    options.name = name;
-    return compile(Function, options);
-  }());
+  static const auto& compiled = *new auto(runtime::compile_library_function(Function, name));
   return compiled;
 }
 

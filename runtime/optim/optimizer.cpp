@@ -1,12 +1,12 @@
 // Groups of parameters, and the step: one function over lists of tensors, compiled like any other.
 #include <fmt/format.h>
-#include <tandem/compile.h>
 
 #include <algorithm>
 #include <cctype>
 #include <unordered_set>
 
 #include "ir/base/error.h"
+#include "runtime/compile/library_function.h"
 #include "runtime/optim/recipe.h"
 
 namespace tandem::optim {
@@ -120,10 +120,10 @@ void make_state(Group& group) {
     group.counts.push_back(full({n}, count.start, f64));
 }
 
-CompileOptions named_after(const Recipe& recipe) {
-  CompileOptions options;
-  for (const char c : recipe.name) options.name += static_cast<char>(std::tolower(c));
-  return options;
+std::string lower_name(const Recipe& recipe) {
+  std::string name;
+  for (const char c : recipe.name) name += static_cast<char>(std::tolower(c));
+  return name;
 }
 
 /// The function that is compiled.
@@ -173,7 +173,8 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamGroup& defaults,
   for (const ParamGroup& group : parameters.groups) add_param_group(group);
   lr = Scalar(groups_[0].numbers.select(0, 0));
   if (recipe.sweep != nullptr)
-    sweep_ = std::make_shared<Sweep>(Sweep{compile(StepFunction{&recipe}, named_after(recipe))});
+    sweep_ = std::make_shared<Sweep>(
+        Sweep{runtime::compile_library_function(StepFunction{&recipe}, lower_name(recipe))});
 }
 
 Optimizer::~Optimizer() = default;

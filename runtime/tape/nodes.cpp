@@ -245,6 +245,7 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, std::span<c
   Tensor grad = std::move(grads[0]);
   grads.clear();
   if (!grad.defined()) return {};
+  if (grad.dtype() != leaf.dtype()) grad = grad.to(leaf.dtype());  // the leaf was converted since
   const std::lock_guard lock(mutex);
   AutogradMeta& meta = *leaf.impl()->autograd;
   if (meta.outside_history)

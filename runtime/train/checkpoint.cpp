@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <ranges>
+#include <set>
 
 #include "ir/base/error.h"
 #include "runtime/eager/copy.h"
@@ -73,14 +74,26 @@ class Problems {
   std::vector<std::string> lines_;
 };
 
-/// Whether `file` has the tensors of a module, and no others.
+/// Those of a module each once, under the first name.
+NamedTensors each_once(const NamedTensors& tensors) {
+  NamedTensors once;
+  std::set<const void*> seen;
+  for (const auto& [name, tensor] : tensors)
+    if (seen.insert(tensor.impl().get()).second) once.emplace_back(name, tensor);
+  return once;
+}
+
+/// Whether `file` has the tensors of a module, tied ones under one of their names, and no others.
 void compare(const std::string& part, const NamedTensors& here, const NamedTensors& file,
              Problems& problems) {
+  std::set<const void*> given;
+  for (const auto& [name, tensor] : here)
+    if (find(file, name) != nullptr) given.insert(tensor.impl().get());
   for (const auto& [name, tensor] : here) {
     const Tensor* found = find(file, name);
-    if (found == nullptr)
+    if (given.insert(tensor.impl().get()).second)
       problems.add(part, fmt::format("the file has no tensor \"{}\"", name));
-    else if (found->impl()->type() != tensor.impl()->type())
+    else if (found != nullptr && found->impl()->type() != tensor.impl()->type())
       problems.add(
           part, fmt::format("{}: expected {}, got {}", name, ir::to_string(tensor.impl()->type()),
                             ir::to_string(found->impl()->type())));
@@ -100,7 +113,9 @@ NamedTensors copies_of(const NamedTensors& tensors) {
 /// Writes what compare() found to fit. Cannot fail.
 void copy_into(const NamedTensors& here, const NamedTensors& file) {
   for (const auto& [name, tensor] : here) {
-    runtime::copy_elements(*tensor.impl(), *find(file, name)->impl());
+    const Tensor* given = find(file, name);
+    if (given == nullptr) continue;  // the tensor has another name
+    runtime::copy_elements(*tensor.impl(), *given->impl());
     tensor.impl()->storage->bump_version();
   }
 }
@@ -169,7 +184,8 @@ void Checkpoint::save(const std::string& path) const {
   std::string names;
   for (const Part& part : parts_) {
     names += (names.empty() ? "" : " ") + part.name;
-    for (auto& [name, tensor] : part.state()) all.emplace_back(full_name(part.name, name), tensor);
+    const NamedTensors state = part.load == nullptr ? each_once(part.state()) : part.state();
+    for (const auto& [name, tensor] : state) all.emplace_back(full_name(part.name, name), tensor);
   }
   runtime::write_safetensors("Checkpoint::save", path, all,
                              {{"format", "pt"}, {kVersionKey, kVersion}, {kPartsKey, names}},

@@ -284,6 +284,29 @@ TRANSFORMER = {
                 wave(2, 3, 4), wave(2, 5, 4, k=1), CAUSAL3, torch.tensor([[0, 0, 1, 0, 0], [0, 0, 0, 1, 1]]).bool()),
 }
 
+def transformer(options, call, *inputs):
+    return lambda: Together(nn.Transformer(4, 2, 1, 2, **options), call), *inputs
+
+
+TRANSFORMER |= {
+    "transformer": transformer(POST, lambda f, s, t: f(s, t), wave(5, 2, 4), wave(3, 2, 4, k=1)),
+    "transformer_masks": transformer(PRE, lambda f, s, t, mask, p: f(s, t, tgt_mask=mask, src_key_padding_mask=p, memory_key_padding_mask=p, tgt_is_causal=True),
+                                     wave(2, 5, 4), wave(2, 3, 4, k=1), CAUSAL3, torch.tensor([[0, 0, 1, 0, 0], [0, 0, 0, 1, 1]]).bool()),
+    "transformer_one": transformer(POST, lambda f, s, t: f(s, t), wave(5, 4), wave(3, 4, k=1)),
+}
+
+
+def adaptive_softmax(call, *inputs, **options):
+    return lambda: Together(nn.AdaptiveLogSoftmaxWithLoss(6, 9, [3, 5], **options), call), *inputs
+
+
+ADAPTIVE = {
+    "adaptive_softmax": adaptive_softmax(lambda f, x, y: list(f(x, y)), wave(7, 6), numbers(7, below=9), div_value=2.0),
+    "adaptive_softmax_bias": adaptive_softmax(lambda f, x, y: f(x, y).loss, wave(7, 6), numbers(7, below=9), div_value=1.5, head_bias=True),
+    "adaptive_softmax_one": adaptive_softmax(lambda f, x, y: list(f(x, y)), wave(6), torch.tensor(4)),
+}
+
+
 X = wave(4, 2, 3)
 
 
@@ -318,7 +341,7 @@ class StackedCell(nn.LSTMCell):
         return torch.cat(super().forward(x, (h, c)))
 
 
-CASES = LINEAR | CONVOLUTION | NORMALIZATION | ACTIVATION | POOL | SHAPE | LOSS | ATTENTION | TRANSFORMER | RECURRENT
+CASES = LINEAR | CONVOLUTION | NORMALIZATION | ACTIVATION | POOL | SHAPE | LOSS | ATTENTION | TRANSFORMER | ADAPTIVE | RECURRENT
 
 
 def set_parameters(module):

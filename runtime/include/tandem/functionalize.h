@@ -1,9 +1,8 @@
-// functionalize(fn): the same function without writes to intermediates; grad(fn): its gradient as a
-// function. Both compose with each other, with compile and with make_graph (<tandem/graph.h>).
+// functionalize(fn): the same function without writes to intermediates. It composes with grad, with
+// compile and with make_graph (<tandem/graph.h>).
 #ifndef TANDEM_FUNCTIONALIZE_H
 #define TANDEM_FUNCTIONALIZE_H
 
-#include <tandem/autograd.h>
 #include <tandem/compile.h>
 
 namespace tandem {
@@ -28,51 +27,6 @@ auto functionalize(Fn fn, remove what = remove::mutations) {
 }
 
 }  // namespace forms
-
-/// The gradient of a function as a function.
-template <class Fn, class R, class... Params>
-class GradientOf {
- public:
-  explicit GradientOf(Fn fn) : fn_(std::move(fn)) {}
-
-  Tensor operator()(Params... params) const {
-    std::tuple<std::remove_cvref_t<Params>...> copies{params...};
-    return gradient(copies, std::index_sequence_for<Params...>());
-  }
-
- private:
-  template <class Tuple, size_t... I>
-  Tensor gradient(Tuple& copies, std::index_sequence<I...>) const {
-    Tensor& x = std::get<0>(copies);
-    const bool differentiable = grad_enabled() && x.requires_grad();
-    const EnableGrad mode;
-    if (differentiable)
-      x = x.alias();
-    else
-      x = x.detach().requires_grad_();
-    const Tensor wrt = x;
-    const Tensor y = fn_(static_cast<Params&&>(std::get<I>(copies))...);
-    return grad({y}, {wrt}, {.create_graph = differentiable})[0];
-  }
-
-  Fn fn_;
-};
-
-namespace runtime {
-template <class C>
-struct GradientSignature;
-template <class Fn, class R, class... Params>
-struct GradientSignature<Compiled<Fn, R, Params...>> {
-  using Type = GradientOf<Fn, R, Params...>;
-};
-}  // namespace runtime
-
-/// The function that gives d fn / d (its first argument, a tensor). fn returns one element.
-template <class Fn>
-auto grad(Fn fn) {
-  using Result = typename runtime::Signature<Fn>::template Result<Fn>;
-  return typename runtime::GradientSignature<Result>::Type(std::move(fn));
-}
 
 }  // namespace tandem
 

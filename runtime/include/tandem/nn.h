@@ -5,6 +5,7 @@
 #define TANDEM_NN_H
 
 #include <tandem/nn/activation.h>
+#include <tandem/nn/adaptive_softmax.h>
 #include <tandem/nn/attention.h>
 #include <tandem/nn/averaged_model.h>
 #include <tandem/nn/convolution.h>

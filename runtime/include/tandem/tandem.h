@@ -28,5 +28,6 @@
 #include <tandem/special.h>
 #include <tandem/structure.h>
 #include <tandem/tensor.h>
+#include <tandem/value_and_grad.h>
 
 #endif  // TANDEM_TANDEM_H

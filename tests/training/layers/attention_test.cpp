@@ -1,4 +1,6 @@
 // Attention, layers of transformers, rotary embeddings.
+#include <limits>
+
 #include "tests/training/layers/layer_training.h"
 
 namespace tandem::testing {
@@ -106,6 +108,52 @@ std::vector<LayerCase> transformer_cases() {
   };
 }
 TANDEM_LAYER_CASES(TransformerLayers, transformer_cases)
+
+std::vector<LayerCase> whole_cases() {
+  const nn::TransformerOptions post{.num_encoder_layers = 1,
+                                    .num_decoder_layers = 2,
+                                    .dim_feedforward = 8,
+                                    .dropout = 0,
+                                    .dtype = f64};
+  nn::TransformerOptions pre = post;
+  pre.activation = "gelu", pre.layer_norm_eps = 1e-3, pre.bias = false;
+  pre.batch_first = pre.norm_first = true;
+  const auto call = [](const nn::Transformer& l, const Tensors& x) { return l(x[0], x[1]); };
+  const auto masked = [](const nn::Transformer& l, const Tensors& x) {
+    return l(x[0], x[1], {.src_key_padding_mask = x[3]},
+             {.tgt_mask = x[2], .memory_key_padding_mask = x[3], .tgt_is_causal = true});
+  };
+  return {
+      {"transformer",
+       [=] { return any_layer(nn::Transformer(4, 2, post), call); },
+       {wave({5, 2, 4}), wave({3, 2, 4}, 1)}},
+      {"transformer_masks",
+       [=] { return any_layer(nn::Transformer(4, 2, pre), masked); },
+       {wave({2, 5, 4}), wave({2, 3, 4}, 1), ones({3, 3}).triu(1).to(boolean),
+        tensor({{0, 0, 1, 0, 0}, {0, 0, 0, 1, 1}}).to(boolean)}},
+      {"transformer_one",
+       [=] { return any_layer(nn::Transformer(4, 2, post), call); },
+       {wave({5, 4}), wave({3, 4}, 1)}},
+  };
+}
+TANDEM_LAYER_CASES(Transformers, whole_cases)
+
+TEST(Transformers, AreXaviersAtFirst) {
+  manual_seed(3);
+  const nn::Transformer t(
+      16, 2, {.num_encoder_layers = 1, .num_decoder_layers = 1, .dim_feedforward = 48});
+  const double most = std::sqrt(6.0 / 64);
+  EXPECT_NEAR(t.encoder.layers[0].linear1.weight.abs().max().item(), most, 0.01);
+  EXPECT_NEAR(t.decoder.layers[0].multihead_attn.in_proj_weight.abs().max().item(), most, 0.01);
+  EXPECT_TRUE(t.encoder.norm && t.decoder.norm);
+}
+
+TEST(Transformers, TheMaskLetsNobodySeeWhatComes) {
+  const Tensor mask = nn::Transformer::generate_square_subsequent_mask(3, f64);
+  const double none = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(mask.to_vector<double>(), (std::vector<double>{0, none, none, 0, 0, none, 0, 0, 0}));
+  EXPECT_EQ(nn::Transformer::generate_square_subsequent_mask(2).dtype(), f32);
+}
 
 TEST(TransformerLayers, CopiesHaveParametersOfTheirOwn) {
   const nn::TransformerEncoderLayer layer(4, 2);

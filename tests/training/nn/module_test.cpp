@@ -183,6 +183,37 @@ TEST(States, OneNameOfTiedTensorsIsEnough) {
   EXPECT_EQ(numbers(net.head.weight), numbers(from.head.weight));
 }
 
+TEST(States, AreAssigned) {
+  Net net;
+  const Tensor before = net.head.weight, bias = net.head.bias;
+  NamedTensors state;
+  for (const auto& [name, tensor] : nn::named_tensors(net))
+    state.emplace_back(name,
+                       ir::is_floating(tensor.dtype()) ? tensor.detach().to(f64) + 1 : tensor);
+  const Net& same = net;
+  expect_error(Errc::Argument, "expected a module that is not const",
+               [&] { nn::load_state_dict(same, state, {.assign = true}); });
+  nn::load_state_dict(net, state, {.assign = true});
+  EXPECT_EQ(net.head.weight.dtype(), f64);
+  EXPECT_TRUE(net.head.weight.is_same(net.blocks[1].linear.weight)) << "tied as before";
+  EXPECT_TRUE(net.head.weight.shares_storage(*find(state, "blocks.1.linear.weight")));
+  EXPECT_TRUE(net.head.weight.requires_grad() && net.head.weight.is_leaf());
+  EXPECT_FALSE(net.blocks[0].frozen.requires_grad());
+  EXPECT_TRUE(net.norm->weight.is_same(net.same_norm->weight));
+  EXPECT_EQ(before.dtype(), f32);
+  nn::load_state_dict(net, {{"head.bias", bias}}, {.strict = false, .assign = true});
+  EXPECT_TRUE(net.head.bias.shares_storage(bias));
+  const auto inside = compile([&](const Tensor& x) {
+    nn::load_state_dict(net, {{"head.bias", x}}, {.strict = false, .assign = true});
+    return x + 1;
+  });
+  expect_error(Errc::Trace, "assign would replace a module's tensors", [&] { inside(ones({3})); });
+  expect_error(Errc::Argument, "expected [3], got [4]", [&] {
+    nn::load_state_dict(net, {{"head.bias", ones({4})}}, {.strict = false, .assign = true});
+  });
+  EXPECT_TRUE(net.head.bias.shares_storage(bias));
+}
+
 TEST(States, OfAPart) {
   const Net net;
   const NamedTensors state = with_prefix("model", nn::state_dict(net));
@@ -326,6 +357,16 @@ TEST(Conversions, MakeWhatWasSavedStale) {
   const Tensor x = ones({2, 2}).requires_grad_(), y = linear(x);
   nn::to(linear, f64);
   expect_error(Errc::Version, "", [&] { y.sum().backward(); });
+}
+
+/// As the rules of a multiplication by a number, which saves nothing.
+TEST(Conversions, GradientsThatComeLateFit) {
+  nn::Linear layer(2, 1);
+  const Tensor y = (layer.bias * 2).sum();
+  nn::to(layer, f64);
+  y.backward();
+  EXPECT_EQ(layer.bias.grad().dtype(), f64);
+  EXPECT_EQ(layer.bias.grad().item(), 2);
 }
 
 TEST(Conversions, AreRefused) {

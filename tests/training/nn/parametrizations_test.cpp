@@ -251,6 +251,36 @@ TEST(AveragedModel, GoesOnFromItsState) {
   EXPECT_NE(find(nn::state_dict(b), "module.weight"), nullptr);
 }
 
+struct Normed {
+  nn::BatchNorm1d norm{2};
+  nn::InstanceNorm1d other{2, {.track_running_stats = true}};
+  nn::Dropout dropout{0.5};
+  TANDEM_FIELDS(Normed, norm, other, dropout)
+  Tensor operator()(const Tensor& x) const { return dropout(norm(x)); }
+};
+
+TEST(UpdateBn, StatisticsAreTheMeansOverTheBatches) {
+  Normed model;
+  nn::eval(model.dropout);
+  model.norm(full({3, 2}, 100));
+  const std::vector<std::pair<Tensor, int>> batches = {{tensor({{0.0, 2}, {2, 4}}).to(f32), 1},
+                                                       {tensor({{4.0, 4}, {4, 8}}).to(f32), 2}};
+  nn::update_bn(batches, model);
+  EXPECT_EQ(model.norm.running_mean.to_vector<double>(), (std::vector<double>{2.5, 4.5}));
+  EXPECT_EQ(model.norm.running_var.to_vector<double>(), (std::vector<double>{1, 5}));
+  EXPECT_EQ(model.norm.num_batches_tracked.item(), 2);
+  EXPECT_EQ(model.norm.momentum, 0.1);
+  EXPECT_TRUE(model.norm.training);
+  EXPECT_FALSE(model.dropout.training) << "modes are given back";
+  nn::AveragedModel<Normed> averaged(model);
+  nn::eval(averaged);
+  nn::update_bn(std::vector<Tensor>{ones({4, 2})}, averaged);
+  EXPECT_EQ(averaged.module.norm.running_mean.to_vector<double>(), (std::vector<double>{1, 1}));
+  EXPECT_FALSE(averaged.module.norm.training);
+  nn::Linear without(2, 2);
+  nn::update_bn(std::vector<Tensor>{Tensor()}, without);
+}
+
 TEST(AveragedModel, OfOtherStructures) {
   const std::vector<Tensor> one = {ones({2})}, other = {ones({3})}, two = {ones({2}), ones({2})};
   const nn::AveragedModel<std::vector<Tensor>> averaged(one);

@@ -118,6 +118,20 @@ TEST(Clip, NoBoundRecompiles) {
   EXPECT_EQ(compiled_graphs().size(), before);
 }
 
+/// The sets of gradients are the program's: no code of them is worth a warning.
+TEST(Clip, OfManySetsIsQuiet) {
+  ::testing::internal::CaptureStderr();
+  for (int64_t n = 1; n <= 10; ++n) {
+    Parameters p;
+    for (int64_t i = 0; i < n; ++i) {
+      p.push_back(zeros({i % 3 + 1, 2}, f64).requires_grad_());
+      p.back().set_grad(ones({i % 3 + 1, 2}, f64));
+    }
+    optim::clip_grad_norm_(p, 1.0);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 // --- amp::GradScaler
 
 TEST(GradScaler, GrowsAndBacksOff) {

@@ -356,6 +356,29 @@ TEST(Checkpoint, OnePartOfACheckpointOrOfOtherFiles) {
   EXPECT_EQ(numbers(wide), before);
 }
 
+/// As PyTorch writes them: tied tensors under each of their names, or under any.
+TEST(Checkpoint, TiedTensorsUnderAnyOfTheirNames) {
+  const TemporaryFolder folder;
+  Net net;
+  NamedTensors state = nn::state_dict(net);
+  for (auto& [name, tensor] : state) tensor = tensor.clone();
+  const auto load = [&](const NamedTensors& tensors) {
+    save_safetensors(folder / "x.safetensors", tensors);
+    Net other;
+    Checkpoint to;
+    to.add("model", other);
+    to.load_part("model", folder / "x.safetensors");
+    EXPECT_TRUE(other.tied.is_same(other.layers[0].weight));
+    return numbers(other);
+  };
+  EXPECT_NE(find(state, "tied"), nullptr);
+  EXPECT_EQ(load(state), numbers(net));
+  std::erase_if(state, [](const auto& entry) { return entry.first == "layers.0.weight"; });
+  EXPECT_EQ(load(state), numbers(net));
+  std::erase_if(state, [](const auto& entry) { return entry.first == "tied"; });
+  expect_error(Errc::File, "the file has no tensor \"layers.0.weight\"", [&] { load(state); });
+}
+
 TEST(Checkpoint, WrongArguments) {
   Checkpoint c;
   int64_t step = 0;

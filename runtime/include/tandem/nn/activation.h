@@ -1,5 +1,6 @@
 // Activations: `ReLU{}`, `LeakyReLU{0.2}`, `GELU{.approximate = "tanh"}`. Named, with options and
-// defaults as in PyTorch; `inplace` apart, which compiled code does not need.
+// defaults as in PyTorch. inplace: x itself is written and given back. (Compiled code needs no such
+// word to reuse memory.)
 #ifndef TANDEM_NN_ACTIVATION_H
 #define TANDEM_NN_ACTIVATION_H
 
@@ -12,35 +13,50 @@ namespace tandem::nn {
   TANDEM_LAYER_FIELDS(Name __VA_OPT__(, ) __VA_ARGS__) \
   Tensor operator()(const Tensor& x, SourceLocation at = SourceLocation::current()) const
 
+#define TANDEM_MAYBE_IN_PLACE(function, ...)          \
+  if (inplace) return x.function##_(__VA_ARGS__, at); \
+  return tandem::function(x, __VA_ARGS__, at)
+
 #define TANDEM_PLAIN(Name, function)               \
   struct Name {                                    \
     TANDEM_LAYER(Name) { return function(x, at); } \
   };
-TANDEM_PLAIN(ReLU, relu)
-TANDEM_PLAIN(ReLU6, relu6)
-TANDEM_PLAIN(SELU, selu)
-TANDEM_PLAIN(SiLU, silu)
-TANDEM_PLAIN(Mish, mish)
+#define TANDEM_PLAIN_IN_PLACE(Name, function)                                                     \
+  struct Name {                                                                                   \
+    bool inplace = false;                                                                         \
+    TANDEM_LAYER(Name, inplace) { return inplace ? Tensor(x.function##_(at)) : function(x, at); } \
+  };
+TANDEM_PLAIN_IN_PLACE(ReLU, relu)
+TANDEM_PLAIN_IN_PLACE(ReLU6, relu6)
+TANDEM_PLAIN_IN_PLACE(SELU, selu)
+TANDEM_PLAIN_IN_PLACE(SiLU, silu)
+TANDEM_PLAIN_IN_PLACE(Mish, mish)
+TANDEM_PLAIN_IN_PLACE(Hardswish, hardswish)
+TANDEM_PLAIN_IN_PLACE(Hardsigmoid, hardsigmoid)
 TANDEM_PLAIN(Softsign, softsign)
 TANDEM_PLAIN(Tanh, tanh)
 TANDEM_PLAIN(Sigmoid, sigmoid)
-TANDEM_PLAIN(Hardswish, hardswish)
-TANDEM_PLAIN(Hardsigmoid, hardsigmoid)
 TANDEM_PLAIN(LogSigmoid, log_sigmoid)
 TANDEM_PLAIN(Tanhshrink, tanhshrink)
 #undef TANDEM_PLAIN
+#undef TANDEM_PLAIN_IN_PLACE
 
 struct LeakyReLU {
   double negative_slope = 0.01;
-  TANDEM_LAYER(LeakyReLU, negative_slope) { return leaky_relu(x, negative_slope, at); }
+  bool inplace = false;
+  TANDEM_LAYER(LeakyReLU, negative_slope, inplace) {
+    TANDEM_MAYBE_IN_PLACE(leaky_relu, negative_slope);
+  }
 };
 struct ELU {
   double alpha = 1;
-  TANDEM_LAYER(ELU, alpha) { return elu(x, alpha, at); }
+  bool inplace = false;
+  TANDEM_LAYER(ELU, alpha, inplace) { TANDEM_MAYBE_IN_PLACE(elu, alpha); }
 };
 struct CELU {
   double alpha = 1;
-  TANDEM_LAYER(CELU, alpha) { return celu(x, alpha, at); }
+  bool inplace = false;
+  TANDEM_LAYER(CELU, alpha, inplace) { TANDEM_MAYBE_IN_PLACE(celu, alpha); }
 };
 /// approximate: "none" or "tanh".
 struct GELU {
@@ -54,7 +70,10 @@ struct Softplus {
 /// Error{Argument} when called with min_val above max_val.
 struct Hardtanh {
   double min_val = -1, max_val = 1;
-  TANDEM_LAYER(Hardtanh, min_val, max_val) { return hardtanh(x, min_val, max_val, at); }
+  bool inplace = false;
+  TANDEM_LAYER(Hardtanh, min_val, max_val, inplace) {
+    TANDEM_MAYBE_IN_PLACE(hardtanh, min_val, max_val);
+  }
 };
 struct Hardshrink {
   double lambd = 0.5;
@@ -67,7 +86,10 @@ struct Softshrink {
 /// `value` where x <= threshold.
 struct Threshold {
   double threshold = 0, value = 0;
-  TANDEM_LAYER(Threshold, threshold, value) { return tandem::threshold(x, threshold, value, at); }
+  bool inplace = false;
+  TANDEM_LAYER(Threshold, threshold, value, inplace) {
+    TANDEM_MAYBE_IN_PLACE(threshold, threshold, value);
+  }
 };
 /// The first half along dim times the sigmoid of the second.
 struct GLU {
@@ -93,8 +115,10 @@ struct Softmax2d {
 /// A slope for negative elements that is drawn between the bounds in training, else their mean.
 struct RReLU {
   double lower = 1.0 / 8, upper = 1.0 / 3;
-  bool training = true;
-  TANDEM_LAYER(RReLU, lower, upper, training) { return rrelu(x, lower, upper, training, at); }
+  bool training = true, inplace = false;
+  TANDEM_LAYER(RReLU, lower, upper, training, inplace) {
+    TANDEM_MAYBE_IN_PLACE(rrelu, lower, upper, training);
+  }
 };
 /// A trained slope for negative elements: weight [1], or one for each channel, `init` at first.
 struct PReLU {
@@ -104,6 +128,7 @@ struct PReLU {
   TANDEM_LAYER(PReLU, weight) { return prelu(x, weight, at); }
 };
 
+#undef TANDEM_MAYBE_IN_PLACE
 #undef TANDEM_LAYER
 
 }  // namespace tandem::nn

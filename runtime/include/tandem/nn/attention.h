@@ -152,6 +152,36 @@ struct TransformerDecoder {
                                const DecoderMasks& masks = {}, TANDEM_AT) const;
 };
 
+/// TransformerLayerOptions, and how many layers there are.
+struct TransformerOptions {
+  int64_t num_encoder_layers = 6, num_decoder_layers = 6;
+  int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  std::string_view activation = "relu";
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false, norm_first = false, bias = true;
+  DType dtype = f32;
+};
+
+/// torch.nn.Transformer: an encoder and a decoder of what it gives, each with a norm behind its
+/// layers; matrices are uniform as Xavier's at first.
+struct Transformer {
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+  TANDEM_LAYER_FIELDS(Transformer, encoder, decoder)
+
+  Transformer() = default;
+  TANDEM_API Transformer(Dim d_model, Dim nhead, const TransformerOptions& options = {}, TANDEM_AT);
+  /// src [s, n, d_model], tgt [t, n, d_model], with batch_first [n, s, d_model] and [n, t,
+  /// d_model], or both without n -> as tgt. That src is padded is said twice, for the encoder and
+  /// as memory_key_padding_mask.
+  TANDEM_API Tensor operator()(const Tensor& src, const Tensor& tgt,
+                               const EncoderMasks& src_masks = {},
+                               const DecoderMasks& tgt_masks = {}, TANDEM_AT) const;
+  /// [size, size]: -inf above the diagonal, else 0.
+  TANDEM_API static Tensor generate_square_subsequent_mask(Dim size, DType dtype = f32, TANDEM_AT);
+};
+
 #undef TANDEM_AT
 
 }  // namespace tandem::nn

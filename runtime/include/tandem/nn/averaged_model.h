@@ -2,7 +2,9 @@
 #ifndef TANDEM_NN_AVERAGED_MODEL_H
 #define TANDEM_NN_AVERAGED_MODEL_H
 
+#include <tandem/autograd.h>
 #include <tandem/nn/module.h>
+#include <tandem/nn/normalization.h>
 #include <tandem/ops.h>
 
 #include <memory>
@@ -27,6 +29,22 @@ TANDEM_API std::shared_ptr<const Averaging> make_averaging(const AveragingOption
 /// Error{Argument}, and nothing changed, if the two modules differ in names or sizes.
 TANDEM_API void update_average(const Averaging& averaging, const Fields& averaged,
                                const Fields& current, const Tensor& n_averaged);
+
+/// While it lives, a module is in training, and the running statistics of its batch norms, which
+/// start anew, are the means over all batches.
+class TANDEM_API FreshStatistics {
+ public:
+  explicit FreshStatistics(const Fields& fields);
+  ~FreshStatistics();
+  FreshStatistics(const FreshStatistics&) = delete;
+  FreshStatistics& operator=(const FreshStatistics&) = delete;
+  /// Whether there are any.
+  bool any() const { return !norms_.empty(); }
+
+ private:
+  std::vector<std::pair<ChannelNorm*, std::optional<double>>> norms_;  // and their momenta
+  std::vector<std::pair<bool*, bool>> modes_;
+};
 }  // namespace fields
 
 /// torch.optim.swa_utils.AveragedModel: a copy of a model (`module.` in the state) that follows its
@@ -62,6 +80,21 @@ class AveragedModel {
   AveragingOptions options_;
   std::shared_ptr<const fields::Averaging> averaging_;
 };
+
+/// torch.optim.swa_utils.update_bn: the running statistics of a model's batch norms become those of
+/// the batches that `loader` gives, of which the model is called with the first part; as an average
+/// needs whose parameters no batch has seen. Without batch norms nothing is read.
+template <class Loader, class M>
+void update_bn(Loader&& loader, M& model) {
+  const NoGrad no_grad;
+  const fields::FreshStatistics fresh(structure::fields_of(model));
+  if (!fresh.any()) return;
+  for (auto&& batch : loader)
+    if constexpr (structure::TupleLike<std::remove_cvref_t<decltype(batch)>>)
+      model(std::get<0>(batch));
+    else
+      model(batch);
+}
 
 }  // namespace tandem::nn
 

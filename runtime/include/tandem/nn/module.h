@@ -11,6 +11,7 @@
 #include <tandem/nn/fields.h>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace tandem::nn {
@@ -18,6 +19,9 @@ namespace tandem::nn {
 struct LoadStateOptions {
   bool strict = true;       // missing and unexpected names are an Error
   std::string prefix = {};  // the module's names begin so in the state, whose other parts are left
+  // The module takes the state's tensors (their memory and dtypes) in place of its own, which
+  // optimizers made before still hold. Of a module that is not const, not inside a trace.
+  bool assign = false;
 };
 
 struct LoadStateReport {
@@ -32,14 +36,21 @@ using structure::Fields;
 TANDEM_API NamedTensors named_tensors(const Fields& fields);
 TANDEM_API NamedTensors named_parameters(const Fields& fields);
 TANDEM_API NamedTensors named_buffers(const Fields& fields);
+/// All tensors, tied ones under each of their names.
+TANDEM_API NamedTensors every_name(const Fields& fields);
 TANDEM_API std::vector<Tensor> tensors_of(const NamedTensors& named);
 TANDEM_API int64_t num_parameters(const Fields& fields);
 TANDEM_API NamedTensors state_dict(const Fields& fields);
-/// `file`: where the state comes from; empty: from the caller.
+/// `file`: where the state comes from; empty: from the caller. With `assign` the fields are
+/// written.
 TANDEM_API LoadStateReport load_state_dict(const Fields& fields, const NamedTensors& state,
                                            const LoadStateOptions& options,
                                            const std::string& file = {});
+/// Error{Argument} if a state is to be assigned, to a module that is const.
+TANDEM_API void refuse_assign(const LoadStateOptions& options);
 TANDEM_API void copy_memory(const Fields& fields);
+/// The bool fields called `training`.
+TANDEM_API std::vector<bool*> training_flags(const Fields& fields);
 TANDEM_API void train(const Fields& fields, bool training);
 TANDEM_API void requires_grad_(const Fields& fields, bool value);
 TANDEM_API void zero_grad(const Fields& fields);
@@ -90,8 +101,9 @@ NamedTensors state_dict(const Module& module) {
 /// and nothing changed, for other sizes, and, if strict, for names that are missing or unexpected;
 /// it lists them all.
 template <class Module>
-LoadStateReport load_state_dict(const Module& module, const NamedTensors& state,
+LoadStateReport load_state_dict(Module&& module, const NamedTensors& state,
                                 const LoadStateOptions& options = {}) {
+  if (std::is_const_v<std::remove_reference_t<Module>>) fields::refuse_assign(options);
   return fields::load_state_dict(structure::fields_of(module), state, options);
 }
 

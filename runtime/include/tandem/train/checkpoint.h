@@ -88,7 +88,8 @@ class TANDEM_API Checkpoint {
  private:
   using State = std::function<NamedTensors()>;
   using Load = std::function<void(const NamedTensors&)>;
-  /// Without `load`: it is loaded into the tensors that `state` gives.
+  /// Without `load`: it is loaded into the tensors that `state` gives; one under several names is
+  /// saved under the first, and loaded from any of them.
   void add_part(const std::string& name, State state, Load load);
 
   struct Part;
@@ -155,7 +156,7 @@ void Checkpoint::add(const std::string& name, T& part) {
         name, [&part] { return checkpoint_parts::state(part); },
         [&part](const NamedTensors& state) { checkpoint_parts::read(state, part); });
   else
-    add_part(name, [&part] { return nn::named_tensors(part); }, nullptr);
+    add_part(name, [&part] { return nn::fields::every_name(structure::fields_of(part)); }, nullptr);
 }
 
 }  // namespace tandem::train
