@@ -13,11 +13,11 @@
 
 #include "ir/base/error.h"
 #include "ir/build/builder.h"
-#include "ir/geometry.h"
 #include "ir/random.h"
 #include "ir/strides.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/random/samples.h"
+#include "tests/support/random/strided_sink.h"
 
 namespace tandem::testing {
 namespace {
@@ -168,27 +168,8 @@ class Generator {
   double bound(const Value& v) const { return storages_[v.storage].bound; }
   bool grad(const Value& v) const { return storages_[v.storage].grad; }
 
-  /// As eager lays `v` out.
-  const ir::Strides& strides(ValueId v) {
-    for (auto i = static_cast<uint32_t>(strides_.size()); i <= v.index; ++i)
-      strides_.push_back(laid_out(ValueId{i}));
-    return strides_[v.index];
-  }
-  ir::Strides laid_out(ValueId v) const {
-    const ir::Graph& g = program_.graph;
-    if (const int i = g.input_index(v); i >= 0) return g.inputs()[static_cast<size_t>(i)].strides;
-    const ir::EquationId e = g.producer(v);
-    ir::InlineVector<ir::Extent, 4> from;
-    for (ValueId x : g.operands(e)) from.push_back({g.type(x).sizes, strides_[x.index]});
-    const Op op = g.op(e);
-    const Shape& sizes = g.type(v).sizes;
-    if (ir::is_view(op))
-      return ir::view_geometry(op, from[0].sizes, from[0].strides, g.attrs(e), sizes).strides;
-    return ir::result_strides(op, {from.data(), from.size()}, sizes);
-  }
-  bool strided(const Value& v) { return !ir::is_contiguous(type(v).sizes, strides(v.id)); }
   /// Whether eager can view `v` as any other sizes.
-  bool has_views(const Value& v) { return !v.is_view && !strided(v); }
+  bool has_views(const Value& v) { return !v.is_view && sink_.is_contiguous(v.id); }
 
   Value fresh(ValueId id, double bound, bool grad) {
     grad = grad && sink_.grad_enabled && ir::is_floating(program_.graph.type(id).dtype);
@@ -937,7 +918,7 @@ class Generator {
   std::mt19937_64 random_;
   ProgramOptions options_;
   RandomProgram program_;
-  ir::GraphSink sink_;
+  StridedSink sink_;
   ir::Builder b_;
   DType float_;
   Dim sizes_[3];
@@ -946,7 +927,6 @@ class Generator {
   std::vector<ValueId> drawn_;
   std::vector<Value> values_;
   std::vector<Storage> storages_;
-  std::vector<ir::Strides> strides_;  // by value, as far as `strides` was asked
   std::vector<Pending> pending_;
 };
 
