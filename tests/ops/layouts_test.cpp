@@ -297,11 +297,11 @@ void check_compiled(const Subject& subject, Layout layout) {
 }
 
 /// Random numbers come from no operand; as_strided speaks of the memory of a contiguous one; other
-/// sizes and dtypes are only shown of elements side by side; a view gives nothing to compute.
+/// dtypes are only shown of elements side by side; a view gives nothing to compute.
 bool takes_layouts(Op op) {
   const OpClass cls = ir::info(op).cls;
   if (cls == OpClass::Random || cls == OpClass::View || ir::has_attr(op, ir::Attr::strides) ||
-      op == Op::view_copy || op == Op::view_dtype_copy)
+      op == Op::view_dtype_copy)
     return false;
   const std::vector<OpSample> samples = op_samples(op, 7);
   return !samples.empty() && !samples[0].operands.empty();

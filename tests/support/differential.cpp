@@ -408,12 +408,11 @@ class Check {
     agree("eager", eager);
   }
 
-  /// Eager refuses backward where what the tape saved was written, and views of what lies otherwise
-  /// than the graph says.
+  /// Eager refuses backward where what the tape saved was written, and views of memory that lies
+  /// otherwise than the graph says.
   static bool may_refuse(const ir::Error& e) {
     const std::string_view why = e.what();
-    return e.code() == ir::Errc::Version || why.starts_with("view: ") ||
-           why.starts_with("view_dtype: ") ||
+    return e.code() == ir::Errc::Version || why.starts_with("view_dtype: ") ||
            why.starts_with("as_strided: operand is not contiguous");
   }
 
