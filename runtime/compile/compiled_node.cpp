@@ -8,6 +8,7 @@
 #include "ir/base/error.h"
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/copy.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/nodes.h"
@@ -130,6 +131,7 @@ std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<con
   if (std::ranges::none_of(request.defined, [](bool b) { return b; }))
     return std::vector<Tensor>(edges.size());
   if (released_) fail_released(*this);
+  refuse_tangents(grads, name());
   check_tangents(grads);
   return grad_enabled() ? differentiable_backward(grads, request) : run_backward(grads, request);
 }

@@ -13,6 +13,7 @@
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/eager/kernels.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/eager_sink.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
@@ -213,12 +214,33 @@ TensorList follow(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, 
 
 }  // namespace
 
-TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
-                    std::span<const ir::Type> types) {
-  if (BelowTape::active()) return run_eager(op, operands, attrs, in_place, types);
+namespace {
+
+TensorList follow_checked(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
+                          bool in_place, std::span<const ir::Type> types) {
   if (!checks_results()) [[likely]]
     return follow(op, operands, attrs, in_place, types);
   return run_checked(op, operands, [&] { return follow(op, operands, attrs, in_place, types); });
+}
+
+/// Inside a level of forward-mode differentiation.
+TensorList dispatch_in_level(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs,
+                             bool in_place, std::span<const ir::Type> types) {
+  ir::InlineVector<Tensor, 4> resolved;
+  for (const Tensor& t : given) resolved.push_back(in_current_trace(t));
+  const std::span<const Tensor> operands(resolved.data(), resolved.size());
+  if (!any_moves(operands)) return follow_checked(op, operands, attrs, in_place, types);
+  return dispatch_moving(follow_checked, op, operands, attrs, in_place, types);
+}
+
+}  // namespace
+
+TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
+                    std::span<const ir::Type> types) {
+  if (BelowTape::active()) return run_eager(op, operands, attrs, in_place, types);
+  if (dual_depth() != 0) [[unlikely]]
+    return dispatch_in_level(op, operands, attrs, in_place, types);
+  return follow_checked(op, operands, attrs, in_place, types);
 }
 
 // --- the state of this thread

@@ -191,4 +191,12 @@ void finish_node(const std::shared_ptr<Node>& node, std::span<const Tensor> resu
 
 void renew_results(Node& node) { static_cast<OpNode&>(node).renew_results(); }
 
+void renew_tangents(std::span<const Tensor> results) {
+  for (const Tensor& t : results) {
+    const AutogradMeta* meta = meta_of(t);
+    if (meta == nullptr || meta->node == nullptr) continue;
+    return static_cast<OpNode&>(*meta->node).renew_tangents(results);
+  }
+}
+
 }  // namespace tandem::runtime

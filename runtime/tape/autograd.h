@@ -88,7 +88,7 @@ std::shared_ptr<T> make_node(A&&... arguments) {
                             [](T* node) { delete_in_turn<Node>(node); });
 }
 
-/// A twin of `t`: the same elements and graph value, no history.
+/// A twin of `t`: the same elements, tangents and graph value, no history.
 Tensor without_history(const Tensor& t);
 
 /// A tensor kept for backward. Unpacking is an Error{Version} if it was changed in place since. A
@@ -111,6 +111,10 @@ class SavedTensor {
   /// What was done to the tensor so far does not count.
   void renew() { version_ = defined() ? current_version() : 0; }
   bool is_unchanged() const { return version() == current_version(); }
+  /// It carries the tangents that `t` does.
+  void share_tangents(const Tensor& t) const {
+    if (defined()) tensor_.impl()->tangents = t.impl()->tangents;
+  }
   void reset() { tensor_ = Tensor(); }
 
  private:
@@ -156,6 +160,9 @@ std::shared_ptr<Node> prepare_node(ir::Op op, std::span<const Tensor> operands,
 void finish_node(const std::shared_ptr<Node>& node, std::span<const Tensor> results, bool in_place);
 /// The results that it saved were written since, by the op itself.
 void renew_results(Node& node);
+/// Tangents of an op's results were made since it was put on the tape (if it was): what it saved of
+/// them carries these.
+void renew_tangents(std::span<const Tensor> results);
 /// Error if operand 0 may not be written by op_: read only, overlapping itself, a leaf in grad
 /// mode, ...
 void check_writable(std::span<const Tensor> operands, ir::Op op);

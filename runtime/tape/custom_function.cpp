@@ -7,6 +7,7 @@
 
 #include "ir/base/error.h"
 #include "ir/interfaces/custom_operator.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/nodes.h"
@@ -289,6 +290,7 @@ FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tens
       inputs_(std::move(inputs)),
       owner_(std::move(owner)),
       context_(context) {
+  runtime::refuse_tangents(inputs_, name_);
   runtime::CustomNode::note_needs(*context_, runtime::edges_of(inputs_));
   if (runtime::Trace::current() != nullptr)
     recording_ = std::make_unique<runtime::CustomRecording>(name_, inputs_);

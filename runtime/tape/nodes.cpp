@@ -9,6 +9,7 @@
 #include "ir/base/error.h"
 #include "ir/strides.h"
 #include "runtime/eager/compiled_ops.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/ops/eager_sink.h"
@@ -54,6 +55,7 @@ Tensor without_history(const Tensor& t) {
   impl->strides = from.strides;
   impl->offset = from.offset;
   impl->is_weak = from.is_weak;
+  impl->tangents = from.tangents;
   impl->trace = from.trace;
   impl->value = from.value;
   impl->made_at = from.made_at;
@@ -141,6 +143,10 @@ void OpNode::renew_results() {
   for (Kept& v : results_) v.saved.renew();
 }
 
+void OpNode::renew_tangents(std::span<const Tensor> results) const {
+  for (size_t i = 0; i < results.size(); ++i) results_[i].saved.share_tangents(results[i]);
+}
+
 std::string OpNode::name() const { return std::string(ir::name(op_)); }
 
 ir::ValueList OpNode::add(const KeptList& values, EagerSink& sink,
@@ -151,10 +157,11 @@ ir::ValueList OpNode::add(const KeptList& values, EagerSink& sink,
   return ids;
 }
 
-// (Gradients that are themselves differentiated, or recorded, are operations one by one.)
+// (Gradients that are themselves differentiated, either way, or recorded, are operations one by
+// one.)
 std::optional<std::vector<Tensor>> OpNode::apply_compiled(std::span<const Tensor> grads,
                                                           std::span<const bool> wanted) {
-  if (grad_enabled() || Trace::current() != nullptr) return {};
+  if (grad_enabled() || Trace::current() != nullptr || dual_depth() != 0) return {};
   Dim elements = 0;
   for (const KeptList* values : {&operands_, &results_})
     for (const Kept& v : *values) elements = std::max(elements, ir::numel(v.type.sizes));

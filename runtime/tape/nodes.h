@@ -24,6 +24,7 @@ struct OpNode final : Node {
   void save_operands(std::span<const Tensor> operands, bool in_place);
   void save_results(std::span<const Tensor> results);
   void renew_results();
+  void renew_tangents(std::span<const Tensor> results) const;
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;

@@ -1,5 +1,6 @@
 // Functions that give gradients of functions.
 #include <fmt/format.h>
+#include <tandem/forward.h>
 #include <tandem/ops.h>
 #include <tandem/value_and_grad.h>
 
@@ -37,7 +38,8 @@ Tensor Differentiation::watch(const Tensor& t) {
   if (!t.defined() || !ir::is_floating(t.dtype())) return t;
   for (const Watched& w : watched_)
     if (w.given.is_same(t)) return w.seen;
-  const Tensor seen = outer_mode_ && t.requires_grad() ? t.alias() : t.detach().requires_grad_();
+  const Tensor seen =
+      outer_mode_ && t.requires_grad() ? t.alias() : moving_detached(t).requires_grad_();
   watched_.push_back({t, seen, {}});
   return seen;
 }
@@ -63,7 +65,7 @@ void Differentiation::run(Tensor& value, const SourceLocation& at) {
   for (size_t i = 0; i < watched_.size(); ++i)
     watched_[i].gradient =
         gradients[i].defined() ? gradients[i] : zeros_like(watched_[i].given.detach());
-  if (!kept) value = value.detach();
+  if (!kept) value = moving_detached(value);
 }
 
 Tensor Differentiation::gradient(const Tensor& watched) const {

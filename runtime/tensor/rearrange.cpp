@@ -8,6 +8,7 @@
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
@@ -36,6 +37,7 @@ void copy_geometry(TensorImpl& to, const TensorImpl& from) {
 /// The tensor that changes: in a trace the stand-in, which a captured tensor's handle is not.
 Tensor changeable(const Tensor& self, std::string_view op) {
   if (!self.defined()) refuse(op, Errc::Argument, "undefined tensor; expected a tensor, got none");
+  refuse_tangents({&self, 1}, op);
   Trace* trace = Trace::current();
   if (trace == nullptr) {
     require_real(self, op);

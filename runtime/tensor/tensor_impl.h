@@ -97,6 +97,14 @@ struct AutogradMeta {
   bool outside_history = false;  // a traced stand-in for a tensor computed outside the trace
 };
 
+/// The tangent that a tensor carries at one level of forward-mode differentiation
+/// (runtime/forward/dual.h). That of a view without one is the view of its base's.
+struct TangentSlot {
+  uint64_t level;
+  Tensor tangent;  // undefined: known to be zero
+  std::shared_ptr<TangentSlot> others;
+};
+
 struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
   std::shared_ptr<Storage> storage;
   DType dtype = DType::F32;
@@ -105,6 +113,7 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
   Dim offset = 0;        // elements
   bool is_weak = false;  // a Scalar or a wrapped number: lowest priority in promotion
   std::unique_ptr<AutogradMeta> autograd;
+  std::shared_ptr<TangentSlot> tangents;  // by level, the last one first
 
   // Inside a trace: the trace that made it and the value it stands for. A value of a finished trace
   // is dead.

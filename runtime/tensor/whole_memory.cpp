@@ -7,6 +7,7 @@
 
 #include "ir/base/error.h"
 #include "ir/strides.h"
+#include "runtime/forward/dual.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
@@ -96,6 +97,7 @@ Tensor row_of_memory(const Tensor& t) {
 }
 
 Tensor whole_memory(const Tensor& given, const SourceLocation& at) {
+  refuse_tangents({&given, 1}, "as_strided beyond the tensor");
   Trace* trace = Trace::current();
   if (trace == nullptr) return row_of_memory(given);
   const Tensor t = trace->resolve(given);

@@ -22,7 +22,7 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
-  bool aliasing = false, readers = false, gradients = false;
+  bool aliasing = false, readers = false, gradients = false, forward = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -88,14 +88,14 @@ int fuzz(const Arguments& a) {
   return differing > 0;
 }
 
-/// Gradients in f64 against differences. Exit status 1 if one differed.
+/// Gradients in f64 against differences, or against tangents. Exit status 1 if one differed.
 int fuzz_gradients(const Arguments& a) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   uint64_t seed = first_seed(a), done = 0, compared = 0, differing = 0;
   for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
-    const GradientVerdict verdict = check_gradient(seed++);
+    const GradientVerdict verdict = a.forward ? check_tangents(seed++) : check_gradient(seed++);
     compared += verdict.compared;
     if (verdict.difference.empty()) continue;
     ++differing;
@@ -189,8 +189,12 @@ int main(int argc, char** argv) {
   app.add_flag("--gradients", a.gradients, "gradients in f64 against differences of results")
       ->excludes("--aliasing")
       ->excludes("--readers");
+  app.add_flag("--forward", a.forward, "tangents in f64 against gradients")
+      ->excludes("--aliasing")
+      ->excludes("--readers")
+      ->excludes("--gradients");
   CLI11_PARSE(app, argc, argv);
-  if (a.gradients) return fuzz_gradients(a);
+  if (a.gradients || a.forward) return fuzz_gradients(a);
   if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }

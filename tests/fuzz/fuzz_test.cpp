@@ -91,6 +91,15 @@ TEST_P(RandomGradients, AreDerivatives) {
 
 INSTANTIATE_TEST_SUITE_P(Short, RandomGradients, ::testing::Range(0, 4));
 
+TEST(RandomTangents, AgreeWithGradients) {
+  int compared = 0;
+  for (uint64_t seed = 0; compared < 200; ++seed) {
+    const GradientVerdict verdict = check_tangents(seed);
+    compared += verdict.compared;
+    ASSERT_EQ(verdict.difference, "");
+  }
+}
+
 TEST(RandomGraph, IsTheSameForASeed) {
   const ProgramOptions options{.samples = true};
   for (uint64_t seed = 0; seed < 50; ++seed)

@@ -460,6 +460,34 @@ class GradientCheck {
   }
 
   GradientVerdict run() {
+    return against([this](double tolerance) {
+      const double got = slope(kStep), coarser = slope(2 * kStep);
+      return std::pair{got, tolerance + 8 * std::abs(got - coarser)};
+    });
+  }
+
+  GradientVerdict run_forward() {
+    const auto moves = [&](const ir::Input& i) {
+      return i.alias_of && directions_.contains(i.name);
+    };
+    if (std::ranges::any_of(program_.graph.inputs(), moves)) return {};  // as its base, and alone
+    return against([this](double tolerance) {
+      slope(kStep);  // is a decision near?
+      const Tensors moved = run_moving(program_.graph, inputs_, directions_);
+      double sum = 0;
+      for (const ir::Output& output : program_.graph.outputs())
+        if (output.requires_grad)
+          sum += dot(moved.at("moved:" + output.name), inputs_.at("tangent:" + output.name));
+      return std::pair{sum, tolerance};
+    });
+  }
+
+ private:
+  static constexpr double kStep = 1e-6;
+
+  /// `derivative`: of the results along the direction, by another way, and how far it may be off.
+  template <class Derivative>
+  GradientVerdict against(Derivative derivative) {
     GradientVerdict verdict;
     const bool has_gradients =
         !directions_.empty() &&
@@ -467,20 +495,17 @@ class GradientCheck {
     if (!has_gradients || cuts_gradients(program_.graph) || rounds_to_less(program_.graph))
       return verdict;
     const Tensors results = run_at(0);
-    const double expected = along(results), size = magnitude(results), got = slope(kStep),
-                 coarser = slope(2 * kStep);
-    verdict.compared = same_decisions_ && all_finite(results);
-    const double tolerance = 1e-6 * (1 + size) + 8 * std::abs(got - coarser);
+    const double expected = along(results), size = magnitude(results);
+    const auto [got, tolerance] = derivative(1e-6 * (1 + size));
+    // (Forwards and backwards 0 meets an infinite slope at other places.)
+    verdict.compared = same_decisions_ && all_finite(results) && std::isfinite(got);
     if (verdict.compared && !(std::abs(got - expected) <= tolerance))
       verdict.difference = fmt::format(
-          "seed {}\n{}\n{}gradient {}, difference of results {}; expected at most {} between them",
+          "seed {}\n{}\n{}by gradients {}, the other way {}; expected at most {} between them",
           seed_, fmt::join(program_.samples, "\n"), ir::print(program_.graph), expected, got,
           tolerance);
     return verdict;
   }
-
- private:
-  static constexpr double kStep = 1e-6;
 
   ir::Buffer signs(const ir::Input& input, std::mt19937_64& random) const {
     ir::Buffer buffer(program_.graph.type(input.value));
@@ -546,6 +571,14 @@ GradientVerdict check_gradient(uint64_t seed) {
   try {
     return GradientCheck(seed).run();
   } catch (const ir::Error&) {  // what a step moves out of its domain
+    return {};
+  }
+}
+
+GradientVerdict check_tangents(uint64_t seed) {
+  try {
+    return GradientCheck(seed).run_forward();
+  } catch (const ir::Error&) {  // what a step moves out of its domain, or forward mode refuses
     return {};
   }
 }

@@ -33,6 +33,9 @@ struct GradientVerdict {
   std::string difference;
 };
 GradientVerdict check_gradient(uint64_t seed);
+/// Tangents of the program's results, run eagerly on dual numbers in f64, against its gradients:
+/// <J v, w> = <v, J^T w>.
+GradientVerdict check_tangents(uint64_t seed);
 
 /// Counts verdicts.
 struct Tally {

@@ -1,6 +1,7 @@
 #include "tests/support/run_eager.h"
 
 #include <tandem/autograd.h>
+#include <tandem/forward.h>
 
 #include "runtime/ops/dispatch.h"
 #include "runtime/tensor/tensor_impl.h"
@@ -18,8 +19,10 @@ Tensor tensor_of(const ir::Buffer& buffer, const Strides& strides) {
 
 class EagerRun {
  public:
-  EagerRun(const ir::Graph& graph, const tools::Tensors& tensors)
-      : graph_(graph), tensors_(tensors), values_(graph) {}
+  /// `directions`: of what moves, in place of gradients; or null.
+  EagerRun(const ir::Graph& graph, const tools::Tensors& tensors,
+           const tools::Tensors* directions = nullptr)
+      : graph_(graph), tensors_(tensors), directions_(directions), values_(graph) {}
 
   tools::Tensors run() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) bind(i);
@@ -28,7 +31,7 @@ class EagerRun {
       results_.emplace(output.name, ir::copy_of(values_[output.value].impl()->view()));
     for (const ir::Input& input : graph_.inputs())
       results_.emplace("mutated:" + input.name, ir::copy_of(values_[input.value].impl()->view()));
-    add_gradients();
+    directions_ != nullptr ? add_tangents() : add_gradients();
     return std::move(results_);
   }
 
@@ -40,12 +43,18 @@ class EagerRun {
     const Tensor leaf = tensor_of(tensors_.at(input.name), input.strides);
     leaves_.push_back(leaf);
     value = leaf;
+    if (directions_ != nullptr) return bind_dual(input, leaf);
     if (!input.requires_grad) return;
     leaf.requires_grad_();
     // A leaf may not be written; twice negated it is the same number in the same layout.
     for (int k = 0; k < 2; ++k)
       value =
           runtime::dispatch(ir::Op::neg, {&value, 1}, {}, false, {&graph_.type(input.value), 1})[0];
+  }
+
+  void bind_dual(const ir::Input& input, const Tensor& leaf) {
+    if (const auto direction = directions_->find(input.name); direction != directions_->end())
+      values_[input.value] = make_dual(leaf, tensor_of(direction->second, input.strides));
   }
 
   void bind_alias(const ir::Input& input) {
@@ -69,6 +78,16 @@ class EagerRun {
     const auto results =
         runtime::dispatch(equation.op, operands, graph_.attrs(e), equation.in_place, types);
     for (size_t i = 0; i < graph_.results(e).size(); ++i) values_[values[i]] = results[i];
+  }
+
+  void add_tangents() {
+    for (const ir::Output& output : graph_.outputs()) {
+      if (!output.requires_grad) continue;
+      const Tensor tangent = unpack_dual(values_[output.value]).tangent;
+      results_.emplace("moved:" + output.name, tangent.defined()
+                                                   ? ir::copy_of(tangent.impl()->view())
+                                                   : ir::Buffer(graph_.type(output.value)));
+    }
   }
 
   void add_gradients() {
@@ -97,6 +116,7 @@ class EagerRun {
 
   const ir::Graph& graph_;
   const tools::Tensors& tensors_;
+  const tools::Tensors* directions_;
   ir::ValueMap<Tensor> values_;
   std::vector<Tensor> leaves_;  // by input; undefined for aliases
   tools::Tensors results_;
@@ -106,6 +126,12 @@ class EagerRun {
 
 tools::Tensors run_eager(const ir::Graph& traced, const tools::Tensors& tensors) {
   return EagerRun(traced, tensors).run();
+}
+
+tools::Tensors run_moving(const ir::Graph& traced, const tools::Tensors& tensors,
+                          const tools::Tensors& directions) {
+  const DualLevel level;
+  return EagerRun(traced, tensors, &directions).run();
 }
 
 }  // namespace tandem::testing

@@ -12,6 +12,11 @@ namespace tandem::testing {
 /// (a program may write what the tape saved).
 tools::Tensors run_eager(const ir::Graph& traced, const tools::Tensors& tensors);
 
+/// Takes besides a direction for each input that moves, by its name; gives no gradients, but the
+/// tangent of each result that requires grad, as "moved:" and its name.
+tools::Tensors run_moving(const ir::Graph& traced, const tools::Tensors& tensors,
+                          const tools::Tensors& directions);
+
 }  // namespace tandem::testing
 
 #endif  // TANDEM_TESTS_SUPPORT_RUN_EAGER_H

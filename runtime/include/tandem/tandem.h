@@ -10,6 +10,7 @@
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
 #include <tandem/data.h>
+#include <tandem/forward.h>
 #include <tandem/functionalize.h>
 #include <tandem/generator.h>
 #include <tandem/indexing.h>

@@ -19,6 +19,7 @@
 #include "ir/text/spelling.h"
 #include "ir/verify/verify.h"
 #include "runtime/eager/copy.h"
+#include "runtime/forward/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/custom/operator_schema.h"
 #include "runtime/ops/dispatch.h"
@@ -305,6 +306,7 @@ std::vector<Tensor> call(const std::shared_ptr<const OperatorImpl>& op,
   check_call(*op, given, numbers);
   std::vector<Tensor> tensors;
   for (const Tensor& t : given) tensors.push_back(in_current_trace(t));
+  refuse_tangents(tensors, op->name());
   const bool on_tape = !op->gives_nothing() && grad_enabled() &&
                        std::ranges::any_of(tensors, &Tensor::requires_grad);
   if (Trace::current() == nullptr && !on_tape) return run_directly(*op, tensors, numbers);
