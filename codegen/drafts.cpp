@@ -30,12 +30,12 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
   ExternalDraft draft{.call = {.op = n.op, .attrs = n.attrs, .check = n.check}};
   const auto type_of = [&](const View& v) { return ir::Type{p.roots[v.root].dtype, v.sizes}; };
   for (const View& v : n.operands) {
-    draft.call.operands.push_back({{}, type_of(v)});
+    draft.call.operands.push_back({{}, type_of(v), v.strides});
     draft.operands.push_back(v.root);
     draft.offsets.push_back(v.offset);
   }
   for (const View& v : n.results) {
-    draft.call.results.push_back({{}, type_of(v)});
+    draft.call.results.push_back({{}, type_of(v), v.strides});
     draft.results.push_back(v.root);
   }
   return draft;

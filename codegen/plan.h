@@ -47,6 +47,7 @@ struct ExternalCall {
   struct Argument {
     BufferRef buffer;
     ir::Type type;
+    ir::Strides strides;
   };
   ir::Op op = ir::Op::custom_operator;
   std::vector<ir::AttrValue> attrs;

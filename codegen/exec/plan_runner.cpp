@@ -206,8 +206,7 @@ void PlanRunner::execute(const Call& call, const RunExternal& step) const {
   const BufferRef* next = &buffers_[step.first_buffer];
   std::vector<ir::BufferView> operands, results;
   const auto add = [&](const codegen::ExternalCall::Argument& a, std::vector<ir::BufferView>& to) {
-    to.push_back(
-        {call.address(*next++), a.type.dtype, a.type.sizes, ir::contiguous_strides(a.type.sizes)});
+    to.push_back({call.address(*next++), a.type.dtype, a.type.sizes, a.strides});
   };
   for (const auto& a : e.operands) add(a, operands);
   for (const auto& a : e.results) add(a, results);

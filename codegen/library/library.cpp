@@ -5,6 +5,7 @@
 
 #include "ir/attr_integers.h"
 #include "ir/base/error.h"
+#include "machine/attention/attention.h"
 #include "machine/library/bf16_matmul.h"
 #include "machine/library/lines.h"
 #include "machine/library/matrices.h"
@@ -129,6 +130,18 @@ void max_pool_indices(const LibraryCall& c) {
   });
 }
 
+machine::AttentionOptions attention_options(const LibraryCall& c) {
+  return {.scale = c.attr<double>(Attr::scale), .causal = c.attr<bool>(Attr::is_causal)};
+}
+
+void flash_attention(const LibraryCall& c) {
+  machine::attend(c.operands, attention_options(c), c.results);
+}
+
+void flash_attention_backward(const LibraryCall& c) {
+  machine::attend_backward(c.operands, attention_options(c), c.results);
+}
+
 /// mm, bmm, or addmm of an addend of the result's sizes; in bf16.
 void bf16_product(const LibraryCall& c) {
   const size_t first = c.operands.size() - 2;
@@ -148,6 +161,17 @@ void bf16_product(const LibraryCall& c) {
   machine::multiply_bf16(p, a.data, b.data, out.data);
 }
 
+/// Two products, of the backward five; of causal ones half.
+double attention_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<const ir::Type> in) {
+  const bool backward = op == Op::flash_attention_backward;
+  const bool causal =
+      std::get<bool>(attrs[static_cast<size_t>(ir::attr_index(op, Attr::is_causal))]);
+  const ir::Type *query = &in[backward ? 1 : 0], *value = query + 2;
+  const auto rows = static_cast<double>(int64_t{ir::numel(query->sizes)});
+  const double each = rows * static_cast<double>(int64_t{value->sizes[2]});
+  return each * (causal ? 1 : 2) * (backward ? 5 : 2);
+}
+
 struct Entry {
   Op op;
   void (*run)(const LibraryCall&);
@@ -158,6 +182,8 @@ constexpr Entry kEntries[] = {
     {Op::window_sum, window_sum},
     {Op::window_spread, window_spread},
     {Op::max_pool_indices, max_pool_indices},
+    {Op::flash_attention, flash_attention},
+    {Op::flash_attention_backward, flash_attention_backward},
     {Op::mm, bf16_product},
     {Op::bmm, bf16_product},
     {Op::addmm, bf16_product},
@@ -169,11 +195,15 @@ DType library_dtype(DType dtype) {
   return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
 }
 
+bool takes_rows(Op op) { return op == Op::flash_attention || op == Op::flash_attention_backward; }
+
 void run_library(const LibraryCall& call) {
   if (ir::info(call.op).cls == ir::OpClass::Linalg)
     return machine::matrix_function(ir::name(call.op))(
         {call.operands, ir::attr_integers(call.attrs), call.results, call.name});
-  if (ir::numel(call.results[0].sizes) == 0) return;
+  if (std::ranges::all_of(
+          call.results, [](const ir::BufferView& result) { return ir::numel(result.sizes) == 0; }))
+    return;
   if (ir::info(call.op).cls == ir::OpClass::Scan)
     return machine::line_function(ir::name(call.op))(call.operands, ir::attr_integers(call.attrs),
                                                      call.results[0]);
@@ -195,6 +225,7 @@ double library_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<cons
   }
   if (op == Op::convolution_weight)
     return flops(convolution_spec(op, attrs, in[0].sizes, result.sizes, in[1].sizes));
+  if (takes_rows(op)) return attention_flops(op, attrs, in);
   if (ir::has_attr(op, Attr::algorithm)) {
     const ir::Type& a = in[in.size() - 2];  // as stored: all of [m, k], times all of n
     return 2 * count(a) * static_cast<double>(int64_t{result.sizes.back()});

@@ -14,7 +14,7 @@ namespace tandem::codegen {
 /// transposition of.
 inline constexpr std::string_view kTransposedA = " transposed-a", kTransposedB = " transposed-b";
 
-/// An equation on contiguous memory.
+/// An equation. Operands and results are contiguous, but for operands of ops that take_rows().
 struct LibraryCall {
   ir::Op op;
   std::span<const ir::AttrValue> attrs;
@@ -30,6 +30,9 @@ struct LibraryCall {
 
 /// The dtype that such a function computes values of `dtype` in: f32 for halves, else their own.
 ir::DType library_dtype(ir::DType dtype);
+
+/// Whether the elements of operands' last dimensions need only lie side by side.
+bool takes_rows(ir::Op op);
 
 /// Runs the equation; operands and results have library dtypes. An internal error for an op that
 /// no function computes. Throws Error (out_of_memory; argument, of matrices without such factors).

@@ -6,6 +6,7 @@
 #include "codegen/loops/kernel.h"
 #include "codegen/plan.h"
 #include "ir/base/error.h"
+#include "ir/geometry.h"
 
 namespace tandem::codegen {
 namespace {
@@ -126,8 +127,11 @@ std::string text(const Plan& plan, const Launch& launch) {
 std::string text(const Plan& /*plan*/, const ExternalCall& external) {
   const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
     std::string out;
-    for (const auto& a : arguments)
+    for (const auto& a : arguments) {
       out += (out.empty() ? "" : ", ") + text(a.buffer) + " " + ir::to_string(a.type);
+      if (!ir::is_contiguous(a.type.sizes, a.strides))
+        out += " strides " + ir::to_string(a.strides);
+    }
     return out;
   };
   if (!external.is_custom())

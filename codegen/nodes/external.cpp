@@ -73,6 +73,40 @@ void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 
+namespace {
+
+/// Of operands whose rows may lie anywhere.
+View rows_operand(Maker& m, ValueId operand) {
+  const View v = m.stored(m.view(operand));
+  return v.sizes.back() == 1 || v.strides[v.sizes.rank() - 1] == 1 ? v : m.copied(v);
+}
+
+void attention_nodes(Maker& m, EquationId e) {
+  const Graph& g = m.graph();
+  Node n{.kind = Node::Kind::External, .op = g.op(e)};
+  n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
+  for (const ValueId operand : g.operands(e)) n.operands.push_back(rows_operand(m, operand));
+  for (const ValueId result : g.results(e)) {
+    n.results.push_back(m.computed(g.type(result).dtype, g.type(result).sizes));
+    m.set(result, n.results.back());
+  }
+  n.dest = n.results[0];
+  n.domain = n.dest.sizes;
+  n.dtype = m.dtype(n.dest);
+  m.push_external(std::move(n));
+}
+
+}  // namespace
+
+template <>
+void nodes_of<Op::flash_attention>(Maker& m, EquationId e) {
+  attention_nodes(m, e);
+}
+template <>
+void nodes_of<Op::flash_attention_backward>(Maker& m, EquationId e) {
+  attention_nodes(m, e);
+}
+
 void linalg_nodes(Maker& m, EquationId e) {
   Node n = external_node(m, e);
   n.check = m.check_text(e);

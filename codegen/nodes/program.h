@@ -54,7 +54,7 @@ struct Node {
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,  // dest[.., index, ..] = src, or combined with it (scatter_add, ...); operands: index,
               // src
-    External,  // a custom operator or library function; operands and results contiguous
+    External,  // a custom operator or library function; results contiguous
   };
   Kind kind = Kind::Pointwise;
   ir::Op op = ir::Op::clone;

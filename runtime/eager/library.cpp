@@ -1,5 +1,5 @@
-// Primitives that functions of machine/ compute on contiguous memory; what lies otherwise, and
-// halves, are copied.
+// Primitives that functions of machine/ compute on contiguous memory, or on rows of it; what
+// lies otherwise, and halves, are copied.
 #include "codegen/library/library.h"
 
 #include <deque>
@@ -11,9 +11,15 @@
 namespace tandem::runtime::eager::kernels {
 namespace {
 
-BufferView ready(const BufferView& from, std::deque<Packed>& copies) {
+bool is_ready(ir::Op op, const BufferView& from) {
+  if (codegen::library_dtype(from.dtype) != from.dtype) return false;
+  if (!codegen::takes_rows(op)) return ir::is_contiguous(from.sizes, from.strides);
+  return from.sizes.back() == 1 || from.strides[from.sizes.rank() - 1] == 1;
+}
+
+BufferView ready(ir::Op op, const BufferView& from, std::deque<Packed>& copies) {
+  if (is_ready(op, from)) return from;
   const DType dtype = codegen::library_dtype(from.dtype);
-  if (dtype == from.dtype && ir::is_contiguous(from.sizes, from.strides)) return from;
   const BufferView& copy = copies.emplace_back(from.sizes, dtype).view();
   copy_elements(from, copy);
   return copy;
@@ -21,13 +27,19 @@ BufferView ready(const BufferView& from, std::deque<Packed>& copies) {
 
 void library(const Args& a) {
   std::deque<Packed> copies;
-  std::vector<BufferView> operands;
-  for (const BufferView& in : a.in) operands.push_back(ready(in, copies));
-  const DType dtype = codegen::library_dtype(a.out.dtype);
-  const bool direct = dtype == a.out.dtype && ir::is_contiguous(a.out.sizes, a.out.strides);
-  const BufferView result = direct ? a.out : copies.emplace_back(a.out.sizes, dtype).view();
-  codegen::run_library({a.op, a.attrs, operands, {&result, 1}});
-  if (!direct) copy_elements(result, a.out);
+  std::vector<BufferView> operands, results;
+  for (const BufferView& in : a.in) operands.push_back(ready(a.op, in, copies));
+  const auto direct = [](const BufferView& out) {
+    return codegen::library_dtype(out.dtype) == out.dtype &&
+           ir::is_contiguous(out.sizes, out.strides);
+  };
+  for (const BufferView& out : a.outs)
+    results.push_back(
+        direct(out) ? out
+                    : copies.emplace_back(out.sizes, codegen::library_dtype(out.dtype)).view());
+  codegen::run_library({a.op, a.attrs, operands, results});
+  for (size_t i = 0; i < results.size(); ++i)
+    if (!direct(a.outs[i])) copy_elements(results[i], a.outs[i]);
 }
 
 }  // namespace
@@ -37,5 +49,7 @@ void convolution_weight(const Args& a) { library(a); }
 void window_sum(const Args& a) { library(a); }
 void window_spread(const Args& a) { library(a); }
 void max_pool_indices(const Args& a) { library(a); }
+void flash_attention(const Args& a) { library(a); }
+void flash_attention_backward(const Args& a) { library(a); }
 
 }  // namespace tandem::runtime::eager::kernels

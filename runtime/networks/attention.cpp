@@ -48,6 +48,74 @@ Tensor with_dropout(Call& c, V q, V k, V v, const AttentionOptions& o, const Sou
   return c.out(c.b.matmul(c.in(dropout(c.out(kept), o.dropout_p, true, at)), v));
 }
 
+// --- attention that holds no scores
+
+/// Heads [..., h, t, d] as [b, h, t, d].
+V as_heads(Call& c, V x) {
+  const Shape sizes = c.b.sizes(x);
+  const int rank = sizes.rank();
+  if (rank == 4) return x;
+  Dim batch = 1;
+  for (int d = 0; d < rank - 3; ++d) batch *= sizes[d];
+  return c.b.reshape(x,
+                     {batch, rank < 3 ? Dim(1) : sizes[rank - 3], sizes[rank - 2], sizes.back()});
+}
+
+/// Whether heads of queries and of keys (or values) belong together as they are.
+bool fit(const Shape& q, const Shape& k, bool grouped) {
+  if (q.rank() != k.rank()) return false;
+  for (int d = 0; d < q.rank() - 2; ++d)
+    if (q[d] != k[d] && !(grouped && d == q.rank() - 3 && k[d] > 0 && q[d] % k[d] == 0))
+      return false;
+  return true;
+}
+
+/// Whether `mask` is one that the kept operation takes as it is, but for its rank.
+bool fits_mask(Call& c, V mask, const Shape& scores) {
+  const Shape sizes = c.b.sizes(mask);
+  const DType dtype = c.b.dtype(mask);
+  if (sizes.rank() > scores.rank() || scores.rank() > 4) return false;
+  if (dtype != boolean && dtype != f32) return false;
+  for (int d = 1; d <= sizes.rank(); ++d) {
+    const Dim size = sizes[sizes.rank() - d];
+    if (size != 1 && size != scores[scores.rank() - d]) return false;
+  }
+  return true;
+}
+
+/// Which attention becomes flash_attention: f32 of sizes for which that is faster, whose operands
+/// need not be expanded. From types alone, so that it is the same in every trace.
+bool is_kept(Call& c, V q, V k, V v, std::optional<V> mask, const AttentionOptions& o) {
+  constexpr int64_t kLeast = 128, kLeastScores = 256 * 256, kMost = 256;
+  for (const V x : {q, k, v})
+    if (c.b.dtype(x) != f32 || c.b.rank(x) < 2 || c.b.numel(x) == 0) return false;
+  const Shape queries = c.b.sizes(q), keys = c.b.sizes(k), values = c.b.sizes(v);
+  const int rank = queries.rank();
+  if (!fit(queries, keys, o.enable_gqa) || !fit(keys, values, false)) return false;
+  if (queries.back() != keys.back() || keys[rank - 2] != values[rank - 2]) return false;
+  const Dim t = queries[rank - 2], s = keys[rank - 2];
+  if (t < kLeast || s < kLeast || t * s < kLeastScores || queries.back() > kMost ||
+      values.back() > kMost)
+    return false;
+  Shape scores = queries;
+  scores[rank - 1] = s;
+  return !mask || fits_mask(c, *mask, scores);
+}
+
+V kept_attention(Call& c, V q, V k, V v, std::optional<V> mask, const AttentionOptions& o) {
+  Shape sizes = c.b.sizes(q);
+  const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(int64_t{sizes.back()})));
+  sizes[sizes.rank() - 1] = c.b.sizes(v).back();
+  ir::ValueList operands{as_heads(c, q), as_heads(c, k), as_heads(c, v)};
+  if (mask) {
+    Shape four = c.b.sizes(*mask);
+    while (four.rank() < 4) four.insert(0, 1);
+    operands.push_back(c.b.reshape(*mask, four));
+  }
+  const V result = c.b.emit_all(ir::Op::flash_attention, operands, {scale, o.is_causal})[0];
+  return c.b.reshape(result, sizes);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -65,14 +133,16 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
     ir::fail(Errc::Argument, fmt::format("{}: expected a probability as dropout_p, got {}",
                                          ir::ErrorScope::function(), options.dropout_p));
+  const std::optional<V> mask = c.maybe(options.attn_mask);
+  if (options.dropout_p == 0 && is_kept(c, q, k, v, mask, options))
+    return c.out(kept_attention(c, q, k, v, mask, options));
   if (options.enable_gqa) {
     const Dim heads = c.b.rank(q) < 3 ? Dim(1) : c.b.sizes(q)[c.b.rank(q) - 3];
     k = for_heads(c, k, heads, "key");
     v = for_heads(c, v, heads, "value");
   }
   if (options.dropout_p > 0) return with_dropout(c, q, k, v, options, at);
-  return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(options.attn_mask), options.scale,
-                                                options.is_causal));
+  return c.out(c.b.scaled_dot_product_attention(q, k, v, mask, options.scale, options.is_causal));
 }
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 // Reductions, normalisations, losses and contractions: free functions and methods.
 #include <fmt/format.h>
+#include <tandem/networks.h>
 #include <tandem/ops.h>
 
 #include "ir/base/error.h"
@@ -332,9 +333,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& mask, bool is_causal, std::optional<double> scale,
                                     SourceLocation at) {
-  Call c(at);
-  const V q = c.in(query, "query"), k = c.in(key, "key"), v = c.in(value, "value");
-  return c.out(c.b.scaled_dot_product_attention(q, k, v, c.maybe(mask), scale, is_causal));
+  return scaled_dot_product_attention(
+      query, key, value, {.attn_mask = mask, .is_causal = is_causal, .scale = scale}, at);
 }
 
 // --- as methods

@@ -204,7 +204,23 @@ Forms scan_forms(Op op, int64_t n) {
   return forms;
 }
 
+/// Two heads of queries beside one of keys and values.
+Forms flash_attention_forms(Op op, int64_t n) {
+  const Dim t = std::min<int64_t>(n, 67), s = std::min<int64_t>(n, 70), ones = 1;
+  const Shape query{2, 2, t, 4}, key{2, 1, s, 4}, value{2, 1, s, 3}, mask{ones, 2, t, s};
+  const Shape result{2, 2, t, 3}, sums{2, 2, t};
+  if (op == Op::flash_attention)
+    return {{{query, key, value}, {0.5, false}},
+            {{query, key, value}, {0.5, true}},
+            {{query, key, value, mask}, {0.5, false}}};
+  return {{{result, query, key, value, result, sums}, {0.5, false}},
+          {{result, query, key, value, result, sums}, {0.5, true}},
+          {{result, query, key, value, result, sums, mask}, {0.5, false}}};
+}
+
 Forms contraction_forms(Op op, int64_t n) {
+  if (op == Op::flash_attention || op == Op::flash_attention_backward)
+    return flash_attention_forms(op, n);
   if (Forms forms = window_forms(op, n); !forms.empty()) return forms;
   const Attrs algorithm{std::string()};
   if (op == Op::mm) return {{{{3, n}, {n, 5}}, algorithm}, {{{n, 3}, {3, 5}}, algorithm}};

@@ -119,8 +119,7 @@ class PlanInterpreter {
     const auto views = [&](const std::vector<codegen::ExternalCall::Argument>& arguments) {
       std::vector<ir::BufferView> out;
       for (const auto& a : arguments)
-        out.push_back(
-            {address(a.buffer), a.type.dtype, a.type.sizes, ir::contiguous_strides(a.type.sizes)});
+        out.push_back({address(a.buffer), a.type.dtype, a.type.sizes, a.strides});
       return out;
     };
     const std::vector<ir::BufferView> operands = views(e.operands), results = views(e.results);

@@ -232,6 +232,26 @@ inline void add_contractions(std::vector<Sample>& all) {
   }
 }
 
+inline void add_flash_attention(std::vector<Sample>& all) {
+  const std::vector<Buffer> qkv{floats({2, 4, 3, 2}, 1), floats({2, 2, 4, 2}, 2),
+                                floats({2, 2, 4, 3}, 3)};
+  std::vector<Buffer> saved{floats({2, 4, 3, 3}, 4), floats({2, 4, 3}, 5)};
+  const auto add = [&](std::vector<Buffer> masks, bool causal) {
+    std::vector<Buffer> operands = qkv;
+    operands.insert(operands.end(), masks.begin(), masks.end());
+    all.push_back({Op::flash_attention, operands, {0.7, causal}});
+    operands = {floats({2, 4, 3, 3}, 6)};
+    operands.insert(operands.end(), qkv.begin(), qkv.end());
+    operands.insert(operands.end(), saved.begin(), saved.end());
+    operands.insert(operands.end(), masks.begin(), masks.end());
+    all.push_back({Op::flash_attention_backward, operands, {0.7, causal}});
+  };
+  add({}, false);
+  add({}, true);
+  add({mask({1, 1, 3, 4})}, false);
+  add({floats({2, 1, 1, 4}, 7)}, false);
+}
+
 inline void add_shapes(std::vector<Sample>& all) {
   const Shape s{2, 3, 4};
   const int64_t d0 = 0, d1 = 1, d2 = 2;
@@ -290,6 +310,7 @@ inline std::vector<Sample> samples() {
   add_reductions(all);
   add_linalg(all);
   add_contractions(all);
+  add_flash_attention(all);
   add_shapes(all);
   add_indexing(all);
   return all;

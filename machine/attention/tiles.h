@@ -1,0 +1,65 @@
+// Attention of one head in tiles of queries and keys, in f32: once for each instruction set. What a
+// tile computes depends on sizes alone. Memory behind the last query or key is never touched:
+// operands are packed, with zeros where tiles reach beyond them.
+#ifndef TANDEM_MACHINE_ATTENTION_TILES_H
+#define TANDEM_MACHINE_ATTENTION_TILES_H
+
+#include <cstdint>
+
+namespace tandem::machine::attention {
+
+inline constexpr int64_t kTile = 64;  // queries, and keys, of a tile
+
+/// Rows of elements side by side, `stride` elements apart.
+struct Rows {
+  const float* data = nullptr;
+  int64_t stride = 0;
+};
+
+/// Of one head's scores: bool (which stay) or float (added), or none.
+struct HeadMask {
+  const uint8_t* keep = nullptr;
+  const float* added = nullptr;
+  int64_t row_stride = 0, column_stride = 0;  // in elements; of columns 0 or 1
+};
+
+/// One head of t queries [t, d] beside its keys [s, d] and values [s, e].
+struct Head {
+  Rows query, key, value;
+  HeadMask mask;
+  int64_t t = 0, s = 0, d = 0, e = 0;
+  float scale = 1;
+  bool causal = false;
+};
+
+/// The gradient [t, e] of the result, the saved result [t, e] and logsumexp [t] of a head.
+struct HeadGradient {
+  Rows grad, result;
+  const float* logsumexp = nullptr;
+};
+
+struct Tiles {
+  /// Floats of working memory that the functions below take, for heads of these sizes.
+  int64_t (*forward_scratch)(const Head& head);
+  int64_t (*backward_scratch)(const Head& head);
+
+  /// Keys and values into the working memory, for the tiles that follow.
+  void (*pack_forward)(const Head& head, float* scratch);
+  /// Queries [first, first + kTile) and below t: result rows [t, e] and logsumexp [t].
+  void (*forward)(const Head& head, int64_t first, float* scratch, float* result, float* logsumexp);
+
+  /// The same for the backward; its sums of gradients are zero then.
+  void (*pack_backward)(const Head& head, float* scratch);
+  /// A head: its query gradient [t, d]; adds to the sums of key and value gradients.
+  void (*backward)(const Head& head, const HeadGradient& gradient, float* scratch,
+                   float* grad_query);
+  /// The sums: [s, d] and [s, e].
+  void (*finish_backward)(const Head& head, const float* scratch, float* grad_key,
+                          float* grad_value);
+};
+
+extern const Tiles kTilesAvx512, kTilesAvx2, kTilesBase;
+
+}  // namespace tandem::machine::attention
+
+#endif  // TANDEM_MACHINE_ATTENTION_TILES_H
