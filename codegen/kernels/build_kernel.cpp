@@ -8,7 +8,6 @@
 #include <span>
 #include <unordered_map>
 
-#include "codegen/cost/costs.h"
 #include "codegen/kernels/schedule.h"
 #include "codegen/kernels/sweeps.h"
 #include "codegen/kernels/tiles.h"
@@ -17,23 +16,6 @@
 
 namespace tandem::codegen {
 namespace {
-
-double cost_per_element(const Program& p, const Group& g, const Table<RootId, bool>& is_stored) {
-  double cost = 0;
-  for (NodeId n : g.nodes) {
-    const Node& node = p.nodes[n];
-    if (is_row_node(node, g.domain)) continue;
-    cost += node_cost(node);
-    if (is_stored[node.dest.root]) cost += kMemoryCost;
-    for (const View& v : node.operands) {
-      const Root& root = p.roots[v.root];
-      if (root.formula()) continue;
-      const double load = root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
-      cost += load * static_cast<double>(node.parts);
-    }
-  }
-  return cost;
-}
 
 /// The kernel of a group, written instruction by instruction.
 class KernelBuilder {

@@ -184,6 +184,23 @@ std::vector<int64_t> strides_over(const View& v, const Dims& dims, size_t first,
   return out;
 }
 
+double cost_per_element(const Program& p, const Group& g, const Table<RootId, bool>& is_stored) {
+  double cost = 0;
+  for (NodeId n : g.nodes) {
+    const Node& node = p.nodes[n];
+    if (is_row_node(node, g.domain)) continue;
+    cost += node_cost(node);
+    if (is_stored[node.dest.root]) cost += kMemoryCost;
+    for (const View& v : node.operands) {
+      const Root& root = p.roots[v.root];
+      if (root.formula()) continue;
+      const double load = root.numel * 2 > g.domain.total ? kMemoryCost / 2 : kLoadCost / 2;
+      cost += load * static_cast<double>(node.parts);
+    }
+  }
+  return cost;
+}
+
 Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer) {
   return Scheduler(domain, cost, tile, writer).run();
 }

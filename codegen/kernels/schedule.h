@@ -44,6 +44,9 @@ struct Tile {
   bool along_rows = false;  // a unit's neighbour lies along `dim` rather than along the columns
 };
 
+/// What an element of the group costs in its sweeps, in nanoseconds.
+double cost_per_element(const Program& p, const Group& g, const Table<RootId, bool>& is_stored);
+
 /// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
 Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer);
 
