@@ -18,7 +18,8 @@ namespace {
 Term spread_bias(const Along& a, Term t) {
   Shape channels = Shape::filled(a.b.rank(a.y), 1);
   channels[1] = a.b.numel(t);
-  return {&a.b, a.b.expand(a.b.reshape(t, channels), a.b.sizes(a.y))};
+  const Shape sizes = a.b.sizes(a.y);
+  return {&a.b, a.b.expand(a.b.reshape(t, channels), sizes)};
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ namespace {
 Term rows_taken(Term t, Term pivots) {
   Builder& b = *t.b;
   const V order = b.emit(Op::lu_permutation, {pivots}, {rows_of(t)});
-  const V index = b.expand(b.unsqueeze(order, -1), b.sizes(t));
+  const Shape sizes = b.sizes(t);
+  const V index = b.expand(b.unsqueeze(order, -1), sizes);
   return {&b, b.gather(t, b.rank(t) - 2, index)};
 }
 

@@ -7,8 +7,8 @@
 #include "ir/base/error.h"
 #include "machine/attention/attention.h"
 #include "machine/library/bf16_matmul.h"
-#include "machine/library/lines.h"
-#include "machine/library/matrices.h"
+#include "machine/linalg/matrices.h"
+#include "machine/lines/lines.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/pooling.h"
 

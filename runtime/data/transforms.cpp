@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <tandem/data/transforms.h>
-#include <tandem/networks.h>
 #include <tandem/ops.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/networks.h>
+#include <tandem/ops/shapes.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Factors and solutions of matrices: functions of the library.
 #include "ir/attr_integers.h"
-#include "machine/library/matrices.h"
+#include "machine/linalg/matrices.h"
 #include "runtime/eager/kernel_table.h"
 #include "runtime/eager/kernels.h"
 

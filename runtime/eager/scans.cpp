@@ -1,6 +1,6 @@
 // Scans, sorts and searches: functions of the library.
 #include "ir/attr_integers.h"
-#include "machine/library/lines.h"
+#include "machine/lines/lines.h"
 #include "runtime/eager/kernel_table.h"
 #include "runtime/eager/kernels.h"
 

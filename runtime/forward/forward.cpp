@@ -1,8 +1,8 @@
 // What users see of dual numbers.
 #include <fmt/format.h>
-#include <tandem/forward.h>
+#include <tandem/autograd/forward.h>
 #include <tandem/ops.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"

@@ -1,7 +1,7 @@
 // Rows of tables at positions that are data: embedding, embedding_bag, one_hot.
 #include <fmt/format.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // Index operations that write into given tensors.
 #include "runtime/ops/out.h"
 
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 namespace tandem {
 

@@ -1,5 +1,5 @@
 // Contractions over pairs of dimensions, and products of many matrices.
-#include <tandem/linalg.h>
+#include <tandem/ops/linalg.h>
 
 #include <limits>
 

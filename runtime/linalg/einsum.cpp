@@ -1,5 +1,5 @@
 // Sums of products in Einstein's notation: the notation, then the order of the products.
-#include <tandem/linalg.h>
+#include <tandem/ops/linalg.h>
 
 #include <array>
 #include <cctype>

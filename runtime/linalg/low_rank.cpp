@@ -1,6 +1,6 @@
 // Approximations of low rank, by random samples of the columns' span.
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
 
 #include "runtime/linalg/checks.h"
 

@@ -1,5 +1,5 @@
 // Products as methods, and where they write themselves.
-#include <tandem/linalg.h>
+#include <tandem/ops/linalg.h>
 
 #include "ir/base/error_scope.h"
 

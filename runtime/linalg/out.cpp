@@ -1,8 +1,8 @@
 // Products that write into given tensors.
 #include "runtime/ops/out.h"
 
-#include <tandem/linalg.h>
-#include <tandem/out_forms.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/out_forms.h>
 
 namespace tandem {
 

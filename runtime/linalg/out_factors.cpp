@@ -1,5 +1,5 @@
 // Factors and solutions that are written into given tensors.
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 #include "runtime/ops/out.h"
 

@@ -1,6 +1,6 @@
 // Products of vectors and matrices.
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
 
 #include "runtime/linalg/checks.h"
 

@@ -1,5 +1,5 @@
 // Factors by elimination, solutions, inverses and determinants.
-#include <tandem/linalg.h>
+#include <tandem/ops/linalg.h>
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // Orthogonal factors, what is made of singular values, and functions of matrices.
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
 
 #include <bit>
 #include <limits>

@@ -1,6 +1,6 @@
 // Solutions of tensors that stand for matrices, and products of reflections.
-#include <tandem/linalg.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/shapes.h>
 
 #include "runtime/linalg/matrices.h"
 

@@ -1,6 +1,6 @@
 // Norms of rows and what is made of them: normalize, renorm, distances.
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
 
 #include <cmath>
 #include <limits>

@@ -4,7 +4,7 @@
 #define TANDEM_RUNTIME_NETWORKS_IMAGES_H
 
 #include <fmt/format.h>
-#include <tandem/networks.h>
+#include <tandem/ops/networks.h>
 
 #include <array>
 

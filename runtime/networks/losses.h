@@ -3,7 +3,7 @@
 #define TANDEM_RUNTIME_NETWORKS_LOSSES_H
 
 #include <fmt/format.h>
-#include <tandem/networks.h>
+#include <tandem/ops/networks.h>
 
 #include "ir/base/error.h"
 #include "runtime/ops/call.h"

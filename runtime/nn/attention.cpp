@@ -1,5 +1,5 @@
 #include <tandem/nn/attention.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 #include <tandem/nn/convolution.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include "runtime/nn/layer.h"
 

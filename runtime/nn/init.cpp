@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <tandem/autograd.h>
-#include <tandem/linalg.h>
 #include <tandem/nn/init.h>
 #include <tandem/ops.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/sorting.h>
 
 #include <algorithm>
 #include <cmath>

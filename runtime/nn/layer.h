@@ -3,7 +3,7 @@
 #define TANDEM_RUNTIME_NN_LAYER_H
 
 #include <fmt/format.h>
-#include <tandem/networks.h>
+#include <tandem/ops/networks.h>
 
 #include <array>
 

@@ -1,5 +1,5 @@
-#include <tandem/linalg.h>
 #include <tandem/nn/linear.h>
+#include <tandem/ops/linalg.h>
 
 #include "runtime/nn/layer.h"
 

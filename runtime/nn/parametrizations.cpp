@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <tandem/autograd.h>
-#include <tandem/linalg.h>
-#include <tandem/networks.h>
 #include <tandem/nn/parametrizations.h>
 #include <tandem/ops.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/networks.h>
+#include <tandem/ops/shapes.h>
 
 #include "ir/base/error.h"
 

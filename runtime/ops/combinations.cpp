@@ -1,7 +1,7 @@
 // Products and selections of vectors, positions in shapes.
 #include <fmt/format.h>
 #include <tandem/indexing.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include "runtime/ops/call.h"
 

@@ -1,6 +1,6 @@
 // Tensors from nothing: constants, ranges, numbers, foreign memory, random values.
 #include <fmt/format.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Methods that are nothing but their function.
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 namespace tandem {
 

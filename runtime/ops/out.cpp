@@ -1,9 +1,9 @@
 // The forms that write their result into a given tensor.
 #include "runtime/ops/out.h"
 
-#include <tandem/out_forms.h>
-#include <tandem/shapes.h>
-#include <tandem/special.h>
+#include <tandem/ops/out_forms.h>
+#include <tandem/ops/shapes.h>
+#include <tandem/ops/special.h>
 
 namespace tandem {
 
@@ -239,7 +239,7 @@ const Tensor& stack_out(const Tensor& out, std::span<const Tensor> tensors, int6
   return write_out("stack_out", out, at, all_apart(tensors),
                    [&] { return stack(tensors, dim, at); });
 }
-// --- of <tandem/shapes.h>
+// --- of <tandem/ops/shapes.h>
 
 #define X(op)                                                                                     \
   const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, SourceLocation at) { \

@@ -1,5 +1,5 @@
 // Factories and random draws that write into given tensors, in their dtypes.
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 #include "runtime/ops/out.h"
 

@@ -1,6 +1,6 @@
 // pad in its modes.
 #include <fmt/format.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include <algorithm>
 #include <limits>

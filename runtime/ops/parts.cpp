@@ -1,6 +1,6 @@
 // Views of parts: free functions and methods.
 #include <fmt/format.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include <algorithm>
 

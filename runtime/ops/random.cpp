@@ -1,7 +1,7 @@
 // Random numbers by distribution: made of uniform and normal ones.
 #include <fmt/format.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 #include <cmath>
 #include <limits>

@@ -2,7 +2,7 @@
 // which draw from it meanwhile.
 #include <tandem/generator.h>
 #include <tandem/ops.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/sorting.h>
 
 #include "runtime/tensor/generator.h"
 

@@ -1,7 +1,7 @@
 // Reductions, normalisations, losses and contractions: free functions and methods.
 #include <fmt/format.h>
-#include <tandem/networks.h>
 #include <tandem/ops.h>
+#include <tandem/ops/networks.h>
 
 #include "ir/base/error.h"
 #include "runtime/ops/call.h"

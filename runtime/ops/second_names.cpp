@@ -1,5 +1,5 @@
 // Second names that ATen has: errors name the one that the user called.
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include "ir/base/error_scope.h"
 

@@ -1,6 +1,6 @@
 // More views, joins, repetitions and paddings: free functions. All are made of other operations.
 #include <fmt/format.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Windows of signals.
 #include <fmt/format.h>
-#include <tandem/shapes.h>
-#include <tandem/special.h>
+#include <tandem/ops/shapes.h>
+#include <tandem/ops/special.h>
 
 #include <algorithm>
 #include <cmath>

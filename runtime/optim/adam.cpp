@@ -1,5 +1,5 @@
+#include <tandem/ops/reductions.h>
 #include <tandem/optim/adam.h>
-#include <tandem/reductions.h>
 
 #include "runtime/optim/recipe.h"
 

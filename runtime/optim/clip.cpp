@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <tandem/ops.h>
+#include <tandem/ops/reductions.h>
 #include <tandem/optim/clip.h>
-#include <tandem/reductions.h>
 
 #include <cmath>
 #include <unordered_set>

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <tandem/autograd.h>
-#include <tandem/linalg.h>
 #include <tandem/ops.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
 #include <tandem/optim/lbfgs.h>
-#include <tandem/reductions.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #ifndef TANDEM_RUNTIME_TAPE_ANOMALY_H
 #define TANDEM_RUNTIME_TAPE_ANOMALY_H
 
-#include <tandem/anomaly.h>
+#include <tandem/autograd/anomaly.h>
 #include <tandem/tensor.h>
 
 #include <span>

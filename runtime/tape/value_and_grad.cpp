@@ -1,8 +1,8 @@
 // Functions that give gradients of functions.
 #include <fmt/format.h>
-#include <tandem/forward.h>
+#include <tandem/autograd/forward.h>
+#include <tandem/autograd/value_and_grad.h>
 #include <tandem/ops.h>
-#include <tandem/value_and_grad.h>
 
 #include <algorithm>
 #include <unordered_set>

@@ -1,5 +1,5 @@
 // Marks and regions: they land on the equations of the trace that is being recorded.
-#include <tandem/checkpoint.h>
+#include <tandem/autograd/checkpoint.h>
 #include <tandem/ops.h>
 
 #include <algorithm>

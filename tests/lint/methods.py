@@ -7,7 +7,7 @@ import sys
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "runtime/include/tandem"
 
 # Where the functions are.
-HEADERS = ["ops.h", "shapes.h", "indexing.h", "reductions.h", "sorting.h", "linalg.h"]
+HEADERS = ["ops.h", "indexing.h", "ops/shapes.h", "ops/reductions.h", "ops/sorting.h", "ops/linalg.h"]
 
 # Writing forms that have no other: they say what memory holds or is.
 WRITES_ONLY = {"copy", "fill", "zero", "uniform", "normal", "fill_diagonal", "resize", "resize_as", "set", "cauchy", "exponential", "geometric", "log_normal", "random"}

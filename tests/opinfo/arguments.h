@@ -3,7 +3,7 @@
 #ifndef TANDEM_TESTS_OPINFO_ARGUMENTS_H
 #define TANDEM_TESTS_OPINFO_ARGUMENTS_H
 
-#include <tandem/shapes.h>
+#include <tandem/ops/shapes.h>
 #include <tandem/tandem.h>
 
 #include <deque>

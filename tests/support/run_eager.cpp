@@ -1,7 +1,7 @@
 #include "tests/support/run_eager.h"
 
 #include <tandem/autograd.h>
-#include <tandem/forward.h>
+#include <tandem/autograd/forward.h>
 
 #include "runtime/ops/dispatch.h"
 #include "runtime/tensor/tensor_impl.h"

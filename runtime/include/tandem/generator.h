@@ -47,7 +47,7 @@ class TANDEM_API Generator {
   nn::Buffer state;  // NOLINT(readability-identifier-naming): as files name it. None: the process
 
  public:
-  TANDEM_FIELDS(Generator, state)
+  TANDEM_LAZY_FIELDS(Generator, state)
 };
 
 /// The generator of the process, from which all draw who name no other: any number of threads may.

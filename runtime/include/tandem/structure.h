@@ -29,15 +29,24 @@
 #include <utility>
 #include <vector>
 
-#define TANDEM_FIELDS(Type, ...)                                                  \
+// `prefix` stands before each list, `names` is what the fields are called.
+#define TANDEM_FIELDS_NAMED(Type, prefix, names, ...)                             \
   static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); } \
   static constexpr bool tandem_has_base_fields() { return false; }                \
   operator const ::tandem::structure::ListOf<Type>&() const;                      \
-  auto tandem_fields() { return std::tie(__VA_ARGS__); }                          \
-  auto tandem_fields() const { return std::tie(__VA_ARGS__); }                    \
+  prefix auto tandem_fields() { return std::tie(__VA_ARGS__); }                   \
+  prefix auto tandem_fields() const { return std::tie(__VA_ARGS__); }             \
   static constexpr std::string_view tandem_field_name(size_t i) {                 \
-    return ::tandem::structure::field_name(#__VA_ARGS__, i);                      \
+    return ::tandem::structure::field_name(names, i);                             \
   }
+
+#define TANDEM_FIELDS(Type, ...) TANDEM_FIELDS_NAMED(Type, , #__VA_ARGS__, __VA_ARGS__)
+
+// For the library's own structs: a list is instantiated where it is asked for, so that the many
+// that a program does not use cost nothing to include. (Structs inside functions, which users may
+// write, cannot have templates.)
+#define TANDEM_LAZY_FIELDS(Type, ...) \
+  TANDEM_FIELDS_NAMED(Type, template <class = void>, #__VA_ARGS__, __VA_ARGS__)
 
 // Those of `Base` first.
 #define TANDEM_FIELDS_AND_BASE(Type, Base, ...)                                                 \

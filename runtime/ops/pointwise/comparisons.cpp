@@ -1,6 +1,6 @@
 // Whether tensors are equal, or nearly.
 #include <fmt/format.h>
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include "ir/base/error.h"
 #include "runtime/ops/pointwise/operands.h"

@@ -1,5 +1,5 @@
 // Numbers taken apart.
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 #include "ir/base/error.h"
 #include "runtime/ops/call.h"

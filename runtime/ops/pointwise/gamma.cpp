@@ -1,6 +1,6 @@
 // The gamma function's derivatives, and what else is made of it.
 #include <fmt/format.h>
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include <cmath>
 #include <numbers>

@@ -1,6 +1,6 @@
 // Pointwise functions that are made of other operations: no rows of ops.def.
 #include <fmt/format.h>
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include <limits>
 #include <numbers>

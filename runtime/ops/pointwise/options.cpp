@@ -1,6 +1,6 @@
 // Options of functions that have a row of ops.def without them.
 #include <fmt/format.h>
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include <cmath>
 

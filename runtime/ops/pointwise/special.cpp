@@ -1,5 +1,5 @@
 // Functions of torch.special that have no other name.
-#include <tandem/special.h>
+#include <tandem/ops/special.h>
 
 #include <numbers>
 

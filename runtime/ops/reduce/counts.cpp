@@ -1,7 +1,7 @@
 // Sums without NaN, counts, and what has a size that depends on data.
 #include <tandem/indexing.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 #include <algorithm>
 #include <cmath>

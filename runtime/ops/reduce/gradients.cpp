@@ -1,6 +1,6 @@
 // Derivatives by finite differences.
-#include <tandem/reductions.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/shapes.h>
 
 #include "runtime/ops/reduce/along.h"
 

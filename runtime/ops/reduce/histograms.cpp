@@ -1,7 +1,7 @@
 // Histograms over bins of one or several dimensions.
 #include <tandem/indexing.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 #include <cmath>
 

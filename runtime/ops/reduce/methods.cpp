@@ -1,6 +1,6 @@
 // Reductions, scans and sorts as methods.
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 // Norms and covariances.
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/shapes.h>
 
 #include <cmath>
 

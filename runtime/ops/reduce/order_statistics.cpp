@@ -1,5 +1,5 @@
 // Medians, modes, quantiles.
-#include <tandem/reductions.h>
+#include <tandem/ops/reductions.h>
 
 #include <cmath>
 #include <limits>

@@ -1,10 +1,10 @@
 // Reductions, scans and sorts that write into given tensors.
 #include "runtime/ops/out.h"
 
-#include <tandem/networks.h>
-#include <tandem/out_forms.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/networks.h>
+#include <tandem/ops/out_forms.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 namespace tandem {
 

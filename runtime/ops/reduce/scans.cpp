@@ -1,5 +1,5 @@
 // Scans and what is made of them.
-#include <tandem/reductions.h>
+#include <tandem/ops/reductions.h>
 
 #include <algorithm>
 

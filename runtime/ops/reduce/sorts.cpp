@@ -1,5 +1,5 @@
 // Sorts, selections, searches, and elements by position.
-#include <tandem/sorting.h>
+#include <tandem/ops/sorting.h>
 
 #include "runtime/indexing/positions.h"
 #include "runtime/ops/reduce/along.h"

@@ -2,7 +2,7 @@
 // PyTorch refuses (tests/torch/overlaps.py), eager and compiled, as views of one argument and as
 // arguments. A refused write changes nothing.
 #include <gtest/gtest.h>
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 #include <tandem/tandem.h>
 
 #include <fstream>

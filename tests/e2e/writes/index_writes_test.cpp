@@ -1,7 +1,7 @@
 // Writes at positions that are data: scatter_, index_copy_, index_fill_, index_put_ and
 // masked_scatter_, their functional and out= forms, and what they refuse. Expected values are
 // PyTorch's.
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 #include "tests/e2e/contract.h"
 #include "tests/support/expect_error.h"

@@ -65,6 +65,7 @@ struct LayerCase {
   std::function<AnyLayer()> make;
   Tensors inputs;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
 inline void PrintTo(const LayerCase& c, std::ostream* out) { *out << c.name; }
 
 /// 20 steps of SGD in f64 from parameters that both sides compute, eager and compiled: names, sizes

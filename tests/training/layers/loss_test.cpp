@@ -6,13 +6,13 @@ namespace {
 
 /// loss(first(x), target).
 template <class Loss>
-LayerCase loss(const std::string& name, Loss loss, const Tensor& target) {
+LayerCase loss(const std::string& name, const Loss& loss, const Tensor& target) {
   const auto call = [](const Loss& l, const Tensor& out, const Tensors& x) { return l(out, x[1]); };
   return {name, [=] { return behind(4, loss, call); }, {wave({3, 4}), target}};
 }
 /// call(loss, first(x), inputs), of these inputs behind x.
 template <class Loss, class Call>
-LayerCase loss_by(const std::string& name, Loss loss, Tensors more, Call call) {
+LayerCase loss_by(const std::string& name, const Loss& loss, Tensors more, Call call) {
   more.insert(more.begin(), wave({3, 4}));
   return {name, [=] { return behind(4, loss, call); }, more};
 }

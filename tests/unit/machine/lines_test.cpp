@@ -1,5 +1,5 @@
 // Scans, sorts and searches of the library: long lines, many lines, any number of threads.
-#include "machine/library/lines.h"
+#include "machine/lines/lines.h"
 
 #include <gtest/gtest.h>
 

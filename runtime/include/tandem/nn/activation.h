@@ -4,13 +4,13 @@
 #ifndef TANDEM_NN_ACTIVATION_H
 #define TANDEM_NN_ACTIVATION_H
 
-#include <tandem/nn/layer_fields.h>
 #include <tandem/ops.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
-#define TANDEM_LAYER(Name, ...)                        \
-  TANDEM_LAYER_FIELDS(Name __VA_OPT__(, ) __VA_ARGS__) \
+#define TANDEM_LAYER(Name, ...)                       \
+  TANDEM_LAZY_FIELDS(Name __VA_OPT__(, ) __VA_ARGS__) \
   Tensor operator()(const Tensor& x, SourceLocation at = SourceLocation::current()) const
 
 #define TANDEM_MAYBE_IN_PLACE(function, ...)          \

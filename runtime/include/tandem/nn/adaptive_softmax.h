@@ -18,7 +18,7 @@ struct AdaptiveSoftmaxOptions {
 /// output: the log probability of each target [n], or [] for one; loss: the mean of -output, [].
 struct AdaptiveSoftmaxResult {
   Tensor output, loss;
-  TANDEM_LAYER_FIELDS(AdaptiveSoftmaxResult, output, loss)
+  TANDEM_LAZY_FIELDS(AdaptiveSoftmaxResult, output, loss)
 };
 
 /// torch.nn.AdaptiveLogSoftmaxWithLoss (Grave et al. 2017): classes sorted by frequency and cut
@@ -30,7 +30,7 @@ struct AdaptiveLogSoftmaxWithLoss {
   Linear head;
   std::vector<std::pair<Linear, Linear>> tail;
   std::vector<int64_t> cutoffs;  // n_classes behind the last
-  TANDEM_LAYER_FIELDS(AdaptiveLogSoftmaxWithLoss, head, tail, cutoffs)
+  TANDEM_LAZY_FIELDS(AdaptiveLogSoftmaxWithLoss, head, tail, cutoffs)
 
   AdaptiveLogSoftmaxWithLoss() = default;
   TANDEM_API AdaptiveLogSoftmaxWithLoss(Dim in_features, int64_t n_classes,

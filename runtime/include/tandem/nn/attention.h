@@ -33,7 +33,7 @@ struct AttendOptions {
 /// they are needed.
 struct AttentionResult {
   Tensor output, weights;
-  TANDEM_LAYER_FIELDS(AttentionResult, output, weights)
+  TANDEM_LAZY_FIELDS(AttentionResult, output, weights)
 };
 
 /// torch.nn.MultiheadAttention: in_proj_weight [3 embed, embed] (of fewer heads of keys and values
@@ -47,9 +47,9 @@ struct MultiheadAttention {
   int64_t embed_dim = 0, num_heads = 1, kv_heads = 1;
   double dropout = 0;
   bool batch_first = false, add_zero_attn = false, training = true;
-  TANDEM_LAYER_FIELDS(MultiheadAttention, in_proj_weight, q_proj_weight, k_proj_weight,
-                      v_proj_weight, in_proj_bias, out_proj, bias_k, bias_v, embed_dim, num_heads,
-                      kv_heads, dropout, batch_first, add_zero_attn, training)
+  TANDEM_LAZY_FIELDS(MultiheadAttention, in_proj_weight, q_proj_weight, k_proj_weight,
+                     v_proj_weight, in_proj_bias, out_proj, bias_k, bias_v, embed_dim, num_heads,
+                     kv_heads, dropout, batch_first, add_zero_attn, training)
 
   MultiheadAttention() = default;
   TANDEM_API MultiheadAttention(Dim embed_dim, Dim num_heads,
@@ -66,7 +66,7 @@ struct RotaryEmbedding {
   int64_t dim = 0;
   double base = 10000;
   bool interleaved = false;
-  TANDEM_LAYER_FIELDS(RotaryEmbedding, dim, base, interleaved)
+  TANDEM_LAZY_FIELDS(RotaryEmbedding, dim, base, interleaved)
   /// positions: 0, 1, ... if left out, else [t], or of sizes that broadcast to x's without the
   /// last. Error{Argument} for a dim that is odd or more than d.
   TANDEM_API Tensor operator()(const Tensor& x, const Tensor& positions = {}, TANDEM_AT) const;
@@ -100,8 +100,8 @@ struct TransformerEncoderLayer {
   Dropout dropout, dropout1, dropout2;
   std::string activation = "relu";
   bool norm_first = false;
-  TANDEM_LAYER_FIELDS(TransformerEncoderLayer, self_attn, linear1, linear2, norm1, norm2, dropout,
-                      dropout1, dropout2, activation, norm_first)
+  TANDEM_LAZY_FIELDS(TransformerEncoderLayer, self_attn, linear1, linear2, norm1, norm2, dropout,
+                     dropout1, dropout2, activation, norm_first)
 
   TransformerEncoderLayer() = default;
   TANDEM_API TransformerEncoderLayer(Dim d_model, Dim nhead,
@@ -118,8 +118,8 @@ struct TransformerDecoderLayer {
   Dropout dropout, dropout1, dropout2, dropout3;
   std::string activation = "relu";
   bool norm_first = false;
-  TANDEM_LAYER_FIELDS(TransformerDecoderLayer, self_attn, multihead_attn, linear1, linear2, norm1,
-                      norm2, norm3, dropout, dropout1, dropout2, dropout3, activation, norm_first)
+  TANDEM_LAZY_FIELDS(TransformerDecoderLayer, self_attn, multihead_attn, linear1, linear2, norm1,
+                     norm2, norm3, dropout, dropout1, dropout2, dropout3, activation, norm_first)
 
   TransformerDecoderLayer() = default;
   TANDEM_API TransformerDecoderLayer(Dim d_model, Dim nhead,
@@ -132,7 +132,7 @@ struct TransformerDecoderLayer {
 struct TransformerEncoder {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
-  TANDEM_LAYER_FIELDS(TransformerEncoder, layers, norm)
+  TANDEM_LAZY_FIELDS(TransformerEncoder, layers, norm)
 
   TransformerEncoder() = default;
   TANDEM_API TransformerEncoder(const TransformerEncoderLayer& layer, int64_t num_layers,
@@ -143,7 +143,7 @@ struct TransformerEncoder {
 struct TransformerDecoder {
   std::vector<TransformerDecoderLayer> layers;
   std::optional<LayerNorm> norm;
-  TANDEM_LAYER_FIELDS(TransformerDecoder, layers, norm)
+  TANDEM_LAZY_FIELDS(TransformerDecoder, layers, norm)
 
   TransformerDecoder() = default;
   TANDEM_API TransformerDecoder(const TransformerDecoderLayer& layer, int64_t num_layers,
@@ -168,7 +168,7 @@ struct TransformerOptions {
 struct Transformer {
   TransformerEncoder encoder;
   TransformerDecoder decoder;
-  TANDEM_LAYER_FIELDS(Transformer, encoder, decoder)
+  TANDEM_LAZY_FIELDS(Transformer, encoder, decoder)
 
   Transformer() = default;
   TANDEM_API Transformer(Dim d_model, Dim nhead, const TransformerOptions& options = {}, TANDEM_AT);

@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_CONVOLUTION_H
 #define TANDEM_NN_CONVOLUTION_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
+#include <tandem/ops/networks.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -31,7 +31,7 @@ struct TANDEM_API Conv {
   std::array<int64_t, 2 * spatial> padding{};
   int64_t groups = 1;
   std::string padding_mode = "zeros";
-  TANDEM_LAYER_FIELDS(Conv, weight, bias, stride, dilation, padding, groups, padding_mode)
+  TANDEM_LAZY_FIELDS(Conv, weight, bias, stride, dilation, padding, groups, padding_mode)
 
   Conv() = default;
   Conv(Dim in, Dim out, const Spatial& kernel_size, const ConvOptions& options = {}, TANDEM_AT);
@@ -57,8 +57,7 @@ struct TANDEM_API ConvTranspose {
   Tensor weight, bias;
   std::array<int64_t, spatial> stride{}, padding{}, output_padding{}, dilation{};
   int64_t groups = 1;
-  TANDEM_LAYER_FIELDS(ConvTranspose, weight, bias, stride, padding, output_padding, dilation,
-                      groups)
+  TANDEM_LAZY_FIELDS(ConvTranspose, weight, bias, stride, padding, output_padding, dilation, groups)
 
   ConvTranspose() = default;
   ConvTranspose(Dim in, Dim out, const Spatial& kernel_size,

@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_DROPOUT_H
 #define TANDEM_NN_DROPOUT_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
+#include <tandem/ops/networks.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -11,7 +11,7 @@ namespace tandem::nn {
   struct Name {                                                                               \
     double p = 0.5;                                                                           \
     bool training = true;                                                                     \
-    TANDEM_LAYER_FIELDS(Name, p, training)                                                    \
+    TANDEM_LAZY_FIELDS(Name, p, training)                                                     \
     Tensor operator()(const Tensor& x, SourceLocation at = SourceLocation::current()) const { \
       return function(x, p, training, at);                                                    \
     }                                                                                         \

@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_EMBEDDING_H
 #define TANDEM_NN_EMBEDDING_H
 
-#include <tandem/nn/layer_fields.h>
 #include <tandem/ops.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -18,7 +18,7 @@ struct Embedding {
   std::optional<double> max_norm;
   double norm_type = 2;
   bool scale_grad_by_freq = false;
-  TANDEM_LAYER_FIELDS(Embedding, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+  TANDEM_LAZY_FIELDS(Embedding, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
 
   Embedding() = default;
   TANDEM_API Embedding(Dim count, Dim dim, const EmbeddingOptions& options = {}, DType dtype = f32,
@@ -38,8 +38,8 @@ struct EmbeddingBag {
   std::optional<double> max_norm;
   double norm_type = 2;
   bool scale_grad_by_freq = false, include_last_offset = false;
-  TANDEM_LAYER_FIELDS(EmbeddingBag, weight, mode, padding_idx, max_norm, norm_type,
-                      scale_grad_by_freq, include_last_offset)
+  TANDEM_LAZY_FIELDS(EmbeddingBag, weight, mode, padding_idx, max_norm, norm_type,
+                     scale_grad_by_freq, include_last_offset)
 
   EmbeddingBag() = default;
   /// Of the options all but offsets and weights, which come with the indices.

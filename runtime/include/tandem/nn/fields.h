@@ -11,15 +11,8 @@
 
 // TANDEM_FIELDS under other names, which one string lists: "original, 0". A field without a name
 // ("") lends its own fields' names to the struct.
-#define TANDEM_NAMED_FIELDS(Type, names, ...)                                     \
-  static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); } \
-  static constexpr bool tandem_has_base_fields() { return false; }                \
-  operator const ::tandem::structure::ListOf<Type>&() const;                      \
-  auto tandem_fields() { return std::tie(__VA_ARGS__); }                          \
-  auto tandem_fields() const { return std::tie(__VA_ARGS__); }                    \
-  static constexpr std::string_view tandem_field_name(size_t i) {                 \
-    return ::tandem::structure::field_name(names, i);                             \
-  }
+#define TANDEM_NAMED_FIELDS(Type, names, ...) \
+  TANDEM_FIELDS_NAMED(Type, template <class = void>, names, __VA_ARGS__)
 
 namespace tandem::structure {
 

@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_LINEAR_H
 #define TANDEM_NN_LINEAR_H
 
-#include <tandem/nn/layer_fields.h>
 #include <tandem/ops.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -12,7 +12,7 @@ namespace tandem::nn {
 /// weight [out, in] and bias [out] (undefined without bias), uniform in +-1/sqrt(in) at first.
 struct Linear {
   Tensor weight, bias;
-  TANDEM_LAYER_FIELDS(Linear, weight, bias)
+  TANDEM_LAZY_FIELDS(Linear, weight, bias)
 
   Linear() = default;
   TANDEM_API Linear(Dim in, Dim out, bool with_bias = true, DType dtype = f32);
@@ -23,7 +23,7 @@ struct Linear {
 /// weight [out, in1, in2] and bias [out] (undefined without bias), uniform in +-1/sqrt(in1).
 struct Bilinear {
   Tensor weight, bias;
-  TANDEM_LAYER_FIELDS(Bilinear, weight, bias)
+  TANDEM_LAZY_FIELDS(Bilinear, weight, bias)
 
   Bilinear() = default;
   TANDEM_API Bilinear(Dim in1, Dim in2, Dim out, bool with_bias = true, DType dtype = f32);
@@ -33,7 +33,7 @@ struct Bilinear {
 
 /// x itself.
 struct Identity {
-  TANDEM_LAYER_FIELDS(Identity)
+  TANDEM_LAZY_FIELDS(Identity)
   Tensor operator()(const Tensor& x) const { return x; }
 };
 

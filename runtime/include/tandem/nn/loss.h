@@ -1,18 +1,18 @@
 // Losses as modules: `CrossEntropyLoss{.label_smoothing = 0.1}`. The options, their defaults and
-// the operands are those of the functions (tandem/networks.h) and of PyTorch's modules. reduction:
-// "none", "mean" or "sum". Weights are buffers.
+// the operands are those of the functions (tandem/ops/networks.h) and of PyTorch's modules.
+// reduction: "none", "mean" or "sum". Weights are buffers.
 #ifndef TANDEM_NN_LOSS_H
 #define TANDEM_NN_LOSS_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
+#include <tandem/ops/networks.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
 #define TANDEM_AT SourceLocation at = SourceLocation::current()
 
-#define TANDEM_LOSS(Name, ...)           \
-  TANDEM_LAYER_FIELDS(Name, __VA_ARGS__) \
+#define TANDEM_LOSS(Name, ...)          \
+  TANDEM_LAZY_FIELDS(Name, __VA_ARGS__) \
   Tensor operator()(const Tensor& input, const Tensor& target, TANDEM_AT) const
 
 struct MSELoss {
@@ -94,7 +94,7 @@ struct GaussianNLLLoss {
   bool full = false;
   double eps = 1e-6;
   std::string reduction = "mean";
-  TANDEM_LAYER_FIELDS(GaussianNLLLoss, full, eps, reduction)
+  TANDEM_LAZY_FIELDS(GaussianNLLLoss, full, eps, reduction)
   Tensor operator()(const Tensor& input, const Tensor& target, const Tensor& var, TANDEM_AT) const {
     return gaussian_nll_loss(input, target, var, full, eps, reduction, at);
   }
@@ -137,7 +137,7 @@ struct HingeEmbeddingLoss {
 struct MarginRankingLoss {
   double margin = 0;
   std::string reduction = "mean";
-  TANDEM_LAYER_FIELDS(MarginRankingLoss, margin, reduction)
+  TANDEM_LAZY_FIELDS(MarginRankingLoss, margin, reduction)
   Tensor operator()(const Tensor& input1, const Tensor& input2, const Tensor& target,
                     TANDEM_AT) const {
     return margin_ranking_loss(input1, input2, target, margin, reduction, at);
@@ -146,7 +146,7 @@ struct MarginRankingLoss {
 struct CosineEmbeddingLoss {
   double margin = 0;
   std::string reduction = "mean";
-  TANDEM_LAYER_FIELDS(CosineEmbeddingLoss, margin, reduction)
+  TANDEM_LAZY_FIELDS(CosineEmbeddingLoss, margin, reduction)
   Tensor operator()(const Tensor& input1, const Tensor& input2, const Tensor& target,
                     TANDEM_AT) const {
     return cosine_embedding_loss(input1, input2, target, margin, reduction, at);
@@ -156,7 +156,7 @@ struct TripletMarginLoss {
   double margin = 1, p = 2, eps = 1e-6;
   bool swap = false;
   std::string reduction = "mean";
-  TANDEM_LAYER_FIELDS(TripletMarginLoss, margin, p, eps, swap, reduction)
+  TANDEM_LAZY_FIELDS(TripletMarginLoss, margin, p, eps, swap, reduction)
   Tensor operator()(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                     TANDEM_AT) const {
     return triplet_margin_loss(anchor, positive, negative,
@@ -167,7 +167,7 @@ struct CTCLoss {
   int64_t blank = 0;
   std::string reduction = "mean";
   bool zero_infinity = false;
-  TANDEM_LAYER_FIELDS(CTCLoss, blank, reduction, zero_infinity)
+  TANDEM_LAZY_FIELDS(CTCLoss, blank, reduction, zero_infinity)
   Tensor operator()(const Tensor& log_probabilities, const Tensor& targets,
                     const std::vector<Dim>& input_lengths, const std::vector<Dim>& target_lengths,
                     TANDEM_AT) const {
@@ -180,7 +180,7 @@ struct CTCLoss {
 struct CosineSimilarity {
   int64_t dim = 1;
   double eps = 1e-8;
-  TANDEM_LAYER_FIELDS(CosineSimilarity, dim, eps)
+  TANDEM_LAZY_FIELDS(CosineSimilarity, dim, eps)
   Tensor operator()(const Tensor& x1, const Tensor& x2, TANDEM_AT) const {
     return cosine_similarity(x1, x2, dim, eps, at);
   }
@@ -188,7 +188,7 @@ struct CosineSimilarity {
 struct PairwiseDistance {
   double p = 2, eps = 1e-6;
   bool keepdim = false;
-  TANDEM_LAYER_FIELDS(PairwiseDistance, p, eps, keepdim)
+  TANDEM_LAZY_FIELDS(PairwiseDistance, p, eps, keepdim)
   Tensor operator()(const Tensor& x1, const Tensor& x2, TANDEM_AT) const {
     return pairwise_distance(x1, x2, p, eps, keepdim, at);
   }

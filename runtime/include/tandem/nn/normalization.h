@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_NORMALIZATION_H
 #define TANDEM_NN_NORMALIZATION_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
+#include <tandem/ops/networks.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -31,8 +31,8 @@ struct ChannelNorm {
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;
   bool training = true;
-  TANDEM_LAYER_FIELDS(ChannelNorm, weight, bias, running_mean, running_var, num_batches_tracked,
-                      eps, momentum, training)
+  TANDEM_LAZY_FIELDS(ChannelNorm, weight, bias, running_mean, running_var, num_batches_tracked, eps,
+                     momentum, training)
 
   ChannelNorm() = default;
   TANDEM_API ChannelNorm(Dim channels, const BatchNormOptions& options);
@@ -77,7 +77,7 @@ struct LayerNorm {
   Tensor weight, bias;
   std::vector<int64_t> normalized_shape;
   double eps = 1e-5;
-  TANDEM_LAYER_FIELDS(LayerNorm, weight, bias, normalized_shape, eps)
+  TANDEM_LAZY_FIELDS(LayerNorm, weight, bias, normalized_shape, eps)
 
   LayerNorm() = default;
   TANDEM_API explicit LayerNorm(const Shape& sizes, const LayerNormOptions& options = {});
@@ -102,7 +102,7 @@ struct RMSNorm {
   Tensor weight;
   std::vector<int64_t> normalized_shape;
   std::optional<double> eps;
-  TANDEM_LAYER_FIELDS(RMSNorm, weight, normalized_shape, eps)
+  TANDEM_LAZY_FIELDS(RMSNorm, weight, normalized_shape, eps)
 
   RMSNorm() = default;
   TANDEM_API explicit RMSNorm(const Shape& sizes, const RmsNormOptions& options = {});
@@ -126,7 +126,7 @@ struct GroupNorm {
   Tensor weight, bias;
   int64_t num_groups = 1;
   double eps = 1e-5;
-  TANDEM_LAYER_FIELDS(GroupNorm, weight, bias, num_groups, eps)
+  TANDEM_LAZY_FIELDS(GroupNorm, weight, bias, num_groups, eps)
 
   GroupNorm() = default;
   TANDEM_API GroupNorm(Dim num_groups, Dim channels, const GroupNormOptions& options = {},
@@ -140,7 +140,7 @@ struct GroupNorm {
 struct LocalResponseNorm {
   int64_t size = 1;
   double alpha = 1e-4, beta = 0.75, k = 1;
-  TANDEM_LAYER_FIELDS(LocalResponseNorm, size, alpha, beta, k)
+  TANDEM_LAZY_FIELDS(LocalResponseNorm, size, alpha, beta, k)
   Tensor operator()(const Tensor& x, TANDEM_AT) const {
     return local_response_norm(x, size, alpha, beta, k, at);
   }

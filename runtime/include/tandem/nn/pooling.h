@@ -3,8 +3,8 @@
 #ifndef TANDEM_NN_POOLING_H
 #define TANDEM_NN_POOLING_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
+#include <tandem/ops/networks.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -14,7 +14,7 @@ template <size_t spatial>
 struct TANDEM_API MaxPool {
   std::array<int64_t, spatial> kernel_size{}, stride{}, padding{}, dilation{};
   bool ceil_mode = false;
-  TANDEM_LAYER_FIELDS(MaxPool, kernel_size, stride, padding, dilation, ceil_mode)
+  TANDEM_LAZY_FIELDS(MaxPool, kernel_size, stride, padding, dilation, ceil_mode)
 
   MaxPool() = default;
   explicit MaxPool(const Spatial& kernel_size, const MaxPoolOptions& options = {}, TANDEM_AT);
@@ -30,7 +30,7 @@ using MaxPool3d = MaxPool<3>;
 template <size_t spatial>
 struct TANDEM_API MaxUnpool {
   std::array<int64_t, spatial> kernel_size{}, stride{}, padding{};
-  TANDEM_LAYER_FIELDS(MaxUnpool, kernel_size, stride, padding)
+  TANDEM_LAZY_FIELDS(MaxUnpool, kernel_size, stride, padding)
 
   MaxUnpool() = default;
   /// Of the options all but the output_size, which comes with the call.
@@ -47,8 +47,8 @@ struct TANDEM_API AvgPool {
   std::array<int64_t, spatial> kernel_size{}, stride{}, padding{};
   bool ceil_mode = false, count_include_pad = true;
   std::optional<int64_t> divisor_override;
-  TANDEM_LAYER_FIELDS(AvgPool, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                      divisor_override)
+  TANDEM_LAZY_FIELDS(AvgPool, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                     divisor_override)
 
   AvgPool() = default;
   explicit AvgPool(const Spatial& kernel_size, const AvgPoolOptions& options = {}, TANDEM_AT);
@@ -64,7 +64,7 @@ struct TANDEM_API LPPool {
   double norm_type = 2;
   std::array<int64_t, spatial> kernel_size{}, stride{};
   bool ceil_mode = false;
-  TANDEM_LAYER_FIELDS(LPPool, norm_type, kernel_size, stride, ceil_mode)
+  TANDEM_LAZY_FIELDS(LPPool, norm_type, kernel_size, stride, ceil_mode)
 
   LPPool() = default;
   LPPool(double norm_type, const Spatial& kernel_size, const LpPoolOptions& options = {},
@@ -79,7 +79,7 @@ using LPPool3d = LPPool<3>;
 template <size_t spatial>
 struct TANDEM_API AdaptiveAvgPool {
   std::array<int64_t, spatial> output_size{};
-  TANDEM_LAYER_FIELDS(AdaptiveAvgPool, output_size)
+  TANDEM_LAZY_FIELDS(AdaptiveAvgPool, output_size)
 
   AdaptiveAvgPool() = default;
   explicit AdaptiveAvgPool(const Spatial& output_size, TANDEM_AT);
@@ -92,7 +92,7 @@ using AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
 template <size_t spatial>
 struct TANDEM_API AdaptiveMaxPool {
   std::array<int64_t, spatial> output_size{};
-  TANDEM_LAYER_FIELDS(AdaptiveMaxPool, output_size)
+  TANDEM_LAZY_FIELDS(AdaptiveMaxPool, output_size)
 
   AdaptiveMaxPool() = default;
   explicit AdaptiveMaxPool(const Spatial& output_size, TANDEM_AT);

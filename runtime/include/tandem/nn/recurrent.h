@@ -2,8 +2,8 @@
 #ifndef TANDEM_NN_RECURRENT_H
 #define TANDEM_NN_RECURRENT_H
 
-#include <tandem/nn/layer_fields.h>
 #include <tandem/ops.h>
+#include <tandem/structure.h>
 
 #include <typeinfo>
 
@@ -38,8 +38,8 @@ struct RecurrentFields {
   std::string nonlinearity = "tanh";
   bool bias = true, batch_first = false, bidirectional = false, training = true;
   double dropout = 0;
-  TANDEM_LAYER_FIELDS(RecurrentFields, weights, input_size, hidden_size, num_layers, proj_size,
-                      nonlinearity, bias, batch_first, bidirectional, training, dropout)
+  TANDEM_LAZY_FIELDS(RecurrentFields, weights, input_size, hidden_size, num_layers, proj_size,
+                     nonlinearity, bias, batch_first, bidirectional, training, dropout)
 };
 
 /// What recurrent layers have: for each layer and direction weight_ih_l0 [gates hidden, in],
@@ -59,18 +59,18 @@ struct Recurrent : RecurrentFields {
 /// last.
 struct RecurrentResult {
   Tensor output, state;
-  TANDEM_LAYER_FIELDS(RecurrentResult, output, state)
+  TANDEM_LAZY_FIELDS(RecurrentResult, output, state)
 };
 
 /// h and c: what an LSTM carries on; both undefined: zeros.
 struct LstmState {
   Tensor h, c;
-  TANDEM_LAYER_FIELDS(LstmState, h, c)
+  TANDEM_LAZY_FIELDS(LstmState, h, c)
 };
 struct LstmResult {
   Tensor output;
   LstmState state;
-  TANDEM_LAYER_FIELDS(LstmResult, output, state)
+  TANDEM_LAZY_FIELDS(LstmResult, output, state)
 };
 
 /// h = tanh(W_ih x + b_ih + W_hh h + b_hh). x [t, n, in], with batch_first [n, t, in], or [t, in];
@@ -100,7 +100,7 @@ struct CellOptions {
 struct Cell {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
   std::string nonlinearity = "tanh";
-  TANDEM_LAYER_FIELDS(Cell, weight_ih, weight_hh, bias_ih, bias_hh, nonlinearity)
+  TANDEM_LAZY_FIELDS(Cell, weight_ih, weight_hh, bias_ih, bias_hh, nonlinearity)
 };
 
 /// One step: x [n, in] or [in], state [n, hidden] or [hidden], zeros if undefined.

@@ -2,9 +2,9 @@
 #ifndef TANDEM_NN_SHAPE_H
 #define TANDEM_NN_SHAPE_H
 
-#include <tandem/networks.h>
-#include <tandem/nn/layer_fields.h>
-#include <tandem/shapes.h>
+#include <tandem/ops/networks.h>
+#include <tandem/ops/shapes.h>
+#include <tandem/structure.h>
 
 namespace tandem::nn {
 
@@ -13,7 +13,7 @@ namespace tandem::nn {
 /// Dimensions start_dim to end_dim as one.
 struct Flatten {
   int64_t start_dim = 1, end_dim = -1;
-  TANDEM_LAYER_FIELDS(Flatten, start_dim, end_dim)
+  TANDEM_LAZY_FIELDS(Flatten, start_dim, end_dim)
   Tensor operator()(const Tensor& x, TANDEM_AT) const { return flatten(x, start_dim, end_dim, at); }
 };
 
@@ -21,7 +21,7 @@ struct Flatten {
 struct Unflatten {
   int64_t dim = 1;
   std::vector<int64_t> sizes = {};
-  TANDEM_LAYER_FIELDS(Unflatten, dim, sizes)
+  TANDEM_LAZY_FIELDS(Unflatten, dim, sizes)
   Tensor operator()(const Tensor& x, TANDEM_AT) const {
     return unflatten(x, dim, Shape(sizes), at);
   }
@@ -30,7 +30,7 @@ struct Unflatten {
 /// x [..., c f f, h, w] -> [..., c, h f, w f].
 struct PixelShuffle {
   int64_t upscale_factor = 1;
-  TANDEM_LAYER_FIELDS(PixelShuffle, upscale_factor)
+  TANDEM_LAZY_FIELDS(PixelShuffle, upscale_factor)
   Tensor operator()(const Tensor& x, TANDEM_AT) const {
     return pixel_shuffle(x, upscale_factor, at);
   }
@@ -38,14 +38,14 @@ struct PixelShuffle {
 /// Its inverse.
 struct PixelUnshuffle {
   int64_t downscale_factor = 1;
-  TANDEM_LAYER_FIELDS(PixelUnshuffle, downscale_factor)
+  TANDEM_LAZY_FIELDS(PixelUnshuffle, downscale_factor)
   Tensor operator()(const Tensor& x, TANDEM_AT) const {
     return pixel_unshuffle(x, downscale_factor, at);
   }
 };
 struct ChannelShuffle {
   int64_t groups = 1;
-  TANDEM_LAYER_FIELDS(ChannelShuffle, groups)
+  TANDEM_LAZY_FIELDS(ChannelShuffle, groups)
   Tensor operator()(const Tensor& x, TANDEM_AT) const { return channel_shuffle(x, groups, at); }
 };
 
@@ -56,14 +56,14 @@ struct Upsample {
   std::vector<double> scale_factor = {};
   std::string mode = "nearest";
   bool align_corners = false, recompute_scale_factor = false;
-  TANDEM_LAYER_FIELDS(Upsample, size, scale_factor, mode, align_corners, recompute_scale_factor)
+  TANDEM_LAZY_FIELDS(Upsample, size, scale_factor, mode, align_corners, recompute_scale_factor)
   TANDEM_API Tensor operator()(const Tensor& x, TANDEM_AT) const;
 };
 
 /// Windows of images [n, c, h, w] as columns [n, c kernel, windows].
 struct TANDEM_API Unfold {
   std::array<int64_t, 2> kernel_size{}, dilation{}, padding{}, stride{};
-  TANDEM_LAYER_FIELDS(Unfold, kernel_size, dilation, padding, stride)
+  TANDEM_LAZY_FIELDS(Unfold, kernel_size, dilation, padding, stride)
 
   Unfold() = default;
   explicit Unfold(const Spatial& kernel_size, const BlockOptions& options = {}, TANDEM_AT);
@@ -72,7 +72,7 @@ struct TANDEM_API Unfold {
 /// Columns added up to images of output_size.
 struct TANDEM_API Fold {
   std::array<int64_t, 2> output_size{}, kernel_size{}, dilation{}, padding{}, stride{};
-  TANDEM_LAYER_FIELDS(Fold, output_size, kernel_size, dilation, padding, stride)
+  TANDEM_LAZY_FIELDS(Fold, output_size, kernel_size, dilation, padding, stride)
 
   Fold() = default;
   Fold(const Spatial& output_size, const Spatial& kernel_size, const BlockOptions& options = {},
@@ -85,7 +85,7 @@ struct TANDEM_API Fold {
 template <size_t spatial>
 struct TANDEM_API Padding {
   std::array<int64_t, 2 * spatial> padding{};
-  TANDEM_LAYER_FIELDS(Padding, padding)
+  TANDEM_LAZY_FIELDS(Padding, padding)
 
   Padding() = default;
   explicit Padding(const Spatial& padding, TANDEM_AT);

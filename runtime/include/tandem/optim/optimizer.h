@@ -60,7 +60,7 @@ struct TANDEM_API Group {
   std::vector<std::vector<Tensor>> state;  // by kind; each empty, or one for each parameter
   std::vector<Tensor> counts;              // f64 [parameters]: "step" and the like
   std::vector<int64_t> flags;
-  TANDEM_FIELDS(Group, parameters, numbers, state, counts, flags)
+  TANDEM_LAZY_FIELDS(Group, parameters, numbers, state, counts, flags)
 
   const Recipe* recipe = nullptr;
   std::optional<double> initial_lr = {};  // where a schedule began
@@ -101,7 +101,7 @@ class TANDEM_API Optimizer {
   /// nothing changes, for other groups, sizes or state than this optimizer has.
   virtual void load_state_dict(const NamedTensors& state);
 
-  TANDEM_FIELDS(Optimizer, groups_)
+  TANDEM_LAZY_FIELDS(Optimizer, groups_)
 
   Scalar lr;  // the first group's
 

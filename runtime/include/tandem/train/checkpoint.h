@@ -1,5 +1,5 @@
 // Checkpoints of a training run: all that it takes to go on where it was. (To compute activations
-// again in backward is another thing: <tandem/checkpoint.h>.)
+// again in backward is another thing: <tandem/autograd/checkpoint.h>.)
 #ifndef TANDEM_TRAIN_CHECKPOINT_H
 #define TANDEM_TRAIN_CHECKPOINT_H
 

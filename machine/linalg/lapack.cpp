@@ -1,4 +1,4 @@
-#include "machine/library/lapack.h"
+#include "machine/linalg/lapack.h"
 
 #include <dlfcn.h>
 

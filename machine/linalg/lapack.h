@@ -1,7 +1,7 @@
 // LAPACK on matrices of f32 and f64 in column-major order, one thread each. Only lapack.cpp knows
 // of the library. Each returns LAPACK's `info`: 0, or what failed.
-#ifndef TANDEM_MACHINE_LIBRARY_LAPACK_H
-#define TANDEM_MACHINE_LIBRARY_LAPACK_H
+#ifndef TANDEM_MACHINE_LINALG_LAPACK_H
+#define TANDEM_MACHINE_LINALG_LAPACK_H
 
 #include <cstdint>
 
@@ -48,4 +48,4 @@ int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int
 
 }  // namespace tandem::machine::lapack
 
-#endif  // TANDEM_MACHINE_LIBRARY_LAPACK_H
+#endif  // TANDEM_MACHINE_LINALG_LAPACK_H

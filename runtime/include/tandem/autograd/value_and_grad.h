@@ -1,7 +1,7 @@
 // The gradient of a function as a function: value_and_grad(fn), grad(fn). Both compose with
 // themselves, with compile and with functionalize, inside and around.
-#ifndef TANDEM_VALUE_AND_GRAD_H
-#define TANDEM_VALUE_AND_GRAD_H
+#ifndef TANDEM_AUTOGRAD_VALUE_AND_GRAD_H
+#define TANDEM_AUTOGRAD_VALUE_AND_GRAD_H
 
 #include <tandem/autograd.h>
 #include <tandem/compile.h>
@@ -185,4 +185,4 @@ auto grad(Fn fn) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_VALUE_AND_GRAD_H
+#endif  // TANDEM_AUTOGRAD_VALUE_AND_GRAD_H

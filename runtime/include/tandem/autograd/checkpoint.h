@@ -1,8 +1,8 @@
 // What the user asks of the partitioner inside a compiled function: values to save, values to
 // compute again, regions whose inside is computed again. Outside of a trace all of this does
 // nothing.
-#ifndef TANDEM_CHECKPOINT_H
-#define TANDEM_CHECKPOINT_H
+#ifndef TANDEM_AUTOGRAD_CHECKPOINT_H
+#define TANDEM_AUTOGRAD_CHECKPOINT_H
 
 #include <tandem/tensor.h>
 
@@ -54,4 +54,4 @@ auto checkpoint(Fn fn, CheckpointPolicy policy = {}) {
 
 }  // namespace tandem
 
-#endif  // TANDEM_CHECKPOINT_H
+#endif  // TANDEM_AUTOGRAD_CHECKPOINT_H

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "machine/element.h"
-#include "machine/library/lines.h"
+#include "machine/lines/lines.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {

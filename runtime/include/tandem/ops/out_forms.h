@@ -2,12 +2,12 @@
 // is returned. An `out` without elements takes the result's sizes, any other must have them. Its
 // dtype may be of a higher kind than the result's (bool, integer, floating), not of a lower one. No
 // gradient flows: an Error in grad mode if a tensor requires one.
-#ifndef TANDEM_OUT_FORMS_H
-#define TANDEM_OUT_FORMS_H
+#ifndef TANDEM_OPS_OUT_FORMS_H
+#define TANDEM_OPS_OUT_FORMS_H
 
-#include <tandem/linalg.h>
-#include <tandem/reductions.h>
-#include <tandem/sorting.h>
+#include <tandem/ops/linalg.h>
+#include <tandem/ops/reductions.h>
+#include <tandem/ops/sorting.h>
 
 namespace tandem {
 
@@ -128,7 +128,7 @@ TANDEM_API const Tensor& index_reduce_out(const Tensor& out, const Tensor& self,
 TANDEM_API const Tensor& masked_scatter_out(const Tensor& out, const Tensor& self,
                                             const Tensor& mask, const Tensor& src, TANDEM_AT);
 
-// --- of <tandem/shapes.h>
+// --- of <tandem/ops/shapes.h>
 #define X(op) \
   TANDEM_API const Tensor& op##_out(const Tensor& out, std::span<const Tensor> tensors, TANDEM_AT);
 TANDEM_STACKS(X)
@@ -145,7 +145,7 @@ TANDEM_API const Tensor& linspace_out(const Tensor& out, const Number& start, co
 TANDEM_API const Tensor& logspace_out(const Tensor& out, const Number& start, const Number& end,
                                       Dim steps, double base = 10, TANDEM_AT);
 
-// --- of <tandem/reductions.h> and <tandem/sorting.h>
+// --- of <tandem/ops/reductions.h> and <tandem/ops/sorting.h>
 TANDEM_API const Tensor& norm_out(const Tensor& out, const Tensor& self, const Number& p,
                                   const DimList& dims = {}, bool keepdim = false, TANDEM_AT);
 TANDEM_API const Tensor& nansum_out(const Tensor& out, const Tensor& self, const DimList& dims = {},
@@ -251,7 +251,7 @@ TANDEM_API ValuesAndIndices topk_out(const ValuesAndIndices& out, const Tensor& 
 TANDEM_API ValuesAndIndices kthvalue_out(const ValuesAndIndices& out, const Tensor& self, Dim k,
                                          int64_t dim = -1, bool keepdim = false, TANDEM_AT);
 
-// --- of <tandem/linalg.h>
+// --- of <tandem/ops/linalg.h>
 TANDEM_API const Tensor& addmm_out(const Tensor& out, const Tensor& self, const Tensor& mat1,
                                    const Tensor& mat2, const ScaledSum& scales, TANDEM_AT);
 TANDEM_API const Tensor& addbmm_out(const Tensor& out, const Tensor& self, const Tensor& batch1,
@@ -372,4 +372,4 @@ TANDEM_API LeastSquares lstsq_out(const LeastSquares& out, const Tensor& self, c
 
 }  // namespace tandem
 
-#endif  // TANDEM_OUT_FORMS_H
+#endif  // TANDEM_OPS_OUT_FORMS_H

@@ -1,8 +1,8 @@
 // More reductions, scans, statistics and norms, named and defined as in ATen. Those of which ATen
 // has methods are methods of Tensor too. What has sizes that depend on data runs eagerly; inside a
 // trace it is an Error{Trace}, and a `_static` form takes the size.
-#ifndef TANDEM_REDUCTIONS_H
-#define TANDEM_REDUCTIONS_H
+#ifndef TANDEM_OPS_REDUCTIONS_H
+#define TANDEM_OPS_REDUCTIONS_H
 
 #include <tandem/ops.h>
 
@@ -181,4 +181,4 @@ TANDEM_API Unique unique_consecutive_static(const Tensor& self, Dim size,
 
 }  // namespace tandem
 
-#endif  // TANDEM_REDUCTIONS_H
+#endif  // TANDEM_OPS_REDUCTIONS_H

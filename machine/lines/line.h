@@ -1,6 +1,6 @@
 // Lines of tensors: what lines.h's functions run over.
-#ifndef TANDEM_MACHINE_LIBRARY_LINE_H
-#define TANDEM_MACHINE_LIBRARY_LINE_H
+#ifndef TANDEM_MACHINE_LINES_LINE_H
+#define TANDEM_MACHINE_LINES_LINE_H
 
 #include <algorithm>
 
@@ -62,4 +62,4 @@ void for_each_line(int64_t count, int64_t size, F f) {
 
 }  // namespace tandem::machine::lines
 
-#endif  // TANDEM_MACHINE_LIBRARY_LINE_H
+#endif  // TANDEM_MACHINE_LINES_LINE_H

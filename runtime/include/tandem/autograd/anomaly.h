@@ -1,6 +1,6 @@
 // Where the first NaN comes from.
-#ifndef TANDEM_ANOMALY_H
-#define TANDEM_ANOMALY_H
+#ifndef TANDEM_AUTOGRAD_ANOMALY_H
+#define TANDEM_AUTOGRAD_ANOMALY_H
 
 #include <tandem/ir/export.h>
 
@@ -36,4 +36,4 @@ class TANDEM_API DetectAnomaly {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ANOMALY_H
+#endif  // TANDEM_AUTOGRAD_ANOMALY_H

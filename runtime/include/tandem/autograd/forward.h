@@ -2,8 +2,8 @@
 // numbers. Composes with the tape (a derivative of a gradient, a gradient of a derivative), with
 // itself, and with compile: inside a compiled function it is part of the one graph, a compiled
 // function inside it runs uncompiled.
-#ifndef TANDEM_FORWARD_H
-#define TANDEM_FORWARD_H
+#ifndef TANDEM_AUTOGRAD_FORWARD_H
+#define TANDEM_AUTOGRAD_FORWARD_H
 
 #include <tandem/autograd.h>
 #include <tandem/structure.h>
@@ -144,4 +144,4 @@ WithTangent<Tensor> hvp(Fn&& fn, const Tensor& x, const Tensor& v,
 
 }  // namespace tandem
 
-#endif  // TANDEM_FORWARD_H
+#endif  // TANDEM_AUTOGRAD_FORWARD_H

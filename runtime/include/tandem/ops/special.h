@@ -1,8 +1,8 @@
 // Special functions, in ATen's namespace. Integers give f32.
-#ifndef TANDEM_SPECIAL_H
-#define TANDEM_SPECIAL_H
+#ifndef TANDEM_OPS_SPECIAL_H
+#define TANDEM_OPS_SPECIAL_H
 
-#include <tandem/out_forms.h>
+#include <tandem/ops/out_forms.h>
 
 namespace tandem::special {
 
@@ -76,4 +76,4 @@ TANDEM_API Tensor kaiser(Dim n, double beta = 12, bool sym = true, DType dtype =
 
 }  // namespace tandem::signal::windows
 
-#endif  // TANDEM_SPECIAL_H
+#endif  // TANDEM_OPS_SPECIAL_H

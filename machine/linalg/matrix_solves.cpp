@@ -1,5 +1,5 @@
 // Factors by elimination, and what they solve.
-#include "machine/library/matrix.h"
+#include "machine/linalg/matrix.h"
 
 namespace tandem::machine::matrices {
 namespace {

@@ -2,8 +2,8 @@
 // compiled code call them; ir/ops.def has one row of the class Scan for each, and says what it
 // does. A line is what the dimension runs over; lines are shared among threads, a long one is
 // sorted by several. What comes out does not depend on how many there are.
-#ifndef TANDEM_MACHINE_LIBRARY_LINES_H
-#define TANDEM_MACHINE_LIBRARY_LINES_H
+#ifndef TANDEM_MACHINE_LINES_LINES_H
+#define TANDEM_MACHINE_LINES_LINES_H
 
 #include <cstdint>
 #include <span>
@@ -37,4 +37,4 @@ TANDEM_LINE_FUNCTIONS(X)
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_LIBRARY_LINES_H
+#endif  // TANDEM_MACHINE_LINES_LINES_H

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "ir/base/error.h"
-#include "machine/library/line.h"
-#include "machine/library/lines.h"
+#include "machine/lines/line.h"
+#include "machine/lines/lines.h"
 
 namespace tandem::machine {
 namespace lines {

@@ -1,8 +1,8 @@
 // Products, factors and solutions of matrices, named and defined as in ATen; tandem::linalg is
 // torch.linalg. Matrices are the last two dimensions, [..., rows, columns]; those before are a
 // batch, which broadcasts where there are several. Of products all operands have one dtype.
-#ifndef TANDEM_LINALG_H
-#define TANDEM_LINALG_H
+#ifndef TANDEM_OPS_LINALG_H
+#define TANDEM_OPS_LINALG_H
 
 #include <tandem/ops.h>
 
@@ -217,4 +217,4 @@ TANDEM_API Tensor cond(const Tensor& self, const Number& p = 2, TANDEM_AT);
 
 }  // namespace tandem
 
-#endif  // TANDEM_LINALG_H
+#endif  // TANDEM_OPS_LINALG_H

@@ -1,6 +1,6 @@
 // Matrices of tensors: what matrices.h's functions run over.
-#ifndef TANDEM_MACHINE_LIBRARY_MATRIX_H
-#define TANDEM_MACHINE_LIBRARY_MATRIX_H
+#ifndef TANDEM_MACHINE_LINALG_MATRIX_H
+#define TANDEM_MACHINE_LINALG_MATRIX_H
 
 #include <algorithm>
 #include <cstddef>
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "ir/base/error.h"
-#include "machine/library/lapack.h"
-#include "machine/library/matrices.h"
+#include "machine/linalg/lapack.h"
+#include "machine/linalg/matrices.h"
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
 
@@ -169,4 +169,4 @@ void solve_triangular(const Matrix<const T>& a, bool upper, bool unit, T* b, int
 
 }  // namespace tandem::machine::matrices
 
-#endif  // TANDEM_MACHINE_LIBRARY_MATRIX_H
+#endif  // TANDEM_MACHINE_LINALG_MATRIX_H

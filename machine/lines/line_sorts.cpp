@@ -7,8 +7,8 @@
 #include <limits>
 #include <memory>
 
-#include "machine/library/line.h"
-#include "machine/library/lines.h"
+#include "machine/lines/line.h"
+#include "machine/lines/lines.h"
 
 namespace tandem::machine::lines {
 namespace {

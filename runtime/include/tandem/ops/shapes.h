@@ -1,7 +1,7 @@
 // More views, joins, repetitions and paddings, named and defined as in ATen. Those of which ATen
 // has methods are methods of Tensor too.
-#ifndef TANDEM_SHAPES_H
-#define TANDEM_SHAPES_H
+#ifndef TANDEM_OPS_SHAPES_H
+#define TANDEM_OPS_SHAPES_H
 
 #include <tandem/ops.h>
 
@@ -130,4 +130,4 @@ TANDEM_API Tensor triu_indices(Dim rows, Dim columns, Dim offset = 0, DType dtyp
 
 }  // namespace tandem
 
-#endif  // TANDEM_SHAPES_H
+#endif  // TANDEM_OPS_SHAPES_H

@@ -1,8 +1,8 @@
 // Factors and solutions of matrices, [..., rows, columns], on the pool: those of a batch are shared
 // out among threads, one is worked on by one thread. Eager and compiled code call them; ir/ops.def
 // has one row of the class Linalg for each, and says what it does.
-#ifndef TANDEM_MACHINE_LIBRARY_MATRICES_H
-#define TANDEM_MACHINE_LIBRARY_MATRICES_H
+#ifndef TANDEM_MACHINE_LINALG_MATRICES_H
+#define TANDEM_MACHINE_LINALG_MATRICES_H
 
 #include <cstdint>
 #include <span>
@@ -38,4 +38,4 @@ TANDEM_MATRIX_FUNCTIONS(X)
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_LIBRARY_MATRICES_H
+#endif  // TANDEM_MACHINE_LINALG_MATRICES_H

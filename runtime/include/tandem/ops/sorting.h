@@ -1,7 +1,7 @@
 // Sorts, selections and searches, named and defined as in ATen: NaN counts as the largest, and of
 // equal elements the first comes first.
-#ifndef TANDEM_SORTING_H
-#define TANDEM_SORTING_H
+#ifndef TANDEM_OPS_SORTING_H
+#define TANDEM_OPS_SORTING_H
 
 #include <tandem/ops.h>
 
@@ -67,4 +67,4 @@ TANDEM_API Tensor normal(double mean, double std, const Shape& sizes, DType dtyp
 
 }  // namespace tandem
 
-#endif  // TANDEM_SORTING_H
+#endif  // TANDEM_OPS_SORTING_H

@@ -2,7 +2,7 @@
 // squared as often. In f64.
 #include <cmath>
 
-#include "machine/library/matrix.h"
+#include "machine/linalg/matrix.h"
 
 namespace tandem::machine {
 namespace matrices {

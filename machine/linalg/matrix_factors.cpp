@@ -2,7 +2,7 @@
 // 1/2, 1/3, ..., have no negative sum.
 #include <cmath>
 
-#include "machine/library/matrix.h"
+#include "machine/linalg/matrix.h"
 
 namespace tandem::machine::matrices {
 namespace {

@@ -1,7 +1,7 @@
 // What networks are made of: convolutions, pools, norms, losses, resampling. Named and defined as
 // in ATen and torch.nn.functional.
-#ifndef TANDEM_NETWORKS_H
-#define TANDEM_NETWORKS_H
+#ifndef TANDEM_OPS_NETWORKS_H
+#define TANDEM_OPS_NETWORKS_H
 
 #include <tandem/ops.h>
 
@@ -302,4 +302,4 @@ TANDEM_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor
 
 }  // namespace tandem
 
-#endif  // TANDEM_NETWORKS_H
+#endif  // TANDEM_OPS_NETWORKS_H
