@@ -6,6 +6,12 @@ namespace tandem::codegen {
 
 namespace {
 
+/// Whether `v` lies as what computes `op` reads it: as one piece, or in rows.
+bool is_ready(Op op, const View& v) {
+  if (!takes_rows(op)) return is_linear(v);
+  return v.sizes.back() == 1 || v.strides[v.sizes.rank() - 1] == 1;
+}
+
 /// The operands and results that are tensors: tokens say when a node runs, not what it reads.
 Node external_node(Maker& m, EquationId e) {
   const Graph& g = m.graph();
@@ -14,7 +20,7 @@ Node external_node(Maker& m, EquationId e) {
   for (ValueId operand : g.operands(e)) {
     if (g.type(operand).is_token) continue;
     const View v = m.stored(m.view(operand));
-    n.operands.push_back(is_linear(v) ? v : m.copied(v));
+    n.operands.push_back(is_ready(n.op, v) ? v : m.copied(v));
   }
   for (ValueId result : g.results(e)) {
     const ir::Type& t = g.type(result);
@@ -73,38 +79,13 @@ void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 
-namespace {
-
-/// Of operands whose rows may lie anywhere.
-View rows_operand(Maker& m, ValueId operand) {
-  const View v = m.stored(m.view(operand));
-  return v.sizes.back() == 1 || v.strides[v.sizes.rank() - 1] == 1 ? v : m.copied(v);
-}
-
-void attention_nodes(Maker& m, EquationId e) {
-  const Graph& g = m.graph();
-  Node n{.kind = Node::Kind::External, .op = g.op(e)};
-  n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
-  for (const ValueId operand : g.operands(e)) n.operands.push_back(rows_operand(m, operand));
-  for (const ValueId result : g.results(e)) {
-    n.results.push_back(m.computed(g.type(result).dtype, g.type(result).sizes));
-    m.set(result, n.results.back());
-  }
-  n.dest = n.results[0];
-  n.domain = n.dest.sizes;
-  n.dtype = m.dtype(n.dest);
-  m.push_external(std::move(n));
-}
-
-}  // namespace
-
 template <>
 void nodes_of<Op::flash_attention>(Maker& m, EquationId e) {
-  attention_nodes(m, e);
+  m.push_external(external_node(m, e));
 }
 template <>
 void nodes_of<Op::flash_attention_backward>(Maker& m, EquationId e) {
-  attention_nodes(m, e);
+  m.push_external(external_node(m, e));
 }
 
 void linalg_nodes(Maker& m, EquationId e) {
