@@ -19,7 +19,7 @@
 #include "machine/threads/thread_pool.h"
 #include "runtime/compile/record.h"
 #include "runtime/compile/variant.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
@@ -291,7 +291,7 @@ const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer
 }
 
 bool traces_through(const FunctionCache& cache) {
-  return detects_anomaly() || dual_depth() != 0 ||
+  return detects_anomaly() || level_depth() != 0 ||
          (Trace::current() != nullptr && cache.mode() == FunctionCache::Mode::Compile);
 }
 

@@ -8,7 +8,8 @@
 #include "ir/base/error.h"
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/copy.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/nodes.h"
@@ -124,6 +125,28 @@ void CompiledNode::release() {
   inputs_.clear();
 }
 
+/// Inside vmap, where the compiled function ran outside of it: example by example.
+std::vector<Tensor> CompiledNode::apply_to_each(const std::vector<Tensor>& grads,
+                                                std::span<const bool> wanted, size_t depth) {
+  const auto is_defined = [](const Tensor& t) { return t.defined(); };
+  std::vector<Tensor> given, out(edges.size());
+  std::ranges::copy_if(grads, std::back_inserter(given), is_defined);
+  std::vector<bool> found(edges.size());
+  const std::vector<Tensor> all =
+      each_example(name(), given, depth, [&](const std::vector<Tensor>& example) {
+        std::vector<Tensor> one = grads, results;
+        for (size_t i = 0, next = 0; i < one.size(); ++i)
+          if (one[i].defined()) one[i] = example[next++];
+        const std::vector<Tensor> gradients = apply(one, wanted);
+        for (size_t i = 0; i < found.size(); ++i) found[i] = gradients[i].defined();
+        std::ranges::copy_if(gradients, std::back_inserter(results), is_defined);
+        return results;
+      });
+  for (size_t i = 0, next = 0; i < out.size(); ++i)
+    if (found[i]) out[i] = all[next++];
+  return out;
+}
+
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
   Flags defined(grads.size());
   for (size_t i = 0; i < grads.size(); ++i) defined[i] = grads[i].defined();
@@ -131,6 +154,7 @@ std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<con
   if (std::ranges::none_of(request.defined, [](bool b) { return b; }))
     return std::vector<Tensor>(edges.size());
   if (released_) fail_released(*this);
+  if (const size_t depth = batch_depth(grads)) return apply_to_each(grads, wanted, depth);
   refuse_tangents(grads, name());
   check_tangents(grads);
   return grad_enabled() ? differentiable_backward(grads, request) : run_backward(grads, request);

@@ -35,6 +35,8 @@ class CompiledNode final : public Node {
   std::vector<Tensor> differentiable_backward(const std::vector<Tensor>& tangents,
                                               const BackwardRequest& request);
   Tensor as_before_call(const Tensor& input) const;
+  std::vector<Tensor> apply_to_each(const std::vector<Tensor>& grads, std::span<const bool> wanted,
+                                    size_t depth);
   void check_tangents(const std::vector<Tensor>& tangents) const;
   /// What was kept, or an Error{Version} that names it. `input`: which graph input it is, or -1.
   Tensor unpack(const SavedTensor& kept, int input) const;

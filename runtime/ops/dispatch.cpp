@@ -13,7 +13,8 @@
 #include "runtime/compile/graph_values.h"
 #include "runtime/eager/compiled_ops.h"
 #include "runtime/eager/kernels.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/eager_sink.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
@@ -170,8 +171,15 @@ TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
 
 namespace {
 
+/// The innermost level of vmap that has something to do; 0: none.
+size_t batch_level(ir::Op op, std::span<const Tensor> operands) {
+  return level_depth() == 0 ? 0 : batch_level_of(op, operands);
+}
+
 TensorList run_or_record(Trace* trace, ir::Op op, std::span<const Tensor> operands,
                          ir::AttrsRef attrs, bool in_place, std::span<const ir::Type> types) {
+  if (const size_t depth = batch_level(op, operands))
+    return dispatch_batched(depth, op, operands, attrs, in_place, types);
   if (trace != nullptr) return trace->record(op, operands, attrs, in_place, types);
   return run_eager(op, operands, attrs, in_place, types);
 }
@@ -183,7 +191,7 @@ TensorList run_with_history(const std::shared_ptr<Node>& node, ir::Op op,
   Undo undo;
   undo.note(operands[0]);
   finish_node(node, operands.first(1), true);
-  TensorList results = run_eager(op, operands, attrs, true, types);
+  TensorList results = run_or_record(nullptr, op, operands, attrs, true, types);
   undo.keep();
   renew_results(*node);
   return results;
@@ -198,7 +206,7 @@ TensorList follow(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, 
     if (trace != nullptr)
       resolved.push_back(trace->resolve(t));
     else
-      require_real(t, ir::name(op));
+      require_operand(t, ir::name(op));
   }
   const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
   if (in_place) check_writable(operands, op);
@@ -223,14 +231,15 @@ TensorList follow_checked(ir::Op op, std::span<const Tensor> operands, ir::Attrs
   return run_checked(op, operands, [&] { return follow(op, operands, attrs, in_place, types); });
 }
 
-/// Inside a level of forward-mode differentiation.
+/// Inside a level of forward-mode differentiation or of vmap.
 TensorList dispatch_in_level(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs,
                              bool in_place, std::span<const ir::Type> types) {
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) resolved.push_back(in_current_trace(t));
   const std::span<const Tensor> operands(resolved.data(), resolved.size());
-  if (!any_moves(operands)) return follow_checked(op, operands, attrs, in_place, types);
-  return dispatch_moving(follow_checked, op, operands, attrs, in_place, types);
+  const size_t depth = batch_level_of(op, operands);
+  if (!any_moves(operands, depth)) return follow_checked(op, operands, attrs, in_place, types);
+  return dispatch_moving(follow_checked, depth, op, operands, attrs, in_place, types);
 }
 
 }  // namespace
@@ -238,7 +247,7 @@ TensorList dispatch_in_level(ir::Op op, std::span<const Tensor> given, ir::Attrs
 TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
                     std::span<const ir::Type> types) {
   if (BelowTape::active()) return run_eager(op, operands, attrs, in_place, types);
-  if (dual_depth() != 0) [[unlikely]]
+  if (level_depth() != 0) [[unlikely]]
     return dispatch_in_level(op, operands, attrs, in_place, types);
   return follow_checked(op, operands, attrs, in_place, types);
 }

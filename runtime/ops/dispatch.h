@@ -20,7 +20,8 @@ namespace tandem::runtime {
 /// operand 0, of the one type, is written and returned. Steps: check that no operand is dead or of
 /// another trace; result geometry; record into the current trace or run the eager kernel
 /// (composites: their decomposition, without grad mode); then, in grad mode and if an operand
-/// requires grad, the tape. What carries a tangent takes forward/dual.h's way.
+/// requires grad, the tape. What carries a tangent, or stands for many examples, takes the way of
+/// runtime/levels/.
 TensorList dispatch(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs, bool in_place,
                     std::span<const ir::Type> types);
 

@@ -7,7 +7,7 @@
 #include "ir/geometry.h"
 #include "ir/strides.h"
 #include "runtime/eager/compiled_ops.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
 #include "runtime/tape/autograd.h"
@@ -95,7 +95,7 @@ bool EagerSink::waits(ir::Op op, std::span<const ValueId> operands,
   const auto has_many = [&](ValueId v) { return slot(v).pending >= 0 || is_large(type(v)); };
   if (std::ranges::none_of(operands, has_many) && std::ranges::none_of(types, is_large))
     return false;
-  if (detects_anomaly() || dual_depth() != 0) return false;
+  if (detects_anomaly() || level_depth() != 0) return false;
   if (waiting_) return waiting_->grad_mode == grad_enabled();
   return Trace::current() == nullptr && !BelowTape::active();
 }

@@ -8,6 +8,7 @@
 #include "ir/buffer.h"
 #include "ir/geometry.h"
 #include "ir/strides.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/call.h"
 #include "runtime/tensor/generator.h"
 #include "runtime/tensor/tensor_impl.h"
@@ -72,15 +73,17 @@ Tensor ones(const Shape& sizes, DType dtype, SourceLocation at) {
 Tensor empty_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);
   if (runtime::Trace::current() != nullptr) return zeros_like(like, dtype, at);
+  if (runtime::level_depth() != 0) return zeros_like(like, dtype, at);
   return runtime::empty_tensor(like.sizes(), ir::preserved_strides({like.sizes(), like.strides()}),
                                dtype.value_or(like.dtype()));
 }
 Tensor full_like(const Tensor& like, const Number& value, std::optional<DType> dtype,
                  SourceLocation at) {
   const ir::ErrorScope errors(at);
-  return runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
+  const Tensor one = runtime::in_layout_of(like, at, [&](const ir::Axes& order) {
     return full(in_order(like.sizes(), order), value, dtype.value_or(like.dtype()), at);
   });
+  return runtime::batched_as(one, like);
 }
 Tensor zeros_like(const Tensor& like, std::optional<DType> dtype, SourceLocation at) {
   const ir::ErrorScope errors(at);

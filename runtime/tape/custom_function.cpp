@@ -7,7 +7,8 @@
 
 #include "ir/base/error.h"
 #include "ir/interfaces/custom_operator.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/nodes.h"
@@ -280,6 +281,18 @@ Edges edges_of(const std::vector<Tensor>& inputs) {
   return edges;
 }
 
+/// Its backward is that of one example.
+void refuse_outer_gradients(const std::vector<Tensor>& inputs, const char* name) {
+  const auto is_outside = [](const Tensor& t) {
+    return t.defined() && is_batched(t) && is_differentiated(t.impl()->batched->physical);
+  };
+  if (grad_enabled() && std::ranges::any_of(inputs, is_outside))
+    ir::fail(Errc::Unsupported,
+             fmt::format("{}: a custom function inside vmap, whose examples a gradient outside of "
+                         "vmap goes to; expected the gradient inside (vmap(grad(fn)))",
+                         name));
+}
+
 }  // namespace
 }  // namespace runtime
 
@@ -290,9 +303,11 @@ FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tens
       inputs_(std::move(inputs)),
       owner_(std::move(owner)),
       context_(context) {
-  runtime::refuse_tangents(inputs_, name_);
+  const size_t depth = runtime::batch_depth(inputs_);
+  runtime::refuse_tangents(inputs_, name_, depth);
+  if (depth != 0) runtime::refuse_outer_gradients(inputs_, name_);
   runtime::CustomNode::note_needs(*context_, runtime::edges_of(inputs_));
-  if (runtime::Trace::current() != nullptr)
+  if (runtime::Trace::current() != nullptr && depth == 0)
     recording_ = std::make_unique<runtime::CustomRecording>(name_, inputs_);
 }
 

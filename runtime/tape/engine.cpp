@@ -176,7 +176,7 @@ Tensor root_gradient(const Tensor& output, const Tensor& gradient, const char* w
                                       "{}{}",
                                       what, ir::to_string(output.impl()->type()),
                                       ir::to_string(gradient.impl()->type()), place(at)));
-  if (Trace::current() == nullptr) require_real(gradient, what);
+  if (Trace::current() == nullptr) require_operand(gradient, what);
   return in_current_trace(gradient);
 }
 

@@ -9,7 +9,7 @@
 #include "ir/base/error.h"
 #include "ir/strides.h"
 #include "runtime/eager/compiled_ops.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/ops/eager_sink.h"
@@ -56,6 +56,7 @@ Tensor without_history(const Tensor& t) {
   impl->offset = from.offset;
   impl->is_weak = from.is_weak;
   impl->tangents = from.tangents;
+  impl->batched = from.batched;
   impl->trace = from.trace;
   impl->value = from.value;
   impl->made_at = from.made_at;
@@ -161,7 +162,7 @@ ir::ValueList OpNode::add(const KeptList& values, EagerSink& sink,
 // one.)
 std::optional<std::vector<Tensor>> OpNode::apply_compiled(std::span<const Tensor> grads,
                                                           std::span<const bool> wanted) {
-  if (grad_enabled() || Trace::current() != nullptr || dual_depth() != 0) return {};
+  if (grad_enabled() || Trace::current() != nullptr || level_depth() != 0) return {};
   Dim elements = 0;
   for (const KeptList* values : {&operands_, &results_})
     for (const Kept& v : *values) elements = std::max(elements, ir::numel(v.type.sizes));
@@ -246,6 +247,14 @@ bool is_ours_alone(const Tensor& t) {
          !(t.impl()->autograd && t.impl()->autograd->view);
 }
 
+/// A leaf that is the same for all examples of vmap has no gradient of each.
+void check_same_examples(const Tensor& leaf, const Tensor& grad) {
+  if (is_batched(grad) && (!is_batched(leaf) || batch_depth(leaf) < batch_depth(grad)))
+    ir::fail(Errc::Autograd,
+             "backward: inside vmap it reaches a leaf that is the same for all examples; expected "
+             "grad(), which gives the gradient of each example");
+}
+
 }  // namespace
 
 std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, std::span<const bool>) {
@@ -253,6 +262,7 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, std::span<c
   grads.clear();
   if (!grad.defined()) return {};
   if (grad.dtype() != leaf.dtype()) grad = grad.to(leaf.dtype());  // the leaf was converted since
+  check_same_examples(leaf, grad);
   const std::lock_guard lock(mutex);
   AutogradMeta& meta = *leaf.impl()->autograd;
   if (meta.outside_history)
@@ -262,7 +272,7 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, std::span<c
   const Tensor before = load_grad(*leaf.impl());
   if (!before.defined())
     meta.grad = grad_enabled() || is_ours_alone(grad) ? grad : clone_tensor(grad);
-  else if (grad_enabled())
+  else if (grad_enabled() || is_batched(grad))
     meta.grad = add_tensors(before, grad);
   else
     add_into(before, grad);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "autodiff/vjp.h"
@@ -77,6 +78,12 @@ struct AccumulateGrad final : Node {
   Tensor leaf;
   std::mutex mutex;
 };
+
+/// What a function that is differentiated by `t` sees: a leaf of its own, or, if grad mode was on
+/// (`outer_mode`) and `t` has a gradient outside, what keeps a history that leads there.
+Tensor watched_tensor(const Tensor& t, bool outer_mode);
+/// Whether the history of `value` leads to a leaf that is none of `accumulators`.
+bool leads_elsewhere(const Tensor& value, const std::unordered_set<const Node*>& accumulators);
 
 /// The error of a node that is asked a second time for what it has freed.
 [[noreturn]] void fail_released(const Node& node);

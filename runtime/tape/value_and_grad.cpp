@@ -8,13 +8,12 @@
 #include <unordered_set>
 
 #include "ir/base/error.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/call.h"
 #include "runtime/tape/nodes.h"
 
 namespace tandem::runtime {
-namespace {
 
-/// Whether the history of `value` leads to a leaf that is none of `accumulators`.
 bool leads_elsewhere(const Tensor& value, const std::unordered_set<const Node*>& accumulators) {
   std::vector<const Node*> open{gradient_edge(value).node.get()};
   std::unordered_set<const Node*> seen;
@@ -29,7 +28,11 @@ bool leads_elsewhere(const Tensor& value, const std::unordered_set<const Node*>&
   return false;
 }
 
-}  // namespace
+Tensor watched_tensor(const Tensor& t, bool outer_mode) {
+  if (!outer_mode || !is_differentiated(t)) return moving_detached(t).requires_grad_();
+  // (Of one example the leaf: all examples keep their history.)
+  return t.requires_grad() ? t.alias() : without_history(t).requires_grad_();
+}
 
 Differentiation::Differentiation() : outer_mode_(grad_enabled()) {}
 Differentiation::~Differentiation() = default;
@@ -38,8 +41,7 @@ Tensor Differentiation::watch(const Tensor& t) {
   if (!t.defined() || !ir::is_floating(t.dtype())) return t;
   for (const Watched& w : watched_)
     if (w.given.is_same(t)) return w.seen;
-  const Tensor seen =
-      outer_mode_ && t.requires_grad() ? t.alias() : moving_detached(t).requires_grad_();
+  const Tensor seen = watched_tensor(t, outer_mode_);
   watched_.push_back({t, seen, {}});
   return seen;
 }
@@ -58,7 +60,8 @@ void Differentiation::run(Tensor& value, const SourceLocation& at) {
     alive.push_back(gradient_edge(w.seen));
     if (is_leaf(w.seen)) accumulators.insert(alive.back().node.get());
   }
-  const bool kept = outer_mode_ && leads_elsewhere(value, accumulators);
+  const bool is_outside = is_batched(value) && is_differentiated(value.impl()->batched->physical);
+  const bool kept = outer_mode_ && (is_outside || leads_elsewhere(value, accumulators));
   std::vector<Tensor> gradients(inputs.size());
   if (value.requires_grad() && !inputs.empty())
     gradients = grad({value}, inputs, {.create_graph = kept, .allow_unused = true}, at);

@@ -11,6 +11,7 @@
 
 #include "ir/random.h"
 #include "machine/threads/fork_lock.h"
+#include "runtime/levels/batched.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/trace/trace.h"
 
@@ -120,7 +121,7 @@ State read(const Generator& generator) {
 Tensor take_rng(Dim blocks) { return take(nullptr, blocks); }
 
 Draw draw(const Shape& sizes, DType dtype) {
-  const Dim blocks = ir::random_counters(dtype, ir::numel(sizes));
+  const Dim blocks = ir::random_counters(dtype, draws_at_levels(ir::numel(sizes)));
   Trace* trace = Trace::current();
   if (trace == nullptr) return {take(t_source, blocks), 0};
   if (t_source != nullptr) return {record_take(*t_source, blocks), 0};

@@ -8,7 +8,8 @@
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
@@ -38,6 +39,7 @@ void copy_geometry(TensorImpl& to, const TensorImpl& from) {
 Tensor changeable(const Tensor& self, std::string_view op) {
   if (!self.defined()) refuse(op, Errc::Argument, "undefined tensor; expected a tensor, got none");
   refuse_tangents({&self, 1}, op);
+  refuse_batched(self, op);
   Trace* trace = Trace::current();
   if (trace == nullptr) {
     require_real(self, op);

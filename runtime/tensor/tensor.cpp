@@ -8,6 +8,7 @@
 #include "ir/base/error_scope.h"
 #include "ir/buffer.h"
 #include "ir/geometry.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/tensor_impl.h"
@@ -106,9 +107,10 @@ const Tensor& Tensor::requires_grad_(bool value) const {
                "operation (use detach)");
     return *this;
   }
-  if (runtime::Trace::current() == nullptr) runtime::require_real(*this, "requires_grad_");
+  if (runtime::Trace::current() == nullptr) runtime::require_operand(*this, "requires_grad_");
   const bool before = runtime::receives_gradient(*this);
-  if (runtime::Trace* trace = runtime::Trace::current(); trace && value != before) {
+  if (runtime::Trace* trace = runtime::Trace::current();
+      trace && value != before && !runtime::is_batched(*this)) {
     if (!trace->resolve(*this).is_same(*this))
       ir::fail(Errc::Mutation,
                "requires_grad_: a captured tensor itself is changed inside a trace, which later "
@@ -133,8 +135,8 @@ void Tensor::set_grad(const Tensor& grad) const {
              fmt::format("set_grad: the gradient does not fit; expected {}, got {}",
                          ir::to_string(impl_->type()), ir::to_string(grad.impl()->type())));
   if (grad.defined() && runtime::Trace::current() == nullptr) {
-    runtime::require_real(*this, "set_grad");
-    runtime::require_real(grad, "set_grad: the gradient");
+    runtime::require_operand(*this, "set_grad");
+    runtime::require_operand(grad, "set_grad: the gradient");
   }
   if (grad.defined() && grad.is_same(*this))
     ir::fail(Errc::Argument, "set_grad: a tensor can't be its own gradient");

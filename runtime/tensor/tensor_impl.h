@@ -98,11 +98,17 @@ struct AutogradMeta {
 };
 
 /// The tangent that a tensor carries at one level of forward-mode differentiation
-/// (runtime/forward/dual.h). That of a view without one is the view of its base's.
+/// (runtime/levels/dual.h). That of a view without one is the view of its base's.
 struct TangentSlot {
   uint64_t level;
   Tensor tangent;  // undefined: known to be zero
   std::shared_ptr<TangentSlot> others;
+};
+
+/// What stands for one example of many at one level of vmap (runtime/levels/batched.h).
+struct Batched {
+  uint64_t level;
+  Tensor physical;  // all examples, [size, ...]
 };
 
 struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
@@ -114,6 +120,7 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
   bool is_weak = false;  // a Scalar or a wrapped number: lowest priority in promotion
   std::unique_ptr<AutogradMeta> autograd;
   std::shared_ptr<TangentSlot> tangents;  // by level, the last one first
+  std::shared_ptr<const Batched> batched;
 
   // Inside a trace: the trace that made it and the value it stands for. A value of a finished trace
   // is dead.

@@ -7,7 +7,8 @@
 
 #include "ir/base/error.h"
 #include "ir/strides.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
@@ -98,6 +99,7 @@ Tensor row_of_memory(const Tensor& t) {
 
 Tensor whole_memory(const Tensor& given, const SourceLocation& at) {
   refuse_tangents({&given, 1}, "as_strided beyond the tensor");
+  refuse_batched(given, "as_strided beyond the tensor");
   Trace* trace = Trace::current();
   if (trace == nullptr) return row_of_memory(given);
   const Tensor t = trace->resolve(given);

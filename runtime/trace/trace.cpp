@@ -11,6 +11,7 @@
 #include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 #include "ir/geometry.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace_marks.h"
@@ -207,6 +208,7 @@ Tensor Trace::capture(const Tensor& outside) {
 Tensor Trace::resolve(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   const TensorImpl& impl = *t.impl();
+  if (is_batched(t)) return t;  // who takes part in equations are all its examples
   if (!impl.is_traced()) return capture(t);
   if (impl.trace.lock().get() == this) return t;
   if (is_within_trace_of(t)) return capture(t);
@@ -436,6 +438,7 @@ void require_real(const Tensor& t, std::string_view what) {
   if (!t.defined())
     ir::fail(Errc::Argument,
              fmt::format("{}: undefined tensor; expected a tensor, got none", what));
+  refuse_batched(t, what);
   const bool traced = t.impl()->is_traced();
   if (!traced && t_current == nullptr) return;
   const auto trace = traced ? t.impl()->trace.lock() : nullptr;
@@ -446,6 +449,13 @@ void require_real(const Tensor& t, std::string_view what) {
                                       "tensor made at {}",
                                       what, place(t.impl()->made_at)));
   refuse_foreign(t, what);
+}
+
+void require_operand(const Tensor& t, std::string_view what) {
+  if (t.defined() && is_batched(t))
+    batch_depth(t);
+  else
+    require_real(t, what);
 }
 
 }  // namespace tandem::runtime

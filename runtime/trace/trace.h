@@ -200,6 +200,8 @@ Tensor constant_value(const Tensor& traced);
 /// Throws Error{Trace} that says where `t` was made and what to do, if it is traced or a trace is
 /// on (what fn reads of a real tensor would be frozen into the trace).
 void require_real(const Tensor& t, std::string_view what);
+/// The same for who does not look at elements: one that stands for many examples is welcome.
+void require_operand(const Tensor& t, std::string_view what);
 
 }  // namespace tandem::runtime
 

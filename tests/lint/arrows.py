@@ -5,7 +5,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PHASES = ["functionalize", "autodiff", "decomps", "partition", "codegen"]
+PHASES = ["functionalize", "autodiff", "batching", "decomps", "partition", "codegen"]
 LIBRARY = ["ir", "machine", *PHASES, "codegen/exec", "codegen/jit", "runtime"]
 ANYTHING = LIBRARY + ["tools", "bench", "examples", "tests"]
 

@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PRODUCT = "ir machine functionalize autodiff decomps partition codegen runtime tools".split()
+PRODUCT = "ir machine functionalize autodiff batching decomps partition codegen runtime tools".split()
 SUFFIXES = {".cpp", ".h", ".def", ".inc"}
 # The forms in which rules and users call it, and what was measured of it.
 APART = ["ir/build/builder*", "runtime/ops/*.cpp", "runtime/include/tandem/ops.h", "runtime/include/tandem/tensor_methods.inc", "codegen/cost/shipped_costs.inc"]
@@ -21,7 +21,7 @@ def rows():
 
 
 def files_naming(op):
-    word = re.compile(r"(?<![A-Za-z0-9])(?:vjp_|jvp_)?" + op + r"\b")
+    word = re.compile(r"(?<![A-Za-z0-9])(?:vjp_|jvp_|batch_)?" + op + r"\b")
     for folder in PRODUCT:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES and word.search(path.read_text()):

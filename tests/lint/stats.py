@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["ir", "machine", "functionalize", "autodiff", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
+FOLDERS = ["ir", "machine", "functionalize", "autodiff", "batching", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
 PRODUCT = FOLDERS[:FOLDERS.index("tools")]
 SHOWN = 15
 NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")

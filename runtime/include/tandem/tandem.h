@@ -8,7 +8,9 @@
 #include <tandem/autograd/anomaly.h>
 #include <tandem/autograd/checkpoint.h>
 #include <tandem/autograd/forward.h>
+#include <tandem/autograd/transforms.h>
 #include <tandem/autograd/value_and_grad.h>
+#include <tandem/autograd/vmap.h>
 #include <tandem/compile.h>
 #include <tandem/custom_op.h>
 #include <tandem/data.h>

@@ -19,7 +19,8 @@
 #include "ir/text/spelling.h"
 #include "ir/verify/verify.h"
 #include "runtime/eager/copy.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/custom/operator_schema.h"
 #include "runtime/ops/dispatch.h"
@@ -188,9 +189,29 @@ void check_call(const OperatorImpl& op, const std::vector<Tensor>& tensors,
                          op.numbers[i].name));
 }
 
-/// The functional form: the written arguments' new contents, then the new results.
-std::vector<Tensor> as_function(const OperatorImpl& op, const std::vector<Tensor>& tensors,
-                                const std::vector<Number>& numbers) {
+std::vector<Tensor> functional(const std::shared_ptr<const OperatorImpl>& op,
+                               const std::vector<Tensor>& tensors,
+                               const std::vector<Number>& numbers);
+
+/// Inside vmap: example by example, each of which the tape follows if `grad_mode`.
+std::vector<Tensor> example_by_example(const std::shared_ptr<const OperatorImpl>& op,
+                                       const std::vector<Tensor>& tensors,
+                                       const std::vector<Number>& numbers, bool grad_mode,
+                                       size_t depth) {
+  const GradMode mode(grad_mode);
+  return each_example(op->name(), tensors, depth, [&](const std::vector<Tensor>& example) {
+    return functional(op, example, numbers);
+  });
+}
+
+/// The functional form: the written arguments' new contents, then the new results. The tape follows
+/// what it is made of if `grad_mode`.
+std::vector<Tensor> as_function(const std::shared_ptr<const OperatorImpl>& operation,
+                                const std::vector<Tensor>& tensors,
+                                const std::vector<Number>& numbers, bool grad_mode) {
+  const OperatorImpl& op = *operation;
+  if (const size_t depth = batch_level_of(op.op(), tensors))
+    return example_by_example(operation, tensors, numbers, grad_mode, depth);
   Trace* trace = Trace::current();
   if (trace == nullptr) {
     std::vector<Tensor> copies = tensors, results;
@@ -250,8 +271,9 @@ std::vector<Tensor> as_differentiable(const std::shared_ptr<const OperatorImpl>&
   FunctionCall call(op->name().c_str(), &run_gradient, tensors, context, context.get());
   std::vector<Tensor> outputs;
   {
+    const bool mode = grad_enabled();
     const NoGrad no_grad;
-    outputs = as_function(*op, tensors, numbers);
+    outputs = as_function(op, tensors, numbers, mode);
     std::vector<Tensor> all = tensors, saved;
     for (size_t w : op->written)  // about to be overwritten
       if (op->saves(op->tensors[w].name)) all[w] = clone_tensor(tensors[w]);
@@ -301,21 +323,33 @@ std::vector<Tensor> run_directly(const OperatorImpl& op, const std::vector<Tenso
   return op.arrange(tensors, std::move(results));
 }
 
+bool is_on_tape(const OperatorImpl& op, const std::vector<Tensor>& tensors) {
+  return !op.gives_nothing() && grad_enabled() &&
+         std::ranges::any_of(tensors, &Tensor::requires_grad);
+}
+
+std::vector<Tensor> functional(const std::shared_ptr<const OperatorImpl>& op,
+                               const std::vector<Tensor>& tensors,
+                               const std::vector<Number>& numbers) {
+  if (!is_on_tape(*op, tensors)) return as_function(op, tensors, numbers, grad_enabled());
+  if (op->definition.gradient) return as_differentiable(op, tensors, numbers);
+  std::vector<Tensor> outputs = as_function(op, tensors, numbers, true);
+  forbid_gradients(*op, tensors, outputs);
+  return outputs;
+}
+
 std::vector<Tensor> call(const std::shared_ptr<const OperatorImpl>& op,
                          const std::vector<Tensor>& given, const std::vector<Number>& numbers) {
   check_call(*op, given, numbers);
   std::vector<Tensor> tensors;
   for (const Tensor& t : given) tensors.push_back(in_current_trace(t));
-  refuse_tangents(tensors, op->name());
-  const bool on_tape = !op->gives_nothing() && grad_enabled() &&
-                       std::ranges::any_of(tensors, &Tensor::requires_grad);
-  if (Trace::current() == nullptr && !on_tape) return run_directly(*op, tensors, numbers);
+  const size_t depth = batch_level_of(op->op(), tensors);
+  refuse_tangents(tensors, op->name(), depth);
+  if (Trace::current() == nullptr && depth == 0 && !is_on_tape(*op, tensors))
+    return run_directly(*op, tensors, numbers);
   refuse_overlap(*op, tensors);
   for (size_t w : op->written) check_writable({&tensors[w], 1}, op->op());
-  const bool has_gradient = on_tape && op->definition.gradient;
-  std::vector<Tensor> outputs =
-      has_gradient ? as_differentiable(op, tensors, numbers) : as_function(*op, tensors, numbers);
-  if (on_tape && !has_gradient) forbid_gradients(*op, tensors, outputs);
+  std::vector<Tensor> outputs = functional(op, tensors, numbers);
   for (size_t k = 0; k < op->written.size(); ++k) tensors[op->written[k]].copy_(outputs[k]);
   outputs.erase(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(op->written.size()));
   return op->arrange(tensors, std::move(outputs));

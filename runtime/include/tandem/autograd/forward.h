@@ -6,7 +6,7 @@
 #define TANDEM_AUTOGRAD_FORWARD_H
 
 #include <tandem/autograd.h>
-#include <tandem/structure.h>
+#include <tandem/autograd/tensors_of.h>
 
 namespace tandem {
 
@@ -60,32 +60,6 @@ TANDEM_API Tensor moved_along(const Tensor& primal, const Tensor& tangent,
 TANDEM_API Tensor moving_detached(const Tensor& t,
                                   const SourceLocation& at = SourceLocation::current());
 [[noreturn]] TANDEM_API void fail_tangent_count(size_t primals, size_t tangents);
-
-/// The tensors of a structure, in order.
-struct ListTensors {
-  std::vector<Tensor>& list;
-  void operator()(const Tensor& t, const std::string&) { list.push_back(t); }
-  template <class T>
-  void operator()(const T&, const std::string&) {}
-  void count(size_t, const std::string&) {}
-};
-
-/// Puts in place of each tensor of a structure what `make` gives for it.
-template <class Make>
-struct ReplaceTensors {
-  Make make;
-  structure::OwnShared own = structure::OwnShared(true);
-  void operator()(Tensor& t, const std::string&) { t = make(t); }
-  template <class T>
-  void operator()(const T&, const std::string&) {}
-  void count(size_t, const std::string&) {}
-};
-
-template <class T, class Make>
-void replace_tensors(T& value, Make make) {
-  ReplaceTensors<Make> replace{make};
-  structure::for_each_leaf<true>(value, replace);
-}
 
 /// A tuple's items are a function's arguments; anything else is its one argument.
 template <class Fn, class P>

@@ -4,7 +4,8 @@
 #include "autodiff/forward/jvp.h"
 #include "ir/base/error.h"
 #include "ir/strides.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/tape/autograd.h"
 
@@ -25,7 +26,7 @@ Tensors tangents_of(std::span<const Tensor> operands, size_t depth) {
 /// The tangent of `t` in memory of its own, which lies as that of t: what writes or views t writes
 /// or views its tangent.
 Tensor with_own_memory(const Tensor& t, const Tensor& tangent, std::span<const Tensor> others) {
-  const Tensor laid_out = laid_out_like(tangent, t, current_location());
+  const Tensor laid_out = laid_out_like(batched_as(tangent, t), t, current_location());
   if (!laid_out.is_same(tangent)) return laid_out;
   const auto shares = [&](const Tensor& o) { return o.defined() && o.shares_storage(tangent); };
   return std::ranges::any_of(others, shares) ? clone_tensor(tangent) : tangent;
@@ -63,7 +64,7 @@ void move_results(ir::Op op, std::span<const Tensor> operands, std::span<const T
                   std::span<const ir::AttrValue> attrs, size_t depth) {
   const Tensors tangents = tangents_of(operands, depth);
   if (tangents.size() == 0) return;
-  const DualDepth around(depth - 1);
+  const LevelDepth around(depth - 1);
   if (ir::is_view(op)) check_same_view(op, operands[0], tangents[0], results[0].sizes());
   const Tensors made = tangents_by_rule(op, operands, results, all(tangents), attrs);
   if (ir::is_view(op)) return set_tangent(results[0], depth, made[0]);
@@ -83,11 +84,12 @@ void overwrite(const Tensor& tangent, const Tensor& by) {
 
 /// Zeros that lie as `t` does.
 Tensor zeros_laid_out_like(const Tensor& t) {
-  return in_layout_of(t, current_location(), [&](const ir::Axes& order) {
+  const Tensor zeros = in_layout_of(t, current_location(), [&](const ir::Axes& order) {
     Shape sizes;
     for (const ir::Axis d : order) sizes.push_back(t.sizes()[static_cast<int>(d)]);
     return full_tensor(sizes, t.dtype(), Number(0.0));
   });
+  return batched_as(zeros, t);
 }
 
 /// `self` was overwritten by what moves along `tangent` (undefined: zero). Where others show its
@@ -95,7 +97,7 @@ Tensor zeros_laid_out_like(const Tensor& t) {
 void move_written(const Tensor& self, const Tensor& tangent, size_t depth) {
   Tensor current = tangent_at(self, depth);
   if (!current.defined() && !tangent.defined()) return;
-  const DualDepth around(depth - 1);
+  const LevelDepth around(depth - 1);
   const ViewOf* view = view_of(self);
   if (view != nullptr && !current.defined()) {
     const Tensor base(view->base);
@@ -120,7 +122,7 @@ Tensor value_to_write(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef 
 }
 
 /// Any write is that of a value: an op that does not overwrite makes the value first.
-TensorList write_moving(Follow follow, ir::Op op, std::span<const Tensor> operands,
+TensorList write_moving(Follow follow, size_t outer, ir::Op op, std::span<const Tensor> operands,
                         ir::AttrsRef attrs, std::span<const ir::Type> types) {
   if (!ir::info(op).overwrites) {
     check_writable(operands, op);
@@ -128,22 +130,22 @@ TensorList write_moving(Follow follow, ir::Op op, std::span<const Tensor> operan
     return dispatch(ir::Op::copy, both, {}, true, types);
   }
   Tensors tangents;
-  for (size_t depth = 1; depth <= dual_depth(); ++depth)
+  for (size_t depth = outer + 1; depth <= level_depth(); ++depth)
     tangents.push_back(op == ir::Op::copy ? tangent_at(operands[1], depth) : Tensor());
   TensorList results = follow(op, operands, attrs, true, types);
   if (!ir::is_differentiable(operands[0].dtype())) return results;
-  for (size_t depth = 1; depth <= dual_depth(); ++depth)
-    move_written(operands[0], tangents[depth - 1], depth);
+  for (size_t depth = outer + 1; depth <= level_depth(); ++depth)
+    move_written(operands[0], tangents[depth - outer - 1], depth);
   return results;
 }
 
 }  // namespace
 
-TensorList dispatch_moving(Follow follow, ir::Op op, std::span<const Tensor> operands,
+TensorList dispatch_moving(Follow follow, size_t outer, ir::Op op, std::span<const Tensor> operands,
                            ir::AttrsRef attrs, bool in_place, std::span<const ir::Type> types) {
-  if (in_place) return write_moving(follow, op, operands, attrs, types);
+  if (in_place) return write_moving(follow, outer, op, operands, attrs, types);
   TensorList results = follow(op, operands, attrs, false, types);
-  for (size_t depth = 1; depth <= dual_depth(); ++depth)
+  for (size_t depth = outer + 1; depth <= level_depth(); ++depth)
     move_results(op, operands, results, attrs, depth);
   renew_tangents(results);
   return results;

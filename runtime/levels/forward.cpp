@@ -6,7 +6,8 @@
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
-#include "runtime/forward/dual.h"
+#include "runtime/levels/batched.h"
+#include "runtime/levels/dual.h"
 #include "runtime/ops/call.h"
 #include "runtime/tape/autograd.h"
 
@@ -14,7 +15,8 @@ namespace tandem {
 namespace {
 
 void check_in_level() {
-  if (runtime::dual_depth() == 0)
+  const size_t depth = runtime::level_depth();
+  if (depth == 0 || runtime::level_at(depth).batch)
     ir::fail(Errc::Autograd, "no level of forward-mode differentiation; expected a DualLevel");
 }
 
@@ -30,14 +32,14 @@ void check_fits(const Tensor& primal, const Tensor& tangent) {
 
 /// A copy of `tangent`, in the layout of `primal`: writes of the dual write it.
 Tensor own_tangent(const Tensor& primal, const Tensor& tangent, const SourceLocation& at) {
-  const Tensor laid_out = runtime::laid_out_like(tangent, primal, at);
+  const Tensor laid_out = runtime::laid_out_like(runtime::batched_as(tangent, primal), primal, at);
   return laid_out.is_same(tangent) ? runtime::clone_tensor(tangent) : laid_out;
 }
 
 }  // namespace
 
-DualLevel::DualLevel() { runtime::enter_dual_level(); }
-DualLevel::~DualLevel() { runtime::leave_dual_level(); }
+DualLevel::DualLevel() { runtime::enter_level(); }
+DualLevel::~DualLevel() { runtime::leave_level(); }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation at) {
   const runtime::LocationScope scope(at);
@@ -49,12 +51,12 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation at)
   if (!is_floating(primal))
     ir::fail(Errc::DType, fmt::format("expected a floating dtype, got {}",
                                       ir::to_string(primal.impl()->type())));
-  const size_t depth = runtime::dual_depth();
+  const size_t depth = runtime::level_depth();
   if (runtime::tangent_at(runtime::in_current_trace(primal), depth).defined())
     ir::fail(Errc::Autograd,
              "the primal carries a tangent at this level; expected one without, or a DualLevel "
              "inside this one");
-  const runtime::DualDepth around(depth - 1);
+  const runtime::LevelDepth around(depth - 1);
   const Tensor dual = primal.alias(at);
   runtime::set_tangent(dual, depth, own_tangent(primal, tangent, at));
   return dual;
@@ -65,10 +67,10 @@ Dual unpack_dual(const Tensor& t, SourceLocation at) {
   const ir::ErrorScope errors(at, "unpack_dual");
   check_in_level();
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
-  const size_t depth = runtime::dual_depth();
+  const size_t depth = runtime::level_depth();
   const Tensor tangent = runtime::tangent_at(runtime::in_current_trace(t), depth);
   if (!tangent.defined()) return {t, {}};
-  const runtime::DualDepth around(depth - 1);
+  const runtime::LevelDepth around(depth - 1);
   const Tensor primal = t.alias(at);
   runtime::set_tangent(primal, depth, Tensor());
   return {primal, tangent};
@@ -79,10 +81,10 @@ namespace runtime {
 Tensor tangent_or_zeros(const Tensor& t, const SourceLocation& at) {
   if (!t.defined() || !is_floating(t)) return {};
   const LocationScope scope(at);
-  const size_t depth = dual_depth();
+  const size_t depth = level_depth();
   const Tensor tangent = tangent_at(in_current_trace(t), depth);
   if (tangent.defined()) return tangent;
-  const DualDepth around(depth - 1);
+  const LevelDepth around(depth - 1);
   return full_tensor(t.sizes(), t.dtype(), Number(0.0));
 }
 

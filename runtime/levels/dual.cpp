@@ -1,15 +1,14 @@
-// The levels of a thread, and what tensors carry at each.
+// The tangents that tensors carry at each level.
+#include "runtime/levels/dual.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <utility>
 #include <vector>
 
 #include "autodiff/forward/jvp.h"
 #include "ir/base/error.h"
 #include "ir/geometry.h"
-#include "runtime/forward/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/ops/eager_sink.h"
 #include "runtime/tape/autograd.h"
@@ -17,15 +16,6 @@
 
 namespace tandem::runtime {
 namespace {
-
-struct Level {
-  uint64_t id;
-  std::vector<std::weak_ptr<TangentSlot>> slots;  // that carry a tangent of this level
-};
-
-std::atomic<uint64_t> g_next_level{1};
-thread_local std::vector<Level> t_levels;
-thread_local size_t t_depth = 0;
 
 TangentSlot* own_slot(const Tensor& t, uint64_t level) {
   TangentSlot* slot = t.impl()->tangents.get();
@@ -45,7 +35,7 @@ Tensor seen_through(const ViewOf& view, const Tensor& tangent, size_t depth) {
              "moves with the base's tangent; expected a view that the base holds");
   for (const ir::ViewStep& step : steps)
     if (step.op == ir::Op::as_strided) check_same_view(step.op, base, tangent, {});
-  const DualDepth around(depth - 1);
+  const LevelDepth around(depth - 1);
   EagerSink sink;
   ir::Builder builder(sink);
   const ir::ValueId whole = sink.add(tangent);
@@ -54,25 +44,8 @@ Tensor seen_through(const ViewOf& view, const Tensor& tangent, size_t depth) {
 
 }  // namespace
 
-size_t dual_depth() { return t_depth; }
-DualDepth::DualDepth(size_t depth) : previous_(std::exchange(t_depth, depth)) {}
-DualDepth::~DualDepth() { t_depth = previous_; }
-
-void enter_dual_level() {
-  t_levels.push_back({g_next_level.fetch_add(1, std::memory_order_relaxed), {}});
-  t_depth = t_levels.size();
-}
-
-void leave_dual_level() {
-  const Level ended = std::move(t_levels.back());
-  t_levels.pop_back();
-  t_depth = t_levels.size();
-  for (const auto& weak : ended.slots)
-    if (const auto slot = weak.lock()) slot->tangent = Tensor();
-}
-
 Tensor tangent_at(const Tensor& t, size_t depth) {
-  const uint64_t level = t_levels[depth - 1].id;
+  const uint64_t level = level_at(depth).id;
   if (const TangentSlot* slot = own_slot(t, level)) return slot->tangent;
   const ViewOf* view = view_of(t);
   if (view == nullptr) return {};
@@ -84,7 +57,7 @@ Tensor tangent_at(const Tensor& t, size_t depth) {
 }
 
 void set_tangent(const Tensor& t, size_t depth, const Tensor& tangent) {
-  Level& level = t_levels[depth - 1];
+  Level& level = level_at(depth);
   if (TangentSlot* slot = own_slot(t, level.id)) {
     slot->tangent = tangent;
     return;
@@ -106,15 +79,15 @@ void check_same_view(ir::Op op, const Tensor& t, const Tensor& tangent, const Sh
                          ir::name(op)));
 }
 
-bool any_moves(std::span<const Tensor> tensors) {
+bool any_moves(std::span<const Tensor> tensors, size_t depth) {
   for (const Tensor& t : tensors)
-    for (size_t depth = 1; depth <= t_depth; ++depth)
-      if (t.defined() && tangent_at(t, depth).defined()) return true;
+    for (size_t inside = depth + 1; inside <= level_depth(); ++inside)
+      if (t.defined() && tangent_at(t, inside).defined()) return true;
   return false;
 }
 
-void refuse_tangents(std::span<const Tensor> tensors, std::string_view function) {
-  if (t_depth != 0 && any_moves(tensors))
+void refuse_tangents(std::span<const Tensor> tensors, std::string_view function, size_t depth) {
+  if (level_depth() != 0 && any_moves(tensors, depth))
     ir::fail(Errc::Autograd, autodiff::no_forward_rule(function));
 }
 
