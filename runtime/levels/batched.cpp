@@ -37,6 +37,7 @@ TensorList run_decomposed(ir::Op op, std::span<const Tensor> operands, ir::Attrs
   return results;
 }
 
+using ir::Axes;
 using Tensors = ir::InlineVector<Tensor, 4>;
 
 /// The operands at level `depth`: all examples of those that are batched there.
@@ -50,6 +51,31 @@ struct Physical {
   Tensors tensors;
   ir::InlineVector<bool, 8> batched;
 };
+
+/// Whether each of the examples has these strides.
+bool lies_so(const Tensor& all, const Strides& one) {
+  for (int d = 0; d < one.rank(); ++d)
+    if (all.sizes()[d + 1] > 1 && all.strides()[d + 1] != one[d]) return false;
+  return true;
+}
+
+/// Results as those of one example are: no view of anything, and each laid out as it would be
+/// alone, so that the same views of it can be made.
+Tensor as_fresh(const Tensor& all, const Strides& one, const Physical& operands) {
+  const auto shares = [&](const Tensor& t) { return t.shares_storage(all); };
+  Tensor fresh = all;
+  if (!lies_so(all, one) || std::ranges::any_of(operands.tensors, shares)) {
+    Axes order;
+    for (int d = 0; d < one.rank(); ++d) order.push_back(d + 1);
+    std::ranges::stable_sort(order, std::ranges::greater(),
+                             [&](ir::Axis d) { return one[static_cast<int>(d) - 1]; });
+    Axes outermost{0};
+    outermost.append(order);
+    fresh = permute(clone_tensor(permute(all, outermost)), ir::inverse(outermost));
+  }
+  forget_base(fresh);
+  return fresh;
+}
 
 TensorList run_rule(const Physical& physical, size_t depth, ir::Op op, ir::AttrsRef attrs,
                     bool in_place) {
@@ -212,9 +238,16 @@ TensorList dispatch_batched(size_t depth, ir::Op op, std::span<const Tensor> ope
   const BatchRule::Kind kind = batching::batch_rule(op).kind;
   if (kind == BatchRule::Kind::Decomposed) return run_decomposed(op, operands, attrs, types);
   if (kind == BatchRule::Kind::Loop) return run_each(depth, op, operands, attrs, types);
-  TensorList results = run_rule(Physical(operands, depth), depth, op, attrs, in_place);
+  const Physical physical(operands, depth);
+  TensorList results = run_rule(physical, depth, op, attrs, in_place);
   if (in_place) return {operands[0]};
-  for (Tensor& t : results) t = one_example(t, depth);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!ir::is_view(op)) {
+      const LevelDepth around(depth - 1);
+      results[i] = as_fresh(results[i], result_strides(op, operands, types[i].sizes), physical);
+    }
+    results[i] = one_example(results[i], depth);
+  }
   return results;
 }
 

@@ -22,7 +22,7 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
-  bool aliasing = false, readers = false, gradients = false, forward = false;
+  bool aliasing = false, readers = false, gradients = false, forward = false, vmap = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -88,23 +88,24 @@ int fuzz(const Arguments& a) {
   return differing > 0;
 }
 
-/// Gradients in f64 against differences, or against tangents. Exit status 1 if one differed.
+/// Gradients in f64 against differences, or against tangents, or vmap against loops. Exit status 1
+/// if one differed.
 int fuzz_gradients(const Arguments& a) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   uint64_t seed = first_seed(a), done = 0, compared = 0, differing = 0;
   for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
-    const GradientVerdict verdict = a.forward ? check_tangents(seed++) : check_gradient(seed++);
+    const auto check = a.vmap ? check_vmap : a.forward ? check_tangents : check_gradient;
+    const GradientVerdict verdict = check(seed++);
     compared += verdict.compared;
     if (verdict.difference.empty()) continue;
     ++differing;
     fmt::print("{}\n", verdict.difference);
   }
   if (!a.from) std::ofstream(a.state) << seed << "\n";
-  fmt::print(
-      "{} programs, {} with gradients to compare; {:.1f} per second; {} differ; next seed {}\n",
-      done, compared, static_cast<double>(done) / seconds(), differing, seed);
+  fmt::print("{} programs, {} to compare; {:.1f} per second; {} differ; next seed {}\n", done,
+             compared, static_cast<double>(done) / seconds(), differing, seed);
   return differing > 0;
 }
 
@@ -193,8 +194,13 @@ int main(int argc, char** argv) {
       ->excludes("--aliasing")
       ->excludes("--readers")
       ->excludes("--gradients");
+  app.add_flag("--vmap", a.vmap, "programs under vmap in f64 against loops")
+      ->excludes("--aliasing")
+      ->excludes("--readers")
+      ->excludes("--gradients")
+      ->excludes("--forward");
   CLI11_PARSE(app, argc, argv);
-  if (a.gradients || a.forward) return fuzz_gradients(a);
+  if (a.gradients || a.forward || a.vmap) return fuzz_gradients(a);
   if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }

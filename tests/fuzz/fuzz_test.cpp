@@ -100,6 +100,15 @@ TEST(RandomTangents, AgreeWithGradients) {
   }
 }
 
+TEST(RandomVmap, IsALoop) {
+  int compared = 0;
+  for (uint64_t seed = 0; compared < 200; ++seed) {
+    const GradientVerdict verdict = check_vmap(seed);
+    compared += verdict.compared;
+    ASSERT_EQ(verdict.difference, "");
+  }
+}
+
 TEST(RandomGraph, IsTheSameForASeed) {
   const ProgramOptions options{.samples = true};
   for (uint64_t seed = 0; seed < 50; ++seed)

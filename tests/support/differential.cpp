@@ -583,6 +583,87 @@ GradientVerdict check_tangents(uint64_t seed) {
   }
 }
 
+namespace {
+
+/// What vmap refuses though a loop does not: writes of what is the same for all, views of memory
+/// that an example does not know.
+bool vmap_may_refuse(const ir::Error& e) {
+  return e.code() == ir::Errc::Unsupported || e.code() == ir::Errc::Mutation ||
+         std::string_view(e.what()).starts_with("as_strided") ||
+         std::string_view(e.what()).find("rng has the wrong type") != std::string_view::npos;
+}
+
+/// One program in f64 on several inputs, under vmap and one by one.
+class VmapCheck {
+ public:
+  explicit VmapCheck(uint64_t seed)
+      : seed_(seed), program_(random_program(seed, {.widened = true, .samples = true})) {
+    const RandomProgram narrow = random_program(seed, {.samples = true});
+    for (uint64_t k = 0; k < 3; ++k)
+      examples_.push_back(widened(random_tensors(narrow, seed + k * 7919), program_.graph));
+    std::mt19937_64 random(seed);
+    for (const ir::Input& input : program_.graph.inputs())
+      if (input.role == ir::Role::Rng || random() % 4 == 0) share(input.name);
+  }
+
+  GradientVerdict run() {
+    std::vector<Tensors> expected, got;
+    for (const Tensors& example : examples_) expected.push_back(run_eager(program_.graph, example));
+    try {
+      got = run_batched(program_.graph, examples_, shared_);
+    } catch (const ir::Error& e) {
+      if (!vmap_may_refuse(e)) differ(fmt::format("vmap threw: {}", e.what()));
+      return verdict_;
+    }
+    verdict_.compared = true;
+    for (size_t k = 0; k < got.size(); ++k) compare(k, expected[k], got[k]);
+    return verdict_;
+  }
+
+ private:
+  void share(const std::string& name) {
+    shared_.insert(name);
+    for (Tensors& example : examples_)
+      if (const auto found = example.find(name); found != example.end())
+        found->second = examples_[0].at(name);
+  }
+
+  void compare(size_t example, const Tensors& expected, const Tensors& got) {
+    for (const auto& [name, buffer] : expected)
+      for (int64_t i = 0; i < buffer.numel(); ++i) {
+        const double e = buffer.at(i).to_double(), g = got.at(name).at(i).to_double();
+        const bool is_close = e == g || (std::isnan(e) && std::isnan(g)) ||
+                              std::abs(e - g) <= 1e-7 * (1 + std::abs(e));
+        if (!is_close)
+          return differ(
+              fmt::format("example {}: {}[{}] is {}, in a loop {}", example, name, i, g, e));
+      }
+  }
+
+  void differ(const std::string& what) {
+    if (verdict_.difference.empty())
+      verdict_.difference = fmt::format("seed {}\n{}\n{}the same for all: {}\n{}", seed_,
+                                        fmt::join(program_.samples, "\n"),
+                                        ir::print(program_.graph), fmt::join(shared_, " "), what);
+  }
+
+  uint64_t seed_;
+  RandomProgram program_;
+  std::vector<Tensors> examples_;
+  std::set<std::string> shared_;
+  GradientVerdict verdict_;
+};
+
+}  // namespace
+
+GradientVerdict check_vmap(uint64_t seed) {
+  try {
+    return VmapCheck(seed).run();
+  } catch (const ir::Error&) {  // what eager refuses
+    return {};
+  }
+}
+
 Verdict check_program(const RandomProgram& program, const RandomProgram& widened, uint64_t seed) {
   // How far roundings go is known better by more of them.
   const Verdict verdict = Check(program, widened, seed, 2).run();

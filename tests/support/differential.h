@@ -36,6 +36,8 @@ GradientVerdict check_gradient(uint64_t seed);
 /// Tangents of the program's results, run eagerly on dual numbers in f64, against its gradients:
 /// <J v, w> = <v, J^T w>.
 GradientVerdict check_tangents(uint64_t seed);
+/// The program in f64 under vmap, results and gradients, against the program on each example.
+GradientVerdict check_vmap(uint64_t seed);
 
 /// Counts verdicts.
 struct Tally {

@@ -3,6 +3,10 @@
 #ifndef TANDEM_TESTS_SUPPORT_RUN_EAGER_H
 #define TANDEM_TESTS_SUPPORT_RUN_EAGER_H
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "ir/graph.h"
 #include "tools/files.h"
 
@@ -16,6 +20,12 @@ tools::Tensors run_eager(const ir::Graph& traced, const tools::Tensors& tensors)
 /// tangent of each result that requires grad, as "moved:" and its name.
 tools::Tensors run_moving(const ir::Graph& traced, const tools::Tensors& tensors,
                           const tools::Tensors& directions);
+
+/// What run_eager gives for each of `examples`, by one run under vmap; inputs and tangents that are
+/// called in `shared` are the first one's for all.
+std::vector<tools::Tensors> run_batched(const ir::Graph& traced,
+                                        const std::vector<tools::Tensors>& examples,
+                                        const std::set<std::string>& shared);
 
 }  // namespace tandem::testing
 
