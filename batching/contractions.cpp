@@ -7,7 +7,12 @@ namespace {
 
 const ir::AttrValue kNoAlgorithm = std::string();
 
-V matrices(const Examples& e, V a, V b) { return e.b.emit(Op::bmm, {a, b}, {kNoAlgorithm}); }
+/// (Of a column and a row, as gradients by weights from one example are: each element is one
+/// product.)
+V matrices(const Examples& e, V a, V b) {
+  if (e.b.sizes(a)[2] == 1) return e.b.mul(a, b);
+  return e.b.emit(Op::bmm, {a, b}, {kNoAlgorithm});
+}
 V matrix(const Examples& e, V a, V b) { return e.b.emit(Op::mm, {a, b}, {kNoAlgorithm}); }
 
 /// [m, k] x [k, n] with one of them batched or both.
