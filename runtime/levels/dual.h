@@ -25,6 +25,11 @@ bool any_moves(std::span<const Tensor> tensors, size_t depth = 0);
 /// along a tangent.
 void refuse_tangents(std::span<const Tensor> tensors, std::string_view function, size_t depth = 0);
 
+/// `results`, in memory of their own, move along `made` (undefined: not) at level `depth`. Tangents
+/// share no memory with each other and with `others`.
+void move_values(std::span<const Tensor> results, std::span<const Tensor> made,
+                 std::span<const Tensor> others, size_t depth);
+
 using Follow = TensorList (*)(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                               bool in_place, std::span<const ir::Type> types);
 /// An operation on operands that move: `follow` (the operation itself), then tangents of its

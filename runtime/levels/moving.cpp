@@ -49,9 +49,11 @@ Tensors tangents_by_rule(ir::Op op, std::span<const Tensor> operands,
   return out;
 }
 
-/// Of results that have memory of their own. What they share it with is in `others`.
-void move_values(std::span<const Tensor> results, const Tensors& made, Tensors others,
-                 size_t depth) {
+}  // namespace
+
+void move_values(std::span<const Tensor> results, std::span<const Tensor> made,
+                 std::span<const Tensor> given, size_t depth) {
+  Tensors others(given);
   others.append(results);
   for (size_t i = 0; i < made.size(); ++i) {
     if (!made[i].defined()) continue;
@@ -59,6 +61,8 @@ void move_values(std::span<const Tensor> results, const Tensors& made, Tensors o
     others.push_back(tangent_at(results[i], depth));
   }
 }
+
+namespace {
 
 void move_results(ir::Op op, std::span<const Tensor> operands, std::span<const Tensor> results,
                   std::span<const ir::AttrValue> attrs, size_t depth) {
@@ -70,7 +74,7 @@ void move_results(ir::Op op, std::span<const Tensor> operands, std::span<const T
   if (ir::is_view(op)) return set_tangent(results[0], depth, made[0]);
   Tensors others = tangents;
   others.append(operands);
-  move_values(results, made, others, depth);
+  move_values(results, all(made), all(others), depth);
 }
 
 void overwrite(const Tensor& tangent, const Tensor& by) {

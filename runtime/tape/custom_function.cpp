@@ -39,6 +39,21 @@ std::optional<Refusal> wrong_type(const char* name, size_t input, const ir::Type
                              input, ir::to_string(expected), ir::to_string(got))};
 }
 
+std::optional<Refusal> wrong_tangents(const char* name, std::span<const Tensor> outputs,
+                                      const std::vector<Tensor>& got) {
+  if (got.size() != outputs.size())
+    return Refusal{Errc::Autograd,
+                   fmt::format("{}: jvp gives the wrong number of tangents; expected {}, got {}",
+                               name, outputs.size(), got.size())};
+  for (size_t i = 0; i < got.size(); ++i)
+    if (got[i].defined() && !(got[i].impl()->type() == outputs[i].impl()->type()))
+      return Refusal{Errc::Shape,
+                     fmt::format("{}: tangent {} does not fit its output; expected {}, got {}",
+                                 name, i, ir::to_string(outputs[i].impl()->type()),
+                                 ir::to_string(got[i].impl()->type()))};
+  return {};
+}
+
 void refuse(const std::optional<Refusal>& refusal) {
   if (refusal) ir::fail(refusal->code, refusal->message);
 }
@@ -73,8 +88,15 @@ struct CustomNode final : Node {
       saved_.push_back(!t.defined() ? SavedTensor()
                        : result < 0 ? SavedTensor(t)
                                     : SavedTensor::of_result(t, result));
+      results_.push_back(result);
     }
     context_->to_save_.clear();
+  }
+
+  /// Tangents of the results were made since.
+  void renew_tangents(std::span<const Tensor> outputs) const {
+    for (size_t k = 0; k < saved_.size(); ++k)
+      if (results_[k] >= 0) saved_[k].share_tangents(outputs[static_cast<size_t>(results_[k])]);
   }
 
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool>) override {
@@ -106,6 +128,7 @@ struct CustomNode final : Node {
   FunctionContext* context_;
   std::vector<ir::Type> operand_types_;
   std::vector<SavedTensor> saved_;
+  std::vector<int> results_;  // which result each saved one is, or -1
   bool released_ = false;
 };
 
@@ -281,33 +304,41 @@ Edges edges_of(const std::vector<Tensor>& inputs) {
   return edges;
 }
 
-/// Its backward is that of one example.
-void refuse_outer_gradients(const std::vector<Tensor>& inputs, const char* name) {
-  const auto is_outside = [](const Tensor& t) {
-    return t.defined() && is_batched(t) && is_differentiated(t.impl()->batched->physical);
-  };
-  if (grad_enabled() && std::ranges::any_of(inputs, is_outside))
-    ir::fail(Errc::Unsupported,
-             fmt::format("{}: a custom function inside vmap, whose examples a gradient outside of "
-                         "vmap goes to; expected the gradient inside (vmap(grad(fn)))",
-                         name));
+/// Its rules are those of one example.
+void refuse_outer_derivatives(const std::vector<Tensor>& inputs, const char* name) {
+  for (const Tensor& t : inputs) {
+    if (!t.defined() || !is_batched(t)) continue;
+    const Tensor& all = t.impl()->batched->physical;
+    const LevelDepth around(batch_depth(t) - 1);
+    if ((grad_enabled() && is_differentiated(all)) || any_moves({&all, 1}))
+      ir::fail(Errc::Unsupported,
+               fmt::format("{}: a custom function inside vmap, whose examples a derivative outside "
+                           "of vmap goes to; expected the derivative inside (vmap(grad(fn)))",
+                           name));
+  }
 }
 
 }  // namespace
 }  // namespace runtime
 
+using runtime::Edge;
+using runtime::LevelDepth;
+
 FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tensor> inputs,
-                           std::shared_ptr<void> owner, FunctionContext* context)
+                           std::shared_ptr<void> owner, FunctionContext* context, Rule jvp)
     : name_(name),
       backward_(backward),
       inputs_(std::move(inputs)),
       owner_(std::move(owner)),
-      context_(context) {
-  const size_t depth = runtime::batch_depth(inputs_);
-  runtime::refuse_tangents(inputs_, name_, depth);
-  if (depth != 0) runtime::refuse_outer_gradients(inputs_, name_);
+      context_(context),
+      jvp_(jvp),
+      batch_depth_(runtime::batch_depth(inputs_)) {
+  if (jvp == nullptr) runtime::refuse_tangents(inputs_, name_, batch_depth_);
+  if (batch_depth_ != 0) runtime::refuse_outer_derivatives(inputs_, name_);
   runtime::CustomNode::note_needs(*context_, runtime::edges_of(inputs_));
-  if (runtime::Trace::current() != nullptr && depth == 0)
+  if (runtime::any_moves(inputs_, batch_depth_))
+    around_ = std::make_unique<LevelDepth>(batch_depth_);
+  if (runtime::Trace::current() != nullptr && batch_depth_ == 0)
     recording_ = std::make_unique<runtime::CustomRecording>(name_, inputs_);
 }
 
@@ -315,20 +346,52 @@ FunctionCall::~FunctionCall() = default;
 
 void FunctionCall::finish(std::vector<Tensor>& outputs) {
   if (recording_) recording_->finish(outputs, *context_, backward_, inputs_);
+  std::vector<Tensor> saved;
+  if (around_) saved = context_->to_save_;
+  const std::vector<Tensor> given = outputs;
+  put_on_tape(outputs);
+  if (!around_) return;
+  for (Tensor& t : saved)
+    for (size_t i = 0; i < given.size(); ++i)
+      if (t.defined() && t.is_same(given[i])) t = outputs[i];
+  around_.reset();
+  move(outputs, saved);
+}
+
+void FunctionCall::put_on_tape(std::vector<Tensor>& outputs) {
   runtime::Edges edges = runtime::edges_of(inputs_);
-  const bool wanted =
-      std::ranges::any_of(edges, [](const runtime::Edge& e) { return e.node != nullptr; });
-  if (!wanted) return;
-  auto node =
-      runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
-                                              std::move(edges), static_cast<int>(outputs.size()));
-  node->save(outputs);
+  const bool wanted = std::ranges::any_of(edges, [](const Edge& e) { return e.node != nullptr; });
+  // (What moves has tangents of its own: an input may have been returned.)
+  const bool is_fresh = recording_ != nullptr || (!wanted && !around_);
+  if (wanted) {
+    node_ =
+        runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
+                                                std::move(edges), static_cast<int>(outputs.size()));
+    node_->save(outputs);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !ir::is_differentiable(outputs[i].dtype())) continue;
-    // A fresh tensor: an input may have been returned. The results of an equation are fresh.
-    if (!recording_) outputs[i] = outputs[i].detach();
-    runtime::set_history(outputs[i], node, static_cast<int>(i));
+    // A fresh tensor. The results of an equation are fresh.
+    if (!is_fresh) outputs[i] = outputs[i].detach();
+    if (wanted) runtime::set_history(outputs[i], node_, static_cast<int>(i));
   }
+}
+
+void FunctionCall::move(std::span<const Tensor> outputs, const std::vector<Tensor>& saved) {
+  for (size_t depth = batch_depth_ + 1; depth <= runtime::level_depth(); ++depth) {
+    std::vector<Tensor> tangents;
+    for (const Tensor& t : inputs_)
+      tangents.push_back(t.defined() ? runtime::tangent_at(runtime::in_current_trace(t), depth)
+                                     : Tensor());
+    if (std::ranges::none_of(tangents, &Tensor::defined)) continue;
+    const LevelDepth around(depth - 1);
+    context_->saved_ = saved;
+    const std::vector<Tensor> moved = jvp_(*context_, tangents);
+    context_->saved_.clear();
+    runtime::refuse(runtime::wrong_tangents(name_, outputs, moved));
+    runtime::move_values(outputs, moved, tangents, depth);
+  }
+  if (node_) node_->renew_tangents(outputs);
 }
 
 }  // namespace tandem

@@ -61,14 +61,18 @@ void Differentiation::run(Tensor& value, const SourceLocation& at) {
     if (is_leaf(w.seen)) accumulators.insert(alive.back().node.get());
   }
   const bool is_outside = is_batched(value) && is_differentiated(value.impl()->batched->physical);
-  const bool kept = outer_mode_ && (is_outside || leads_elsewhere(value, accumulators));
+  kept_ = outer_mode_ && (is_outside || leads_elsewhere(value, accumulators));
   std::vector<Tensor> gradients(inputs.size());
   if (value.requires_grad() && !inputs.empty())
-    gradients = grad({value}, inputs, {.create_graph = kept, .allow_unused = true}, at);
+    gradients = grad({value}, inputs, {.create_graph = kept_, .allow_unused = true}, at);
   for (size_t i = 0; i < watched_.size(); ++i)
     watched_[i].gradient =
         gradients[i].defined() ? gradients[i] : zeros_like(watched_[i].given.detach());
-  if (!kept) value = moving_detached(value);
+  if (!kept_) value = moving_detached(value);
+}
+
+Tensor Differentiation::besides(const Tensor& t) const {
+  return kept_ || !t.defined() || !t.requires_grad() ? t : moving_detached(t);
 }
 
 Tensor Differentiation::gradient(const Tensor& watched) const {

@@ -104,6 +104,32 @@ TEST(VmapErrors, CustomFunctionsDifferentiatedFromOutside) {
                [&] { grad([&](const Tensor& all) { return sum(vmap(cube)(all)); })(x); });
 }
 
+TEST(VmapErrors, CustomFunctionsThatMoveFromOutside) {
+  const auto cube = [](const Tensor& a) { return Cube::apply(a); };
+  const Tensor x = ones({3, 2});
+  expect_error(Errc::Unsupported, "a derivative outside of vmap",
+               [&] { jvp([&](const Tensor& all) { return vmap(cube)(all); }, x, x); });
+}
+
+template <int tangents>
+struct Misfit : Function<Misfit<tangents>> {
+  static Tensor forward(FunctionContext&, const Tensor& x) { return x * 2; }
+  static std::vector<Tensor> backward(FunctionContext&, const std::vector<Tensor>& grads) {
+    return grads;
+  }
+  static std::vector<Tensor> jvp(FunctionContext&, const std::vector<Tensor>&) {
+    return std::vector<Tensor>(tangents, ones({5}));
+  }
+};
+
+TEST(TransformErrors, TangentsOfCustomFunctions) {
+  const Tensor x = ones({3});
+  expect_error(Errc::Autograd, "jvp gives the wrong number of tangents; expected 1, got 2",
+               [&] { jvp([](const Tensor& a) { return Misfit<2>::apply(a); }, x, x); });
+  expect_error(Errc::Shape, "tangent 0 does not fit its output; expected f32[3], got f32[5]",
+               [&] { jvp([](const Tensor& a) { return Misfit<1>::apply(a); }, x, x); });
+}
+
 TEST(TransformErrors, WhatDoesNotFit) {
   const Tensor x = ones({3});
   const auto f = [](const Tensor& a) { return a * 2; };

@@ -10,6 +10,7 @@ namespace tandem {
 namespace runtime {
 struct CustomNode;
 struct CustomRecording;
+class LevelDepth;
 }  // namespace runtime
 
 /// Whether operations of this thread are recorded for backward.
@@ -51,7 +52,7 @@ class TANDEM_API FunctionContext {
  public:
   /// Keeps tensors for backward; inputs and outputs of the function must be kept this way.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  /// In backward: what was saved. Error{Version} if one was changed in place since.
+  /// In backward and jvp: what was saved. Error{Version} if one was changed in place since.
   const std::vector<Tensor>& saved() const { return saved_; }
   /// Which tensor arguments, in order, need a gradient.
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
@@ -68,9 +69,11 @@ class TANDEM_API FunctionContext {
 /// into a graph of its own, and the call becomes one equation with a forward and a backward.
 class TANDEM_API FunctionCall {
  public:
-  using Backward = std::vector<Tensor> (*)(FunctionContext&, const std::vector<Tensor>&);
+  using Rule = std::vector<Tensor> (*)(FunctionContext&, const std::vector<Tensor>&);
+  using Backward = Rule;
+  /// `jvp`: may be null.
   FunctionCall(const char* name, Backward backward, std::vector<Tensor> inputs,
-               std::shared_ptr<void> owner, FunctionContext* context);
+               std::shared_ptr<void> owner, FunctionContext* context, Rule jvp = nullptr);
   ~FunctionCall();
   FunctionCall(const FunctionCall&) = delete;
   FunctionCall& operator=(const FunctionCall&) = delete;
@@ -78,11 +81,18 @@ class TANDEM_API FunctionCall {
   void finish(std::vector<Tensor>& outputs);
 
  private:
+  void put_on_tape(std::vector<Tensor>& outputs);
+  void move(std::span<const Tensor> outputs, const std::vector<Tensor>& saved);
+
   const char* name_;
   Backward backward_;
   std::vector<Tensor> inputs_;
   std::shared_ptr<void> owner_;
   FunctionContext* context_;
+  Rule jvp_;
+  size_t batch_depth_ = 0;
+  std::shared_ptr<runtime::CustomNode> node_;
+  std::unique_ptr<runtime::LevelDepth> around_;  // forward sees no tangents that jvp takes care of
   std::unique_ptr<runtime::CustomRecording> recording_;
 };
 
@@ -98,7 +108,11 @@ class TANDEM_API FunctionCall {
 ///   };
 ///   Tensor y = Cube::apply(x);
 /// `forward` (returning a Tensor or a vector of them) runs without grad mode; `backward` returns
-/// one gradient, maybe undefined, for each Tensor argument in order.
+/// one gradient, maybe undefined, for each Tensor argument in order. A function with a
+///     static std::vector<Tensor> jvp(FunctionContext& c, const std::vector<Tensor>& tangents)
+/// has a derivative along tangents too (jvp, jacfwd): from one for each Tensor argument, undefined
+/// where zero, it gives one for each output. Where the function is batched (vmap) all three see one
+/// example.
 template <class Self>
 struct Function {
   template <class... Args>
@@ -106,8 +120,8 @@ struct Function {
     std::vector<Tensor> inputs;
     (collect(inputs, args), ...);
     auto context = std::make_shared<FunctionContext>();
-    FunctionCall call("custom function", &Self::backward, std::move(inputs), context,
-                      context.get());
+    FunctionCall call("custom function", &Self::backward, std::move(inputs), context, context.get(),
+                      jvp_of_self());
     auto result = [&] {
       NoGrad guard;
       return Self::forward(*context, std::forward<Args>(args)...);
@@ -123,6 +137,12 @@ struct Function {
   }
 
  private:
+  static FunctionCall::Rule jvp_of_self() {
+    if constexpr (requires { &Self::jvp; })
+      return &Self::jvp;
+    else
+      return nullptr;
+  }
   template <class T>
   static void collect(std::vector<Tensor>& inputs, const T& argument) {
     if constexpr (std::is_convertible_v<const T&, const Tensor&>) inputs.push_back(argument);

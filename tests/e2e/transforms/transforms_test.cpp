@@ -161,6 +161,92 @@ TEST(Transforms, FunctionalCall) {
     expect_close(of(many[i]).detach(), all[i].detach(), 1e-6, "ensemble");
 }
 
+TEST(Transforms, GradientsOfAFunctionThatGivesMore) {
+  const Tensor x = wide({3}, 1);
+  const auto f = [](const Tensor& a) {
+    const Tensor y = sin(a);
+    return std::pair(sum(y * a), std::vector<Tensor>{y, Tensor()});
+  };
+  const auto value_of = [&](const Tensor& a) { return f(a).first; };
+  const auto [value, aux, gradient] = value_and_grad(f)(x);
+  expect_close(value_of(x), value, 1e-12, "value");
+  expect_close(sin(x), aux[0], 1e-12, "aux");
+  EXPECT_FALSE(aux[0].requires_grad() || aux[1].defined());
+  expect_close(grad(value_of)(x), gradient, 1e-12, "gradient");
+  const auto [alone, also] = compile(grad(f))(x);
+  expect_close(gradient, alone, 1e-12, "compiled");
+  expect_close(sin(x), also[0], 1e-12, "compiled aux");
+  const auto each = vmap(value_and_grad(f))(stack({x, 2 * x}));
+  expect_close(sin(2 * x), each.aux[0][1], 1e-12, "of each");
+}
+
+// --- rules of the user's own
+
+/// sin, which says that its derivative is 3 by gradients and 5 by tangents.
+struct OddSin : Function<OddSin> {
+  static Tensor forward(FunctionContext& c, const Tensor& x) {
+    c.save_for_backward({x});
+    return sin(x);
+  }
+  static std::vector<Tensor> backward(FunctionContext&, const std::vector<Tensor>& grads) {
+    return {3 * grads[0]};
+  }
+  static std::vector<Tensor> jvp(FunctionContext&, const std::vector<Tensor>& tangents) {
+    return {5 * tangents[0]};
+  }
+};
+
+TEST(CustomRules, AreUsed) {
+  const Tensor x = wide({3}, 1), v = wide({3}, 2);
+  const auto f = [](const Tensor& a) { return OddSin::apply(a) * 2; };
+  const auto total = [&](const Tensor& a) { return sum(f(a)); };
+  const auto along = [&](const Tensor& a, const Tensor& b) {
+    const auto moved = jvp(f, a, b);
+    return std::pair(moved.output, moved.tangent);
+  };
+  const auto [y, t] = along(x, v);
+  expect_close(2 * sin(x), y, 1e-12, "value");
+  expect_close(10 * v, t, 1e-12, "tangent");
+  expect_close(full({3}, 6.0, f64), grad(total)(x), 1e-12, "gradient");
+  expect_close(10 * v, compile(along)(x, v).second, 1e-12, "compiled tangent");
+  expect_close(full({3}, 6.0, f64), compile(grad(total))(x), 1e-12, "compiled gradient");
+  expect_close(10 * stack({v, x}), vmap(along)(stack({x, v}), stack({v, x})).second, 1e-12,
+               "tangents of each");
+  expect_close(full({2, 3}, 6.0, f64), vmap(grad(total))(stack({x, v})), 1e-12,
+               "gradients of each");
+  expect_close(10 * eye(3, {}, f64), jacfwd(f)(x), 1e-12, "jacfwd");
+  expect_close(6 * eye(3, {}, f64), jacrev(f)(x), 1e-12, "jacrev");
+}
+
+/// x * y with rules of which each reads what was saved, a result among it.
+struct Product : Function<Product> {
+  static Tensor forward(FunctionContext& c, const Tensor& x, const Tensor& y) {
+    const Tensor z = x * y;
+    c.save_for_backward({x, y, z});
+    return z;
+  }
+  static std::vector<Tensor> backward(FunctionContext& c, const std::vector<Tensor>& grads) {
+    return {grads[0] * c.saved()[1], grads[0] * c.saved()[2] / c.saved()[1]};
+  }
+  static std::vector<Tensor> jvp(FunctionContext& c, const std::vector<Tensor>& tangents) {
+    const auto part = [&](size_t i, const Tensor& by) {
+      return tangents[i].defined() ? tangents[i] * by : zeros_like(by);
+    };
+    return {part(0, c.saved()[1]) + part(1, c.saved()[0])};
+  }
+};
+
+TEST(CustomRules, OfSeveralLevels) {
+  const Tensor x = wide({3}, 1);
+  const auto by_rule = [](const Tensor& a) { return sum(Product::apply(a, Product::apply(a, a))); };
+  const auto cube = [](const Tensor& a) { return sum(a * a * a); };
+  expect_close(hessian(cube)(x), hessian(by_rule)(x), 1e-12, "forward over reverse");
+  expect_close(hessian(cube)(x), jacfwd(jacfwd(by_rule))(x), 1e-12, "forward over forward");
+  expect_close(hessian(cube)(x), jacrev(jacfwd(by_rule))(x), 1e-12, "reverse over forward");
+  expect_close(hessian(cube)(x), compile(hessian(by_rule))(x), 1e-12, "compiled");
+  expect_close(hessian(cube)(x), vmap(hessian(by_rule))(stack({x, x}))[1], 1e-12, "of each");
+}
+
 TEST(Transforms, StopGradient) {
   const auto f = [](const Tensor& a) {
     const auto [b, c] = stop_gradient(std::pair(a * 2, a * 3));

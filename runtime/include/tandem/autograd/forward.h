@@ -17,8 +17,8 @@ namespace tandem {
 ///
 /// A write in place writes the tangent too; views of a tensor with a tangent show a part of that.
 /// detach() and NoGrad are other things: the first stops tangents, the second does not.
-/// Error{Autograd} for what has no derivative along a tangent: custom functions and operators,
-/// operators without a gradient, changes of a tensor itself (t_, set_, ...).
+/// Error{Autograd} for what has no derivative along a tangent: operators of the user's, custom
+/// functions without jvp, operators without a gradient, changes of a tensor itself (t_, ...).
 class TANDEM_API DualLevel {
  public:
   DualLevel();

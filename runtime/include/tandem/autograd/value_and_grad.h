@@ -4,6 +4,7 @@
 #define TANDEM_AUTOGRAD_VALUE_AND_GRAD_H
 
 #include <tandem/autograd.h>
+#include <tandem/autograd/tensors_of.h>
 #include <tandem/compile.h>
 
 namespace tandem {
@@ -14,6 +15,15 @@ struct ValueAndGrad {
   Tensor value;
   G gradients;
   TANDEM_FIELDS(ValueAndGrad, value, gradients)
+};
+
+/// Of a function that gives something besides.
+template <class G, class A>
+struct ValueAuxAndGrad {
+  Tensor value;
+  A aux;
+  G gradients;
+  TANDEM_FIELDS(ValueAuxAndGrad, value, aux, gradients)
 };
 
 namespace runtime {
@@ -35,12 +45,15 @@ class TANDEM_API Differentiation {
   /// By what watch() gave: zeros if the value does not depend on it; undefined if it is not
   /// watched.
   Tensor gradient(const Tensor& watched) const;
+  /// A tensor that fn gives besides, as others see it. After run().
+  Tensor besides(const Tensor& t) const;
 
  private:
   struct Watched {
     Tensor given, seen, gradient;
   };
   const bool outer_mode_;
+  bool kept_ = false;  // the histories of what fn gives
   const EnableGrad mode_;
   std::vector<Watched> watched_;
 };
@@ -79,10 +92,52 @@ struct OneOrTuple<G> {
 template <class Function, size_t... argnums>
 class ValueAndGradOf {
   static_assert(structure::unsupported<Function>,
-                "grad: expected a function that gives a Tensor of one element");
+                "grad: expected a function that gives a Tensor of one element, or a std::pair of "
+                "one and what it gives besides");
 };
-template <class Fn, class... Params, size_t... argnums>
-class ValueAndGradOf<Compiled<Fn, Tensor, Params...>, argnums...> {
+
+/// What a function that is differentiated gives: a value, or a pair of that and something besides.
+template <class R>
+struct DifferentiatedResult;
+template <>
+struct DifferentiatedResult<Tensor> {
+  template <class G>
+  using Both = ValueAndGrad<G>;
+  template <class G>
+  using Gradients = G;
+  static Tensor& value(Tensor& result) { return result; }
+  template <class G>
+  static Both<G> joined(Tensor result, G gradients, const Differentiation&) {
+    return {std::move(result), std::move(gradients)};
+  }
+  template <class G>
+  static G gradients(Both<G> both) {
+    return std::move(both.gradients);
+  }
+};
+template <class A>
+struct DifferentiatedResult<std::pair<Tensor, A>> {
+  template <class G>
+  using Both = ValueAuxAndGrad<G, A>;
+  template <class G>
+  using Gradients = std::pair<G, A>;
+  static Tensor& value(std::pair<Tensor, A>& result) { return result.first; }
+  template <class G>
+  static Both<G> joined(std::pair<Tensor, A> result, G gradients, const Differentiation& d) {
+    replace_tensors(result.second, [&](const Tensor& t) { return d.besides(t); });
+    return {std::move(result.first), std::move(result.second), std::move(gradients)};
+  }
+  template <class G>
+  static std::pair<G, A> gradients(Both<G> both) {
+    return {std::move(both.gradients), std::move(both.aux)};
+  }
+};
+
+template <class Fn, class R, class... Params, size_t... argnums>
+  requires requires { sizeof(DifferentiatedResult<R>); }
+class ValueAndGradOf<Compiled<Fn, R, Params...>, argnums...> {
+  using Kind = DifferentiatedResult<R>;
+
   static_assert(((argnums < sizeof...(Params)) && ...),
                 "grad: the function has no argument of such a number");
   template <size_t I>
@@ -90,10 +145,16 @@ class ValueAndGradOf<Compiled<Fn, Tensor, Params...>, argnums...> {
 
  public:
   using Gradients = typename OneOrTuple<Argument<argnums>...>::Type;
+  using Both = typename Kind::template Both<Gradients>;
+  using GradientsAlone = typename Kind::template Gradients<Gradients>;
 
   explicit ValueAndGradOf(Fn fn) : fn_(std::move(fn)) {}
 
-  ValueAndGrad<Gradients> operator()(Params... params) const {
+  static GradientsAlone gradients(Both both) {
+    return Kind::template gradients<Gradients>(std::move(both));
+  }
+
+  Both operator()(Params... params) const {
     return call(std::index_sequence_for<Params...>(), params...);
   }
 
@@ -115,21 +176,20 @@ class ValueAndGradOf<Compiled<Fn, Tensor, Params...>, argnums...> {
   }
 
   template <size_t... I>
-  ValueAndGrad<Gradients> call(std::index_sequence<I...>,
-                               std::remove_reference_t<Params>&... params) const {
+  Both call(std::index_sequence<I...>, std::remove_reference_t<Params>&... params) const {
     const std::tuple<std::remove_reference_t<Params>&...> given{params...};
     std::tuple<Argument<argnums>...> copies{std::get<argnums>(given)...};
     Differentiation differentiation;
     WatchTensors watch{differentiation};
     (structure::for_each_leaf<false>(std::get<place(argnums)>(copies), watch), ...);
-    Tensor value = fn_(static_cast<Params&&>(seen<I>(params, copies))...);
-    differentiation.run(value, SourceLocation::current());
+    R result = fn_(static_cast<Params&&>(seen<I>(params, copies))...);
+    differentiation.run(Kind::value(result), SourceLocation::current());
     TakeGradients take{differentiation};
     (structure::for_each_leaf<false>(std::get<place(argnums)>(copies), take), ...);
     if constexpr (sizeof...(argnums) == 1)
-      return {std::move(value), std::get<0>(std::move(copies))};
+      return Kind::joined(std::move(result), std::get<0>(std::move(copies)), differentiation);
     else
-      return {std::move(value), std::move(copies)};
+      return Kind::joined(std::move(result), std::move(copies), differentiation);
   }
 
   Fn fn_;
@@ -144,8 +204,8 @@ class GradOf<Compiled<Fn, R, Params...>, argnums...> {
 
  public:
   explicit GradOf(Fn fn) : both_(std::move(fn)) {}
-  typename Both::Gradients operator()(Params... params) const {
-    return both_(static_cast<Params&&>(params)...).gradients;
+  typename Both::GradientsAlone operator()(Params... params) const {
+    return Both::gradients(both_(static_cast<Params&&>(params)...));
   }
 
  private:
@@ -163,7 +223,8 @@ using SignatureOf = typename Signature<Fn>::template Result<Fn>;
 /// argument is of its type: a tensor, a struct or container of them (undefined where a tensor is
 /// integer or an nn::Buffer); zeros where the value does not depend on it. No .grad is touched, and
 /// frozen tensors get gradients too. What it gives has a history where grad mode is on and it
-/// depends on a tensor outside that requires grad.
+/// depends on a tensor outside that requires grad. A function that gives std::pair{value, aux}
+/// (jax: has_aux) gives {value, aux, gradients}, with aux (any structure of tensors) as fn gave it.
 template <size_t... argnums, class Fn>
 auto value_and_grad(Fn fn) {
   using Function = runtime::SignatureOf<Fn>;
@@ -173,7 +234,8 @@ auto value_and_grad(Fn fn) {
     return runtime::ValueAndGradOf<Function, argnums...>(std::move(fn));
 }
 
-/// torch.func.grad, jax.grad: the gradients alone.
+/// torch.func.grad, jax.grad: the gradients alone; of a function that gives std::pair{value, aux},
+/// std::pair{gradients, aux}.
 template <size_t... argnums, class Fn>
 auto grad(Fn fn) {
   using Function = runtime::SignatureOf<Fn>;
