@@ -101,15 +101,40 @@ std::vector<Tensor> Pullback::pull(const std::vector<Tensor>& gradients,
   return all;
 }
 
+namespace {
+
+/// What is multiplied with the gradients, each tensor once.
+struct Moving {
+  std::vector<Tensor> gradients, along;
+};
+
+Moving moving_of(const std::vector<Tensor>& given, const std::vector<Tensor>& gradients,
+                 const std::vector<Tensor>& tangents) {
+  Moving moving;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto here = given.begin() + static_cast<ptrdiff_t>(i);
+    const bool is_twin = std::any_of(given.begin(), here, [&](const Tensor& t) {
+      return t.defined() && given[i].defined() && t.is_same(given[i]);
+    });
+    if (is_twin || !tangents[i].defined() || !gradients[i].defined()) continue;
+    if (!gradients[i].requires_grad()) continue;
+    moving.gradients.push_back(gradients[i]);
+    moving.along.push_back(tangents[i]);
+  }
+  return moving;
+}
+
+}  // namespace
+
 // The gradients are linear in those of the results: what these are multiplied with is the
 // derivative.
 std::vector<Tensor> Pullback::push(const std::vector<Tensor>& tangents,
                                    const SourceLocation& at) const {
   check_count("linearize: tangents", given_.size(), tangents.size());
-  std::vector<Tensor> outputs, weights, all(results_.size());
-  std::vector<size_t> places;
   const bool outer_mode = grad_enabled();
   const EnableGrad mode;
+  std::vector<Tensor> outputs, weights, all(results_.size());
+  std::vector<size_t> places;
   for (size_t i = 0; i < results_.size(); ++i) {
     if (!takes_gradient(results_[i])) continue;
     all[i] = zeros_like(results_[i].detach());
@@ -118,23 +143,14 @@ std::vector<Tensor> Pullback::push(const std::vector<Tensor>& tangents,
     weights.push_back(all[i].detach().requires_grad_());
     places.push_back(i);
   }
-  std::vector<Tensor> moving, along;
-  const std::vector<Tensor> gradients = gradients_of(outputs, weights, true, at);
-  bool is_followed = false;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const auto twin = std::find_if(given_.begin(), given_.begin() + static_cast<ptrdiff_t>(i),
-                                   [&](const Tensor& t) { return t.is_same(given_[i]); });
-    if (twin != given_.begin() + static_cast<ptrdiff_t>(i)) continue;
-    if (!gradients[i].defined() || !gradients[i].requires_grad() || !tangents[i].defined())
-      continue;
-    moving.push_back(gradients[i]);
-    along.push_back(tangents[i]);
-    is_followed = is_followed || is_differentiated(tangents[i]);
-  }
-  if (moving.empty()) return all;
-  for (const Tensor& y : outputs) is_followed = is_followed || is_kept(y);
-  const std::vector<Tensor> found = grad(moving, weights,
-                                         {.grad_outputs = along,
+  const Moving moving =
+      moving_of(given_, gradients_of(outputs, weights, /*create_graph=*/true, at), tangents);
+  if (moving.gradients.empty()) return all;
+  const bool is_followed =
+      std::ranges::any_of(moving.along, is_differentiated) ||
+      std::ranges::any_of(outputs, [&](const Tensor& y) { return is_kept(y); });
+  const std::vector<Tensor> found = grad(moving.gradients, weights,
+                                         {.grad_outputs = moving.along,
                                           .retain_graph = true,
                                           .create_graph = outer_mode && is_followed,
                                           .allow_unused = true},

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
+#include <cmath>
+
 #include "tests/support/check_compiled.h"
 
 namespace tandem::testing {
@@ -310,13 +312,55 @@ TEST(Vmap, OfNoExamplesAndOne) {
   check_vmap(f, wide({1, 3, 2}, 1));
 }
 
+// --- operators of the user's own, which look at elements
+
+const Operator& cubes() {
+  static const Operator op = register_operator(
+      {.schema = "test::vmapped_cubes(Tensor x) -> (Tensor cube)",
+       .run = [](const std::vector<Tensor>& t, const std::vector<Number>&) -> std::vector<Tensor> {
+         const Tensor x = t[0].contiguous(), y = zeros(x.sizes(), f64);
+         for (int64_t i = 0; i < x.numel(); ++i)
+           y.data<double>()[i] = std::pow(x.data<double>()[i], 3);
+         return {y};
+       },
+       .shape = [](const std::vector<TensorType>& t,
+                   const std::vector<Number>&) { return std::vector<TensorType>{t[0]}; },
+       .gradient = [](const OperatorGradient& call) -> std::vector<Tensor> {
+         return {3 * square(call.arguments[0]) * call.grads[0]};
+       },
+       .saves = {"x"}});
+  return op;
+}
+
+const Operator& doubles() {
+  static const Operator op =
+      register_operator({.schema = "test::vmapped_doubles_(Tensor(a!) x) -> ()",
+                         .run = [](const std::vector<Tensor>& t, const std::vector<Number>&) {
+                           for (int64_t i = 0; i < t[0].numel(); ++i) t[0].data<double>()[i] *= 2;
+                           return std::vector<Tensor>();
+                         }});
+  return op;
+}
+
 TEST(Vmap, OfOperatorsOfTheUser) {
-  const auto twice = [](const Tensor& a) {
-    const Tensor y = a.clone();
-    y.sin_();
-    return y;
-  };
-  check_vmap(twice, wide({3, 2}, 1));
+  const Tensor x = wide({4, 3}, 1);
+  const auto f = [](const Tensor& a) { return sum(cubes()({a * 2})[0] * a); };
+  check_vmap(f, x);
+  const Tensor expected = loop(grad(f), x);
+  expect_close(32 * x * x * x, expected, 1e-12, "loop");
+  expect_close(expected, vmap(grad(f))(x), 1e-12, "vmap(grad)");
+  expect_close(expected, compile(vmap(grad(f)))(x), 1e-12, "compiled");
+  const auto total = [&](const Tensor& all) { return sum(vmap(f)(all)); };
+  expect_close(expected, grad(total)(x), 1e-12, "grad(vmap)");
+  expect_close(expected, compile(grad(total))(x), 1e-12, "compiled");
+}
+
+TEST(Vmap, OfOperatorsOfTheUserThatWrite) {
+  const Tensor x = wide({4, 3}, 1), before = x.clone();
+  vmap([](const Tensor& a) { doubles()({a}); })(x);
+  expect_close(2 * before, x, 0, "eager");
+  compile([](const Tensor& all) { vmap([](const Tensor& a) { doubles()({a}); })(all); })(x);
+  expect_close(4 * before, x, 0, "compiled");
 }
 
 }  // namespace
