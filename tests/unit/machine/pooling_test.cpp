@@ -1,0 +1,111 @@
+// Maxima of windows, against plain loops: of every kind of window, with NaN, equals and -0.
+#include "machine/windows/pooling.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+namespace tandem::machine {
+namespace {
+
+/// The places in the input that window `i` of dimension `d` shows.
+std::vector<int64_t> shown(const WindowSpec& s, size_t d, int64_t i) {
+  std::vector<int64_t> out;
+  if (s.window[d] == 0) {
+    for (int64_t p = 0; p < s.input[d]; ++p)
+      if ((p + 1) * s.output[d] > i * s.input[d] && p * s.output[d] < (i + 1) * s.input[d])
+        out.push_back(p);
+    return out;
+  }
+  for (int64_t k = 0; k < s.window[d]; ++k)
+    if (const int64_t p = i * s.stride[d] - s.padding[d] + k * s.dilation[d];
+        p >= 0 && p < s.input[d])
+      out.push_back(p);
+  return out;
+}
+
+template <class T>
+int64_t largest(const WindowSpec& s, const Extents& at, const T* x) {
+  int64_t best = -1;
+  for (const int64_t p : shown(s, 0, at[0]))
+    for (const int64_t q : shown(s, 1, at[1]))
+      for (const int64_t r : shown(s, 2, at[2])) {
+        const int64_t here = (p * s.input[1] + q) * s.input[2] + r;
+        if (best < 0 || x[here] > x[best] || x[here] != x[here]) best = here;
+      }
+  return best;
+}
+
+template <class T>
+std::vector<int64_t> maxima_by_loops(const WindowSpec& s, const std::vector<T>& x) {
+  const int64_t pixels = s.input[0] * s.input[1] * s.input[2];
+  std::vector<int64_t> out;
+  for (int64_t plane = 0; plane < s.planes; ++plane)
+    for (int64_t i = 0; i < s.output[0]; ++i)
+      for (int64_t j = 0; j < s.output[1]; ++j)
+        for (int64_t k = 0; k < s.output[2]; ++k)
+          out.push_back(largest(s, {i, j, k}, x.data() + plane * pixels));
+  return out;
+}
+
+/// Few different numbers, so that many are equal.
+template <class T>
+std::vector<T> elements(int64_t n, std::mt19937& random) {
+  std::vector<T> out;
+  for (int64_t i = 0; i < n; ++i) {
+    const int number = static_cast<int>(random() % 9) - 4;
+    out.push_back(static_cast<T>(number));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (number == 0 && random() % 2 == 0) out.back() = -T(0);
+      if (random() % 40 == 0) out.back() = std::numeric_limits<T>::quiet_NaN();
+      if (random() % 20 == 0) out.back() = -std::numeric_limits<T>::infinity();
+    }
+  }
+  return out;
+}
+
+/// Windows of which none is empty.
+WindowSpec random_windows(std::mt19937& random) {
+  const auto draw = [&](int64_t from, int64_t to) {
+    return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
+  };
+  WindowSpec s{.planes = draw(1, 3)};
+  const bool adaptive = draw(0, 4) == 0;
+  for (size_t d = 0; d < 3; ++d) {
+    s.window[d] = adaptive ? 0 : draw(1, 3);
+    s.dilation[d] = adaptive ? 1 : draw(1, 2);
+    s.stride[d] = draw(1, 3);
+    s.padding[d] = adaptive ? 0 : draw(0, s.window[d] / 2);
+    const int64_t span = (s.window[d] - 1) * s.dilation[d] + 1;
+    s.input[d] = draw(std::max<int64_t>(span, 1), d == 2 ? 24 : 7);
+    s.output[d] = adaptive ? draw(1, 9) : (s.input[d] + 2 * s.padding[d] - span) / s.stride[d] + 1;
+  }
+  return s;
+}
+
+template <class T>
+void expect_maxima(const WindowSpec& s, std::mt19937& random) {
+  const auto x = elements<T>(s.planes * s.input[0] * s.input[1] * s.input[2], random);
+  const std::vector<int64_t> expected = maxima_by_loops(s, x);
+  std::vector<int64_t> found(expected.size(), -1);
+  find_maxima(s, x.data(), found.data());
+  EXPECT_EQ(found, expected);
+}
+
+TEST(Pooling, MaximaOfAnyWindows) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 600; ++i) {
+    SCOPED_TRACE(i);
+    const WindowSpec s = random_windows(random);
+    expect_maxima<float>(s, random);
+    expect_maxima<double>(s, random);
+    expect_maxima<int64_t>(s, random);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::machine
