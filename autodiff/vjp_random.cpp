@@ -19,7 +19,10 @@ const VjpRule vjp_call = kSubgraph;
 const VjpRule vjp_custom_function = kSubgraph;
 const VjpRule vjp_hook = kSubgraph;
 const VjpRule vjp_first_token = kZeroGradient;
-// With a gradient it stands in the forward half of a custom_function.
+// With a gradient they stand in the forward half of a custom_function.
+const VjpRule vjp_cond{.kind = VjpRule::Kind::NotDifferentiable};
+const VjpRule vjp_while_loop{.kind = VjpRule::Kind::NotDifferentiable};
+const VjpRule vjp_scan{.kind = VjpRule::Kind::NotDifferentiable};
 const VjpRule vjp_custom_operator{.kind = VjpRule::Kind::NotDifferentiable};
 const VjpRule vjp_ordered_operator{.kind = VjpRule::Kind::NotDifferentiable};
 

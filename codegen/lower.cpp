@@ -62,7 +62,18 @@ std::vector<int> input_memories(const ir::Graph& graph) {
 int& count_of(PlanReport& report, const Launch&) { return report.kernels; }
 int& count_of(PlanReport& report, const MatmulCall&) { return report.library_calls; }
 int& count_of(PlanReport& report, const ExternalCall& call) {
+  if (call.is_control()) return report.control_steps;
   return call.is_custom() ? report.external_calls : report.library_calls;
+}
+
+void add(PlanReport& to, const PlanReport& body) {
+  to.kernels += body.kernels;
+  to.distinct_kernels += body.distinct_kernels;
+  to.library_calls += body.library_calls;
+  to.external_calls += body.external_calls;
+  to.generated_contractions += body.generated_contractions;
+  to.control_steps += body.control_steps;
+  to.arena_bytes += body.arena_bytes;
 }
 
 void report(const Program& p, Plan& plan) {
@@ -72,6 +83,31 @@ void report(const Program& p, Plan& plan) {
     plan.report.generated_contractions += n.kind == Node::Kind::TiledMatmul;
   plan.report.distinct_kernels = static_cast<int>(plan.kernels.size());
   plan.report.arena_bytes = plan.arena_bytes;
+  for (const Plan& body : plan.bodies) add(plan.report, body.report);
+}
+
+// --- branches and loops
+
+/// The graph of a body, which is called on contiguous buffers.
+ir::Graph contiguous(ir::Graph body) {
+  for (ir::Input& in : body.inputs())
+    in.strides = ir::contiguous_strides(body.type(in.value).sizes);
+  for (ir::Output& out : body.outputs())
+    out.strides = ir::contiguous_strides(body.type(out.value).sizes);
+  return body;
+}
+
+/// Lowers the bodies of the plan's branches and loops, each once.
+void lower_bodies(const ir::Graph& graph, LowerOptions options, Plan& plan) {
+  options.write_into_input.clear();
+  plan.bodies.resize(graph.subgraphs().size());
+  for (const Step& step : plan.steps) {
+    const auto* call = std::get_if<ExternalCall>(&step);
+    if (call == nullptr || !call->is_control()) continue;
+    for (const ir::AttrValue& attr : call->attrs)
+      if (const auto* id = std::get_if<ir::SubgraphId>(&attr))
+        plan.bodies[id->index] = lower(contiguous(graph.subgraph(*id)), options);
+  }
 }
 
 }  // namespace
@@ -85,6 +121,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), targets, input_memories(graph), options, plan);
+  lower_bodies(graph, options, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);
   return plan;

@@ -41,8 +41,9 @@ struct MatmulCall {
       bias;  // [n], contiguous: what every row of C starts as (spec.accumulate)
 };
 
-/// Runs an equation as a whole on contiguous buffers: the user's custom operator, or a function of
-/// library/library.h.
+/// Runs an equation as a whole on contiguous buffers: the user's custom operator, a function of
+/// library/library.h, or a branch or loop over Plan::bodies. Of a loop more results follow than the
+/// equation's: one like each carry, which every second step writes, and of a while_loop a bool.
 struct ExternalCall {
   struct Argument {
     BufferRef buffer;
@@ -53,6 +54,11 @@ struct ExternalCall {
   std::vector<ir::AttrValue> attrs;
   /// Of a custom operator (of either op): what it is registered as, and the call's numbers.
   bool is_custom() const { return ir::info(op).cls == ir::OpClass::External; }
+  bool is_control() const { return ir::info(op).cls == ir::OpClass::Control; }
+  template <class T>
+  const T& attr(ir::Attr name) const {
+    return std::get<T>(attrs[static_cast<size_t>(ir::attr_index(op, name))]);
+  }
   const std::string& custom_name() const { return std::get<std::string>(attrs[0]); }
   const std::string& numbers() const { return std::get<std::string>(attrs[1]); }
   std::vector<Argument> operands, results;
@@ -80,6 +86,7 @@ struct PlanReport {
   int distinct_kernels = 0;
   int library_calls = 0;
   int external_calls = 0;          // of custom operators
+  int control_steps = 0;           // branches and loops; what their bodies are made of counts too
   int generated_contractions = 0;  // f64 and integer contractions, as kernels
   int64_t arena_bytes = 0;
 };
@@ -93,6 +100,7 @@ struct Plan {
   int64_t arena_bytes = 0;
   std::vector<int64_t> arena_guards;  // LowerOptions::guard_pages: the pages between the buffers
   PlanReport report;
+  std::vector<Plan> bodies;  // of branches and loops, by SubgraphId; contiguous inputs and outputs
 };
 
 std::string print(const Plan& plan);

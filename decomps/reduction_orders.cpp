@@ -46,6 +46,8 @@ ReductionOrder choose_order(const ir::Type& operand, std::span<const ir::Axis> d
 }  // namespace
 
 Graph set_reduction_orders(Graph core) {
+  for (uint32_t i = 0; i < core.subgraphs().size(); ++i)
+    core.subgraph({i}) = set_reduction_orders(std::move(core.subgraph({i})));
   for (size_t i = 0; i < core.num_equations(); ++i) {
     const EquationId e = core.equation_id(i);
     if (!ir::has_attr(core.op(e), ir::Attr::order)) continue;

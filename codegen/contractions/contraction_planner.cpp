@@ -100,6 +100,8 @@ std::string algorithm_of(ir::DType dtype) {
 class Planner final : public ir::ContractionPlanner {
  public:
   Graph plan(Graph core) const override {
+    for (uint32_t i = 0; i < core.subgraphs().size(); ++i)
+      core.subgraph({i}) = plan(std::move(core.subgraph({i})));
     Graph out = with_widened_contractions(with_transposed_contractions(std::move(core)));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);

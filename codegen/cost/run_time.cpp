@@ -117,9 +117,10 @@ class Walk {
     return element_seconds(n.op) * elements(n.domain);
   }
 
-  /// What a user's operator takes nobody knows.
+  /// What a user's operator takes nobody knows. Branches and loops: control_seconds().
   double external(const Node& n) const {
     if (ir::info(n.op).cls == ir::OpClass::External) return 0;
+    if (ir::info(n.op).cls == ir::OpClass::Control) return 0;
     if (ir::info(n.op).cls == ir::OpClass::Scan)
       return 1e-9 * kScanCost * elements(n.operands[0].sizes);
     if (ir::info(n.op).cls == ir::OpClass::Linalg) return matrix_seconds(n.operands[0].sizes);
@@ -189,8 +190,32 @@ double transfer_seconds(const CostTable& costs, double bytes, double reach) {
   return 1e-9 * ns * bytes;
 }
 
+namespace {
+
+/// What a branch or loop runs: the dearer branch, a scan's body as often as it is long. (How often
+/// a while_loop goes around nobody knows: once.)
+double control_seconds(const CostTable& costs, const ir::Graph& graph, ir::EquationId e) {
+  double seconds = 0;
+  for (const ir::AttrValue& attr : graph.attrs(e)) {
+    const auto* id = std::get_if<ir::SubgraphId>(&attr);
+    if (id == nullptr) continue;
+    const double body = run_seconds(costs, graph.subgraph(*id));
+    seconds = graph.op(e) == ir::Op::cond ? std::max(seconds, body) : seconds + body;
+  }
+  const bool is_counted = ir::has_attr(graph.op(e), ir::Attr::length);
+  return is_counted
+             ? seconds * static_cast<double>(int64_t{graph.attr<ir::Dim>(e, ir::Attr::length)})
+             : seconds;
+}
+
+}  // namespace
+
 double run_seconds(const CostTable& costs, const ir::Graph& graph) {
-  return Walk(costs, make_program(graph)).seconds();
+  double seconds = Walk(costs, make_program(graph)).seconds();
+  for (size_t i = 0; i < graph.num_equations(); ++i)
+    if (ir::info(graph.op(graph.equation_id(i))).cls == ir::OpClass::Control)
+      seconds += control_seconds(costs, graph, graph.equation_id(i));
+  return seconds;
 }
 
 }  // namespace tandem::codegen

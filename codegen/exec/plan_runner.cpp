@@ -27,9 +27,6 @@ using codegen::MatmulCall;
 
 namespace {
 
-constexpr size_t kLine = 128;  // scratch of two threads shares no pair of cache lines
-constexpr size_t kStackBytes = size_t{4} << 10;  // calls that need no more borrow no arena
-
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
@@ -112,6 +109,13 @@ PlanRunner::PlanRunner(codegen::Plan plan, PlanCode code)
   TANDEM_CHECK(code_.numbers.empty() || code_.numbers.size() == plan_.kernels.size(),
                "plan " + plan_.name + ": one table of numbers per kernel");
   for (const codegen::Step& step : plan_.steps) std::visit([this](const auto& s) { add(s); }, step);
+  TANDEM_CHECK(code_.bodies.empty() || code_.bodies.size() == plan_.bodies.size(),
+               "plan " + plan_.name + ": code for each body");
+  code_.bodies.resize(plan_.bodies.size());
+  for (size_t i = 0; i < plan_.bodies.size(); ++i)
+    bodies_.push_back(
+        std::make_unique<const PlanRunner>(std::move(plan_.bodies[i]), std::move(code_.bodies[i])));
+  for (const auto& body : bodies_) library_seconds_ += body->library_seconds();
   for (size_t k = 0; k < code_.kernels.size(); ++k)
     if (code_.kernels[k]) forget_code(plan_.kernels[{static_cast<uint32_t>(k)}]);
 }
@@ -159,7 +163,7 @@ void PlanRunner::add(const Launch& launch) {
                                              ? std::vector<int64_t>()
                                              : instructions_that_can_fail(kernel)});
   most_params_ = std::max(most_params_, params + 1);
-  kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), kLine));
+  kernel_scratch_ = std::max(kernel_scratch_, round_up(scratch_bytes(kernel), Memory::kLine));
 }
 
 void PlanRunner::add(const MatmulCall& c) {
@@ -203,6 +207,7 @@ void PlanRunner::execute(const Call& call, const RunLaunch& step) const {
 
 void PlanRunner::execute(const Call& call, const RunExternal& step) const {
   const codegen::ExternalCall& e = *step.call;
+  if (e.is_control()) return execute_control(call, step);
   const BufferRef* next = &buffers_[step.first_buffer];
   std::vector<ir::BufferView> operands, results;
   const auto add = [&](const codegen::ExternalCall::Argument& a, std::vector<ir::BufferView>& to) {
@@ -216,6 +221,15 @@ void PlanRunner::execute(const Call& call, const RunExternal& step) const {
     codegen::run_library({e.op, e.attrs, operands, results, e.check});
 }
 
+void PlanRunner::execute_control(const Call& call, const RunExternal& step) const {
+  std::vector<void*> addresses;
+  const size_t operands = step.call->operands.size(), results = step.call->results.size();
+  for (size_t i = 0; i < operands + results; ++i)
+    addresses.push_back(call.address(buffers_[step.first_buffer + i]));
+  const std::span all(addresses);
+  run_control(*step.call, bodies_, all.first(operands), all.subspan(operands));
+}
+
 void PlanRunner::execute(const Call& call, const RunMatmul& step) const {
   const BufferRef* refs = &buffers_[step.first_buffer];
   const auto matrix = [&](int i) { return static_cast<float*>(call.address(refs[i])); };
@@ -223,24 +237,31 @@ void PlanRunner::execute(const Call& call, const RunMatmul& step) const {
                    step.has_bias ? matrix(3) : nullptr);
 }
 
-void PlanRunner::run(void* const* inputs, void* const* outputs) const {
-  const int threads = machine::num_threads();
-  const size_t arena_bytes = round_up(static_cast<size_t>(plan_.arena_bytes), kLine);
-  const size_t scratch_bytes =
-      std::max(round_up(matmul_scratch_, kLine), kernel_scratch_ * static_cast<size_t>(threads));
-  const size_t bytes = arena_bytes + scratch_bytes + most_params_ * sizeof(void*);
+PlanRunner::Memory::Memory(const PlanRunner& runner)
+    : threads_(machine::num_threads()),
+      arena_bytes_(round_up(static_cast<size_t>(runner.plan_.arena_bytes), kLine)),
+      scratch_bytes_(std::max(round_up(runner.matmul_scratch_, kLine),
+                              runner.kernel_scratch_ * static_cast<size_t>(threads_))) {
+  const size_t bytes = arena_bytes_ + scratch_bytes_ + runner.most_params_ * sizeof(void*);
+  const std::vector<int64_t>& guards = runner.plan_.arena_guards;
+  if (bytes > kStackBytes || !guards.empty()) lease_ = machine::borrow_arena(bytes);
+  if (!guards.empty()) machine::protect_pages(lease_.data(), guards);
+}
 
-  alignas(kLine) std::array<uint8_t, kStackBytes> stack;
-  const bool on_stack = bytes <= kStackBytes && plan_.arena_guards.empty();
-  const machine::ArenaLease lease = on_stack ? machine::ArenaLease() : machine::borrow_arena(bytes);
-  if (!plan_.arena_guards.empty()) machine::protect_pages(lease.data(), plan_.arena_guards);
-  uint8_t* const memory = lease.data() ? lease.data() : stack.data();
+void PlanRunner::run(void* const* inputs, void* const* outputs) const {
+  Memory memory(*this);
+  run_in(memory, inputs, outputs);
+}
+
+void PlanRunner::run_in(Memory& memory, void* const* inputs, void* const* outputs) const {
+  uint8_t* const data = memory.lease_.data() ? memory.lease_.data() : memory.stack_.data();
+  uint8_t* const scratch = data + memory.arena_bytes_;
   const Call call{inputs,
                   outputs,
-                  memory,
-                  memory + arena_bytes,
-                  reinterpret_cast<void**>(memory + arena_bytes + scratch_bytes),
-                  threads};
+                  data,
+                  scratch,
+                  reinterpret_cast<void**>(scratch + memory.scratch_bytes_),
+                  memory.threads_};
   for (const RunStep& step : steps_) std::visit([&](const auto& s) { execute(call, s); }, step);
 }
 
@@ -281,10 +302,17 @@ size_t held_bytes(const std::vector<std::vector<T>>& lists) {
 
 }  // namespace
 
+int64_t PlanRunner::held_bytes_of_bodies() const {
+  int64_t bytes = 0;
+  for (const auto& body : bodies_) bytes += body->held_bytes();
+  return bytes;
+}
+
 int64_t PlanRunner::held_bytes() const {
   return static_cast<int64_t>(exec::held_bytes(plan_) + exec::held_bytes(steps_) +
                               exec::held_bytes(buffers_) + exec::held_bytes(code_.kernels) +
-                              exec::held_bytes(code_.numbers) + exec::held_bytes(code_.params));
+                              exec::held_bytes(code_.numbers) + exec::held_bytes(code_.params)) +
+         held_bytes_of_bodies();
 }
 
 namespace {

@@ -2,16 +2,19 @@
 #ifndef TANDEM_CODEGEN_EXEC_PLAN_RUNNER_H
 #define TANDEM_CODEGEN_EXEC_PLAN_RUNNER_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <variant>
 #include <vector>
 
+#include "codegen/exec/control.h"
 #include "codegen/plan.h"
 #include "ir/interfaces/backend.h"
 #include "ir/interfaces/custom_operator.h"
 #include "machine/library/matmul.h"
+#include "machine/memory/arena.h"
 
 namespace tandem::exec {
 
@@ -24,6 +27,7 @@ struct PlanCode {
   std::vector<std::vector<uint64_t>> numbers{};
   /// One per kernel (or none at all): which param is at each place of its function's, or nothing.
   std::vector<std::vector<codegen::ParamId>> params{};
+  std::vector<PlanCode> bodies{};  // one per Plan::bodies, or none at all
 };
 
 class PlanRunner {
@@ -38,6 +42,11 @@ class PlanRunner {
   /// Throws Error when an index is out of range or an integer is divided by zero (of several, the
   /// one of the first unit), or when memory runs out.
   void run(void* const* inputs, void* const* outputs) const;
+
+  /// What a call works in: an arena, or if it needs little a piece of its own.
+  class Memory;
+  /// The same in `memory`, which was made for this runner.
+  void run_in(Memory& memory, void* const* inputs, void* const* outputs) const;
 
   /// Without the code of the kernels that run as machine code.
   const codegen::Plan& plan() const { return plan_; }
@@ -63,7 +72,7 @@ class PlanRunner {
   };
   struct RunExternal {
     const codegen::ExternalCall* call;
-    std::shared_ptr<const ir::CustomOperator> custom;  // none: a library function
+    std::shared_ptr<const ir::CustomOperator> custom;  // none: a library function, or control flow
     size_t first_buffer;                               // operands and results
   };
   using RunStep = std::variant<RunLaunch, RunMatmul, RunExternal>;
@@ -75,16 +84,37 @@ class PlanRunner {
   void add(const codegen::ExternalCall& external);
   void execute(const Call& call, const RunLaunch& step) const;
   void execute(const Call& call, const RunMatmul& step) const;
+  void execute_control(const Call& call, const RunExternal& step) const;
+  int64_t held_bytes_of_bodies() const;
   void execute(const Call& call, const RunExternal& step) const;
 
   codegen::Plan plan_;
   PlanCode code_;
+  Bodies bodies_;
   std::vector<RunStep> steps_;
   std::vector<codegen::BufferRef> buffers_;  // of all steps
   double library_seconds_ = 0;
   size_t most_params_ = 0;
   size_t matmul_scratch_ = 0;  // bytes, the largest
   size_t kernel_scratch_ = 0;  // bytes, the largest, for each thread
+};
+
+class PlanRunner::Memory {
+ public:
+  /// Throws Error (out_of_memory).
+  explicit Memory(const PlanRunner& runner);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+ private:
+  friend class PlanRunner;
+  static constexpr size_t kLine = 128;  // scratch of two threads shares no pair of cache lines
+  static constexpr size_t kStackBytes = size_t{4} << 10;  // what needs no more borrows no arena
+
+  int threads_;
+  size_t arena_bytes_, scratch_bytes_;
+  machine::ArenaLease lease_;
+  alignas(kLine) std::array<uint8_t, kStackBytes> stack_;
 };
 
 /// How a plan was made, for reports.

@@ -124,6 +124,23 @@ std::string text(const Plan& plan, const Launch& launch) {
                      plan.kernels[launch.kernel].name, params, launch.units, launch.grain);
 }
 
+/// The attributes of a branch or loop.
+std::string control_text(const ExternalCall& call) {
+  std::string out;
+  for (const ir::Attr attr : ir::info(call.op).attrs) {
+    const ir::AttrValue& value = call.attrs[static_cast<size_t>(ir::attr_index(call.op, attr))];
+    if (const auto* body = std::get_if<ir::SubgraphId>(&value))
+      out += fmt::format(", {} body {}", ir::name(attr), body->index);
+    else if (const auto* count = std::get_if<int64_t>(&value))
+      out += fmt::format(", {} {}", ir::name(attr), *count);
+    else if (const auto* length = std::get_if<ir::Dim>(&value))
+      out += fmt::format(", {} {}", ir::name(attr), int64_t{*length});
+    else if (std::get<bool>(value))
+      out += fmt::format(", {}", ir::name(attr));
+  }
+  return out;
+}
+
 std::string text(const Plan& /*plan*/, const ExternalCall& external) {
   const auto list = [](const std::vector<ExternalCall::Argument>& arguments) {
     std::string out;
@@ -134,6 +151,9 @@ std::string text(const Plan& /*plan*/, const ExternalCall& external) {
     }
     return out;
   };
+  if (external.is_control())
+    return fmt::format("{} {} = ({}){}", ir::name(external.op), list(external.results),
+                       list(external.operands), control_text(external));
   if (!external.is_custom())
     return fmt::format("library {} = {}({})", list(external.results), ir::name(external.op),
                        list(external.operands));
@@ -189,6 +209,8 @@ std::string print(const Plan& plan) {
   for (const Step& step : plan.steps)
     out += "  " + std::visit([&](const auto& s) { return text(plan, s); }, step) + "\n";
   for (const Kernel& k : plan.kernels) out += print(k);
+  for (size_t i = 0; i < plan.bodies.size(); ++i)
+    out += fmt::format("body {}: {}", i, print(plan.bodies[i]));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Nodes of what runs as a whole: library functions, and what the user registered.
+// Nodes of what runs as a whole: library functions, branches and loops, and what the user
+// registered.
 #include "codegen/library/library.h"
 #include "codegen/nodes/maker.h"
 
@@ -97,6 +98,42 @@ void linalg_nodes(Maker& m, EquationId e) {
 template <>
 void nodes_of<Op::custom_operator>(Maker& m, EquationId e) {
   m.push_external(external_node(m, e));
+}
+
+namespace {
+
+/// A branch or loop, with results of its own for `scratch` beside the equation's.
+void control_node(Maker& m, EquationId e, std::span<const ir::Type> scratch) {
+  Node n = external_node(m, e);
+  for (const ir::Type& t : scratch) n.results.push_back(m.computed(t.dtype, t.sizes));
+  m.push_external(std::move(n));
+}
+
+/// Where every second step of a loop leaves its carries.
+std::vector<ir::Type> carry_types(const Maker& m, EquationId e) {
+  std::vector<ir::Type> types;
+  for (int i = 0; i < m.graph().attr<int64_t>(e, Attr::carries); ++i)
+    types.push_back(m.graph().type(m.graph().result(e, i)));
+  return types;
+}
+
+}  // namespace
+
+template <>
+void nodes_of<Op::cond>(Maker& m, EquationId e) {
+  control_node(m, e, {});
+}
+
+template <>
+void nodes_of<Op::scan>(Maker& m, EquationId e) {
+  control_node(m, e, carry_types(m, e));
+}
+
+template <>
+void nodes_of<Op::while_loop>(Maker& m, EquationId e) {
+  std::vector<ir::Type> scratch = carry_types(m, e);
+  scratch.push_back({DType::Bool, {}});  // what the condition says
+  control_node(m, e, scratch);
 }
 
 template <>

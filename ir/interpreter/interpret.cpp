@@ -66,6 +66,7 @@ class Interpreter {
  private:
   void step(EquationId e) {
     const Op op = graph_.op(e);
+    if (const auto control = control_step(op)) return (this->*control)(e);
     if (has_attr(op, Attr::body)) return step_subgraph(e, Attr::body);
     if (has_attr(op, Attr::forward)) return step_subgraph(e, Attr::forward);
     if (info(op).cls == OpClass::External) return step_external(e);
@@ -95,6 +96,77 @@ class Interpreter {
     const std::vector<Tensor> outputs = Interpreter(subgraph, options_).run(operands);
     const auto results = graph_.results(e);
     for (size_t i = 0; i < results.size(); ++i) values_[results[i]] = outputs[i];
+  }
+
+  // --- branches and loops: their results are tensors of their own
+  using ControlStep = void (Interpreter::*)(EquationId);
+  static ControlStep control_step(Op op) {
+    return op == Op::cond         ? &Interpreter::step_cond
+           : op == Op::while_loop ? &Interpreter::step_while
+           : op == Op::scan       ? &Interpreter::step_scan
+                                  : nullptr;
+  }
+
+  std::vector<Tensor> operands_of(EquationId e) const {
+    std::vector<Tensor> operands;
+    for (const ValueId v : graph_.operands(e)) operands.push_back(values_[v]);
+    return operands;
+  }
+
+  std::vector<Tensor> run_body(EquationId e, Attr body, std::span<const Tensor> inputs) const {
+    const Graph& graph = graph_.subgraph(graph_.attr<SubgraphId>(e, body));
+    std::vector<Tensor> outputs = Interpreter(graph, options_).run(inputs);
+    for (Tensor& output : outputs) output = evaluate::copied(output);
+    return outputs;
+  }
+
+  static bool is_true(const Tensor& predicate) {
+    return to_buffer(predicate, false).at(0).to_double() != 0;
+  }
+
+  void set_results(EquationId e, std::span<const Tensor> results) {
+    for (size_t i = 0; i < results.size(); ++i)
+      values_[graph_.result(e, static_cast<int>(i))] = results[i];
+  }
+
+  void step_cond(EquationId e) {
+    const std::vector<Tensor> operands = operands_of(e);
+    const Attr taken = is_true(operands[0]) ? Attr::then : Attr::otherwise;
+    set_results(e, run_body(e, taken, std::span(operands).subspan(1)));
+  }
+
+  void step_while(EquationId e) {
+    std::vector<Tensor> state = operands_of(e);
+    for (Tensor& t : state) t = evaluate::copied(t);
+    while (is_true(run_body(e, Attr::condition, state)[0]))
+      std::ranges::copy(run_body(e, Attr::body, state), state.begin());
+    set_results(e, std::span(state).first(graph_.results(e).size()));
+  }
+
+  void step_scan(EquationId e) {
+    const auto carries = static_cast<size_t>(graph_.attr<int64_t>(e, Attr::carries));
+    const auto whole = carries + static_cast<size_t>(graph_.attr<int64_t>(e, Attr::constants));
+    const int64_t length = graph_.attr<Dim>(e, Attr::length);
+    const bool reverse = graph_.attr<bool>(e, Attr::reverse);
+    const std::vector<Tensor> operands = operands_of(e);
+    std::vector<Tensor> state = operands, results;
+    for (const ValueId v : graph_.results(e)) results.push_back(evaluate::zeros(graph_.type(v)));
+    for (int64_t t = 0; t < length; ++t) {
+      const int64_t at = reverse ? length - 1 - t : t;
+      for (size_t i = whole; i < operands.size(); ++i) state[i] = slice_at(operands[i], at);
+      const std::vector<Tensor> outputs = run_body(e, Attr::body, state);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        i < carries ? void(state[i] = outputs[i])
+                    : evaluate::write(slice_at(results[i], at), outputs[i]);
+    }
+    for (size_t i = 0; i < carries; ++i) results[i] = evaluate::copied(state[i]);
+    set_results(e, results);
+  }
+
+  Tensor slice_at(const Tensor& t, int64_t index) const {
+    const std::vector<AttrValue> attrs = {int64_t{0}, Dim(index)};
+    const Type type = infer_type(Op::select, {&t.type, 1}, attrs);
+    return evaluate::evaluate({Op::select, {&t, 1}, attrs, {&type, 1}, options_.in_f64})[0];
   }
 
   /// The user's code computes in the declared dtypes, also in f64 runs.
@@ -337,6 +409,9 @@ static Tensor no_rule(const Context& c) {
 }
 Tensor call(const Context& c) { return no_rule(c); }
 Tensor custom_function(const Context& c) { return no_rule(c); }
+Tensor cond(const Context& c) { return no_rule(c); }
+Tensor while_loop(const Context& c) { return no_rule(c); }
+Tensor scan(const Context& c) { return no_rule(c); }
 Tensor custom_operator(const Context& c) { return no_rule(c); }
 std::array<Tensor, 2> ordered_operator(const Context& c) { return {no_rule(c), no_rule(c)}; }
 

@@ -10,6 +10,7 @@
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
 #include "ir/text/text.h"
+#include "ir/verify/check_bodies.h"
 #include "ir/verify/check_equation.h"
 #include "ir/verify/level_rules.h"
 
@@ -249,6 +250,8 @@ void Verifier::check_control(EquationId e) const {
   for (const AttrValue& value : g_.attrs(e))
     if (const auto* id = std::get_if<SubgraphId>(&value); id && id->index >= g_.subgraphs().size())
       fail_at(e, fmt::format("there is no subgraph {}", id->index));
+  if (is_control_flow(g_.op(e)))
+    return guarded([&] { check_bodies(g_, e); }, [&](const char* problem) { fail_at(e, problem); });
   if (has_attr(g_.op(e), Attr::body))
     check_call(e, g_.subgraph(g_.attr<SubgraphId>(e, Attr::body)));
   if (has_attr(g_.op(e), Attr::forward))

@@ -24,6 +24,29 @@ std::vector<int> direct_writes(const ir::Graph& graph) {
   return outputs;
 }
 
+/// The code of a plan and of its bodies, and how many kernels are fresh and general
+/// (jit/compile.h).
+struct Code {
+  exec::PlanCode code;
+  int fresh = 0, general = 0;
+};
+
+Code compile(const codegen::Plan& plan, const std::string& cache_dir, jit::Sizes sizes) {
+  jit::CompiledKernels kernels =
+      jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir, sizes);
+  Code code{{std::move(kernels.functions), std::move(kernels.owner), std::move(kernels.numbers),
+             std::move(kernels.params)},
+            kernels.fresh,
+            kernels.general};
+  for (const codegen::Plan& body : plan.bodies) {
+    Code inner = compile(body, cache_dir, sizes);
+    code.code.bodies.push_back(std::move(inner.code));
+    code.fresh += inner.fresh;
+    code.general += inner.general;
+  }
+  return code;
+}
+
 struct Compiled {
   std::unique_ptr<ir::Executable> executable;
   int general_kernels;
@@ -36,13 +59,10 @@ Compiled compile(const ir::Graph& graph, const std::string& cache_dir, jit::Size
                                               .guard_pages = machine::guard_pages()});
   const double lower_seconds = seconds_since(start);
   const auto middle = std::chrono::steady_clock::now();
-  jit::CompiledKernels kernels =
-      jit::compile_kernels(plan.kernels, jit::native_target(), cache_dir, sizes);
-  return {exec::make_executable(std::move(plan),
-                                {std::move(kernels.functions), std::move(kernels.owner),
-                                 std::move(kernels.numbers), std::move(kernels.params)},
-                                {lower_seconds, seconds_since(middle), kernels.fresh}),
-          kernels.general};
+  Code code = compile(plan, cache_dir, sizes);
+  return {exec::make_executable(std::move(plan), std::move(code.code),
+                                {lower_seconds, seconds_since(middle), code.fresh}),
+          code.general};
 }
 
 class JitBackend final : public ir::Backend {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/compile/variant.h"
+#include "runtime/control/record.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tensor/generator.h"
@@ -117,6 +118,8 @@ class GraphDispatcher {
   std::vector<Tensor> run_equation(EquationId e, const std::vector<Tensor>& operands) {
     if (ir::has_attr(graph_.op(e), Attr::forward))
       return dispatch_function(subgraph(e, Attr::forward), subgraph(e, Attr::backward), operands);
+    if (control::is_control_flow(graph_.op(e)))
+      return control::dispatch_control(graph_, e, operands);
     if (ir::has_attr(graph_.op(e), Attr::body))
       return dispatch_graph(subgraph(e, Attr::body), operands);
     if (graph_.op(e) == ir::Op::hook)

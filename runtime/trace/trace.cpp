@@ -72,7 +72,7 @@ TraceScope::~TraceScope() {
 }
 
 OutermostTrace::OutermostTrace() : previous_(t_current) {
-  while (t_current != nullptr && t_current->enclosing_ != nullptr)
+  while (t_current != nullptr && t_current->enclosing_ != nullptr && !t_current->is_body_)
     t_current = t_current->enclosing_;
 }
 

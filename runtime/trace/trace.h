@@ -91,6 +91,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
   /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
   void note_requires_grad(const Tensor& t, bool value);
+  /// It is the body of a branch or loop, which may run never or often: what it draws is recorded in
+  /// it.
+  void note_body() { is_body_ = true; }
   /// A backward ran, of which the equations that follow are.
   void note_backward() { has_backward_ = true; }
   bool has_backward() const { return has_backward_; }
@@ -157,6 +160,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Write> writes_;                         // the in-place equations
   std::vector<HookAt> hooks_;
   bool has_backward_ = false;
+  bool is_body_ = false;
   Trace* enclosing_ = nullptr;
   ir::ValueId token_;  // of the order so far, if there is one
   Tensor rng_;
@@ -181,7 +185,8 @@ class TraceScope {
   Trace* previous_;
 };
 
-/// Makes the trace that encloses this thread's others its current one while it lives.
+/// Makes the trace that encloses this thread's others its current one while it lives, or if one of
+/// them is the body of a branch or loop the innermost such.
 class OutermostTrace {
  public:
   OutermostTrace();

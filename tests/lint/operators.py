@@ -107,7 +107,8 @@ def operators():
 def rows():
     """The op table: class, level and shape rule by name."""
     row = re.compile(r"^OP\((\w+),\s*(\w+),\s*(\w+),\s*\"([^\"]*)\",\s*\"([^\"]*)\",\s*(\w+),\s*([\w |]+),\s*(\w+)\)", re.M)
-    return {m[1]: {"level": m[3].lower(), "rule": m[6]} for m in row.finditer((ROOT / "ir/ops.def").read_text())}
+    found = row.finditer((ROOT / "ir/ops.def").read_text())
+    return {m[1]: {"level": m[3].lower(), "rule": m[6]} for m in found if m[2] != "Control"}
 
 
 def gradient_kinds():

@@ -12,6 +12,7 @@
 #include <tandem/autograd/value_and_grad.h>
 #include <tandem/autograd/vmap.h>
 #include <tandem/compile.h>
+#include <tandem/control_flow.h>
 #include <tandem/custom_op.h>
 #include <tandem/data.h>
 #include <tandem/functionalize.h>

@@ -1,0 +1,54 @@
+// A body inside a trace: what it does as a functional graph, and which tensors from outside it
+// reads and writes.
+#ifndef TANDEM_RUNTIME_CONTROL_BODY_H
+#define TANDEM_RUNTIME_CONTROL_BODY_H
+
+#include <tandem/control_flow.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tandem::control {
+
+struct TracedBody {
+  /// A tensor from outside that is written: which input, and by which output.
+  struct Write {
+    size_t input, output;
+    bool no_grad;
+  };
+  ir::Graph graph;  // Functional; inputs: the ports, then what it captured
+  size_t ports = 0;
+  std::vector<size_t> results;   // what the function gave: which outputs
+  std::vector<Tensor> captured;  // by input behind the ports: of the enclosing trace
+  std::vector<Write> writes;     // inputs counted from the first captured one
+  ir::Dim draws = 0;             // of the process's generator
+
+  ir::Type type_of(size_t output) const { return graph.type(graph.outputs()[output].value); }
+  std::vector<ir::Type> result_types() const;
+};
+
+/// Traces `body` on new tensors of these types. Inside a trace, or (to learn the types of what it
+/// gives) outside. Errors for what only the caller could do: changes of a tensor itself, of
+/// `.grad`, operators that are ordered.
+TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& ports, Body body);
+
+/// Puts a body's graph into a graph whose inputs are in another order.
+class BodyGraph {
+ public:
+  explicit BodyGraph(std::string name) : graph_(std::move(name), ir::Level::Functional) {}
+  ir::ValueId input(const ir::Type& type, const std::string& name);
+  void output(ir::ValueId value, const std::string& name);
+  /// The outputs of `body` on these inputs.
+  std::vector<ir::ValueId> add(const ir::Graph& body, std::span<const ir::ValueId> inputs);
+  ir::Graph& graph() { return graph_; }
+  ir::Graph take() { return std::move(graph_); }
+
+ private:
+  ir::Graph graph_;
+};
+
+}  // namespace tandem::control
+
+#endif  // TANDEM_RUNTIME_CONTROL_BODY_H
