@@ -1,6 +1,7 @@
 #include "runtime/control/body.h"
 
 #include <fmt/format.h>
+#include <tandem/autograd.h>
 #include <tandem/ops.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "ir/build/effect.h"
 #include "ir/build/inline.h"
 #include "ir/strides.h"
+#include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
 namespace tandem::control {
@@ -59,6 +61,16 @@ ir::Dim draws_so_far(const Trace* enclosing) {
   return enclosing != nullptr ? enclosing->draws() : ir::Dim(0);
 }
 
+/// A tensor that the body is handed. What goes in may have a history, so it has.
+Tensor port_of(Trace& trace, const ir::Type& type) {
+  const Tensor port = trace.add_port(type, "port", ir::Role::Primal, -1);
+  if (!grad_enabled() || !ir::is_differentiable(type.dtype)) return port;
+  trace.graph().inputs().back().requires_grad = true;
+  runtime::AutogradMeta& meta = runtime::autograd_meta(*port.impl());
+  meta.requires_grad = meta.outside_history = true;
+  return port;
+}
+
 }  // namespace
 
 std::vector<ir::Type> TracedBody::result_types() const {
@@ -75,8 +87,7 @@ TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& port
   {
     const TraceScope recording(trace);
     Tensors inputs;
-    for (const ir::Type& type : ports)
-      inputs.push_back(trace->add_port(type, "port", ir::Role::Primal, -1));
+    for (const ir::Type& type : ports) inputs.push_back(port_of(*trace, type));
     for (const Tensor& t : body(std::move(inputs))) trace->add_output(clone(t));
   }
   TracedBody traced;

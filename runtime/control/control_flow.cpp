@@ -1,7 +1,10 @@
 // Branches and loops outside of traces: they run.
 #include <fmt/format.h>
+#include <tandem/autograd.h>
 #include <tandem/control_flow.h>
 #include <tandem/ops.h>
+
+#include <algorithm>
 
 #include "ir/base/error.h"
 #include "runtime/control/body.h"
@@ -23,7 +26,8 @@ Tensor own(Tensor t) {
   if (!t.defined()) ir::fail(Errc::Argument, "control flow: a body gives an undefined tensor");
   const bool alone = t.impl().use_count() == 1 && t.impl()->storage.use_count() == 1;
   if (!t.is_contiguous()) return t.contiguous();
-  return alone ? t : clone(t);
+  if (alone) return t;
+  return clone(t);
 }
 
 Tensors own_all(Tensors tensors) {
@@ -161,6 +165,13 @@ Tensor step_number(int64_t first) { return full({}, first, DType::I64); }
 
 namespace {
 
+/// That of a custom function is recorded without grad mode; a gradient of it is asked of its
+/// equations all the same, which refuse it.
+bool is_backward_half(const ir::Graph& graph) {
+  return std::ranges::find(graph.inputs(), ir::Role::Tangent, &ir::Input::role) !=
+         graph.inputs().end();
+}
+
 class ControlEquation {
  public:
   ControlEquation(const ir::Graph& graph, ir::EquationId e, const Tensors& operands)
@@ -173,6 +184,7 @@ class ControlEquation {
         *id = Trace::current()->graph().add_subgraph(g_.subgraph(*id));
     std::vector<ir::Type> types;
     for (const ir::ValueId v : g_.results(e_)) types.push_back(g_.type(v));
+    const GradMode mode(grad_enabled() || is_backward_half(Trace::current()->graph()));
     const TensorList results = dispatch(g_.op(e_), operands_, attrs, false, types);
     return {results.begin(), results.end()};
   }
@@ -206,7 +218,7 @@ class ControlEquation {
       return t;
     };
     return run_while(
-        [&](Tensors t) { return call(ir::Attr::condition, with_constants(std::move(t)))[0]; },
+        [&](const Tensors& t) { return call(ir::Attr::condition, with_constants(t))[0]; },
         [&](Tensors t) { return call(ir::Attr::body, with_constants(std::move(t))); },
         part(0, carries));
   }

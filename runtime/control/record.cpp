@@ -9,6 +9,7 @@
 #include "ir/base/error.h"
 #include "ir/build/builder.h"
 #include "runtime/control/body.h"
+#include "runtime/control/gradient.h"
 #include "runtime/levels/levels.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/trace/trace.h"
@@ -70,6 +71,15 @@ class Captured {
       Tensor target = tensors_[written_[i].place];
       target.copy_(values[i]);
     }
+  }
+
+  /// Which of `operands` show memory that is written.
+  std::vector<bool> overwritten(const Tensors& operands) const {
+    std::vector<bool> all;
+    for (const Tensor& t : operands)
+      all.push_back(std::ranges::any_of(
+          written_, [&](const Written& w) { return tensors_[w.place].shares_storage(t); }));
+    return all;
   }
 
   bool shares(size_t place, size_t other) const {
@@ -150,13 +160,18 @@ class CondRecorder {
     if (types_.empty()) return {};
     Tensors operands = {pred};
     operands.insert(operands.end(), captured_.tensors().begin(), captured_.tensors().end());
-    const ir::SubgraphId then = add_body(branch(0, "then")),
-                         otherwise = add_body(branch(1, "otherwise"));
-    return without_written(recorded(Op::cond, operands, {then, otherwise}, types_), given,
+    return without_written(results(operands, branch(0, "then"), branch(1, "otherwise")), given,
                            captured_);
   }
 
  private:
+  Tensors results(const Tensors& operands, ir::Graph then, ir::Graph otherwise) const {
+    if (wants_gradient(operands))
+      return differentiable_cond(operands, then, otherwise, captured_.overwritten(operands));
+    const ir::SubgraphId a = add_body(std::move(then)), b = add_body(std::move(otherwise));
+    return recorded(Op::cond, operands, {a, b}, types_);
+  }
+
   /// A branch leaves what only the other one writes: nothing else may have changed that.
   void check_shared(size_t branch) const {
     for (const size_t kept : captured_.written())
@@ -303,6 +318,17 @@ void refuse_draws(ir::Dim draws) {
              "advance by as much as data says; expected a Generator of its own, or fori_loop");
 }
 
+Tensors scan_results(const Tensors& operands, ir::Graph body, const ScanShape& shape,
+                     const Types& types, const Captured& captured) {
+  if (wants_gradient(operands))
+    return differentiable_scan(operands, body, shape, types, captured.overwritten(operands));
+  const ir::SubgraphId id = add_body(std::move(body));
+  return recorded(Op::scan, operands,
+                  {id, static_cast<int64_t>(shape.carries), static_cast<int64_t>(shape.constants),
+                   ir::Dim(shape.length), shape.reverse},
+                  types);
+}
+
 }  // namespace
 
 Tensor as_predicate(const Tensor& t, const char* who) {
@@ -358,8 +384,8 @@ Tensors record_while(Condition condition, Body body, const Tensors& carries) {
   refuse_levels("while_loop");
   const Tensors first = resolved(carries);
   const Types types = types_of(first);
-  const TracedBody test = trace_body("condition", types, [&](Tensors t) {
-    return Tensors{as_predicate(condition(std::move(t)), "while_loop")};
+  const TracedBody test = trace_body("condition", types, [&](const Tensors& t) {
+    return Tensors{as_predicate(condition(t), "while_loop")};
   });
   const TracedBody step = trace_body("body", types, body);
   refuse_draws(test.draws + step.draws);
@@ -414,11 +440,9 @@ Tensors record_scan(Body body, const Tensors& tensors, size_t carries, int64_t l
   }
   if (types.empty()) return {};
   operands.insert(operands.end(), xs.begin(), xs.end());
-  const auto count = static_cast<int64_t>(loop.carries()),
-             constants = static_cast<int64_t>(loop.constants());
-  const ir::SubgraphId id = add_body(made.graph.take());
   Tensors results =
-      recorded(Op::scan, operands, {id, count, constants, ir::Dim(length), reverse}, types);
+      scan_results(operands, made.graph.take(), {loop.carries(), loop.constants(), length, reverse},
+                   types, loop.captured());
   if (step.draws != 0) results.erase(results.begin() + static_cast<ptrdiff_t>(loop.carries()) - 1);
   return without_written(std::move(results), carries, loop.captured());
 }

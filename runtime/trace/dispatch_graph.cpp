@@ -46,7 +46,8 @@ std::vector<Tensor> dispatch_backward(FunctionContext& context, const std::vecto
   return gradients;
 }
 
-/// `forward`'s outputs, with `backward` for their gradients.
+}  // namespace
+
 std::vector<Tensor> dispatch_function(const Graph& forward, const Graph& backward,
                                       const std::vector<Tensor>& operands) {
   const auto context = std::make_shared<SubgraphContext>();
@@ -65,6 +66,8 @@ std::vector<Tensor> dispatch_function(const Graph& forward, const Graph& backwar
   results.insert(results.end(), saved.begin(), saved.end());
   return results;
 }
+
+namespace {
 
 /// An identity whose gradient goes through `backward`.
 Graph identity_of(const Graph& backward) {

@@ -15,6 +15,11 @@ namespace tandem::runtime {
 /// The graph's outputs from its inputs.
 std::vector<Tensor> dispatch_graph(const ir::Graph& graph, std::span<const Tensor> inputs);
 
+/// The outputs of `forward` on these operands, with `backward` for their gradients: the halves of a
+/// custom_function.
+std::vector<Tensor> dispatch_function(const ir::Graph& forward, const ir::Graph& backward,
+                                      const std::vector<Tensor>& operands);
+
 /// dispatch_graph, then the epilogue; returns the caller's results.
 std::vector<Tensor> dispatch_with_epilogue(const ir::Graph& graph, std::span<const Tensor> inputs,
                                            const std::vector<int>& leaves);

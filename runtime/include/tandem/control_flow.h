@@ -7,6 +7,10 @@
 // tensors of their own: a body may write what it is handed without anybody else seeing it, and what
 // it writes to tensors that it captured is written there, once for each time that it runs. Inside a
 // compiled function such a tensor may share no memory with another that the loop uses.
+//
+// Gradients of what ran eagerly are the tape's. Inside a compiled function cond and scan (and what
+// is made of them) have a gradient, which has none itself; inside vmap or forward mode there they
+// are an Error{Unsupported}.
 #ifndef TANDEM_CONTROL_FLOW_H
 #define TANDEM_CONTROL_FLOW_H
 
@@ -25,8 +29,8 @@ struct ScanOptions {
 namespace control {
 
 using Tensors = std::vector<Tensor>;
-using Body = ir::FunctionRef<Tensors(Tensors)>;
-using Condition = ir::FunctionRef<Tensor(Tensors)>;
+using Body = ir::FunctionRef<Tensors(Tensors&&)>;
+using Condition = ir::FunctionRef<Tensor(const Tensors&)>;
 
 /// What is guarded of a structure, and which of its tensors are there.
 struct StructureShape {
@@ -125,13 +129,13 @@ auto cond(const Tensor& pred, Then&& then, Otherwise&& otherwise, const Operands
   using R = std::remove_cvref_t<std::invoke_result_t<Then&, const Operands&...>>;
   if constexpr (std::is_void_v<R>) {
     control::run_cond(
-        pred, [&](control::Tensors) { return then(operands...), control::Tensors(); },
-        [&](control::Tensors) { return otherwise(operands...), control::Tensors(); });
+        pred, [&](const control::Tensors&) { return then(operands...), control::Tensors(); },
+        [&](const control::Tensors&) { return otherwise(operands...), control::Tensors(); });
   } else {
     control::Structure<R> given("cond");
     const control::Tensors results = control::run_cond(
-        pred, [&](control::Tensors) { return given.take(then(operands...)); },
-        [&](control::Tensors) { return given.take(otherwise(operands...)); });
+        pred, [&](const control::Tensors&) { return given.take(then(operands...)); },
+        [&](const control::Tensors&) { return given.take(otherwise(operands...)); });
     return given.make(results.data());
   }
 }
@@ -145,7 +149,7 @@ Carry while_loop(While&& condition, Fn&& body, const Carry& carry) {
   control::Structure<Carry> state("while_loop");
   control::Tensors first = state.take(carry);
   const control::Tensors last = control::run_while(
-      [&](control::Tensors t) -> Tensor { return condition(state.make(t.data())); },
+      [&](const control::Tensors& t) -> Tensor { return condition(state.make(t.data())); },
       [&](control::Tensors t) {
         Carry value = state.make(t.data());
         t.clear();
@@ -157,7 +161,8 @@ Carry while_loop(While&& condition, Fn&& body, const Carry& carry) {
 
 /// (carry, y) = body(carry, x) for each slice x of `xs` along dimension 0, in order. Gives the last
 /// carry, and the ys stacked along dimension 0. (jax.lax.scan.) Each carry that the body gives has
-/// the structure and the types of the first. `xs` without tensors, as std::tuple<>(): a step for
+/// the structure and the types of the first. Backward keeps the carries that each step began with
+/// and computes the step again. `xs` without tensors, as std::tuple<>(): a step for
 /// each of ScanOptions::length. Error{Shape} for xs of other lengths.
 template <class Fn, class Carry, class Xs>
 auto scan(Fn&& body, const Carry& carry, const Xs& xs, const ScanOptions& options = {}) {

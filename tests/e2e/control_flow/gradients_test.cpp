@@ -1,0 +1,240 @@
+// Gradients of branches and scans: compiled against the tape of what eager ran, and against
+// differences; nested, through writes, of parameters.
+#include <gtest/gtest.h>
+#include <tandem/graph.h>
+
+#include "tests/support/check_compiled.h"
+#include "tests/support/expect_error.h"
+
+namespace tandem::testing {
+namespace {
+
+Tensor flag(bool value) { return full({}, value, DType::Bool); }
+
+/// Gradients of a sum that weighs the results, by every floating argument.
+Tensors gradients(const Program& program, const Tensors& given) {
+  Tensors args, leaves;
+  for (const Tensor& t : given) {
+    args.push_back(t.clone());
+    if (is_floating(t.dtype())) leaves.push_back(args.back().requires_grad_());
+  }
+  Tensor total = zeros({}, f64);
+  uint64_t seed = 100;
+  for (const Tensor& y : program(args)) total = total + (y * noise(y.sizes(), ++seed, f64)).sum();
+  return grad({total}, leaves, {.allow_unused = true});
+}
+
+double weighed(const Program& program, const Tensors& args) {
+  double total = 0;
+  uint64_t seed = 100;
+  for (const Tensor& y : program(args)) total += (y * noise(y.sizes(), ++seed, f64)).sum().item();
+  return total;
+}
+
+/// Arguments of f64: eager, compiled and inside a compiled step agree, and with differences.
+void check_gradients(const Program& program, const Tensors& args) {
+  const Tensors expected = gradients(program, args);
+  const auto compiled = compile([&](const Tensors& t) { return program(t); });
+  const auto whole = compile([&](const Tensors& t) {
+    Tensors all = gradients(program, t);
+    for (Tensor& g : all)
+      if (!g.defined()) g = zeros({});
+    return all;
+  });
+  const Tensors got = gradients([&](const Tensors& t) { return compiled(t); }, args);
+  const Tensors inside = whole(args);
+  size_t leaf = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!is_floating(args[i].dtype())) continue;
+    const Tensor zero = zeros_like(args[i]), along = noise(args[i].sizes(), 50 + i, f64);
+    const auto or_zero = [&](const Tensor& g) {
+      return g.defined() && g.sizes() == zero.sizes() ? g : zero;
+    };
+    const Tensor g = or_zero(expected[leaf]);
+    expect_close(g, or_zero(got[leaf]), 1e-11, "compiled " + std::to_string(i));
+    expect_close(g, or_zero(inside[leaf]), 1e-11, "whole " + std::to_string(i));
+    ++leaf;
+    Tensors low = args, high = args;
+    low[i] = args[i] - along * 1e-6;
+    high[i] = args[i] + along * 1e-6;
+    const double slope = (weighed(program, high) - weighed(program, low)) / 2e-6;
+    EXPECT_NEAR((g * along).sum().item(), slope, 1e-6 * (1 + std::abs(slope))) << i;
+  }
+}
+
+TEST(ControlFlowGradients, OfTheBranchTaken) {
+  const Program program = [](const Tensors& t) {
+    return Tensors{cond(
+        t[0], [&](const Tensor& x) { return sin(x) * t[2]; }, [](const Tensor& x) { return x * x; },
+        t[1])};
+  };
+  for (const bool taken : {true, false})
+    check_gradients(program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)});
+}
+
+TEST(ControlFlowGradients, OfWrittenTensors) {
+  const Program program = [](const Tensors& t) {
+    Tensor x = t[1] * 2;
+    const Tensor y = cond(
+        t[0],
+        [&] {
+          x[0].mul_(t[2]);
+          return x.sum();
+        },
+        [&] { return t[2].sum(); });
+    return Tensors{y, x * x};
+  };
+  for (const bool taken : {true, false})
+    check_gradients(program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)});
+}
+
+TEST(ControlFlowGradients, OfScans) {
+  for (const bool reverse : {false, true})
+    for (const int64_t length : {0, 1, 4})
+      check_gradients(
+          [=](const Tensors& t) {
+            const auto [last, ys] = scan(
+                [&](const std::pair<Tensor, Tensor>& c, const Tensor& x) {
+                  const Tensor next = tanh(c.first * t[2] + x);
+                  return std::pair(std::pair(next, c.second + 1), next * x + c.second);
+                },
+                std::pair(t[0], full({}, 0, DType::I64)), t[1],
+                {.length = length, .reverse = reverse});
+            return Tensors{last.first, ys};
+          },
+          {noise({3}, 1, f64), noise({length, 3}, 2, f64), noise({3}, 3, f64)});
+}
+
+TEST(ControlFlowGradients, OfWritesInScans) {
+  check_gradients(
+      [](const Tensors& t) {
+        Tensor total = t[2] * 1;
+        const auto [last, ys] = scan(
+            [&](Tensor c, const Tensor& x) {
+              c.mul_(x);
+              total.add_(c * c);
+              return std::pair(c, total + x);
+            },
+            t[0], t[1]);
+        return Tensors{last, ys, total};
+      },
+      {noise({3}, 1, f64), noise({3, 3}, 2, f64), noise({3}, 3, f64)});
+}
+
+TEST(ControlFlowGradients, OfNestedLoopsAndBranches) {
+  check_gradients(
+      [](const Tensors& t) {
+        return Tensors{scan(
+                           [&](const Tensor& c, const Tensor& x) {
+                             const Tensor y = fori_loop(
+                                 0, 2,
+                                 [&](const Tensor& i, const Tensor& v) {
+                                   return cond(
+                                       i < 1, [&] { return sin(v) * x; }, [&] { return v * t[2]; });
+                                 },
+                                 c);
+                             return std::pair(y, y.sum());
+                           },
+                           t[0], t[1])
+                           .second};
+      },
+      {noise({3}, 1, f64), noise({4, 3}, 2, f64), noise({3}, 3, f64)});
+}
+
+TEST(ControlFlowGradients, NoneUnderNoGrad) {
+  check_gradients(
+      [](const Tensors& t) {
+        const auto [last, ys] = scan(
+            [&](const Tensor& c, const Tensor& x) {
+              const Tensor kept = c * x;
+              const NoGrad no_grad;
+              return std::pair(kept, x * 2);
+            },
+            t[0], t[1]);
+        EXPECT_EQ(ys.sizes(), t[1].sizes());
+        return Tensors{last};
+      },
+      {noise({3}, 1, f64), noise({2, 3}, 2, f64)});
+}
+
+struct Cell {
+  nn::Linear x{3, 16}, h{4, 16};
+  TANDEM_FIELDS(Cell, x, h)
+  std::pair<Tensor, Tensor> operator()(const Tensor& in, const Tensor& hidden,
+                                       const Tensor& cell) const {
+    const auto gates = chunk(x(in) + h(hidden), 4, 1);
+    const Tensor next = sigmoid(gates[1]) * cell + sigmoid(gates[0]) * tanh(gates[2]);
+    return {sigmoid(gates[3]) * tanh(next), next};
+  }
+};
+
+TEST(ControlFlowGradients, OfAnLstmCellAsUnrolled) {
+  manual_seed(1);
+  Cell cell;
+  const Tensor xs = noise({5, 2, 3}, 1);
+  using State = std::pair<Tensor, Tensor>;
+  const auto scanned = compile([](const Cell& c, const Tensor& x) {
+    const auto [last, ys] = scan(
+        [&](const State& s, const Tensor& in) {
+          const State next = c(in, s.first, s.second);
+          return std::pair(next, next.first);
+        },
+        State(zeros({2, 4}), zeros({2, 4})), x);
+    return (ys * ys).sum() + last.second.sum();
+  });
+  const auto unrolled = [](const Cell& c, const Tensor& x) {
+    State s(zeros({2, 4}), zeros({2, 4}));
+    Tensor total = zeros({});
+    for (int64_t t = 0; t < 5; ++t) {
+      s = c(x[t], s.first, s.second);
+      total = total + (s.first * s.first).sum();
+    }
+    return total + s.second.sum();
+  };
+  const auto parameters = nn::parameters(cell);
+  const Tensor expected = unrolled(cell, xs), got = scanned(cell, xs);
+  expect_close(expected.detach(), got.detach(), 1e-5, "loss");
+  const auto a = grad({expected}, parameters), b = grad({got}, parameters);
+  for (size_t i = 0; i < a.size(); ++i) expect_close(a[i], b[i], 1e-5, std::to_string(i));
+}
+
+TEST(ControlFlowGradients, RandomBodiesDrawTheSameAgain) {
+  const auto fn = [](const Tensor& x) {
+    return scan(
+               [](const Tensor& c, const Tensor& v) {
+                 const Tensor next = c + dropout(v, 0.5);
+                 return std::pair(next, next * v);
+               },
+               zeros({8}), x)
+        .second;
+  };
+  const auto run = [&](const auto& f) {
+    manual_seed(4);
+    const Tensor x = noise({3, 8}, 1).requires_grad_();
+    return grad({f(x).sum()}, {x})[0];
+  };
+  expect_close(run(fn), run(compile(fn)), 1e-6, "gradient");
+}
+
+TEST(ControlFlowGradients, OfGradientsAreRefused) {
+  const auto expect_refused = [](const char* name, const auto& fn) {
+    const auto compiled = compile([&](const Tensor& x) { return fn(x).sum(); });
+    const Tensor x = ones({3}).requires_grad_();
+    const Tensor g = grad({compiled(x)}, {x}, {.create_graph = true})[0];
+    expect_error(Errc::Autograd, name, [&] { grad({g.sum()}, {x}); });
+  };
+  expect_refused("scan", [](const Tensor& x) {
+    return fori_loop(0, 2, [](const Tensor&, const Tensor& c) { return sin(c); }, x);
+  });
+  expect_refused("cond", [](const Tensor& x) {
+    return cond(x.sum(), [&] { return sin(x); }, [&] { return x * 1; });
+  });
+  expect_refused("cond", [](const Tensor& x) {
+    Tensor y = x * 1;
+    cond(x.sum(), [&] { y.mul_(y); }, [] {});
+    return y;
+  });
+}
+
+}  // namespace
+}  // namespace tandem::testing
