@@ -111,7 +111,8 @@ TEST(ControlFlowErrors, WhatBodiesMayNotDo) {
     return y;
   });
   expect_refused(Errc::Unsupported, "changes a tensor itself", [](const Tensor& x) {
-    return fori_loop(0, 2, [](const Tensor&, Tensor c) { return c.unsqueeze_(0).squeeze(0); }, x);
+    return fori_loop(
+        0, 2, [](const Tensor&, const Tensor& c) { return c.unsqueeze_(0).squeeze(0); }, x);
   });
   expect_refused(Errc::Unsupported, "uses the .grad of a tensor", [](const Tensor& x) {
     Tensor w = x.detach().requires_grad_();

@@ -191,7 +191,7 @@ auto scan(Fn&& body, const Carry& carry, const Xs& xs, const ScanOptions& option
 /// fn(x) for each slice x of `xs` along dimension 0, stacked along dimension 0. (jax.lax.map.)
 template <class Fn, class Xs>
 auto map(Fn&& fn, const Xs& xs) {
-  const auto body = [&](std::tuple<> none, Xs x) { return std::pair(none, fn(std::move(x))); };
+  const auto body = [&](std::tuple<> none, const Xs& x) { return std::pair(none, fn(x)); };
   return scan(body, std::tuple<>(), xs).second;
 }
 
@@ -200,9 +200,9 @@ auto map(Fn&& fn, const Xs& xs) {
 template <class Fn, class Carry>
 Carry fori_loop(int64_t lower, int64_t upper, Fn&& body, const Carry& carry) {
   using State = std::pair<Tensor, Carry>;
-  const auto step = [&](State state, std::tuple<> none) {
+  const auto step = [&](const State& state, std::tuple<> none) {
     Tensor next = state.first + 1;
-    return std::pair(State(std::move(next), body(state.first, std::move(state.second))), none);
+    return std::pair(State(std::move(next), body(state.first, state.second)), none);
   };
   return scan(step, State(control::step_number(lower), carry), std::tuple<>(),
               {.length = upper > lower ? upper - lower : 0})
@@ -213,9 +213,9 @@ template <class Fn, class Carry>
 Carry fori_loop(int64_t lower, const Tensor& upper, Fn&& body, const Carry& carry) {
   using State = std::pair<Tensor, Carry>;
   return while_loop([&](const State& state) { return state.first < upper; },
-                    [&](State state) {
+                    [&](const State& state) {
                       Tensor next = state.first + 1;
-                      return State(std::move(next), body(state.first, std::move(state.second)));
+                      return State(std::move(next), body(state.first, state.second));
                     },
                     State(control::step_number(lower), carry))
       .second;

@@ -125,7 +125,7 @@ TEST(SwitchCase, TakesTheNearest) {
 TEST(WhileLoop, GoesAroundAsOftenAsDataSays) {
   const auto fn = [](const Tensor& n, const Tensor& x) {
     return while_loop([&](const std::pair<Tensor, Tensor>& c) { return c.first < n; },
-                      [](std::pair<Tensor, Tensor> c) {
+                      [](const std::pair<Tensor, Tensor>& c) {
                         return std::pair(c.first + 1, c.second * 1.5 + 1);
                       },
                       std::pair(full({}, 0, DType::I64), x))
@@ -156,7 +156,7 @@ TEST(WhileLoop, WritesWhatItCaptures) {
   const Program program = [](const Tensors& t) {
     Tensor log = t[1].clone();
     const Tensor n = while_loop([&](const Tensor& i) { return i < t[0]; },
-                                [&](Tensor i) {
+                                [&](const Tensor& i) {
                                   log.index_add_(0, reshape(i, {1}), ones({1}));
                                   log.mul_(2);
                                   return i.add_(1);
@@ -202,7 +202,7 @@ TEST(Scan, MutatesLocalsCarriesAndCapturedTensors) {
   const Program program = [](const Tensors& t) {
     Tensor total = t[2].clone();
     const auto [last, ys] = scan(
-        [&](Tensor c, Tensor x) {
+        [&](const Tensor& c, const Tensor& x) {
           c.add_(x);
           x.zero_();
           total.add_(c);
@@ -220,9 +220,9 @@ TEST(Scan, MutatesLocalsCarriesAndCapturedTensors) {
 TEST(Scan, SwapsCarriesAndGivesThemOn) {
   const Program program = [](const Tensors& t) {
     using Two = std::pair<Tensor, Tensor>;
-    const auto [last, ys] =
-        scan([&](Two c, const Tensor&) { return std::pair(Two(c.second, c.first), c.first); },
-             Two(t[0], t[1]), t[2]);
+    const auto [last, ys] = scan(
+        [&](const Two& c, const Tensor&) { return std::pair(Two(c.second, c.first), c.first); },
+        Two(t[0], t[1]), t[2]);
     return Tensors{last.first, last.second, ys};
   };
   for (const int64_t length : {1, 2, 3})

@@ -110,7 +110,7 @@ TEST(ControlFlowGradients, OfWritesInScans) {
       [](const Tensors& t) {
         Tensor total = t[2] * 1;
         const auto [last, ys] = scan(
-            [&](Tensor c, const Tensor& x) {
+            [&](const Tensor& c, const Tensor& x) {
               c.mul_(x);
               total.add_(c * c);
               return std::pair(c, total + x);
