@@ -19,6 +19,9 @@ constexpr decltype(&max_pool1d_with_indices) kMaxIndices[] = {
 constexpr decltype(&adaptive_max_pool1d_with_indices) kAdaptiveMaxIndices[] = {
     adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d_with_indices};
+constexpr decltype(&fractional_max_pool2d_with_indices) kFractionalMaxIndices[] = {
+    fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices};
+constexpr const char* kFractionalMaxPool[] = {"FractionalMaxPool2d", "FractionalMaxPool3d"};
 #define TANDEM_NAMES(name, layer) \
   constexpr const char* name[] = {layer "1d", layer "2d", layer "3d"};
 TANDEM_NAMES(kMaxPool, "MaxPool")
@@ -155,6 +158,36 @@ ValuesAndIndices AdaptiveMaxPool<spatial>::with_indices(const Tensor& x, SourceL
   return kAdaptiveMaxIndices[spatial - 1](x, spatial_of(output_size), at);
 }
 
+template <size_t spatial>
+FractionalMaxPool<spatial>::FractionalMaxPool(const Spatial& window,
+                                              const FractionalMaxPoolOptions& options,
+                                              SourceLocation at)
+    : output_ratio(options.output_ratio) {
+  const ir::ErrorScope errors(at, kFractionalMaxPool[spatial - 2]);
+  kernel_size = each<spatial>(window, "kernel_size");
+  if (options.output_size.dims().empty()) return;
+  const auto sizes = each<spatial>(options.output_size, "output_size");
+  output_size.assign(sizes.begin(), sizes.end());
+}
+
+template <size_t spatial>
+Tensor FractionalMaxPool<spatial>::operator()(const Tensor& x, const Tensor& random_samples,
+                                              SourceLocation at) const {
+  return with_indices(x, random_samples, at).values;
+}
+
+template <size_t spatial>
+ValuesAndIndices FractionalMaxPool<spatial>::with_indices(const Tensor& x,
+                                                          const Tensor& random_samples,
+                                                          SourceLocation at) const {
+  const ir::ErrorScope errors(at, kFractionalMaxPool[spatial - 2]);
+  Shape sizes;
+  for (const int64_t size : output_size) sizes.push_back(size);
+  return kFractionalMaxIndices[spatial - 2](
+      x, spatial_of(kernel_size),
+      {.output_size = sizes, .output_ratio = output_ratio, .random_samples = random_samples}, at);
+}
+
 #define TANDEM_OF_EACH(Layer) \
   template struct Layer<1>;   \
   template struct Layer<2>;   \
@@ -166,5 +199,7 @@ TANDEM_OF_EACH(LPPool)
 TANDEM_OF_EACH(AdaptiveAvgPool)
 TANDEM_OF_EACH(AdaptiveMaxPool)
 #undef TANDEM_OF_EACH
+template struct FractionalMaxPool<2>;
+template struct FractionalMaxPool<3>;
 
 }  // namespace tandem::nn

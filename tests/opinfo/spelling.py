@@ -143,7 +143,7 @@ SPELLINGS = {
 def spelled(op, positional, named, in_place):
     """(name's ending, positional, named): pools that return indices have a name of their own."""
     ending = ""
-    named = dict(named)
+    named = {k.removeprefix("_"): v for k, v in named.items()}
     if "max_pool" in op.name and "unpool" not in op.name:
         adaptive = "adaptive" in op.name
         indices = named.pop("return_indices", False) or (adaptive and len(positional) > 2 and positional[2])

@@ -126,6 +126,13 @@ def unpool(down, up, *sizes, output_size=None):
     return lambda: Behind(sizes[-1], down, call), wave(*sizes)
 
 
+def fractional(make, function, sample, *sizes):
+    """The samples come with the call, so that they are no state."""
+    samples = torch.full((*sizes[:2], len(sizes) - 2), sample, dtype=torch.float64)
+    call = lambda then, x: function(x, then.kernel_size, then.output_size, then.output_ratio, _random_samples=samples)
+    return lambda: Behind(sizes[-1], make(), call), wave(*sizes)
+
+
 POOL = {
     "max_pool1d": over(lambda: nn.MaxPool1d(2), 2, 3, 7),
     "max_pool2d": over(lambda: nn.MaxPool2d((3, 2), stride=2, padding=1, ceil_mode=True), 2, 3, 6, 5),
@@ -139,6 +146,8 @@ POOL = {
     "avg_pool3d": over(lambda: nn.AvgPool3d(2), 1, 2, 4, 4, 2),
     "lp_pool1d": over(lambda: nn.LPPool1d(4, 2), 2, 3, 7),
     "lp_pool2d": over(lambda: nn.LPPool2d(2, (2, 3), stride=(1, 2), ceil_mode=True), 2, 3, 4, 7),
+    "fractional_max_pool2d": fractional(lambda: nn.FractionalMaxPool2d((2, 3), output_size=(4, 2)), nn.functional.fractional_max_pool2d, 0.4, 2, 3, 6, 5),
+    "fractional_max_pool3d": fractional(lambda: nn.FractionalMaxPool3d(2, output_ratio=0.5), nn.functional.fractional_max_pool3d, 0.7, 1, 2, 4, 6, 5),
     "adaptive_avg_pool1d": over(lambda: nn.AdaptiveAvgPool1d(3), 2, 3, 7),
     "adaptive_avg_pool2d": over(lambda: nn.AdaptiveAvgPool2d((2, None)), 2, 3, 5, 4),
     "adaptive_avg_pool3d": over(lambda: nn.AdaptiveAvgPool3d((2, 1, 2)), 2, 3, 2, 3),

@@ -78,6 +78,13 @@ def max_unpool(f):
     return call
 
 
+def fractional(f):
+    def call(x, size, output_size=None, output_ratio=None, random_samples=None):
+        ratio = output_ratio * random_samples.shape[2] if output_ratio and len(output_ratio) == 1 else output_ratio
+        return f(x, size, output_size, ratio, _random_samples=random_samples)
+    return call
+
+
 def with_running(norm, x, mean, var, w, b, training, momentum):
     mean, var = mean.detach().clone(), var.detach().clone()
     result = norm(x, mean, var, w, b, training, momentum)
@@ -126,6 +133,8 @@ NAMES = {
     "hinge_embedding_loss": optional(F.hinge_embedding_loss, "margin", "reduction"),
     "rms_norm": lambda x, sizes, w=None, eps=None: F.rms_norm(x, sizes, w, eps),
     "normalize": lambda x, p=2.0, dims=(1,): F.normalize(x, p, dims[0]),
+    **{f"fractional_max_pool{d}d": fractional(getattr(F, f"fractional_max_pool{d}d")) for d in (2, 3)},
+    **{f"fractional_max_pool{d}d_with_indices": paired(fractional(getattr(F, f"fractional_max_pool{d}d_with_indices"))) for d in (2, 3)},
     **{f"max_unpool{d}d": max_unpool(getattr(F, f"max_unpool{d}d")) for d in (1, 2, 3)},
 }
 

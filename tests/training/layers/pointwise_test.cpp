@@ -5,7 +5,7 @@ namespace tandem::testing {
 namespace {
 
 template <class Layer>
-LayerCase activation(const std::string& name, Layer layer) {
+LayerCase activation(const std::string& name, const Layer& layer) {
   return {name, [layer] { return behind(6, layer); }, {wave({3, 4, 6})}};
 }
 
@@ -60,7 +60,7 @@ TEST(Activations, SlopesAtFirstAndDrawnOnes) {
 // --- pools, behind a Linear over the last dimension
 
 template <class Layer>
-LayerCase pool(const std::string& name, Layer layer, const Shape& sizes) {
+LayerCase pool(const std::string& name, const Layer& layer, const Shape& sizes) {
   return {name, [=] { return behind(sizes.back(), layer); }, {wave(sizes)}};
 }
 
@@ -73,6 +73,17 @@ LayerCase unpool(const std::string& name, Pool down, Unpool up, const Shape& siz
     return up(values, indices, output_size);
   };
   return {name, [=] { return behind(sizes.back(), down, call); }, {wave(sizes)}};
+}
+
+/// Maxima over windows that lie as these samples say.
+template <class Pool>
+LayerCase fractional(const std::string& name, const Pool& layer, const Shape& sizes,
+                     double sample) {
+  const Shape samples{sizes[0], sizes[1], sizes.rank() - 2};
+  const auto call = [=](const Pool& p, const Tensor& x, const Tensors&) {
+    return p(x, full(samples, sample, f64));
+  };
+  return {name, [=] { return behind(sizes.back(), layer, call); }, {wave(sizes)}};
 }
 
 std::vector<LayerCase> pool_cases() {
@@ -93,6 +104,10 @@ std::vector<LayerCase> pool_cases() {
       pool("lp_pool1d", nn::LPPool1d(4, 2), {2, 3, 7}),
       pool("lp_pool2d", nn::LPPool2d(2, {2, 3}, {.stride = {1, 2}, .ceil_mode = true}),
            {2, 3, 4, 7}),
+      fractional("fractional_max_pool2d", nn::FractionalMaxPool2d({2, 3}, {.output_size = {4, 2}}),
+                 {2, 3, 6, 5}, 0.4),
+      fractional("fractional_max_pool3d", nn::FractionalMaxPool3d(2, {.output_ratio = {0.5}}),
+                 {1, 2, 4, 6, 5}, 0.7),
       pool("adaptive_avg_pool1d", nn::AdaptiveAvgPool1d(3), {2, 3, 7}),
       pool("adaptive_avg_pool2d", nn::AdaptiveAvgPool2d({2, -1}), {2, 3, 5, 4}),
       pool("adaptive_avg_pool3d", nn::AdaptiveAvgPool3d({2, 1, 2}), {2, 3, 2, 3}),

@@ -30,6 +30,19 @@ TEST(ParamGroups, TakeWhatTheyLeaveOutFromTheOptimizer) {
   EXPECT_EQ(sgd.param_groups()[1].get("lr"), 0.25);
 }
 
+TEST(ParamGroups, MayBeOne) {
+  const Tensor a = leaf({2}), b = leaf({3});
+  const optim::SGD one({{.parameters = {a}}}, {.lr = 0.5});
+  EXPECT_EQ(one.param_groups().size(), 1u);
+  EXPECT_EQ(one.param_groups()[0].get("lr"), 0.5);
+  const optim::AdamW both({{.parameters = {a, b}, .lr = 0.25}});
+  EXPECT_EQ(both.parameters().size(), 2u);
+  EXPECT_EQ(both.param_groups()[0].get("lr"), 0.25);
+  EXPECT_EQ(optim::LBFGS({{.parameters = {a}}}).param_groups().size(), 1u);
+  EXPECT_EQ(optim::SGD({a}).param_groups().size(), 1u);
+  EXPECT_EQ(optim::SGD({a, b}).parameters().size(), 2u);
+}
+
 TEST(ParamGroups, AddedToAFunctionThatIsCompiled) {
   const Tensor a = leaf({2}), b = leaf({3});
   optim::AdamW adamw({a}, {.lr = 0.5, .weight_decay = 0});

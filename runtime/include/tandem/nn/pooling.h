@@ -103,6 +103,25 @@ using AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
 using AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
 using AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
 
+/// To `output_size` windows along each dimension, or to the part `output_ratio` of x's sizes; where
+/// they begin is random for each channel, or as `random_samples` of the call say.
+template <size_t spatial>
+struct TANDEM_API FractionalMaxPool {
+  std::array<int64_t, spatial> kernel_size{};
+  std::vector<int64_t> output_size;  // empty: by output_ratio
+  std::vector<double> output_ratio;
+  TANDEM_LAZY_FIELDS(FractionalMaxPool, kernel_size, output_size, output_ratio)
+
+  FractionalMaxPool() = default;
+  /// Of the options all but the random_samples, which come with the call.
+  FractionalMaxPool(const Spatial& kernel_size, const FractionalMaxPoolOptions& options, TANDEM_AT);
+  Tensor operator()(const Tensor& x, const Tensor& random_samples = {}, TANDEM_AT) const;
+  ValuesAndIndices with_indices(const Tensor& x, const Tensor& random_samples = {},
+                                TANDEM_AT) const;
+};
+using FractionalMaxPool2d = FractionalMaxPool<2>;
+using FractionalMaxPool3d = FractionalMaxPool<3>;
+
 #undef TANDEM_AT
 
 }  // namespace tandem::nn

@@ -92,6 +92,23 @@ struct MaxUnpoolOptions {
   Spatial stride{}, padding = 0;
   Spatial output_size{};  // the spatial sizes; left out: what stride and padding give
 };
+struct FractionalMaxPoolOptions {
+  Spatial output_size{};               // the spatial sizes, or
+  std::vector<double> output_ratio{};  // what part of the input's they are, one number or one each
+  Tensor random_samples{};  // [n, channels, spatial] in [0, 1), of self's dtype; else drawn
+};
+/// Maxima over `output_size` windows along each dimension, which begin in steps of two neighbouring
+/// sizes, at random for each channel (Graham 2014). With the places of the maxima in each channel.
+TANDEM_API Tensor fractional_max_pool2d(const Tensor& self, const Spatial& kernel_size,
+                                        const FractionalMaxPoolOptions& options, TANDEM_AT);
+TANDEM_API Tensor fractional_max_pool3d(const Tensor& self, const Spatial& kernel_size,
+                                        const FractionalMaxPoolOptions& options, TANDEM_AT);
+TANDEM_API ValuesAndIndices
+fractional_max_pool2d_with_indices(const Tensor& self, const Spatial& kernel_size,
+                                   const FractionalMaxPoolOptions& options, TANDEM_AT);
+TANDEM_API ValuesAndIndices
+fractional_max_pool3d_with_indices(const Tensor& self, const Spatial& kernel_size,
+                                   const FractionalMaxPoolOptions& options, TANDEM_AT);
 #define X(dims)                                                                                  \
   TANDEM_API Tensor avg_pool##dims(const Tensor& self, const Spatial& kernel_size,               \
                                    const AvgPoolOptions& options = {}, TANDEM_AT);               \

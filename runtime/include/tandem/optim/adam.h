@@ -22,6 +22,8 @@ struct AdamOptions {
 class TANDEM_API Adam final : public Optimizer {
  public:
   explicit Adam(const ParamGroups& parameters, const AdamOptions& options = {});
+  explicit Adam(std::initializer_list<ParamGroup> groups, const AdamOptions& options = {})
+      : Adam(ParamGroups(groups), options) {}
 };
 
 struct AdamWOptions {
@@ -38,6 +40,8 @@ struct AdamWOptions {
 class TANDEM_API AdamW final : public Optimizer {
  public:
   explicit AdamW(const ParamGroups& parameters, const AdamWOptions& options = {});
+  explicit AdamW(std::initializer_list<ParamGroup> groups, const AdamWOptions& options = {})
+      : AdamW(ParamGroups(groups), options) {}
 };
 
 struct NAdamOptions {
@@ -55,6 +59,8 @@ struct NAdamOptions {
 class TANDEM_API NAdam final : public Optimizer {
  public:
   explicit NAdam(const ParamGroups& parameters, const NAdamOptions& options = {});
+  explicit NAdam(std::initializer_list<ParamGroup> groups, const NAdamOptions& options = {})
+      : NAdam(ParamGroups(groups), options) {}
 };
 
 struct RAdamOptions {
@@ -71,6 +77,8 @@ struct RAdamOptions {
 class TANDEM_API RAdam final : public Optimizer {
  public:
   explicit RAdam(const ParamGroups& parameters, const RAdamOptions& options = {});
+  explicit RAdam(std::initializer_list<ParamGroup> groups, const RAdamOptions& options = {})
+      : RAdam(ParamGroups(groups), options) {}
 };
 
 struct AdamaxOptions {
@@ -86,6 +94,8 @@ struct AdamaxOptions {
 class TANDEM_API Adamax final : public Optimizer {
  public:
   explicit Adamax(const ParamGroups& parameters, const AdamaxOptions& options = {});
+  explicit Adamax(std::initializer_list<ParamGroup> groups, const AdamaxOptions& options = {})
+      : Adamax(ParamGroups(groups), options) {}
 };
 
 struct LambOptions {
@@ -101,6 +111,8 @@ struct LambOptions {
 class TANDEM_API LAMB final : public Optimizer {
  public:
   explicit LAMB(const ParamGroups& parameters, const LambOptions& options = {});
+  explicit LAMB(std::initializer_list<ParamGroup> groups, const LambOptions& options = {})
+      : LAMB(ParamGroups(groups), options) {}
 };
 
 }  // namespace tandem::optim

@@ -22,6 +22,8 @@ struct RMSpropOptions {
 class TANDEM_API RMSprop final : public Optimizer {
  public:
   explicit RMSprop(const ParamGroups& parameters, const RMSpropOptions& options = {});
+  explicit RMSprop(std::initializer_list<ParamGroup> groups, const RMSpropOptions& options = {})
+      : RMSprop(ParamGroups(groups), options) {}
 };
 
 struct AdagradOptions {
@@ -38,6 +40,8 @@ struct AdagradOptions {
 class TANDEM_API Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const ParamGroups& parameters, const AdagradOptions& options = {});
+  explicit Adagrad(std::initializer_list<ParamGroup> groups, const AdagradOptions& options = {})
+      : Adagrad(ParamGroups(groups), options) {}
 };
 
 struct AdadeltaOptions {
@@ -53,6 +57,8 @@ struct AdadeltaOptions {
 class TANDEM_API Adadelta final : public Optimizer {
  public:
   explicit Adadelta(const ParamGroups& parameters, const AdadeltaOptions& options = {});
+  explicit Adadelta(std::initializer_list<ParamGroup> groups, const AdadeltaOptions& options = {})
+      : Adadelta(ParamGroups(groups), options) {}
 };
 
 }  // namespace tandem::optim

@@ -27,6 +27,8 @@ struct LbfgsOptions {
 class TANDEM_API LBFGS final : public Optimizer {
  public:
   explicit LBFGS(const ParamGroups& parameters, const LbfgsOptions& options = {});
+  explicit LBFGS(std::initializer_list<ParamGroup> groups, const LbfgsOptions& options = {})
+      : LBFGS(ParamGroups(groups), options) {}
 
   /// Returns the first loss.
   Tensor step(const std::function<Tensor()>& closure);

@@ -20,6 +20,8 @@ struct SgdOptions {
 class TANDEM_API SGD final : public Optimizer {
  public:
   explicit SGD(const ParamGroups& parameters, const SgdOptions& options = {});
+  explicit SGD(std::initializer_list<ParamGroup> groups, const SgdOptions& options = {})
+      : SGD(ParamGroups(groups), options) {}
 };
 
 struct LionOptions {
@@ -34,6 +36,8 @@ struct LionOptions {
 class TANDEM_API Lion final : public Optimizer {
  public:
   explicit Lion(const ParamGroups& parameters, const LionOptions& options = {});
+  explicit Lion(std::initializer_list<ParamGroup> groups, const LionOptions& options = {})
+      : Lion(ParamGroups(groups), options) {}
 };
 
 struct MuonOptions {
@@ -54,6 +58,8 @@ struct MuonOptions {
 class TANDEM_API Muon final : public Optimizer {
  public:
   explicit Muon(const ParamGroups& parameters, const MuonOptions& options = {});
+  explicit Muon(std::initializer_list<ParamGroup> groups, const MuonOptions& options = {})
+      : Muon(ParamGroups(groups), options) {}
 };
 
 }  // namespace tandem::optim
