@@ -90,18 +90,21 @@ class PerDim {
   PerDim() = default;
   PerDim(std::initializer_list<Dim> dims)
       : PerDim(std::span<const Dim>(dims.begin(), dims.size())) {}
-  PerDim(std::span<const Dim> dims);                                            // NOLINT
-  PerDim(const std::vector<Dim>& dims) : PerDim(std::span<const Dim>(dims)) {}  // NOLINT
+  PerDim(std::span<const Dim> dims);  // NOLINT
+  PerDim(const std::vector<Dim>& dims)
+      : PerDim(std::span<const Dim>(dims.data(), dims.size())) {}  // NOLINT
   template <SizeNumber I>
   PerDim(std::span<const I> dims) {  // NOLINT(google-explicit-constructor)
     for (const I d : dims) push_back(d);
   }
   template <SizeNumber I>
-  PerDim(const std::vector<I>& dims)
-      : PerDim(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
+  PerDim(const std::vector<I>& dims) {  // NOLINT(google-explicit-constructor)
+    for (const I d : dims) push_back(d);
+  }
   template <SizeNumber I, size_t N>
-  PerDim(const std::array<I, N>& dims)
-      : PerDim(std::span<const I>(dims)) {}  // NOLINT(google-explicit-constructor)
+  PerDim(const std::array<I, N>& dims) {  // NOLINT(google-explicit-constructor)
+    for (const I d : dims) push_back(d);
+  }
   static PerDim filled(int rank, Dim value);
 
   int rank() const { return rank_; }
@@ -110,6 +113,8 @@ class PerDim {
   Dim operator[](int i) const { return dims_[i]; }
   Dim& operator[](int i) { return dims_[i]; }
   Dim back() const { return dims_[rank_ - 1]; }
+  const Dim* data() const { return dims_.data(); }
+  Dim* data() { return dims_.data(); }
   const Dim* begin() const { return dims_.data(); }
   const Dim* end() const { return dims_.data() + rank_; }
   Dim* begin() { return dims_.data(); }
@@ -118,7 +123,9 @@ class PerDim {
   void insert(int at, Dim d);
   void erase(int at);
 
-  friend bool operator==(const PerDim& a, const PerDim& b) { return std::ranges::equal(a, b); }
+  friend bool operator==(const PerDim& a, const PerDim& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   std::array<Dim, kMaxRank> dims_{};

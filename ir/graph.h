@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "attr.h"
 #include "op.h"
 #include "type.h"
 

@@ -30,11 +30,6 @@ bool operator==(const Number& a, const Number& b) {
   return std::bit_cast<uint64_t>(a.float_) == std::bit_cast<uint64_t>(b.float_);
 }
 
-bool same(const AttrValue& a, const AttrValue& b) {
-  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
-  return x && y ? Number(*x) == Number(*y) : a == b;
-}
-
 namespace {
 
 /// Float to integer as `convert` does it: truncate, saturate, NaN is 0.

@@ -1,4 +1,4 @@
-// The type of a value (element type and sizes, or an effect token), numbers, and attribute values.
+// The type of a value (element type and sizes, or an effect token), and numbers.
 #ifndef TANDEM_IR_TYPE_H
 #define TANDEM_IR_TYPE_H
 
@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "dim.h"
@@ -91,22 +90,6 @@ TANDEM_API Number rounded_to(DType dtype, const Number& value);
 /// The one spelling of a constant of this dtype: of floating dtypes a floating number, which
 /// whoever evaluates it rounds; of others rounded_to.
 TANDEM_API Number constant_of(DType dtype, const Number& value);
-
-/// One attribute's value; which alternative is held follows from the attribute's AttrType.
-using AttrValue =
-    std::variant<bool, int64_t, Dim, Dims, Axes, double, Number, DType, std::string, SubgraphId>;
-
-/// Floats are the same if their bits are, or if both are NaN.
-TANDEM_API bool same(const AttrValue& a, const AttrValue& b);
-
-/// Attributes as an argument: refers to a list, or to what stands in braces in the call.
-class AttrsRef : public std::span<const AttrValue> {
- public:
-  AttrsRef() = default;
-  AttrsRef(std::initializer_list<AttrValue> values) : span(values.begin(), values.size()) {}
-  AttrsRef(std::span<const AttrValue> values) : span(values) {}     // NOLINT
-  AttrsRef(const std::vector<AttrValue>& values) : span(values) {}  // NOLINT
-};
 
 }  // namespace tandem::ir
 

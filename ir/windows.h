@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "attr.h"
 #include "op.h"
-#include "type.h"
 
 namespace tandem::ir {
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <ranges>
 
 #include "ir/base/error.h"
 #include "ir/strides.h"

@@ -4,15 +4,23 @@
 #define TANDEM_IR_BASE_INLINE_VECTOR_H
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
 namespace tandem::ir {
+
+/// Items of type T, one behind the other.
+template <class R, class T>
+concept IsListOf = requires(const R& items) {
+  { std::data(items) } -> std::convertible_to<const T*>;
+  std::size(items);
+};
 
 template <class T, size_t N>
 class InlineVector {
@@ -21,19 +29,21 @@ class InlineVector {
 
   /// The others go through it: what they have taken goes if an item's copy throws.
   InlineVector() = default;
-  InlineVector(std::initializer_list<T> items) : InlineVector() { append(items); }
+  InlineVector(std::initializer_list<T> items) : InlineVector() {
+    append(items.begin(), items.size());
+  }
   explicit InlineVector(size_t size, const T& value = T()) : InlineVector() { resize(size, value); }
-  /// A copy of another list of the same items.
-  template <std::ranges::contiguous_range R>
-    requires(std::is_same_v<std::ranges::range_value_t<R>, T> &&
-             !std::is_same_v<std::remove_cvref_t<R>, InlineVector>)
+  /// A copy of another list of the same items. (Copies of a list itself, which are asked for
+  /// everywhere, are told apart first: the rest costs time to compile.)
+  template <class R>
+    requires(!std::is_same_v<std::remove_cvref_t<R>, InlineVector> && IsListOf<R, T>)
   InlineVector(R&& items) : InlineVector() {  // NOLINT(google-explicit-constructor)
     append(items);
   }
-  InlineVector(const InlineVector& other) : InlineVector() { append(other); }
+  InlineVector(const InlineVector& other) : InlineVector() { append(other.data(), other.size()); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
-    if (this != &other) clear(), append(other);
+    if (this != &other) clear(), append(other.data(), other.size());
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
@@ -46,11 +56,9 @@ class InlineVector {
     if (size_ == capacity_) grow(2 * size_t{capacity_});
     std::construct_at(data() + size_++, std::move(value));
   }
-  template <std::ranges::contiguous_range R>
+  template <IsListOf<T> R>
   void append(const R& items) {
-    reserve(size_ + std::ranges::size(items));
-    std::uninitialized_copy(std::ranges::begin(items), std::ranges::end(items), end());
-    size_ += static_cast<uint32_t>(std::ranges::size(items));
+    append(std::data(items), std::size(items));
   }
   void reserve(size_t capacity) {
     if (capacity > capacity_) grow(std::max(capacity, 2 * size_t{capacity_}));
@@ -82,10 +90,15 @@ class InlineVector {
   const T* end() const { return data() + size_; }
 
   friend bool operator==(const InlineVector& a, const InlineVector& b) {
-    return std::ranges::equal(a, b);
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
+  void append(const T* items, size_t count) {
+    reserve(size_ + count);
+    std::uninitialized_copy_n(items, count, end());
+    size_ += static_cast<uint32_t>(count);
+  }
   bool is_inline() const { return capacity_ == N; }
 
   void grow(size_t capacity) {

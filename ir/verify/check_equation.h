@@ -5,8 +5,8 @@
 
 #include <span>
 
+#include "ir/attr.h"
 #include "ir/op.h"
-#include "ir/type.h"
 
 namespace tandem::ir {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "ir/type.h"
+#include "ir/attr.h"
 
 namespace tandem::runtime::eager {
 

@@ -18,6 +18,9 @@ ParamGroups::ParamGroups(std::vector<Tensor> parameters) {
 ParamGroups::ParamGroups(std::initializer_list<Tensor> parameters)
     : ParamGroups(std::vector<Tensor>(parameters)) {}
 
+ParamGroups::ParamGroups(std::vector<ParamGroup> list) : groups(std::move(list)) {}
+ParamGroups::ParamGroups(std::initializer_list<ParamGroup> list) : groups(list) {}
+
 // --- groups
 
 bool Group::has(std::string_view name) const { return place_of(recipe->numbers, name) >= 0; }

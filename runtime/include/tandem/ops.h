@@ -45,7 +45,7 @@ template <class T>
 Tensor from_data(std::span<const T> values, const Shape& sizes);
 template <class T>
 Tensor from_data(const std::vector<T>& values, const Shape& sizes) {
-  return from_data(std::span<const T>(values), sizes);
+  return from_data(std::span<const T>(values.data(), values.size()), sizes);
 }
 /// A tensor over foreign memory, which `deleter` frees when the last tensor is gone. `strides` in
 /// elements. Writing a read-only one is an Error{Mutation}.
@@ -469,7 +469,7 @@ Tensor from_data(std::span<const T> values, const Shape& sizes) {
     return sizeof(T) == 8 ? i64 : sizeof(T) == 4 ? i32 : sizeof(T) == 2 ? i16 : i8;
   }();
   const std::vector<Number> numbers(values.begin(), values.end());
-  return from_numbers(numbers, sizes, dtype);
+  return from_numbers({numbers.data(), numbers.size()}, sizes, dtype);
 }
 
 #undef TANDEM_AT

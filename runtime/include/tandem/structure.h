@@ -29,28 +29,30 @@
 #include <utility>
 #include <vector>
 
-// `prefix` stands before each list, `names` is what the fields are called.
-#define TANDEM_FIELDS_NAMED(Type, prefix, names, ...)                             \
-  static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); } \
-  static constexpr bool tandem_has_base_fields() { return false; }                \
-  operator const ::tandem::structure::ListOf<Type>&() const;                      \
-  prefix auto tandem_fields() { return std::tie(__VA_ARGS__); }                   \
-  prefix auto tandem_fields() const { return std::tie(__VA_ARGS__); }             \
-  static constexpr std::string_view tandem_field_name(size_t i) {                 \
-    return ::tandem::structure::field_name(names, i);                             \
+// `prefix` stands before each list, `tie` makes it, `names` is what the fields are called.
+#define TANDEM_FIELDS_NAMED(Type, prefix, tie, names, ...)         \
+  static ::std::type_identity<Type> tandem_fields_of();            \
+  static constexpr bool tandem_has_base_fields() { return false; } \
+  operator const ::tandem::structure::ListOf<Type>&() const;       \
+  prefix auto tandem_fields() { return tie(__VA_ARGS__); }         \
+  prefix auto tandem_fields() const { return tie(__VA_ARGS__); }   \
+  static constexpr std::string_view tandem_field_name(size_t i) {  \
+    return ::tandem::structure::field_name(names, i);              \
   }
 
-#define TANDEM_FIELDS(Type, ...) TANDEM_FIELDS_NAMED(Type, , #__VA_ARGS__, __VA_ARGS__)
+#define TANDEM_FIELDS(Type, ...) TANDEM_FIELDS_NAMED(Type, , ::std::tie, #__VA_ARGS__, __VA_ARGS__)
 
 // For the library's own structs: a list is instantiated where it is asked for, so that the many
 // that a program does not use cost nothing to include. (Structs inside functions, which users may
 // write, cannot have templates.)
-#define TANDEM_LAZY_FIELDS(Type, ...) \
-  TANDEM_FIELDS_NAMED(Type, template <class = void>, #__VA_ARGS__, __VA_ARGS__)
+#define TANDEM_LAZY_FIELDS(Type, ...) TANDEM_LAZY_FIELDS_NAMED(Type, #__VA_ARGS__, __VA_ARGS__)
+#define TANDEM_LAZY_FIELDS_NAMED(Type, names, ...)                                         \
+  TANDEM_FIELDS_NAMED(Type, template <class Tie = ::tandem::structure::Tie>, Tie(), names, \
+                      __VA_ARGS__)
 
 // Those of `Base` first.
 #define TANDEM_FIELDS_AND_BASE(Type, Base, ...)                                                 \
-  static constexpr auto tandem_fields_of() { return std::type_identity<Type>(); }               \
+  static ::std::type_identity<Type> tandem_fields_of();                                         \
   static constexpr bool tandem_has_base_fields() { return true; }                               \
   operator const ::tandem::structure::ListOf<Type>&() const;                                    \
   auto tandem_fields() { return std::tuple_cat(Base::tandem_fields(), std::tie(__VA_ARGS__)); } \
@@ -78,6 +80,14 @@ struct Buffer : Tensor {
 }  // namespace nn
 
 namespace structure {
+
+/// std::tie, as what a template depends on.
+struct Tie {
+  template <class... F>
+  constexpr std::tuple<F&...> operator()(F&... fields) const {
+    return {fields...};
+  }
+};
 
 struct AnyList {};
 template <class Type>

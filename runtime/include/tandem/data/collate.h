@@ -68,7 +68,7 @@ Item stack_structs_of(const std::vector<Item>& items, const std::string& path) {
   for (size_t i = 0; i < items.size(); ++i) structure::for_each_leaf<true>(items[i], gathered[i]);
   const std::vector<Tensor> stacked = stack_structs(gathered, path);
   Item batch = items[0];
-  ScatterTensors scatter{stacked};
+  ScatterTensors scatter{{stacked.data(), stacked.size()}};
   structure::for_each_leaf<false>(batch, scatter);
   return batch;
 }

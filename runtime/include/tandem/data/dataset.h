@@ -121,7 +121,7 @@ class Subset {
   {
     std::vector<int64_t> inner;
     for (const int64_t i : indices) inner.push_back(at(i));
-    return dataset_.get_batch(std::span<const int64_t>(inner));
+    return dataset_.get_batch(std::span<const int64_t>(inner.data(), inner.size()));
   }
   const std::vector<int64_t>& indices() const { return indices_; }
 

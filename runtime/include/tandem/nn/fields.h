@@ -11,8 +11,7 @@
 
 // TANDEM_FIELDS under other names, which one string lists: "original, 0". A field without a name
 // ("") lends its own fields' names to the struct.
-#define TANDEM_NAMED_FIELDS(Type, names, ...) \
-  TANDEM_FIELDS_NAMED(Type, template <class = void>, names, __VA_ARGS__)
+#define TANDEM_NAMED_FIELDS(Type, names, ...) TANDEM_LAZY_FIELDS_NAMED(Type, names, __VA_ARGS__)
 
 namespace tandem::structure {
 

@@ -47,7 +47,7 @@ struct MuonOptions {
   bool nesterov = true;
   std::array<double, 3> ns_coefficients = {3.4445, -4.7750, 2.0315};
   double eps = 1e-7;
-  int ns_steps = 5;
+  int64_t ns_steps = 5;
   AdjustLr adjust_lr = AdjustLr::Original;
 };
 

@@ -30,7 +30,7 @@ struct ParamGroup {
   std::optional<bool> nesterov = {}, amsgrad = {}, centered = {}, decoupled_weight_decay = {},
                       maximize = {};
   std::optional<std::array<double, 3>> ns_coefficients = {};
-  std::optional<int> ns_steps = {};
+  std::optional<int64_t> ns_steps = {};
   std::optional<AdjustLr> adjust_lr = {};
 };
 
@@ -38,8 +38,8 @@ struct ParamGroup {
 struct TANDEM_API ParamGroups {
   ParamGroups(std::vector<Tensor> parameters);            // NOLINT(google-explicit-constructor)
   ParamGroups(std::initializer_list<Tensor> parameters);  // NOLINT(google-explicit-constructor)
-  ParamGroups(std::vector<ParamGroup> list) : groups(std::move(list)) {}  // NOLINT
-  ParamGroups(std::initializer_list<ParamGroup> list) : groups(list) {}   // NOLINT
+  ParamGroups(std::vector<ParamGroup> list);              // NOLINT(google-explicit-constructor)
+  ParamGroups(std::initializer_list<ParamGroup> list);    // NOLINT(google-explicit-constructor)
   std::vector<ParamGroup> groups;
 };
 
