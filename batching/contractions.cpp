@@ -5,15 +5,13 @@
 namespace tandem::batching {
 namespace {
 
-const ir::AttrValue kNoAlgorithm = std::string();
-
 /// (Of a column and a row, as gradients by weights from one example are: each element is one
 /// product.)
 V matrices(const Examples& e, V a, V b) {
   if (e.b.sizes(a)[2] == 1) return e.b.mul(a, b);
-  return e.b.emit(Op::bmm, {a, b}, {kNoAlgorithm});
+  return e.b.emit(Op::bmm, {a, b}, {std::string()});
 }
-V matrix(const Examples& e, V a, V b) { return e.b.emit(Op::mm, {a, b}, {kNoAlgorithm}); }
+V matrix(const Examples& e, V a, V b) { return e.b.emit(Op::mm, {a, b}, {std::string()}); }
 
 /// [m, k] x [k, n] with one of them batched or both.
 V product(const Examples& e, Value x, Value y) {

@@ -255,7 +255,7 @@ namespace {
 
 void warn_of_loop(std::string_view function) {
   static std::mutex mutex;
-  static std::set<std::string, std::less<>> known;
+  static auto& known = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);
   if (known.emplace(function).second)
     std::fprintf(stderr, "tandem: vmap runs %.*s example by example: it has no batching rule\n",
