@@ -105,6 +105,24 @@ TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& port
   return traced;
 }
 
+std::vector<ir::Type> types_of(std::span<const Tensor> tensors) {
+  std::vector<ir::Type> types;
+  for (const Tensor& t : tensors) types.push_back(t.impl()->type());
+  return types;
+}
+
+ir::Type slice_of(const ir::Type& type) {
+  ir::Type slice{type.dtype, {}};
+  for (int d = 1; d < type.rank(); ++d) slice.sizes.push_back(type.sizes[d]);
+  return slice;
+}
+
+ir::Type stack_of(const ir::Type& slice, int64_t length) {
+  ir::Type type{slice.dtype, {length}};
+  for (const ir::Dim size : slice.sizes) type.sizes.push_back(size);
+  return type;
+}
+
 ir::ValueId BodyGraph::input(const ir::Type& type, const std::string& name) {
   ir::Input input;
   input.name = fmt::format("{}_{}", name, graph_.inputs().size());

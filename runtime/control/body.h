@@ -5,6 +5,7 @@
 
 #include <tandem/control_flow.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct TracedBody {
 /// gives) outside. Errors for what only the caller could do: changes of a tensor itself, of
 /// `.grad`, operators that are ordered.
 TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& ports, Body body);
+
+std::vector<ir::Type> types_of(std::span<const Tensor> tensors);
+/// What a step sees of something of this type, which has a dimension 0; and `length` of `slice`.
+ir::Type slice_of(const ir::Type& type);
+ir::Type stack_of(const ir::Type& slice, int64_t length);
 
 /// Puts a body's graph into a graph whose inputs are in another order.
 class BodyGraph {

@@ -35,12 +35,6 @@ Tensors own_all(Tensors tensors) {
   return tensors;
 }
 
-std::vector<ir::Type> types_of(std::span<const Tensor> tensors) {
-  std::vector<ir::Type> types;
-  for (const Tensor& t : tensors) types.push_back(t.impl()->type());
-  return types;
-}
-
 bool is_true(const Tensor& pred, const char* who) { return as_predicate(pred, who).item<bool>(); }
 
 int64_t common_length(std::span<const Tensor> xs, const ScanOptions& options) {
@@ -62,19 +56,12 @@ int64_t common_length(std::span<const Tensor> xs, const ScanOptions& options) {
 /// What `body` would give by steps of which there is none.
 Tensors no_slices(Body body, std::span<const Tensor> tensors, size_t carries) {
   std::vector<ir::Type> ports = types_of(tensors);
-  for (ir::Type& type : std::span(ports).subspan(carries)) {
-    ir::Shape sizes;
-    for (int d = 1; d < type.rank(); ++d) sizes.push_back(type.sizes[d]);
-    type.sizes = sizes;
-  }
+  for (ir::Type& type : std::span(ports).subspan(carries)) type = slice_of(type);
   const std::vector<ir::Type> types = trace_body("scan", ports, body).result_types();
   check_carries("scan", types_of(tensors.first(carries)), types);
   Tensors none;
-  for (const ir::Type& type : std::span(types).subspan(carries)) {
-    ir::Shape sizes = {0};
-    for (const ir::Dim size : type.sizes) sizes.push_back(size);
-    none.push_back(runtime::empty_tensor(sizes, type.dtype));
-  }
+  for (const ir::Type& type : std::span(types).subspan(carries))
+    none.push_back(runtime::empty_tensor(stack_of(type, 0).sizes, type.dtype));
   return none;
 }
 

@@ -96,12 +96,6 @@ struct Half : BodyGraph {
   ir::Builder b;
 };
 
-Types types_of(const Tensors& tensors) {
-  Types types;
-  for (const Tensor& t : tensors) types.push_back(t.impl()->type());
-  return types;
-}
-
 Types output_types(const Graph& graph) {
   Types types;
   for (const ir::Output& output : graph.outputs()) types.push_back(graph.type(output.value));
@@ -304,11 +298,7 @@ class ScanGradient {
 
   size_t whole() const { return shape_.carries + shape_.constants; }
 
-  Type stacked(const Type& slice) const {
-    Type type{slice.dtype, {shape_.length}};
-    for (const ir::Dim size : slice.sizes) type.sizes.push_back(size);
-    return type;
-  }
+  Type stacked(const Type& slice) const { return stack_of(slice, shape_.length); }
 
   static std::vector<ir::AttrValue> attrs(Half& half, Graph body, const ScanShape& shape) {
     return {half.graph().add_subgraph(std::move(body)), static_cast<int64_t>(shape.carries),

@@ -287,24 +287,6 @@ class Loop {
   size_t steps_ = 0, counter_ = 0;
 };
 
-Types types_of(std::span<const Tensor> tensors) {
-  Types types;
-  for (const Tensor& t : tensors) types.push_back(type_of(t));
-  return types;
-}
-
-Type slice_of(const Type& type) {
-  Type slice{type.dtype, {}};
-  for (int d = 1; d < type.rank(); ++d) slice.sizes.push_back(type.sizes[d]);
-  return slice;
-}
-
-Type stack_of(const Type& slice, int64_t length) {
-  Type type{slice.dtype, {length}};
-  for (const ir::Dim size : slice.sizes) type.sizes.push_back(size);
-  return type;
-}
-
 Tensors resolved(const Tensors& tensors) {
   Tensors all;
   for (const Tensor& t : tensors) all.push_back(Trace::current()->resolve(t));
