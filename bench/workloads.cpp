@@ -1,121 +1,9 @@
 #include "bench/workloads.h"
 
-#include <cmath>
-#include <memory>
+#include "bench/rows.h"
 
 namespace bench {
 namespace {
-
-namespace td = tandem;
-using td::Tensor;
-using Parameters = std::map<std::string, Tensor>;
-
-/// The tensors named p.*, requiring gradients, without the prefix.
-Parameters trained(const Data& data) {
-  Parameters p;
-  for (const auto& [name, tensor] : data)
-    if (name.starts_with("p.")) p.emplace(name.substr(2), tensor.requires_grad_());
-  return p;
-}
-
-std::vector<Tensor> values(const Parameters& p) {
-  std::vector<Tensor> out;
-  for (const auto& [name, tensor] : p) out.push_back(tensor);
-  return out;
-}
-
-double mean_abs(const Tensor& t) {
-  const td::NoGrad no_grad;
-  return td::mean(td::abs(t)).item();
-}
-
-/// Forward and backward of `fn(parameters, data)`; a tensor result is weighted by the tangent "g".
-template <class Fn>
-Workload gradients_of(Fn fn, const Data& data) {
-  struct State {
-    Parameters p;
-    Tensor out, tangent;
-  };
-  auto state = std::make_shared<State>();
-  state->p = trained(data);
-  if (data.contains("g")) state->tangent = data.at("g");
-  auto compiled = td::compile(fn, {.name = "forward"});
-  Workload w;
-  w.step = [state, compiled, data] {
-    for (const auto& [name, p] : state->p) p.set_grad({});
-    state->out = compiled(state->p, data);
-    state->out.backward(state->tangent);
-  };
-  w.check = [state] {
-    const td::NoGrad no_grad;
-    std::vector<double> numbers{state->tangent.defined()
-                                    ? td::mean(state->out * state->tangent).item()
-                                    : state->out.item()};
-    for (const auto& [name, p] : state->p) numbers.push_back(mean_abs(p.grad()));
-    return numbers;
-  };
-  return w;
-}
-
-/// A training step of `loss(parameters, data)` with an optimizer.
-template <class Loss, class MakeOptimizer>
-Workload training_of(Loss loss, const Data& data, MakeOptimizer make_optimizer) {
-  struct State {
-    Parameters p;
-    Tensor loss;
-  };
-  auto state = std::make_shared<State>();
-  state->p = trained(data);
-  auto optimizer = make_optimizer(values(state->p));
-  auto compiled = td::compile(loss, {.name = "loss"});
-  Workload w;
-  w.step = [state, compiled, optimizer, data] {
-    optimizer->zero_grad();
-    state->loss = compiled(state->p, data);
-    state->loss.backward();
-    optimizer->step();
-  };
-  w.check = [state] { return std::vector<double>{state->loss.item()}; };
-  return w;
-}
-
-/// The same as one function, compiled or eager.
-template <class Loss, class MakeOptimizer>
-Workload whole_step_of(Loss loss, const Data& data, MakeOptimizer make_optimizer, bool compiled) {
-  const Parameters p = trained(data);
-  Data batch;
-  for (const auto& [name, tensor] : data)
-    if (!name.starts_with("p.")) batch.emplace(name, tensor);
-  auto step = [loss, p, optimizer = make_optimizer(values(p))](const Data& d) {
-    const Tensor value = loss(p, d);
-    value.backward();
-    optimizer->step();
-    optimizer->zero_grad();
-    return value.detach();
-  };
-  auto last = std::make_shared<Tensor>();
-  Workload w;
-  if (compiled)
-    w.step = [last, whole = td::compile(step, {.name = "step"}), batch] { *last = whole(batch); };
-  else
-    w.step = [last, step, batch] { *last = step(batch); };
-  w.check = [last] { return std::vector<double>{last->item()}; };
-  return w;
-}
-
-std::shared_ptr<td::optim::Optimizer> make_sgd(std::vector<Tensor> p) {
-  return std::make_shared<td::optim::SGD>(std::move(p),
-                                          td::optim::SgdOptions{.lr = 0.01, .momentum = 0.9});
-}
-
-std::shared_ptr<td::optim::Optimizer> make_adamw(std::vector<Tensor> p) {
-  return std::make_shared<td::optim::AdamW>(
-      std::move(p),
-      td::optim::AdamWOptions{
-          .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01});
-}
-
-// --- the workloads
 
 Workload tiny(const Data& data) {
   return gradients_of(
@@ -270,6 +158,12 @@ Workload whole_gpt(const Data& data, bool compiled) {
   return whole_step_of(gpt_loss_of<layers, heads>, data, make_adamw, compiled);
 }
 
+/// The whole step is what is measured.
+template <Workload (*whole)(const Data&, bool)>
+Workload compiled_whole(const Data& data) {
+  return whole(data, true);
+}
+
 Workload adamw(const Data& data) {
   struct State {
     Parameters p;
@@ -282,12 +176,6 @@ Workload adamw(const Data& data) {
   return {[state] { state->optimizer->step(); },
           [state] { return std::vector<double>{mean_abs(state->p.at("w0"))}; }};
 }
-
-struct Row {
-  const char* name;
-  Workload (*make)(const Data&);
-  Workload (*make_whole)(const Data&, bool compiled) = nullptr;
-};
 
 constexpr Row kWorkloads[] = {
     {"tiny", tiny},
@@ -304,11 +192,13 @@ constexpr Row kWorkloads[] = {
     {"gpt2", gpt<12, 12>, whole_gpt<12, 12>},
     {"nanogpt_bf16", gpt_bf16<4, 4>, whole_gpt_bf16<4, 4>},
     {"gpt2_bf16", gpt_bf16<12, 12>, whole_gpt_bf16<12, 12>},
+    {"nanogpt_whole", compiled_whole<whole_gpt<4, 4>>},
 };
 
 const Row& row_of(const std::string& name) {
-  for (const Row& row : kWorkloads)
-    if (row.name == name) return row;
+  for (const std::span<const Row> rows : {std::span<const Row>(kWorkloads), model_rows()})
+    for (const Row& row : rows)
+      if (row.name == name) return row;
   throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);
 }
 
