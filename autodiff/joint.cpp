@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "autodiff/control/gradient.h"
 #include "autodiff/vjp.h"
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
@@ -61,15 +62,20 @@ std::string unused_name(const Graph& graph, const std::string& name) {
 
 class Differentiator {
  public:
-  explicit Differentiator(const Graph& source)
-      : source_(source), rewriter_(source), active_(find_active(source)), cotangents_(source) {}
+  /// `own`: by equation whether it is a custom_function that with_halves made.
+  Differentiator(const Graph& source, const std::vector<bool>& own)
+      : source_(source),
+        own_(own),
+        rewriter_(source),
+        active_(find_active(source)),
+        cotangents_(source) {}
 
   Graph run() {
     rewriter_.target().level = ir::Level::Joint;
     rewriter_.target().reserve(source_, 4);
     rewriter_.copy_inputs();
     const auto tangents = add_tangents();
-    for (size_t i = 0; i < source_.num_equations(); ++i) rewriter_.copy(source_.equation_id(i));
+    for (size_t i = 0; i < source_.num_equations(); ++i) copy_forward(source_.equation_id(i));
     rewriter_.sink().is_backward = true;
     for (const auto& [output, tangent] : tangents) accumulate(output, tangent);
     for (size_t i = source_.num_equations(); i-- > 0;) differentiate(source_.equation_id(i));
@@ -80,6 +86,23 @@ class Differentiator {
 
  private:
   using Tangents = std::vector<std::pair<ValueId, ValueId>>;  // source's output, target's input
+
+  /// Branches and loops stand in the joint graph as themselves, so that it can be differentiated
+  /// again.
+  void copy_forward(EquationId e) {
+    if (!own_[e.index]) return rewriter_.copy(e);
+    const ir::Equation& from = source_.equation(e);
+    Graph& target = rewriter_.target();
+    const size_t first = target.num_equations();
+    const Graph& forward = source_.subgraph(source_.attr<ir::SubgraphId>(e, ir::Attr::forward));
+    rewriter_.replace(e,
+                      ir::inline_graph(target, forward, rewriter_.operands(e), from.is_backward));
+    for (size_t i = first; i < target.num_equations(); ++i) {
+      ir::Equation& made = target.equation(target.equation_id(i));
+      made.location = from.location;
+      made.region = from.region;
+    }
+  }
 
   Tangents add_tangents() {
     Tangents tangents;
@@ -222,6 +245,7 @@ class Differentiator {
   }
 
   const Graph& source_;
+  const std::vector<bool>& own_;
   ir::Rewriter rewriter_;
   const ir::ValueMap<bool> active_;
   std::vector<ValueId> tangents_;     // inputs of the target
@@ -277,8 +301,8 @@ bool is_differentiable(const Graph& graph) {
 
 }  // namespace
 
-std::vector<bool> reached_inputs(const Graph& functional, const std::vector<bool>& arrives) {
-  if (ir::has_calls(functional)) return reached_inputs(ir::inline_calls(functional), arrives);
+std::vector<bool> reached_inputs(const Graph& graph, const std::vector<bool>& arrives) {
+  const Graph functional = with_halves(ir::inline_calls(graph), &find_active).graph;
   const ir::ValueMap<bool> active = find_active(functional);
   ir::ValueMap<bool> reached(functional);
   for (size_t i = 0; i < functional.outputs().size(); ++i)
@@ -301,8 +325,8 @@ std::vector<bool> reached_inputs(const Graph& functional, const std::vector<bool
 Graph joint(const Graph& functional) {
   TANDEM_CHECK(functional.level == ir::Level::Functional, "joint takes a functional graph");
   if (is_differentiable(functional)) {
-    if (ir::has_calls(functional)) return joint(ir::inline_calls(functional));
-    return Differentiator(functional).run();
+    const WithHalves all = with_halves(ir::inline_calls(functional), &find_active);
+    return Differentiator(all.graph, all.own).run();
   }
   Graph unchanged = functional;
   unchanged.level = ir::Level::Joint;

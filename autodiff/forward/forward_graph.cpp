@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "autodiff/forward/control.h"
 #include "autodiff/forward/jvp.h"
 #include "ir/base/error.h"
 #include "ir/build/inline.h"
@@ -67,6 +68,7 @@ class Mover {
       tangents_[source_.result(e)] = tangents_[source_.operand(e, 0)];
       return;
     }
+    if (has_bodies(op)) return move_control(e);
     refuse_unknown(e);
     const ir::ValueList operands = rewriter_.operands(e);
     const std::vector<ir::AttrValue> attrs = rewriter_.attrs(e);
@@ -75,6 +77,15 @@ class Mover {
     for (ValueId v : source_.operands(e)) arrived.push_back(tangents_[v]);
     const Tangents made = apply_jvp({rewriter_.builder(), op, operands, results, attrs, arrived});
     for (size_t i = 0; i < made.size(); ++i) tangents_[source_.results(e)[i]] = made[i];
+  }
+
+  void move_control(EquationId e) {
+    ir::ValueList arrived;
+    for (ValueId v : source_.operands(e)) arrived.push_back(tangents_[v]);
+    const MovedEquation moved = move_bodies(rewriter_, e, arrived);
+    rewriter_.replace(e, moved.results);
+    for (size_t i = 0; i < moved.tangents.size(); ++i)
+      tangents_[source_.results(e)[i]] = moved.tangents[i];
   }
 
   /// Error for what users gave no rule for.

@@ -9,8 +9,7 @@
 #include "functionalize/functionalize.h"
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
-#include "ir/build/inline.h"
-#include "ir/strides.h"
+#include "runtime/levels/levels.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
@@ -85,6 +84,7 @@ TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& port
   const auto trace = std::make_shared<Trace>(name);
   trace->note_body();
   {
+    const runtime::LevelsAside of_one_example;
     const TraceScope recording(trace);
     Tensors inputs;
     for (const ir::Type& type : ports) inputs.push_back(port_of(*trace, type));
@@ -109,38 +109,6 @@ std::vector<ir::Type> types_of(std::span<const Tensor> tensors) {
   std::vector<ir::Type> types;
   for (const Tensor& t : tensors) types.push_back(t.impl()->type());
   return types;
-}
-
-ir::Type slice_of(const ir::Type& type) {
-  ir::Type slice{type.dtype, {}};
-  for (int d = 1; d < type.rank(); ++d) slice.sizes.push_back(type.sizes[d]);
-  return slice;
-}
-
-ir::Type stack_of(const ir::Type& slice, int64_t length) {
-  ir::Type type{slice.dtype, {length}};
-  for (const ir::Dim size : slice.sizes) type.sizes.push_back(size);
-  return type;
-}
-
-ir::ValueId BodyGraph::input(const ir::Type& type, const std::string& name) {
-  ir::Input input;
-  input.name = fmt::format("{}_{}", name, graph_.inputs().size());
-  input.strides = ir::contiguous_strides(type.sizes);
-  return graph_.add_input(std::move(input), type);
-}
-
-void BodyGraph::output(ir::ValueId value, const std::string& name) {
-  ir::Output output;
-  output.value = value;
-  output.name = name;
-  output.strides = ir::contiguous_strides(graph_.type(value).sizes);
-  graph_.add_output(std::move(output));
-}
-
-std::vector<ir::ValueId> BodyGraph::add(const ir::Graph& body,
-                                        std::span<const ir::ValueId> inputs) {
-  return ir::inline_graph(graph_, body, inputs, false);
 }
 
 }  // namespace tandem::control

@@ -9,9 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "ir/build/body_graph.h"
 #include "ir/graph.h"
 
 namespace tandem::control {
+
+using ir::BodyGraph;
+using ir::slice_of;
+using ir::stack_of;
 
 struct TracedBody {
   /// A tensor from outside that is written: which input, and by which output.
@@ -36,25 +41,6 @@ struct TracedBody {
 TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& ports, Body body);
 
 std::vector<ir::Type> types_of(std::span<const Tensor> tensors);
-/// What a step sees of something of this type, which has a dimension 0; and `length` of `slice`.
-ir::Type slice_of(const ir::Type& type);
-ir::Type stack_of(const ir::Type& slice, int64_t length);
-
-/// Puts a body's graph into a graph whose inputs are in another order.
-class BodyGraph {
- public:
-  explicit BodyGraph(std::string name) : graph_(std::move(name), ir::Level::Functional) {}
-  ir::ValueId input(const ir::Type& type, const std::string& name);
-  void output(ir::ValueId value, const std::string& name);
-  /// The outputs of `body` on these inputs.
-  std::vector<ir::ValueId> add(const ir::Graph& body, std::span<const ir::ValueId> inputs);
-  ir::Graph& graph() { return graph_; }
-  ir::Graph take() { return std::move(graph_); }
-
- private:
-  ir::Graph graph_;
-};
-
 }  // namespace tandem::control
 
 #endif  // TANDEM_RUNTIME_CONTROL_BODY_H

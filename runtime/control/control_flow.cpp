@@ -8,10 +8,11 @@
 
 #include "ir/base/error.h"
 #include "runtime/control/body.h"
+#include "runtime/control/levels.h"
 #include "runtime/control/record.h"
+#include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tensor/tensor_impl.h"
-#include "runtime/trace/dispatch_graph.h"
 #include "runtime/trace/trace.h"
 
 namespace tandem::control {
@@ -35,7 +36,14 @@ Tensors own_all(Tensors tensors) {
   return tensors;
 }
 
-bool is_true(const Tensor& pred, const char* who) { return as_predicate(pred, who).item<bool>(); }
+/// What runs once for all examples has to have no effects of one.
+void check_effects(const char* who, const TracedBody& body) {
+  if (!body.writes.empty())
+    ir::fail(Errc::Mutation,
+             fmt::format("{}: inside vmap, where its predicate differs between examples, its body "
+                         "writes a tensor from outside; expected a carry",
+                         who));
+}
 
 int64_t common_length(std::span<const Tensor> xs, const ScanOptions& options) {
   std::optional<int64_t> length = options.length;
@@ -116,16 +124,47 @@ void fail_structure(const char* who) {
 
 Tensors run_cond(const Tensor& pred, Body then, Body otherwise) {
   if (Trace::current() != nullptr) return record_cond(pred, then, otherwise);
-  return own_all(is_true(pred, "cond") ? then({}) : otherwise({}));
+  const Tensor predicate = as_predicate(pred, "cond");
+  if (runtime::is_batched(predicate)) return record_cond(predicate, then, otherwise);
+  return own_all(predicate.item<bool>() ? then({}) : otherwise({}));
 }
 
-Tensors run_while(Condition condition, Body body, Tensors carries) {
-  if (Trace::current() != nullptr) return record_while(condition, body, carries);
+namespace {
+
+/// One more step for the examples that go on.
+Tensors step_of_some(Body body, const Tensors& state, const Tensor& goes_on) {
+  Tensors copies;
+  for (const Tensor& t : state) copies.push_back(clone(t));
+  Tensors next = body(std::move(copies));
+  check_carries("while_loop", types_of(state), types_of(next));
+  for (size_t i = 0; i < next.size(); ++i) next[i] = where(goes_on, next[i], state[i]);
+  return next;
+}
+
+}  // namespace
+
+Tensors run_while(Condition condition, Body body, Tensors carries, const WhileOptions& options) {
+  if (options.max_steps.value_or(0) < 0)
+    ir::fail(Errc::Argument, fmt::format("while_loop: expected max_steps of at least 0, got {}",
+                                         *options.max_steps));
+  if (Trace::current() != nullptr)
+    return options.max_steps ? record_bounded_while(condition, body, carries, *options.max_steps)
+                             : record_while(condition, body, carries);
   const std::vector<ir::Type> types = types_of(carries);
   Tensors state = own_all(std::move(carries));
-  while (is_true(condition(state), "while_loop")) {
-    state = own_all(body(std::move(state)));
-    check_carries("while_loop", types, types_of(state));
+  bool differs = false;
+  for (int64_t step = 0; step != options.max_steps.value_or(-1); ++step) {
+    const Tensor goes_on = as_predicate(condition(state), "while_loop");
+    if (!any_example(goes_on).item<bool>()) break;
+    if (runtime::is_batched(goes_on)) {
+      if (!differs) check_effects("while_loop", trace_body("body", types, body));
+      differs = true;
+      warn_of_select("the steps of a while_loop");
+      state = step_of_some(body, state, goes_on);
+    } else {
+      state = own_all(body(std::move(state)));
+      check_carries("while_loop", types, types_of(state));
+    }
   }
   return state;
 }
@@ -147,95 +186,5 @@ Tensors run_scan(Body body, Tensors tensors, size_t carries, const ScanOptions& 
 Tensor is_before(const Tensor& index, int64_t branch) { return index < branch; }
 
 Tensor step_number(int64_t first) { return full({}, first, DType::I64); }
-
-// --- equations of graphs
-
-namespace {
-
-/// That of a custom function is recorded without grad mode; a gradient of it is asked of its
-/// equations all the same, which refuse it.
-bool is_backward_half(const ir::Graph& graph) {
-  return std::ranges::find(graph.inputs(), ir::Role::Tangent, &ir::Input::role) !=
-         graph.inputs().end();
-}
-
-class ControlEquation {
- public:
-  ControlEquation(const ir::Graph& graph, ir::EquationId e, const Tensors& operands)
-      : g_(graph), e_(e), operands_(operands) {}
-
-  Tensors record() const {
-    std::vector<ir::AttrValue> attrs(g_.attrs(e_).begin(), g_.attrs(e_).end());
-    for (ir::AttrValue& attr : attrs)
-      if (auto* id = std::get_if<ir::SubgraphId>(&attr))
-        *id = Trace::current()->graph().add_subgraph(g_.subgraph(*id));
-    std::vector<ir::Type> types;
-    for (const ir::ValueId v : g_.results(e_)) types.push_back(g_.type(v));
-    const GradMode mode(grad_enabled() || is_backward_half(Trace::current()->graph()));
-    const TensorList results = dispatch(g_.op(e_), operands_, attrs, false, types);
-    return {results.begin(), results.end()};
-  }
-
-  Tensors run() const {
-    if (g_.op(e_) == ir::Op::cond) return cond();
-    return g_.op(e_) == ir::Op::scan ? scan() : while_loop();
-  }
-
- private:
-  Tensors call(ir::Attr body, std::span<const Tensor> inputs) const {
-    return runtime::dispatch_graph(g_.subgraph(g_.attr<ir::SubgraphId>(e_, body)), inputs);
-  }
-  size_t count(ir::Attr attr) const { return static_cast<size_t>(g_.attr<int64_t>(e_, attr)); }
-  Tensors part(size_t begin, size_t end) const {
-    return {operands_.begin() + static_cast<ptrdiff_t>(begin),
-            operands_.begin() + static_cast<ptrdiff_t>(end)};
-  }
-
-  Tensors cond() const {
-    const auto operands = std::span(operands_).subspan(1);
-    return run_cond(
-        operands_[0], [&](const Tensors&) { return call(ir::Attr::then, operands); },
-        [&](const Tensors&) { return call(ir::Attr::otherwise, operands); });
-  }
-
-  Tensors while_loop() const {
-    const size_t carries = count(ir::Attr::carries);
-    const auto with_constants = [&](Tensors t) {
-      t.insert(t.end(), operands_.begin() + static_cast<ptrdiff_t>(carries), operands_.end());
-      return t;
-    };
-    return run_while(
-        [&](const Tensors& t) { return call(ir::Attr::condition, with_constants(t))[0]; },
-        [&](Tensors t) { return call(ir::Attr::body, with_constants(std::move(t))); },
-        part(0, carries));
-  }
-
-  Tensors scan() const {
-    const size_t carries = count(ir::Attr::carries), whole = carries + count(ir::Attr::constants);
-    const Tensors constants = part(carries, whole);
-    Tensors tensors = part(0, carries);
-    tensors.insert(tensors.end(), operands_.begin() + static_cast<ptrdiff_t>(whole),
-                   operands_.end());
-    return run_scan(
-        [&](Tensors t) {
-          t.insert(t.begin() + static_cast<ptrdiff_t>(carries), constants.begin(), constants.end());
-          return call(ir::Attr::body, t);
-        },
-        std::move(tensors), carries,
-        {.length = int64_t{g_.attr<ir::Dim>(e_, ir::Attr::length)},
-         .reverse = g_.attr<bool>(e_, ir::Attr::reverse)});
-  }
-
-  const ir::Graph& g_;
-  const ir::EquationId e_;
-  const Tensors& operands_;
-};
-
-}  // namespace
-
-Tensors dispatch_control(const ir::Graph& graph, ir::EquationId e, const Tensors& operands) {
-  const ControlEquation equation(graph, e, operands);
-  return Trace::current() != nullptr ? equation.record() : equation.run();
-}
 
 }  // namespace tandem::control

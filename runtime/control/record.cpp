@@ -9,15 +9,14 @@
 #include "ir/base/error.h"
 #include "ir/build/builder.h"
 #include "runtime/control/body.h"
-#include "runtime/control/gradient.h"
-#include "runtime/levels/levels.h"
-#include "runtime/ops/dispatch.h"
+#include "runtime/control/equation.h"
+#include "runtime/levels/batched.h"
+#include "runtime/tape/autograd.h"
+#include "runtime/trace/dispatch_graph.h"
 #include "runtime/trace/trace.h"
 
 namespace tandem::control {
 
-using runtime::dispatch;
-using runtime::TensorList;
 using runtime::Trace;
 namespace {
 
@@ -41,7 +40,7 @@ class Captured {
   /// The place of each tensor that `body` captured.
   std::vector<size_t> add(const TracedBody& body) {
     std::vector<size_t> places;
-    for (const Tensor& t : body.captured) places.push_back(place_of(Trace::current()->resolve(t)));
+    for (const Tensor& t : body.captured) places.push_back(place_of(runtime::in_current_trace(t)));
     for (const TracedBody::Write& w : body.writes) note_write(places[w.input], w.no_grad);
     return places;
   }
@@ -118,14 +117,17 @@ ValueId written_value(const TracedBody& body, const std::vector<size_t>& places,
                   who));
 }
 
-ir::SubgraphId add_body(ir::Graph graph) {
-  return Trace::current()->graph().add_subgraph(std::move(graph));
-}
-
-Tensors recorded(Op op, const Tensors& operands, const std::vector<ir::AttrValue>& attrs,
-                 const Types& types) {
-  const TensorList results = dispatch(op, operands, attrs, false, types);
-  return {results.begin(), results.end()};
+/// What an equation with these bodies and attributes gives. Backward reads copies of the operands
+/// that the program writes behind it.
+Tensors recorded(Op op, Tensors operands, const Captured& captured, std::vector<ir::Graph> bodies,
+                 const std::vector<ir::AttrValue>& others, const Types& results) {
+  if (grad_enabled() && std::ranges::any_of(operands, runtime::is_differentiated)) {
+    const std::vector<bool> written = captured.overwritten(operands);
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (written[i]) operands[i] = clone(operands[i]);
+  }
+  return runtime::dispatch_graph(
+      equation_graph(op, types_of(operands), std::move(bodies), others, results), operands);
 }
 
 /// Splits what an equation gave into what the body gave and what it wrote, which is written.
@@ -160,18 +162,12 @@ class CondRecorder {
     if (types_.empty()) return {};
     Tensors operands = {pred};
     operands.insert(operands.end(), captured_.tensors().begin(), captured_.tensors().end());
-    return without_written(results(operands, branch(0, "then"), branch(1, "otherwise")), given,
-                           captured_);
+    return without_written(recorded(Op::cond, operands, captured_,
+                                    {branch(0, "then"), branch(1, "otherwise")}, {}, types_),
+                           given, captured_);
   }
 
  private:
-  Tensors results(const Tensors& operands, ir::Graph then, ir::Graph otherwise) const {
-    if (wants_gradient(operands))
-      return differentiable_cond(operands, then, otherwise, captured_.overwritten(operands));
-    const ir::SubgraphId a = add_body(std::move(then)), b = add_body(std::move(otherwise));
-    return recorded(Op::cond, operands, {a, b}, types_);
-  }
-
   /// A branch leaves what only the other one writes: nothing else may have changed that.
   void check_shared(size_t branch) const {
     for (const size_t kept : captured_.written())
@@ -289,7 +285,7 @@ class Loop {
 
 Tensors resolved(const Tensors& tensors) {
   Tensors all;
-  for (const Tensor& t : tensors) all.push_back(Trace::current()->resolve(t));
+  for (const Tensor& t : tensors) all.push_back(runtime::in_current_trace(t));
   return all;
 }
 
@@ -298,17 +294,6 @@ void refuse_draws(ir::Dim draws) {
     ir::fail(Errc::Unsupported,
              "while_loop: inside a trace its body draws from the process's generator, which cannot "
              "advance by as much as data says; expected a Generator of its own, or fori_loop");
-}
-
-Tensors scan_results(const Tensors& operands, ir::Graph body, const ScanShape& shape,
-                     const Types& types, const Captured& captured) {
-  if (wants_gradient(operands))
-    return differentiable_scan(operands, body, shape, types, captured.overwritten(operands));
-  const ir::SubgraphId id = add_body(std::move(body));
-  return recorded(Op::scan, operands,
-                  {id, static_cast<int64_t>(shape.carries), static_cast<int64_t>(shape.constants),
-                   ir::Dim(shape.length), shape.reverse},
-                  types);
 }
 
 }  // namespace
@@ -332,26 +317,12 @@ void check_carries(const char* who, const std::vector<ir::Type>& expected,
                       i < got.size() ? ir::to_string(got[i]) : "nothing"));
 }
 
-namespace {
-
-/// Tangents and examples would have to go through bodies.
-void refuse_levels(const char* who) {
-  if (runtime::level_depth() != 0)
-    ir::fail(Errc::Unsupported,
-             fmt::format("{}: inside vmap or forward mode inside a trace; expected it outside of "
-                         "them, or not compiled",
-                         who));
-}
-
-}  // namespace
-
 Tensors record_cond(const Tensor& pred, Body then, Body otherwise) {
-  refuse_levels("cond");
-  const Tensor predicate = Trace::current()->resolve(as_predicate(pred, "cond"));
-  Trace& trace = *Trace::current();
-  const ir::Dim before = trace.draws();
+  const Tensor predicate = runtime::in_current_trace(as_predicate(pred, "cond"));
+  Trace* const trace = Trace::current();
+  const ir::Dim before = trace != nullptr ? trace->draws() : ir::Dim(0);
   const TracedBody first = trace_body("then", {}, then);
-  trace.set_draws(before);
+  if (trace != nullptr) trace->set_draws(before);
   const TracedBody second = trace_body("otherwise", {}, otherwise);
   if (first.draws != second.draws)
     ir::fail(Errc::Unsupported,
@@ -359,11 +330,14 @@ Tensors record_cond(const Tensor& pred, Body then, Body otherwise) {
                          "process's generator; expected {} blocks as the first draws, or a "
                          "Generator of their own, got {}",
                          int64_t{first.draws}, int64_t{second.draws}));
+  if (trace == nullptr && first.draws != 0)
+    ir::fail(Errc::Unsupported,
+             "cond: inside vmap, where its predicate differs between examples, its branches draw "
+             "from the process's generator; expected numbers drawn before it");
   return CondRecorder(first, second).run(predicate);
 }
 
 Tensors record_while(Condition condition, Body body, const Tensors& carries) {
-  refuse_levels("while_loop");
   const Tensors first = resolved(carries);
   const Types types = types_of(first);
   const TracedBody test = trace_body("condition", types, [&](const Tensors& t) {
@@ -386,15 +360,14 @@ Tensors record_while(Condition condition, Body body, const Tensors& carries) {
   loop.give_carries(does, step, stepped);
   const Tensors operands = loop.operands();
   const auto count = static_cast<int64_t>(loop.carries());
-  const ir::SubgraphId asked = add_body(asks.graph.take()), done = add_body(does.graph.take());
-  return without_written(recorded(Op::while_loop, operands, {asked, done, count},
-                                  types_of(std::span(operands).first(loop.carries()))),
-                         carries.size(), loop.captured());
+  return without_written(
+      recorded(Op::while_loop, operands, loop.captured(), {asks.graph.take(), does.graph.take()},
+               {count}, types_of(std::span(operands).first(loop.carries()))),
+      carries.size(), loop.captured());
 }
 
 Tensors record_scan(Body body, const Tensors& tensors, size_t carries, int64_t length,
                     bool reverse) {
-  refuse_levels("scan");
   const Tensors all = resolved(tensors);
   const auto middle = all.begin() + static_cast<ptrdiff_t>(carries);
   const Tensors first(all.begin(), middle), xs(middle, all.end());
@@ -422,11 +395,42 @@ Tensors record_scan(Body body, const Tensors& tensors, size_t carries, int64_t l
   }
   if (types.empty()) return {};
   operands.insert(operands.end(), xs.begin(), xs.end());
-  Tensors results =
-      scan_results(operands, made.graph.take(), {loop.carries(), loop.constants(), length, reverse},
-                   types, loop.captured());
+  Tensors results = recorded(Op::scan, operands, loop.captured(), {made.graph.take()},
+                             {static_cast<int64_t>(loop.carries()),
+                              static_cast<int64_t>(loop.constants()), ir::Dim(length), reverse},
+                             types);
   if (step.draws != 0) results.erase(results.begin() + static_cast<ptrdiff_t>(loop.carries()) - 1);
   return without_written(std::move(results), carries, loop.captured());
+}
+
+Tensors record_bounded_while(Condition condition, Body body, const Tensors& carries,
+                             int64_t max_steps) {
+  const auto with_condition = [&](Tensors state) {
+    const Tensor goes_on = as_predicate(condition(state), "while_loop");
+    state.insert(state.begin(), goes_on);
+    return state;
+  };
+  const auto step = [&](Tensors state) {
+    const Tensor goes_on = state[0];
+    state.erase(state.begin());
+    const auto go_on = [&](const Tensors&) {
+      Tensors own;
+      for (const Tensor& t : state) own.push_back(clone(t));
+      Tensors next = body(std::move(own));
+      check_carries("while_loop", types_of(state), types_of(next));
+      return with_condition(std::move(next));
+    };
+    const auto stay = [&](const Tensors&) {
+      Tensors same = state;
+      same.insert(same.begin(), goes_on);
+      return same;
+    };
+    return run_cond(goes_on, go_on, stay);
+  };
+  const Tensors first = with_condition(carries);
+  Tensors last = record_scan(step, first, first.size(), max_steps, false);
+  last.erase(last.begin());
+  return last;
 }
 
 }  // namespace tandem::control

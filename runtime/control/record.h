@@ -16,15 +16,12 @@ void check_carries(const char* who, const std::vector<ir::Type>& expected,
 
 Tensors record_cond(const Tensor& pred, Body then, Body otherwise);
 Tensors record_while(Condition condition, Body body, const Tensors& carries);
+/// A scan of `max_steps` steps, each a cond.
+Tensors record_bounded_while(Condition condition, Body body, const Tensors& carries,
+                             int64_t max_steps);
 /// `tensors`: carries, then xs, of `length` slices each.
 Tensors record_scan(Body body, const Tensors& tensors, size_t carries, int64_t length,
                     bool reverse);
-
-inline bool is_control_flow(ir::Op op) {
-  return op == ir::Op::cond || op == ir::Op::while_loop || op == ir::Op::scan;
-}
-/// Runs an equation of a graph: a cond, while_loop or scan. Inside a trace it is recorded there.
-Tensors dispatch_control(const ir::Graph& graph, ir::EquationId e, const Tensors& operands);
 
 }  // namespace tandem::control
 

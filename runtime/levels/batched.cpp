@@ -179,14 +179,19 @@ bool has_examples_of(const Tensor& t, const Tensor& like) {
   return has_examples_of(physical, of_t == of_like ? like.impl()->batched->physical : like);
 }
 
+/// -0, which a sum with leaves as it is, batched wherever `like` is.
+Tensor nothing_at_levels_of(const Tensor& like, DType dtype) {
+  const size_t depth = batch_depth(like);
+  if (depth == 0) return full_tensor({}, dtype, Number(-0.0));
+  const LevelDepth around(depth - 1);
+  const Tensor one = nothing_at_levels_of(like.impl()->batched->physical, dtype);
+  return one_example(expand(one, Shape{level_at(depth).batch->size}), depth);
+}
+
 }  // namespace
 
 Tensor batched_as(const Tensor& t, const Tensor& like) {
-  if (has_examples_of(t, like)) return t;
-  const size_t of_t = batch_depth(t), depth = std::max(of_t, batch_depth(like));
-  const Tensor all = all_examples(t, depth), of_like = all_examples(like, depth);
-  const LevelDepth around(depth - 1);
-  return one_example(batched_as(of_t == depth ? all : clone_tensor(all), of_like), depth);
+  return has_examples_of(t, like) ? t : t + nothing_at_levels_of(like, t.dtype());
 }
 
 void refuse_batched(const Tensor& t, std::string_view what) {
@@ -217,8 +222,10 @@ size_t batch_level_of(ir::Op op, std::span<const Tensor> operands) {
 }
 
 Dim draws_at_levels(Dim count) {
-  for (size_t depth = level_depth(); depth > 0; --depth) {
-    const auto& batch = level_at(depth).batch;
+  std::vector<std::optional<Batch>> batches;
+  for (const Level& level : levels_aside()) batches.push_back(level.batch);
+  for (size_t depth = level_depth(); depth > 0; --depth) batches.push_back(level_at(depth).batch);
+  for (const std::optional<Batch>& batch : batches) {
     if (!batch) continue;
     if (batch->randomness == Randomness::Error)
       ir::fail(Errc::Argument,

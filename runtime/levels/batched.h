@@ -22,7 +22,8 @@ size_t batch_depth(std::span<const Tensor> tensors);
 Tensor one_example(const Tensor& physical, size_t depth);
 /// All examples of `t` at level `depth`, [size, ...]; of a tensor that is the same for all a view.
 Tensor all_examples(const Tensor& t, size_t depth);
-/// `t`, a new tensor, batched at each level that `like` is batched at.
+/// `t`, of a floating dtype, or a tensor of its elements and history that is batched at each level
+/// that `like` is batched at.
 Tensor batched_as(const Tensor& t, const Tensor& like);
 
 /// Error{Argument} if the elements of `t` are asked for: it stands for many.

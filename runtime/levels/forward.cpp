@@ -41,18 +41,20 @@ Tensor own_tangent(const Tensor& primal, const Tensor& tangent, const SourceLoca
 DualLevel::DualLevel() { runtime::enter_level(); }
 DualLevel::~DualLevel() { runtime::leave_level(); }
 
-Tensor make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation at) {
+Tensor make_dual(const Tensor& of_primal, const Tensor& of_tangent, SourceLocation at) {
   const runtime::LocationScope scope(at);
   const ir::ErrorScope errors(at, "make_dual");
   check_in_level();
-  if (!primal.defined() || !tangent.defined())
+  if (!of_primal.defined() || !of_tangent.defined())
     ir::fail(Errc::Argument, "undefined tensor; expected a primal and a tangent, got none");
+  const Tensor primal = runtime::in_current_trace(of_primal),
+               tangent = runtime::in_current_trace(of_tangent);
   check_fits(primal, tangent);
   if (!is_floating(primal))
     ir::fail(Errc::DType, fmt::format("expected a floating dtype, got {}",
                                       ir::to_string(primal.impl()->type())));
   const size_t depth = runtime::level_depth();
-  if (runtime::tangent_at(runtime::in_current_trace(primal), depth).defined())
+  if (runtime::tangent_at(primal, depth).defined())
     ir::fail(Errc::Autograd,
              "the primal carries a tangent at this level; expected one without, or a DualLevel "
              "inside this one");

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/tensor/tensor_impl.h"
@@ -47,6 +48,24 @@ class LevelDepth {
  private:
   size_t previous_;
 };
+
+/// There are no levels while it lives, or only level `kept`, as level 1: what is traced as the body
+/// of a branch or loop is what one example does, without tangents.
+class LevelsAside {
+ public:
+  explicit LevelsAside(size_t kept = 0);
+  ~LevelsAside();
+  LevelsAside(const LevelsAside&) = delete;
+  LevelsAside& operator=(const LevelsAside&) = delete;
+
+ private:
+  std::vector<Level> levels_;
+  size_t depth_, aside_before_;
+};
+/// Whether the level `id` is put aside.
+bool is_aside(uint64_t id);
+/// The levels that are put aside.
+std::span<const Level> levels_aside();
 
 /// Begins a level, of vmap if `batch`; ends the last one, whose tangents go.
 void enter_level(std::optional<Batch> batch = {});

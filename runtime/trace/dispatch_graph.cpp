@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "runtime/compile/variant.h"
-#include "runtime/control/record.h"
+#include "runtime/control/equation.h"
 #include "runtime/eager/copy.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tensor/generator.h"

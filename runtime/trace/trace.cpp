@@ -208,7 +208,8 @@ Tensor Trace::capture(const Tensor& outside) {
 Tensor Trace::resolve(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   const TensorImpl& impl = *t.impl();
-  if (is_batched(t)) return t;  // who takes part in equations are all its examples
+  // Who takes part in equations are all its examples, but in a body one.
+  if (is_batched(t)) return is_aside(impl.batched->level) ? capture(t) : t;
   if (!impl.is_traced()) return capture(t);
   if (impl.trace.lock().get() == this) return t;
   if (is_within_trace_of(t)) return capture(t);

@@ -133,16 +133,60 @@ TEST(ControlFlowErrors, WhatBodiesMayNotDo) {
   });
 }
 
-TEST(ControlFlowErrors, InsideLevelsOfATrace) {
-  const auto halved = [](const Tensor& x) {
-    return fori_loop(0, 2, [](const Tensor&, const Tensor& c) { return c / 2; }, x);
-  };
-  expect_refused(Errc::Unsupported, "scan: inside vmap or forward mode inside a trace",
-                 [=](const Tensor& x) { return vmap(halved)(x); });
-  expect_refused(Errc::Unsupported, "scan: inside vmap or forward mode inside a trace",
-                 [=](const Tensor& x) { return jvp(halved, x, ones({3})).tangent; });
-  EXPECT_TRUE(equal(vmap(halved)(ones({3})), full({3}, 0.25)));
-  EXPECT_TRUE(equal(jvp(halved, ones({3}), ones({3})).tangent, full({3}, 0.25)));
+TEST(ControlFlowErrors, EffectsWhereExamplesDiffer) {
+  const Tensor xs = tensor({1., 2., 3.});
+  Tensor total = zeros({});
+  expect_error(Errc::Mutation, "while_loop: inside vmap, where its predicate differs", [&] {
+    vmap([&](const Tensor& x) {
+      return while_loop([](const Tensor& c) { return c < 10; },
+                        [&](const Tensor& c) { return total.add_(1), c * 2; }, x);
+    })(xs);
+  });
+  EXPECT_EQ(total.item(), 0);
+  expect_error(Errc::Mutation, "same for all examples of vmap is written", [&] {
+    vmap([&](const Tensor& x) {
+      cond(x > 1.5, [&] { total.add_(1); }, [] {});
+      return x;
+    })(xs);
+  });
+  EXPECT_EQ(total.item(), 0);
+  expect_error(Errc::Unsupported, "its branches draw from the process's generator", [&] {
+    vmap(
+        [](const Tensor& x) {
+          return cond(x > 1.5, [&] { return x + rand({}); }, [&] { return x - rand({}); });
+        },
+        {.randomness = Randomness::Different})(xs);
+  });
+  expect_error(Errc::Argument, "random numbers inside vmap", [&] {
+    compile([](const Tensor& t) {
+      return vmap([](const Tensor& x) {
+        return fori_loop(0, 2, [](const Tensor&, const Tensor& c) { return c + rand({}); }, x);
+      })(t);
+    })(xs);
+  });
+}
+
+TEST(ControlFlowErrors, Bounds) {
+  expect_refused_everywhere(
+      Errc::Argument, "expected max_steps of at least 0, got -1", [](const Tensor& x) {
+        return while_loop([](const Tensor& c) { return c.sum() < 5; }, kSame, x, {.max_steps = -1});
+      });
+}
+
+TEST(ControlFlowErrors, AssociativeScans) {
+  const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
+  expect_refused_everywhere(Errc::Index, "expected -1 <= dim < 1, got 1",
+                            [=](const Tensor& x) { return associative_scan(add, x, {.dim = 1}); });
+  expect_refused_everywhere(
+      Errc::Shape, "fn gives another type than its operands have", [](const Tensor& x) {
+        return associative_scan([](const Tensor& a, const Tensor& b) { return (a + b).sum(); }, x);
+      });
+  expect_refused_everywhere(
+      Errc::Shape, "xs differ along the dimension; expected a length of 3", [=](const Tensor& x) {
+        return associative_scan(
+            [](const std::vector<Tensor>& a, const std::vector<Tensor>&) { return a; },
+            std::vector{x, x.slice(0, 0, 2)})[0];
+      });
 }
 
 TEST(ControlFlowErrors, OrderedOperators) {
@@ -164,6 +208,14 @@ TEST(ControlFlowErrors, AnUnboundedLoopHasNoGradient) {
   });
   const Tensor y = fn(ones({3}).requires_grad_());
   expect_error(Errc::Autograd, "while_loop", [&] { y.sum().backward(); });
+  const auto inside = compile([](const Tensor& x) {
+    return grad([](const Tensor& t) {
+      return while_loop([](const Tensor& c) { return c.sum() < 100; },
+                        [](const Tensor& c) { return c * 2; }, t)
+          .sum();
+    })(x);
+  });
+  expect_error(Errc::Autograd, "while_loop", [&] { inside(ones({3})); });
 }
 
 TEST(ControlFlowErrors, IndicesInBodies) {

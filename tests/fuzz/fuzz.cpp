@@ -14,6 +14,7 @@
 #include "tests/support/differential.h"
 #include "tests/support/random/alias_program.h"
 #include "tests/support/random/reader_fuzz.h"
+#include "tests/support/random/transforms.h"
 
 namespace tandem::testing {
 namespace {
@@ -22,7 +23,8 @@ struct Arguments {
   double minutes = 1;
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
-  bool aliasing = false, readers = false, gradients = false, forward = false, vmap = false;
+  bool aliasing = false, readers = false, gradients = false, forward = false, vmap = false,
+       transforms = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -88,15 +90,18 @@ int fuzz(const Arguments& a) {
   return differing > 0;
 }
 
-/// Gradients in f64 against differences, or against tangents, or vmap against loops. Exit status 1
-/// if one differed.
+/// Gradients in f64 against differences, or against tangents, vmap against loops, or compositions
+/// of such. Exit status 1 if one differed.
 int fuzz_gradients(const Arguments& a) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   uint64_t seed = first_seed(a), done = 0, compared = 0, differing = 0;
   for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
-    const auto check = a.vmap ? check_vmap : a.forward ? check_tangents : check_gradient;
+    const auto check = a.transforms ? check_transforms
+                       : a.vmap     ? check_vmap
+                       : a.forward  ? check_tangents
+                                    : check_gradient;
     const GradientVerdict verdict = check(seed++);
     compared += verdict.compared;
     if (verdict.difference.empty()) continue;
@@ -199,8 +204,14 @@ int main(int argc, char** argv) {
       ->excludes("--readers")
       ->excludes("--gradients")
       ->excludes("--forward");
+  app.add_flag("--transforms", a.transforms, "derivatives and vmap of each other, by two ways")
+      ->excludes("--aliasing")
+      ->excludes("--readers")
+      ->excludes("--gradients")
+      ->excludes("--forward")
+      ->excludes("--vmap");
   CLI11_PARSE(app, argc, argv);
-  if (a.gradients || a.forward || a.vmap) return fuzz_gradients(a);
+  if (a.gradients || a.forward || a.vmap || a.transforms) return fuzz_gradients(a);
   if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);
 }

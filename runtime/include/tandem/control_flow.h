@@ -1,4 +1,5 @@
-// Branches and loops that depend on data: cond, switch_case, while_loop, fori_loop, scan, map.
+// Branches and loops that depend on data: cond, switch_case, while_loop, fori_loop, scan, map,
+// associative_scan.
 // Outside of compiled functions they simply run. Inside one they are equations of its graph, whose
 // bodies are compiled once: neither the branch taken nor the trip count compiles anything again.
 //
@@ -8,9 +9,11 @@
 // it writes to tensors that it captured is written there, once for each time that it runs. Inside a
 // compiled function such a tensor may share no memory with another that the loop uses.
 //
-// Gradients of what ran eagerly are the tape's. Inside a compiled function cond and scan (and what
-// is made of them) have a gradient, which has none itself; inside vmap or forward mode there they
-// are an Error{Unsupported}.
+// Derivatives of any order and kind go through all of them, eagerly and inside compiled functions,
+// but gradients through a while_loop there that nothing bounds. Inside vmap bodies are those of one
+// example. A predicate that differs between examples is no branch any more: both branches of a cond
+// are computed for all, a while_loop goes on until all examples are done (said once on stderr);
+// eagerly its body may then write no tensor from outside, Error{Mutation}.
 #ifndef TANDEM_CONTROL_FLOW_H
 #define TANDEM_CONTROL_FLOW_H
 
@@ -20,6 +23,15 @@
 #include <type_traits>
 
 namespace tandem {
+
+struct WhileOptions {
+  std::optional<int64_t> max_steps = {};  // stops after so many though its condition holds
+};
+
+struct AssociativeScanOptions {
+  int64_t dim = 0;
+  bool reverse = false;  // from the last slice to the first
+};
 
 struct ScanOptions {
   std::optional<int64_t> length = {};  // of the slices; needed where there are none
@@ -31,6 +43,7 @@ namespace control {
 using Tensors = std::vector<Tensor>;
 using Body = ir::FunctionRef<Tensors(Tensors&&)>;
 using Condition = ir::FunctionRef<Tensor(const Tensors&)>;
+using Combine = ir::FunctionRef<Tensors(const Tensors&, const Tensors&)>;
 
 /// What is guarded of a structure, and which of its tensors are there.
 struct StructureShape {
@@ -110,7 +123,10 @@ class Structure {
 };
 
 TANDEM_API Tensors run_cond(const Tensor& pred, Body then, Body otherwise);
-TANDEM_API Tensors run_while(Condition condition, Body body, Tensors carries);
+TANDEM_API Tensors run_while(Condition condition, Body body, Tensors carries,
+                             const WhileOptions& options);
+TANDEM_API Tensors run_associative_scan(Combine fn, Tensors xs,
+                                        const AssociativeScanOptions& options);
 /// `tensors`: `carries` carries, then xs. body: (carries, slices) -> (carries, ys).
 TANDEM_API Tensors run_scan(Body body, Tensors tensors, size_t carries, const ScanOptions& options);
 /// index < branch, for branches before `branch`.
@@ -143,9 +159,13 @@ auto cond(const Tensor& pred, Then&& then, Otherwise&& otherwise, const Operands
 /// carry = body(carry) while condition(carry) (one number) is not zero. (jax.lax.while_loop.) The
 /// body gives a carry of the same structure and types. Inside a compiled function it has no
 /// gradient, because nothing bounds what would have to be kept: Error{Autograd} in backward; use
-/// scan or fori_loop.
+/// WhileOptions::max_steps, scan or fori_loop. Error{Argument} for a negative max_steps.
+///
+/// With max_steps it is inside a compiled function a scan of so many steps, of which those behind
+/// the end do nothing; its gradient keeps the carry of each.
 template <class While, class Fn, class Carry>
-Carry while_loop(While&& condition, Fn&& body, const Carry& carry) {
+Carry while_loop(While&& condition, Fn&& body, const Carry& carry,
+                 const WhileOptions& options = {}) {
   control::Structure<Carry> state("while_loop");
   control::Tensors first = state.take(carry);
   const control::Tensors last = control::run_while(
@@ -155,7 +175,7 @@ Carry while_loop(While&& condition, Fn&& body, const Carry& carry) {
         t.clear();
         return state.take(body(std::move(value)));
       },
-      std::move(first));
+      std::move(first), options);
   return state.make(last.data());
 }
 
@@ -186,6 +206,23 @@ auto scan(Fn&& body, const Carry& carry, const Xs& xs, const ScanOptions& option
       },
       std::move(tensors), carries, options);
   return std::pair<Carry, Y>(state.make(results.data()), given.make(results.data() + carries));
+}
+
+/// The prefixes of `xs` along a dimension by an associative `fn`: x0, fn(x0, x1), fn(fn(x0, x1),
+/// x2), ... (jax.lax.associative_scan), in as many steps as the length has bits. fn(a, b) sees many
+/// elements at once, structures of slices of `xs` that are alike, and gives such a one: it works
+/// element by element, or on what lies behind the dimension. Error{Shape} for xs of different
+/// lengths or where fn gives another type, Error{Index} for a dimension that they have not.
+template <class Fn, class Xs>
+Xs associative_scan(Fn&& fn, const Xs& xs, const AssociativeScanOptions& options = {}) {
+  control::Structure<Xs> elements("associative_scan");
+  control::Tensors tensors = elements.take(xs);
+  const control::Tensors prefixes = control::run_associative_scan(
+      [&](const control::Tensors& a, const control::Tensors& b) {
+        return elements.take(fn(elements.make(a.data()), elements.make(b.data())));
+      },
+      std::move(tensors), options);
+  return elements.make(prefixes.data());
 }
 
 /// fn(x) for each slice x of `xs` along dimension 0, stacked along dimension 0. (jax.lax.map.)

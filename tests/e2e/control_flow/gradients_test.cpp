@@ -4,7 +4,6 @@
 #include <tandem/graph.h>
 
 #include "tests/support/check_compiled.h"
-#include "tests/support/expect_error.h"
 
 namespace tandem::testing {
 namespace {
@@ -214,26 +213,6 @@ TEST(ControlFlowGradients, RandomBodiesDrawTheSameAgain) {
     return grad({f(x).sum()}, {x})[0];
   };
   expect_close(run(fn), run(compile(fn)), 1e-6, "gradient");
-}
-
-TEST(ControlFlowGradients, OfGradientsAreRefused) {
-  const auto expect_refused = [](const char* name, const auto& fn) {
-    const auto compiled = compile([&](const Tensor& x) { return fn(x).sum(); });
-    const Tensor x = ones({3}).requires_grad_();
-    const Tensor g = grad({compiled(x)}, {x}, {.create_graph = true})[0];
-    expect_error(Errc::Autograd, name, [&] { grad({g.sum()}, {x}); });
-  };
-  expect_refused("scan", [](const Tensor& x) {
-    return fori_loop(0, 2, [](const Tensor&, const Tensor& c) { return sin(c); }, x);
-  });
-  expect_refused("cond", [](const Tensor& x) {
-    return cond(x.sum(), [&] { return sin(x); }, [&] { return x * 1; });
-  });
-  expect_refused("cond", [](const Tensor& x) {
-    Tensor y = x * 1;
-    cond(x.sum(), [&] { y.mul_(y); }, [] {});
-    return y;
-  });
 }
 
 }  // namespace

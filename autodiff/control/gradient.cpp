@@ -1,45 +1,40 @@
-#include "runtime/control/gradient.h"
-
-#include <tandem/autograd.h>
+#include "autodiff/control/gradient.h"
 
 #include <algorithm>
 
 #include "autodiff/joint.h"
+#include "ir/build/body_graph.h"
 #include "ir/build/builder.h"
 #include "ir/build/rewrite.h"
-#include "runtime/control/body.h"
-#include "runtime/tape/autograd.h"
-#include "runtime/trace/dispatch_graph.h"
 
-namespace tandem::control {
+namespace tandem::autodiff {
 namespace {
 
+using ir::Attr;
+using ir::BodyGraph;
+using ir::EquationId;
 using ir::Graph;
 using ir::Op;
+using ir::output_types;
 using ir::Type;
 using ir::ValueId;
 using Types = std::vector<Type>;
 using Values = std::vector<ValueId>;
 
-bool is_float(const Type& type) { return ir::is_differentiable(type.dtype); }
+bool is_float(const Type& type) { return !type.is_token && ir::is_differentiable(type.dtype); }
 
-/// Which operands a gradient flows to.
-std::vector<bool> needed(const Tensors& operands) {
-  std::vector<bool> needs;
-  for (const Tensor& t : operands)
-    needs.push_back(is_float(t.impl()->type()) && runtime::requires_grad(t));
-  return needs;
+std::vector<bool> are_float(const Types& types) {
+  std::vector<bool> flags;
+  for (const Type& type : types) flags.push_back(is_float(type));
+  return flags;
 }
 
 /// The gradients of a body: a graph of its inputs and of a tangent for each floating output.
 class BodyGradient {
  public:
-  BodyGradient(Graph body, const std::vector<bool>& needs) : inputs_(body.inputs().size()) {
-    for (size_t i = 0; i < inputs_; ++i) body.inputs()[i].requires_grad = needs[i];
-    for (ir::Output& output : body.outputs())
-      output.requires_grad = is_float(body.type(output.value));
-    joint_ = autodiff::joint(body);
-  }
+  BodyGradient(const Graph& body, const std::vector<bool>& needs)
+      : inputs_(body.inputs().size()),
+        joint_(joint_for(body, needs, are_float(output_types(body)))) {}
 
   /// Adds them to `graph`: by input of the body its gradient, or none where nothing arrives.
   /// `tangents`: by output of the body.
@@ -96,12 +91,6 @@ struct Half : BodyGraph {
   ir::Builder b;
 };
 
-Types output_types(const Graph& graph) {
-  Types types;
-  for (const ir::Output& output : graph.outputs()) types.push_back(graph.type(output.value));
-  return types;
-}
-
 Values inputs_of(Half& half, const Types& types, ir::Role role) {
   Values values;
   for (const Type& type : types) values.push_back(half.input_of(type, role));
@@ -122,89 +111,51 @@ void append_valid(Values& to, const Values& from) {
     if (v.valid()) to.push_back(v);
 }
 
-/// What backward reads of these operands: copies of those that the program writes.
-Values kept_of(Half& forward, std::span<const ValueId> operands, const std::vector<bool>& written,
-               size_t first) {
-  Values kept;
-  for (size_t i = 0; i < operands.size(); ++i)
-    kept.push_back(written[first + i] ? forward.b.clone(operands[i]) : operands[i]);
-  return kept;
-}
-
-/// Tangents of the results behind the first `count` that are copies of written operands. Backward
-/// hands them to its equation, which does not read them: a gradient of the gradient is refused
-/// there.
-Values unread_tangents(Half& backward, const Types& operands, const std::vector<bool>& written,
-                       size_t first, size_t count) {
-  Values unread;
-  for (size_t i = first; i < operands.size(); ++i) {
-    if (!written[i]) continue;
-    if (is_float(operands[i]))
-      unread.push_back(backward.input_of(operands[i], ir::Role::Tangent, static_cast<int>(count)));
-    ++count;
-  }
-  return unread;
-}
-
-/// The outputs of a forward half. What backward reads and is no operand is a result too, which
-/// nobody sees: a gradient of the gradient would have to go through it.
+/// The outputs of a forward half: what backward reads and is neither an operand nor a result is a
+/// result too, which nobody else sees.
 void give(Half& forward, const Values& results, const Values& kept) {
   for (const ValueId v : results) forward.output_of(v, ir::Role::Result);
   for (const ValueId v : kept)
-    if (forward.graph().input_index(v) < 0) forward.output_of(v, ir::Role::Result);
+    if (forward.graph().input_index(v) < 0 && std::ranges::count(results, v) == 0)
+      forward.output_of(v, ir::Role::Result);
   for (const ValueId v : kept) forward.output_of(v, ir::Role::Saved);
-}
-
-/// The first `count` results.
-Tensors run_halves(const Graph& forward, const Graph& backward, const Tensors& operands,
-                   size_t count) {
-  Tensors results = runtime::dispatch_function(forward, backward, operands);
-  results.resize(count);
-  return results;
 }
 
 // --- cond
 
 /// (operands, tangents) -> a gradient for each operand that needs one.
-Graph branch_gradient(const Graph& branch, const std::vector<bool>& needs, const Types& unread) {
+Graph branch_gradient(const Graph& branch, const std::vector<bool>& needs) {
   Half half(branch.name + "_backward");
-  Types types;
-  for (const ir::Input& input : branch.inputs()) types.push_back(branch.type(input.value));
+  const Types types = ir::input_types(branch);
   const Values inputs = inputs_of(half, types, ir::Role::Primal);
   Values tangents;
   for (const Type& type : output_types(branch))
     tangents.push_back(is_float(type) ? half.input_of(type, ir::Role::Primal) : ValueId());
-  inputs_of(half, unread, ir::Role::Primal);
   const Values gradients = BodyGradient(branch, needs).add_to(half, inputs, tangents);
   for (size_t i = 0; i < types.size(); ++i)
     if (needs[i]) half.output_of(half.or_zeros(gradients[i], types[i]), ir::Role::Result);
   return half.finished();
 }
 
-Graph cond_forward(const Types& operands, const Graph& then, const Graph& otherwise,
-                   const std::vector<bool>& written) {
+Graph cond_forward(const Types& operands, const Graph& then, const Graph& otherwise) {
   Half half("cond");
   const Values inputs = inputs_of(half, operands, ir::Role::Primal);
   const ir::SubgraphId a = half.graph().add_subgraph(then),
                        b = half.graph().add_subgraph(otherwise);
-  const Values results = half.b.emit_call(Op::cond, inputs, {a, b}, output_types(then));
-  give(half, results, kept_of(half, inputs, written, 0));
+  give(half, half.b.emit_call(Op::cond, inputs, {a, b}, output_types(then)), inputs);
   return half.take();
 }
 
 Graph cond_backward(const Types& operands, const Graph& then, const Graph& otherwise,
-                    std::vector<bool> needs, const std::vector<bool>& written) {
+                    std::vector<bool> needs) {
   Half half("cond_backward");
   Values inputs = inputs_of(half, operands, ir::Role::Saved);
   append_valid(inputs, tangents_of(half, output_types(then)));
-  const Values unread = unread_tangents(half, operands, written, 0, then.outputs().size());
-  append_valid(inputs, unread);
-  const Types extra = half.types(unread);
   needs.erase(needs.begin());  // the predicate's
-  const Graph gradients = branch_gradient(then, needs, extra);
+  const Graph gradients = branch_gradient(then, needs);
   const Types types = output_types(gradients);
   const ir::SubgraphId a = half.graph().add_subgraph(gradients),
-                       b = half.graph().add_subgraph(branch_gradient(otherwise, needs, extra));
+                       b = half.graph().add_subgraph(branch_gradient(otherwise, needs));
   const Values results = half.b.emit_call(Op::cond, inputs, {a, b}, types);
   size_t next = 0;
   for (size_t i = 0; i < needs.size(); ++i)
@@ -213,6 +164,13 @@ Graph cond_backward(const Types& operands, const Graph& then, const Graph& other
 }
 
 // --- scan
+
+/// A scan's attributes beside its body.
+struct ScanShape {
+  size_t carries, constants;
+  ir::Dim length;
+  bool reverse;
+};
 
 class ScanGradient {
  public:
@@ -227,12 +185,15 @@ class ScanGradient {
   }
 
   /// Gives the carries that each step began with, too.
-  Graph forward(const std::vector<bool>& written) const {
+  Graph forward() const {
     Half half("scan");
     const Values inputs = inputs_of(half, operands_, ir::Role::Primal);
     Graph step = body_;
     Types types = results_;
+    std::vector<size_t> begun;  // by carry: which result
     for (size_t i = 0; i < shape_.carries; ++i) {
+      begun.push_back(given_by(step, step.inputs()[i].value));
+      if (begun.back() < step.outputs().size()) continue;
       ir::Output output = step.outputs()[i];
       output.value = step.inputs()[i].value;
       step.add_output(std::move(output));
@@ -240,16 +201,14 @@ class ScanGradient {
     }
     const Values all =
         half.b.emit_call(Op::scan, inputs, attrs(half, std::move(step), shape_), types);
-    const auto own = all.begin() + static_cast<ptrdiff_t>(results_.size());
-    Values kept(own, all.end());
-    for (const ValueId v :
-         kept_of(half, std::span(inputs).subspan(shape_.carries), written, shape_.carries))
-      kept.push_back(v);
-    give(half, {all.begin(), own}, kept);
+    Values kept;
+    for (const size_t result : begun) kept.push_back(all[result]);
+    kept.insert(kept.end(), inputs.begin() + static_cast<ptrdiff_t>(shape_.carries), inputs.end());
+    give(half, {all.begin(), all.begin() + static_cast<ptrdiff_t>(results_.size())}, kept);
     return half.take();
   }
 
-  Graph backward(const std::vector<bool>& written) const {
+  Graph backward() const {
     Half half("scan_backward");
     Values begun, constants, xs;
     for (size_t i = 0; i < shape_.carries; ++i)
@@ -257,8 +216,6 @@ class ScanGradient {
     for (size_t i = shape_.carries; i < operands_.size(); ++i)
       (i < whole() ? constants : xs).push_back(half.input_of(operands_[i], ir::Role::Saved));
     const Values tangents = tangents_of(half, results_);
-    const Values unread = unread_parts(half, written);
-    constants.insert(constants.end(), unread.begin(), unread.end());
 
     Values inputs;
     Types types;
@@ -274,8 +231,7 @@ class ScanGradient {
                  {tangents.begin() + static_cast<ptrdiff_t>(shape_.carries), tangents.end()});
     for (size_t i = whole(); i < operands_.size(); ++i)
       if (needs_[i]) types.push_back(operands_[i]);
-    const Values gradients =
-        half.b.emit_call(Op::scan, inputs, attrs(half, step(half.types(unread)), shape), types);
+    const Values gradients = half.b.emit_call(Op::scan, inputs, attrs(half, step(), shape), types);
     size_t next = 0;
     for (size_t i = 0; i < operands_.size(); ++i)
       if (needs_[i]) half.output_of(gradients[next++], ir::Role::Gradient, static_cast<int>(i));
@@ -283,40 +239,34 @@ class ScanGradient {
   }
 
  private:
-  /// As unread_tangents; of the carries that are kept one slice is enough.
-  Values unread_parts(Half& half, const std::vector<bool>& written) const {
-    Values unread;
-    size_t result = results_.size();
-    for (size_t i = 0; i < shape_.carries; ++i, ++result)
-      if (is_float(operands_[i]) && shape_.length > 0)
-        unread.push_back(half.b.select(
-            half.input_of(stacked(operands_[i]), ir::Role::Tangent, static_cast<int>(result)), 0,
-            0));
-    append_valid(unread, unread_tangents(half, operands_, written, shape_.carries, result));
-    return unread;
+  /// Which of the ys `value` is; the number of outputs if it is none.
+  size_t given_by(const Graph& step, ValueId value) const {
+    const auto is_it = [&](const ir::Output& output) { return output.value == value; };
+    const auto ys = step.outputs().begin() + static_cast<ptrdiff_t>(shape_.carries);
+    return static_cast<size_t>(std::find_if(ys, step.outputs().end(), is_it) -
+                               step.outputs().begin());
   }
 
   size_t whole() const { return shape_.carries + shape_.constants; }
 
-  Type stacked(const Type& slice) const { return stack_of(slice, shape_.length); }
+  Type stacked(const Type& slice) const { return ir::stack_of(slice, shape_.length); }
 
   static std::vector<ir::AttrValue> attrs(Half& half, Graph body, const ScanShape& shape) {
     return {half.graph().add_subgraph(std::move(body)), static_cast<int64_t>(shape.carries),
-            static_cast<int64_t>(shape.constants), ir::Dim(shape.length), shape.reverse};
+            static_cast<int64_t>(shape.constants), shape.length, shape.reverse};
   }
 
   Type input_type(size_t i) const { return body_.type(body_.inputs()[i].value); }
 
   /// (gradients of the carries, sums of the constants'; constants, carries, slices, tangents of the
   /// ys) -> (the former, gradients of the slices).
-  Graph step(const Types& unread) const {
+  Graph step() const {
     Half half("body_backward");
     Values sums(operands_.size()), inputs(operands_.size()), tangents(results_.size());
     const auto add = [&](const Type& type) { return half.input_of(type, ir::Role::Primal); };
     for (size_t i = 0; i < whole(); ++i)
       if (needs_[i]) sums[i] = add(input_type(i));
     for (size_t i = shape_.carries; i < whole(); ++i) inputs[i] = add(input_type(i));
-    std::ranges::for_each(unread, add);
     for (size_t i = 0; i < shape_.carries; ++i) inputs[i] = add(input_type(i));
     for (size_t i = whole(); i < operands_.size(); ++i) inputs[i] = add(input_type(i));
     const Types outputs = output_types(body_);
@@ -340,27 +290,80 @@ class ScanGradient {
   std::vector<bool> needs_;  // by operand; of carries all that are floating
 };
 
+Types operand_types(const Graph& graph, EquationId e) {
+  Types types;
+  for (const ValueId v : graph.operands(e)) types.push_back(graph.type(v));
+  return types;
+}
+
+const Graph& body_of(const Graph& graph, EquationId e, Attr attr) {
+  return graph.subgraph(graph.attr<ir::SubgraphId>(e, attr));
+}
+
+Halves cond_halves(const Graph& graph, EquationId e, const std::vector<bool>& needs) {
+  const Graph &then = body_of(graph, e, Attr::then), &other = body_of(graph, e, Attr::otherwise);
+  const Types operands = operand_types(graph, e);
+  return {cond_forward(operands, then, other), cond_backward(operands, then, other, needs)};
+}
+
+Halves scan_halves(const Graph& graph, EquationId e, const std::vector<bool>& needs) {
+  const auto count = [&](Attr attr) { return static_cast<size_t>(graph.attr<int64_t>(e, attr)); };
+  const ScanShape shape{count(Attr::carries), count(Attr::constants),
+                        graph.attr<ir::Dim>(e, Attr::length), graph.attr<bool>(e, Attr::reverse)};
+  Types results;
+  for (const ValueId v : graph.results(e)) results.push_back(graph.type(v));
+  const ScanGradient gradient(body_of(graph, e, Attr::body), shape, operand_types(graph, e),
+                              std::move(results), needs);
+  return {gradient.forward(), gradient.backward()};
+}
+
 }  // namespace
 
-bool wants_gradient(const Tensors& operands) {
-  const std::vector<bool> needs = needed(operands);
-  return grad_enabled() && std::ranges::find(needs, true) != needs.end();
+bool has_halves(Op op) { return op == Op::cond || op == Op::scan; }
+
+Halves halves_of(const Graph& graph, EquationId e, const std::vector<bool>& needs) {
+  return graph.op(e) == Op::cond ? cond_halves(graph, e, needs) : scan_halves(graph, e, needs);
 }
 
-Tensors differentiable_cond(const Tensors& operands, const Graph& then, const Graph& otherwise,
-                            const std::vector<bool>& written) {
-  const Types types = types_of(operands);
-  return run_halves(cond_forward(types, then, otherwise, written),
-                    cond_backward(types, then, otherwise, needed(operands), written), operands,
-                    then.outputs().size());
+namespace {
+
+/// Puts a custom_function in place of `e`, which the rewriter stands at.
+void put_halves(ir::Rewriter& rewriter, EquationId e, const std::vector<bool>& needs) {
+  const Graph& source = rewriter.source();
+  rewriter.at(e);
+  Halves halves = halves_of(source, e, needs);
+  const Types types = output_types(halves.forward);
+  const ir::SubgraphId forward = rewriter.target().add_subgraph(std::move(halves.forward)),
+                       backward = rewriter.target().add_subgraph(std::move(halves.backward));
+  const Values all = rewriter.builder().emit_call(Op::custom_function, rewriter.operands(e),
+                                                  {forward, backward}, types);
+  rewriter.replace(e, std::span(all).first(source.results(e).size()));
 }
 
-Tensors differentiable_scan(const Tensors& operands, const Graph& body, const ScanShape& shape,
-                            const std::vector<ir::Type>& results,
-                            const std::vector<bool>& written) {
-  const ScanGradient gradient(body, shape, types_of(operands), results, needed(operands));
-  return run_halves(gradient.forward(written), gradient.backward(written), operands,
-                    results.size());
+}  // namespace
+
+WithHalves with_halves(Graph functional, ir::ValueMap<bool> (*find_active)(const Graph&)) {
+  std::vector<bool> own(functional.num_equations());
+  const auto has = [](const ir::Equation& e) { return has_halves(e.op); };
+  if (std::ranges::none_of(functional.equations(), has)) return {std::move(functional), own};
+  const ir::ValueMap<bool> active = find_active(functional);
+  ir::Rewriter rewriter(functional);
+  rewriter.copy_inputs();
+  for (size_t i = 0; i < functional.num_equations(); ++i) {
+    const EquationId e = functional.equation_id(i);
+    std::vector<bool> needs;
+    for (const ValueId v : functional.operands(e)) needs.push_back(active[v]);
+    own[i] = has_halves(functional.op(e)) && std::ranges::count(needs, true) != 0;
+    own[i] ? put_halves(rewriter, e, needs) : rewriter.copy(e);
+  }
+  rewriter.copy_outputs();
+  return {rewriter.take(), std::move(own)};
 }
 
-}  // namespace tandem::control
+Graph joint_for(Graph graph, const std::vector<bool>& needs, const std::vector<bool>& arrives) {
+  for (size_t i = 0; i < needs.size(); ++i) graph.inputs()[i].requires_grad = needs[i];
+  for (size_t i = 0; i < arrives.size(); ++i) graph.outputs()[i].requires_grad = arrives[i];
+  return joint(graph);
+}
+
+}  // namespace tandem::autodiff
