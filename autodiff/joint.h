@@ -23,6 +23,8 @@ namespace tandem::autodiff {
 ///   zero.
 /// - hook {backward}: `backward` maps the gradient (its one input) to the gradient (its one
 /// output). Both stand in the joint graph as they were, so that it can be differentiated again.
+/// - cond and scan: as custom_functions whose halves control/gradient.h makes; the forward half
+///   stands in the joint graph as itself, so that this can be differentiated again.
 /// - an op that is not differentiable: its operands' gradients are `refuse`
 /// (ir/interfaces/custom_operator.h).
 ir::Graph joint(const ir::Graph& functional);

@@ -19,7 +19,7 @@ const VjpRule vjp_call = kSubgraph;
 const VjpRule vjp_custom_function = kSubgraph;
 const VjpRule vjp_hook = kSubgraph;
 const VjpRule vjp_first_token = kZeroGradient;
-// With a gradient they stand in the forward half of a custom_function.
+// control/gradient.h makes custom_functions of those that have a gradient: all but while_loop.
 const VjpRule vjp_cond{.kind = VjpRule::Kind::NotDifferentiable};
 const VjpRule vjp_while_loop{.kind = VjpRule::Kind::NotDifferentiable};
 const VjpRule vjp_scan{.kind = VjpRule::Kind::NotDifferentiable};

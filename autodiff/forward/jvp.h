@@ -33,7 +33,7 @@ struct JvpRule {
     Multilinear,  // the op itself, on one tangent at a time
     Formula,
     None,      // as the VJP rule says: no tangent goes through it, or to ask for one is an Error
-    Subgraph,  // call, custom_function, hook, branches and loops: who owns the subgraphs knows
+    Subgraph,  // call, custom_function, hook: who owns the subgraphs knows
   };
   Kind kind = Kind::None;
   uint32_t moving = 0;  // Linear, Multilinear: bit i: in operand i (all ones: in every one)

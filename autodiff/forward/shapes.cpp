@@ -88,9 +88,10 @@ const JvpRule jvp_dropout = linear(kSelf);
 const JvpRule jvp_call = kOfSubgraph;
 const JvpRule jvp_custom_function = kOfSubgraph;
 const JvpRule jvp_hook = kOfSubgraph;
-const JvpRule jvp_cond = kOfSubgraph;
-const JvpRule jvp_while_loop = kOfSubgraph;
-const JvpRule jvp_scan = kOfSubgraph;
+// (Passes move their bodies: control.h.)
+const JvpRule jvp_cond = kNoTangent;
+const JvpRule jvp_while_loop = kNoTangent;
+const JvpRule jvp_scan = kNoTangent;
 const JvpRule jvp_first_token = kNoTangent;
 const JvpRule jvp_custom_operator = kNoTangent;
 const JvpRule jvp_ordered_operator = kNoTangent;

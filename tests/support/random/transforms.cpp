@@ -115,9 +115,8 @@ Fn weighed(const Fn& fn) {
 }
 
 Fn gradient(const Fn& fn) {
-  return [=](const Tensor& x) {
-    return grad([g = weighed(fn)](const Tensor& t) { return g(t); })(x);
-  };
+  return
+      [=](const Tensor& x) { return grad([g = weighed(fn)](const Tensor& t) { return g(t); })(x); };
 }
 
 Fn pulled(const Fn& fn) {
