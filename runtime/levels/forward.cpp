@@ -95,9 +95,23 @@ Tensor moved_along(const Tensor& primal, const Tensor& tangent, const SourceLoca
   return moves ? make_dual(primal, tangent, at) : primal;
 }
 
+namespace {
+
+/// `to`, new and of the elements of `from`, moves as that does, and so do all of its examples.
+void move_alike(const Tensor& to, const Tensor& from) {
+  for (size_t depth = 1; depth <= level_depth(); ++depth)
+    if (!level_at(depth).batch) tangent_at(from, depth);  // of what it is a view of: noted now
+  to.impl()->tangents = from.impl()->tangents;
+  if (!is_batched(from)) return;
+  const LevelDepth around(batch_depth({&from, 1}) - 1);
+  move_alike(to.impl()->batched->physical, from.impl()->batched->physical);
+}
+
+}  // namespace
+
 Tensor moving_detached(const Tensor& t, const SourceLocation& at) {
   const Tensor seen = in_current_trace(t), detached = seen.detach(at);
-  detached.impl()->tangents = seen.impl()->tangents;
+  move_alike(detached, seen);
   return detached;
 }
 

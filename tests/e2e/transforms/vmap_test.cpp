@@ -363,5 +363,30 @@ TEST(Vmap, OfOperatorsOfTheUserThatWrite) {
   expect_close(4 * before, x, 0, "compiled");
 }
 
+// A gradient inside vmap, along a tangent outside of it, of a tensor and of a view.
+TEST(VmapOfGradients, MovesFromOutside) {
+  const auto gradient = grad([](const Tensor& x) { return (x * x * x + sin(x)).sum(); });
+  const Tensor x = wide({5, 3}, 1), v = wide({5, 3}, 2), expected = v * (6 * x - sin(x));
+  const auto mapped = [&](const Tensor& t) { return vmap(gradient)(t); };
+  expect_close(expected, jvp(mapped, x, v).tangent, 1e-12, "tangent");
+  const auto of_view = [&](const Tensor& t) { return vmap(gradient)(t[0]); };
+  const Tensor xs = stack({x, x * 2}, 0), vs = stack({v, v}, 0);
+  expect_close(expected, jvp(of_view, xs, vs).tangent, 1e-12, "of a view");
+  const auto nested = [&](const Tensor& t) { return vmap(vmap(gradient))(t); };
+  expect_close(expected, jvp(nested, xs, vs).tangent[0], 1e-12, "nested");
+  const auto compiled = compile([&](const Tensor& t) { return jvp(mapped, t, v).tangent; });
+  expect_close(expected, compiled(x), 1e-12, "compiled");
+}
+
+// An unbatched tangent of a batched tensor keeps the history that it has inside vmap.
+TEST(VmapOfGradients, OfTangentsThatAreTheSameForAll) {
+  const auto gradient = grad<1>([](const Tensor& x, const Tensor& v) {
+    return jvp([&](const Tensor& t) { return (t * t * v).sum(); }, x, v).tangent;
+  });
+  const Tensor x = wide({5, 3}, 1), v = wide({3}, 2);
+  const auto mapped = vmap(gradient, {.in_dims = {0, std::nullopt}});
+  expect_close(4 * x * v, mapped(x, v), 1e-12, "gradient");
+}
+
 }  // namespace
 }  // namespace tandem::testing
