@@ -1,5 +1,6 @@
-// Clean-up passes on Core graphs. All preserve every bit of every output, but for scatter_into_sums
-// and form_fma, which therefore run once, before the partition.
+// Clean-up passes on Core graphs. All preserve every bit of every output, but for
+// move_out_of_loops, scatter_into_sums and form_fma, which therefore run once, before the
+// partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
 #define TANDEM_DECOMPS_SIMPLIFY_H
 
@@ -23,6 +24,10 @@ ir::Graph join_parts(ir::Graph graph);
 /// Scattered additions to zeros (index_add, scatter_add) that are then added to something else add
 /// to that instead. Changes the order of the additions to an element.
 ir::Graph scatter_into_sums(ir::Graph graph);
+
+/// Of scans, what need not be done step by step is done for all steps at once before or after the
+/// loop, and what nobody reads not at all. Changes the order of the additions to an element.
+ir::Graph move_out_of_loops(ir::Graph graph);
 
 /// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding.
 ir::Graph form_fma(ir::Graph graph);

@@ -30,6 +30,15 @@ void for_each_use(const Graph& graph, F use) {
   }
 }
 
+/// An equation gives all of its results where it runs.
+void mark_beside(const Graph& graph, ir::ValueMap<bool>& marked) {
+  for (const Equation& e : graph.equations()) {
+    const auto is_marked = [&](ValueId v) { return bool{marked[v]}; };
+    if (e.result_count < 2 || !std::ranges::any_of(graph.results(e), is_marked)) continue;
+    for (ValueId v : graph.results(e)) marked[v] = true;
+  }
+}
+
 /// Marks everything that is computed from marked values.
 void mark_descendants(const Graph& graph, ir::ValueMap<bool>& marked) {
   for (const Equation& e : graph.equations()) {
@@ -134,6 +143,7 @@ Needs::Needs(const Graph& joint)
   backward = gradient;
   for (ValueId token : tokens) (needs_tangent[token] ? backward : forward)[token] = true;
   mark_ancestors(joint, forward);
+  mark_beside(joint, forward);
   mark_ancestors(joint, backward);
 }
 

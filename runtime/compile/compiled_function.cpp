@@ -205,13 +205,13 @@ std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
                      b.substr(start, b.find('\n', start) - start));
 }
 
-void check_retrace(const Variant& variant, const std::string& name, const Flat& arguments,
-                   Tracer tracer) {
+void check_retrace(const Variant& variant, const Flat& arguments, Tracer tracer) {
   // Where it does not matter which inputs share memory, the graph may still say it.
   const CallInputs inputs = input_tensors(variant.recording, arguments);
   const Tensors tensors = guarded_tensors(variant.recording, arguments, inputs.tensors);
   if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
-  const Recording again = record(name, tracer);
+  const std::string& name = variant.graphs.traced.name;
+  const Recording again = record(name, tracer, variant.recording.bounds_memory);
   if (again.traced == variant.graphs.traced) return;
   ir::fail(Errc::Trace, fmt::format("{}: tracing again gives another graph, so the function "
                                     "depends on state that is not guarded (a captured "
@@ -392,7 +392,7 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   const auto start = std::chrono::steady_clock::now();
   Recording recording = [&] {
     const Tracing note(tracing_);
-    return record(name(), tracer);
+    return record(name(), tracer, bounds_memory(options_));
   }();
   const std::chrono::duration<double> traced = std::chrono::steady_clock::now() - start;
   Guards guards = guards_of(recording, arguments);
@@ -469,7 +469,7 @@ CallResults FunctionCache::call(const Flat& arguments, Tracer tracer,
   const auto variant = find_or_compile(arguments, tracer, inputs);
   variant->last_used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
-  if (retrace_enabled()) check_retrace(*variant, variant->graphs.traced.name, arguments, tracer);
+  if (retrace_enabled()) check_retrace(*variant, arguments, tracer);
   CallResults results;
   run_variant(variant, span_of(inputs.tensors), [&](const std::vector<Tensor>& outputs) {
     results = arrange(variant->recording, outputs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "functionalize/view_inverse.h"
+#include "runtime/control/checkpoints.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
@@ -98,12 +99,13 @@ std::vector<int> inputs_without_history(const Recording& recording) {
 
 }  // namespace
 
-Recording record(const std::string& name, Tracer tracer) {
+Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
   TraceSession::Impl impl;
   impl.trace = std::make_shared<Trace>(name);
   TraceSession session(impl);
   {
     const TraceScope scope(impl.trace);
+    const control::CheckpointScans scans(bounds_memory);
     tracer(session);
     for (const Tensor& t : impl.rebound_to) impl.results.push_back(t);
     impl.recording.results = add_results(*impl.trace, impl.results);
@@ -113,6 +115,7 @@ Recording record(const std::string& name, Tracer tracer) {
   impl.recording.traced = impl.trace->finish();
   impl.recording.inputs = impl.trace->real_inputs();
   impl.recording.has_backward = impl.trace->has_backward();
+  impl.recording.bounds_memory = bounds_memory;
   impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.grad_slots = impl.trace->grad_slots();

@@ -8,8 +8,9 @@
 
 namespace tandem::runtime {
 
-/// Runs the function on stand-ins and reads off what it recorded.
-Recording record(const std::string& name, Tracer tracer);
+/// Runs the function on stand-ins and reads off what it recorded. `bounds_memory`: scans keep less
+/// for backward.
+Recording record(const std::string& name, Tracer tracer, bool bounds_memory = false);
 
 }  // namespace tandem::runtime
 

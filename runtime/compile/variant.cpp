@@ -39,6 +39,15 @@ std::string partitioner_name(const CompileOptions& options) {
                 : fmt::format("saved_budget={}", options.saved_budget);
 }
 
+}  // namespace
+
+bool bounds_memory(const CompileOptions& options) {
+  const std::string name = partitioner_name(options);
+  return name != "default" && name != "reference" && name != "save-all";
+}
+
+namespace {
+
 PipelineOptions pipeline_options(const CompileOptions& options,
                                  std::unique_ptr<ir::Partitioner>& owner) {
   if (!options.partitioner) owner = partition::make_partitioner(partitioner_name(options));

@@ -44,6 +44,7 @@ struct Recording {
   std::vector<GradSlot> grad_slots;
   std::vector<MemorySlot> memory_slots;
   int rng_input = -1;
+  bool bounds_memory = false;          // scans keep less for backward
   bool has_backward = false;           // the function itself runs one: a whole step
   std::vector<GuardName> guard_names;  // of the arguments' tokens
   std::shared_ptr<const void> prototype;
@@ -99,6 +100,9 @@ struct Variant {
  private:
   mutable BackwardForms backward_forms_, differentiable_forms_;
 };
+
+/// Whether what is saved for backward is to be less than what is fastest.
+bool bounds_memory(const CompileOptions& options);
 
 /// Runs the pipeline and compiles the forward half; machine code that it and the backward need is
 /// made for `any_size` or for this one.

@@ -8,6 +8,7 @@
 
 #include "ir/base/error.h"
 #include "runtime/control/body.h"
+#include "runtime/control/checkpoints.h"
 #include "runtime/control/levels.h"
 #include "runtime/control/record.h"
 #include "runtime/levels/batched.h"
@@ -21,6 +22,9 @@ using runtime::dispatch;
 using runtime::TensorList;
 using runtime::Trace;
 namespace {
+
+/// What has fewer steps keeps the carries of each even where memory is bounded.
+constexpr int64_t kChunkedLength = 8;
 
 /// `t` if nobody else sees it, else a copy: what bodies are handed and give is their own.
 Tensor own(Tensor t) {
@@ -172,8 +176,11 @@ Tensors run_while(Condition condition, Body body, Tensors carries, const WhileOp
 Tensors run_scan(Body body, Tensors tensors, size_t carries, const ScanOptions& options) {
   const std::span<const Tensor> all(tensors);
   const int64_t length = common_length(all.subspan(carries), options);
-  if (Trace::current() != nullptr)
-    return record_scan(body, tensors, carries, length, options.reverse);
+  if (Trace::current() != nullptr) {
+    const bool chunks = CheckpointScans::wanted() && grad_enabled() && length >= kChunkedLength;
+    return (chunks ? record_in_chunks : record_scan)(body, tensors, carries, length,
+                                                     options.reverse);
+  }
   if (length > 0)
     return EagerScan(body, std::move(tensors), carries, length, options.reverse).run();
   Tensors ys = no_slices(body, all, carries);

@@ -1,8 +1,12 @@
+#include <tandem/autocast.h>
+#include <tandem/control_flow.h>
 #include <tandem/nn/recurrent.h>
 
 #include <algorithm>
 
+#include "runtime/levels/levels.h"
 #include "runtime/nn/layer.h"
+#include "runtime/trace/trace.h"
 
 namespace tandem::nn {
 namespace {
@@ -123,10 +127,33 @@ Weights weights_of(const Recurrent& r, size_t i) {
           r.proj_size > 0 ? at(each - 1) : none};
 }
 
-/// One direction over x [t, n, in]: its outputs [t, n, out], and the last state.
-std::pair<Tensor, State> run(const Tensor& x, State state, const Weights& w, bool reverse,
-                             Step step, const SourceLocation& at) {
-  const auto gates = unbind(linear(x, w.w_ih, w.b_ih, at), 0, at);
+/// From how many steps on a compiled function has a loop instead of every step.
+constexpr int64_t kLoopSteps = 8;
+
+/// Inside vmap or forward mode each step is written out; so it is under autocast, where the state
+/// changes its dtype on the way.
+bool takes_loop(int64_t steps) {
+  return steps >= kLoopSteps && runtime::Trace::current() != nullptr &&
+         runtime::level_depth() == 0 && !autocast_enabled();
+}
+
+/// The outputs [t, n, out] for the inputs' part of the gates [t, n, gates hidden], and the last
+/// state.
+std::pair<Tensor, State> run_loop(const Tensor& gates, const State& state, const Weights& w,
+                                  bool reverse, Step step, const SourceLocation& at) {
+  using Carry = std::pair<Tensor, Tensor>;
+  const auto body = [&](const Carry& carry, const Tensor& now) {
+    const State next = step(now, {carry.first, carry.second}, w, at);
+    return std::pair(Carry(next.h, next.c), next.h);
+  };
+  auto [last, outputs] = scan(body, Carry(state.h, state.c), gates, {.reverse = reverse});
+  return {std::move(outputs), State{last.first, last.second}};
+}
+
+std::pair<Tensor, State> run_steps(const Tensor& all, const State& first, const Weights& w,
+                                   bool reverse, Step step, const SourceLocation& at) {
+  const auto gates = unbind(all, 0, at);
+  State state = first;
   std::vector<Tensor> outputs(gates.size());
   for (size_t i = 0; i < gates.size(); ++i) {
     const size_t t = reverse ? gates.size() - 1 - i : i;
@@ -134,6 +161,13 @@ std::pair<Tensor, State> run(const Tensor& x, State state, const Weights& w, boo
     outputs[t] = state.h;
   }
   return {stack(outputs, 0, at), state};
+}
+
+/// One direction over x [t, n, in]: its outputs [t, n, out], and the last state.
+std::pair<Tensor, State> run(const Tensor& x, const State& state, const Weights& w, bool reverse,
+                             Step step, const SourceLocation& at) {
+  const Tensor gates = linear(x, w.w_ih, w.b_ih, at);
+  return (takes_loop(gates.size(0)) ? run_loop : run_steps)(gates, state, w, reverse, step, at);
 }
 
 /// x as [t, n, in].

@@ -13,6 +13,7 @@
 #include "runtime/backends/backends.h"
 #include "tests/support/differential.h"
 #include "tests/support/random/alias_program.h"
+#include "tests/support/random/control_program.h"
 #include "tests/support/random/reader_fuzz.h"
 #include "tests/support/random/transforms.h"
 
@@ -24,7 +25,7 @@ struct Arguments {
   std::optional<uint64_t> from, count;
   std::string state = "build/fuzz.state";
   bool aliasing = false, readers = false, gradients = false, forward = false, vmap = false,
-       transforms = false;
+       transforms = false, control = false;
   std::string backend = "interpreter";  // of the aliasing programs
 };
 
@@ -157,6 +158,40 @@ int fuzz_aliasing(const Arguments& a) {
   return differing > 0;
 }
 
+/// Nested branches and loops, of integers and of gradients by turns. Exit status 1 if one differed.
+int fuzz_control(const Arguments& a) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
+  State state = read_state(a);
+  uint64_t done = 0, refused = 0, stricter = 0, differing = 0;
+  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+    g_seed = state.seed++;
+    const auto numbers = g_seed % 3 == 0 ? ControlNumbers::Gradients : ControlNumbers::Integers;
+    const ControlVerdict verdict = check_control(random_control_program(g_seed, numbers));
+    refused += verdict.refused;
+    stricter += verdict.stricter;
+    if (!verdict.difference.empty()) {
+      ++differing;
+      fmt::print("{}\n", verdict.difference);
+      std::fflush(stdout);
+    }
+    if (!a.from)
+      std::ofstream(a.state) << state.seed << " " << state.ran + done + 1 << " "
+                             << state.differing + differing << "\n";
+  }
+  fmt::print(
+      "{} programs of branches and loops, {:.1f} per second; {} that eager refuses, {} whose "
+      "shared "
+      "memory only the compiled function refuses; {} differ; next seed {}\n",
+      done, static_cast<double>(done) / seconds(), refused, stricter, differing, state.seed);
+  if (!a.from)
+    fmt::print("the campaign so far: {} programs, {} differ\n", state.ran + done,
+               state.differing + differing);
+  return differing > 0;
+}
+
 /// Mutated files through the readers, the forms by turns. Exit status 1 if one was at fault.
 int fuzz_readers(const Arguments& a) {
   using Clock = std::chrono::steady_clock;
@@ -210,7 +245,14 @@ int main(int argc, char** argv) {
       ->excludes("--gradients")
       ->excludes("--forward")
       ->excludes("--vmap");
+  app.add_flag("--control", a.control, "nested branches and loops that write")
+      ->excludes("--aliasing")
+      ->excludes("--readers")
+      ->excludes("--gradients")
+      ->excludes("--forward")
+      ->excludes("--vmap");
   CLI11_PARSE(app, argc, argv);
+  if (a.control) return fuzz_control(a);
   if (a.gradients || a.forward || a.vmap || a.transforms) return fuzz_gradients(a);
   if (a.readers) return fuzz_readers(a);
   return a.aliasing ? fuzz_aliasing(a) : fuzz(a);

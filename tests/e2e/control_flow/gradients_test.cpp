@@ -215,5 +215,49 @@ TEST(ControlFlowGradients, RandomBodiesDrawTheSameAgain) {
   expect_close(run(fn), run(compile(fn)), 1e-6, "gradient");
 }
 
+/// Where memory is bounded: chunks of steps, and what is left over.
+TEST(ControlFlowGradients, OfCheckpointedScans) {
+  const Program program = [](const Tensors& t) {
+    Tensor counted = zeros({2}, f64);
+    const auto body = [&](const Tensor& c, const Tensor& x) {
+      counted.add_(x.detach());
+      const Tensor next = sin(c * t[2]) + dropout(x, 0.5);
+      return std::pair(next, next * x);
+    };
+    const auto [last, ys] = scan(body, t[0], t[1]);
+    const auto [first, zs] = scan(body, last, t[1], {.reverse = true});
+    return Tensors{first, ys, zs, counted};
+  };
+  for (const int64_t steps : {2, 9, 11, 16}) {
+    const Tensors args = {noise({2}, 1, f64), noise({steps, 2}, 2, f64), noise({2}, 3, f64)};
+    const auto compiled =
+        compile([&](const Tensors& t) { return program(t); }, {.memory_budget = 0});
+    manual_seed(2);
+    const Tensors expected = gradients(program, args);
+    manual_seed(2);
+    const Tensors got = gradients([&](const Tensors& t) { return compiled(t); }, args);
+    for (size_t i = 0; i < got.size(); ++i)
+      expect_close(expected[i], got[i], 1e-11, std::to_string(i));
+  }
+}
+
+TEST(ControlFlowGradients, CheckpointedScansKeepTheCarriesOfFewSteps) {
+  const auto saved = [](double budget, int64_t steps) {
+    const auto f = compile(
+        [](const Tensor& x) {
+          const auto body = [](const Tensor& c, const Tensor& v) {
+            return std::pair(sin(c + v), std::tuple<>());
+          };
+          return scan(body, zeros({64}), x).first.sum();
+        },
+        {.memory_budget = budget});
+    const Tensor x = noise({steps, 1}, 1).requires_grad_();
+    f(x).backward();
+    return f.graphs(x).partition.saved_bytes;
+  };
+  EXPECT_GE(saved(1, 256), 256 * 64 * 4);
+  EXPECT_LE(saved(0, 256), (16 + 1) * 64 * 4 + 256 * 4);
+}
+
 }  // namespace
 }  // namespace tandem::testing
