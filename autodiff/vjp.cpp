@@ -39,6 +39,9 @@ ir::InlineVector<bool, 8> floating_only(const VjpContext& c) {
 const VjpRule& vjp_rule(ir::Op op) { return *kRules[static_cast<size_t>(op)]; }
 
 std::string not_differentiable(std::string_view operator_name) {
+  if (operator_name == ir::name(ir::Op::while_loop))
+    return "while_loop: no gradient, since nothing bounds what would have to be kept; expected "
+           "max_steps, scan or fori_loop";
   return fmt::format(
       "{}: not differentiable; expected detach() before it, or an operator that has a gradient",
       operator_name);

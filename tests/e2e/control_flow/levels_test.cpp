@@ -304,5 +304,33 @@ TEST(ControlFlowLevels, NestedExamples) {
                "compiled");
 }
 
+/// What steps draw for each example, [examples, steps, 2].
+Tensor drawn(const Tensor& x, Randomness randomness) {
+  const auto draw = [](const Tensor& t) {
+    return scan(
+               [](const Tensor& c, std::tuple<>) {
+                 const Tensor once = rand({});
+                 return std::pair(c + once, stack({once, rand({})}, 0));
+               },
+               t, std::tuple<>(), {.length = 4})
+        .second;
+  };
+  return vmap(draw, {.randomness = randomness})(x);
+}
+
+TEST(ControlFlowLevels, RandomNumbersInBodies) {
+  for (const Randomness randomness : {Randomness::Different, Randomness::Same}) {
+    const bool differ = randomness == Randomness::Different;
+    const auto compiled = compile([&](const Tensor& x) { return drawn(x, randomness); });
+    manual_seed(3);
+    const Tensor all = compiled(zeros({3}));
+    const Tensor sorted = sort(all.reshape({-1})).values;
+    const int64_t count =
+        1 + (sorted.slice(0, 1, 24) != sorted.slice(0, 0, 23)).sum().item<int64_t>();
+    EXPECT_EQ(count, differ ? 24 : 8);
+    EXPECT_FALSE(equal(all, compiled(zeros({3}))));  // the generator went on
+  }
+}
+
 }  // namespace
 }  // namespace tandem::testing
