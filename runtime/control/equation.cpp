@@ -125,18 +125,23 @@ struct ControlNode final : runtime::Node {
   std::string name() const override { return halves_.forward.name; }
   const Graph& forward() const { return halves_.forward; }
 
-  /// `results`: all that forward gives but what it saves.
-  void save(const Tensors& results) {
+  /// `results`: all that forward gives but what it saves. Those that are not batched where operands
+  /// are were put on the tape of the levels around, and are none of this node's.
+  void save(const Tensors& results, const std::vector<bool>& own) {
     const std::vector<ir::Output>& outputs = halves_.forward.outputs();
     for (const ir::Output& output : outputs) {
       if (output.role != Role::Saved) continue;
-      const int input = halves_.forward.input_index(output.value);
+      if (const int input = halves_.forward.input_index(output.value); input >= 0) {
+        results_.push_back(-1);
+        saved_.push_back(operands_[static_cast<size_t>(input)]);
+        continue;
+      }
       const auto result = std::ranges::find(outputs, output.value, &ir::Output::value);
-      const auto number = static_cast<int>(result - outputs.begin());
-      results_.push_back(input >= 0 ? -1 : number);
-      saved_.push_back(input >= 0 ? operands_[static_cast<size_t>(input)]
-                                  : runtime::SavedTensor::of_result(
-                                        results[static_cast<size_t>(number)], number));
+      const auto number = static_cast<size_t>(result - outputs.begin());
+      results_.push_back(static_cast<int>(number));
+      saved_.push_back(
+          own[number] ? runtime::SavedTensor::of_result(results[number], static_cast<int>(number))
+                      : runtime::SavedTensor(results[number]));
     }
   }
 
@@ -242,9 +247,12 @@ Recorded record_halves(const Graph& graph, ir::EquationId e, const Tensors& oper
                  static_cast<size_t>(std::ranges::count_if(halves.forward.outputs(), is_saved)));
   const auto node = runtime::make_node<ControlNode>(std::move(halves), std::move(needs), operands,
                                                     std::move(edges), results.size());
-  node->save(results);
+  std::vector<bool> own;
+  for (const Tensor& t : results)
+    own.push_back(runtime::batch_depth({&t, 1}) == runtime::batch_depth(operands));
+  node->save(results, own);
   for (size_t i = 0; i < results.size(); ++i)
-    if (ir::is_differentiable(results[i].dtype()))
+    if (own[i] && ir::is_differentiable(results[i].dtype()))
       runtime::set_history(results[i], node, static_cast<int>(i));
   return {node, std::move(results)};
 }

@@ -304,6 +304,18 @@ TEST(ControlFlowLevels, NestedExamples) {
                "compiled");
 }
 
+// Of a loop whose values are the same for all examples and whose tangents are not: the former's
+// history is that outside of vmap.
+TEST(ControlFlowLevels, ValuesThatAllExamplesShare) {
+  const auto fn = [](const Tensor& x) {
+    return fori_loop(0, 2, [&](const Tensor&, const Tensor& c) { return sin(c) * x; }, x);
+  };
+  const Tensor x = noise({3}, 1, f64);
+  const auto third = jacrev(jacrev(jacfwd(fn)));
+  expect_close(jacfwd(jacfwd(jacfwd(fn)))(x), third(x), 1e-11, "eager");
+  expect_close(third(x), compile([&](const Tensor& t) { return third(t); })(x), 1e-11, "compiled");
+}
+
 /// What steps draw for each example, [examples, steps, 2].
 Tensor drawn(const Tensor& x, Randomness randomness) {
   const auto draw = [](const Tensor& t) {
