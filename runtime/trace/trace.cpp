@@ -199,10 +199,14 @@ bool Trace::is_within_trace_of(const Tensor& t) const {
   return outer != nullptr;
 }
 
+/// A body captures what stands for `outside` in the trace around it, which is known to share memory
+/// with views that were made there.
 Tensor Trace::capture(const Tensor& outside) {
+  const bool through = is_body_ && enclosing_ != nullptr && !is_batched(outside);
+  const Tensor real = through ? enclosing_->resolve(outside) : outside;
   return add_input(
-      outside, fmt::format("captured_{}", real_inputs_.size()),
-      receives_gradient(outside) && outside.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
+      real, fmt::format("captured_{}", real_inputs_.size()),
+      receives_gradient(real) && real.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
 }
 
 Tensor Trace::resolve(const Tensor& t) {

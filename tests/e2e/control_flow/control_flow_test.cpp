@@ -94,6 +94,24 @@ TEST(Cond, Nests) {
       check(program, [=] { return Tensors{flag(taken), noise({5}, 1) + offset, noise({5}, 2)}; });
 }
 
+TEST(Cond, SeesWritesThroughViewsMadeInABranch) {
+  const Program program = [](const Tensors& t) {
+    const Tensor x = t[1];
+    const Tensor y = cond(
+        t[0],
+        [&] {
+          const Tensor view = x.t();
+          cond(t[2], [&] { x[0].mul_(view[1]); }, [&] { x.add_(t[3]); });
+          return view * x;
+        },
+        [&] { return x + 1; });
+    return Tensors{y, x + y};
+  };
+  for (const bool inner : {true, false})
+    check(program,
+          [=] { return Tensors{flag(true), noise({3, 3}, 1), flag(inner), noise({3, 3}, 2)}; });
+}
+
 TEST(Cond, OfStructures) {
   struct Pair {
     Tensor a, b;
