@@ -9,6 +9,8 @@
 namespace tandem::machine::attention {
 
 inline constexpr int64_t kTile = 64;  // queries, and keys, of a tile
+/// Where there are few queries: rows of scores of a group of heads at most, and keys of a part.
+inline constexpr int64_t kFewRows = 32, kFewKeys = 256;
 
 /// Rows of elements side by side, `stride` elements apart.
 struct Rows {
@@ -23,11 +25,13 @@ struct HeadMask {
   int64_t row_stride = 0, column_stride = 0;  // in elements; of columns 0 or 1
 };
 
-/// One head of t queries [t, d] beside its keys [s, d] and values [s, e].
+/// One head of t queries [t, d] beside its keys [s, d] and values [s, e], or some of them: those
+/// from `first_key` on, a multiple of kTile.
 struct Head {
   Rows query, key, value;
   HeadMask mask;
   int64_t t = 0, s = 0, d = 0, e = 0;
+  int64_t first_key = 0;
   float scale = 1;
   bool causal = false;
 };
@@ -50,12 +54,22 @@ struct Tiles {
 
   /// The same for the backward; its sums of gradients are zero then.
   void (*pack_backward)(const Head& head, float* scratch);
-  /// A head: its query gradient [t, d]; adds to the sums of key and value gradients.
+  /// A head: its query gradient [t, d], as far as the keys give it; adds to the sums of key and
+  /// value gradients.
   void (*backward)(const Head& head, const HeadGradient& gradient, float* scratch,
                    float* grad_query);
   /// The sums: [s, d] and [s, e].
   void (*finish_backward)(const Head& head, const float* scratch, float* grad_key,
                           float* grad_value);
+
+  /// `group` heads of at most kFewRows rows of scores together, and at most kFewKeys keys which
+  /// they share. A row's sum of weighted values [e], then its largest score and its sum of weights
+  /// relative to that: group t rows of e + 2.
+  int64_t (*few_scratch)(const Head& head, int64_t group);
+  void (*few_forward)(const Head* heads, int64_t group, float* scratch, float* partial);
+  /// Query gradients as far as the keys give them, group t rows of d; gradients [s, d] and [s, e].
+  void (*few_backward)(const Head* heads, const HeadGradient* gradients, int64_t group,
+                       float* scratch, float* grad_query, float* grad_key, float* grad_value);
 };
 
 extern const Tiles kTilesAvx512, kTilesAvx2, kTilesBase;

@@ -63,6 +63,22 @@ const Case kCases[] = {
      [](const Tensors& in) {
        return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = in[3]});
      }},
+    {"one query beside keys that groups share",
+     {{1, 6, 1, 8}, {1, 2, 600, 8}, {1, 2, 600, 5}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(in[0], in[1], in[2], {.enable_gqa = true});
+     }},
+    {"few queries, causal, keys of transposed heads",
+     {{2, 5, 2, 16}, {2, 520, 2, 16}, {2, 520, 2, 16}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
+                                           {.is_causal = true});
+     }},
+    {"one query and a mask of the keys",
+     {{2, 2, 1, 8}, {2, 2, 530, 8}, {2, 2, 530, 8}, {2, 1, 1, 530}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
+     }},
     {"too few for that",
      {{2, 3, 20, 8}, {2, 3, 33, 8}, {2, 3, 33, 5}},
      [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2]); }},
@@ -154,6 +170,26 @@ TEST(KeptAttention, HasTheSameBitsOnAnyThreadsAndAtAnyCut) {
         EXPECT_EQ(got, expected) << partition << " " << count;
       }
     }
+  }
+}
+
+/// Halves are computed as f32, and the results rounded.
+TEST(KeptAttention, OfHalvesIsThatOfTheirNumbers) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto rounded = [&](const Tensors& in) {
+      Tensors halves;
+      for (const Tensor& t : in) halves.push_back(t.to(bf16));
+      return c.attend(halves).to(f32);
+    };
+    const auto exact = [&](const Tensors& in) {
+      Tensors numbers;
+      for (const Tensor& t : in) numbers.push_back(t.to(bf16).to(t.dtype()));
+      return c.attend(numbers);
+    };
+    const Tensors want = outcome(c, exact, f64);
+    expect_near(outcome(c, rounded, f32), want, 0.03);
+    expect_near(outcome(c, compile(rounded), f32), want, 0.03);
   }
 }
 

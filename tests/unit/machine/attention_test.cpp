@@ -27,7 +27,8 @@ struct Case {
   Shape mask_sizes = {};
 };
 
-/// Tiles that are full, cut in every dimension, and widths that no vector fits.
+/// Tiles that are full, cut in every dimension, and widths that no vector fits; keys in parts; few
+/// queries.
 std::vector<Case> cases() {
   using enum MaskKind;
   return {{2, 3, 3, 64, 64, 64, 64},
@@ -39,7 +40,16 @@ std::vector<Case> cases() {
           {2, 2, 2, 100, 33, 24, 40, Bool, {2, 1, 1, 33}},
           {2, 2, 1, 70, 67, 16, 256, Added, {1, 2, 70, 1}},
           {2, 2, 2, 65, 65, 1, 1, Added, {2, 2, 65, 65}},
-          {1, 1, 1, 20, 0, 8, 8}};
+          {1, 1, 1, 400, 400, 16, 24, Causal},
+          {1, 1, 1, 130, 700, 8, 8, Added, {1, 1, 130, 700}},
+          {2, 4, 2, 1, 700, 64, 64},
+          {1, 8, 1, 4, 515, 33, 20, Causal},
+          {1, 2, 1, 8, 300, 16, 5, Added, {1, 2, 8, 300}},
+          {1, 2, 2, 1, 600, 40, 24, Bool, {1, 2, 1, 600}},
+          {1, 1, 1, 1, 1, 3, 1},
+          {1, 1, 1, 20, 0, 8, 8},
+          {1, 1, 1, 2, 0, 8, 8},
+          {1, 1, 1, 0, 5, 8, 8}};
 }
 
 template <class T>
@@ -125,24 +135,30 @@ std::vector<const attention::Tiles*> all_tiles() {
   return tiles;
 }
 
-/// The first head of the operands, by `tiles`.
-void run_head(const attention::Tiles& tiles, Tensors<float>& t) {
+/// The first head of the operands.
+attention::Head head_of(Tensors<float>& t) {
   const Case& c = t.c;
   const bool rows = c.mask_sizes.rank() == 4 && c.mask_sizes[2] > 1,
              columns = c.mask_sizes.rank() == 4 && c.mask_sizes[3] > 1;
-  const attention::Head head{.query = {t.query.data(), c.d},
-                             .key = {t.key.data(), c.d},
-                             .value = {t.value.data(), c.e},
-                             .mask = {.keep = c.mask == MaskKind::Bool ? t.keep.data() : nullptr,
-                                      .added = c.mask == MaskKind::Added ? t.mask.data() : nullptr,
-                                      .row_stride = rows ? (columns ? c.s : 1) : 0,
-                                      .column_stride = columns ? 1 : 0},
-                             .t = c.t,
-                             .s = c.s,
-                             .d = c.d,
-                             .e = c.e,
-                             .scale = 0.3F,
-                             .causal = c.mask == MaskKind::Causal};
+  return {.query = {t.query.data(), c.d},
+          .key = {t.key.data(), c.d},
+          .value = {t.value.data(), c.e},
+          .mask = {.keep = c.mask == MaskKind::Bool ? t.keep.data() : nullptr,
+                   .added = c.mask == MaskKind::Added ? t.mask.data() : nullptr,
+                   .row_stride = rows ? (columns ? c.s : 1) : 0,
+                   .column_stride = columns ? 1 : 0},
+          .t = c.t,
+          .s = c.s,
+          .d = c.d,
+          .e = c.e,
+          .scale = 0.3F,
+          .causal = c.mask == MaskKind::Causal};
+}
+
+/// The same, by `tiles`.
+void run_head(const attention::Tiles& tiles, Tensors<float>& t) {
+  const Case& c = t.c;
+  const attention::Head head = head_of(t);
   std::vector<float> scratch(static_cast<size_t>(tiles.forward_scratch(head)));
   tiles.pack_forward(head, scratch.data());
   for (int64_t i = 0; i < c.t; i += attention::kTile)
@@ -163,6 +179,41 @@ TEST(Attention, OfEveryInstructionSetIsNear) {
     for (const attention::Tiles* tiles : all_tiles()) {
       Tensors<float> single(c);
       run_head(*tiles, single);
+      for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
+    }
+  }
+}
+
+/// The first head of few queries beside the first part of its keys.
+void run_few(const attention::Tiles& tiles, Tensors<float>& t) {
+  const attention::Head head = head_of(t);
+  std::vector<float> scratch(static_cast<size_t>(tiles.few_scratch(head, 1)));
+  std::vector<float> partial(static_cast<size_t>(t.c.t * (t.c.e + 2)));
+  tiles.few_forward(&head, 1, scratch.data(), partial.data());
+  for (int64_t row = 0; row < t.c.t; ++row) {
+    const float* const sums = partial.data() + row * (t.c.e + 2);
+    const float total = sums[t.c.e + 1];
+    for (int64_t i = 0; i < t.c.e; ++i)
+      t.result[static_cast<size_t>(row * t.c.e + i)] = total == 0 ? 0 : sums[i] / total;
+    t.sums[static_cast<size_t>(row)] = sums[t.c.e] + std::log(total);
+  }
+  const attention::HeadGradient gradient{
+      {t.grad.data(), t.c.e}, {t.result.data(), t.c.e}, t.sums.data()};
+  tiles.few_backward(&head, &gradient, 1, scratch.data(), t.grad_query.data(), t.grad_key.data(),
+                     t.grad_value.data());
+}
+
+TEST(Attention, OfFewQueriesOfEveryInstructionSetIsNear) {
+  for (Case c : cases()) {
+    c.b = c.h = c.hk = 1;
+    c.s = std::min(c.s, attention::kFewKeys);
+    if (c.t > 8 || c.s == 0) continue;
+    if (c.mask_sizes.rank() == 4) c.mask_sizes = {1, 1, c.mask_sizes[2], c.s};
+    Tensors<double> twice(c);
+    twice.run();
+    for (const attention::Tiles* tiles : all_tiles()) {
+      Tensors<float> single(c);
+      run_few(*tiles, single);
       for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
     }
   }
