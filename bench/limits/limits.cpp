@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,16 @@ Tensors one(int64_t r, int64_t c) { return {x_of(r, c)}; }
 Tensors two(int64_t r, int64_t c) { return {x_of(r, c), x_of(r, c)}; }
 Tensors with_row(int64_t r, int64_t c) { return {x_of(r, c), td::randn({c}), td::randn({c})}; }
 
+/// Rows of pixels as images of as many channels as there are, at most 64.
+Tensor images_of(const Tensor& x) {
+  const int64_t rows = x.size(0), channels = std::gcd<int64_t>(rows, 64);
+  return x.view({rows / channels, channels, x.size(1)});
+}
+Tensors with_channels(int64_t r, int64_t c) {
+  const int64_t channels = std::gcd<int64_t>(r, 64);
+  return {x_of(r, c), td::randn({channels}), td::randn({channels})};
+}
+
 constexpr Work kNone{0, 0, 0};
 
 const Case kCases[] = {
@@ -107,6 +118,25 @@ const Case kCases[] = {
      with_row,
      [](const Tensors& t) {
        return t[0] * td::rsqrt(td::mean(t[0] * t[0], {1}, true) + 1e-5) * t[1];
+     }},
+    {"batch norm",
+     {1, 1, 8, kPasses},
+     {2, 1, 14, kPasses},
+     with_channels,
+     [](const Tensors& t) { return td::batch_norm(images_of(t[0]), {}, {}, t[1], t[2], true); }},
+    {"instance norm",
+     {1, 1, 8, kPasses},
+     {2, 1, 14, kPasses},
+     with_channels,
+     [](const Tensors& t) { return td::instance_norm(images_of(t[0]), {}, {}, t[1], t[2]); }},
+    {"group norm, silu",
+     {1, 1, kExp + 16, kPasses},
+     {2, 1, kExp + 30, kPasses},
+     with_channels,
+     [](const Tensors& t) {
+       const int64_t channels = t[1].size(0);
+       return td::silu(
+           td::group_norm(images_of(t[0]), std::max<int64_t>(channels / 4, 1), t[1], t[2]));
      }},
     {"softmax",
      {1, 1, kExp + 4, kPasses},

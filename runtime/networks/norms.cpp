@@ -78,7 +78,9 @@ Normed by_batch(Call& c, V x, const BatchNorm& n) {
   const Dim channels = c.b.sizes(x)[1];
   const ir::Axes dims = beside_channels(c.b.rank(x));
   const V in = wide(c, x), mean = c.b.mean(in, dims, true), centred = c.b.sub(in, mean);
-  const V var = c.b.mean(c.b.square(centred), dims, true);
+  // (Not of `centred`, whose squares these are too: what is used before and after all of the sums
+  // would be kept in memory in between, and read in place of x.)
+  const V var = c.b.mean(c.b.square(c.b.sub(mean, in)), dims, true);
   const auto weight = per_channel(c, n.weight, "weight", channels),
              bias = per_channel(c, n.bias, "bias", channels);
   V scale = c.b.reshape(c.b.rsqrt(c.b.add(var, n.eps)), {channels});
