@@ -1,7 +1,6 @@
 """JAX contender: every step under one jit. usage: jax_worker.py WORKLOAD DATA.safetensors"""
 import math
 import os
-import pathlib
 import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -10,7 +9,6 @@ import jax.numpy as jnp
 
 import workloads
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 from worker import serve
 
 name, path = sys.argv[1:3]

@@ -1,7 +1,6 @@
 """PyTorch contender: torch.func and autograd, eagerly or under torch.compile. usage: torch_worker.py eager|compile WORKLOAD DATA.safetensors"""
 import math
 import os
-import pathlib
 import sys
 
 import torch
@@ -10,7 +9,6 @@ from torch.func import grad, hessian, vmap
 
 import workloads
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 from worker import serve
 
 mode, name, path = sys.argv[1:4]

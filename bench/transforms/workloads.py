@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-from peers.workloads import load, save  # noqa: F401, for the workers
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
+from arrays import load, save  # noqa: E402, F401, for the workers
 
 NAMES = ["lstm_scan", "lstm_unrolled", "newton", "langevin", "per_sample_mlp", "per_sample_cnn", "hessian", "pinn"]
 LSTM = dict(steps=256, batch=32, inputs=64, hidden=64)
