@@ -42,7 +42,8 @@ std::optional<size_t> slice_index(const Scan& scan, ValueId v) {
 
 namespace {
 
-/// How many times as much as the result it may take to keep the operands of all steps.
+/// How many times as much as the result it may take to keep the operands of all steps. (Of a loop
+/// of loops nothing: the loops in it are enough work, and there may be so that memory is bounded.)
 constexpr int64_t kMostStacked = 8;
 
 bool computes(const ir::Equation& e) {
@@ -60,11 +61,12 @@ class Planner {
         uses_(use_counts(scan.body)),
         is_given_(scan.body),
         needed_(scan.body),
+        holds_loop_(std::ranges::count(g_.equations(), Op::scan, &ir::Equation::op) != 0),
         plan_{ir::ValueMap<bool>(scan.body), {}, {}, {}, {}, {}, {}} {}
 
   std::optional<LoopPlan> run() {
     find_invariant();
-    find_products_before();
+    if (!holds_loop_) find_products_before();
     find_constants();
     find_ys();
     find_sums();
@@ -156,6 +158,10 @@ class Planner {
     return is_stacked(v) ? 0 : int64_t{ir::numel(g_.type(v).sizes)};
   }
 
+  int64_t most_stacked(ValueId result) const {
+    return holds_loop_ ? 0 : kMostStacked * int64_t{ir::numel(g_.type(result).sizes)};
+  }
+
   void find_ys() {
     std::vector<LoopPlan::Product> products;
     for (size_t y = 0; y < s_.ys(); ++y) {
@@ -186,7 +192,7 @@ class Planner {
 
   void add_product(const LoopPlan::Product& p) {
     const ValueId x = viewed(g_, g_.operand(p.root, 0)), y = s_.output(s_.carries + p.y);
-    if (stacking(x) > kMostStacked * int64_t{ir::numel(g_.type(y).sizes)}) return stack(y);
+    if (stacking(x) > most_stacked(y)) return stack(y);
     stack(x);
     plan_.after.push_back(p);
   }
@@ -214,8 +220,7 @@ class Planner {
     if (std::ranges::any_of(terms, is_product) != of_products) return;
     int64_t elements = 0;
     for (const ValueId x : stacks) elements += stacking(x);
-    const int64_t most = of_products ? kMostStacked * int64_t{ir::numel(g_.type(v).sizes)} : 0;
-    if (elements > most) return;
+    if (elements > (of_products ? most_stacked(v) : 0)) return;
     for (const ValueId x : stacks) stack(x);
     plan_.sums.push_back({carry, std::move(terms)});
   }
@@ -292,6 +297,7 @@ class Planner {
   const std::vector<uint32_t>& outer_uses_;
   const std::vector<uint32_t> uses_;
   ir::ValueMap<bool> is_given_, needed_;
+  const bool holds_loop_;
   LoopPlan plan_;
 };
 

@@ -53,12 +53,12 @@ int main() {
   const double carry = 2 * kBatch * kHidden * sizeof(float);
   fmt::print("An LSTM cell, batch {}, hidden {}; MiB\n", kBatch, kHidden);
   fmt::print("{:>6} {:>22} {:>10} {:>10} {:>26} {:>10} {:>10}\n", "steps", "carries of all steps",
-             "saved", "peak", "2 sqrt(steps) carries", "saved", "peak");
+             "saved", "peak", "carries of sqrt(steps)", "saved", "peak");
   for (int64_t steps = 64; steps <= 4096; steps *= 4) {
     const Figures all = figures(steps, 1), few = figures(steps, 0);
     fmt::print("{:>6} {:>22.2f} {:>10.2f} {:>10.2f} {:>26.2f} {:>10.2f} {:>10.2f}\n", steps,
                static_cast<double>(steps) * carry / kMiB, all.saved / kMiB, all.peak / kMiB,
-               2 * std::sqrt(static_cast<double>(steps)) * carry / kMiB, few.saved / kMiB,
+               std::sqrt(static_cast<double>(steps)) * carry / kMiB, few.saved / kMiB,
                few.peak / kMiB);
     std::fflush(stdout);
   }

@@ -182,8 +182,9 @@ Carry while_loop(While&& condition, Fn&& body, const Carry& carry,
 /// (carry, y) = body(carry, x) for each slice x of `xs` along dimension 0, in order. Gives the last
 /// carry, and the ys stacked along dimension 0. (jax.lax.scan.) Each carry that the body gives has
 /// the structure and the types of the first. Backward keeps the carries that each step began with
-/// and computes the step again. `xs` without tensors, as std::tuple<>(): a step for
-/// each of ScanOptions::length. Error{Shape} for xs of other lengths.
+/// and computes the step again; where CompileOptions bounds memory, those of about every
+/// sqrt(length)th step alone. `xs` without tensors, as std::tuple<>(): a step for each of
+/// ScanOptions::length. Error{Shape} for xs of other lengths.
 template <class Fn, class Carry, class Xs>
 auto scan(Fn&& body, const Carry& carry, const Xs& xs, const ScanOptions& options = {}) {
   using Step = std::remove_cvref_t<std::invoke_result_t<Fn&, Carry, Xs>>;
