@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ir/base/error.h"
 #include "machine/library/block_primitive.h"
 #include "machine/library/convolution_cut.h"
+#include "machine/library/convolution_kernel.h"
 #include "machine/library/engine.h"
 #include "machine/library/exit_gate.h"
 #include "machine/memory/arena.h"
@@ -24,150 +24,8 @@ namespace {
 
 using dnnl::memory;
 using Desc = memory::desc;
-using Dims = memory::dims;
-
-constexpr size_t kAlignment = 4096;  // the library's kernels like pages
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-/// Whether the first spatial dimension is of no use.
-bool is_flat(const ConvolutionSpec& s) {
-  return s.input[0] == 1 && s.output[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0;
-}
-
-/// The spatial numbers as the library has them.
-Dims spatial(const ConvolutionSpec& s, const Extents& e) {
-  return {e.begin() + (is_flat(s) ? 1 : 0), e.end()};
-}
-
-Dims joined(Dims first, const Dims& rest) {
-  first.insert(first.end(), rest.begin(), rest.end());
-  return first;
-}
-
-/// `dims` of a row-major tensor, which has the sizes `outer` in its first dimensions in place.
-Desc part_of(const Dims& dims, const Dims& outer) {
-  Dims strides(dims.size(), 1), whole = dims;
-  std::ranges::copy(outer, whole.begin());
-  for (size_t d = dims.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * whole[d + 1];
-  return {dims, memory::data_type::f32, strides};
-}
-
-Desc any_layout(const Dims& dims) {
-  return {dims, memory::data_type::f32, memory::format_tag::any};
-}
-
-dnnl::primitive_attr user_scratchpad() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
-}
-
-// --- one part
-
-/// One of the three tensors: as a part finds it, and as the library wants it.
-struct Side {
-  Desc plain, inner;
-  std::optional<dnnl::reorder> reorder;  // none: it is as wanted
-  Desc scratchpad;                       // of the reorder
-  size_t bytes() const { return reorder ? aligned(inner.get_size()) : 0; }
-};
-
-Side make_side(const Desc& plain, const Desc& inner, bool is_sought) {
-  Side side{plain, inner, {}, {}};
-  if (plain == inner) return side;
-  const Desc &from = is_sought ? inner : plain, &to = is_sought ? plain : inner;
-  const dnnl::reorder::primitive_desc pd(cpu_engine(), from, cpu_engine(), to, user_scratchpad());
-  side.reorder.emplace(pd);
-  side.scratchpad = pd.scratchpad_desc();
-  return side;
-}
-
-/// The convolution of a part; in `whole` it lies in larger tensors.
-struct Kernel {
-  dnnl::primitive primitive;
-  Side x, w, y;
-  Desc bias, scratchpad;
-  size_t scratch() const {
-    return aligned(std::max({scratchpad.get_size(), x.scratchpad.get_size(),
-                             w.scratchpad.get_size(), y.scratchpad.get_size()}));
-  }
-};
-
-struct Descs {
-  Desc x, w, y;
-};
-
-/// With weights as the library has them: groups in front where there are several.
-Dims weight_dims(const ConvolutionSpec& s) {
-  const Dims channels{s.out / s.groups, s.in / s.groups};
-  return joined(s.groups > 1 ? joined({s.groups}, channels) : channels, spatial(s, s.kernel));
-}
-
-Dims image_dims(const ConvolutionSpec& s, int64_t channels, const Extents& sizes) {
-  return joined({s.images, channels}, spatial(s, sizes));
-}
-
-Descs plain_descs(const ConvolutionSpec& part, const ConvolutionSpec& whole) {
-  const Dims w = weight_dims(part);
-  return {part_of(image_dims(part, part.in, part.input), {whole.images, whole.in}),
-          part_of(w, part.groups > 1 ? Dims{} : Dims{whole.out, whole.in / whole.groups}),
-          part_of(image_dims(part, part.out, part.output), {whole.images, whole.out})};
-}
-
-/// What the library calls padding at the end: it may be negative.
-Dims end_padding(const ConvolutionSpec& s) {
-  Extents end;
-  for (size_t d = 0; d < 3; ++d)
-    end[d] = (s.output[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.input[d] -
-             s.padding[d];
-  return spatial(s, end);
-}
-
-template <class Primitive>
-std::optional<Kernel> finished(const typename Primitive::primitive_desc& pd, const Descs& plain,
-                               const Descs& inner, Sought sought) {
-  if (std::strncmp(pd.impl_info_str(), "ref", 3) == 0) return std::nullopt;
-  return Kernel{Primitive(pd),
-                make_side(plain.x, inner.x, sought == Sought::Input),
-                make_side(plain.w, inner.w, sought == Sought::Weight),
-                make_side(plain.y, inner.y, sought == Sought::Output),
-                {},
-                pd.scratchpad_desc()};
-}
-
-std::optional<Kernel> make_kernel(const ConvolutionSpec& s, const ConvolutionSpec& whole,
-                                  Sought sought, bool has_bias) {
-  constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-  const Descs plain = plain_descs(s, whole);
-  const Desc x = any_layout(image_dims(s, s.in, s.input)), w = any_layout(weight_dims(s)),
-             y = any_layout(image_dims(s, s.out, s.output));
-  const Desc bias =
-      has_bias ? Desc({s.out}, memory::data_type::f32, memory::format_tag::a) : Desc();
-  Dims dilation = spatial(s, s.dilation);
-  for (auto& d : dilation) d -= 1;
-  const Dims stride = spatial(s, s.stride), begin = spatial(s, s.padding), end = end_padding(s);
-  const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, x, w, bias, y, stride, dilation, begin, end},
-      user_scratchpad(), cpu_engine());
-  if (sought == Sought::Output) {
-    auto kernel = finished<dnnl::convolution_forward>(
-        forward, plain, {forward.src_desc(), forward.weights_desc(), forward.dst_desc()}, sought);
-    if (kernel) kernel->bias = bias;
-    return kernel;
-  }
-  if (sought == Sought::Input) {
-    const dnnl::convolution_backward_data::primitive_desc pd(
-        {kDirect, x, w, y, stride, dilation, begin, end}, user_scratchpad(), cpu_engine(), forward);
-    return finished<dnnl::convolution_backward_data>(
-        pd, plain, {pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()}, sought);
-  }
-  const dnnl::convolution_backward_weights::primitive_desc pd(
-      {kDirect, x, w, y, stride, dilation, begin, end}, user_scratchpad(), cpu_engine(), forward);
-  return finished<dnnl::convolution_backward_weights>(
-      pd, plain, {pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()}, sought);
-}
-
-// --- running
+using Kernel = ConvolutionKernel;
+using Side = ConvolutionSide;
 
 /// One call: what the workers share.
 struct Job {
@@ -184,8 +42,8 @@ struct Place {
 
 class Convolution final : public LibraryConvolution {
  public:
-  Convolution(const ConvolutionSpec& s, Sought sought)
-      : s_(s), sought_(sought), cut_(cut_of(s, sought)) {}
+  explicit Convolution(const ConvolutionKind& kind)
+      : kind_(kind), s_(kind.spec), sought_(kind.sought), cut_(cut_of(s_, sought_)) {}
 
   /// Whether the library has fast kernels for all parts. A sum is cut only where its parts have one
   /// layout.
@@ -201,11 +59,7 @@ class Convolution final : public LibraryConvolution {
     return make_kernels();
   }
 
-  void run(const ConvolutionData<float>& given) const override {
-    ConvolutionData<float> data = given;
-    const std::vector<float> zeros(
-        sought_ == Sought::Output && !data.bias ? static_cast<size_t>(s_.out) : 0);
-    if (!zeros.empty()) data.bias = zeros.data();
+  void run(const ConvolutionData<float>& data) const override {
     const int64_t parts = cut_.image_parts * cut_.channel_parts;
     const int64_t weights = sought_ == Sought::Weight ? parts : cut_.channel_parts;
     const size_t shared = static_cast<size_t>(weights) * weight_bytes_;
@@ -230,12 +84,11 @@ class Convolution final : public LibraryConvolution {
         const int64_t channels = last_channels ? extent - (cut_.channel_parts - 1) * cut_.channels
                                                : std::min(cut_.channels, extent);
         auto& kernel = kernels_[last_images][last_channels];
-        kernel = make_kernel(part_spec(s_, sought_, images, channels), s_, sought_,
-                             sought_ == Sought::Output);
+        kernel = make_kernel(part_spec(s_, sought_, images, channels), kind_);
         if (!kernel) return false;
         // Parts of a sum are added up before they go where the sum is wanted.
         weight_bytes_ =
-            std::max(weight_bytes_, sought_ == Sought::Weight ? aligned(kernel->w.inner.get_size())
+            std::max(weight_bytes_, sought_ == Sought::Weight ? in_pages(kernel->w.inner.get_size())
                                                               : kernel->w.bytes());
         x_bytes_ = std::max(x_bytes_, kernel->x.bytes());
         y_bytes_ = std::max(y_bytes_, kernel->y.bytes());
@@ -356,7 +209,7 @@ class Convolution final : public LibraryConvolution {
       move(k.y, stream, y, k.y.inner, y_at(job, p), k.y.plain, scratch);
     if (sought_ == Sought::Input && k.x.reorder)
       move(k.x, stream, x, k.x.inner, x_at(job, p), k.x.plain, scratch);
-    if (sought_ == Sought::Input && job.data.bias) add_bias(job, p);
+    if (sought_ == Sought::Input && kind_.has_bias) add_bias(job, p);
   }
 
   void execute(const Job& job, const Place& p, const Kernel& k, dnnl::stream& stream, void* x,
@@ -368,7 +221,7 @@ class Convolution final : public LibraryConvolution {
         {is_weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, at(k.w.inner, w)},
         {is_output ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, at(k.y.inner, y)},
         {DNNL_ARG_SCRATCHPAD, at(k.scratchpad, scratch)}};
-    if (is_output)
+    if (is_output && kind_.has_bias)
       args.emplace(DNNL_ARG_BIAS, at(k.bias, const_cast<float*>(job.data.bias) + first_out(p)));
     k.primitive.execute(stream, args);
   }
@@ -409,6 +262,7 @@ class Convolution final : public LibraryConvolution {
       std::memcpy(to, part(0), static_cast<size_t>(count) * sizeof(float));
   }
 
+  ConvolutionKind kind_;
   ConvolutionSpec s_;
   Sought sought_;
   Cut cut_;
@@ -416,8 +270,7 @@ class Convolution final : public LibraryConvolution {
   size_t weight_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, scratch_bytes_ = 0;
 };
 
-using Key = std::pair<ConvolutionSpec, Sought>;
-using Cache = std::map<Key, std::shared_ptr<const LibraryConvolution>>;
+using Cache = std::map<ConvolutionKind, std::shared_ptr<const LibraryConvolution>>;
 constexpr size_t kMostConvolutions = 512;
 
 Cache& cache() {
@@ -425,10 +278,9 @@ Cache& cache() {
   return *c;
 }
 
-std::shared_ptr<const LibraryConvolution> make_convolution(const ConvolutionSpec& s,
-                                                           Sought sought) {
+std::shared_ptr<const LibraryConvolution> make_convolution(const ConvolutionKind& kind) {
   try {
-    auto made = std::make_shared<Convolution>(s, sought);
+    auto made = std::make_shared<Convolution>(kind);
     return made->make() ? made : nullptr;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
@@ -439,19 +291,17 @@ std::shared_ptr<const LibraryConvolution> make_convolution(const ConvolutionSpec
 
 }  // namespace
 
-std::shared_ptr<const LibraryConvolution> shared_convolution(const ConvolutionSpec& spec,
-                                                             Sought sought) {
+std::shared_ptr<const LibraryConvolution> shared_convolution(const ConvolutionKind& kind) {
   std::mutex& mutex = fork_safe_mutex<Cache>();
-  const Key key{spec, sought};
   {
     const std::lock_guard guard(mutex);
-    if (const auto found = cache().find(key); found != cache().end()) return found->second;
+    if (const auto found = cache().find(kind); found != cache().end()) return found->second;
   }
-  auto made = make_convolution(spec, sought);  // outside the lock: it may take milliseconds
+  auto made = make_convolution(kind);  // outside the lock: it may take milliseconds
   const std::lock_guard guard(mutex);
   if (cache().size() >= kMostConvolutions)
     std::erase_if(cache(), [](const auto& e) { return e.second.use_count() <= 1; });
-  return cache().emplace(key, std::move(made)).first->second;
+  return cache().emplace(kind, std::move(made)).first->second;
 }
 
 }  // namespace tandem::machine

@@ -3,22 +3,29 @@
 #ifndef TANDEM_MACHINE_LIBRARY_CONVOLUTION_PRIMITIVE_H
 #define TANDEM_MACHINE_LIBRARY_CONVOLUTION_PRIMITIVE_H
 
+#include <compare>
 #include <memory>
 
 #include "machine/windows/convolution.h"
 
 namespace tandem::machine {
 
+struct ConvolutionKind {
+  ConvolutionSpec spec;
+  Sought sought = Sought::Output;
+  bool has_bias = false;
+  auto operator<=>(const ConvolutionKind&) const = default;
+};
+
 class LibraryConvolution {
  public:
   virtual ~LibraryConvolution() = default;
-  /// Safe to call from several threads.
+  /// With a bias where the kind has one. Safe to call from several threads.
   virtual void run(const ConvolutionData<float>& data) const = 0;
 };
 
 /// Made on first use and kept (up to a bound); null where the library has no fast kernel.
-std::shared_ptr<const LibraryConvolution> shared_convolution(const ConvolutionSpec& spec,
-                                                             Sought sought);
+std::shared_ptr<const LibraryConvolution> shared_convolution(const ConvolutionKind& kind);
 
 }  // namespace tandem::machine
 

@@ -171,7 +171,8 @@ double flops(const ConvolutionSpec& s) {
 template <class T>
 void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
   if constexpr (std::is_same_v<T, float>) {
-    const auto library = flops(s) > 0 ? shared_convolution(s, sought) : nullptr;
+    const bool has_bias = data.bias != nullptr && sought != Sought::Weight;
+    const auto library = flops(s) > 0 ? shared_convolution({s, sought, has_bias}) : nullptr;
     if (library) return library->run(data);
   }
   convolve_directly(s, sought, data);

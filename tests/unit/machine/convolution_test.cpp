@@ -59,6 +59,8 @@ std::vector<ConvolutionSpec> specs() {
                            {1, stride, stride},
                            {0, padding, padding}};
   };
+  ConvolutionSpec strided{2,         6,          4,         2,         {1, 1, 40},
+                          {1, 1, 3}, {1, 1, 13}, {1, 1, 3}, {0, 0, 2}, {1, 1, 2}};
   ConvolutionSpec deep{1, 8, 40, 1, {6, 7, 8}, {3, 2, 3}, {6, 6, 8}, {1, 1, 1}, {1, 0, 1}};
   return {square(5, 35, 70, 1, 14, 3, 1),
           square(1, 64, 100, 1, 14, 3, 2),
@@ -66,6 +68,10 @@ std::vector<ConvolutionSpec> specs() {
           square(3, 96, 96, 96, 20, 5, 1),
           square(2, 64, 96, 4, 13, 3, 1),
           square(4, 48, 80, 1, 13, 1, 1),
+          square(3, 3, 64, 1, 32, 7, 2),
+          square(9, 1, 32, 1, 28, 3, 1),
+          square(5, 2, 32, 1, 15, 5, 1),
+          strided,
           deep};
 }
 
