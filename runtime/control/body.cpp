@@ -60,7 +60,14 @@ ir::Dim draws_so_far(const Trace* enclosing) {
   return enclosing != nullptr ? enclosing->draws() : ir::Dim(0);
 }
 
-/// A tensor that the body is handed. What goes in may have a history, so it has.
+}  // namespace
+
+std::vector<ir::Type> TracedBody::result_types() const {
+  std::vector<ir::Type> types;
+  for (const size_t output : results) types.push_back(type_of(output));
+  return types;
+}
+
 Tensor port_of(Trace& trace, const ir::Type& type) {
   const Tensor port = trace.add_port(type, "port", ir::Role::Primal, -1);
   if (!grad_enabled() || !ir::is_differentiable(type.dtype)) return port;
@@ -68,14 +75,6 @@ Tensor port_of(Trace& trace, const ir::Type& type) {
   runtime::AutogradMeta& meta = runtime::autograd_meta(*port.impl());
   meta.requires_grad = meta.outside_history = true;
   return port;
-}
-
-}  // namespace
-
-std::vector<ir::Type> TracedBody::result_types() const {
-  std::vector<ir::Type> types;
-  for (const size_t output : results) types.push_back(type_of(output));
-  return types;
 }
 
 TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& ports, Body body) {

@@ -12,6 +12,10 @@
 #include "ir/build/body_graph.h"
 #include "ir/graph.h"
 
+namespace tandem::runtime {
+class Trace;
+}
+
 namespace tandem::control {
 
 using ir::BodyGraph;
@@ -34,6 +38,10 @@ struct TracedBody {
   ir::Type type_of(size_t output) const { return graph.type(graph.outputs()[output].value); }
   std::vector<ir::Type> result_types() const;
 };
+
+/// A tensor that a body which is traced is handed. What goes in may have a history, so in grad mode
+/// it has.
+Tensor port_of(runtime::Trace& trace, const ir::Type& type);
 
 /// Traces `body` on new tensors of these types. Inside a trace, or (to learn the types of what it
 /// gives) outside. Errors for what only the caller could do: changes of a tensor itself, of

@@ -13,6 +13,7 @@
 #include "functionalize/functionalize.h"
 #include "ir/build/body_graph.h"
 #include "ir/build/builder.h"
+#include "runtime/control/body.h"
 #include "runtime/control/equation.h"
 #include "runtime/levels/batched.h"
 #include "runtime/levels/dual.h"
@@ -70,13 +71,14 @@ Type all_of(const Type& one, ir::Dim size) {
 }
 
 /// A body for all examples of level `depth`, of inputs of which some are batched: which of its
-/// outputs are.
+/// outputs are. (`has_history`: as a body's; not of a forward half, whose history is its node's.)
 struct AllExamples {
   Graph graph;
   Flags batched;
 };
 
-AllExamples body_of_all(const Graph& body, const Flags& batched, size_t depth) {
+AllExamples body_of_all(const Graph& body, const Flags& batched, size_t depth,
+                        bool has_history = true) {
   const ir::Dim size = runtime::level_at(depth).batch->size;
   const auto trace = std::make_shared<Trace>(body.name);
   trace->note_body();
@@ -84,14 +86,15 @@ AllExamples body_of_all(const Graph& body, const Flags& batched, size_t depth) {
   {
     const runtime::LevelsAside alone(depth);
     const runtime::TraceScope recording(trace);
-    const EnableGrad mode;  // (whether a gradient sees it, the equation says)
     Tensors inputs;
     for (size_t i = 0; i < batched.size(); ++i) {
       const Type type = body.type(body.inputs()[i].value);
+      const Type seen = batched[i] ? all_of(type, size) : type;
       const Tensor port =
-          trace->add_port(batched[i] ? all_of(type, size) : type, "port", ir::Role::Primal, -1);
+          has_history ? port_of(*trace, seen) : trace->add_port(seen, "port", ir::Role::Primal, -1);
       inputs.push_back(batched[i] ? runtime::one_example(port, 1) : port);
     }
+    const EnableGrad mode;  // (whether a gradient sees it, the equation says)
     const Tensors results = runtime::dispatch_graph(body, inputs);
     const LevelDepth seen(0);
     for (const Tensor& t : results) {
@@ -298,7 +301,7 @@ Tensors dispatch_graph_of_all(const Graph& graph, const Tensors& operands, size_
     batched.push_back(runtime::batch_depth({&t, 1}) == depth);
     all.push_back(batched.back() ? t.impl()->batched->physical : t);
   }
-  const AllExamples body = body_of_all(graph, batched, depth);
+  const AllExamples body = body_of_all(graph, batched, depth, /*has_history=*/false);
   Tensors results;
   {
     const LevelDepth around(depth - 1);

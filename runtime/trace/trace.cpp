@@ -209,11 +209,27 @@ Tensor Trace::capture(const Tensor& outside) {
       receives_gradient(real) && real.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
 }
 
+namespace {
+
+/// One whose examples have a history has one in the body too.
+Tensor capture_example(Trace& trace, const Tensor& example) {
+  const size_t known = trace.real_inputs().size();
+  const Tensor stand_in = trace.capture(example);
+  if (trace.real_inputs().size() == known || receives_gradient(stand_in)) return stand_in;
+  if (!ir::is_differentiable(example.dtype()) || !is_differentiated(example)) return stand_in;
+  trace.graph().inputs().back().requires_grad = true;
+  AutogradMeta& meta = autograd_meta(*stand_in.impl());
+  meta.requires_grad = meta.outside_history = true;
+  return stand_in;
+}
+
+}  // namespace
+
 Tensor Trace::resolve(const Tensor& t) {
   if (!t.defined()) ir::fail(Errc::Argument, "undefined tensor; expected a tensor, got none");
   const TensorImpl& impl = *t.impl();
   // Who takes part in equations are all its examples, but in a body one.
-  if (is_batched(t)) return is_aside(impl.batched->level) ? capture(t) : t;
+  if (is_batched(t)) return is_aside(impl.batched->level) ? capture_example(*this, t) : t;
   if (!impl.is_traced()) return capture(t);
   if (impl.trace.lock().get() == this) return t;
   if (is_within_trace_of(t)) return capture(t);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/base/error.h"
+#include "runtime/levels/batched.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/trace/trace.h"
 
@@ -76,7 +77,9 @@ ir::InputChange Trace::change_of(int input) {
   change.version_bumps = bumps_of_change(input);
   const Tensor& real = real_inputs_[i];
   const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
-  if (!real.defined() || !leaf || receives_gradient(now) == receives_gradient(real)) return change;
+  if (!real.defined() || !leaf) return change;
+  const bool of_examples = is_batched(real) && is_differentiated(real);  // capture_example
+  if (receives_gradient(now) == (receives_gradient(real) || of_examples)) return change;
   if (receives_gradient(real) && !real.is_leaf())
     change.detached = true;
   else

@@ -83,6 +83,17 @@ TEST(CustomFunctionsInVmap, InputsAsResults) {
   });
 }
 
+TEST(CustomFunctionsInVmap, InBodies) {
+  check([](const Tensor& x, const Tensor& w) {
+    return fori_loop(
+        0, 2, [&](const Tensor&, const Tensor& c) { return Odd::apply(sin(c), x * w); }, x);
+  });
+  check([](const Tensor& x, const Tensor& w) {
+    return cond(
+        x.sum() > 0, [&] { return Odd::apply(sin(x), w); }, [&] { return Odd::apply(w, x); });
+  });
+}
+
 TEST(CustomFunctionsInVmap, Nested) {
   check([](const Tensor& x, const Tensor& w) {
     return vmap([&](const Tensor& s) { return Odd::apply(x * s, w); })(w).sum(0);
