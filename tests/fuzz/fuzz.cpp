@@ -1,5 +1,6 @@
 // Runs random programs for a while, or from a seed on: `./dev fuzz`. Resumable: the next seed
-// stands in a state file; of a campaign beside how many programs ran and how many differed.
+// stands in a state file; of a campaign beside how many programs ran and how many differed. Asked
+// to stop (Ctrl-C), a run ends as at its time.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,6 +40,28 @@ uint64_t first_seed(const Arguments& a) {
 // What a crash is reported with.
 volatile uint64_t g_seed = 0;
 
+volatile std::sig_atomic_t g_asked_to_stop = 0;
+
+/// How long a run goes on: until its time or count is reached, or somebody asks it to stop (it then
+/// says how far it came, as at its end).
+class Run {
+ public:
+  explicit Run(const Arguments& a) : a_(a) {
+    for (const int signal : {SIGINT, SIGTERM})
+      std::signal(signal, [](int) { g_asked_to_stop = 1; });
+  }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool goes_on(uint64_t done) const {
+    return !g_asked_to_stop && (a_.count ? done < *a_.count : seconds() < 60 * a_.minutes);
+  }
+
+ private:
+  const Arguments& a_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 /// Says which program crashed: nothing else would, and a guard page ends a process.
 void report_crash(int signal) {
   char text[] = "crashed at seed 00000000000000000000\n";
@@ -63,14 +86,12 @@ State read_state(const Arguments& a) {
 
 /// Exit status 1 if a program differed.
 int fuzz(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Run run(a);
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
   State state = read_state(a);
   Tally tally;
   uint64_t differing = 0, done = 0;
-  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+  for (; run.goes_on(done); ++done) {
     g_seed = state.seed;
     const Verdict verdict = check_program(state.seed++);
     tally.add(verdict);
@@ -84,7 +105,7 @@ int fuzz(const Arguments& a) {
                              << state.differing + differing << "\n";
   }
   fmt::print("{}\n{:.1f} programs per second; {} differ; next seed {}\n", tally.summary(),
-             static_cast<double>(done) / seconds(), differing, state.seed);
+             static_cast<double>(done) / run.seconds(), differing, state.seed);
   if (!a.from)
     fmt::print("the campaign so far: {} programs, {} differ\n", state.ran + done,
                state.differing + differing);
@@ -94,11 +115,9 @@ int fuzz(const Arguments& a) {
 /// Gradients in f64 against differences, or against tangents, vmap against loops, or compositions
 /// of such. Exit status 1 if one differed.
 int fuzz_gradients(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Run run(a);
   uint64_t seed = first_seed(a), done = 0, compared = 0, differing = 0;
-  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+  for (; run.goes_on(done); ++done) {
     const auto check = a.transforms ? check_transforms
                        : a.vmap     ? check_vmap
                        : a.forward  ? check_tangents
@@ -111,21 +130,19 @@ int fuzz_gradients(const Arguments& a) {
   }
   if (!a.from) std::ofstream(a.state) << seed << "\n";
   fmt::print("{} programs, {} to compare; {:.1f} per second; {} differ; next seed {}\n", done,
-             compared, static_cast<double>(done) / seconds(), differing, seed);
+             compared, static_cast<double>(done) / run.seconds(), differing, seed);
   return differing > 0;
 }
 
 /// Programs of views and writes over inputs that alias. Exit status 1 if one differed.
 int fuzz_aliasing(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Run run(a);
   const auto backend = a.backend == "jit" ? runtime::jit_backend() : runtime::interpreter_backend();
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
   uint64_t seed = first_seed(a), done = 0, refused = 0, unsupported = 0, stricter = 0,
            strictest = 0, too_large = 0, gaps = 0, shared = 0, either = 0;
   int differing = 0;
-  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done, ++seed) {
+  for (; run.goes_on(done); ++done, ++seed) {
     g_seed = seed;
     const AliasProgram program = random_alias_program(seed);
     gaps += has_gaps(program);
@@ -153,20 +170,18 @@ int fuzz_aliasing(const Arguments& a) {
       "{:.0f}% with either; {} that eager refuses, {} unsupported, {} whose "
       "backward alone is refused ({} under save-all too), {} set aside since sums may round; {} "
       "differ; next seed {}\n",
-      done, a.backend, seconds(), percent(gaps), percent(shared), percent(either), refused,
+      done, a.backend, run.seconds(), percent(gaps), percent(shared), percent(either), refused,
       unsupported, stricter, strictest, too_large, differing, seed);
   return differing > 0;
 }
 
 /// Nested branches and loops, of integers and of gradients by turns. Exit status 1 if one differed.
 int fuzz_control(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Run run(a);
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) std::signal(signal, report_crash);
   State state = read_state(a);
   uint64_t done = 0, refused = 0, stricter = 0, differing = 0;
-  for (; a.count ? done < *a.count : seconds() < 60 * a.minutes; ++done) {
+  for (; run.goes_on(done); ++done) {
     g_seed = state.seed++;
     const auto numbers = g_seed % 3 == 0 ? ControlNumbers::Gradients : ControlNumbers::Integers;
     const ControlVerdict verdict = check_control(random_control_program(g_seed, numbers));
@@ -183,9 +198,8 @@ int fuzz_control(const Arguments& a) {
   }
   fmt::print(
       "{} programs of branches and loops, {:.1f} per second; {} that eager refuses, {} whose "
-      "shared "
-      "memory only the compiled function refuses; {} differ; next seed {}\n",
-      done, static_cast<double>(done) / seconds(), refused, stricter, differing, state.seed);
+      "shared memory only the compiled function refuses; {} differ; next seed {}\n",
+      done, static_cast<double>(done) / run.seconds(), refused, stricter, differing, state.seed);
   if (!a.from)
     fmt::print("the campaign so far: {} programs, {} differ\n", state.ran + done,
                state.differing + differing);
@@ -194,11 +208,10 @@ int fuzz_control(const Arguments& a) {
 
 /// Mutated files through the readers, the forms by turns. Exit status 1 if one was at fault.
 int fuzz_readers(const Arguments& a) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double, std::ratio<60>>(a.minutes);
+  const Run run(a);
   uint64_t seed = first_seed(a), done = 0, accepted[std::size(kFileForms)] = {};
   int faults = 0;
-  for (; (a.count ? done < *a.count : Clock::now() < end) && faults < 10; ++done, ++seed) {
+  for (; run.goes_on(done) && faults < 10; ++done, ++seed) {
     const size_t form = done % std::size(kFileForms);
     const std::string file = mutated_file(kFileForms[form], seed);
     const ReaderVerdict verdict = check_reader(kFileForms[form], file);
