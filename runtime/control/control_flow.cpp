@@ -118,14 +118,6 @@ class EagerScan {
 
 }  // namespace
 
-void fail_structure(const char* who) {
-  ir::fail(
-      Errc::Argument,
-      fmt::format("{}: bodies give structures that differ (in sizes of lists, numbers, strings, "
-                  "or which tensors are there); expected the same of each",
-                  who));
-}
-
 Tensors run_cond(const Tensor& pred, Body then, Body otherwise) {
   if (Trace::current() != nullptr) return record_cond(pred, then, otherwise);
   const Tensor predicate = as_predicate(pred, "cond");

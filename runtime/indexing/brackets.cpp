@@ -389,6 +389,9 @@ void require_apart(const Tensor& self, const std::vector<Tensor>& tensors, const
 
 }  // namespace
 
+Indices::Indices(std::initializer_list<Index> list) : list(list) {}
+Indices::Indices(const std::vector<Tensor>& tensors) : list(tensors.begin(), tensors.end()) {}
+
 Tensor index(const Tensor& self, const Indices& indices, SourceLocation at) {
   const ir::ErrorScope errors(at);
   const Selection s = selection_of(self, indices, at);

@@ -100,6 +100,8 @@ FreshStatistics::FreshStatistics(const Fields& fields) {
   for (bool* flag : training_flags(fields)) modes_.emplace_back(flag, std::exchange(*flag, true));
 }
 
+bool FreshStatistics::any() const { return !norms_.empty(); }
+
 FreshStatistics::~FreshStatistics() {
   for (const auto& [norm, momentum] : norms_) norm->momentum = momentum;
   for (const auto& [flag, mode] : modes_) *flag = mode;

@@ -55,27 +55,22 @@ namespace runtime {
 class FunctionCache;
 struct Variant;
 
-/// The leaves of one call's arguments, in order.
-struct Flat {
+/// The leaves of one call's arguments, in order. (Here and below, what is no template is defined in
+/// the library: it costs nothing to include.)
+struct TANDEM_API Flat {
   ir::InlineVector<const Tensor*, 64> tensors;
   ir::InlineVector<uint64_t, 64>
       tokens;  // numbers, strings and container sizes: what is guarded by value
 
-  void operator()(const Tensor& t, const std::string&) {
-    tokens.push_back(t.defined());
-    if (t.defined()) tensors.push_back(&t);
-  }
-  void operator()(const Scalar& s, const std::string& path) { (*this)(s.tensor(), path); }
+  void operator()(const Tensor& t, const std::string&);
+  void operator()(const Scalar& s, const std::string&);
   template <structure::Plain T>
-  void operator()(const T& v, const std::string&) {
-    tokens.push_back(structure::bits_of(v));
+  void operator()(const T& v, const std::string& path) {
+    count(structure::bits_of(v), path);
   }
-  void operator()(const structure::NumberBits& v, const std::string&) { tokens.push_back(v.bits); }
-  void operator()(const std::string& s, const std::string&) {
-    tokens.push_back(s.size());
-    for (char c : s) tokens.push_back(static_cast<unsigned char>(c));
-  }
-  void count(size_t n, const std::string&) { tokens.push_back(n); }
+  void operator()(const structure::NumberBits& v, const std::string& path) { count(v.bits, path); }
+  void operator()(const std::string& s, const std::string&);
+  void count(uint64_t n, const std::string&);
 };
 
 /// One tracing of a function, as the template below sees it.
@@ -122,31 +117,19 @@ TANDEM_API void trace_into(ir::Graph& graph, Tracer tracer);
 
 /// Puts stand-ins in place of an argument's tensors, and names what is guarded by value, in Flat's
 /// order.
-struct ReplaceInputs {
+struct TANDEM_API ReplaceInputs {
   TraceSession& session;
   std::vector<Tensor>& stand_ins;
   structure::OwnShared own = structure::OwnShared();
-  void operator()(Tensor& t, const std::string& path) {
-    session.name_guards(path, 1, nullptr);
-    stand_ins.push_back(t = session.input(t, path));
-  }
-  void operator()(Scalar& s, const std::string& path) {
-    session.name_guards(path, 1, nullptr);
-    stand_ins.push_back(session.input(s.tensor(), path)), s = Scalar(stand_ins.back());
-  }
+  void operator()(Tensor& t, const std::string& path);
+  void operator()(Scalar& s, const std::string& path);
   template <structure::Plain T>
   void operator()(const T&, const std::string& path) {
     session.name_guards(path, 1, &structure::spell_bits<T>);
   }
-  void operator()(const structure::NumberBits& v, const std::string& path) {
-    session.name_guards(path, 1, v.spell);
-  }
-  void operator()(const std::string& s, const std::string& path) {
-    session.name_guards(path, 1 + s.size(), nullptr);
-  }
-  void count(size_t, const std::string& path) {
-    session.name_guards("size of " + path, 1, &structure::spell_bits<size_t>);
-  }
+  void operator()(const structure::NumberBits& v, const std::string& path);
+  void operator()(const std::string& s, const std::string& path);
+  void count(size_t, const std::string& path);
 };
 
 /// Finds the leaves that fn rebound.

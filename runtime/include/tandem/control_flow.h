@@ -45,49 +45,37 @@ using Body = ir::FunctionRef<Tensors(Tensors&&)>;
 using Condition = ir::FunctionRef<Tensor(const Tensors&)>;
 using Combine = ir::FunctionRef<Tensors(const Tensors&, const Tensors&)>;
 
-/// What is guarded of a structure, and which of its tensors are there.
+/// What is guarded of a structure, and of each of its tensors 1 if it is there, else 0.
 struct StructureShape {
-  std::vector<uint64_t> tokens;
-  std::vector<bool> defined;
-  friend bool operator==(const StructureShape&, const StructureShape&) = default;
+  std::vector<uint64_t> tokens, defined;
 };
-/// Error{Argument}: `who` gives structures that differ.
-[[noreturn]] TANDEM_API void fail_structure(const char* who);
+/// Error{Argument} if they differ: `who` gives structures that do.
+TANDEM_API void require_same_shape(const StructureShape& a, const StructureShape& b,
+                                   const char* who);
 
 /// Moves a structure's tensors to a list; what is left is the structure without them.
-struct TakeTensors {
+struct TANDEM_API TakeTensors {
   Tensors& tensors;
   StructureShape& shape;
   structure::OwnShared own = structure::OwnShared(true);
-  void operator()(Tensor& t, const std::string&) {
-    shape.defined.push_back(t.defined());
-    if (t.defined()) tensors.push_back(std::exchange(t, Tensor()));
-  }
-  void operator()(Scalar& s, const std::string&) { tensors.push_back(s.tensor()); }
+  void operator()(Tensor& t, const std::string&);
+  void operator()(Scalar& s, const std::string&);
   template <structure::Plain T>
-  void operator()(const T& v, const std::string&) {
-    shape.tokens.push_back(structure::bits_of(v));
+  void operator()(const T& v, const std::string& path) {
+    count(structure::bits_of(v), path);
   }
-  void operator()(const structure::NumberBits& v, const std::string&) {
-    shape.tokens.push_back(v.bits);
-  }
-  void operator()(const std::string& s, const std::string&) {
-    shape.tokens.push_back(s.size());
-    for (const char c : s) shape.tokens.push_back(static_cast<unsigned char>(c));
-  }
-  void count(size_t n, const std::string&) { shape.tokens.push_back(n); }
+  void operator()(const structure::NumberBits& v, const std::string& path) { count(v.bits, path); }
+  void operator()(const std::string& s, const std::string&);
+  void count(uint64_t n, const std::string&);
 };
 
 /// Puts a list's tensors back.
-struct PutTensors {
+struct TANDEM_API PutTensors {
   const Tensor* next;
-  const std::vector<bool>& defined;
-  size_t leaf = 0;
+  const uint64_t* defined;
   structure::OwnShared own = structure::OwnShared(true);
-  void operator()(Tensor& t, const std::string&) {
-    if (defined[leaf++]) t = *next++;
-  }
-  void operator()(Scalar& s, const std::string&) { s = Scalar(*next++); }
+  void operator()(Tensor& t, const std::string&);
+  void operator()(Scalar& s, const std::string&);
   template <class T>
   void operator()(const T&, const std::string&) {}
   void count(size_t, const std::string&) {}
@@ -104,14 +92,14 @@ class Structure {
     StructureShape shape;
     TakeTensors take{tensors, shape};
     structure::for_each_leaf<false>(value, take);
-    if (rest_ && !(shape == shape_)) fail_structure(who_);
+    if (rest_) require_same_shape(shape, shape_, who_);
     if (!rest_) rest_.emplace(std::move(value)), shape_ = std::move(shape);
     return tensors;
   }
 
   T make(const Tensor* tensors) const {
     T value = *rest_;
-    PutTensors put{tensors, shape_.defined};
+    PutTensors put{tensors, shape_.defined.data()};
     structure::for_each_leaf<false>(value, put);
     return value;
   }

@@ -47,10 +47,10 @@ struct Index {
   Tensor places;
 };
 
-struct Indices {
-  Indices(std::initializer_list<Index> list) : list(list) {}
-  Indices(const std::vector<Tensor>& tensors) : list(tensors.begin(), tensors.end()) {}  // NOLINT
-  Indices(std::vector<Index> indices) : list(std::move(indices)) {}                      // NOLINT
+struct TANDEM_API Indices {
+  Indices(std::initializer_list<Index> list);
+  Indices(const std::vector<Tensor>& tensors);                       // NOLINT
+  Indices(std::vector<Index> indices) : list(std::move(indices)) {}  // NOLINT
 
   std::vector<Index> list;
 };

@@ -196,7 +196,7 @@ concept Erased = requires(const T& value, Fields& out, const std::string* path) 
 
 /// Gives a copy of a structure copies of what its shared_ptrs point to, so that it can be changed
 /// alone. Visitors that change copies have one as a member `own`.
-class OwnShared {
+class TANDEM_API OwnShared {
  public:
   /// `ties`: what several pointers share stays shared.
   explicit OwnShared(bool ties = false) : ties_(ties) {}
@@ -208,12 +208,9 @@ class OwnShared {
       pointer = std::make_shared<T>(*pointer);
       return;
     }
-    std::shared_ptr<void>& known = copies_[pointer.get()];
-    if (!known) {
-      known = std::make_shared<T>(*pointer);
-      copies_[known.get()] = known;
-    }
-    pointer = std::static_pointer_cast<T>(copies_[pointer.get()]);
+    std::shared_ptr<void> copy = copy_of(pointer.get());
+    if (!copy) note_copy(pointer.get(), copy = std::make_shared<T>(*pointer));
+    pointer = std::static_pointer_cast<T>(copy);
   }
   template <Erased T>
   void operator()(T& value) {
@@ -221,8 +218,12 @@ class OwnShared {
   }
 
  private:
+  /// What was noted as this one's copy, or the copy itself; null: there is none.
+  std::shared_ptr<void> copy_of(const void* shared) const;
+  void note_copy(const void* shared, const std::shared_ptr<void>& copy);
+
   bool ties_;
-  std::map<const void*, std::shared_ptr<void>> copies_;
+  std::shared_ptr<void> copies_;  // by what they are of: few programs share, so few have any
 };
 
 /// A visitor that does nothing but to own what is shared.

@@ -39,7 +39,7 @@ class TANDEM_API FreshStatistics {
   FreshStatistics(const FreshStatistics&) = delete;
   FreshStatistics& operator=(const FreshStatistics&) = delete;
   /// Whether there are any.
-  bool any() const { return !norms_.empty(); }
+  bool any() const;
 
  private:
   std::vector<std::pair<ChannelNorm*, std::optional<double>>> norms_;  // and their momenta

@@ -1,0 +1,24 @@
+// Programs of derivatives and control flow that compare.py writes in JAX too, under the same names.
+#pragma once
+
+#include <tandem/tandem.h>
+
+#include <span>
+#include <vector>
+
+namespace tandem::testing {
+
+using Tensors = std::vector<Tensor>;
+
+/// What a program is called in compare.py, the sizes of the f64 tensors it is given, and how it is
+/// written here.
+struct JaxProgram {
+  const char* name;
+  std::vector<Shape> inputs;
+  Tensors (*run)(const Tensors& inputs);
+};
+
+std::span<const JaxProgram> derivative_programs();
+std::span<const JaxProgram> control_flow_programs();
+
+}  // namespace tandem::testing
