@@ -26,7 +26,7 @@ Tensors parameters(const Data& data) {
 }
 
 /// A step that gives tensors, which are checked by their mean magnitudes.
-Workload workload(std::function<Tensors()> step) {
+Workload workload(const std::function<Tensors()>& step) {
   const auto last = std::make_shared<Tensors>();
   return {.step = [=] { *last = step(); },
           .check =
