@@ -32,9 +32,7 @@ ir::Strides gradient_strides(const ir::Shape& sizes, const ir::Strides& strides)
 /// Which values a gradient can flow through on its way to an input that requires grad.
 ir::ValueMap<bool> find_active(const Graph& graph) {
   ir::ValueMap<bool> active(graph);
-  const auto can = [&](ValueId v) {
-    return !graph.type(v).is_token && ir::is_differentiable(graph.type(v).dtype);
-  };
+  const auto can = [&](ValueId v) { return ir::is_differentiable(graph.type(v)); };
   for (const ir::Input& input : graph.inputs())
     active[input.value] = input.requires_grad && can(input.value);
   for (const ir::Equation& e : graph.equations()) {

@@ -60,7 +60,7 @@ bool History::carries_gradient(ValueId v) {
     if (e.op == ir::Op::stop_gradient || std::ranges::none_of(graph_.operands(e), carries))
       continue;
     for (ValueId result : graph_.results(e))
-      carries_[result.index] = ir::is_differentiable(graph_.type(result).dtype);
+      carries_[result.index] = ir::is_differentiable(graph_.type(result));
   }
   return carries_[v.index];
 }

@@ -49,6 +49,10 @@ using Types = InlineVector<Type, 2>;
 
 /// "f32[2, 3]", "i64[]", "token".
 TANDEM_API std::string to_string(const Type& type);
+/// Whether a value of this type has a gradient and a tangent: a token has none.
+inline bool is_differentiable(const Type& type) {
+  return !type.is_token && is_differentiable(type.dtype);
+}
 /// Bytes of a contiguous tensor of this type (0 for a token). Checked.
 TANDEM_API Dim size_in_bytes(const Type& type);
 

@@ -21,11 +21,9 @@ using ir::ValueId;
 using Types = std::vector<Type>;
 using Values = std::vector<ValueId>;
 
-bool is_float(const Type& type) { return !type.is_token && ir::is_differentiable(type.dtype); }
-
 std::vector<bool> are_float(const Types& types) {
   std::vector<bool> flags;
-  for (const Type& type : types) flags.push_back(is_float(type));
+  for (const Type& type : types) flags.push_back(ir::is_differentiable(type));
   return flags;
 }
 
@@ -101,7 +99,7 @@ Values inputs_of(Half& half, const Types& types, ir::Role role) {
 Values tangents_of(Half& half, const Types& results) {
   Values tangents(results.size());
   for (size_t i = 0; i < results.size(); ++i)
-    if (is_float(results[i]))
+    if (ir::is_differentiable(results[i]))
       tangents[i] = half.input_of(results[i], ir::Role::Tangent, static_cast<int>(i));
   return tangents;
 }
@@ -130,7 +128,8 @@ Graph branch_gradient(const Graph& branch, const std::vector<bool>& needs) {
   const Values inputs = inputs_of(half, types, ir::Role::Primal);
   Values tangents;
   for (const Type& type : output_types(branch))
-    tangents.push_back(is_float(type) ? half.input_of(type, ir::Role::Primal) : ValueId());
+    tangents.push_back(ir::is_differentiable(type) ? half.input_of(type, ir::Role::Primal)
+                                                   : ValueId());
   const Values gradients = BodyGradient(branch, needs).add_to(half, inputs, tangents);
   for (size_t i = 0; i < types.size(); ++i)
     if (needs[i]) half.output_of(half.or_zeros(gradients[i], types[i]), ir::Role::Result);
@@ -181,7 +180,7 @@ class ScanGradient {
         operands_(std::move(operands)),
         results_(std::move(results)),
         needs_(needs) {
-    for (size_t i = 0; i < shape.carries; ++i) needs_[i] = is_float(operands_[i]);
+    for (size_t i = 0; i < shape.carries; ++i) needs_[i] = ir::is_differentiable(operands_[i]);
   }
 
   /// Gives the carries that each step began with, too.
@@ -271,7 +270,8 @@ class ScanGradient {
     for (size_t i = whole(); i < operands_.size(); ++i) inputs[i] = add(input_type(i));
     const Types outputs = output_types(body_);
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (is_float(outputs[i])) tangents[i] = i < shape_.carries ? sums[i] : add(outputs[i]);
+      if (ir::is_differentiable(outputs[i]))
+        tangents[i] = i < shape_.carries ? sums[i] : add(outputs[i]);
     const Values gradients = BodyGradient(body_, needs_).add_to(half, inputs, tangents);
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (!needs_[i]) continue;

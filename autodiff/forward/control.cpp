@@ -19,15 +19,13 @@ using Flags = std::vector<bool>;
 using Types = std::vector<Type>;
 using Values = std::vector<ValueId>;
 
-bool is_floating(const Type& type) { return !type.is_token && ir::is_differentiable(type.dtype); }
-
 /// A body, and how what it gives moves with those of its inputs that do.
 class BodyTangents {
  public:
   BodyTangents(Graph body, const Flags& moving) : outputs_(body.outputs().size()) {
     for (size_t i = 0; i < moving.size(); ++i) body.inputs()[i].requires_grad = moving[i];
     for (size_t i = 0, next = outputs_; i < outputs_; ++i)
-      at_.push_back(is_floating(body.type(body.outputs()[i].value)) ? next++ : 0);
+      at_.push_back(ir::is_differentiable(body.type(body.outputs()[i].value)) ? next++ : 0);
     graph_ = jvp(body);
   }
 

@@ -20,10 +20,6 @@ using ir::Graph;
 using ir::Role;
 using ir::ValueId;
 
-bool is_floating(const Graph& graph, ValueId v) {
-  return !graph.type(v).is_token && ir::is_differentiable(graph.type(v).dtype);
-}
-
 class Mover {
  public:
   explicit Mover(const Graph& source) : source_(source), rewriter_(source), tangents_(source) {}
@@ -45,7 +41,7 @@ class Mover {
  private:
   void add_tangents() {
     for (const ir::Input& input : source_.inputs()) {
-      if (!input.requires_grad || !is_floating(source_, input.value)) continue;
+      if (!input.requires_grad || !ir::is_differentiable(source_.type(input.value))) continue;
       ir::Input tangent;
       tangent.name = unused_name("d_" + input.name);
       tangent.requires_grad = true;
@@ -103,7 +99,7 @@ class Mover {
   void add_output_tangents() {
     for (const ir::Output& output : source_.outputs()) {
       const bool is_callers = output.role == Role::Result || output.role == Role::MutatedInput;
-      if (!is_callers || !is_floating(source_, output.value)) continue;
+      if (!is_callers || !ir::is_differentiable(source_.type(output.value))) continue;
       Graph& target = rewriter_.target();
       const ValueId tangent = tangents_[output.value];
       ir::Output moved;

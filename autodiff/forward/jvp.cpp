@@ -14,13 +14,11 @@ const JvpRule* const kRules[] = {
 #include "ir/ops.def"
 };
 
-bool carries(const ir::Type& type) { return !type.is_token && ir::is_differentiable(type.dtype); }
-
 /// The results of `op` on other operands, as tangents.
 Tangents emitted(JvpContext& c, std::span<const V> operands) {
   Tangents tangents = c.b.emit_all(c.op, operands, c.attrs);
   for (V& v : tangents)
-    if (!carries(c.b.type(v))) v = V();
+    if (!ir::is_differentiable(c.b.type(v))) v = V();
   return tangents;
 }
 
@@ -84,7 +82,7 @@ V reduced(JvpContext& c, V moved) {
 Tangents through_reduced(JvpContext& c) {
   Tangents tangents(c.results.size());
   for (size_t r = 0; r < c.results.size() && c.tangents[0].valid(); ++r) {
-    if (!carries(c.b.type(c.results[r]))) continue;
+    if (!ir::is_differentiable(c.b.type(c.results[r]))) continue;
     const V slopes = *gradients_of(c, r, c.b.full_like(c.results[r], 1), 0)[0];
     tangents[r] = reduced(c, c.b.mul(slopes, c.tangents[0]));
   }
@@ -116,7 +114,7 @@ Tangents through(const JvpRule& rule, JvpContext& c) {
 ir::ValueList floating_tangents(const JvpContext& c) {
   ir::ValueList tangents(c.tangents);
   for (size_t i = 0; i < tangents.size(); ++i)
-    if (!carries(c.b.type(c.operands[i]))) tangents[i] = V();
+    if (!ir::is_differentiable(c.b.type(c.operands[i]))) tangents[i] = V();
   return tangents;
 }
 

@@ -139,7 +139,7 @@ void Verifier::check_layout(const Type& type, const Strides& strides, bool requi
     tandem::ir::check_layout(type, strides);
   };
   guarded(check, [&](const char* problem) { fail("{}: {}", what, problem); });
-  if (requires_grad && (type.is_token || !is_differentiable(type.dtype)))
+  if (requires_grad && !is_differentiable(type))
     fail("{}: only floating tensors take part in differentiation; got {}", what, to_string(type));
 }
 
@@ -387,7 +387,7 @@ void Verifier::check_results() const {
   for (const ResultSource& source : g_.epilogue.results) {
     guarded([&] { types.push_back(type_of_source(source, types)); },
             [&](const char* problem) { fail("result {}: {}", types.size(), problem); });
-    if (source.requires_grad && (types.back().is_token || !is_differentiable(types.back().dtype)))
+    if (source.requires_grad && !is_differentiable(types.back()))
       fail("result {}: only floating tensors take part in differentiation; got {}",
            types.size() - 1, to_string(types.back()));
     if (source.history == -1) continue;

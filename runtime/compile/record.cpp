@@ -78,9 +78,7 @@ bool is_used_in_grad_mode(const ir::Graph& graph, ir::ValueId v) {
   const auto uses = [&](const ir::Equation& e) {
     if (!e.grad_enabled || functionalize::cuts_history(e.op)) return false;
     const auto made = e.in_place ? graph.operands(e).first(1) : graph.results(e);
-    const auto has_gradient = [&](ir::ValueId r) {
-      return ir::is_differentiable(graph.type(r).dtype);
-    };
+    const auto has_gradient = [&](ir::ValueId r) { return ir::is_differentiable(graph.type(r)); };
     return std::ranges::count(graph.operands(e), v) != 0 && std::ranges::any_of(made, has_gradient);
   };
   return std::ranges::any_of(graph.equations(), uses);

@@ -70,7 +70,7 @@ std::vector<ir::Type> TracedBody::result_types() const {
 
 Tensor port_of(Trace& trace, const ir::Type& type) {
   const Tensor port = trace.add_port(type, "port", ir::Role::Primal, -1);
-  if (!grad_enabled() || !ir::is_differentiable(type.dtype)) return port;
+  if (!grad_enabled() || !ir::is_differentiable(type)) return port;
   trace.graph().inputs().back().requires_grad = true;
   runtime::AutogradMeta& meta = runtime::autograd_meta(*port.impl());
   meta.requires_grad = meta.outside_history = true;

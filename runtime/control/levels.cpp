@@ -330,7 +330,7 @@ Moved dispatch_moving(const Graph& graph, const Tensors& operands, size_t depth)
   size_t next = count;
   for (const ir::Output& output : graph.outputs()) {
     const bool has =
-        output.role == ir::Role::Result && ir::is_differentiable(graph.type(output.value).dtype);
+        output.role == ir::Role::Result && ir::is_differentiable(graph.type(output.value));
     made.tangents.push_back(has && moved.outputs()[next].requires_grad ? made.values[next]
                                                                        : Tensor());
     next += has ? 1 : 0;

@@ -143,7 +143,7 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 // A ZeroGradient view (detach) leaves the history behind; another op keeps its place on the tape,
 // so that a write by it cuts what flowed before.
 bool tape_wants(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results) {
-  const auto carries = [](const ir::Type& type) { return ir::is_differentiable(type.dtype); };
+  const auto carries = [](const ir::Type& type) { return ir::is_differentiable(type); };
   if (!grad_enabled() || std::ranges::none_of(results, carries)) return false;
   if (op == ir::Op::copy && operands[1].is_same(operands[0])) return false;  // changes nothing
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)

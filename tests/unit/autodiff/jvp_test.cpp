@@ -43,7 +43,7 @@ Buffers joined(Buffers a, const Buffers& b) {
 }
 
 bool takes_tangent(const Graph& graph, const ir::Input& input) {
-  return input.requires_grad && ir::is_differentiable(graph.type(input.value).dtype);
+  return input.requires_grad && ir::is_differentiable(graph.type(input.value));
 }
 
 /// A direction for each input that moves, in order.
@@ -63,7 +63,7 @@ Buffers tangents(const Graph& graph, const Graph& moved, const Buffers& inputs,
 }
 
 bool is_floating_output(const Graph& graph, const ir::Output& output) {
-  return ir::is_differentiable(graph.type(output.value).dtype);
+  return ir::is_differentiable(graph.type(output.value));
 }
 
 /// "" if the tangents of `graph` at `inputs` are those of differences, else what differs.
