@@ -22,20 +22,22 @@ using Run = ir::Partition (*)(const Problem& problem, double argument);
 struct Row {
   std::string_view name;
   bool takes_argument;
+  bool bounds_memory;
   Run run;
 };
 
 constexpr Row kRows[] = {
-    {"default", false, [](const Problem& p, double) { return partition_at(p, choose_default(p)); }},
-    {"reference", false,
+    {"default", false, false,
+     [](const Problem& p, double) { return partition_at(p, choose_default(p)); }},
+    {"reference", false, false,
      [](const Problem& p, double) { return partition_at(p, choose_reference(p)); }},
-    {"save-all", false,
+    {"save-all", false, false,
      [](const Problem& p, double) { return partition_at(p, choose_everything(p)); }},
-    {"recompute-all", false,
+    {"recompute-all", false, true,
      [](const Problem& p, double) { return partition_at(p, choose_inputs(p)); }},
-    {"memory_budget", true, partition_by_peak},
-    {"saved_budget", true, partition_by_fraction},
-    {"saved_bytes", true, partition_by_bytes},
+    {"memory_budget", true, true, partition_by_peak},
+    {"saved_budget", true, true, partition_by_fraction},
+    {"saved_bytes", true, true, partition_by_bytes},
 };
 
 class NamedPartitioner final : public ir::Partitioner {
@@ -43,6 +45,7 @@ class NamedPartitioner final : public ir::Partitioner {
   NamedPartitioner(std::string name, const Row& row, double argument)
       : name_(std::move(name)), row_(row), argument_(argument) {}
   std::string name() const override { return name_; }
+  bool bounds_memory() const override { return row_.bounds_memory; }
 
   ir::Partition partition(const Graph& core) const override { return partition_within(core, {}); }
 

@@ -93,6 +93,9 @@ class TANDEM_API Partitioner {
  public:
   virtual ~Partitioner() = default;
   virtual std::string name() const = 0;
+  /// Whether it is to save less than what is fastest: loops are then recorded so that they can keep
+  /// less for backward.
+  virtual bool bounds_memory() const { return false; }
   /// `core` is a Core graph with tangents. Error{Partition} if the request is infeasible.
   virtual Partition partition(const Graph& core) const = 0;
   /// The same for one that heeds the context.

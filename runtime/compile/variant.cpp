@@ -39,19 +39,15 @@ std::string partitioner_name(const CompileOptions& options) {
                 : fmt::format("saved_budget={}", options.saved_budget);
 }
 
-}  // namespace
-
-bool bounds_memory(const CompileOptions& options) {
-  const std::string name = partitioner_name(options);
-  return name != "default" && name != "reference" && name != "save-all";
+/// The user's own, else the one that the options name.
+std::shared_ptr<const ir::Partitioner> partitioner_of(const CompileOptions& options) {
+  if (options.partitioner) return options.partitioner;
+  return partition::make_partitioner(partitioner_name(options));
 }
 
-namespace {
-
 PipelineOptions pipeline_options(const CompileOptions& options,
-                                 std::unique_ptr<ir::Partitioner>& owner) {
-  if (!options.partitioner) owner = partition::make_partitioner(partitioner_name(options));
-  return {.partitioner = options.partitioner ? options.partitioner.get() : owner.get(),
+                                 const ir::Partitioner& partitioner) {
+  return {.partitioner = &partitioner,
           .own_partitioner = options.partitioner != nullptr,
           .contract = options.contract,
           .passes = options.passes};
@@ -104,10 +100,14 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
 
 }  // namespace
 
+bool bounds_memory(const CompileOptions& options) {
+  return partitioner_of(options)->bounds_memory();
+}
+
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
                                          const CompileOptions& options, bool any_size) {
-  std::unique_ptr<ir::Partitioner> owner;
-  PipelineOptions pipeline = pipeline_options(options, owner);
+  const auto partitioner = partitioner_of(options);
+  PipelineOptions pipeline = pipeline_options(options, *partitioner);
   pipeline.has_backward = recording.has_backward;
   CompiledGraphs graphs = run_pipeline(std::move(recording.traced), pipeline);
   const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
@@ -192,9 +192,9 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
     for (size_t i = 0; i < form.sources.size(); ++i)
       if (!form.sources[i].is_tangent)
         function.inputs()[i].strides = kept_strides(*this, static_cast<int>(form.sources[i].index));
-    std::unique_ptr<ir::Partitioner> owner;
+    const auto partitioner = partitioner_of(options);
     form.function = finish(run_pipeline_from_functional(as_function(std::move(function)),
-                                                        pipeline_options(options, owner)),
+                                                        pipeline_options(options, *partitioner)),
                            {}, {}, options, any_size);
     held_bytes += form.function->held_bytes;
     if (form.function->has_new_code) has_new_code = true;
