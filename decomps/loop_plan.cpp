@@ -60,9 +60,9 @@ class Planner {
         outer_uses_(outer_uses),
         uses_(use_counts(scan.body)),
         is_given_(scan.body),
-        needed_(scan.body),
         holds_loop_(std::ranges::count(g_.equations(), Op::scan, &ir::Equation::op) != 0),
-        plan_{ir::ValueMap<bool>(scan.body), {}, {}, {}, {}, {}, {}} {}
+        plan_{ir::ValueMap<bool>(scan.body), {}, {}, {}, {}, {}, {},
+              ir::ValueMap<bool>(scan.body), {}} {}
 
   std::optional<LoopPlan> run() {
     find_invariant();
@@ -71,6 +71,7 @@ class Planner {
     find_ys();
     find_sums();
     keep_carries();
+    keep_steps();
     if (!changes()) return std::nullopt;
     return std::move(plan_);
   }
@@ -262,32 +263,40 @@ class Planner {
 
   void keep_carries() {
     std::vector<bool> kept(s_.carries);
-    for (const ValueId v : plan_.stacks) needed_[v] = true;
+    for (const ValueId v : plan_.stacks) plan_.needed[v] = true;
     for (size_t i = 0; i < s_.carries; ++i) kept[i] = is_read(i) && !is_sum(i);
     for (bool grows = true; grows;) {
       for (size_t i = 0; i < s_.carries; ++i)
-        if (kept[i]) needed_[s_.output(i)] = true;
+        if (kept[i]) plan_.needed[s_.output(i)] = true;
       find_needed();
       grows = false;
       for (size_t i = 0; i < s_.carries; ++i)
-        if (!kept[i] && needed_[s_.input(i)]) kept[i] = grows = true;
+        if (!kept[i] && plan_.needed[s_.input(i)]) kept[i] = grows = true;
     }
     for (size_t i = 0; i < s_.carries; ++i)
       if (kept[i]) plan_.carries.push_back(i);
   }
 
   void find_needed() {
-    for (uint32_t i = static_cast<uint32_t>(g_.num_equations()); i-- > 0;) {
-      const ir::Equation& e = g_.equation({i});
-      const auto is_needed = [&](ValueId v) { return needed_[v] && !is_given_[v]; };
-      if (std::ranges::none_of(g_.results(e), is_needed)) continue;
-      for (const ValueId v : g_.operands(e)) needed_[v] = true;
-    }
+    for (uint32_t i = static_cast<uint32_t>(g_.num_equations()); i-- > 0;)
+      if (is_step({i}))
+        for (const ValueId v : g_.operands(EquationId{i})) plan_.needed[v] = true;
+  }
+
+  bool is_step(EquationId e) const {
+    return std::ranges::any_of(g_.results(e),
+                               [&](ValueId v) { return plan_.needed[v] && !is_given_[v]; });
+  }
+
+  void keep_steps() {
+    for (uint32_t i = 0; i < g_.num_equations(); ++i)
+      if (is_step({i})) plan_.steps.push_back({i});
   }
 
   bool changes() const {
-    const auto is_needed = [&](ValueId v) { return bool{needed_[v]}; };
-    return std::ranges::any_of(plan_.before, [&](EquationId e) { return needed_[g_.result(e)]; }) ||
+    const auto is_needed = [&](ValueId v) { return bool{plan_.needed[v]}; };
+    return std::ranges::any_of(plan_.before,
+                               [&](EquationId e) { return is_needed(g_.result(e)); }) ||
            std::ranges::any_of(plan_.constants, is_needed) || !plan_.after.empty() ||
            plan_.carries.size() < s_.carries || plan_.stacks.size() < s_.ys();
   }
@@ -296,7 +305,7 @@ class Planner {
   const Graph& g_;
   const std::vector<uint32_t>& outer_uses_;
   const std::vector<uint32_t> uses_;
-  ir::ValueMap<bool> is_given_, needed_;
+  ir::ValueMap<bool> is_given_;
   const bool holds_loop_;
   LoopPlan plan_;
 };

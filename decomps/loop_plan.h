@@ -48,6 +48,8 @@ struct LoopPlan {
   std::vector<Product> after;          // ys that are products after the loop
   std::vector<ir::ValueId> stacks;     // the ys that the loop still gives
   std::vector<size_t> carries;         // those it still has
+  ir::ValueMap<bool> needed;           // what it takes or computes
+  std::vector<ir::EquationId> steps;   // what each of its steps computes
 };
 
 /// None if every step does what it must. `uses`: of the graph's values.

@@ -90,33 +90,13 @@ class Mover {
     Values operands;
   };
 
-  /// By value whether the loop that is left computes or takes it.
-  ir::ValueMap<bool> used() const {
-    ir::ValueMap<bool> used(g_);
-    for (const ValueId v : plan_.stacks) used[v] = true;
-    for (const size_t c : plan_.carries) used[s_.output(c)] = true;
-    for (uint32_t i = static_cast<uint32_t>(g_.num_equations()); i-- > 0;) {
-      if (is_computed({i}, used))
-        for (const ValueId v : g_.operands(EquationId{i})) used[v] = true;
-    }
-    return used;
-  }
-
-  bool is_computed(EquationId e, const ir::ValueMap<bool>& used) const {
-    return std::ranges::any_of(g_.results(e), [&](ValueId v) {
-      return used[v] && !stacked_[v].valid() && std::ranges::count(plan_.constants, v) == 0;
-    });
-  }
-
   void emit_loop() {
     if (plan_.carries.empty() && plan_.stacks.empty()) return;
-    const ir::ValueMap<bool> used = this->used();
     Loop loop(g_);
     for (const size_t c : plan_.carries) loop.take(s_.input(c), s_.operands[c], g_.inputs()[c]);
-    const size_t constants = take_constants(loop, used);
-    take_slices(loop, used);
-    for (uint32_t i = 0; i < g_.num_equations(); ++i)
-      if (is_computed({i}, used)) loop.body.copy({i});
+    const size_t constants = take_constants(loop);
+    take_slices(loop);
+    for (const EquationId e : plan_.steps) loop.body.copy(e);
 
     std::vector<ir::Type> types;
     for (const size_t c : plan_.carries) {
@@ -138,20 +118,21 @@ class Mover {
       stacked_[plan_.stacks[i]] = middle[static_cast<ptrdiff_t>(i)];
   }
 
-  size_t take_constants(Loop& loop, const ir::ValueMap<bool>& used) {
+  size_t take_constants(Loop& loop) {
     const size_t before = loop.operands.size();
     for (size_t i = s_.carries; i < s_.whole; ++i)
-      if (used[s_.input(i)]) loop.take(s_.input(i), s_.operands[i], g_.inputs()[i]);
+      if (plan_.needed[s_.input(i)]) loop.take(s_.input(i), s_.operands[i], g_.inputs()[i]);
     for (const ValueId v : plan_.constants)
-      if (used[v]) loop.take(v, outside_[v], named(loop, "constant"));
+      if (plan_.needed[v]) loop.take(v, outside_[v], named(loop, "constant"));
     return loop.operands.size() - before;
   }
 
-  void take_slices(Loop& loop, const ir::ValueMap<bool>& used) {
+  void take_slices(Loop& loop) {
     for (size_t i = s_.whole; i < s_.operands.size(); ++i)
-      if (used[s_.input(i)]) loop.take(s_.input(i), s_.operands[i], g_.inputs()[i]);
+      if (plan_.needed[s_.input(i)]) loop.take(s_.input(i), s_.operands[i], g_.inputs()[i]);
     for (const EquationId e : plan_.before)
-      if (const ValueId v = g_.result(e); used[v]) loop.take(v, stacked_[v], named(loop, "slice"));
+      if (const ValueId v = g_.result(e); plan_.needed[v])
+        loop.take(v, stacked_[v], named(loop, "slice"));
   }
 
   static ir::Input named(const Loop& loop, const char* what) {
