@@ -160,16 +160,14 @@ void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
   if (!is_view) return;
   meta.view = std::make_unique<ViewOf>(*from->view);
   meta.view->base = base_stand_in(from->view->base, stand_in.impl()->storage);
-  const AutogradMeta* base = meta.view->base->autograd.get();
-  meta.view->base_generation = base != nullptr ? base->generation : 0;
-  // (A stand-in starts as arranged, and as written, as its tensor is; what happened to the base
-  // since the view was made stays told apart.)
+  // What stands for the base began, with zeros, as the base is. The view is met later: what the
+  // trace did to the base meanwhile is news to it, as is what happened between the view and the
+  // trace.
   const AutogradMeta* real_base = from->view->base->autograd.get();
   const uint64_t real_arrangement = real_base != nullptr ? real_base->arrangement : 0;
-  const uint64_t arrangement = base != nullptr ? base->arrangement : 0;
-  meta.view->base_arrangement = arrangement + (real_arrangement - from->view->base_arrangement);
-  meta.view->version = meta.view->base->storage->version() -
-                       (from->view->base->storage->version() - from->view->version);
+  meta.view->base_generation = 0;
+  meta.view->base_arrangement = from->view->base_arrangement - real_arrangement;
+  meta.view->version = from->view->version - from->view->base->storage->version();
 }
 
 std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImpl>& real_base,

@@ -76,14 +76,15 @@ ir::InputChange Trace::change_of(int input) {
   }
   change.version_bumps = bumps_of_change(input);
   const Tensor& real = real_inputs_[i];
+  const bool receives = receives_gradient(now);  // of a view: as its base says now
   const bool leaf = impl.autograd == nullptr || impl.autograd->node == nullptr;
   if (!real.defined() || !leaf) return change;
   const bool of_examples = is_batched(real) && is_differentiated(real);  // capture_example
-  if (receives_gradient(now) == (receives_gradient(real) || of_examples)) return change;
+  if (receives == (receives_gradient(real) || of_examples)) return change;
   if (receives_gradient(real) && !real.is_leaf())
     change.detached = true;
   else
-    change.requires_grad = receives_gradient(now);
+    change.requires_grad = receives;
   return change;
 }
 

@@ -117,5 +117,67 @@ TEST_P(CapturedState, IsAsEager) {
 INSTANTIATE_TEST_SUITE_P(Rows, CapturedState, ::testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// `write` of the base, then a use of the view: the view is met, inside a trace, after the write.
+struct Late {
+  const char* name;
+  std::function<void(Tensor base, const Tensor& w)> write;
+  bool no_grad = false;  // the view was made under NoGrad
+};
+
+std::ostream& operator<<(std::ostream& out, const Late& late) { return out << late.name; }
+
+const std::vector<Late> kLate{
+    {"Times", [](Tensor base, const Tensor& w) { base.mul_(w); }},
+    {"Copied", [](Tensor base, const Tensor& w) { base.copy_(w); }},
+    {"Cut", [](Tensor base, const Tensor& w) { base.mul_(w).fill_(1); }},
+    {"ThroughAnotherView", [](Tensor base, const Tensor& w) { base[0].mul_(w[1]); }},
+    {"OfAViewMadeUnderNoGrad", [](Tensor base, const Tensor& w) { base.mul_(w); }, true}};
+
+class ViewsMetAfterAWrite : public ::testing::TestWithParam<Late> {};
+
+/// The loss and its gradient, or the error's text as it begins.
+std::pair<Tensors, std::string> outcome(const Late& late, bool compiles, bool whole) {
+  const Tensor base = noise({2, 3}, 1), w = noise({2, 3}, 2).requires_grad_();
+  const Tensor view = [&] {
+    const GradMode mode(!late.no_grad);
+    return base.t();
+  }();
+  const auto loss = [&](const Tensor& weight) {
+    late.write(base, weight);
+    return (view * view).sum() + (weight * 0).sum();
+  };
+  const auto step = [&](const auto& of) {
+    const Tensor y = of(w);
+    return Tensors{y.detach(), grad({y}, {w})[0]};
+  };
+  try {
+    if (!compiles) return {step(loss), ""};
+    if (!whole) return {step(compile(loss)), ""};
+    return {compile([&](const Tensor& weight) {
+              const Tensor y = loss(weight);
+              return Tensors{y.detach(), grad({y}, {weight})[0]};
+            })(w),
+            ""};
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    return {{}, text.substr(0, 40)};
+  }
+}
+
+TEST_P(ViewsMetAfterAWrite, SeeIt) {
+  const auto [expected, error] = outcome(GetParam(), false, false);
+  EXPECT_EQ(error.empty(), !GetParam().no_grad);
+  for (const bool whole : {false, true}) {
+    const auto [got, got_error] = outcome(GetParam(), true, whole);
+    EXPECT_EQ(error, got_error);
+    ASSERT_EQ(expected.size(), got.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      expect_close(expected[i], got[i], 1e-6, (whole ? "whole " : "halves ") + std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CapturedState, ViewsMetAfterAWrite, ::testing::ValuesIn(kLate),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 }  // namespace
 }  // namespace tandem::testing

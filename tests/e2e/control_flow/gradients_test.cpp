@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <tandem/graph.h>
 
-#include "tests/support/check_compiled.h"
+#include "tests/e2e/control_flow/programs.h"
 
 namespace tandem::testing {
 namespace {
@@ -31,7 +31,8 @@ double weighed(const Program& program, const Tensors& args) {
 }
 
 /// Arguments of f64: eager, compiled and inside a compiled step agree, and with differences.
-void check_gradients(const Program& program, const Tensors& args) {
+void check_gradients(const Example& example) {
+  const auto& [program, args] = example;
   const Tensors expected = gradients(program, args);
   const auto compiled = compile([&](const Tensors& t) { return program(t); });
   const auto whole = compile([&](const Tensors& t) {
@@ -68,7 +69,7 @@ TEST(ControlFlowGradients, OfTheBranchTaken) {
         t[1])};
   };
   for (const bool taken : {true, false})
-    check_gradients(program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)});
+    check_gradients({program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)}});
 }
 
 TEST(ControlFlowGradients, OfWrittenTensors) {
@@ -84,76 +85,63 @@ TEST(ControlFlowGradients, OfWrittenTensors) {
     return Tensors{y, x * x};
   };
   for (const bool taken : {true, false})
-    check_gradients(program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)});
+    check_gradients({program, {flag(taken), noise({3, 2}, 1, f64), noise({2}, 2, f64)}});
 }
 
 TEST(ControlFlowGradients, OfScans) {
   for (const bool reverse : {false, true})
-    for (const int64_t length : {0, 1, 4})
-      check_gradients(
-          [=](const Tensors& t) {
-            const auto [last, ys] = scan(
-                [&](const std::pair<Tensor, Tensor>& c, const Tensor& x) {
-                  const Tensor next = tanh(c.first * t[2] + x);
-                  return std::pair(std::pair(next, c.second + 1), next * x + c.second);
+    for (const int64_t length : {0, 1, 4}) check_gradients(counted_scan(length, reverse));
+}
+
+TEST(ControlFlowGradients, OfWritesInScans) { check_gradients(writes()); }
+
+TEST(ControlFlowGradients, OfNestedLoopsAndBranches) { check_gradients(nested_loops()); }
+
+/// A body meets a view from outside after it wrote the view's base, or before.
+TEST(ControlFlowGradients, OfViewsWhoseBaseABodyWrites) {
+  const auto program = [](const Tensors& t) {
+    Tensor base = zeros({2, 2}, f64);
+    const auto step = [&](const Tensor& c, const Tensor& x) {
+      Tensor view = base.t();
+      const Tensor y = cond(
+          t[0],
+          [&] {
+            base.add_(x);
+            return fori_loop(
+                0, 2,
+                [&](const Tensor&, const Tensor& v) {
+                  view.add_(view);
+                  return v + view;
                 },
-                std::pair(t[0], full({}, 0, DType::I64)), t[1],
-                {.length = length, .reverse = reverse});
-            return Tensors{last.first, ys};
+                c);
           },
-          {noise({3}, 1, f64), noise({length, 3}, 2, f64), noise({3}, 3, f64)});
-}
-
-TEST(ControlFlowGradients, OfWritesInScans) {
-  check_gradients(
-      [](const Tensors& t) {
-        Tensor total = t[2] * 1;
-        const auto [last, ys] = scan(
-            [&](const Tensor& c, const Tensor& x) {
-              c.mul_(x);
-              total.add_(c * c);
-              return std::pair(c, total + x);
-            },
-            t[0], t[1]);
-        return Tensors{last, ys, total};
-      },
-      {noise({3}, 1, f64), noise({3, 3}, 2, f64), noise({3}, 3, f64)});
-}
-
-TEST(ControlFlowGradients, OfNestedLoopsAndBranches) {
-  check_gradients(
-      [](const Tensors& t) {
-        return Tensors{scan(
-                           [&](const Tensor& c, const Tensor& x) {
-                             const Tensor y = fori_loop(
-                                 0, 2,
-                                 [&](const Tensor& i, const Tensor& v) {
-                                   return cond(
-                                       i < 1, [&] { return sin(v) * x; }, [&] { return v * t[2]; });
-                                 },
-                                 c);
-                             return std::pair(y, y.sum());
-                           },
-                           t[0], t[1])
-                           .second};
-      },
-      {noise({3}, 1, f64), noise({4, 3}, 2, f64), noise({3}, 3, f64)});
+          [&] {  // (the view is met before, and not again)
+            const Tensor before = view * 1;
+            base.add_(x);
+            return before + sin(c);
+          });
+      return std::pair(y, y.sum());
+    };
+    const auto [last, ys] = scan(step, t[1], t[2]);
+    return Tensors{last, ys, base};
+  };
+  for (const bool taken : {true, false})
+    check_gradients({program, {flag(taken), noise({2, 2}, 1, f64), noise({2, 2, 2}, 2, f64)}});
 }
 
 TEST(ControlFlowGradients, NoneUnderNoGrad) {
-  check_gradients(
-      [](const Tensors& t) {
-        const auto [last, ys] = scan(
-            [&](const Tensor& c, const Tensor& x) {
-              const Tensor kept = c * x;
-              const NoGrad no_grad;
-              return std::pair(kept, x * 2);
-            },
-            t[0], t[1]);
-        EXPECT_EQ(ys.sizes(), t[1].sizes());
-        return Tensors{last};
-      },
-      {noise({3}, 1, f64), noise({2, 3}, 2, f64)});
+  check_gradients({[](const Tensors& t) {
+                     const auto [last, ys] = scan(
+                         [&](const Tensor& c, const Tensor& x) {
+                           const Tensor kept = c * x;
+                           const NoGrad no_grad;
+                           return std::pair(kept, x * 2);
+                         },
+                         t[0], t[1]);
+                     EXPECT_EQ(ys.sizes(), t[1].sizes());
+                     return Tensors{last};
+                   },
+                   {noise({3}, 1, f64), noise({2, 3}, 2, f64)}});
 }
 
 struct Cell {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <tandem/graph.h>
 
-#include "tests/support/check_compiled.h"
+#include "tests/e2e/control_flow/programs.h"
 
 namespace tandem::testing {
 namespace {
@@ -38,10 +38,13 @@ Tensors leaves(const Tensors& args) {
   return all;
 }
 
+constexpr int kHighest = 3;
+
 /// Of every argument, f64.
-void check_orders(const Program& program, const Tensors& args, int orders = 3) {
+void check_orders(const Example& example) {
+  const auto& [program, args] = example;
   const auto compiled = compile([&](const Tensors& t) { return program(t); });
-  for (int order = 2; order <= orders; ++order) {
+  for (int order = 2; order <= kHighest; ++order) {
     const Tensors expected = gradients(program, leaves(args), order);
     const Tensors got =
         gradients([&](const Tensors& t) { return compiled(t); }, leaves(args), order);
@@ -67,77 +70,31 @@ void check_orders(const Program& program, const Tensors& args, int orders = 3) {
 
 TEST(ControlFlowHigherOrder, Branches) {
   for (const double sign : {1.0, -1.0})
-    check_orders(
-        [=](const Tensors& t) {
-          return Tensors{cond(
-              sum(t[0]) * sign > 0, [&](const Tensor& x) { return sin(x) * t[1]; },
-              [](const Tensor& x) { return x * x * x; }, t[0])};
-        },
-        {noise({3, 2}, 1, f64) + 1, noise({2}, 2, f64)});
+    check_orders({[=](const Tensors& t) {
+                    return Tensors{cond(
+                        sum(t[0]) * sign > 0, [&](const Tensor& x) { return sin(x) * t[1]; },
+                        [](const Tensor& x) { return x * x * x; }, t[0])};
+                  },
+                  {noise({3, 2}, 1, f64) + 1, noise({2}, 2, f64)}});
 }
 
 TEST(ControlFlowHigherOrder, Scans) {
   for (const bool reverse : {false, true})
-    for (const int64_t length : {0, 1, 3})
-      check_orders(
-          [=](const Tensors& t) {
-            const auto [last, ys] = scan(
-                [&](const std::pair<Tensor, Tensor>& c, const Tensor& x) {
-                  const Tensor next = tanh(c.first * t[2] + x);
-                  return std::pair(std::pair(next, c.second + 1), next * x + c.second);
-                },
-                std::pair(t[0], full({}, 0, DType::I64)), t[1],
-                {.length = length, .reverse = reverse});
-            return Tensors{last.first, ys};
-          },
-          {noise({3}, 1, f64), noise({length, 3}, 2, f64), noise({3}, 3, f64)});
+    for (const int64_t length : {0, 1, 3}) check_orders(counted_scan(length, reverse));
 }
 
-TEST(ControlFlowHigherOrder, Writes) {
-  check_orders(
-      [](const Tensors& t) {
-        Tensor total = t[2] * 1;
-        const auto [last, ys] = scan(
-            [&](const Tensor& c, const Tensor& x) {
-              c.mul_(x);
-              total.add_(c * c);
-              return std::pair(c, total + x);
-            },
-            t[0], t[1]);
-        cond(last.sum() > 0, [&] { total.mul_(total); }, [&] { total.mul_(last); });
-        return Tensors{last, ys, total};
-      },
-      {noise({3}, 1, f64), noise({3, 3}, 2, f64), noise({3}, 3, f64)});
-}
+TEST(ControlFlowHigherOrder, Writes) { check_orders(writes()); }
 
-TEST(ControlFlowHigherOrder, NestedLoopsAndBranches) {
-  check_orders(
-      [](const Tensors& t) {
-        return Tensors{scan(
-                           [&](const Tensor& c, const Tensor& x) {
-                             const Tensor y = fori_loop(
-                                 0, 2,
-                                 [&](const Tensor& i, const Tensor& v) {
-                                   return cond(
-                                       i < 1, [&] { return sin(v) * x; }, [&] { return v * t[2]; });
-                                 },
-                                 c);
-                             return std::pair(y, (y * y).sum());
-                           },
-                           t[0], t[1])
-                           .second};
-      },
-      {noise({2}, 1, f64), noise({2, 2}, 2, f64), noise({2}, 3, f64)});
-}
+TEST(ControlFlowHigherOrder, NestedLoopsAndBranches) { check_orders(nested_loops()); }
 
 TEST(ControlFlowHigherOrder, AScanThatGivesItsCarries) {
-  check_orders(
-      [](const Tensors& t) {
-        const auto [last, ys] = scan(
-            [](const Tensor& c, const Tensor& x) { return std::pair(sin(c) * x, c); }, t[0], t[1]);
-        return Tensors{last, ys};
-      },
-      {noise({3}, 1, f64), noise({3, 3}, 2, f64)});
+  check_orders({[](const Tensors& t) {
+                  const auto [last, ys] = scan(
+                      [](const Tensor& c, const Tensor& x) { return std::pair(sin(c) * x, c); },
+                      t[0], t[1]);
+                  return Tensors{last, ys};
+                },
+                {noise({3}, 1, f64), noise({3, 3}, 2, f64)}});
 }
 
 }  // namespace
