@@ -10,24 +10,13 @@ import jax.numpy as jnp
 import workloads
 
 from worker import serve
+from workloads import mlp, parameters
 
 name, path = sys.argv[1:3]
 
 
 def load():
     return {k: jnp.asarray(a) for k, a in workloads.load(path).items()}
-
-
-def split(d):
-    return {k: v for k, v in d.items() if k.startswith("p.")}
-
-
-def mlp(p, x, act):
-    n = sum(k.startswith("p.w") for k in p)
-    for i in range(n):
-        x = x @ p[f"p.w{i}"] + p[f"p.b{i}"]
-        x = act(x) if i + 1 < n else x
-    return x
 
 
 def lstm(p, x):
@@ -100,7 +89,7 @@ def listed(tree):
 
 
 def build(d):
-    p = split(d)
+    p = parameters(d)
     if name in ("lstm_scan", "lstm_unrolled", "pinn"):
         loss = lstm if name != "pinn" else lambda p, x: jnp.square(jax.vmap(residual, (None, 0))(p, x)).mean()
         f = jax.jit(jax.value_and_grad(loss))

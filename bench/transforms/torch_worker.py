@@ -10,6 +10,7 @@ from torch.func import grad, hessian, vmap
 import workloads
 
 from worker import serve
+from workloads import mlp, parameters
 
 mode, name, path = sys.argv[1:4]
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 2)))
@@ -20,20 +21,8 @@ def load():
     return {k: torch.from_numpy(a) for k, a in workloads.load(path).items()}
 
 
-def split(d):
-    return {k: v for k, v in d.items() if k.startswith("p.")}
-
-
-def mlp(p, x, act):
-    n = sum(k.startswith("p.w") for k in p)
-    for i in range(n):
-        x = x @ p[f"p.w{i}"] + p[f"p.b{i}"]
-        x = act(x) if i + 1 < n else x
-    return x
-
-
 def lstm(d):
-    p = {k: v.requires_grad_() for k, v in split(d).items()}
+    p = {k: v.requires_grad_() for k, v in parameters(d).items()}
     t, n, i, h = workloads.LSTM.values()
     zeros = torch.zeros(n, h)
 
@@ -103,7 +92,7 @@ def per_sample(d):
     each = maybe_compile(vmap(grad(lambda p, x, t: cross_entropy(model(p, x), t)), (None, 0, 0)))
 
     def step():
-        g = each(split(d), d["x"], d["t"])
+        g = each(parameters(d), d["x"], d["t"])
         return [g[k] for k in sorted(g)]
     return step
 
@@ -121,13 +110,13 @@ def unflat(v, like):
 
 
 def hessian_step(d):
-    p = split(d)
+    p = parameters(d)
     of = maybe_compile(hessian(lambda v: (mlp(unflat(v, p), d["x"], torch.tanh) - d["t"]).square().mean()))
     return lambda: [of(flat(p))]
 
 
 def pinn(d):
-    p = split(d)
+    p = parameters(d)
 
     def residual(p, z):
         u = lambda z: mlp(p, z, torch.tanh)[0]

@@ -1,4 +1,4 @@
-"""The data of `./dev bench transforms`: derivatives of every kind, and loops. One safetensors file feeds all contenders."""
+"""The data of `./dev bench transforms`: derivatives of every kind, and loops. One safetensors file feeds all contenders; and what is the same Python for all."""
 import math
 import pathlib
 import sys
@@ -44,3 +44,17 @@ def make(name):
         return {"x": randn(32, 1, 28, 28), "t": rng.integers(0, 10, 32, dtype=np.int64), "p.k0": randn(8, 1, 3, 3, scale=.3),
                 "p.k1": randn(16, 8, 3, 3, scale=.1), "p.w2": randn(16 * 7 * 7, 10, scale=.05)}
     raise SystemExit(f"unknown workload {name}; known: {', '.join(NAMES)}")
+
+
+def parameters(d):
+    """What is differentiated."""
+    return {k: v for k, v in d.items() if k.startswith("p.")}
+
+
+def mlp(p, x, act):
+    """Of any framework's arrays."""
+    n = sum(k.startswith("p.w") for k in p)
+    for i in range(n):
+        x = x @ p[f"p.w{i}"] + p[f"p.b{i}"]
+        x = act(x) if i + 1 < n else x
+    return x
