@@ -120,23 +120,25 @@ INSTANTIATE_TEST_SUITE_P(Rows, CapturedState, ::testing::ValuesIn(kRows),
 /// `write` of the base, then a use of the view: the view is met, inside a trace, after the write.
 struct Late {
   const char* name;
-  std::function<void(Tensor base, const Tensor& w)> write;
+  std::function<void(const Tensor& base, const Tensor& w)> write;
   bool no_grad = false;  // the view was made under NoGrad
 };
 
 std::ostream& operator<<(std::ostream& out, const Late& late) { return out << late.name; }
 
 const std::vector<Late> kLate{
-    {"Times", [](Tensor base, const Tensor& w) { base.mul_(w); }},
-    {"Copied", [](Tensor base, const Tensor& w) { base.copy_(w); }},
-    {"Cut", [](Tensor base, const Tensor& w) { base.mul_(w).fill_(1); }},
-    {"ThroughAnotherView", [](Tensor base, const Tensor& w) { base[0].mul_(w[1]); }},
-    {"OfAViewMadeUnderNoGrad", [](Tensor base, const Tensor& w) { base.mul_(w); }, true}};
+    {"Times", [](const Tensor& base, const Tensor& w) { base.mul_(w); }},
+    {"Copied", [](const Tensor& base, const Tensor& w) { base.copy_(w); }},
+    {"Cut", [](const Tensor& base, const Tensor& w) { base.mul_(w).fill_(1); }},
+    {"ThroughAnotherView", [](const Tensor& base, const Tensor& w) { base[0].mul_(w[1]); }},
+    {"OfAViewMadeUnderNoGrad", [](const Tensor& base, const Tensor& w) { base.mul_(w); }, true}};
 
 class ViewsMetAfterAWrite : public ::testing::TestWithParam<Late> {};
 
+enum class Form { Eager, Halves, WholeStep };
+
 /// The loss and its gradient, or the error's text as it begins.
-std::pair<Tensors, std::string> outcome(const Late& late, bool compiles, bool whole) {
+std::pair<Tensors, std::string> outcome(const Late& late, Form form) {
   const Tensor base = noise({2, 3}, 1), w = noise({2, 3}, 2).requires_grad_();
   const Tensor view = [&] {
     const GradMode mode(!late.no_grad);
@@ -146,18 +148,14 @@ std::pair<Tensors, std::string> outcome(const Late& late, bool compiles, bool wh
     late.write(base, weight);
     return (view * view).sum() + (weight * 0).sum();
   };
-  const auto step = [&](const auto& of) {
-    const Tensor y = of(w);
-    return Tensors{y.detach(), grad({y}, {w})[0]};
+  const auto step = [](const auto& of, const Tensor& weight) {
+    const Tensor y = of(weight);
+    return Tensors{y.detach(), grad({y}, {weight})[0]};
   };
   try {
-    if (!compiles) return {step(loss), ""};
-    if (!whole) return {step(compile(loss)), ""};
-    return {compile([&](const Tensor& weight) {
-              const Tensor y = loss(weight);
-              return Tensors{y.detach(), grad({y}, {weight})[0]};
-            })(w),
-            ""};
+    if (form == Form::Eager) return {step(loss, w), ""};
+    if (form == Form::Halves) return {step(compile(loss), w), ""};
+    return {compile([&](const Tensor& weight) { return step(loss, weight); })(w), ""};
   } catch (const Error& error) {
     const std::string text = error.what();
     return {{}, text.substr(0, 40)};
@@ -165,14 +163,15 @@ std::pair<Tensors, std::string> outcome(const Late& late, bool compiles, bool wh
 }
 
 TEST_P(ViewsMetAfterAWrite, SeeIt) {
-  const auto [expected, error] = outcome(GetParam(), false, false);
+  const auto [expected, error] = outcome(GetParam(), Form::Eager);
   EXPECT_EQ(error.empty(), !GetParam().no_grad);
-  for (const bool whole : {false, true}) {
-    const auto [got, got_error] = outcome(GetParam(), true, whole);
+  for (const Form form : {Form::Halves, Form::WholeStep}) {
+    const auto [got, got_error] = outcome(GetParam(), form);
     EXPECT_EQ(error, got_error);
     ASSERT_EQ(expected.size(), got.size());
     for (size_t i = 0; i < got.size(); ++i)
-      expect_close(expected[i], got[i], 1e-6, (whole ? "whole " : "halves ") + std::to_string(i));
+      expect_close(expected[i], got[i], 1e-6,
+                   (form == Form::WholeStep ? "whole " : "halves ") + std::to_string(i));
   }
 }
 

@@ -194,8 +194,7 @@ int fuzz_control(const Arguments& a) {
   }
   return run.end(
       fmt::format("branches and loops: {} that eager refuses, {} whose shared memory only the "
-                  "compiled function "
-                  "refuses",
+                  "compiled function refuses",
                   refused, stricter));
 }
 
