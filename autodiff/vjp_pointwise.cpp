@@ -139,6 +139,9 @@ const VjpRule vjp_convert = rule(wrt<kNothing>([](Args a) {  //
 const VjpRule vjp_bitcast = kZeroGradient;
 const VjpRule vjp_clone = rule(wrt<kNothing>([](Args a) { return a.g; }));
 const VjpRule vjp_stop_gradient = kZeroGradient;
+const VjpRule vjp_stop_backward = kZeroGradient;
+const VjpRule vjp_keep_history = rule(wrt<kNothing>([](Args a) { return a.g; }), NoGradient{});
+const VjpRule vjp_keep_backward = rule(wrt<kNothing>([](Args a) { return a.g; }), NoGradient{});
 const VjpRule vjp_masked_fill =
     rule(wrt<kOther>([](Args a) { return where(a.x(1), 0, a.g); }), NoGradient{},  //
          wrt<kOther>([](Args a) { return where(a.x(1), a.g, 0); }));

@@ -27,6 +27,9 @@ V on_or_below_diagonal(Builder& b, V like, int64_t offset) {
 }  // namespace
 
 V div_floor(Context& c) { return c.b.floor_divide(c[0], c[1]); }
+V stop_backward(Context& c) { return c.b.clone(c[0]); }
+V keep_history(Context& c) { return c.b.clone(c[1]); }
+V keep_backward(Context& c) { return c.b.clone(c[1]); }
 V square(Context& c) { return c.b.mul(c[0], c[0]); }
 V frac(Context& c) { return c.b.sub(c[0], c.b.trunc(c[0])); }
 V clamp_min(Context& c) { return c.b.maximum(c[0], c[1]); }

@@ -58,9 +58,9 @@ ValueId Aliases::add_detached_buffer(ValueId parent, ir::Op op, std::vector<ir::
                                      ValueId value) {
   const ValueId buffer = new_id(rewriter_.target().type(value));
   input_views_.push_back(std::move(attrs));
-  add_view(buffer, parent, {op, input_views_.back()}, {}, false);
+  add_view(buffer, parent, {op, input_views_.back()}, {}, Cut::Nothing);
   alias(buffer).counted_at = buffer;
-  alias(buffer).detached = true;
+  alias(buffer).cut = Cut::History;
   set_current(alias(buffer), value);
   return buffer;
 }
@@ -73,14 +73,16 @@ const ir::Type& Aliases::type(ValueId traced) const {
 
 void Aliases::add_view(ValueId traced, EquationId e) {
   const ir::Graph& graph = rewriter_.source();
-  const bool detached = cuts_history(graph.op(e)) || !graph.equation(e).grad_enabled;
-  add_view(traced, graph.operand(e, 0), {graph.op(e), graph.attrs(e)}, e, detached);
+  const Cut cut = cuts_history(graph.op(e))        ? Cut::History
+                  : graph.equation(e).grad_enabled ? Cut::Nothing
+                                                   : Cut::Gradients;
+  add_view(traced, graph.operand(e, 0), {graph.op(e), graph.attrs(e)}, e, cut);
 }
 
 void Aliases::add_input_view(ValueId traced, ValueId parent, std::vector<ir::AttrValue> attrs,
                              bool counts_at_parent) {
   input_views_.push_back(std::move(attrs));
-  add_view(traced, parent, {ir::Op::as_strided, input_views_.back()}, {}, false);
+  add_view(traced, parent, {ir::Op::as_strided, input_views_.back()}, {}, Cut::Nothing);
   if (!counts_at_parent) alias(traced).counted_at = traced;
 }
 
@@ -90,12 +92,11 @@ void Aliases::add_hook(ValueId traced, EquationId e, ir::AttrsRef attrs) {
   if (storage.newest.valid()) fold(storage);  // else the next read would, and forget the hook
   const ValueId value = regenerate(parent);
   at(e);
-  add_view(traced, parent, {ir::Op::alias, {}}, e, false);
+  add_view(traced, parent, {ir::Op::alias, {}}, e, Cut::Nothing);
   set_current(alias(traced), rewriter_.builder().emit(ir::Op::hook, {value}, attrs));
 }
 
-void Aliases::add_view(ValueId traced, ValueId parent, const ViewOp& view, EquationId e,
-                       bool detached) {
+void Aliases::add_view(ValueId traced, ValueId parent, const ViewOp& view, EquationId e, Cut cut) {
   const Alias& from = alias(parent);
   Alias& a = aliases_[traced];
   a.storage = from.storage;
@@ -104,8 +105,8 @@ void Aliases::add_view(ValueId traced, ValueId parent, const ViewOp& view, Equat
   a.view = view;
   a.equation = e;
   a.depth = from.depth + 1;
-  a.detached = detached;
-  a.hidden = from.hidden || detached;
+  a.cut = cut;
+  a.hidden = from.hidden || cut != Cut::Nothing;
   a.repeats = from.repeats || repeats_elements(view, type(parent), type(traced));
 }
 
@@ -142,7 +143,7 @@ bool Aliases::may_carry_gradient(ValueId traced) {
   const auto carries = [&](ValueId v) { return v.valid() && history_.carries_gradient(v); };
   ValueId v = traced;
   for (; !is_current(alias(v)); v = alias(v).parent)
-    if (alias(v).detached) return carries(alias(v).current);
+    if (has_own_history(alias(v))) return carries(alias(v).current);
   const Storage& storage = storages_[alias(traced).storage];
   return carries(alias(v).current) || carries(storage.overwritten) ||
          (storage.newest.valid() && carries(alias(storage.newest).current));
@@ -161,7 +162,7 @@ void Aliases::depend_on_overwritten(Storage& storage) {
 /// Whether what is written through `traced` is all of its base.
 bool Aliases::replaces_all(ValueId traced) const {
   for (; alias(traced).parent.valid(); traced = alias(traced).parent)
-    if (keeps_rest(alias(traced).view.op) || alias(traced).detached) return false;
+    if (keeps_rest(alias(traced).view.op) || has_own_history(alias(traced))) return false;
   return true;
 }
 
@@ -173,14 +174,15 @@ ValueId Aliases::regenerate(ValueId traced) {
     Alias& a = alias(stale[i]);
     at(a.equation);
     const ValueId shown = apply(rewriter_.builder(), a.view, alias(a.parent).current);
-    set_current(a, a.detached ? with_own_history(a, shown) : shown);
+    set_current(a, with_own_history(a, shown));
   }
   return alias(traced).current;
 }
 
 /// What others wrote changes the data of an alias with its own history, not that history.
 ValueId Aliases::with_own_history(const Alias& a, ValueId data) {
-  return a.current.valid() ? history_.hidden_write(a.current, data) : history_.detached(data);
+  return a.current.valid() && has_own_history(a) ? history_.hidden_write(a.cut, a.current, data)
+                                                 : history_.without(a.cut, data);
 }
 
 void Aliases::count_write(ValueId traced, EquationId e) {
@@ -217,10 +219,10 @@ void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e, ValueI
   const std::vector<ValueId> views = repeating_views(traced);
   const ValueId parent = alias(views.back()).parent;
   std::vector<ViewOp> chain;
-  bool detached = false;
+  Cut cut = Cut::Nothing;
   for (size_t i = views.size(); i-- > 0;) {
     chain.push_back(alias(views[i]).view);
-    detached |= alias(views[i]).detached;
+    cut = std::max(cut, alias(views[i]).cut);
   }
   const auto strided = as_one_view(type(parent), chain);
   const bool is_one_number = graph.op(e) == ir::Op::fill;
@@ -236,7 +238,7 @@ void Aliases::write_repeated(ValueId traced, ValueId value, EquationId e, ValueI
   const ir::Type type = rewriter_.target().type(once);
   const ValueId single = new_id(type);
   input_views_.push_back({type.sizes, strided->strides, strided->offset});
-  add_view(single, parent, {ir::Op::as_strided, input_views_.back()}, {}, detached);
+  add_view(single, parent, {ir::Op::as_strided, input_views_.back()}, {}, cut);
   alias(single).repeats = false;
   Storage& storage = storages_[alias(traced).storage];
   if (storage.newest.valid()) fold(storage);
@@ -270,12 +272,12 @@ void Aliases::fold(Storage& storage) {
 }
 
 ValueId Aliases::folded_into_parent(const Alias& child, ValueId value) {
-  const bool needs_old = keeps_rest(child.view.op) || child.detached;
+  const bool needs_old = keeps_rest(child.view.op) || has_own_history(child);
   const ValueId old = needs_old ? regenerate(child.parent) : ValueId();
   const ir::Type type = this->type(child.parent);
   at(storages_[child.storage].last_write);
   const ValueId above = invert(rewriter_.builder(), child.view, type, old, value);
-  return child.detached ? history_.hidden_write(old, above) : above;
+  return has_own_history(child) ? history_.hidden_write(child.cut, old, above) : above;
 }
 
 }  // namespace tandem::functionalize

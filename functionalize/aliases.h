@@ -87,8 +87,8 @@ class Aliases {
     ViewOp view;
     ir::EquationId equation;  // that made the view
     int depth = 0;
-    bool detached = false;  // the view has a history of its own, as by detach or under no_grad
-    bool hidden = false;    // this or a view before it is detached
+    Cut cut = Cut::Nothing;  // else the view has a history of its own, by detach or under no_grad
+    bool hidden = false;     // this view or one before it cuts
     bool repeats = false;
   };
 
@@ -103,7 +103,8 @@ class Aliases {
   const Alias& alias(ir::ValueId traced) const;
   Alias& alias(ir::ValueId traced);
   void add_view(ir::ValueId traced, ir::ValueId parent, const ViewOp& view, ir::EquationId e,
-                bool detached);
+                Cut cut);
+  static bool has_own_history(const Alias& a) { return a.cut != Cut::Nothing; }
   std::vector<ir::ValueId> repeating_views(ir::ValueId traced) const;
   bool is_current(const Alias& a) const;
   void set_current(Alias& a, ir::ValueId value);

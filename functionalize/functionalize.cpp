@@ -27,11 +27,12 @@ enum class Ends : uint8_t { Epilogue, Values };
 
 class Functionalizer {
  public:
-  Functionalizer(const Graph& source, Ends ends)
+  Functionalizer(const Graph& source, Ends ends, Tangents tangents)
       : source_(source),
         ends_(ends),
+        tangents_(tangents),
         rewriter_(source),
-        history_(rewriter_.target(), rewriter_.builder()),
+        history_(rewriter_.target(), rewriter_.builder(), tangents),
         aliases_(rewriter_, history_),
         subgraph_done_(source.subgraphs().size()) {}
 
@@ -101,7 +102,8 @@ class Functionalizer {
     rewriter_.copy(e);
     for (ValueId v : source_.results(e)) {
       const bool constant = !source_.equation(e).grad_enabled && !source_.type(v).is_token;
-      aliases_.add_base(v, constant ? history_.detached(rewriter_[v]) : rewriter_[v]);
+      aliases_.add_base(v,
+                        history_.without(constant ? Cut::Gradients : Cut::Nothing, rewriter_[v]));
     }
   }
 
@@ -117,7 +119,7 @@ class Functionalizer {
     if (hidden) {
       const ValueId old = aliases_.read(self);
       rewriter_.at(e);
-      value = history_.hidden_write(old, value);
+      value = history_.hidden_write(Cut::Gradients, old, value);
     }
     aliases_.write(self, value, e, overwritten);
   }
@@ -147,7 +149,8 @@ class Functionalizer {
       subgraph_done_[id->index] = true;
       const Graph& subgraph = source_.subgraph(*id);
       if (subgraph.level == ir::Level::Traced)
-        rewriter_.set_subgraph(*id, Functionalizer(ir::inline_calls(subgraph), Ends::Values).run());
+        rewriter_.set_subgraph(
+            *id, Functionalizer(ir::inline_calls(subgraph), Ends::Values, tangents_).run());
     }
   }
 
@@ -170,18 +173,23 @@ class Functionalizer {
 
   const Graph& source_;
   const Ends ends_;
+  const Tangents tangents_;
   ir::Rewriter rewriter_;
   History history_;
   Aliases aliases_;
   std::vector<bool> subgraph_done_;
 };
 
+Graph run(const Graph& traced, Tangents tangents) {
+  TANDEM_CHECK(traced.level == ir::Level::Traced, "functionalize takes a traced graph");
+  if (ir::has_calls(traced)) return run(ir::inline_calls(traced), tangents);
+  return Functionalizer(traced, Ends::Epilogue, tangents).run();
+}
+
 }  // namespace
 
-Graph functionalize(const Graph& traced) {
-  TANDEM_CHECK(traced.level == ir::Level::Traced, "functionalize takes a traced graph");
-  if (ir::has_calls(traced)) return functionalize(ir::inline_calls(traced));
-  return Functionalizer(traced, Ends::Epilogue).run();
-}
+Graph functionalize(const Graph& traced) { return run(traced, Tangents::Traced); }
+
+Graph functionalize_body(const Graph& traced) { return run(traced, Tangents::Follow); }
 
 }  // namespace tandem::functionalize

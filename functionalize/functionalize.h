@@ -10,9 +10,9 @@ namespace tandem::functionalize {
 /// Traced -> Functional. Every write becomes the functional op; the written storage's base is
 /// updated through view inverses and live aliases are regenerated from it on their next use. Final
 /// contents of written inputs become MutatedInput outputs with an epilogue write; results that are
-/// inputs or views of inputs or of other results become epilogue result sources. detach and
-/// equations made without grad mode become stop_gradient; a write that autograd does not see keeps
-/// the written tensor's history (a custom_function that passes the gradient on). Calls are inlined.
+/// inputs or views of inputs or of other results become epilogue result sources. detach becomes
+/// stop_gradient, what is made without grad mode stop_backward; a write that autograd does not see
+/// keeps the written tensor's history (keep_history, keep_backward). Calls are inlined.
 ///
 /// Results that share memory: one of them, or where none will do a hidden output, is an Output; the
 /// others are views of it: ViewOfResult, or Output with a chain where what they are views of is no
@@ -25,6 +25,11 @@ namespace tandem::functionalize {
 /// Error{Mutation} for writes that are not well defined (other than of one number, through a view
 /// that overlaps itself).
 ir::Graph functionalize(const ir::Graph& traced);
+
+/// The same of the body of a branch or loop. A trace holds the equations of tangents as it holds
+/// all others, but to a body they are added later (autodiff::jvp), whichever inputs move: it says
+/// also where nothing but a tangent would be stopped.
+ir::Graph functionalize_body(const ir::Graph& traced);
 
 }  // namespace tandem::functionalize
 

@@ -255,9 +255,10 @@ class Declarer {
     const ir::Op op = same ? ir::Op::as_strided : ir::Op::view_dtype;
     std::vector<AttrValue> attrs{dtype};
     if (same) attrs = {ir::Dims{length}, ir::Dims{1}, Dim(0)};
-    const ValueId data = rewriter_.builder().emit(op, {history_.detached(memory.value)}, attrs);
+    const ValueId data =
+        rewriter_.builder().emit(op, {history_.without(Cut::History, memory.value)}, attrs);
     return aliases_.add_detached_buffer(memory.id, op, std::move(attrs),
-                                        history_.hidden_write(own, data));
+                                        history_.hidden_write(Cut::History, own, data));
   }
 
   bool overlaps_itself(const Extent& e) const {
@@ -299,7 +300,7 @@ class Declarer {
     const auto groups = by_history(part);
     const bool one = groups.size() == 1;
     const ValueId all = put_together(zeros(memory, type(part[0]).dtype), part, memory.begin);
-    memory.value = one ? all : history_.detached(all);
+    memory.value = one ? all : history_.without(Cut::History, all);
     memory.id = aliases_.add_buffer(memory.value);
     for (const auto& [root, members] : groups)
       add_views(members, one ? memory.id : add_history(memory, members), memory.begin);

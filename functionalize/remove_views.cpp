@@ -47,7 +47,7 @@ class ViewRemover {
     ir::Builder& b = rewriter_.builder();
     for (const ir::ViewStep& step : source.chain) {
       v = b.emit(ir::copy_form(step.op), {v}, step.attrs);
-      if (step.no_grad) v = b.stop_gradient(v);
+      if (step.no_grad) v = b.stop_backward(v);
     }
     return v;
   }

@@ -118,6 +118,11 @@ ir::ValueList floating_tangents(const JvpContext& c) {
   return tangents;
 }
 
+/// Whether tangents go where gradients come from.
+bool follows_gradient(const JvpRule& rule) {
+  return rule.kind == JvpRule::Kind::Elementwise || rule.kind == JvpRule::Kind::None;
+}
+
 void check_tangents(const JvpContext& c, const Tangents& tangents) {
   TANDEM_CHECK(tangents.size() == c.results.size(), std::string(ir::name(c.op)));
   for (size_t i = 0; i < tangents.size(); ++i)
@@ -153,7 +158,9 @@ std::string no_forward_rule(std::string_view function) {
 
 Tangents apply_jvp(const JvpContext& context) {
   const VjpRule& gradient = vjp_rule(context.op);
-  if (gradient.kind == VjpRule::Kind::ZeroGradient) return Tangents(context.results.size());
+  const JvpRule& rule = jvp_rule(context.op);
+  if (gradient.kind == VjpRule::Kind::ZeroGradient && follows_gradient(rule))
+    return Tangents(context.results.size());
   const ir::ValueList tangents = floating_tangents(context);
   bool any = false;
   for (size_t i = 0; i < tangents.size(); ++i) {
@@ -164,7 +171,7 @@ Tangents apply_jvp(const JvpContext& context) {
   if (!any) return Tangents(context.results.size());
   JvpContext floating{context.b,       context.op,    context.operands,
                       context.results, context.attrs, tangents};
-  Tangents of_results = through(jvp_rule(context.op), floating);
+  Tangents of_results = through(rule, floating);
   check_tangents(floating, of_results);
   return of_results;
 }

@@ -1,11 +1,24 @@
-// Pointwise ops: a diagonal Jacobian is its own transpose, so each rule is that of the gradient.
+// Pointwise ops: a diagonal Jacobian is its own transpose, so each rule is that of the gradient,
+// but of those whose purpose is that tangents go another way than gradients.
 #include "autodiff/forward/rules.h"
 
 namespace tandem::autodiff {
 namespace {
 
 /// (Of convert the two have different dtypes.)
-constexpr JvpRule pointwise(Op op) { return op == Op::convert ? linear(kSelf) : kElementwise; }
+constexpr JvpRule pointwise(Op op) {
+  switch (op) {
+    case Op::convert:
+    case Op::stop_backward:
+      return linear(kSelf);
+    case Op::keep_backward:
+      return linear(kSelf | kOther);
+    case Op::keep_history:
+      return formula([](Along a) { return through_operands(a, [](Term t) { return t; }); });
+    default:
+      return kElementwise;
+  }
+}
 
 }  // namespace
 

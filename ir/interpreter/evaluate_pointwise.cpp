@@ -252,5 +252,8 @@ Tensor bitcast(const Context& c) { return copied(view_dtype(c)); }
 
 Tensor clone(const Context& c) { return copied(c.operand(0)); }
 Tensor stop_gradient(const Context& c) { return copied(c.operand(0)); }
+Tensor stop_backward(const Context& c) { return copied(c.operand(0)); }
+Tensor keep_history(const Context& c) { return copied(c.operand(1)); }
+Tensor keep_backward(const Context& c) { return copied(c.operand(1)); }
 
 }  // namespace tandem::ir::evaluate

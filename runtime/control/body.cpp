@@ -97,7 +97,7 @@ TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& port
   traced.captured.assign(inputs.begin() + static_cast<ptrdiff_t>(ports.size()), inputs.end());
   const ir::Graph graph = trace->finish();
   check_traced(graph, name);
-  traced.graph = functionalize::functionalize(graph);
+  traced.graph = functionalize::functionalize_body(graph);
   for (const ir::ResultSource& source : traced.graph.epilogue.results)
     traced.results.push_back(output_of(source));
   note_writes(traced);

@@ -97,7 +97,7 @@ Tensor zeros_laid_out_like(const Tensor& t) {
 }
 
 /// `self` was overwritten by what moves along `tangent` (undefined: zero). Where others show its
-/// memory too, so do their tangents.
+/// memory too, so do their tangents. Without grad mode a tangent keeps its history, as self does.
 void move_written(const Tensor& self, const Tensor& tangent, size_t depth) {
   Tensor current = tangent_at(self, depth);
   if (!current.defined() && !tangent.defined()) return;
@@ -108,7 +108,8 @@ void move_written(const Tensor& self, const Tensor& tangent, size_t depth) {
     set_tangent(base, depth, zeros_laid_out_like(base));
     current = tangent_at(self, depth);
   }
-  if (current.defined() && self.impl()->storage.use_count() > 1)
+  const bool has_history = current.defined() && !grad_enabled() && current.requires_grad();
+  if (has_history || (current.defined() && self.impl()->storage.use_count() > 1))
     overwrite(current, tangent);
   else
     set_tangent(self, depth,

@@ -101,8 +101,10 @@ class GraphDispatcher {
 
  private:
   void step(EquationId e) {
-    // (The graph says by stop_gradient what autograd may not see, not by grad mode.)
-    const GradMode mode(grad_enabled() && graph_.op(e) != ir::Op::stop_gradient);
+    // (The graph says by these two what autograd may not see, not by grad mode.)
+    const ir::Op op = graph_.op(e);
+    const bool stops = op == ir::Op::stop_gradient || op == ir::Op::stop_backward;
+    const GradMode mode(grad_enabled() && !stops);
     if (graph_.op(e) == ir::Op::first_token) return;  // who records keeps the order
     std::vector<Tensor> operands;
     for (ir::ValueId v : tensors_of(graph_.operands(e))) operands.push_back(values_[v]);

@@ -198,7 +198,8 @@ TEST_P(OpTest, SpecialValues) {
 
 TEST_P(OpTest, Gradient) {
   const Op op = GetParam();
-  if (autodiff::vjp_rule(op).kind != autodiff::VjpRule::Kind::Differentiable) return;
+  const auto kind = autodiff::vjp_rule(op).kind;
+  if (kind != autodiff::VjpRule::Kind::Differentiable || !test::has_true_gradient(op)) return;
   for (int64_t length : {1, 7, 17})
     for (const OpSample& sample : op_samples(op, length)) {
       check_gradient(op, sample);

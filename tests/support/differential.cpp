@@ -27,9 +27,10 @@ using tools::Tensors;
 // --- the perturbed reference
 
 bool is_exact(Op op) {
-  static constexpr Op kExact[] = {Op::neg,   Op::abs,     Op::clone,   Op::convert,
-                                  Op::where, Op::maximum, Op::minimum, Op::stop_gradient,
-                                  Op::amax,  Op::amin};
+  static constexpr Op kExact[] = {
+      Op::neg,           Op::abs,     Op::clone,         Op::convert,       Op::where,
+      Op::maximum,       Op::minimum, Op::stop_gradient, Op::stop_backward, Op::keep_history,
+      Op::keep_backward, Op::amax,    Op::amin};
   const ir::OpClass cls = ir::info(op).cls;
   const bool rounds = cls == ir::OpClass::Pointwise || cls == ir::OpClass::Reduction ||
                       cls == ir::OpClass::Contraction || cls == ir::OpClass::Scan ||
@@ -441,7 +442,8 @@ bool cuts_gradients(const ir::Graph& graph) {
   return std::ranges::any_of(graph.equations(), [&](const ir::Equation& e) {
     const bool is_point = e.op == Op::clamp && graph.operands(e)[1] == graph.operands(e)[2];
     return is_point || !e.grad_enabled || e.op == Op::detach || e.op == Op::detach_copy ||
-           e.op == Op::stop_gradient || e.op == Op::scatter;
+           e.op == Op::stop_gradient || e.op == Op::stop_backward || e.op == Op::keep_history ||
+           e.op == Op::keep_backward || e.op == Op::scatter;
   });
 }
 

@@ -14,6 +14,12 @@
 
 namespace tandem::test {
 
+/// Whether the op's gradient is its derivative; by design it is not where a write was hidden from
+/// autograd (filetests/joint/kept_history.ir).
+inline bool has_true_gradient(ir::Op op) {
+  return op != ir::Op::keep_history && op != ir::Op::keep_backward;
+}
+
 /// Whether operand 0 is a symmetric matrix of which the op reads one triangle.
 inline bool reads_one_triangle(ir::Op op, std::span<const ir::AttrValue> attrs) {
   return op == ir::Op::cholesky || op == ir::Op::eigh ||

@@ -239,6 +239,96 @@ TEST(ControlFlowLevels, Nested) {
       xs(), w());
 }
 
+/// What autograd does not see, or sees in part: NoGrad stops gradients and lets tangents pass,
+/// detach stops both, and what is written hidden from it keeps its history.
+std::vector<Function> hidden_programs() {
+  return {[](const Tensor& x, const Tensor& v) { return sin(x).detach() * x * v; },
+          [](const Tensor& x, const Tensor& v) {
+            Tensor hidden;
+            {
+              const NoGrad no_grad;
+              hidden = sin(x) * v;
+            }
+            return hidden * x;
+          },
+          [](const Tensor& x, const Tensor& v) {
+            const Tensor y = sin(x) * v;
+            Tensor part;
+            {
+              const NoGrad no_grad;
+              part = y.slice(0, 0, 1);
+            }
+            return y * x * part;
+          },
+          [](const Tensor& x, const Tensor& v) {
+            const Tensor y = sin(x) * v;
+            {
+              const NoGrad no_grad;
+              y.mul_(x);
+            }
+            return y * v;
+          },
+          [](const Tensor& x, const Tensor& v) {
+            const Tensor y = sin(x) * v;
+            y.detach().mul_(x);
+            return y * x;
+          },
+          [](const Tensor& x, const Tensor& v) {
+            const Tensor y = sin(x) * v, detached = y.detach();
+            detached.mul_(x);
+            return y * v + detached;
+          },
+          [](const Tensor& x, const Tensor& v) {
+            const Tensor y = zeros({4}, f64);
+            y.detach().copy_(x * v);
+            return y * x * v;
+          }};
+}
+
+TEST(ControlFlowLevels, WhatAutogradDoesNotSeeInBodies) {
+  const Tensor dx = noise({3, 4}, 21, f64), dw = noise({4}, 22, f64);
+  const std::vector<Function> programs = hidden_programs();
+  for (size_t number = 0; number < programs.size(); ++number) {
+    SCOPED_TRACE(number);
+    const Function& program = programs[number];
+    const Function in_loop = [&](const Tensor& x, const Tensor& v) {
+      return map([&](const Tensor& row) { return program(row, v); }, x);
+    };
+    const Function in_branch = [&](const Tensor& x, const Tensor& v) {
+      return cond(v.sum() > 0, [&] { return program(x[0], v); }, [&] { return v * 1; });
+    };
+    const Function straight = [&](const Tensor& x, const Tensor& v) {
+      return one_by_one(program, x, v, false);
+    };
+    for (const bool has_history : {false, true})
+      for (const bool grad_mode : {true, false}) {
+        const Tensor x = xs().requires_grad_(has_history), v = w().requires_grad_(has_history);
+        const GradMode mode(grad_mode);
+        const auto along = [&](const Function& fn) {
+          return Function([&](const Tensor& a, const Tensor& b) {
+            return jvp(fn, std::tuple(a, b), std::tuple(dx, dw)).tangent;
+          });
+        };
+        const Tensor expected = along(straight)(x, v);
+        expect_close(expected, along(in_loop)(x, v), 1e-12, "eager loop");
+        expect_close(expected, compile(along(in_loop))(x, v), 1e-12, "compiled loop");
+        expect_close(expected[0], along(in_branch)(x, v), 1e-12, "eager branch");
+        expect_close(expected[0], compile(along(in_branch))(x, v), 1e-12, "compiled branch");
+        if (!has_history || !grad_mode) continue;
+        const auto gradients = [&](const Function& fn) {
+          Tensors all = grad({fn(x, v).sum()}, {x, v}, {.allow_unused = true});
+          if (!all[0].defined()) all[0] = zeros_like(x);
+          if (!all[1].defined()) all[1] = zeros_like(v);
+          return all;
+        };
+        for (const auto& [eager, compiled] :
+             {std::pair(straight, in_loop), std::pair(along(straight), along(in_loop))})
+          for (size_t i = 0; i < 2; ++i)
+            expect_close(gradients(eager)[i], gradients(compile(compiled))[i], 1e-12, "gradient");
+      }
+  }
+}
+
 TEST(ControlFlowLevels, TransformsInBodies) {
   check(
       [](const Tensor& x, const Tensor& v) {

@@ -824,7 +824,8 @@ class Generator {
     for (size_t i = 0; i < body.num_equations(); ++i) {
       const ir::EquationId e = body.equation_id(i);
       const Op op = body.op(e);
-      const bool cuts = op == Op::detach || op == Op::detach_copy || op == Op::stop_gradient;
+      const bool cuts = op == Op::detach || op == Op::detach_copy || op == Op::stop_gradient ||
+                        op == Op::stop_backward;
       const bool flows = !cuts && body.equation(e).grad_enabled &&
                          std::ranges::any_of(body.operands(e),
                                              [&](ValueId v) { return bool(has[memory[v.index]]); });

@@ -451,7 +451,7 @@ TEST(Functionalize, WrittenOverlapOfDifferentDtypesIsRefused) {
 
 // --- what autograd sees
 
-TEST(Functionalize, DetachAndNoGradBecomeStopGradient) {
+TEST(Functionalize, DetachAndNoGradAreSaid) {
   Traced p;
   const ValueId x = p.in("x", kMatrix, true);
   p.output(p.b.mul(p.detach(x), x), true);
@@ -460,7 +460,22 @@ TEST(Functionalize, DetachAndNoGradBecomeStopGradient) {
   p.sink.grad_enabled = true;
   p.output(p.b.add(x, constant), true);
   const Graph graph = checked(p);
-  EXPECT_EQ(count(graph, Op::stop_gradient), 2);
+  EXPECT_EQ(count(graph, Op::stop_gradient), 1);
+  EXPECT_EQ(count(graph, Op::stop_backward), 1);
+}
+
+TEST(Functionalize, TangentsThatFollowStopWhereTheyWouldEagerly) {
+  Traced p;
+  const ValueId x = p.in("x"), y = p.b.mul(x, 2.0);
+  p.mul_(p.detach(y), 3);
+  p.output(y);
+  const Graph traced = p.graph;
+  const Graph alone = functionalize(traced), followed = functionalize_body(traced);
+  const auto said = [](const Graph& graph) {
+    return count(graph, Op::stop_gradient) + count(graph, Op::keep_history);
+  };
+  EXPECT_EQ(said(alone), 0);
+  EXPECT_EQ(said(followed), 2);
 }
 
 TEST(Functionalize, NothingIsStoppedWhereNothingFlows) {
@@ -470,7 +485,8 @@ TEST(Functionalize, NothingIsStoppedWhereNothingFlows) {
   p.mul_(x, 2);
   p.output(p.b.add(p.detach(x), 1.0));
   const Graph graph = checked(p);
-  EXPECT_EQ(count(graph, Op::stop_gradient) + count(graph, Op::custom_function), 0);
+  for (const Op op : {Op::stop_gradient, Op::stop_backward, Op::keep_history, Op::keep_backward})
+    EXPECT_EQ(count(graph, op), 0);
   EXPECT_TRUE(graph.epilogue.writes[0].no_grad);
 }
 
@@ -483,7 +499,7 @@ TEST(Functionalize, WrittenInputsTakeTangentsUnlessHidden) {
     const Graph graph = checked(p);
     EXPECT_EQ(graph.outputs()[1].requires_grad, !hidden);
     EXPECT_EQ(graph.epilogue.writes[0].no_grad, hidden);
-    EXPECT_EQ(count(graph, Op::custom_function), hidden ? 1 : 0);
+    EXPECT_EQ(count(graph, Op::keep_history), hidden ? 1 : 0);
   }
 }
 
