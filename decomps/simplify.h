@@ -25,6 +25,10 @@ ir::Graph join_parts(ir::Graph graph);
 /// to that instead. Changes the order of the additions to an element.
 ir::Graph scatter_into_sums(ir::Graph graph);
 
+/// What a scan or cond computes again that one before it computed (a gradient does, of the steps
+/// that it goes back over) is given by that one as a further result, if products are part of it.
+ir::Graph share_between_bodies(ir::Graph graph);
+
 /// Of scans, what need not be done step by step is done for all steps at once before or after the
 /// loop, and what nobody reads not at all. Changes the order of the additions to an element.
 ir::Graph move_out_of_loops(ir::Graph graph);

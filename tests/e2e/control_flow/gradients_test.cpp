@@ -97,6 +97,8 @@ TEST(ControlFlowGradients, OfWritesInScans) { check_gradients(writes()); }
 
 TEST(ControlFlowGradients, OfNestedLoopsAndBranches) { check_gradients(nested_loops()); }
 
+TEST(ControlFlowGradients, OfProducts) { check_gradients(cells()); }
+
 /// A body meets a view from outside after it wrote the view's base, or before.
 TEST(ControlFlowGradients, OfViewsWhoseBaseABodyWrites) {
   const auto program = [](const Tensors& t) {

@@ -87,6 +87,8 @@ TEST(ControlFlowHigherOrder, Writes) { check_orders(writes()); }
 
 TEST(ControlFlowHigherOrder, NestedLoopsAndBranches) { check_orders(nested_loops()); }
 
+TEST(ControlFlowHigherOrder, Products) { check_orders(cells()); }
+
 TEST(ControlFlowHigherOrder, AScanThatGivesItsCarries) {
   check_orders({[](const Tensors& t) {
                   const auto [last, ys] = scan(

@@ -64,6 +64,26 @@ inline Example nested_loops() {
           {noise({2}, 1, f64), noise({3, 2}, 2, f64), noise({2}, 3, f64)}};
 }
 
+/// Products in the steps of a scan, in a branch there and in a branch of its own: what they give is
+/// kept for backward.
+inline Example cells() {
+  return {[](const Tensors& t) {
+            const auto step = [&](const Tensor& h, const Tensor& x) {
+              const Tensor next = tanh(matmul(h, t[2]) + x);
+              const Tensor y = cond(
+                  x.sum() > 0, [&] { return sin(matmul(next, t[2].t())); },
+                  [&] { return next * h; });
+              return std::pair(next * 0.5 + y, y);
+            };
+            const auto [last, ys] = scan(step, t[0], t[1]);
+            const Tensor out = cond(
+                last.sum() > 0, [&] { return cos(matmul(last, t[2])) * last; },
+                [&] { return matmul(sin(matmul(last, t[2])), t[2]); });
+            return Tensors{out, ys};
+          },
+          {noise({2, 3}, 1, f64), noise({4, 2, 3}, 2, f64), noise({3, 3}, 3, f64)}};
+}
+
 }  // namespace tandem::testing
 
 #endif  // TANDEM_TESTS_E2E_CONTROL_FLOW_PROGRAMS_H
