@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/levels/levels.h"
 #include "runtime/nn/layer.h"
 #include "runtime/trace/trace.h"
 
@@ -130,11 +129,9 @@ Weights weights_of(const Recurrent& r, size_t i) {
 /// From how many steps on a compiled function has a loop instead of every step.
 constexpr int64_t kLoopSteps = 8;
 
-/// Inside vmap or forward mode each step is written out; so it is under autocast, where the state
-/// changes its dtype on the way.
+/// (Under autocast, where the state changes its dtype on the way, each step is written out.)
 bool takes_loop(int64_t steps) {
-  return steps >= kLoopSteps && runtime::Trace::current() != nullptr &&
-         runtime::level_depth() == 0 && !autocast_enabled();
+  return steps >= kLoopSteps && runtime::Trace::current() != nullptr && !autocast_enabled();
 }
 
 /// The outputs [t, n, out] for the inputs' part of the gates [t, n, gates hidden], and the last

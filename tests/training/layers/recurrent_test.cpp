@@ -1,6 +1,7 @@
 // Recurrent layers and their cells.
 #include <tandem/graph.h>
 
+#include "tests/support/check_compiled.h"
 #include "tests/training/layers/layer_training.h"
 
 namespace tandem::testing {
@@ -175,6 +176,49 @@ TEST(RecurrentLayers, GraphsAreOfOneSizeWhateverTheLength) {
     return graphs.core.num_equations();
   };
   EXPECT_EQ(equations(512), equations(16));
+}
+
+/// Per-sample gradients, and the derivative along a tangent of x, of a loss of a layer's outputs.
+struct Transformed {
+  using Layer = std::function<Tensor(const Tensor& x, const Tensor& w)>;  // w: the first weight
+  Layer layer;
+
+  Tensor per_sample(const Tensor& xs, const Tensor& w) const {
+    const auto gradient = grad(
+        [this](const Tensor& weight, const Tensor& x) { return layer(x, weight).square().sum(); });
+    return vmap([&](const Tensor& x) { return gradient(w, x); }, {.in_dims = {1}})(xs);
+  }
+  Tensor along(const Tensor& xs, const Tensor& w) const {
+    return jvp([&](const Tensor& x) { return layer(x, w); }, xs, ones_like(xs)).tangent;
+  }
+};
+
+TEST(RecurrentLayers, LoopsInsideVmapAndForwardMode) {
+  const LSTM lstm(3, 4, {.dtype = f64});
+  const GRU gru(3, 4, {.bidirectional = true, .dtype = f64});
+  const auto layer_of = [](const auto& recurrent) {
+    return Transformed{[&recurrent](const Tensor& x, const Tensor& w) {
+      auto own = recurrent;
+      own.weights.list[0].second = w;
+      return own(x).output;
+    }};
+  };
+  const auto check = [&](const Transformed& t, const Tensor& w) {
+    for (const auto& method : {&Transformed::per_sample, &Transformed::along}) {
+      const auto fn = [&](const Tensor& x, const Tensor& weight) { return (t.*method)(x, weight); };
+      const auto compiled = compile(fn);
+      const Tensor x = wave({12, 3, 3});
+      expect_close(fn(x, w), compiled(x, w), 1e-11, "compiled");
+      const auto equations = [&](Dim length) {
+        const Tensor longer = wave({length, 3, 3});
+        compiled(longer, w);
+        return compiled.graphs(longer, w).core.num_equations();
+      };
+      EXPECT_EQ(equations(64), equations(16));
+    }
+  };
+  check(layer_of(lstm), lstm.weight("weight_ih_l0").detach());
+  check(layer_of(gru), gru.weight("weight_ih_l0").detach());
 }
 
 TEST(RecurrentLayers, LoopsDrawAndRunUnderAutocast) {

@@ -1,6 +1,6 @@
 // Recurrent layers and their cells. Inside a compiled function a layer over 8 steps or more is one
-// loop (scan): it compiles as fast whatever the number of steps. (Not under autocast, inside vmap
-// or in forward mode: there each step is written out.)
+// loop (scan): it compiles as fast whatever the number of steps. (Not under autocast: there each
+// step is written out.)
 #ifndef TANDEM_NN_RECURRENT_H
 #define TANDEM_NN_RECURRENT_H
 
