@@ -191,8 +191,9 @@ FLOAT_UNARY(ndtri, ndtri_of(x))
 FLOAT_UNARY(log_ndtr, log_ndtr_of(x))
 FLOAT_UNARY(i0, bessel_of(0, std::fabs(x)) * std::exp(std::fabs(x)))
 FLOAT_UNARY(i0e, bessel_of(0, std::fabs(x)))
-FLOAT_UNARY(i1, std::copysign(bessel_of(1, std::fabs(x)) * std::exp(std::fabs(x)), x))
-FLOAT_UNARY(i1e, std::copysign(bessel_of(1, std::fabs(x)), x))
+// (At -0 the odd ones are 0, as ATen's.)
+FLOAT_UNARY(i1, (x < 0 ? -1 : 1) * bessel_of(1, std::fabs(x)) * std::exp(std::fabs(x)))
+FLOAT_UNARY(i1e, (x < 0 ? -1 : 1) * bessel_of(1, std::fabs(x)))
 #undef FLOAT_UNARY
 
 Tensor polygamma(const Context& c) {
