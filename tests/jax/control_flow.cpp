@@ -50,8 +50,8 @@ Tensor oscillator_end(const Tensor& start, const Tensor& stiffness) {
   return fori_loop(0, 20, step, start);
 }
 
-const std::vector<JaxProgram>& programs() {
-  static const auto& all = *new std::vector<JaxProgram>{
+std::vector<JaxProgram> branches_and_counts() {
+  return {
       {"cond", {{4}}, [](const Tensors& in) -> Tensors { return {leaky(in[0]), leaky(-in[0])}; }},
       {"grad_of_cond",
        {{4}},
@@ -116,6 +116,11 @@ const std::vector<JaxProgram>& programs() {
          return {power_by_loop(in[0]),
                  grad([](const Tensor& x) { return sum(power_by_loop(x)); })(in[0])};
        }},
+  };
+}
+
+std::vector<JaxProgram> scans() {
+  return {
       {"cumsum_by_scan",
        {{6, 2}},
        [](const Tensors& in) -> Tensors {
@@ -182,6 +187,11 @@ const std::vector<JaxProgram>& programs() {
          };
          return {f(in[0]), grad([&](const Tensor& x) { return sum(square(f(x))); })(in[0])};
        }},
+  };
+}
+
+std::vector<JaxProgram> nested() {
+  return {
       {"scan_in_scan",
        {{3, 4}},
        [](const Tensors& in) -> Tensors {
@@ -243,6 +253,11 @@ const std::vector<JaxProgram>& programs() {
          const auto [by_start, by_stiffness] = grad<0, 1>(energy)(in[0], stiffness);
          return {oscillator_end(in[0], stiffness), by_start, by_stiffness};
        }},
+  };
+}
+
+std::vector<JaxProgram> algorithms() {
+  return {
       {"kalman",
        {{8}, {}},
        [](const Tensors& in) -> Tensors {
@@ -298,6 +313,11 @@ const std::vector<JaxProgram>& programs() {
          };
          return {f(in[0]), grad(f)(in[0])};
        }},
+  };
+}
+
+std::vector<JaxProgram> transformed() {
+  return {
       {"jvp_of_scan",
        {{3, 3}, {3, 2}, {3}, {7, 2}, {3, 3}},
        [](const Tensors& in) -> Tensors {
@@ -357,6 +377,11 @@ const std::vector<JaxProgram>& programs() {
          return {each(in[0], in[1], in[2], in[3])};
        }},
   };
+}
+
+const std::vector<JaxProgram>& programs() {
+  static const auto& all =
+      *new auto(joined({branches_and_counts(), scans(), nested(), algorithms(), transformed()}));
   return all;
 }
 

@@ -56,8 +56,8 @@ struct Log1pExp : Function<Log1pExp> {
 
 const Shape kMlpW1{3, 5}, kMlpB1{5}, kMlpW2{5, 2};
 
-const std::vector<JaxProgram>& programs() {
-  static const auto& all = *new std::vector<JaxProgram>{
+std::vector<JaxProgram> gradients() {
+  return {
       {"grad_mlp",
        {kMlpW1, kMlpB1, kMlpW2, {4, 3}},
        [](const Tensors& in) { return list_of(grad(mlp_loss)(mlp_of(in), in[3])); }},
@@ -97,6 +97,11 @@ const std::vector<JaxProgram>& programs() {
          };
          return list_of(grad(penalty)(mlp_of(in), in[3]));
        }},
+  };
+}
+
+std::vector<JaxProgram> along_tangents() {
+  return {
       {"jvp_softmax",
        {{3, 4}, {3, 4}},
        [](const Tensors& in) -> Tensors {
@@ -136,6 +141,11 @@ const std::vector<JaxProgram>& programs() {
          const auto [y, push] = linearize(f, in[0]);
          return {y, push(in[1]), push(in[2])};
        }},
+  };
+}
+
+std::vector<JaxProgram> jacobians() {
+  return {
       {"jacrev",
        {{3, 4}, {4}},
        [](const Tensors& in) -> Tensors {
@@ -180,6 +190,11 @@ const std::vector<JaxProgram>& programs() {
          const Tensor moved = jvp(f, in[0], in[2]).tangent;
          return {vjp(f, in[0]).pullback(moved)};
        }},
+  };
+}
+
+std::vector<JaxProgram> of_examples() {
+  return {
       {"vmap_in_dims",
        {{4, 3}, {2, 5}},
        [](const Tensors& in) -> Tensors {
@@ -231,6 +246,11 @@ const std::vector<JaxProgram>& programs() {
          };
          return {grad(loss)(in[1])};
        }},
+  };
+}
+
+std::vector<JaxProgram> compositions() {
+  return {
       {"vmap_of_jvp",
        {{4, 3}, {3}},
        [](const Tensors& in) -> Tensors {
@@ -272,6 +292,11 @@ const std::vector<JaxProgram>& programs() {
          const auto [by_w, by_v] = grad<0, 1>(loss)(in[0], in[1]);
          return {by_w, by_v};
        }},
+  };
+}
+
+std::vector<JaxProgram> rules_and_writes() {
+  return {
       {"custom_vjp",
        {{5}},
        [](const Tensors& in) -> Tensors {
@@ -314,6 +339,11 @@ const std::vector<JaxProgram>& programs() {
          };
          return {grad(f)(in[0]), hessian(f)(in[0])};
        }},
+  };
+}
+
+std::vector<JaxProgram> of_operations() {
+  return {
       {"gather_scatter",
        {{5, 3}},
        [](const Tensors& in) -> Tensors {
@@ -353,6 +383,12 @@ const std::vector<JaxProgram>& programs() {
          return {by_w, by_b};
        }},
   };
+}
+
+const std::vector<JaxProgram>& programs() {
+  static const auto& all =
+      *new auto(joined({gradients(), along_tangents(), jacobians(), of_examples(), compositions(),
+                        rules_and_writes(), of_operations()}));
   return all;
 }
 

@@ -18,6 +18,13 @@ struct JaxProgram {
   Tensors (*run)(const Tensors& inputs);
 };
 
+/// The programs of all `parts`, in order.
+inline std::vector<JaxProgram> joined(std::initializer_list<std::vector<JaxProgram>> parts) {
+  std::vector<JaxProgram> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
 std::span<const JaxProgram> derivative_programs();
 std::span<const JaxProgram> control_flow_programs();
 
