@@ -57,12 +57,6 @@ struct Bodied {
   ir::Dim length = 0;
 };
 
-/// Whether the steps, or the choice of a branch, are the same.
-bool go_together(const Bodied& first, const Bodied& second) {
-  if (first.op != second.op) return false;
-  return first.is_scan() ? first.length == second.length : first.operands[0] == second.operands[0];
-}
-
 /// What input `i` of body `b` of the second is in that body of the first; or invalid.
 ValueId input_of_first(const Bodied& first, const Bodied& second, size_t b, size_t i) {
   const Graph& body = *first.bodies[b];
@@ -134,34 +128,33 @@ class Sharer {
   /// One that the equation takes results of and may share more with.
   void find_first(EquationId e) {
     const Bodied second(source_, e);
-    std::set<uint32_t> tried;
-    for (const ValueId operand : second.operands) {
-      for (const EquationId from : sources_of(second, operand)) {
-        if (!tried.insert(from.index).second) continue;
-        const Bodied first(source_, from);
-        if (!go_together(first, second)) continue;
-        Shared shared = find_shared(first, second);
-        if (std::ranges::all_of(shared, [](const auto& values) { return values.empty(); }))
-          continue;
-        for (size_t b = 0; b < shared.size(); ++b)
-          for (const SharedValue& v : shared[b]) want(from, second.bodies.size(), b, v.given);
-        taken_.emplace(e.index, Taken{from, std::move(shared)});
-        return;
-      }
+    for (const EquationId from : second.is_scan() ? scans_before(second) : conds_before(second)) {
+      Shared shared = find_shared(Bodied(source_, from), second);
+      if (std::ranges::all_of(shared, [](const auto& values) { return values.empty(); })) continue;
+      for (size_t b = 0; b < shared.size(); ++b)
+        for (const SharedValue& v : shared[b]) want(from, second.bodies.size(), b, v.given);
+      taken_.emplace(e.index, Taken{from, std::move(shared)});
+      return;
     }
     if (!second.is_scan()) conds_[second.operands[0].index].push_back(e);
   }
 
-  /// Equations before the second that it may go together with: which gave a scan its carries, which
-  /// chose by the predicate of a cond.
-  std::vector<EquationId> sources_of(const Bodied& second, ValueId operand) const {
-    if (!second.is_scan()) {
-      const auto known = conds_.find(operand.index);
-      return known == conds_.end() ? std::vector<EquationId>() : known->second;
+  /// Scans of as many steps, of which `second` takes results.
+  std::vector<EquationId> scans_before(const Bodied& second) const {
+    std::vector<EquationId> scans;
+    for (const ValueId operand : second.operands) {
+      const EquationId from = source_.producer(operand);
+      if (!from.valid() || source_.op(from) != Op::scan || std::ranges::count(scans, from) != 0)
+        continue;
+      if (source_.attr<ir::Dim>(from, Attr::length) == second.length) scans.push_back(from);
     }
-    const EquationId from = source_.producer(operand);
-    return from.valid() && source_.op(from) == Op::scan ? std::vector{from}
-                                                        : std::vector<EquationId>();
+    return scans;
+  }
+
+  /// Conds that chose by the predicate of `second`.
+  std::vector<EquationId> conds_before(const Bodied& second) const {
+    const auto known = conds_.find(second.operands[0].index);
+    return known == conds_.end() ? std::vector<EquationId>() : known->second;
   }
 
   void want(EquationId from, size_t bodies, size_t b, ValueId v) {
@@ -296,8 +289,11 @@ class Sharer {
 Graph share_between_bodies(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = share_between_bodies(std::move(graph.subgraph({i})));
+  const auto has = [](const ir::Equation& e) { return has_gradient(e.op); };
+  if (std::ranges::none_of(graph.equations(), has)) return graph;
   Sharer sharer(graph);
-  return sharer.changes() ? sharer.run() : graph;
+  if (!sharer.changes()) return graph;
+  return sharer.run();
 }
 
 }  // namespace tandem::decomps

@@ -94,7 +94,7 @@ Tensor areas(const Tensor& y, int64_t dim, const SourceLocation& at) {
   return pairs(y, dim, at);
 }
 
-Tensor integral(Tensor areas, const Number& factor, int64_t dim, const SourceLocation& at) {
+Tensor integral(const Tensor& areas, const Number& factor, int64_t dim, const SourceLocation& at) {
   return mul(Located(sum(areas, dim, false, at), at), Located(factor, at));
 }
 
