@@ -8,6 +8,7 @@
 #include "machine/attention/tiles.h"
 #include "machine/cpu.h"
 #include "machine/memory/arena.h"
+#include "machine/memory/worker_memory.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -21,21 +22,6 @@ const Tiles& tiles() {
   if (cpu.avx512 && cpu.fma) return kTilesAvx512;
   return cpu.avx2 && cpu.fma ? kTilesAvx2 : kTilesBase;
 }
-
-/// Working memory of each thread.
-class Scratch {
- public:
-  explicit Scratch(int64_t floats)
-      : floats_((floats + kLine - 1) / kLine * kLine),
-        lease_(borrow_arena(static_cast<size_t>(floats_) * sizeof(float) *
-                            static_cast<size_t>(num_threads()))) {}
-  float* of(int worker) const { return reinterpret_cast<float*>(lease_.data()) + floats_ * worker; }
-
- private:
-  static constexpr int64_t kLine = 32;
-  int64_t floats_;
-  ArenaLease lease_;
-};
 
 /// The operands of one call, head by head.
 struct Call {
@@ -85,9 +71,9 @@ struct Call {
 /// f(unit, its working memory) of each unit, of `flops`; `floats`: how much of that.
 template <class F>
 void for_each_unit(int64_t units, double flops, int64_t floats, F f) {
-  const Scratch scratch(floats);
+  const WorkerMemory memory(floats);
   parallel_for(units, grain_of(flops), [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t i = begin; i < end; ++i) f(i, scratch.of(worker));
+    for (int64_t i = begin; i < end; ++i) f(i, memory.of(worker));
   });
 }
 

@@ -1,5 +1,5 @@
-// Running a cut product. This file and block_primitive.cpp are all that the project knows of oneDNN
-// and OpenMP.
+// Running a cut product. This file and block_primitive.cpp are all that matrix products know of
+// oneDNN and OpenMP.
 #include "machine/library/matmul.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -17,6 +17,8 @@
 #include "machine/library/exit_gate.h"
 #include "machine/library/matmul_blocks.h"
 #include "machine/memory/arena.h"
+#include "machine/memory/worker_memory.h"
+#include "machine/products/panels.h"
 #include "machine/threads/fork_lock.h"
 #include "machine/threads/thread_pool.h"
 
@@ -145,17 +147,37 @@ void stride_free_block(Job& job, const Block& x) {
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
-void sgemm_block(Job& job, const Block& x) {
+/// Where a block's sums go: a part of C, or of a chunk's partial sums.
+struct Sums {
+  float* data;
+  int64_t stride;
+  bool adds;
+};
+
+Sums sums_of(const Job& job, const Block& x) {
   const MatmulSpec& s = job.spec;
-  if (s.stride_free) return stride_free_block(job, x);
-  const bool split = job.blocks.grid_k > 1;
-  float* c = split ? job.partials + ((x.chunk * s.matrices() + x.batch) * s.m + x.i) * s.n + x.j
-                   : row_of_c(job, x.batch, x.i) + x.j;
+  if (job.blocks.grid_k == 1)
+    return {row_of_c(job, x.batch, x.i) + x.j, job.c_layout.ld, s.accumulate};
+  const int64_t row = (x.chunk * s.matrices() + x.batch) * s.m + x.i;
+  return {job.partials + row * s.n + x.j, s.n, false};
+}
+
+void sgemm_block(Job& job, const Block& x) {
+  if (job.spec.stride_free) return stride_free_block(job, x);
+  const Sums c = sums_of(job, x);
   const dnnl_status_t status =
       dnnl_sgemm(job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n,
                  x.k, 1.0f, a_at(job, x), job.a_layout.ld, b_at(job, x), job.b_layout.ld,
-                 s.accumulate && !split ? 1.0f : 0.0f, c, split ? s.n : job.c_layout.ld);
+                 c.adds ? 1.0f : 0.0f, c.data, c.stride);
   if (status != dnnl_success) job.status = status;
+}
+
+void panel_block(const Job& job, const Block& x, float* memory) {
+  const Sums c = sums_of(job, x);
+  const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
+      b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
+  products::panels()->multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds}, memory);
+  if (job.spec.plus_zero) add_zero(job, x);
 }
 
 void primitive_block(Job& job, const Block& x) {
@@ -171,14 +193,33 @@ void guard_exit() {
   [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
 }
 
-void run_blocks(Job& job, int64_t begin, int64_t end) {
-  const SingleOmpThread single;
+template <class Compute>
+void for_each_block(const Job& job, int64_t begin, int64_t end, Compute compute) {
   for (int64_t unit = begin; unit < end; ++unit) {
     const Block x = block_at(job.spec, job.blocks, unit);
     if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
-    job.blocks.primitive ? primitive_block(job, x) : sgemm_block(job, x);
+    compute(x);
   }
-  job.blocks.primitive ? guard_exit<true>() : guard_exit<false>();
+}
+
+void run_in_library(Job& job) {
+  const bool primitive = job.blocks.algorithm == BlockAlgorithm::Primitive;
+  parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
+    const SingleOmpThread single;
+    for_each_block(job, begin, end, [&](const Block& x) {
+      primitive ? primitive_block(job, x) : sgemm_block(job, x);
+    });
+    primitive ? guard_exit<true>() : guard_exit<false>();
+  });
+}
+
+void run_in_panels(const Job& job) {
+  const MatmulBlocks& b = job.blocks;
+  const WorkerMemory memory(products::panels()->scratch(b.m, b.k));
+  parallel_for(b.units(), b.grain, [&](int64_t begin, int64_t end, int worker) {
+    for_each_block(job, begin, end,
+                   [&](const Block& x) { panel_block(job, x, memory.of(worker)); });
+  });
 }
 
 /// Sums row [n] of `count` partials, `step` elements apart, into the first by a balanced tree.
@@ -288,14 +329,17 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
   swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
   spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
   if (spec.k == 0) return;
-  blocks_ = choose_blocks(spec_, true);
-  if (blocks_.primitive) {
+  // (A product with a vector reads each element of the matrix once: nothing to pack.)
+  const bool panels = products::panels() && spec_.m > 1 && spec_.n > 1;
+  const BlockAlgorithm algorithm = panels ? BlockAlgorithm::Panels : BlockAlgorithm::Sgemm;
+  blocks_ = choose_blocks(spec_, algorithm, true);
+  if (blocks_.algorithm == BlockAlgorithm::Primitive) {
     full_ = block_primitive(spec_, blocks_.batch, blocks_.m);
     const int64_t rest = blocks_.batch > 1 ? spec_.batch % blocks_.batch : spec_.m % blocks_.m;
     if (rest > 0)
       last_ = blocks_.batch > 1 ? block_primitive(spec_, rest, blocks_.m)
                                 : block_primitive(spec_, 1, rest);
-    if (!full_ || (rest > 0 && !last_)) blocks_ = choose_blocks(spec_, false);
+    if (!full_ || (rest > 0 && !last_)) blocks_ = choose_blocks(spec_, algorithm, false);
   }
 }
 
@@ -325,8 +369,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
           static_cast<float*>(scratch),
           full_.get(),
           last_.get()};
-  parallel_for(blocks_.units(), blocks_.grain,
-               [&job](int64_t begin, int64_t end, int) { run_blocks(job, begin, end); });
+  blocks_.algorithm == BlockAlgorithm::Panels ? run_in_panels(job) : run_in_library(job);
   check_status(job.status);
   if (blocks_.grid_k > 1) {
     const int64_t grain = std::max<int64_t>(1, 8192 / s.n);

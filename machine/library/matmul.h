@@ -1,6 +1,6 @@
-// f32 matrix products through oneDNN. A product is cut into blocks of its output, and a long sum
-// over k into chunks, by its shape alone; each block is one single-threaded library call, and the
-// blocks run on our pool. So the bits do not depend on the number of threads, and no thread of
+// f32 matrix products, by loops of ours or oneDNN's. A product is cut into blocks of its output,
+// and a long sum over k into chunks, by its shape alone; each block is computed by one thread, and
+// the blocks run on our pool. So the bits do not depend on the number of threads, and no thread of
 // OpenMP is ever started.
 #ifndef TANDEM_MACHINE_LIBRARY_MATMUL_H
 #define TANDEM_MACHINE_LIBRARY_MATMUL_H
@@ -50,12 +50,16 @@ MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool tra
 /// Whether the strides are ones that Matmul takes. Others need a copy of the operand first.
 bool matmul_supports(const MatmulSpec& spec);
 
-/// How the work is cut; a pure function of the spec.
+/// What computes a block: dnnl_sgemm, a oneDNN matmul primitive (dense operands), or panels of ours
+/// (products/panels.h).
+enum class BlockAlgorithm { Sgemm, Primitive, Panels };
+
+/// How the work is cut; a pure function of the spec and of what computes blocks.
 struct MatmulBlocks {
   int64_t batch = 1, m = 0, n = 0, k = 0;                      // extents of one block
   int64_t grid_batch = 0, grid_m = 0, grid_n = 0, grid_k = 0;  // how many there are
-  bool primitive = false;  // a oneDNN matmul primitive (dense operands), else dnnl_sgemm
-  int64_t grain = 1;       // the fewest blocks worth a thread
+  BlockAlgorithm algorithm = BlockAlgorithm::Sgemm;
+  int64_t grain = 1;  // the fewest blocks worth a thread
   int64_t units() const { return grid_batch * grid_m * grid_n * grid_k; }
 };
 
@@ -72,7 +76,7 @@ class Matmul {
 
   /// Computes the product on the pool. With a `bias` [n] (where the spec accumulates and C is
   /// row-major) every row of C starts as the bias. Safe to call from several threads, each with its
-  /// own scratch. Throws Error (out_of_memory) when the library cannot get its packing buffers.
+  /// own scratch. Throws Error (out_of_memory) when there is no memory to pack operands.
   void run(const float* a, const float* b, float* c, void* scratch,
            const float* bias = nullptr) const;
 

@@ -24,6 +24,10 @@ constexpr double kCombineNs = 0.3;   // storing and adding one partial sum
 constexpr int64_t kCacheElements = int64_t{1} << 18;  // of the second-level cache
 constexpr double kMinThreadNs = 2000;                 // work worth waking a thread for
 
+// Of panels: rows and columns of a tile, the fewest rows that a tile of less costs as much as, and
+// rows for which B is packed once.
+constexpr int64_t kTileRows = 6, kTileColumns = 16, kFewestRows = 4, kPanelBlockRows = 144;
+
 /// Costs of one algorithm for one storage order of the operands.
 struct Rates {
   double efficiency;  // of the inner kernel, as a share of the peak
@@ -38,7 +42,11 @@ struct Problem {
 };
 
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
-  if (block.primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
+  if (block.algorithm == BlockAlgorithm::Panels) {
+    const double times = static_cast<double>(ceil_div(block.m, kPanelBlockRows));
+    return {0.95, p.a.transposed ? 0.15 : 0.1, (p.b.transposed ? 0.1 : 0.03) * times};
+  }
+  if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
   if (!p.b.transposed) return {0.99, p.a.transposed ? 0.05 : 0.01, 0.01};
   const bool same_cache_sets =
       p.b.ld % 512 == 0;  // the columns that packing gathers evict each other
@@ -52,8 +60,15 @@ constexpr double kRest[] = {0, 22, 34, 48};
 /// Columns that `n` columns cost as much as: panels of 48 are the fastest, and short rows fill a
 /// vector of 16.
 double effective_columns(const MatmulBlocks& block) {
-  if (block.primitive) return static_cast<double>(round_up(block.n, 16));
+  if (block.algorithm != BlockAlgorithm::Sgemm)
+    return static_cast<double>(round_up(block.n, kTileColumns));
   return static_cast<double>(block.n / 48 * 48) + kRest[ceil_div(block.n % 48, 16)];
+}
+
+/// The same of rows.
+double effective_rows(const MatmulBlocks& block) {
+  const int64_t rest = block.algorithm == BlockAlgorithm::Panels ? block.m % kTileRows : 0;
+  return static_cast<double>(block.m + (rest > 0 ? std::max(rest, kFewestRows) - rest : 0));
 }
 
 double block_ns(const Problem& p, const MatmulBlocks& block) {
@@ -65,7 +80,7 @@ double block_ns(const Problem& p, const MatmulBlocks& block) {
     return static_cast<double>(block.batch) * std::max(a, b) * kVectorNs + kCallNs;
   const double stream = (s.m * s.k > kCacheElements ? a : 0) + (s.n * s.k > kCacheElements ? b : 0);
   const double flops =
-      2.0 * static_cast<double>(block.m) * effective_columns(block) * static_cast<double>(block.k);
+      2.0 * effective_rows(block) * effective_columns(block) * static_cast<double>(block.k);
   const double one =
       flops * kNsPerFlop / r.efficiency + a * r.pack_a + b * r.pack_b + stream * kStreamNs;
   return static_cast<double>(block.batch) * one + kCallNs;
@@ -133,17 +148,18 @@ struct Best {
   }
 };
 
-void offer_sgemm(Best& best, const MatmulSpec& s) {
+void offer_cuts(Best& best, const MatmulSpec& s, BlockAlgorithm algorithm) {
+  const int64_t rows = algorithm == BlockAlgorithm::Panels ? kTileRows : 8;
   for (const int64_t cut_m : kCuts) {
     for (const int64_t cut_n : kCuts) {
-      const int64_t m = extent(s.m, cut_m, 8), n = extent(s.n, cut_n, 16);
+      const int64_t m = extent(s.m, cut_m, rows), n = extent(s.n, cut_n, kTileColumns);
       if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
         continue;  // another cut gives the same
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
         const int64_t k = extent(s.k, cut_k, 64);
         if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;
         if (cut_k > 1 && cut_k * s.matrices() * s.m * s.n > kMostPartials) break;
-        best.offer({.batch = 1, .m = m, .n = n, .k = k});
+        best.offer({.batch = 1, .m = m, .n = n, .k = k, .algorithm = algorithm});
       }
     }
   }
@@ -177,10 +193,13 @@ bool primitive_pays(const Problem& p) {
 void offer_primitive(Best& best, const MatmulSpec& s) {
   for (const int64_t cut : kCuts) {
     if (const int64_t m = extent(s.m, cut, 8); ceil_div(s.m, m) >= cut)
-      best.offer({.batch = 1, .m = m, .n = s.n, .k = s.k, .primitive = true});
+      best.offer({.batch = 1, .m = m, .n = s.n, .k = s.k, .algorithm = BlockAlgorithm::Primitive});
     if (s.batch > 1)
-      best.offer(
-          {.batch = ceil_div(s.batch, cut), .m = s.m, .n = s.n, .k = s.k, .primitive = true});
+      best.offer({.batch = ceil_div(s.batch, cut),
+                  .m = s.m,
+                  .n = s.n,
+                  .k = s.k,
+                  .algorithm = BlockAlgorithm::Primitive});
   }
 }
 
@@ -230,12 +249,13 @@ MatmulSpec fold_batch(const MatmulSpec& spec) {
   return s;
 }
 
-MatmulBlocks choose_blocks(const MatmulSpec& s, bool primitives) {
+MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool primitives) {
   const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
                   2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};
-  offer_sgemm(best, s);
-  if (primitives && primitive_pays(p)) offer_primitive(best, s);
+  offer_cuts(best, s, algorithm);
+  if (algorithm == BlockAlgorithm::Sgemm && primitives && primitive_pays(p))
+    offer_primitive(best, s);
   MatmulBlocks block = best.block;
   block.grain = std::max<int64_t>(1, std::llround(kMinThreadNs / block_ns(p, block)));
   return block;

@@ -29,9 +29,9 @@ MatmulSpec merge_batches(const MatmulSpec& spec);
 /// the next.
 MatmulSpec fold_batch(const MatmulSpec& spec);
 
-/// The cut of a supported, normalised spec with m, n, k > 0. Set `primitives` to false to allow
-/// dnnl_sgemm only.
-MatmulBlocks choose_blocks(const MatmulSpec& spec, bool primitives);
+/// The cut of a supported, normalised spec with m, n, k > 0, into blocks for `algorithm`, Sgemm or
+/// Panels; in place of Sgemm for Primitive where that pays, if `primitives` may be taken.
+MatmulBlocks choose_blocks(const MatmulSpec& spec, BlockAlgorithm algorithm, bool primitives);
 
 }  // namespace tandem::machine
 

@@ -12,6 +12,7 @@
 #include "ir/base/error.h"
 #include "machine/library/block_primitive.h"
 #include "machine/library/matmul_blocks.h"
+#include "machine/products/panels.h"
 #include "machine/threads/thread_pool.h"
 #include "tests/support/forked.h"
 #include "tests/support/threads.h"
@@ -346,7 +347,8 @@ TEST(Matmul, SmallBatchesUsePrimitives) {
   const Matmul attention(dense_matmul(48, 64, 64, 32, false, true));
   const bool has_kernel =
       block_primitive(dense_matmul(48, 64, 64, 32, false, true), 3, 64) != nullptr;
-  EXPECT_EQ(attention.blocks().primitive, has_kernel);
+  const BlockAlgorithm in_library = has_kernel ? BlockAlgorithm::Primitive : BlockAlgorithm::Sgemm;
+  EXPECT_EQ(attention.blocks().algorithm, products::panels() ? BlockAlgorithm::Panels : in_library);
 }
 
 TEST(Matmul, RefusesOperandsWithoutAUnitStride) {
@@ -406,14 +408,17 @@ TEST(MatmulBlocks, CoverTheProduct) {
     const auto size = [&] { return static_cast<int64_t>(1 + random() % (round % 2 ? 50 : 3000)); };
     const MatmulSpec s =
         dense_matmul(1 + random() % 9, size(), size(), size(), random() % 2, random() % 2);
-    const MatmulBlocks b = choose_blocks(s, true);
-    EXPECT_GE(b.batch * b.grid_batch, s.batch);
-    EXPECT_GE(b.m * b.grid_m, s.m);
-    EXPECT_GE(b.n * b.grid_n, s.n);
-    EXPECT_GE(b.k * b.grid_k, s.k);
-    EXPECT_LT(b.m * (b.grid_m - 1), s.m);
-    EXPECT_GE(b.grain, 1);
-    EXPECT_TRUE(!b.primitive || b.grid_n * b.grid_k == 1);
+    for (const auto algorithm : {BlockAlgorithm::Sgemm, BlockAlgorithm::Panels}) {
+      const MatmulBlocks b = choose_blocks(s, algorithm, true);
+      EXPECT_GE(b.batch * b.grid_batch, s.batch);
+      EXPECT_GE(b.m * b.grid_m, s.m);
+      EXPECT_GE(b.n * b.grid_n, s.n);
+      EXPECT_GE(b.k * b.grid_k, s.k);
+      EXPECT_LT(b.m * (b.grid_m - 1), s.m);
+      EXPECT_GE(b.grain, 1);
+      EXPECT_EQ(b.algorithm == BlockAlgorithm::Panels, algorithm == BlockAlgorithm::Panels);
+      EXPECT_TRUE(b.algorithm != BlockAlgorithm::Primitive || b.grid_n * b.grid_k == 1);
+    }
   }
 }
 

@@ -1,0 +1,42 @@
+// Products of f32 matrices by loops of ours, where they are faster than the library's: operands are
+// brought into panels, and tiles of the result are summed in registers.
+#ifndef TANDEM_MACHINE_PRODUCTS_PANELS_H
+#define TANDEM_MACHINE_PRODUCTS_PANELS_H
+
+#include <cstdint>
+
+namespace tandem::machine::products {
+
+/// A matrix of contiguous rows, or columns (`transposed`), `stride` elements apart.
+struct Operand {
+  const float* data;
+  int64_t stride;
+  bool transposed;
+};
+
+/// C [m, n] = A [m, k] B [k, n], or C += A B; C's rows are contiguous. An element's bits depend on
+/// its row of A and column of B, and C's element, alone: on no stride, nor on where a larger
+/// product was cut into these. Memory outside of the matrices is not touched.
+struct Product {
+  int64_t m, n, k;
+  Operand a, b;
+  float* c;
+  int64_t c_stride;
+  bool adds;
+};
+
+/// What one instruction set computes products with.
+struct Panels {
+  /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
+  int64_t (*scratch)(int64_t m, int64_t k);
+  void (*multiply)(const Product& product, float* scratch);
+};
+
+extern const Panels kPanelsAvx2;
+
+/// Those of this processor; null where the library's products are faster, or none are made for it.
+const Panels* panels();
+
+}  // namespace tandem::machine::products
+
+#endif  // TANDEM_MACHINE_PRODUCTS_PANELS_H

@@ -1,0 +1,269 @@
+// Panels with AVX2 and FMA: compiled for them, so nothing here may be a function that others share.
+//
+// A tile of the result is 6 rows by 2 vectors: 12 sums in registers, as many as the two FMA units
+// keep busy. k is cut into parts: a panel of B of one part stays in the first-level cache while the
+// panels of A, which the second-level cache holds, go by. (The order of loops and panels is that of
+// Goto and van de Geijn, "Anatomy of high-performance matrix multiplication".)
+#include <immintrin.h>
+
+#include "machine/products/panels.h"
+
+#define TANDEM_INLINE inline __attribute__((always_inline))
+// (What is indexed by a loop stays in registers only if the loop is unrolled early.)
+#define TANDEM_UNROLL _Pragma("GCC unroll 16")
+
+namespace tandem::machine::products {
+namespace {
+
+using F = __m256;
+
+constexpr int64_t kLanes = 8;
+constexpr int64_t kRows = 6, kColumns = 2 * kLanes;  // of a tile, and of panels
+constexpr int64_t kDepth = 256;                      // of a part of k, at most
+constexpr int64_t kBlockRows = 24 * kRows;           // of A, in panels
+constexpr int64_t kAhead = 8;                        // rows that are fetched early
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/// Floats of a panel of A, whose rows are written four at a time, or eight numbers each.
+int64_t a_panel(int64_t depth) { return up(depth, 4) * kRows + kLanes; }
+
+/// Of equal parts of k, none longer than kDepth.
+int64_t depth_of(int64_t k) {
+  const int64_t parts = (k + kDepth - 1) / kDepth;
+  return (k + parts - 1) / parts;
+}
+
+/// The lanes below `count`.
+__m256i lanes_below(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+void fetch(const float* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+
+// --- Packing
+
+/// Eight rows of eight become eight columns.
+TANDEM_INLINE void transpose(F* x) {
+  F pairs[8], fours[8];
+  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
+    pairs[2 * i] = _mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]);
+    pairs[2 * i + 1] = _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]);
+  }
+  TANDEM_UNROLL for (int i = 0; i < 8; i += 4) {
+    fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+    fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xEE);
+    fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+    fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xEE);
+  }
+  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
+    x[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+    x[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+
+/// `rows` rows (at most eight) of `depth` elements, as `depth` groups of eight, `step` apart: of
+/// rows that are not there zeros. What a group of less than eight writes too much, the next
+/// overwrites.
+TANDEM_INLINE void pack_across(const float* from, int64_t stride, int64_t rows, int64_t depth,
+                               float* to, int64_t step) {
+  for (int64_t l = 0; l < depth; l += kLanes) {
+    const int64_t count = least(kLanes, depth - l);
+    const __m256i there = lanes_below(count);
+    F x[8];
+    TANDEM_UNROLL for (int i = 0; i < 8; ++i) x[i] =
+        i >= rows         ? _mm256_setzero_ps()
+        : count == kLanes ? _mm256_loadu_ps(from + i * stride + l)
+                          : _mm256_maskload_ps(from + i * stride + l, there);
+    transpose(x);
+    for (int64_t i = 0; i < count; ++i) _mm256_storeu_ps(to + (l + i) * step, x[i]);
+  }
+}
+
+/// Rows [m, depth] of A in panels [depth, kRows].
+void pack_a_rows(const Operand& a, int64_t m, int64_t depth, float* to) {
+  for (int64_t i = 0; i < m; i += kRows, to += a_panel(depth))
+    pack_across(a.data + i * a.stride, a.stride, least(kRows, m - i), depth, to, kRows);
+}
+
+/// Four times the first six of eight, side by side.
+TANDEM_INLINE void store_sixes(const F* x, float* to) {
+  const __m256i first = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 0, 1),
+                second = _mm256_setr_epi32(2, 3, 4, 5, 0, 1, 2, 3),
+                third = _mm256_setr_epi32(4, 5, 0, 1, 2, 3, 4, 5);
+  const F low = _mm256_permutevar8x32_ps(x[1], second),
+          high = _mm256_permutevar8x32_ps(x[2], third);
+  _mm256_storeu_ps(to, _mm256_blend_ps(x[0], _mm256_permutevar8x32_ps(x[1], first), 0xC0));
+  _mm256_storeu_ps(to + kLanes, _mm256_blend_ps(low, _mm256_permutevar8x32_ps(x[2], second), 0xF0));
+  _mm256_storeu_ps(to + 2 * kLanes,
+                   _mm256_blend_ps(high, _mm256_permutevar8x32_ps(x[3], third), 0xFC));
+}
+
+/// The same of A that is stored as [depth, m], four of its rows at a time.
+void pack_a_columns(const Operand& a, int64_t m, int64_t depth, float* to) {
+  for (int64_t l = 0; l < depth; l += 4) {
+    const float* const rows = a.data + l * a.stride;
+    float* panel = to + l * kRows;
+    for (int64_t i = 0; i < m; i += kRows, panel += a_panel(depth)) {
+      const __m256i there = lanes_below(m - i);
+      const bool whole = m - i >= kLanes;
+      F x[4];
+      TANDEM_UNROLL for (int r = 0; r < 4; ++r) {
+        const float* const from = rows + r * a.stride + i;
+        fetch(from + kAhead * a.stride);
+        x[r] = l + r >= depth ? _mm256_setzero_ps()
+               : whole        ? _mm256_loadu_ps(from)
+                              : _mm256_maskload_ps(from, there);
+      }
+      store_sixes(x, panel);
+    }
+  }
+}
+
+/// Rows [depth, n] of B, n below kColumns, as a panel [depth, kColumns], zeros beyond n.
+void pack_b_rows(const Operand& b, int64_t n, int64_t depth, float* to) {
+  const __m256i low = lanes_below(n), high = lanes_below(n - kLanes);
+  for (int64_t l = 0; l < depth; ++l, to += kColumns) {
+    const float* const row = b.data + l * b.stride;
+    _mm256_store_ps(to, _mm256_maskload_ps(row, low));
+    _mm256_store_ps(to + kLanes, _mm256_maskload_ps(row + kLanes, high));
+  }
+}
+
+/// The same of B that is stored as [n, depth], n up to kColumns.
+void pack_b_columns(const Operand& b, int64_t n, int64_t depth, float* to) {
+  for (int64_t j = 0; j < kColumns; j += kLanes)
+    pack_across(b.data + j * b.stride, b.stride, least(kLanes, n - j), depth, to + j, kColumns);
+}
+
+// --- Tiles
+
+/// A panel of B; where it is still to be packed, also what of: rows of at least kColumns elements.
+struct Panel {
+  float* packed;
+  const float* rows;
+  int64_t stride;
+};
+
+/// c [rows, kColumns] = or += the product of a panel of A and one of B, which it packs on its way
+/// (`packs`).
+template <int rows, bool packs>
+void tile(const float* a, const Panel& b, int64_t depth, float* c, int64_t stride, bool adds) {
+  F sums[rows][2];
+  TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
+    sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+    fetch(c + i * stride);
+    fetch(c + i * stride + kColumns - 1);
+  }
+  const float* from = packs ? b.rows : b.packed;
+  const int64_t step = packs ? b.stride : kColumns;
+  float* packed = b.packed;
+  for (int64_t l = 0; l < depth; ++l, a += kRows, from += step) {
+    const F low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLanes);
+    if (packs) {
+      fetch(from + kAhead * step);
+      _mm256_store_ps(packed, low);
+      _mm256_store_ps(packed + kLanes, high);
+      packed += kColumns;
+    }
+    TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
+      const F factor = _mm256_broadcast_ss(a + i);
+      sums[i][0] = _mm256_fmadd_ps(factor, low, sums[i][0]);
+      sums[i][1] = _mm256_fmadd_ps(factor, high, sums[i][1]);
+    }
+  }
+  TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
+    float* const row = c + i * stride;
+    if (adds) {
+      sums[i][0] = _mm256_add_ps(_mm256_loadu_ps(row), sums[i][0]);
+      sums[i][1] = _mm256_add_ps(_mm256_loadu_ps(row + kLanes), sums[i][1]);
+    }
+    _mm256_storeu_ps(row, sums[i][0]);
+    _mm256_storeu_ps(row + kLanes, sums[i][1]);
+  }
+}
+
+using Tile = void (*)(const float*, const Panel&, int64_t, float*, int64_t, bool);
+template <bool packs>
+constexpr Tile kTiles[] = {tile<1, packs>, tile<2, packs>, tile<3, packs>,
+                           tile<4, packs>, tile<5, packs>, tile<6, packs>};
+
+/// What panels of A and one of B give: rows [m, columns] of C, at most kColumns.
+struct Strip {
+  int64_t m, columns, depth;
+  float* c;
+  int64_t stride;
+  bool adds;
+
+  void run(const float* a, const Panel& b) const {
+    for (int64_t i = 0; i < m; i += kRows, a += a_panel(depth)) {
+      const int64_t rows = least(kRows, m - i);
+      const bool packs = i == 0 && b.rows != nullptr;
+      if (columns == kColumns)
+        (packs ? kTiles<true> : kTiles<false>)[rows - 1](a, b, depth, c + i * stride, stride, adds);
+      else
+        narrow(a, b, rows, c + i * stride);
+    }
+  }
+
+ private:
+  void narrow(const float* a, const Panel& b, int64_t rows, float* to) const {
+    alignas(32) float whole[kRows * kColumns];
+    kTiles<false>[rows - 1](a, b, depth, whole, kColumns, false);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        const float sum = whole[i * kColumns + j];
+        to[i * stride + j] = adds ? to[i * stride + j] + sum : sum;
+      }
+  }
+};
+
+// --- Products
+
+/// From row `row` and column `column` on.
+Operand part(const Operand& x, int64_t row, int64_t column) {
+  const int64_t at = x.transposed ? column * x.stride + row : row * x.stride + column;
+  return {x.data + at, x.stride, x.transposed};
+}
+
+/// Columns [0, n), at most kColumns, of a part of B.
+Panel panel_of(const Operand& b, int64_t n, int64_t depth, float* packed) {
+  if (!b.transposed && n == kColumns) return {packed, b.data, b.stride};
+  (b.transposed ? pack_b_columns : pack_b_rows)(b, n, depth, packed);
+  return {packed, nullptr, 0};
+}
+
+/// Rows [i, i + m) and depth [l, l + depth): all columns.
+void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t depth,
+                    float* scratch) {
+  float* const a_panels = scratch + kColumns * depth;
+  (p.a.transposed ? pack_a_columns : pack_a_rows)(part(p.a, i, l), m, depth, a_panels);
+  for (int64_t j = 0; j < p.n; j += kColumns) {
+    const int64_t n = least(kColumns, p.n - j);
+    const Panel b = panel_of(part(p.b, l, j), n, depth, scratch);
+    const Strip strip{m, n, depth, p.c + i * p.c_stride + j, p.c_stride, p.adds || l > 0};
+    strip.run(a_panels, b);
+  }
+}
+
+int64_t scratch(int64_t m, int64_t k) {
+  const int64_t depth = depth_of(k);
+  return kColumns * depth + least(kBlockRows, up(m, kRows)) / kRows * a_panel(depth);
+}
+
+void multiply(const Product& p, float* scratch) {
+  const int64_t depth = depth_of(p.k);
+  const int64_t blocks = (p.m + kBlockRows - 1) / kBlockRows;
+  const int64_t rows = up((p.m + blocks - 1) / blocks, kRows);
+  for (int64_t l = 0; l < p.k; l += depth)
+    for (int64_t i = 0; i < p.m; i += rows)
+      multiply_block(p, i, least(rows, p.m - i), l, least(depth, p.k - l), scratch);
+}
+
+}  // namespace
+
+const Panels kPanelsAvx2 = {scratch, multiply};
+
+}  // namespace tandem::machine::products

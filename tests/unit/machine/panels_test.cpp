@@ -1,0 +1,132 @@
+// Products in panels, called as they are: matmul_test.cpp checks what is made of them.
+#include "machine/products/panels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "machine/memory/worker_memory.h"
+
+namespace tandem::machine::products {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// A [rows, columns] matrix whose rows, or columns, lie `gap` more than dense apart, with NaN in
+/// between, right up to its last element.
+struct Matrix {
+  Matrix(int64_t rows, int64_t columns, bool transposed, int64_t gap, std::mt19937& random)
+      : stride((transposed ? rows : columns) + gap), transposed(transposed) {
+    const int64_t lines = transposed ? columns : rows, length = transposed ? rows : columns;
+    data.assign(static_cast<size_t>((lines - 1) * stride + length), kNaN);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) at(i, j) = normal(random);
+  }
+  float& at(int64_t i, int64_t j) {
+    return data[static_cast<size_t>(transposed ? j * stride + i : i * stride + j)];
+  }
+  Operand operand() const { return {data.data(), stride, transposed}; }
+
+  int64_t stride;
+  bool transposed;
+  std::vector<float> data;
+};
+
+struct Case {
+  int64_t m, n, k;
+  bool a_transposed, b_transposed, adds;
+  int64_t gap;
+};
+
+class PanelProducts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!panels()) GTEST_SKIP() << "this processor's products are the library's";
+  }
+
+  static void multiply(const Product& p) {
+    const WorkerMemory memory(panels()->scratch(p.m, p.k));
+    panels()->multiply(p, memory.of(0));
+  }
+
+  void check(const Case& x) {
+    SCOPED_TRACE(::testing::Message()
+                 << x.m << " x " << x.n << " x " << x.k << " transposed " << x.a_transposed
+                 << x.b_transposed << " adds " << x.adds << " gap " << x.gap);
+    Matrix a(x.m, x.k, x.a_transposed, x.gap, random_), b(x.k, x.n, x.b_transposed, x.gap, random_),
+        c(x.m, x.n, false, x.gap, random_);
+    Matrix before = c;
+    multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, x.adds});
+    for (int64_t i = 0; i < x.m; ++i)
+      for (int64_t j = 0; j < x.n; ++j) {
+        double sum = x.adds ? double{before.at(i, j)} : 0.0;
+        for (int64_t l = 0; l < x.k; ++l) sum += double{a.at(i, l)} * double{b.at(l, j)};
+        const double tolerance = 2e-6 * std::sqrt(static_cast<double>(x.k) + 1) + 1e-6;
+        ASSERT_NEAR(c.at(i, j), sum, tolerance * (1 + std::abs(sum))) << i << ", " << j;
+        c.at(i, j) = before.at(i, j);
+      }
+    // Between its rows nothing was written.
+    EXPECT_EQ(std::memcmp(c.data.data(), before.data.data(), c.data.size() * sizeof(float)), 0);
+  }
+
+  std::mt19937 random_{7};
+};
+
+TEST_F(PanelProducts, OfEverySmallSize) {
+  for (int64_t m = 1; m <= 14; ++m)
+    for (int64_t n = 1; n <= 34; n += n < 18 ? 1 : 5)
+      for (const int64_t k : {1, 2, 7, 8, 9, 17})
+        for (int layout = 0; layout < 4; ++layout)
+          check({m, n, k, layout % 2 == 1, layout / 2 == 1, (m + n) % 2 == 0, (m * n) % 3});
+}
+
+TEST_F(PanelProducts, OfSeveralBlocks) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{143, 63, 384},
+                                {144, 64, 385},
+                                {145, 65, 383},
+                                {289, 130, 400},
+                                {30, 200, 1153},
+                                {301, 17, 769}})
+    for (int layout = 0; layout < 8; ++layout)
+      check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, layout / 4 == 1, layout});
+}
+
+/// However a product is cut, wherever it lies.
+TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
+  const int64_t m = 150, n = 70, k = 500;
+  for (int layout = 0; layout < 4; ++layout) {
+    const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
+    Matrix a(m, k, a_transposed, 0, random_), b(k, n, b_transposed, 0, random_);
+    std::vector<float> whole(m * n), parts(m * (n + 3));
+    multiply({m, n, k, a.operand(), b.operand(), whole.data(), n, false});
+    for (int64_t i = 0; i < m; i += 47)
+      for (int64_t j = 0; j < n; j += 13) {
+        const Operand rows{&a.at(i, 0), a.stride, a_transposed},
+            columns{&b.at(0, j), b.stride, b_transposed};
+        multiply({std::min<int64_t>(47, m - i), std::min<int64_t>(13, n - j), k, rows, columns,
+                  parts.data() + i * (n + 3) + j, n + 3, false});
+      }
+    for (int64_t i = 0; i < m; ++i)
+      ASSERT_EQ(std::memcmp(&whole[i * n], &parts[i * (n + 3)], n * sizeof(float)), 0) << i;
+  }
+}
+
+TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
+  const int64_t m = 20, n = 24, k = 28;
+  Matrix a(m, k, false, 0, random_), b(k, n, true, 0, random_);
+  a.at(13, 5) = kNaN;
+  b.at(6, 19) = std::numeric_limits<float>::infinity();
+  std::vector<float> c(m * n, kNaN);
+  multiply({m, n, k, a.operand(), b.operand(), c.data(), n, false});
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      EXPECT_EQ(std::isfinite(c[i * n + j]), i != 13 && j != 19) << i << ", " << j;
+}
+
+}  // namespace
+}  // namespace tandem::machine::products
