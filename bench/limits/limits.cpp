@@ -10,7 +10,7 @@
 // outputs and gradients, so that kFromMemory times the last cache is read before a set comes again:
 // everything comes from memory and goes there, in the loop too. The other sizes use one set, which
 // stays in the caches that hold it. Says of each row bound by memory that stays below its aim what
-// holds it back.
+// holds it back. A second table (arithmetic.h) has what multiplies matrices.
 #include <tandem/tandem.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits/arithmetic.h"
 #include "bench/limits/machine.h"
 #include "machine/cpu.h"
 
@@ -320,6 +321,7 @@ int main(int argc, char** argv) {
         peak = std::max(peak, bench::peak_flops());  // neighbours may have disturbed the first
         measure(peak, c, size);
       }
+    bench::measure_arithmetic(only);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "limits: %s\n", e.what());

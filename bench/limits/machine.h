@@ -32,8 +32,9 @@ class Traffic {
   size_t next_ = 0;
 };
 
-/// f32 operations a second on the pool's threads, an fma counted as two.
-double peak_flops();
+/// f32 operations a second on the pool's threads, an fma counted as two; measured for `seconds`. 0
+/// where there is no fma.
+double peak_flops(double seconds = 0.15);
 
 }  // namespace bench
 
