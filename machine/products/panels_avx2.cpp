@@ -197,8 +197,12 @@ struct Strip {
   int64_t stride;
   bool adds;
 
-  void run(const float* a, const Panel& b) const {
-    for (int64_t i = 0; i < m; i += kRows, a += a_panel(depth)) {
+  /// `next`: the panel after `b`, which is fetched meanwhile.
+  void run(const float* a, const Panel& b, const Panel& next) const {
+    const int64_t share = (depth * kRows + m - 1) / m;  // of its rows, for each tile
+    for (int64_t i = 0, row = 0; i < m; i += kRows, a += a_panel(depth), row += share) {
+      for (int64_t l = row; next.rows != nullptr && l < least(depth, row + share); ++l)
+        _mm_prefetch(reinterpret_cast<const char*>(next.rows + l * next.stride), _MM_HINT_T1);
       const int64_t rows = least(kRows, m - i);
       const bool packs = i == 0 && b.rows != nullptr;
       if (columns == kColumns)
@@ -235,6 +239,12 @@ Panel panel_of(const Operand& b, int64_t n, int64_t depth, float* packed) {
   return {packed, nullptr, 0};
 }
 
+/// What is read without being packed before, behind the panel at column `j`.
+Panel next_of(const Product& p, int64_t l, int64_t j) {
+  const bool has_next = !p.b.transposed && j + 2 * kColumns <= p.n;
+  return {nullptr, has_next ? part(p.b, l, j + kColumns).data : nullptr, p.b.stride};
+}
+
 /// Rows [i, i + m) and depth [l, l + depth): all columns.
 void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t depth,
                     float* scratch) {
@@ -244,7 +254,7 @@ void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t d
     const int64_t n = least(kColumns, p.n - j);
     const Panel b = panel_of(part(p.b, l, j), n, depth, scratch);
     const Strip strip{m, n, depth, p.c + i * p.c_stride + j, p.c_stride, p.adds || l > 0};
-    strip.run(a_panels, b);
+    strip.run(a_panels, b, next_of(p, l, j));
   }
 }
 
