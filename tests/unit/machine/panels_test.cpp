@@ -19,13 +19,13 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 /// A [rows, columns] matrix whose rows, or columns, lie `gap` more than dense apart, with NaN in
 /// between, right up to its last element.
 struct Matrix {
-  Matrix(int64_t rows, int64_t columns, bool transposed, int64_t gap, std::mt19937& random)
+  Matrix(int64_t rows, int64_t columns, bool transposed, int64_t gap, std::mt19937& numbers)
       : stride((transposed ? rows : columns) + gap), transposed(transposed) {
     const int64_t lines = transposed ? columns : rows, length = transposed ? rows : columns;
     data.assign(static_cast<size_t>((lines - 1) * stride + length), kNaN);
     std::normal_distribution<float> normal;
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j) at(i, j) = normal(random);
+      for (int64_t j = 0; j < columns; ++j) at(i, j) = normal(numbers);
   }
   float& at(int64_t i, int64_t j) {
     return data[static_cast<size_t>(transposed ? j * stride + i : i * stride + j)];
@@ -58,8 +58,8 @@ class PanelProducts : public ::testing::Test {
     SCOPED_TRACE(::testing::Message()
                  << x.m << " x " << x.n << " x " << x.k << " transposed " << x.a_transposed
                  << x.b_transposed << " adds " << x.adds << " gap " << x.gap);
-    Matrix a(x.m, x.k, x.a_transposed, x.gap, random_), b(x.k, x.n, x.b_transposed, x.gap, random_),
-        c(x.m, x.n, false, x.gap, random_);
+    Matrix a(x.m, x.k, x.a_transposed, x.gap, random), b(x.k, x.n, x.b_transposed, x.gap, random),
+        c(x.m, x.n, false, x.gap, random);
     Matrix before = c;
     multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, x.adds});
     for (int64_t i = 0; i < x.m; ++i)
@@ -74,7 +74,7 @@ class PanelProducts : public ::testing::Test {
     EXPECT_EQ(std::memcmp(c.data.data(), before.data.data(), c.data.size() * sizeof(float)), 0);
   }
 
-  std::mt19937 random_{7};
+  std::mt19937 random{7};
 };
 
 TEST_F(PanelProducts, OfEverySmallSize) {
@@ -101,7 +101,7 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
   const int64_t m = 150, n = 70, k = 500;
   for (int layout = 0; layout < 4; ++layout) {
     const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
-    Matrix a(m, k, a_transposed, 0, random_), b(k, n, b_transposed, 0, random_);
+    Matrix a(m, k, a_transposed, 0, random), b(k, n, b_transposed, 0, random);
     std::vector<float> whole(m * n), parts(m * (n + 3));
     multiply({m, n, k, a.operand(), b.operand(), whole.data(), n, false});
     for (int64_t i = 0; i < m; i += 47)
@@ -118,7 +118,7 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
 
 TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
   const int64_t m = 20, n = 24, k = 28;
-  Matrix a(m, k, false, 0, random_), b(k, n, true, 0, random_);
+  Matrix a(m, k, false, 0, random), b(k, n, true, 0, random);
   a.at(13, 5) = kNaN;
   b.at(6, 19) = std::numeric_limits<float>::infinity();
   std::vector<float> c(m * n, kNaN);
