@@ -4,6 +4,7 @@
 
 #include "machine/library/convolution_primitive.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/pixel_convolution.h"
 
 namespace tandem::machine {
 namespace {
@@ -171,6 +172,7 @@ double flops(const ConvolutionSpec& s) {
 template <class T>
 void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
   if constexpr (std::is_same_v<T, float>) {
+    if (flops(s) > 0 && is_of_pixels(s)) return convolve_pixels(s, sought, data);
     const bool has_bias = data.bias != nullptr && sought != Sought::Weight;
     const auto library = flops(s) > 0 ? shared_convolution({s, sought, has_bias}) : nullptr;
     if (library) return library->run(data);

@@ -65,7 +65,7 @@ class ChunkedScan {
 
  private:
   Tensors run_chunks() {
-    const auto chunk = [&](Tensors t) {
+    const auto chunk = [&](const Tensors& t) {
       return record_scan(body_, t, state_.size(), chunk_, reverse_);
     };
     return ys_of(

@@ -1,0 +1,105 @@
+#include "machine/windows/pixel_convolution.h"
+
+#include <algorithm>
+
+#include "machine/library/matmul.h"
+#include "machine/memory/arena.h"
+#include "machine/products/panels.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine {
+namespace {
+
+/// With fewer pixels in an image the library, which takes several together, is faster.
+constexpr int64_t kFewestPixels = 128;
+
+// A weight's gradient is summed over the images in at most so many parts, which together have no
+// more elements than this, by a balanced tree.
+constexpr int64_t kMostParts = 16, kMostElements = int64_t{1} << 20;
+
+int64_t pixels_of(const ConvolutionSpec& s) { return s.input[0] * s.input[1] * s.input[2]; }
+
+/// What each row of the result starts with.
+void start_with_bias(float* to, const float* bias, int64_t images, int64_t channels,
+                     int64_t pixels) {
+  const int64_t grain = std::max<int64_t>(1, 8192 / pixels);
+  parallel_for(images * channels, grain, [=](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row)
+      std::fill_n(to + row * pixels, pixels, bias[row % channels]);
+  });
+}
+
+/// to [images, m, pixels] = w [m, k] from [images, k, pixels], w with these strides.
+void multiply_images(const ConvolutionSpec& s, int64_t m, int64_t k, MatrixStrides w_strides,
+                     const float* w, const float* from, float* to, const float* bias) {
+  const int64_t p = pixels_of(s);
+  if (bias) start_with_bias(to, bias, s.images, m, p);
+  shared_matmul({.batch = s.images,
+                 .m = m,
+                 .n = p,
+                 .k = k,
+                 .a = w_strides,
+                 .b = {k * p, p, 1},
+                 .c = {m * p, p, 1},
+                 .accumulate = bias != nullptr})
+      ->run(w, from, to);
+}
+
+/// Adds rows of `n`, `count` of them, into the first.
+void add_parts(float* parts, int64_t count, int64_t n) {
+  parallel_for(n, 8192, [=](int64_t begin, int64_t end, int) {
+    for (int64_t width = 1; width < count; width *= 2)
+      for (int64_t i = 0; i + width < count; i += 2 * width) {
+        float* const to = parts + i * n;
+        const float* const from = to + width * n;
+        for (int64_t j = begin; j < end; ++j) to[j] += from[j];
+      }
+  });
+}
+
+/// w [out, in]: the sum of y [out, pixels] x^T [pixels, in] over the images.
+void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& data) {
+  const int64_t p = pixels_of(s), n = s.out * s.in, y_image = s.out * p, x_image = s.in * p;
+  const int64_t most = std::clamp<int64_t>(kMostElements / n, 1, kMostParts);
+  const int64_t each = (s.images + most - 1) / most;  // images of a part
+  const int64_t count = (s.images + each - 1) / each;
+  const ArenaLease lease =
+      borrow_arena(count > 1 ? static_cast<size_t>(count * n) * sizeof(float) : 0);
+  float* const parts = count > 1 ? reinterpret_cast<float*>(lease.data()) : data.w;
+  for (int64_t i = 0; i < each; ++i) {
+    const bool last_has_it = (count - 1) * each + i < s.images;
+    shared_matmul({.batch = last_has_it ? count : count - 1,
+                   .m = s.out,
+                   .n = s.in,
+                   .k = p,
+                   .a = {each * y_image, p, 1},
+                   .b = {each * x_image, 1, p},
+                   .c = {n, s.in, 1},
+                   .accumulate = i > 0})
+        ->run(data.y + i * y_image, data.x + i * x_image, parts);
+  }
+  if (count == 1) return;
+  add_parts(parts, count, n);
+  std::copy_n(parts, n, data.w);
+}
+
+}  // namespace
+
+bool is_of_pixels(const ConvolutionSpec& s) {
+  constexpr Extents kOnes{1, 1, 1}, kNone{0, 0, 0};
+  return products::panels() && s.groups == 1 && s.kernel == kOnes && s.stride == kOnes &&
+         s.padding == kNone && pixels_of(s) >= kFewestPixels;
+}
+
+void convolve_pixels(const ConvolutionSpec& s, Sought sought, const ConvolutionData<float>& d) {
+  switch (sought) {
+    case Sought::Output:
+      return multiply_images(s, s.out, s.in, {0, s.in, 1}, d.w, d.x, d.y, d.bias);
+    case Sought::Input:
+      return multiply_images(s, s.in, s.out, {0, 1, s.in}, d.w, d.y, d.x, d.bias);
+    case Sought::Weight:
+      return sum_over_images(s, d);
+  }
+}
+
+}  // namespace tandem::machine
