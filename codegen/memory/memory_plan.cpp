@@ -152,6 +152,10 @@ class MemoryPlanner {
     return root.numel * static_cast<int64_t>(ir::size_of(root.dtype));
   }
   int64_t bytes(RootId r) const { return aligned(exact_bytes(r)); }
+  /// Of the place that it is given: between guard pages not a byte more than it has.
+  int64_t place_bytes(RootId r) const {
+    return options_.guard_pages == GuardPages::None ? bytes(r) : exact_bytes(r);
+  }
 
   bool in_arena(RootId r) const {
     const Root& root = p_.roots[r];
@@ -271,7 +275,7 @@ class MemoryPlanner {
   void place(RootId r, StepId s, const std::vector<RootId>& roots) {
     for (RootId dying : roots) {
       if (!in_arena(dying) || last_[dying] != s || first_[dying] == s) continue;
-      if (bytes(dying) != bytes(r) || handed_on(dying)) continue;
+      if (place_bytes(dying) != place_bytes(r) || handed_on(dying)) continue;
       if (!merge(s, dying, r)) continue;
       offset_[r] = offset_[dying];
       handed_on_.insert(dying);

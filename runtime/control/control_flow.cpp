@@ -18,9 +18,8 @@
 
 namespace tandem::control {
 
-using runtime::dispatch;
-using runtime::TensorList;
 using runtime::Trace;
+
 namespace {
 
 /// What has fewer steps keeps the carries of each even where memory is bounded.

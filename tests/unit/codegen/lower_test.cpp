@@ -693,6 +693,17 @@ TEST(Lower, WhatIsEmptyTakesNoMemoryBesideWhatIsNot) {
   EXPECT_EQ(plan.arena_bytes, 3 * 256) << print(plan);
 }
 
+// (Without guard pages both fill a line of 64 bytes.)
+TEST(Lower, BetweenGuardPagesNothingIsPutInThePlaceOfWhatIsSmaller) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V parts[] = {b.mm(t.input({1, 5}), t.input({5, 3})), t.input({1, 1})};
+  t.output(b.mm(b.cat(parts, 1), t.input({4, 2})));
+  const ir::Graph& graph = t.finish();
+  EXPECT_EQ(lower(graph).arena_bytes, 64);
+  EXPECT_EQ(lower(graph, {.guard_pages = machine::GuardPages::End}).arena_guards.size(), 3);
+}
+
 TEST(Lower, WhatDependsOnInputsAloneRunsWhenItIsNeeded) {
   constexpr int64_t kSide = 16, kMatrix = kSide * kSide * 4;
   constexpr int kSteps = 12;
