@@ -16,6 +16,7 @@
 #include "machine/library/engine.h"
 #include "machine/library/exit_gate.h"
 #include "machine/memory/arena.h"
+#include "machine/products/tree_sum.h"
 #include "machine/threads/fork_lock.h"
 #include "machine/threads/thread_pool.h"
 
@@ -245,21 +246,16 @@ class Convolution final : public LibraryConvolution {
   void finish_weight(Job& job, int64_t channel_part, uint8_t* scratch) const {
     const Place p = place(channel_part);
     const Kernel& k = kernel({cut_.image_parts - 1, channel_part, 0, 0});
-    const auto part = [&](int64_t i) {
-      return reinterpret_cast<float*>(inner_weight(job, i * cut_.channel_parts + channel_part));
-    };
+    float* const first = reinterpret_cast<float*>(inner_weight(job, channel_part));
     const auto count = static_cast<int64_t>(k.w.inner.get_size() / sizeof(float));
-    for (int64_t width = 1; width < cut_.image_parts; width *= 2)
-      for (int64_t i = 0; i + width < cut_.image_parts; i += 2 * width) {
-        float *to = part(i), *from = part(i + width);
-        for (int64_t j = 0; j < count; ++j) to[j] += from[j];
-      }
+    add_by_tree(first, count, cut_.image_parts,
+                cut_.channel_parts * static_cast<int64_t>(weight_bytes_ / sizeof(float)));
     dnnl::stream stream(cpu_engine());
     float* to = w_at(job, p);
     if (k.w.reorder)
-      move(k.w, stream, part(0), k.w.inner, to, k.w.plain, scratch + x_bytes_ + y_bytes_);
+      move(k.w, stream, first, k.w.inner, to, k.w.plain, scratch + x_bytes_ + y_bytes_);
     else
-      std::memcpy(to, part(0), static_cast<size_t>(count) * sizeof(float));
+      std::memcpy(to, first, static_cast<size_t>(count) * sizeof(float));
   }
 
   ConvolutionKind kind_;

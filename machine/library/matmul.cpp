@@ -19,6 +19,7 @@
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
 #include "machine/products/panels.h"
+#include "machine/products/tree_sum.h"
 #include "machine/threads/fork_lock.h"
 #include "machine/threads/thread_pool.h"
 
@@ -222,23 +223,12 @@ void run_in_panels(const Job& job) {
   });
 }
 
-/// Sums row [n] of `count` partials, `step` elements apart, into the first by a balanced tree.
-void sum_partials(float* row, int64_t n, int64_t count, int64_t step) {
-  for (int64_t width = 1; width < count; width *= 2) {
-    for (int64_t p = 0; p + width < count; p += 2 * width) {
-      float* to = row + p * step;
-      const float* from = to + width * step;
-      for (int64_t j = 0; j < n; ++j) to[j] += from[j];
-    }
-  }
-}
-
 /// Rows [begin, end) of the whole batch: the partial sums, added by the tree, go to C.
 void combine_rows(Job& job, int64_t begin, int64_t end) {
   const MatmulSpec& s = job.spec;
   for (int64_t r = begin; r < end; ++r) {
     float* row = job.partials + r * s.n;
-    sum_partials(row, s.n, job.blocks.grid_k, s.matrices() * s.m * s.n);
+    add_by_tree(row, s.n, job.blocks.grid_k, s.matrices() * s.m * s.n);
     float* c = row_of_c(job, r / s.m, r % s.m);
     if (job.bias) {
       for (int64_t j = 0; j < s.n; ++j) c[j] = job.bias[j] + row[j];

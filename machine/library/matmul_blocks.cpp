@@ -7,8 +7,14 @@
 #include <cmath>
 #include <utility>
 
+#include "machine/products/panels.h"
+
 namespace tandem::machine {
 namespace {
+
+using products::kBlockRows;
+using products::kTileColumns;
+using products::kTileRows;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -24,9 +30,7 @@ constexpr double kCombineNs = 0.3;   // storing and adding one partial sum
 constexpr int64_t kCacheElements = int64_t{1} << 18;  // of the second-level cache
 constexpr double kMinThreadNs = 2000;                 // work worth waking a thread for
 
-// Of panels: rows and columns of a tile, the fewest rows that a tile of less costs as much as, and
-// rows for which B is packed once.
-constexpr int64_t kTileRows = 6, kTileColumns = 16, kFewestRows = 4, kPanelBlockRows = 144;
+constexpr int64_t kFewestRows = 4;  // a tile of fewer costs as much
 
 /// Costs of one algorithm for one storage order of the operands.
 struct Rates {
@@ -43,7 +47,7 @@ struct Problem {
 
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.algorithm == BlockAlgorithm::Panels) {
-    const double times = static_cast<double>(ceil_div(block.m, kPanelBlockRows));
+    const double times = static_cast<double>(ceil_div(block.m, kBlockRows));
     return {0.95, p.a.transposed ? 0.15 : 0.1, (p.b.transposed ? 0.1 : 0.03) * times};
   }
   if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};

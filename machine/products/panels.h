@@ -7,6 +7,9 @@
 
 namespace tandem::machine::products {
 
+/// Rows and columns of a tile, and the rows of A that are packed together: what a cut should know.
+inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kBlockRows = 24 * kTileRows;
+
 /// A matrix of contiguous rows, or columns (`transposed`), `stride` elements apart.
 struct Operand {
   const float* data;

@@ -18,10 +18,9 @@ namespace {
 using F = __m256;
 
 constexpr int64_t kLanes = 8;
-constexpr int64_t kRows = 6, kColumns = 2 * kLanes;  // of a tile, and of panels
-constexpr int64_t kDepth = 256;                      // of a part of k, at most
-constexpr int64_t kBlockRows = 24 * kRows;           // of A, in panels
-constexpr int64_t kAhead = 8;                        // rows that are fetched early
+constexpr int64_t kRows = kTileRows, kColumns = kTileColumns;  // of a tile, and of panels
+constexpr int64_t kDepth = 256;                                // of a part of k, at most
+constexpr int64_t kAhead = 8;                                  // rows that are fetched early
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -197,12 +196,13 @@ struct Strip {
   int64_t stride;
   bool adds;
 
-  /// `next`: the panel after `b`, which is fetched meanwhile.
-  void run(const float* a, const Panel& b, const Panel& next) const {
+  /// `next`: the rows of the panel after `b`, as far apart as its, which are fetched meanwhile; or
+  /// null.
+  void run(const float* a, const Panel& b, const float* next) const {
     const int64_t share = (depth * kRows + m - 1) / m;  // of its rows, for each tile
     for (int64_t i = 0, row = 0; i < m; i += kRows, a += a_panel(depth), row += share) {
-      for (int64_t l = row; next.rows != nullptr && l < least(depth, row + share); ++l)
-        _mm_prefetch(reinterpret_cast<const char*>(next.rows + l * next.stride), _MM_HINT_T1);
+      for (int64_t l = row; next != nullptr && l < least(depth, row + share); ++l)
+        _mm_prefetch(reinterpret_cast<const char*>(next + l * b.stride), _MM_HINT_T1);
       const int64_t rows = least(kRows, m - i);
       const bool packs = i == 0 && b.rows != nullptr;
       if (columns == kColumns)
@@ -232,17 +232,9 @@ Operand part(const Operand& x, int64_t row, int64_t column) {
   return {x.data + at, x.stride, x.transposed};
 }
 
-/// Columns [0, n), at most kColumns, of a part of B.
-Panel panel_of(const Operand& b, int64_t n, int64_t depth, float* packed) {
-  if (!b.transposed && n == kColumns) return {packed, b.data, b.stride};
-  (b.transposed ? pack_b_columns : pack_b_rows)(b, n, depth, packed);
-  return {packed, nullptr, 0};
-}
-
-/// What is read without being packed before, behind the panel at column `j`.
-Panel next_of(const Product& p, int64_t l, int64_t j) {
-  const bool has_next = !p.b.transposed && j + 2 * kColumns <= p.n;
-  return {nullptr, has_next ? part(p.b, l, j + kColumns).data : nullptr, p.b.stride};
+/// Rows of a panel of B that its first tile packs; null of one that is packed before, or is none.
+const float* unpacked(const Product& p, int64_t l, int64_t j) {
+  return !p.b.transposed && j + kColumns <= p.n ? part(p.b, l, j).data : nullptr;
 }
 
 /// Rows [i, i + m) and depth [l, l + depth): all columns.
@@ -252,9 +244,11 @@ void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t d
   (p.a.transposed ? pack_a_columns : pack_a_rows)(part(p.a, i, l), m, depth, a_panels);
   for (int64_t j = 0; j < p.n; j += kColumns) {
     const int64_t n = least(kColumns, p.n - j);
-    const Panel b = panel_of(part(p.b, l, j), n, depth, scratch);
+    const Panel b{scratch, unpacked(p, l, j), p.b.stride};
+    if (!b.rows)
+      (p.b.transposed ? pack_b_columns : pack_b_rows)(part(p.b, l, j), n, depth, scratch);
     const Strip strip{m, n, depth, p.c + i * p.c_stride + j, p.c_stride, p.adds || l > 0};
-    strip.run(a_panels, b, next_of(p, l, j));
+    strip.run(a_panels, b, unpacked(p, l, j + kColumns));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "machine/library/matmul.h"
 #include "machine/memory/arena.h"
 #include "machine/products/panels.h"
+#include "machine/products/tree_sum.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -45,18 +46,6 @@ void multiply_images(const ConvolutionSpec& s, int64_t m, int64_t k, MatrixStrid
       ->run(w, from, to);
 }
 
-/// Adds rows of `n`, `count` of them, into the first.
-void add_parts(float* parts, int64_t count, int64_t n) {
-  parallel_for(n, 8192, [=](int64_t begin, int64_t end, int) {
-    for (int64_t width = 1; width < count; width *= 2)
-      for (int64_t i = 0; i + width < count; i += 2 * width) {
-        float* const to = parts + i * n;
-        const float* const from = to + width * n;
-        for (int64_t j = begin; j < end; ++j) to[j] += from[j];
-      }
-  });
-}
-
 /// w [out, in]: the sum of y [out, pixels] x^T [pixels, in] over the images.
 void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& data) {
   const int64_t p = pixels_of(s), n = s.out * s.in, y_image = s.out * p, x_image = s.in * p;
@@ -79,7 +68,9 @@ void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& dat
         ->run(data.y + i * y_image, data.x + i * x_image, parts);
   }
   if (count == 1) return;
-  add_parts(parts, count, n);
+  parallel_for(n, 8192, [=](int64_t begin, int64_t end, int) {
+    add_by_tree(parts + begin, end - begin, count, n);
+  });
   std::copy_n(parts, n, data.w);
 }
 
