@@ -37,6 +37,12 @@ void with_library_type(DType dtype, F f) {
   }
 }
 
+template <class F>
+void with_convolution_type(DType dtype, F f) {
+  if (dtype == DType::BF16) return f(machine::Bf16());
+  with_library_type(dtype, f);
+}
+
 /// One number for each spatial dimension, at the end; `rest` before.
 template <class List>
 Extents extents(const List& numbers, size_t first, int64_t rest) {
@@ -79,7 +85,7 @@ void convolution(const LibraryCall& c) {
   const bool transposed = c.attr<bool>(Attr::transposed);
   const ir::BufferView &x = transposed ? result : self, &y = transposed ? self : result;
   const auto spec = convolution_spec(c.op, c.attrs, x.sizes, weight.sizes, y.sizes);
-  with_library_type(result.dtype, [&]<class T>(T) {
+  with_convolution_type(result.dtype, [&]<class T>(T) {
     const T* bias = c.operands.size() > 2 ? data<T>(c.operands[2]) : nullptr;
     machine::convolve<T>(spec, transposed ? Sought::Input : Sought::Output,
                          {data<T>(x), data<T>(weight), data<T>(y), bias});
@@ -90,7 +96,7 @@ void convolution_weight(const LibraryCall& c) {
   const auto& [x, y] = std::tie(c.operands[0], c.operands[1]);
   const ir::BufferView& w = c.results[0];
   const auto spec = convolution_spec(c.op, c.attrs, x.sizes, w.sizes, y.sizes);
-  with_library_type(w.dtype, [&]<class T>(T) {
+  with_convolution_type(w.dtype, [&]<class T>(T) {
     machine::convolve<T>(spec, Sought::Weight, {data<T>(x), data<T>(w), data<T>(y)});
   });
 }
@@ -191,7 +197,9 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-DType library_dtype(DType dtype) {
+DType library_dtype(Op op, DType dtype) {
+  const bool convolves = op == Op::convolution || op == Op::convolution_weight;
+  if (convolves && dtype == DType::BF16 && machine::has_bf16_convolutions()) return dtype;
   return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
 }
 

@@ -28,8 +28,9 @@ struct LibraryCall {
   }
 };
 
-/// The dtype that such a function computes values of `dtype` in: f32 for halves, else their own.
-ir::DType library_dtype(ir::DType dtype);
+/// The dtype that the function of `op` takes and gives values of `dtype` in: f32 for halves (but
+/// for convolutions of bf16 on processors that have them), else their own.
+ir::DType library_dtype(ir::Op op, ir::DType dtype);
 
 /// Whether the elements of operands' last dimensions need only lie side by side.
 bool takes_rows(ir::Op op);

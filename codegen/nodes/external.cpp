@@ -38,8 +38,8 @@ Node external_node(Maker& m, EquationId e) {
 }
 
 /// In the dtype that the function computes in.
-View library_operand(Maker& m, ValueId operand) {
-  const View v = m.converted(m.view(operand), library_dtype(m.graph().type(operand).dtype));
+View library_operand(Maker& m, Op op, ValueId operand) {
+  const View v = m.converted(m.view(operand), library_dtype(op, m.graph().type(operand).dtype));
   return is_linear(v) ? m.stored(v) : m.copied(v);
 }
 
@@ -50,8 +50,9 @@ void library_nodes(Maker& m, EquationId e) {
   const ir::Type& t = m.result_type(e);
   Node n{.kind = Node::Kind::External, .op = g.op(e), .domain = t.sizes};
   n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
-  for (const ValueId operand : g.operands(e)) n.operands.push_back(library_operand(m, operand));
-  const View made = m.computed(library_dtype(t.dtype), t.sizes);
+  for (const ValueId operand : g.operands(e))
+    n.operands.push_back(library_operand(m, n.op, operand));
+  const View made = m.computed(library_dtype(n.op, t.dtype), t.sizes);
   n.results = {made};
   n.dest = made;
   n.dtype = m.dtype(made);

@@ -10,7 +10,7 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
-constexpr auto kF32 = dnnl::memory::data_type::f32;
+using DataType = dnnl::memory::data_type;
 
 /// Whether the first spatial dimension is of no use.
 bool is_flat(const ConvolutionSpec& s) {
@@ -28,11 +28,11 @@ Dims joined(Dims first, const Dims& rest) {
 }
 
 /// `dims` of a row-major tensor, which has the sizes `outer` in its first dimensions in place.
-Desc part_of(const Dims& dims, const Dims& outer) {
+Desc part_of(const Dims& dims, const Dims& outer, DataType type) {
   Dims strides(dims.size(), 1), whole = dims;
   std::ranges::copy(outer, whole.begin());
   for (size_t d = dims.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * whole[d + 1];
-  return {dims, kF32, strides};
+  return {dims, type, strides};
 }
 
 dnnl::primitive_attr user_scratchpad() {
@@ -65,16 +65,22 @@ struct Descs {
   Desc x, w, y;
 };
 
-Descs plain_descs(const ConvolutionSpec& part, const ConvolutionSpec& whole) {
+DataType type_of(const ConvolutionKind& kind) {
+  return kind.element == ConvolutionElement::Bf16 ? DataType::bf16 : DataType::f32;
+}
+
+Descs plain_descs(const ConvolutionSpec& part, const ConvolutionKind& kind) {
+  const ConvolutionSpec& whole = kind.spec;
+  const DataType type = type_of(kind);
   const Dims w = weight_dims(part);
-  return {part_of(image_dims(part, part.in, part.input), {whole.images, whole.in}),
-          part_of(w, part.groups > 1 ? Dims{} : Dims{whole.out, whole.in / whole.groups}),
-          part_of(image_dims(part, part.out, part.output), {whole.images, whole.out})};
+  return {part_of(image_dims(part, part.in, part.input), {whole.images, whole.in}, type),
+          part_of(w, part.groups > 1 ? Dims{} : Dims{whole.out, whole.in / whole.groups}, type),
+          part_of(image_dims(part, part.out, part.output), {whole.images, whole.out}, type)};
 }
 
 // --- layouts
 
-/// Where the library computes faster in row-major tensors (by a product of unfolded images)
+/// Where the library computes f32 faster in row-major tensors (by a product of unfolded images)
 /// than in the layout that it would choose, whose blocks of channels, as many as a vector holds,
 /// are then all but empty.
 struct RowMajorRow {
@@ -95,7 +101,7 @@ constexpr RowMajorRow kRowMajor[] = {
 
 bool is_row_major(const ConvolutionKind& kind) {
   const ConvolutionSpec& s = kind.spec;
-  if (s.groups > 1) return false;
+  if (kind.element != ConvolutionElement::F32 || s.groups > 1) return false;
   return std::ranges::any_of(kRowMajor, [&](const RowMajorRow& row) {
     return row.sought == kind.sought && row.vector_bytes == cpu_features().vector_bytes &&
            s.in <= row.most_channels;
@@ -104,12 +110,14 @@ bool is_row_major(const ConvolutionKind& kind) {
 
 /// The tensors as the library is to have them.
 Descs wanted_descs(const ConvolutionSpec& s, const ConvolutionKind& kind) {
+  const DataType type = type_of(kind);
   const bool row_major = is_row_major(kind);
-  const auto desc = [&](const Dims& dims) {
-    return row_major ? part_of(dims, {}) : Desc(dims, kF32, dnnl::memory::format_tag::any);
+  const auto desc = [&](const Dims& dims, DataType t) {
+    return row_major ? part_of(dims, {}, t) : Desc(dims, t, dnnl::memory::format_tag::any);
   };
-  return {desc(image_dims(s, s.in, s.input)), desc(weight_dims(s)),
-          desc(image_dims(s, s.out, s.output))};
+  return {desc(image_dims(s, s.in, s.input), type),
+          desc(weight_dims(s), kind.sought == Sought::Weight ? DataType::f32 : type),
+          desc(image_dims(s, s.out, s.output), type)};
 }
 
 // --- primitives
@@ -150,14 +158,20 @@ size_t ConvolutionKernel::scratch() const {
 std::optional<ConvolutionKernel> make_kernel(const ConvolutionSpec& s,
                                              const ConvolutionKind& kind) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-  const Descs plain = plain_descs(s, kind.spec);
+  const Descs plain = plain_descs(s, kind);
   const auto& [x, w, y] = wanted_descs(s, kind);
-  const Desc bias = kind.has_bias ? Desc({s.out}, kF32, dnnl::memory::format_tag::a) : Desc();
+  const Desc bias =
+      kind.has_bias ? Desc({s.out}, type_of(kind), dnnl::memory::format_tag::a) : Desc();
   Dims dilation = spatial(s, s.dilation);
   for (auto& d : dilation) d -= 1;
   const Dims stride = spatial(s, s.stride), begin = spatial(s, s.padding), end = end_padding(s);
+  // (A hint of weights as the forward has them.)
+  const Desc forward_w = kind.sought == Sought::Weight
+                             ? Desc(weight_dims(s), type_of(kind), dnnl::memory::format_tag::any)
+                             : w;
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, x, w, bias, y, stride, dilation, begin, end},
+      {dnnl::prop_kind::forward_training, kDirect, x, forward_w, bias, y, stride, dilation, begin,
+       end},
       user_scratchpad(), cpu_engine());
   if (kind.sought == Sought::Output) {
     auto kernel = finished<dnnl::convolution_forward>(

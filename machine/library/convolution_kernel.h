@@ -21,7 +21,7 @@ struct ConvolutionSide {
   size_t bytes() const { return reorder ? in_pages(inner.get_size()) : 0; }
 };
 
-/// The convolution of a part.
+/// The convolution of a part. A weight that is sought is f32 inside.
 struct ConvolutionKernel {
   dnnl::primitive primitive;
   ConvolutionSide x, w, y;

@@ -30,7 +30,7 @@ using Side = ConvolutionSide;
 
 /// One call: what the workers share.
 struct Job {
-  const ConvolutionData<float>& data;
+  const ConvolutionData<void>& data;
   uint8_t* weights;  // of each channel part; Sought::Weight: of each part
   uint8_t* scratch;  // of each worker
   std::atomic<int> status{dnnl_success};
@@ -60,7 +60,7 @@ class Convolution final : public LibraryConvolution {
     return make_kernels();
   }
 
-  void run(const ConvolutionData<float>& data) const override {
+  void run(const ConvolutionData<void>& data) const override {
     const int64_t parts = cut_.image_parts * cut_.channel_parts;
     const int64_t weights = sought_ == Sought::Weight ? parts : cut_.channel_parts;
     const size_t shared = static_cast<size_t>(weights) * weight_bytes_;
@@ -144,15 +144,21 @@ class Convolution final : public LibraryConvolution {
     return sought_ == Sought::Input ? 0 : at.channel;
   }
   static int64_t pixels(const Extents& e) { return e[0] * e[1] * e[2]; }
-  float* x_at(const Job& job, const Place& at) const {
-    return job.data.x + (at.image * s_.in + first_in(at)) * pixels(s_.input);
+  char* element(void* data, int64_t i) const {
+    return static_cast<char*>(data) + i * (kind_.element == ConvolutionElement::Bf16 ? 2 : 4);
   }
-  float* y_at(const Job& job, const Place& at) const {
-    return job.data.y + (at.image * s_.out + first_out(at)) * pixels(s_.output);
+  char* x_at(const Job& job, const Place& at) const {
+    return element(job.data.x, (at.image * s_.in + first_in(at)) * pixels(s_.input));
   }
-  float* w_at(const Job& job, const Place& at) const {
+  char* y_at(const Job& job, const Place& at) const {
+    return element(job.data.y, (at.image * s_.out + first_out(at)) * pixels(s_.output));
+  }
+  char* w_at(const Job& job, const Place& at) const {
     const int64_t in = s_.groups > 1 ? 0 : first_in(at);
-    return job.data.w + (first_out(at) * (s_.in / s_.groups) + in) * pixels(s_.kernel);
+    return element(job.data.w, (first_out(at) * (s_.in / s_.groups) + in) * pixels(s_.kernel));
+  }
+  char* bias_at(const Job& job, int64_t channel) const {
+    return element(const_cast<void*>(job.data.bias), channel);
   }
   uint8_t* inner_weight(const Job& job, int64_t number) const {
     return job.weights + static_cast<size_t>(number) * weight_bytes_;
@@ -171,7 +177,7 @@ class Convolution final : public LibraryConvolution {
   }
 
   /// `plain` as the library wants it: itself, or in `inner`.
-  static void* wanted(const Side& side, dnnl::stream& stream, float* plain, uint8_t* inner,
+  static void* wanted(const Side& side, dnnl::stream& stream, char* plain, uint8_t* inner,
                       uint8_t* scratch) {
     if (!side.reorder) return plain;
     move(side, stream, plain, side.plain, inner, side.inner, scratch);
@@ -223,12 +229,13 @@ class Convolution final : public LibraryConvolution {
         {is_output ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, at(k.y.inner, y)},
         {DNNL_ARG_SCRATCHPAD, at(k.scratchpad, scratch)}};
     if (is_output && kind_.has_bias)
-      args.emplace(DNNL_ARG_BIAS, at(k.bias, const_cast<float*>(job.data.bias) + first_out(p)));
+      args.emplace(DNNL_ARG_BIAS, at(k.bias, bias_at(job, first_out(p))));
     k.primitive.execute(stream, args);
   }
 
   int64_t images_of(const Place& p) const { return std::min(cut_.images, s_.images - p.image); }
 
+  /// (Of f32: where it is rounded, the bias has to be added before.)
   void add_bias(const Job& job, const Place& p) const {
     const int64_t n = pixels(s_.input);
     const int64_t per_channel = s_.groups > 1 ? s_.in / s_.groups : 1;
@@ -236,8 +243,8 @@ class Convolution final : public LibraryConvolution {
         std::min(cut_.channels, cut_extent(s_, sought_) - p.channel) * per_channel;
     for (int64_t i = 0; i < images_of(p); ++i)
       for (int64_t c = 0; c < channels; ++c) {
-        float* plane = x_at(job, p) + (i * s_.in + c) * n;
-        const float bias = job.data.bias[first_in(p) + c];
+        float* plane = reinterpret_cast<float*>(x_at(job, p)) + (i * s_.in + c) * n;
+        const float bias = *reinterpret_cast<const float*>(bias_at(job, first_in(p) + c));
         for (int64_t j = 0; j < n; ++j) plane[j] += bias;
       }
   }
@@ -251,7 +258,7 @@ class Convolution final : public LibraryConvolution {
     add_by_tree(first, count, cut_.image_parts,
                 cut_.channel_parts * static_cast<int64_t>(weight_bytes_ / sizeof(float)));
     dnnl::stream stream(cpu_engine());
-    float* to = w_at(job, p);
+    char* to = w_at(job, p);
     if (k.w.reorder)
       move(k.w, stream, first, k.w.inner, to, k.w.plain, scratch + x_bytes_ + y_bytes_);
     else

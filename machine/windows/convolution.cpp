@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "machine/cpu.h"
 #include "machine/library/convolution_primitive.h"
+#include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/pixel_convolution.h"
 
@@ -161,6 +163,53 @@ void convolve_directly(const ConvolutionSpec& s, Sought sought, const Convolutio
   });
 }
 
+/// False where the library has no fast kernel, or would round a sum twice: it adds no bias to a
+/// gradient.
+template <class T>
+bool convolved_by_library(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
+  constexpr bool kBf16 = std::is_same_v<T, Bf16>;
+  if constexpr (kBf16 || std::is_same_v<T, float>) {
+    const bool has_bias = data.bias != nullptr;
+    if (kBf16 && (!has_bf16_convolutions() || (has_bias && sought == Sought::Input))) return false;
+    const auto library = shared_convolution(
+        {.spec = s,
+         .sought = sought,
+         .element = kBf16 ? ConvolutionElement::Bf16 : ConvolutionElement::F32,
+         .has_bias = has_bias && sought != Sought::Weight});
+    if (library) library->run({data.x, data.w, data.y, data.bias});
+    return library != nullptr;
+  }
+  return false;
+}
+
+template <class From, class To>
+void convert(const From* from, To* to, int64_t n) {
+  parallel_for(n, static_cast<int64_t>(kGrain), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) to[i] = store<To>(load(from[i]));
+  });
+}
+
+/// In f32, between conversions.
+void convolve_widened(const ConvolutionSpec& s, Sought sought, const ConvolutionData<Bf16>& data) {
+  const int64_t x = s.images * s.in * product(s.input), y = s.images * s.out * product(s.output),
+                w = s.out * (s.in / s.groups) * product(s.kernel),
+                bias = data.bias == nullptr      ? 0
+                       : sought == Sought::Input ? s.in
+                                                 : s.out;
+  const ArenaLease lease = borrow_arena(static_cast<size_t>(x + y + w + bias) * sizeof(float));
+  auto* const floats = reinterpret_cast<float*>(lease.data());
+  const ConvolutionData<float> wide{floats, floats + x + y, floats + x,
+                                    bias > 0 ? floats + x + y + w : nullptr};
+  if (sought != Sought::Input) convert(data.x, wide.x, x);
+  if (sought != Sought::Weight) convert(data.w, wide.w, w);
+  if (sought != Sought::Output) convert(data.y, wide.y, y);
+  convert(data.bias, floats + x + y + w, bias);
+  convolve(s, sought, wide);
+  if (sought == Sought::Input) convert(wide.x, data.x, x);
+  if (sought == Sought::Weight) convert(wide.w, data.w, w);
+  if (sought == Sought::Output) convert(wide.y, data.y, y);
+}
+
 }  // namespace
 
 double flops(const ConvolutionSpec& s) {
@@ -169,17 +218,22 @@ double flops(const ConvolutionSpec& s) {
          real(product(s.kernel));
 }
 
+bool has_bf16_convolutions() { return cpu_features().avx512_bf16; }
+
 template <class T>
 void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (flops(s) > 0 && is_of_pixels(s)) return convolve_pixels(s, sought, data);
-    const bool has_bias = data.bias != nullptr && sought != Sought::Weight;
-    const auto library = flops(s) > 0 ? shared_convolution({s, sought, has_bias}) : nullptr;
-    if (library) return library->run(data);
+  if (flops(s) > 0) {
+    if constexpr (std::is_same_v<T, float>)
+      if (is_of_pixels(s)) return convolve_pixels(s, sought, data);
+    if (convolved_by_library(s, sought, data)) return;
   }
-  convolve_directly(s, sought, data);
+  if constexpr (std::is_same_v<T, Bf16>)
+    convolve_widened(s, sought, data);
+  else
+    convolve_directly(s, sought, data);
 }
 
+template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<Bf16>&);
 template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<float>&);
 template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<double>&);
 template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<int64_t>&);

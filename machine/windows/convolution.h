@@ -1,8 +1,8 @@
 // Convolutions and their gradients. Of y [images, out, output...] = x [images, in, input...] * w
 // [out, in / groups, kernel...] each is computed from the other two, all contiguous: f32 as
-// products where windows are single pixels (pixel_convolution.h), or in oneDNN where that has a
-// fast kernel, else by loops of ours. How the work is cut depends on the spec alone, so no bit
-// depends on the number of threads.
+// products where windows are single pixels (pixel_convolution.h); f32, and bf16 where the processor
+// has instructions for it, in oneDNN where that has a fast kernel; else by loops of ours. How the
+// work is cut depends on the spec alone, so no bit depends on the number of threads.
 #ifndef TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
 #define TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
 
@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "ir/dtype.h"
+#include "machine/element.h"
 
 namespace tandem::machine {
 
@@ -34,9 +35,15 @@ struct ConvolutionData {
   const T* bias = nullptr;
 };
 
-/// T: float, double or int64_t. Throws Error (out_of_memory).
+/// Whether convolutions of bf16 are faster than those of their operands in f32: the processor has
+/// instructions for them (AVX512_BF16, or AMX).
+bool has_bf16_convolutions();
+
+/// T: float, double, int64_t, or Bf16: summed in f32 and rounded once. Throws Error
+/// (out_of_memory).
 template <class T>
 void convolve(const ConvolutionSpec& spec, Sought sought, const ConvolutionData<T>& data);
+extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<Bf16>&);
 extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<float>&);
 extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<double>&);
 extern template void convolve(const ConvolutionSpec&, Sought, const ConvolutionData<int64_t>&);

@@ -12,14 +12,14 @@ namespace tandem::runtime::eager::kernels {
 namespace {
 
 bool is_ready(ir::Op op, const BufferView& from) {
-  if (codegen::library_dtype(from.dtype) != from.dtype) return false;
+  if (codegen::library_dtype(op, from.dtype) != from.dtype) return false;
   if (!codegen::takes_rows(op)) return ir::is_contiguous(from.sizes, from.strides);
   return from.sizes.back() == 1 || from.strides[from.sizes.rank() - 1] == 1;
 }
 
 BufferView ready(ir::Op op, const BufferView& from, std::deque<Packed>& copies) {
   if (is_ready(op, from)) return from;
-  const DType dtype = codegen::library_dtype(from.dtype);
+  const DType dtype = codegen::library_dtype(op, from.dtype);
   const BufferView& copy = copies.emplace_back(from.sizes, dtype).view();
   copy_elements(from, copy);
   return copy;
@@ -29,14 +29,15 @@ void library(const Args& a) {
   std::deque<Packed> copies;
   std::vector<BufferView> operands, results;
   for (const BufferView& in : a.in) operands.push_back(ready(a.op, in, copies));
-  const auto direct = [](const BufferView& out) {
-    return codegen::library_dtype(out.dtype) == out.dtype &&
+  const auto direct = [&](const BufferView& out) {
+    return codegen::library_dtype(a.op, out.dtype) == out.dtype &&
            ir::is_contiguous(out.sizes, out.strides);
   };
   for (const BufferView& out : a.outs)
     results.push_back(
-        direct(out) ? out
-                    : copies.emplace_back(out.sizes, codegen::library_dtype(out.dtype)).view());
+        direct(out)
+            ? out
+            : copies.emplace_back(out.sizes, codegen::library_dtype(a.op, out.dtype)).view());
   codegen::run_library({a.op, a.attrs, operands, results});
   for (size_t i = 0; i < results.size(); ++i)
     if (!direct(a.outs[i])) copy_elements(results[i], a.outs[i]);

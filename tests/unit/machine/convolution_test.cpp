@@ -9,6 +9,7 @@
 
 #include "machine/library/convolution_cut.h"
 #include "machine/threads/thread_pool.h"
+#include "tests/support/threads.h"
 
 namespace tandem::machine {
 namespace {
@@ -119,6 +120,64 @@ TEST(Convolution, BitsDoNotDependOnTheThreads) {
     }
   assume_processors(0);
   set_num_threads(before);
+}
+
+/// Elements that are bf16's own.
+Tensors<Bf16> halves(const ConvolutionSpec& s) {
+  const auto rounded = [](const std::vector<float>& from) {
+    std::vector<Bf16> to;
+    for (const float x : from) to.push_back(store<Bf16>(x));
+    return to;
+  };
+  const Tensors<float> t = tensors<float>(s);
+  return {rounded(t.x), rounded(t.w), rounded(t.y), rounded(t.bias)};
+}
+
+std::vector<float> widened(const std::vector<Bf16>& from) {
+  std::vector<float> to;
+  for (const Bf16 x : from) to.push_back(load(x));
+  return to;
+}
+
+/// Sums of f32, rounded once: where the processor has instructions for them or not.
+TEST(Convolution, OfBf16IsThatOfItsNumbersRoundedOnce) {
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll)
+      for (const bool bias : {false, true}) {
+        Tensors<Bf16> half = halves(s);
+        Tensors<float> single{widened(half.x), widened(half.w), widened(half.y),
+                              widened(half.bias)};
+        convolve(s, sought, half.data(sought, bias));
+        convolve(s, sought, single.data(sought, bias));
+        const std::vector<float> got = widened(half.result(sought)), &want = single.result(sought);
+        double most = 0;
+        for (const float x : want) most = std::max<double>(most, std::abs(x));
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], want[i], std::abs(want[i]) / 256 + 1e-5 * most)
+              << s.in << " " << static_cast<int>(sought) << " " << bias << " " << i;
+      }
+}
+
+TEST(Convolution, BitsOfBf16DoNotDependOnTheThreads) {
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll) {
+      std::vector<float> first;
+      for (const int threads : {1, 3}) {
+        const testing::Threads restored(threads);
+        Tensors<Bf16> t = halves(s);
+        convolve(s, sought, t.data(sought, true));
+        if (first.empty()) first = widened(t.result(sought));
+        EXPECT_EQ(first, widened(t.result(sought))) << s.in << " " << threads;
+      }
+    }
+}
+
+TEST(Convolution, OfNoImagesGivesZeroGradients) {
+  ConvolutionSpec s = specs().front();
+  s.images = 0;
+  Tensors<Bf16> t = halves(s);
+  convolve(s, Sought::Weight, t.data(Sought::Weight, false));
+  for (const float x : widened(t.w)) EXPECT_EQ(x, 0);
 }
 
 }  // namespace
