@@ -48,7 +48,8 @@ struct Problem {
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.algorithm == BlockAlgorithm::Panels) {
     const double times = static_cast<double>(ceil_div(block.m, kBlockRows));
-    return {0.95, p.a.transposed ? 0.15 : 0.1, (p.b.transposed ? 0.1 : 0.03) * times};
+    const double pack_a = p.a.transposed ? 0.15 : block.n > products::kFewColumns ? 0.1 : 0.02;
+    return {0.95, pack_a, (p.b.transposed ? 0.1 : 0.03) * times};
   }
   if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
   if (!p.b.transposed) return {0.99, p.a.transposed ? 0.05 : 0.01, 0.01};

@@ -10,6 +10,10 @@ namespace tandem::machine::products {
 /// Rows and columns of a tile, and the rows of A that are packed together: what a cut should know.
 inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kBlockRows = 24 * kTileRows;
 
+/// Rows of A are read where they lie by products of at most so many columns: to pack them costs
+/// more.
+inline constexpr int64_t kFewColumns = 16 * kTileColumns;
+
 /// A matrix of contiguous rows, or columns (`transposed`), `stride` elements apart.
 struct Operand {
   const float* data;

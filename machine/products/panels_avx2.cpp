@@ -2,9 +2,12 @@
 //
 // A tile of the result is 6 rows by 2 vectors: 12 sums in registers, as many as the two FMA units
 // keep busy. k is cut into parts: a panel of B of one part stays in the first-level cache while the
-// panels of A, which the second-level cache holds, go by. (The order of loops and panels is that of
+// rows of A, which the second-level cache holds, go by. (The order of loops and panels is that of
 // Goto and van de Geijn, "Anatomy of high-performance matrix multiplication".)
 #include <immintrin.h>
+
+#include <array>
+#include <utility>
 
 #include "machine/products/panels.h"
 
@@ -17,8 +20,8 @@ namespace {
 
 using F = __m256;
 
-constexpr int64_t kLanes = 8;
-constexpr int64_t kRows = kTileRows, kColumns = kTileColumns;  // of a tile, and of panels
+constexpr int64_t kLanes = 8, kVectors = 2;
+constexpr int64_t kRows = kTileRows, kColumns = kTileColumns;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 256;                                // of a part of k, at most
 constexpr int64_t kAhead = 8;                                  // rows that are fetched early
 
@@ -121,101 +124,118 @@ void pack_a_columns(const Operand& a, int64_t m, int64_t depth, float* to) {
   }
 }
 
-/// Rows [depth, n] of B, n below kColumns, as a panel [depth, kColumns], zeros beyond n.
-void pack_b_rows(const Operand& b, int64_t n, int64_t depth, float* to) {
-  const __m256i low = lanes_below(n), high = lanes_below(n - kLanes);
-  for (int64_t l = 0; l < depth; ++l, to += kColumns) {
+/// Rows [depth, n] of B as a panel [depth, width], zeros beyond n.
+void pack_b_rows(const Operand& b, int64_t n, int64_t width, int64_t depth, float* to) {
+  for (int64_t l = 0; l < depth; ++l, to += width) {
     const float* const row = b.data + l * b.stride;
-    _mm256_store_ps(to, _mm256_maskload_ps(row, low));
-    _mm256_store_ps(to + kLanes, _mm256_maskload_ps(row + kLanes, high));
+    for (int64_t j = 0; j < width; j += kLanes)
+      _mm256_store_ps(to + j, _mm256_maskload_ps(row + j, lanes_below(n - j)));
   }
 }
 
-/// The same of B that is stored as [n, depth], n up to kColumns.
-void pack_b_columns(const Operand& b, int64_t n, int64_t depth, float* to) {
-  for (int64_t j = 0; j < kColumns; j += kLanes)
-    pack_across(b.data + j * b.stride, b.stride, least(kLanes, n - j), depth, to + j, kColumns);
+/// The same of B that is stored as [n, depth].
+void pack_b_columns(const Operand& b, int64_t n, int64_t width, int64_t depth, float* to) {
+  for (int64_t j = 0; j < width; j += kLanes)
+    pack_across(b.data + j * b.stride, b.stride, least(kLanes, n - j), depth, to + j, width);
 }
 
 // --- Tiles
 
-/// A panel of B; where it is still to be packed, also what of: rows of at least kColumns elements.
-struct Panel {
-  float* packed;
-  const float* rows;
-  int64_t stride;
+/// Rows of A where they lie, `stride` apart; or panels of them.
+struct Rows {
+  const float* data;
+  int64_t stride = 0;
 };
 
-/// c [rows, kColumns] = or += the product of a panel of A and one of B, which it packs on its way
-/// (`packs`).
-template <int rows, bool packs>
-void tile(const float* a, const Panel& b, int64_t depth, float* c, int64_t stride, bool adds) {
-  F sums[rows][2];
+/// A panel of B; or whole rows of B, `stride` apart, and where they are packed to.
+struct Panel {
+  const float* data;
+  int64_t stride = 0;
+  float* packed = nullptr;
+};
+
+/// c [rows, vectors * kLanes] = or += the product of rows of A, or of a panel of them, and a panel
+/// of B, which it packs on its way (`packs`).
+template <int rows, int vectors, bool in_panel, bool packs>
+void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride, bool adds) {
+  constexpr int64_t kWidth = vectors * kLanes;
+  F sums[rows][vectors], factors[vectors];
+  const float* row[rows];
   TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
-    sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+    row[i] = a.data + i * (in_panel ? 1 : a.stride);
+    TANDEM_UNROLL for (int v = 0; v < vectors; ++v) sums[i][v] = _mm256_setzero_ps();
     fetch(c + i * stride);
-    fetch(c + i * stride + kColumns - 1);
+    fetch(c + i * stride + kWidth - 1);
   }
-  const float* from = packs ? b.rows : b.packed;
-  const int64_t step = packs ? b.stride : kColumns;
+  const int64_t step = packs ? b.stride : kWidth;
+  const float* from = b.data;
   float* packed = b.packed;
-  for (int64_t l = 0; l < depth; ++l, a += kRows, from += step) {
-    const F low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + kLanes);
+  for (int64_t l = 0; l < depth; ++l, from += step) {
+    TANDEM_UNROLL for (int v = 0; v < vectors; ++v) factors[v] = _mm256_loadu_ps(from + v * kLanes);
     if (packs) {
       fetch(from + kAhead * step);
-      _mm256_store_ps(packed, low);
-      _mm256_store_ps(packed + kLanes, high);
-      packed += kColumns;
+      TANDEM_UNROLL for (int v = 0; v < vectors; ++v)
+          _mm256_store_ps(packed + v * kLanes, factors[v]);
+      packed += kWidth;
     }
     TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
-      const F factor = _mm256_broadcast_ss(a + i);
-      sums[i][0] = _mm256_fmadd_ps(factor, low, sums[i][0]);
-      sums[i][1] = _mm256_fmadd_ps(factor, high, sums[i][1]);
+      const F factor = _mm256_set1_ps(row[i][l * (in_panel ? kRows : 1)]);
+      TANDEM_UNROLL for (int v = 0; v < vectors; ++v) sums[i][v] =
+          _mm256_fmadd_ps(factor, factors[v], sums[i][v]);
     }
   }
-  TANDEM_UNROLL for (int i = 0; i < rows; ++i) {
-    float* const row = c + i * stride;
-    if (adds) {
-      sums[i][0] = _mm256_add_ps(_mm256_loadu_ps(row), sums[i][0]);
-      sums[i][1] = _mm256_add_ps(_mm256_loadu_ps(row + kLanes), sums[i][1]);
-    }
-    _mm256_storeu_ps(row, sums[i][0]);
-    _mm256_storeu_ps(row + kLanes, sums[i][1]);
+  TANDEM_UNROLL for (int i = 0; i < rows; ++i) TANDEM_UNROLL for (int v = 0; v < vectors; ++v) {
+    float* const to = c + i * stride + v * kLanes;
+    _mm256_storeu_ps(to, adds ? _mm256_add_ps(_mm256_loadu_ps(to), sums[i][v]) : sums[i][v]);
   }
 }
 
-using Tile = void (*)(const float*, const Panel&, int64_t, float*, int64_t, bool);
-template <bool packs>
-constexpr Tile kTiles[] = {tile<1, packs>, tile<2, packs>, tile<3, packs>,
-                           tile<4, packs>, tile<5, packs>, tile<6, packs>};
+using Tile = void (*)(const Rows&, const Panel&, int64_t, float*, int64_t, bool);
 
-/// What panels of A and one of B give: rows [m, columns] of C, at most kColumns.
+template <bool in_panel, bool packs, int... i>
+constexpr std::array<Tile, sizeof...(i)> tiles_of(std::integer_sequence<int, i...>) {
+  return {tile<i % kRows + 1, i / kRows + 1, in_panel, packs>...};
+}
+template <bool in_panel, bool packs>
+constexpr auto kTiles =
+    tiles_of<in_panel, packs>(std::make_integer_sequence<int, kRows * kVectors>());
+
+/// Of `rows` rows and a panel of `width` columns.
+Tile tile_of(int64_t rows, int64_t width, bool in_panel, bool packs) {
+  const auto& tiles = in_panel ? (packs ? kTiles<true, true> : kTiles<true, false>)
+                               : (packs ? kTiles<false, true> : kTiles<false, false>);
+  return tiles[static_cast<size_t>((width / kLanes - 1) * kRows + rows - 1)];
+}
+
+/// What rows of A and a panel of B give: rows [m, columns] of C, of a panel that is `width` wide.
 struct Strip {
-  int64_t m, columns, depth;
+  int64_t m, columns, width, depth;
+  bool in_panels;
   float* c;
   int64_t stride;
   bool adds;
 
-  /// `next`: the rows of the panel after `b`, as far apart as its, which are fetched meanwhile; or
-  /// null.
-  void run(const float* a, const Panel& b, const float* next) const {
+  /// `next`: the rows of the panel after `b`, which are fetched meanwhile; or null.
+  void run(Rows a, Panel b, const Panel& next) const {
     const int64_t share = (depth * kRows + m - 1) / m;  // of its rows, for each tile
-    for (int64_t i = 0, row = 0; i < m; i += kRows, a += a_panel(depth), row += share) {
-      for (int64_t l = row; next != nullptr && l < least(depth, row + share); ++l)
-        _mm_prefetch(reinterpret_cast<const char*>(next + l * b.stride), _MM_HINT_T1);
+    const int64_t apart = in_panels ? a_panel(depth) : kRows * a.stride;
+    for (int64_t i = 0, row = 0; i < m; i += kRows, a.data += apart, row += share) {
+      for (int64_t l = row; next.data != nullptr && l < least(depth, row + share); ++l)
+        _mm_prefetch(reinterpret_cast<const char*>(next.data + l * next.stride), _MM_HINT_T1);
       const int64_t rows = least(kRows, m - i);
-      const bool packs = i == 0 && b.rows != nullptr;
-      if (columns == kColumns)
-        (packs ? kTiles<true> : kTiles<false>)[rows - 1](a, b, depth, c + i * stride, stride, adds);
+      if (columns == width)
+        tile_of(rows, width, in_panels, b.packed != nullptr)(a, b, depth, c + i * stride, stride,
+                                                             adds);
       else
         narrow(a, b, rows, c + i * stride);
+      if (b.packed != nullptr) b = {b.packed};
     }
   }
 
  private:
-  void narrow(const float* a, const Panel& b, int64_t rows, float* to) const {
+  void narrow(const Rows& a, const Panel& b, int64_t rows, float* to) const {
     alignas(32) float whole[kRows * kColumns];
-    kTiles<false>[rows - 1](a, b, depth, whole, kColumns, false);
+    tile_of(rows, width, in_panels, false)(a, b, depth, whole, kColumns, false);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
         const float sum = whole[i * kColumns + j];
@@ -232,23 +252,46 @@ Operand part(const Operand& x, int64_t row, int64_t column) {
   return {x.data + at, x.stride, x.transposed};
 }
 
-/// Rows of a panel of B that its first tile packs; null of one that is packed before, or is none.
-const float* unpacked(const Product& p, int64_t l, int64_t j) {
-  return !p.b.transposed && j + kColumns <= p.n ? part(p.b, l, j).data : nullptr;
+/// Rows [m, depth] of A in panels, or where they lie.
+Rows rows_of(const Operand& a, int64_t m, int64_t depth, bool in_panels, float* to) {
+  if (!in_panels) return {a.data, a.stride};
+  (a.transposed ? pack_a_columns : pack_a_rows)(a, m, depth, to);
+  return {to};
+}
+
+/// Whole vectors of columns of B, which the first tile packs; else nothing.
+Panel unpacked(const Product& p, int64_t l, int64_t j, float* scratch) {
+  const int64_t n = least(kColumns, p.n - j);
+  if (p.b.transposed || n <= 0 || n % kLanes != 0) return {nullptr};
+  return {part(p.b, l, j).data, p.b.stride, scratch};
+}
+
+/// Columns [j, j + n) of B, at most kColumns of them.
+Panel panel_of(const Product& p, int64_t l, int64_t depth, int64_t j, int64_t n, float* scratch) {
+  const Panel panel = unpacked(p, l, j, scratch);
+  if (panel.data != nullptr) return panel;
+  (p.b.transposed ? pack_b_columns : pack_b_rows)(part(p.b, l, j), n, up(n, kLanes), depth,
+                                                  scratch);
+  return {scratch};
 }
 
 /// Rows [i, i + m) and depth [l, l + depth): all columns.
 void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t depth,
                     float* scratch) {
-  float* const a_panels = scratch + kColumns * depth;
-  (p.a.transposed ? pack_a_columns : pack_a_rows)(part(p.a, i, l), m, depth, a_panels);
+  const Operand a = part(p.a, i, l);
+  const bool in_panels = a.transposed || p.n > kFewColumns;
+  const Rows rows = rows_of(a, m, depth, in_panels, scratch + kColumns * depth);
   for (int64_t j = 0; j < p.n; j += kColumns) {
     const int64_t n = least(kColumns, p.n - j);
-    const Panel b{scratch, unpacked(p, l, j), p.b.stride};
-    if (!b.rows)
-      (p.b.transposed ? pack_b_columns : pack_b_rows)(part(p.b, l, j), n, depth, scratch);
-    const Strip strip{m, n, depth, p.c + i * p.c_stride + j, p.c_stride, p.adds || l > 0};
-    strip.run(a_panels, b, unpacked(p, l, j + kColumns));
+    const Strip strip{.m = m,
+                      .columns = n,
+                      .width = up(n, kLanes),
+                      .depth = depth,
+                      .in_panels = in_panels,
+                      .c = p.c + i * p.c_stride + j,
+                      .stride = p.c_stride,
+                      .adds = p.adds || l > 0};
+    strip.run(rows, panel_of(p, l, depth, j, n, scratch), unpacked(p, l, j + kColumns, scratch));
   }
 }
 
