@@ -3,7 +3,7 @@
 
 #include "codegen/drafts.h"
 #include "codegen/fusion/bundle.h"
-#include "codegen/fusion/fuse.h"
+#include "codegen/fusion/rematerialize.h"
 #include "codegen/fusion/updates.h"
 #include "codegen/memory/memory_plan.h"
 #include "codegen/nodes/program.h"
@@ -113,9 +113,10 @@ void lower_bodies(const ir::Graph& graph, LowerOptions options, Plan& plan) {
 }  // namespace
 
 Plan lower(const ir::Graph& graph, const LowerOptions& options) {
-  const Program program = make_program(graph);
+  Fusion fusion = fuse_lean(make_program(graph));
+  const Program& program = fusion.program;
   const std::vector<int> targets = write_targets(graph, options);
-  std::vector<Group> groups = with_updates_in_place(program, fuse(program), targets);
+  std::vector<Group> groups = with_updates_in_place(program, std::move(fusion.groups), targets);
   const Table<RootId, bool> stored = stored_roots(program, groups);
   Drafts drafts = make_drafts(program, bundle(program, std::move(groups)), stored);
   Plan plan;

@@ -18,13 +18,48 @@ double reduced_count(Builder& b, V x, std::span<const ir::Axis> dims) {
 /// x - amax(x) along `dim`: at most 0, so that exp does not overflow.
 V centred_at_max(Builder& b, V x, int dim) { return b.sub(x, b.amax(x, {dim}, true)); }
 
-// sum((x - mean)^2) / (n - correction); mean has 1 in the reduced dims
-V variance(Context& c, V mean) {
+struct Dims {
+  ir::Axes outer, inner;
+};
+
+/// `dims` as those that end the operand, whose elements lie side by side, and the others.
+Dims split_at_end(Builder& b, V x, const ir::Axes& dims) {
+  const auto reduces = [&](int d) { return std::ranges::find(dims, ir::Axis{d}) != dims.end(); };
+  int first = b.rank(x);
+  while (first > 0 && reduces(first - 1)) --first;
+  Dims split;
+  for (const ir::Axis d : dims)
+    (static_cast<int>(d) >= first ? split.inner : split.outer).push_back(d);
+  return split;
+}
+
+V sum_of_squares(Builder& b, V x, V from, const ir::Axes& dims, bool keepdim) {
+  const V centred = b.sub(x, from);
+  return b.sum(b.mul(centred, centred), dims, keepdim);
+}
+
+// sum((x - mean)^2); mean has 1 in the reduced dims. Where the elements of a sum lie in several
+// rows, as the images' of a channel, each row is centred at its own mean while it is at hand, and
+// what the rows' means differ from the whole one's is added: x is read once. (Chan, Golub and
+// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances".)
+V squares_about(Context& c, V mean) {
   Builder& b = c.b;
   const auto& dims = c.attr<ir::Axes>(Attr::dims);
-  const V centred = b.sub(c[0], mean);
-  const double n = reduced_count(b, c[0], dims) - c.attr<double>(Attr::correction);
-  return b.div(b.sum(b.mul(centred, centred), dims, c.attr<bool>(Attr::keepdim)), std::max(n, 0.0));
+  const auto [outer, inner] = split_at_end(b, c[0], dims);
+  if (outer.empty() || inner.empty())
+    return sum_of_squares(b, c[0], mean, dims, c.attr<bool>(Attr::keepdim));
+  const V means = b.mean(c[0], inner, true);
+  const V within = b.sum(sum_of_squares(b, c[0], means, inner, true), outer, true);
+  const V between = sum_of_squares(b, means, mean, outer, true);
+  const V sum = b.add(within, b.mul(between, reduced_count(b, c[0], inner)));
+  return b.view(sum, c.result(0).sizes);
+}
+
+// sum((x - mean)^2) / (n - correction)
+V variance(Context& c, V mean) {
+  const double n =
+      reduced_count(c.b, c[0], c.attr<ir::Axes>(Attr::dims)) - c.attr<double>(Attr::correction);
+  return c.b.div(squares_about(c, mean), std::max(n, 0.0));
 }
 
 V mean_kept(Context& c) { return c.b.mean(c[0], c.attr<ir::Axes>(Attr::dims), true); }

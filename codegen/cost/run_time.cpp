@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/fusion/fuse.h"
+#include "codegen/fusion/rematerialize.h"
 #include "codegen/library/library.h"
 #include "codegen/nodes/program.h"
 
@@ -31,12 +31,12 @@ double distinct_elements(const View& v) {
 
 class Walk {
  public:
-  Walk(const CostTable& costs, const Program& program)
+  Walk(const CostTable& costs, const Fusion& fusion)
       : costs_(costs),
-        p_(program),
-        groups_(fuse(program)),
-        group_of_(program.nodes.size()),
-        last_use_(program.roots.size(), kNever) {
+        p_(fusion.program),
+        groups_(fusion.groups),
+        group_of_(p_.nodes.size()),
+        last_use_(p_.roots.size(), kNever) {
     for (size_t g = 0; g < groups_.size(); ++g)
       for (NodeId n : groups_[g].nodes) group_of_[n] = g;
     find_stored();
@@ -173,7 +173,7 @@ class Walk {
 
   const CostTable& costs_;
   const Program& p_;
-  const std::vector<Group> groups_;
+  const std::vector<Group>& groups_;
   Table<NodeId, size_t> group_of_;
   Table<RootId, bool> stored_;
   Table<RootId, double> last_use_;   // as touched_ was then
@@ -211,7 +211,7 @@ double control_seconds(const CostTable& costs, const ir::Graph& graph, ir::Equat
 }  // namespace
 
 double run_seconds(const CostTable& costs, const ir::Graph& graph) {
-  double seconds = Walk(costs, make_program(graph)).seconds();
+  double seconds = Walk(costs, fuse_lean(make_program(graph))).seconds();
   for (size_t i = 0; i < graph.num_equations(); ++i)
     if (ir::info(graph.op(graph.equation_id(i))).cls == ir::OpClass::Control)
       seconds += control_seconds(costs, graph, graph.equation_id(i));

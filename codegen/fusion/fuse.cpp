@@ -45,7 +45,7 @@ class Fuser {
       add(n);
       if (!at(cluster_of(n)).fusible) continue;
       fuse_with_producers(n);
-      fuse_with_siblings(n);
+      if (!node(n).again) fuse_with_siblings(n);
     }
     return in_order();
   }
@@ -114,11 +114,13 @@ class Fuser {
     clusters_.push_back(std::move(c));
   }
 
+  /// What is computed again waits for its reader: with nothing else should it share a group.
   void fuse_with_producers(NodeId n) {
     const Groups& before = at(cluster_of(n)).before;
     producers_.assign(before.begin(), before.end());
     std::ranges::sort(producers_, {}, [&](ClusterId c) { return std::pair(-at(c).depth, c); });
-    for (ClusterId c : producers_) merge_if_legal(find(c), find(n));
+    for (ClusterId c : producers_)
+      if (!node(n).again || node(NodeId{c.index}).again) merge_if_legal(find(c), find(n));
   }
 
   /// With groups that read the same value, or another value of the same group.

@@ -68,6 +68,7 @@ struct Node {
   bool only_checks = false;  // nothing reads what it writes
   bool late = false;         // behind the turn of a whole step
   bool ordered = false;      // External: stays though nothing reads what it writes
+  bool again = false;        // computes again what another node does, for the group that reads it
   NodeId after;              // a node that must run earlier: it writes the same memory, or gives
                              // the token that this one takes
   std::string name;

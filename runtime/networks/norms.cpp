@@ -77,10 +77,9 @@ struct Normed {
 Normed by_batch(Call& c, V x, const BatchNorm& n) {
   const Dim channels = c.b.sizes(x)[1];
   const ir::Axes dims = beside_channels(c.b.rank(x));
-  const V in = wide(c, x), mean = c.b.mean(in, dims, true), centred = c.b.sub(in, mean);
-  // (Not of `centred`, whose squares these are too: what is used before and after all of the sums
-  // would be kept in memory in between, and read in place of x.)
-  const V var = c.b.mean(c.b.square(c.b.sub(mean, in)), dims, true);
+  const V in = wide(c, x);
+  const ir::ValueList statistics = c.b.var_mean(in, dims, 0, true);
+  const V var = statistics[0], mean = statistics[1], centred = c.b.sub(in, mean);
   const auto weight = per_channel(c, n.weight, "weight", channels),
              bias = per_channel(c, n.bias, "bias", channels);
   V scale = c.b.reshape(c.b.rsqrt(c.b.add(var, n.eps)), {channels});
