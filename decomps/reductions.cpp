@@ -57,8 +57,8 @@ V squares_about(Context& c, V mean) {
 
 // sum((x - mean)^2) / (n - correction)
 V variance(Context& c, V mean) {
-  const double n =
-      reduced_count(c.b, c[0], c.attr<ir::Axes>(Attr::dims)) - c.attr<double>(Attr::correction);
+  const auto& dims = c.attr<ir::Axes>(Attr::dims);
+  const double n = reduced_count(c.b, c[0], dims) - c.attr<double>(Attr::correction);
   return c.b.div(squares_about(c, mean), std::max(n, 0.0));
 }
 

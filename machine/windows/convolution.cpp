@@ -171,11 +171,11 @@ bool convolved_by_library(const ConvolutionSpec& s, Sought sought, const Convolu
   if constexpr (kBf16 || std::is_same_v<T, float>) {
     const bool has_bias = data.bias != nullptr;
     if (kBf16 && (!has_bf16_convolutions() || (has_bias && sought == Sought::Input))) return false;
-    const auto library = shared_convolution(
-        {.spec = s,
-         .sought = sought,
-         .element = kBf16 ? ConvolutionElement::Bf16 : ConvolutionElement::F32,
-         .has_bias = has_bias && sought != Sought::Weight});
+    const auto library =
+        shared_convolution({.spec = s,
+                            .sought = sought,
+                            .element = kBf16 ? ConvolutionElement::Bf16 : ConvolutionElement::F32,
+                            .has_bias = has_bias && sought != Sought::Weight});
     if (library) library->run({data.x, data.w, data.y, data.bias});
     return library != nullptr;
   }
