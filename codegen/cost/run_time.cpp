@@ -35,11 +35,9 @@ class Walk {
       : costs_(costs),
         p_(fusion.program),
         groups_(fusion.groups),
-        group_of_(p_.nodes.size()),
+        group_of_(groups_of_nodes(p_, groups_)),
+        stored_(stored_roots(p_, groups_)),
         last_use_(p_.roots.size(), kNever) {
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (NodeId n : groups_[g].nodes) group_of_[n] = g;
-    find_stored();
     for (const Root& v : p_.roots)
       if (v.kind == Root::Kind::Input || v.output >= 0) around_ += bytes_of(v);
   }
@@ -69,16 +67,6 @@ class Walk {
 
   bool is_written_in(RootId r, size_t group) const {
     return std::ranges::any_of(root(r).writers, [&](NodeId w) { return group_of_[w] == group; });
-  }
-
-  void find_stored() {
-    stored_.resize(p_.roots.size());
-    for (RootId r : p_.roots.ids()) stored_[r] = p_.roots[r].output >= 0;
-    for (NodeId n : p_.nodes.ids())
-      for_each_read(p_.nodes[n], [&](const View& v) {
-        for (NodeId w : root(v.root).writers)
-          if (group_of_[w] != group_of_[n]) stored_[v.root] = true;
-      });
   }
 
   double element_seconds(ir::Op op) const {

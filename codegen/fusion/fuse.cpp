@@ -338,4 +338,26 @@ class Fuser {
 
 std::vector<Group> fuse(const Program& program) { return Fuser(program).run(); }
 
+Table<NodeId, size_t> groups_of_nodes(const Program& p, const std::vector<Group>& groups) {
+  Table<NodeId, size_t> group_of(p.nodes.size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (NodeId n : groups[g].nodes) group_of[n] = g;
+  return group_of;
+}
+
+Table<RootId, bool> stored_roots(const Program& p, const std::vector<Group>& groups) {
+  const Table<NodeId, size_t> group_of = groups_of_nodes(p, groups);
+  Table<RootId, bool> stored(p.roots.size());
+  for (RootId r : p.roots.ids()) stored[r] = p.roots[r].output >= 0;
+  const auto read = [&](RootId r, NodeId by) {
+    for (NodeId w : p.roots[r].writers)
+      if (group_of[w] != group_of[by]) stored[r] = true;
+  };
+  for (NodeId n : p.nodes.ids()) {
+    for (const View& v : p.nodes[n].operands) read(v.root, n);
+    if (p.nodes[n].table.root.valid()) read(p.nodes[n].table.root, n);
+  }
+  return stored;
+}
+
 }  // namespace tandem::codegen

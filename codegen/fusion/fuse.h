@@ -37,6 +37,12 @@ struct Group {
 /// Groups in an order in which they can run; every node is in one.
 std::vector<Group> fuse(const Program& program);
 
+/// By node: which of the groups has it.
+Table<NodeId, size_t> groups_of_nodes(const Program& program, const std::vector<Group>& groups);
+
+/// By root: whether some group reads what another one writes, or it is an output.
+Table<RootId, bool> stored_roots(const Program& program, const std::vector<Group>& groups);
+
 /// Whether a node of the group computes one value per row.
 bool is_row_node(const Node& node, const Domain& domain);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -31,9 +30,11 @@ bool is_cheap(const Program& p, const Node& n) {
 class Choice {
  public:
   Choice(const Program& p, const std::vector<Group>& groups, const Roots& refused)
-      : p_(p), group_of_(p.nodes.size()), readers_(p.roots.size()), reads_(groups.size()) {
-    for (GroupId g = 0; g < groups.size(); ++g)
-      for (NodeId n : groups[g].nodes) group_of_[n] = g;
+      : p_(p),
+        group_of_(groups_of_nodes(p, groups)),
+        stored_(stored_roots(p, groups)),
+        readers_(p.roots.size()),
+        reads_(groups.size()) {
     for (NodeId n : p.nodes.ids()) note_reads(n);
     for (NodeId n : p.nodes.ids())
       if (!refused.contains(p.nodes[n].dest.root)) consider(n);
@@ -87,11 +88,7 @@ class Choice {
   }
 
   bool lies_in_memory(RootId r) const {
-    const Root& root = p_.roots[r];
-    if (root.kind == Root::Kind::Input || root.output >= 0 || tables_.contains(r)) return true;
-    if (chosen_.contains(r)) return false;
-    return std::ranges::any_of(
-        readers_[r], [&](NodeId reader) { return comes_from_outside(group_of_[reader], r); });
+    return p_.roots[r].kind == Root::Kind::Input || (stored_[r] && !chosen_.contains(r));
   }
 
   /// What computing `n` again reads; nothing if it cannot be.
@@ -144,6 +141,7 @@ class Choice {
 
   const Program& p_;
   Table<NodeId, GroupId> group_of_;
+  Table<RootId, bool> stored_;
   Table<RootId, ir::InlineVector<NodeId, 4>> readers_;
   std::vector<Roots> reads_;  // by group: what it reads from memory
   Roots tables_;              // read or written at positions that come from data
@@ -213,16 +211,10 @@ class Rewriter {
 /// Adds to `refused` what would be kept in memory all the same.
 bool add_stored(const Fusion& f, const std::vector<std::pair<RootId, RootId>>& copies,
                 Roots& refused) {
-  Table<NodeId, GroupId> group_of(f.program.nodes.size());
-  for (GroupId g = 0; g < f.groups.size(); ++g)
-    for (NodeId n : f.groups[g].nodes) group_of[n] = g;
-  std::unordered_map<RootId, RootId> copied(copies.begin(), copies.end());
+  const Table<RootId, bool> stored = stored_roots(f.program, f.groups);
   const size_t before = refused.size();
-  for (NodeId n : f.program.nodes.ids())
-    for (const View& v : f.program.nodes[n].operands)
-      if (const auto copy = copied.find(v.root); copy != copied.end())
-        if (group_of[n] != group_of[f.program.roots[v.root].writers[0]])
-          refused.insert(copy->second);
+  for (const auto& [copy, of] : copies)
+    if (stored[copy]) refused.insert(of);
   return refused.size() > before;
 }
 

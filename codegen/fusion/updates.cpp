@@ -20,13 +20,11 @@ class Updates {
       : p_(p),
         groups_(std::move(groups)),
         targets_(targets),
-        group_of_(p.nodes.size()),
+        group_of_(groups_of_nodes(p, groups_)),
         is_update_(groups_.size()),
         done_(groups_.size()) {}
 
   std::vector<Group> run() {
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (NodeId n : groups_[g].nodes) group_of_[n] = g;
     if (reads_what_is_written_on()) return std::move(groups_);
     find_places();
     std::vector<size_t> order(groups_.size());
