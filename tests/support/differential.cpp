@@ -158,15 +158,23 @@ class PerturbingBackend final : public ir::Backend {
       values.set(i, moved(values.at(i).to_double(), unit));
   }
 
-  /// By units of the largest element: what LAPACK gives is right for a matrix whose norm differs by
-  /// so much.
+  /// Each matrix by units of its norm in each element: what LAPACK gives is right for a matrix that
+  /// differs by about n units of its norm (Higham, Accuracy and Stability, theorem 19.4).
   void move_all(ir::Buffer& values) const {
     if (unit_ == 0 || !ir::is_floating(values.dtype())) return;
-    double most = 0;
-    for (int64_t i = 0; i < values.numel(); ++i)
-      most = std::max(most, std::abs(values.at(i).to_double()));
-    for (int64_t i = 0; i < values.numel(); ++i)
-      values.set(i, values.at(i).to_double() + (random_() % 2 ? unit_ : -unit_) * most);
+    const ir::Shape& sizes = values.sizes();
+    int64_t elements = 1;  // of a matrix
+    for (size_t d = sizes.size() > 2 ? sizes.size() - 2 : 0; d < sizes.size(); ++d)
+      elements *= sizes[d];
+    for (int64_t first = 0; first < values.numel(); first += elements)
+      move_matrix(values, first, first + elements);
+  }
+
+  void move_matrix(ir::Buffer& values, int64_t begin, int64_t end) const {
+    double norm = 0;
+    for (int64_t i = begin; i < end; ++i) norm = std::hypot(norm, values.at(i).to_double());
+    for (int64_t i = begin; i < end; ++i)
+      values.set(i, values.at(i).to_double() + (random_() % 2 ? unit_ : -unit_) * norm);
   }
 
   /// (1 + half a unit of f64 would be 1. A zero keeps its sign.)
