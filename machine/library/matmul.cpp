@@ -216,7 +216,7 @@ void run_in_library(Job& job) {
 
 void run_in_panels(const Job& job) {
   const MatmulBlocks& b = job.blocks;
-  const WorkerMemory memory(products::panels()->scratch(b.m, b.k));
+  const WorkerMemory memory(products::panels()->scratch(b.m, b.n, b.k));
   parallel_for(b.units(), b.grain, [&](int64_t begin, int64_t end, int worker) {
     for_each_block(job, begin, end,
                    [&](const Block& x) { panel_block(job, x, memory.of(worker)); });

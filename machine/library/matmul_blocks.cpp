@@ -12,7 +12,6 @@
 namespace tandem::machine {
 namespace {
 
-using products::kBlockRows;
 using products::kTileColumns;
 using products::kTileRows;
 
@@ -47,9 +46,8 @@ struct Problem {
 
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.algorithm == BlockAlgorithm::Panels) {
-    const double times = static_cast<double>(ceil_div(block.m, kBlockRows));
     const double pack_a = p.a.transposed ? 0.15 : block.n > products::kFewColumns ? 0.1 : 0.02;
-    return {0.95, pack_a, (p.b.transposed ? 0.1 : 0.03) * times};
+    return {0.95, pack_a, p.b.transposed ? 0.1 : 0.03};
   }
   if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
   if (!p.b.transposed) return {0.99, p.a.transposed ? 0.05 : 0.01, 0.01};

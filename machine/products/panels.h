@@ -8,7 +8,7 @@
 namespace tandem::machine::products {
 
 /// Rows and columns of a tile, and the rows of A that are packed together: what a cut should know.
-inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kBlockRows = 24 * kTileRows;
+inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kBlockRows = 44 * kTileRows;
 
 /// Rows of A are read where they lie by products of at most so many columns: to pack them costs
 /// more.
@@ -35,7 +35,7 @@ struct Product {
 /// What one instruction set computes products with.
 struct Panels {
   /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
-  int64_t (*scratch)(int64_t m, int64_t k);
+  int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const Product& product, float* scratch);
 };
 

@@ -23,7 +23,8 @@ using F = __m256;
 constexpr int64_t kLanes = 8, kVectors = 2;
 constexpr int64_t kRows = kTileRows, kColumns = kTileColumns;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 256;                                // of a part of k, at most
-constexpr int64_t kAhead = 8;                                  // rows that are fetched early
+constexpr int64_t kWide = 1024;  // columns of B whose panels are kept for the rows that follow
+constexpr int64_t kAhead = 8;    // rows that are fetched early
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -259,54 +260,95 @@ Rows rows_of(const Operand& a, int64_t m, int64_t depth, bool in_panels, float* 
   return {to};
 }
 
-/// Whole vectors of columns of B, which the first tile packs; else nothing.
-Panel unpacked(const Product& p, int64_t l, int64_t j, float* scratch) {
-  const int64_t n = least(kColumns, p.n - j);
-  if (p.b.transposed || n <= 0 || n % kLanes != 0) return {nullptr};
-  return {part(p.b, l, j).data, p.b.stride, scratch};
-}
+/// Rows [i, i + m) of the product, depth [l, l + depth) and columns [j, j + n).
+struct Block {
+  int64_t i, m, l, depth, j, n;
+};
 
-/// Columns [j, j + n) of B, at most kColumns of them.
-Panel panel_of(const Product& p, int64_t l, int64_t depth, int64_t j, int64_t n, float* scratch) {
-  const Panel panel = unpacked(p, l, j, scratch);
-  if (panel.data != nullptr) return panel;
-  (p.b.transposed ? pack_b_columns : pack_b_rows)(part(p.b, l, j), n, up(n, kLanes), depth,
-                                                  scratch);
-  return {scratch};
-}
+/// The panels of B of one part of k. The first rows pack them; if rows follow, which read them
+/// again, each has a place of its own.
+class PanelsOfB {
+ public:
+  PanelsOfB(const Product& p, const Block& x, bool kept, float* to)
+      : b_(p.b), x_(x), apart_(kept ? x.depth : 0), to_(to) {}
 
-/// Rows [i, i + m) and depth [l, l + depth): all columns.
-void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t depth,
-                    float* scratch) {
-  const Operand a = part(p.a, i, l);
+  static int64_t size(int64_t n, int64_t depth, bool kept) {
+    return (kept ? up(n, kLanes) : kColumns) * depth;
+  }
+
+  int64_t columns(int64_t j) const { return least(kColumns, x_.n - j); }
+
+  /// That of column `j` of the block on.
+  Panel at(int64_t j) const {
+    if (x_.i > 0) return {place(j)};
+    if (is_packed_on_the_way(j)) return {source(j).data, b_.stride, place(j)};
+    const int64_t width = up(columns(j), kLanes);
+    (b_.transposed ? pack_b_columns : pack_b_rows)(source(j), columns(j), width, x_.depth,
+                                                   place(j));
+    return {place(j)};
+  }
+
+  /// What will be read of it; null where fetching it early does not pay.
+  Panel source_of(int64_t j) const {
+    if (j >= x_.n) return {nullptr};
+    if (x_.i > 0) return {place(j), up(columns(j), kLanes)};
+    return {is_packed_on_the_way(j) ? source(j).data : nullptr, b_.stride};
+  }
+
+ private:
+  /// Whole vectors of columns are packed by the first tile that reads them.
+  bool is_packed_on_the_way(int64_t j) const { return !b_.transposed && columns(j) % kLanes == 0; }
+  Operand source(int64_t j) const { return part(b_, x_.l, x_.j + j); }
+  float* place(int64_t j) const { return to_ + j * apart_; }
+
+  const Operand& b_;
+  const Block& x_;
+  int64_t apart_;  // columns of panels
+  float* to_;
+};
+
+void multiply_block(const Product& p, const Block& x, const PanelsOfB& b, float* scratch) {
+  const Operand a = part(p.a, x.i, x.l);
   const bool in_panels = a.transposed || p.n > kFewColumns;
-  const Rows rows = rows_of(a, m, depth, in_panels, scratch + kColumns * depth);
-  for (int64_t j = 0; j < p.n; j += kColumns) {
-    const int64_t n = least(kColumns, p.n - j);
-    const Strip strip{.m = m,
-                      .columns = n,
-                      .width = up(n, kLanes),
-                      .depth = depth,
+  const Rows rows = rows_of(a, x.m, x.depth, in_panels, scratch);
+  for (int64_t j = 0; j < x.n; j += kColumns) {
+    const Strip strip{.m = x.m,
+                      .columns = b.columns(j),
+                      .width = up(b.columns(j), kLanes),
+                      .depth = x.depth,
                       .in_panels = in_panels,
-                      .c = p.c + i * p.c_stride + j,
+                      .c = p.c + x.i * p.c_stride + x.j + j,
                       .stride = p.c_stride,
-                      .adds = p.adds || l > 0};
-    strip.run(rows, panel_of(p, l, depth, j, n, scratch), unpacked(p, l, j + kColumns, scratch));
+                      .adds = p.adds || x.l > 0};
+    strip.run(rows, b.at(j), b.source_of(j + kColumns));
   }
 }
 
-int64_t scratch(int64_t m, int64_t k) {
+/// Rows of all but the last block.
+int64_t rows_of_blocks(int64_t m) {
+  const int64_t blocks = (m + kBlockRows - 1) / kBlockRows;
+  return up((m + blocks - 1) / blocks, kRows);
+}
+
+int64_t scratch(int64_t m, int64_t n, int64_t k) {
   const int64_t depth = depth_of(k);
-  return kColumns * depth + least(kBlockRows, up(m, kRows)) / kRows * a_panel(depth);
+  return PanelsOfB::size(least(n, kWide), depth, m > kBlockRows) +
+         least(kBlockRows, up(m, kRows)) / kRows * a_panel(depth);
 }
 
 void multiply(const Product& p, float* scratch) {
-  const int64_t depth = depth_of(p.k);
-  const int64_t blocks = (p.m + kBlockRows - 1) / kBlockRows;
-  const int64_t rows = up((p.m + blocks - 1) / blocks, kRows);
-  for (int64_t l = 0; l < p.k; l += depth)
-    for (int64_t i = 0; i < p.m; i += rows)
-      multiply_block(p, i, least(rows, p.m - i), l, least(depth, p.k - l), scratch);
+  const int64_t depth = depth_of(p.k), rows = rows_of_blocks(p.m);
+  const bool kept = rows < p.m;
+  Block x{};
+  for (x.j = 0; x.j < p.n; x.j += kWide)
+    for (x.l = 0; x.l < p.k; x.l += depth)
+      for (x.i = 0; x.i < p.m; x.i += rows) {
+        x.n = least(kWide, p.n - x.j);
+        x.depth = least(depth, p.k - x.l);
+        x.m = least(rows, p.m - x.i);
+        const PanelsOfB b(p, x, kept, scratch);
+        multiply_block(p, x, b, scratch + PanelsOfB::size(x.n, depth, kept));
+      }
 }
 
 }  // namespace

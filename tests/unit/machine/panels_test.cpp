@@ -52,7 +52,7 @@ class PanelProducts : public ::testing::Test {
   }
 
   static void multiply(const Product& p) {
-    const WorkerMemory memory(kPanelsAvx2.scratch(p.m, p.k));
+    const WorkerMemory memory(kPanelsAvx2.scratch(p.m, p.n, p.k));
     kPanelsAvx2.multiply(p, memory.of(0));
   }
 
@@ -88,19 +88,21 @@ TEST_F(PanelProducts, OfEverySmallSize) {
 }
 
 TEST_F(PanelProducts, OfSeveralBlocks) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{143, 63, 384},
-                                {144, 64, 385},
-                                {145, 65, 383},
-                                {289, 130, 400},
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{263, 63, 384},
+                                {264, 64, 385},
+                                {265, 65, 383},
+                                {529, 130, 400},
                                 {30, 200, 1153},
-                                {301, 17, 769}})
+                                {301, 17, 769},
+                                {265, 1065, 260},
+                                {270, 2064, 33}})
     for (int layout = 0; layout < 8; ++layout)
       check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, layout / 4 == 1, layout});
 }
 
 /// However a product is cut, wherever it lies.
 TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
-  const int64_t m = 150, n = 70, k = 500;
+  const int64_t m = 270, n = 70, k = 500;
   for (int layout = 0; layout < 4; ++layout) {
     const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
     Matrix a(m, k, a_transposed, 0, random), b(k, n, b_transposed, 0, random);
