@@ -85,6 +85,21 @@ int64_t parts_of(const Sizes& n, int64_t units, int64_t tiles) {
                              std::max<int64_t>(tiles, 1));
 }
 
+/// Tiles [first, end) of the queries that one head of keys serves, head by head.
+struct Stretch {
+  int64_t first, end, tiles_of_head;
+
+  /// Behind the last tile of the same head.
+  int64_t end_of_head(int64_t tile) const {
+    return std::min((tile / tiles_of_head + 1) * tiles_of_head, end);
+  }
+  /// How many keys some of its queries see: those behind need not be packed.
+  int64_t keys(const Sizes& n, bool causal) const {
+    if (!causal || end_of_head(first) < end) return n.s;
+    return std::min(((end - 1) % tiles_of_head + 1) * kTile, n.s);
+  }
+};
+
 void attend_in_tiles(const Call& c, std::span<const BufferView> out) {
   constexpr int64_t kUnits = 32;
   const Sizes& n = c.n;
@@ -93,10 +108,14 @@ void attend_in_tiles(const Call& c, std::span<const BufferView> out) {
   const Tiles& run = tiles();
   const auto unit = [&](int64_t at, float* memory) {
     const int64_t part = at % parts, b = at / parts / n.hk, hk = at / parts % n.hk;
-    run.pack_forward(c.head(b, hk * n.group()), memory);
-    for (int64_t i = all * part / parts; i < all * (part + 1) / parts; ++i) {
-      const int64_t h = hk * n.group() + i / tiles_of_head, row = (b * n.h + h) * n.t;
-      run.forward(c.head(b, h), i % tiles_of_head * kTile, memory,
+    const Stretch stretch{all * part / parts, all * (part + 1) / parts, tiles_of_head};
+    const int64_t keys = stretch.keys(n, c.options.causal);
+    run.pack_forward(c.head(b, hk * n.group(), 0, keys), memory);
+    for (int64_t i = stretch.first, next = 0; i < stretch.end; i = next) {
+      next = stretch.end_of_head(i);
+      const int64_t h = hk * n.group() + i / tiles_of_head, row = (b * n.h + h) * n.t,
+                    first = i % tiles_of_head * kTile;
+      run.forward(c.head(b, h, 0, keys), first, std::min(first + (next - i) * kTile, n.t), memory,
                   static_cast<float*>(out[0].data) + row * n.e,
                   static_cast<float*>(out[1].data) + row);
     }

@@ -49,8 +49,9 @@ struct Tiles {
 
   /// Keys and values into the working memory, for the tiles that follow.
   void (*pack_forward)(const Head& head, float* scratch);
-  /// Queries [first, first + kTile) and below t: result rows [t, e] and logsumexp [t].
-  void (*forward)(const Head& head, int64_t first, float* scratch, float* result, float* logsumexp);
+  /// Queries [first, end), of whole tiles or up to t: of result rows [t, e] and logsumexp [t].
+  void (*forward)(const Head& head, int64_t first, int64_t end, float* scratch, float* result,
+                  float* logsumexp);
 
   /// The same for the backward; its sums of gradients are zero then.
   void (*pack_backward)(const Head& head, float* scratch);

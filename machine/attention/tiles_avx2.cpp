@@ -7,7 +7,7 @@ namespace tandem::machine::attention {
 namespace {
 
 using F = __m256;
-constexpr int kLanes = 8, kRows = 4, kVectors = 2;
+constexpr int kLanes = 8, kRows = 6, kVectors = 2;
 
 F load(const float* p) { return _mm256_loadu_ps(p); }
 void store(float* p, F x) { _mm256_storeu_ps(p, x); }
@@ -18,10 +18,10 @@ F mul(F a, F b) { return _mm256_mul_ps(a, b); }
 F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 F largest(F a, F b) { return _mm256_max_ps(a, b); }
 F rounded(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-/// `n` between -127 and 128.
+/// Where it is a normal number.
 F times_power(F x, F n) {
-  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return mul(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), exponent));
 }
 /// `a` where x < y, else `b`.
 F less(F x, F y, F a, F b) { return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ)); }

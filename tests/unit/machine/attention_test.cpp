@@ -42,6 +42,11 @@ std::vector<Case> cases() {
           {2, 2, 2, 65, 65, 1, 1, Added, {2, 2, 65, 65}},
           {1, 1, 1, 400, 400, 16, 24, Causal},
           {1, 1, 1, 130, 700, 8, 8, Added, {1, 1, 130, 700}},
+          {1, 1, 1, 94, 90, 3, 17},
+          {1, 2, 1, 201, 201, 80, 80, Causal},
+          {1, 1, 1, 330, 530, 128, 128},
+          {1, 1, 1, 530, 300, 256, 80, Causal},
+          {1, 4, 1, 300, 610, 17, 3, Causal},
           {2, 4, 2, 1, 700, 64, 64},
           {1, 8, 1, 4, 515, 33, 20, Causal},
           {1, 2, 1, 8, 300, 16, 5, Added, {1, 2, 8, 300}},
@@ -161,8 +166,7 @@ void run_head(const attention::Tiles& tiles, Tensors<float>& t) {
   const attention::Head head = head_of(t);
   std::vector<float> scratch(static_cast<size_t>(tiles.forward_scratch(head)));
   tiles.pack_forward(head, scratch.data());
-  for (int64_t i = 0; i < c.t; i += attention::kTile)
-    tiles.forward(head, i, scratch.data(), t.result.data(), t.sums.data());
+  tiles.forward(head, 0, c.t, scratch.data(), t.result.data(), t.sums.data());
   scratch.assign(static_cast<size_t>(tiles.backward_scratch(head)), 0);
   tiles.pack_backward(head, scratch.data());
   tiles.backward(head, {{t.grad.data(), c.e}, {t.result.data(), c.e}, t.sums.data()},
