@@ -234,9 +234,9 @@ bool can_stream(const Kernel& kernel, ParamId param) {
 }
 
 size_t scratch_bytes(const Kernel& kernel) {
-  size_t bytes = 0;
+  size_t bytes = kernel.locals.empty() ? 0 : kLocalGap;
   for (const Local& l : kernel.locals)
-    bytes += (static_cast<size_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64;
+    bytes += (static_cast<size_t>(l.elements) * ir::size_of(l.dtype) + 63) / 64 * 64 + kLocalGap;
   return bytes;
 }
 

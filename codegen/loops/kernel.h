@@ -155,8 +155,8 @@ struct Kernel {
 /// The C signature of a compiled kernel. Runs units [begin, end). `params` are the addresses of the
 /// kernel's params and, after them, that of a table of numbers if the code does without its
 /// kernel's constants and sizes. `scratch` holds the locals one after the other, each aligned to 64
-/// bytes (scratch_bytes). Returns 0, or 1 after writing what failed to `error`; every index is
-/// checked before a store that depends on it.
+/// bytes, with gaps (scratch_bytes). Returns 0, or 1 after writing what failed to `error`; every
+/// index is checked before a store that depends on it.
 struct KernelError {
   int64_t instruction =
       0;              // position in Kernel::code of the access (or of the integer division by zero)
@@ -166,6 +166,9 @@ struct KernelError {
 using KernelFunction = int64_t (*)(void* const* params, int64_t begin, int64_t end, void* scratch,
                                    KernelError* error);
 
+/// Bytes before, between and behind locals. Rows and locals of whole pages would else have the same
+/// places in their pages, and a load waits for a store that only seems to write what it reads.
+inline constexpr int64_t kLocalGap = 320;
 size_t scratch_bytes(const Kernel& kernel);
 /// Whether `param` has stores that may go past the caches.
 bool can_stream(const Kernel& kernel, ParamId param);

@@ -111,12 +111,13 @@ void Emitter::prologue() {
   if (keeps_numbers())
     for (InstrId at : open_) read_number(at.index);
   read_sizes();
-  llvm::Value* offset = i64(0);
+  llvm::Value* offset = i64(codegen::kLocalGap);
   for (const codegen::Local& l : kernel_.locals) {
     locals_.push_back(ir_.CreateGEP(ir_.getInt8Ty(), function_->getArg(3), offset));
     llvm::Value* bytes =
         ir_.CreateMul(size(l.elements), i64(static_cast<int64_t>(ir::size_of(l.dtype))));
-    offset = ir_.CreateAdd(offset, ir_.CreateAnd(ir_.CreateAdd(bytes, i64(63)), i64(-64)));
+    llvm::Value* lines = ir_.CreateAnd(ir_.CreateAdd(bytes, i64(63)), i64(-64));
+    offset = ir_.CreateAdd(offset, ir_.CreateAdd(lines, i64(codegen::kLocalGap)));
   }
 }
 
