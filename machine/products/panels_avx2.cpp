@@ -14,6 +14,8 @@
 #define TANDEM_INLINE inline __attribute__((always_inline))
 // (What is indexed by a loop stays in registers only if the loop is unrolled early.)
 #define TANDEM_UNROLL _Pragma("GCC unroll 16")
+// A core that another thread shares issues half as much: what only counts is done for four turns.
+#define TANDEM_BY_FOUR _Pragma("GCC unroll 4")
 
 namespace tandem::machine::products {
 namespace {
@@ -170,7 +172,7 @@ void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride
   const int64_t step = packs ? b.stride : kWidth;
   const float* from = b.data;
   float* packed = b.packed;
-  for (int64_t l = 0; l < depth; ++l, from += step) {
+  TANDEM_BY_FOUR for (int64_t l = 0; l < depth; ++l, from += step) {
     TANDEM_UNROLL for (int v = 0; v < vectors; ++v) factors[v] = _mm256_loadu_ps(from + v * kLanes);
     if (packs) {
       fetch(from + kAhead * step);
