@@ -82,11 +82,13 @@ float* row_of_c(const Job& job, int64_t matrix, int64_t row) {
   return job.c + offset_of(job.spec, job.spec.c, matrix) + row * job.spec.c.row;
 }
 
+const float* bias_at(const Job& job, const Block& x) { return job.bias + x.j; }
+
 /// The block's rows of C become the bias, just before the product is added to them.
 void start_with_bias(const Job& job, const Block& x) {
   for (int64_t batch = x.batch; batch < x.batch + x.count; ++batch)
     for (int64_t i = x.i; i < x.i + x.m; ++i)
-      std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
+      std::copy_n(bias_at(job, x), x.n, row_of_c(job, batch, i) + x.j);
 }
 
 /// Elements of B that a block transposes itself, in 16 KiB of its stack: the library takes longer
@@ -177,7 +179,9 @@ void panel_block(const Job& job, const Block& x, float* memory) {
   const Sums c = sums_of(job, x);
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
-  products::panels()->multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds}, memory);
+  const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
+  products::panels()->multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias},
+                               memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
@@ -196,11 +200,7 @@ void guard_exit() {
 
 template <class Compute>
 void for_each_block(const Job& job, int64_t begin, int64_t end, Compute compute) {
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const Block x = block_at(job.spec, job.blocks, unit);
-    if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
-    compute(x);
-  }
+  for (int64_t unit = begin; unit < end; ++unit) compute(block_at(job.spec, job.blocks, unit));
 }
 
 void run_in_library(Job& job) {
@@ -208,6 +208,7 @@ void run_in_library(Job& job) {
   parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
     const SingleOmpThread single;
     for_each_block(job, begin, end, [&](const Block& x) {
+      if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
       primitive ? primitive_block(job, x) : sgemm_block(job, x);
     });
     primitive ? guard_exit<true>() : guard_exit<false>();

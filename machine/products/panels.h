@@ -21,15 +21,17 @@ struct Operand {
   bool transposed;
 };
 
-/// C [m, n] = A [m, k] B [k, n], or C += A B; C's rows are contiguous. An element's bits depend on
-/// its row of A and column of B, and C's element, alone: on no stride, nor on where a larger
-/// product was cut into these. Memory outside of the matrices is not touched.
+/// C [m, n] = A [m, k] B [k, n], or C += A B, or a bias + A B; C's rows are contiguous. An
+/// element's bits depend on its row of A and column of B, and what these are added to, alone: on no
+/// stride, nor on where a larger product was cut into these. Memory outside of the matrices is not
+/// touched.
 struct Product {
   int64_t m, n, k;
   Operand a, b;
   float* c;
   int64_t c_stride;
   bool adds;
+  const float* bias = nullptr;  // [n], of a product that does not add to C
 };
 
 /// What one instruction set computes products with.

@@ -33,6 +33,14 @@ int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 /// Floats of a panel of A, whose rows are written four at a time, or eight numbers each.
 int64_t a_panel(int64_t depth) { return up(depth, 4) * kRows + kLanes; }
 
+/// Rows as tiles of as equal heights as can be: a tile of one or two takes as long as one of four.
+struct Heights {
+  explicit Heights(int64_t m) : tiles((m + kRows - 1) / kRows), low(m / tiles), higher(m % tiles) {}
+  int64_t operator[](int64_t tile) const { return low + (tile < higher); }
+
+  int64_t tiles, low, higher;  // `higher` of them have a row more
+};
+
 /// Of equal parts of k, none longer than kDepth.
 int64_t depth_of(int64_t k) {
   const int64_t parts = (k + kDepth - 1) / kDepth;
@@ -86,10 +94,14 @@ TANDEM_INLINE void pack_across(const float* from, int64_t stride, int64_t rows, 
   }
 }
 
-/// Rows [m, depth] of A in panels [depth, kRows].
+/// Rows [m, depth] of A in panels [depth, kRows], one for each tile.
 void pack_a_rows(const Operand& a, int64_t m, int64_t depth, float* to) {
-  for (int64_t i = 0; i < m; i += kRows, to += a_panel(depth))
-    pack_across(a.data + i * a.stride, a.stride, least(kRows, m - i), depth, to, kRows);
+  const Heights heights(m);
+  const float* from = a.data;
+  for (int64_t t = 0; t < heights.tiles; ++t, to += a_panel(depth)) {
+    pack_across(from, a.stride, heights[t], depth, to, kRows);
+    from += heights[t] * a.stride;
+  }
 }
 
 /// Four times the first six of eight, side by side.
@@ -107,10 +119,11 @@ TANDEM_INLINE void store_sixes(const F* x, float* to) {
 
 /// The same of A that is stored as [depth, m], four of its rows at a time.
 void pack_a_columns(const Operand& a, int64_t m, int64_t depth, float* to) {
+  const Heights heights(m);
   for (int64_t l = 0; l < depth; l += 4) {
     const float* const rows = a.data + l * a.stride;
     float* panel = to + l * kRows;
-    for (int64_t i = 0; i < m; i += kRows, panel += a_panel(depth)) {
+    for (int64_t t = 0, i = 0; t < heights.tiles; i += heights[t++], panel += a_panel(depth)) {
       const __m256i there = lanes_below(m - i);
       const bool whole = m - i >= kLanes;
       F x[4];
@@ -156,10 +169,20 @@ struct Panel {
   float* packed = nullptr;
 };
 
-/// c [rows, vectors * kLanes] = or += the product of rows of A, or of a panel of them, and a panel
-/// of B, which it packs on its way (`packs`).
+/// What products are added to: rows, `stride` apart, C's own or one bias for all; or nothing.
+struct Start {
+  const float* data;
+  int64_t stride;
+  Start at(int64_t i, int64_t j) const {
+    return {data == nullptr ? nullptr : data + i * stride + j, stride};
+  }
+};
+
+/// c [rows, vectors * kLanes] = `start` + the product of rows of A, or of a panel of them, and a
+/// panel of B, which it packs on its way (`packs`).
 template <int rows, int vectors, bool in_panel, bool packs>
-void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride, bool adds) {
+void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride,
+          const Start& start) {
   constexpr int64_t kWidth = vectors * kLanes;
   F sums[rows][vectors], factors[vectors];
   const float* row[rows];
@@ -187,12 +210,14 @@ void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride
     }
   }
   TANDEM_UNROLL for (int i = 0; i < rows; ++i) TANDEM_UNROLL for (int v = 0; v < vectors; ++v) {
-    float* const to = c + i * stride + v * kLanes;
-    _mm256_storeu_ps(to, adds ? _mm256_add_ps(_mm256_loadu_ps(to), sums[i][v]) : sums[i][v]);
+    F sum = sums[i][v];
+    if (start.data != nullptr)
+      sum = _mm256_add_ps(_mm256_loadu_ps(start.data + i * start.stride + v * kLanes), sum);
+    _mm256_storeu_ps(c + i * stride + v * kLanes, sum);
   }
 }
 
-using Tile = void (*)(const Rows&, const Panel&, int64_t, float*, int64_t, bool);
+using Tile = void (*)(const Rows&, const Panel&, int64_t, float*, int64_t, const Start&);
 
 template <bool in_panel, bool packs, int... i>
 constexpr std::array<Tile, sizeof...(i)> tiles_of(std::integer_sequence<int, i...>) {
@@ -215,33 +240,34 @@ struct Strip {
   bool in_panels;
   float* c;
   int64_t stride;
-  bool adds;
+  Start start;
 
   /// `next`: the rows of the panel after `b`, which are fetched meanwhile; or null.
   void run(Rows a, Panel b, const Panel& next) const {
-    const int64_t share = (depth * kRows + m - 1) / m;  // of its rows, for each tile
-    const int64_t apart = in_panels ? a_panel(depth) : kRows * a.stride;
-    for (int64_t i = 0, row = 0; i < m; i += kRows, a.data += apart, row += share) {
-      for (int64_t l = row; next.data != nullptr && l < least(depth, row + share); ++l)
+    const Heights heights(m);
+    const int64_t share = (depth + heights.tiles - 1) / heights.tiles;  // of its rows, for a tile
+    for (int64_t t = 0, i = 0; t < heights.tiles; i += heights[t++]) {
+      for (int64_t l = t * share; next.data != nullptr && l < least(depth, (t + 1) * share); ++l)
         _mm_prefetch(reinterpret_cast<const char*>(next.data + l * next.stride), _MM_HINT_T1);
-      const int64_t rows = least(kRows, m - i);
       if (columns == width)
-        tile_of(rows, width, in_panels, b.packed != nullptr)(a, b, depth, c + i * stride, stride,
-                                                             adds);
+        tile_of(heights[t], width, in_panels, b.packed != nullptr)(a, b, depth, c + i * stride,
+                                                                   stride, start.at(i, 0));
       else
-        narrow(a, b, rows, c + i * stride);
+        narrow(a, b, heights[t], i);
+      a.data += in_panels ? a_panel(depth) : heights[t] * a.stride;
       if (b.packed != nullptr) b = {b.packed};
     }
   }
 
  private:
-  void narrow(const Rows& a, const Panel& b, int64_t rows, float* to) const {
+  void narrow(const Rows& a, const Panel& b, int64_t rows, int64_t row) const {
     alignas(32) float whole[kRows * kColumns];
-    tile_of(rows, width, in_panels, false)(a, b, depth, whole, kColumns, false);
+    tile_of(rows, width, in_panels, false)(a, b, depth, whole, kColumns, {nullptr, 0});
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
         const float sum = whole[i * kColumns + j];
-        to[i * stride + j] = adds ? to[i * stride + j] + sum : sum;
+        const Start from = start.at(row + i, j);
+        c[(row + i) * stride + j] = from.data ? *from.data + sum : sum;
       }
   }
 };
@@ -277,12 +303,19 @@ Panel panel_of(const Product& p, int64_t l, int64_t depth, int64_t j, int64_t n,
   return {scratch};
 }
 
+/// Of C at depth `l`, from row `i` on.
+Start start_of(const Product& p, int64_t i, int64_t l) {
+  if (p.adds || l > 0) return {p.c + i * p.c_stride, p.c_stride};
+  return {p.bias, 0};
+}
+
 /// Rows [i, i + m) and depth [l, l + depth): all columns.
 void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t depth,
                     float* scratch) {
   const Operand a = part(p.a, i, l);
   const bool in_panels = a.transposed || p.n > kFewColumns;
   const Rows rows = rows_of(a, m, depth, in_panels, scratch + kColumns * depth);
+  const Start start = start_of(p, i, l);
   for (int64_t j = 0; j < p.n; j += kColumns) {
     const int64_t n = least(kColumns, p.n - j);
     const Strip strip{.m = m,
@@ -292,7 +325,7 @@ void multiply_block(const Product& p, int64_t i, int64_t m, int64_t l, int64_t d
                       .in_panels = in_panels,
                       .c = p.c + i * p.c_stride + j,
                       .stride = p.c_stride,
-                      .adds = p.adds || l > 0};
+                      .start = start.at(0, j)};
     strip.run(rows, panel_of(p, l, depth, j, n, scratch), unpacked(p, l, j + kColumns, scratch));
   }
 }

@@ -40,9 +40,12 @@ struct Matrix {
 
 struct Case {
   int64_t m, n, k;
-  bool a_transposed, b_transposed, adds;
+  bool a_transposed, b_transposed;
+  enum class Start { None, C, Bias } start;
   int64_t gap;
 };
+
+constexpr Case::Start kStarts[] = {Case::Start::None, Case::Start::C, Case::Start::Bias};
 
 class PanelProducts : public ::testing::Test {
  protected:
@@ -59,14 +62,16 @@ class PanelProducts : public ::testing::Test {
   void check(const Case& x) {
     SCOPED_TRACE(::testing::Message()
                  << x.m << " x " << x.n << " x " << x.k << " transposed " << x.a_transposed
-                 << x.b_transposed << " adds " << x.adds << " gap " << x.gap);
+                 << x.b_transposed << " start " << static_cast<int>(x.start) << " gap " << x.gap);
     Matrix a(x.m, x.k, x.a_transposed, x.gap, random), b(x.k, x.n, x.b_transposed, x.gap, random),
-        c(x.m, x.n, false, x.gap, random);
+        c(x.m, x.n, false, x.gap, random), bias(1, x.n, false, 0, random);
     Matrix before = c;
-    multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, x.adds});
+    const bool adds = x.start == Case::Start::C, has_bias = x.start == Case::Start::Bias;
+    multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, adds,
+              has_bias ? bias.data.data() : nullptr});
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j) {
-        double sum = x.adds ? double{before.at(i, j)} : 0.0;
+        double sum = adds ? before.at(i, j) : has_bias ? bias.at(0, j) : 0.0;
         for (int64_t l = 0; l < x.k; ++l) sum += double{a.at(i, l)} * double{b.at(l, j)};
         const double tolerance = 2e-6 * std::sqrt(static_cast<double>(x.k) + 1) + 1e-6;
         ASSERT_NEAR(c.at(i, j), sum, tolerance * (1 + std::abs(sum))) << i << ", " << j;
@@ -84,7 +89,7 @@ TEST_F(PanelProducts, OfEverySmallSize) {
     for (int64_t n = 1; n <= 34; n += n < 18 ? 1 : 5)
       for (const int64_t k : {1, 2, 7, 8, 9, 17})
         for (int layout = 0; layout < 4; ++layout)
-          check({m, n, k, layout % 2 == 1, layout / 2 == 1, (m + n) % 2 == 0, (m * n) % 3});
+          check({m, n, k, layout % 2 == 1, layout / 2 == 1, kStarts[(m + n) % 3], (m * n) % 3});
 }
 
 TEST_F(PanelProducts, OfSeveralBlocks) {
@@ -94,8 +99,8 @@ TEST_F(PanelProducts, OfSeveralBlocks) {
                                 {289, 130, 400},
                                 {30, 200, 1153},
                                 {301, 17, 769}})
-    for (int layout = 0; layout < 8; ++layout)
-      check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, layout / 4 == 1, layout});
+    for (int layout = 0; layout < 12; ++layout)
+      check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, kStarts[layout / 4], layout});
 }
 
 /// However a product is cut, wherever it lies.
