@@ -34,8 +34,9 @@ struct Job {
   const float* a;
   const float* b;
   float* c;
-  const float* bias;  // [n], or null
-  float* partials;    // [grid_k, batch, m, n] when the sum is split
+  const float* bias;    // [n], or null
+  const float* packed;  // B in panels, or null
+  float* partials;      // [grid_k, batch, m, n] when the sum is split
   const BlockPrimitive* full;
   const BlockPrimitive* last;
   std::atomic<int> status{dnnl_success};
@@ -180,8 +181,9 @@ void panel_block(const Job& job, const Block& x, float* memory) {
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
   const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
-  products::panels()->multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias},
-                               memory);
+  products::panels()->multiply(
+      {x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, {job.packed, x.j, job.spec.n}},
+      memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
@@ -339,7 +341,26 @@ size_t Matmul::scratch_bytes() const {
   return static_cast<size_t>(blocks_.grid_k * spec_.matrices() * spec_.m * spec_.n) * sizeof(float);
 }
 
-void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias) const {
+int64_t Matmul::packed_floats() const {
+  const bool is_whole = spec_.matrices() == 1 && blocks_.grid_k == 1 && !swapped_;
+  if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole || spec_.m > products::kBlockRows)
+    return 0;
+  return products::panels()->packed_floats(spec_.n, spec_.k);
+}
+
+void Matmul::pack(const float* b, float* to) const {
+  const MatmulSpec& s = spec_;
+  const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
+  const products::Operand operand{b, layout.ld, layout.transposed};
+  const int64_t tiles = (s.n + products::kTileColumns - 1) / products::kTileColumns;
+  parallel_for(tiles, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t t = begin; t < end; ++t)
+      products::panels()->pack(operand, s.n, s.k, t * products::kTileColumns, to);
+  });
+}
+
+void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias,
+                 const float* packed) const {
   const MatmulSpec& s = spec_;
   TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && !swapped_), "matmul: a bias that has no place");
   if (empty(s)) return;
@@ -357,6 +378,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
           b,
           c,
           bias,
+          packed,
           static_cast<float*>(scratch),
           full_.get(),
           last_.get()};

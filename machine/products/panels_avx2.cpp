@@ -290,16 +290,27 @@ Rows rows_of(const Operand& a, int64_t m, int64_t depth, bool in_panels, float* 
 /// Whole vectors of columns of B, which the first tile packs; else nothing.
 Panel unpacked(const Product& p, int64_t l, int64_t j, float* scratch) {
   const int64_t n = least(kColumns, p.n - j);
-  if (p.b.transposed || n <= 0 || n % kLanes != 0) return {nullptr};
+  if (p.packed.data != nullptr || p.b.transposed || n <= 0 || n % kLanes != 0) return {nullptr};
   return {part(p.b, l, j).data, p.b.stride, scratch};
+}
+
+/// Where the panel of columns from `j` on lies in B [k, n], of which each depth is packed by
+/// itself.
+int64_t place_of(int64_t n, int64_t l, int64_t depth, int64_t j) {
+  return l * up(n, kLanes) + j * depth;
+}
+
+void pack_b(const Operand& b, int64_t n, int64_t depth, float* to) {
+  (b.transposed ? pack_b_columns : pack_b_rows)(b, n, up(n, kLanes), depth, to);
 }
 
 /// Columns [j, j + n) of B, at most kColumns of them.
 Panel panel_of(const Product& p, int64_t l, int64_t depth, int64_t j, int64_t n, float* scratch) {
+  const PackedColumns& all = p.packed;
+  if (all.data != nullptr) return {all.data + place_of(all.columns, l, depth, all.first + j)};
   const Panel panel = unpacked(p, l, j, scratch);
   if (panel.data != nullptr) return panel;
-  (p.b.transposed ? pack_b_columns : pack_b_rows)(part(p.b, l, j), n, up(n, kLanes), depth,
-                                                  scratch);
+  pack_b(part(p.b, l, j), n, depth, scratch);
   return {scratch};
 }
 
@@ -344,8 +355,18 @@ void multiply(const Product& p, float* scratch) {
       multiply_block(p, i, least(rows, p.m - i), l, least(depth, p.k - l), scratch);
 }
 
+int64_t packed_floats(int64_t n, int64_t k) { return k * up(n, kLanes); }
+
+void pack(const Operand& b, int64_t n, int64_t k, int64_t j, float* to) {
+  const int64_t most = depth_of(k);
+  for (int64_t l = 0; l < k; l += most) {
+    const int64_t depth = least(most, k - l);
+    pack_b(part(b, l, j), least(kColumns, n - j), depth, to + place_of(n, l, depth, j));
+  }
+}
+
 }  // namespace
 
-const Panels kPanelsAvx2 = {scratch, multiply};
+const Panels kPanelsAvx2 = {scratch, multiply, packed_floats, pack};
 
 }  // namespace tandem::machine::products

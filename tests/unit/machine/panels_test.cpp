@@ -123,6 +123,36 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
   }
 }
 
+/// Whole, or cut where panels begin.
+TEST_F(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{32, 70, 256}, {7, 16, 700}, {1, 5, 3}, {150, 129, 513}})
+    for (const bool transposed : {false, true}) {
+      Matrix a(m, k, false, 0, random), b(k, n, transposed, 3, random);
+      std::vector<float> expected(m * n), whole(m * n), parts(m * n);
+      multiply({m, n, k, a.operand(), b.operand(), expected.data(), n, false});
+      const WorkerMemory memory(kPanelsAvx2.packed_floats(n, k));
+      for (int64_t j = 0; j < n; j += kTileColumns)
+        kPanelsAvx2.pack(b.operand(), n, k, j, memory.of(0));
+      const auto times_packed = [&](float* to, int64_t first, int64_t columns) {
+        multiply({.m = m,
+                  .n = columns,
+                  .k = k,
+                  .a = a.operand(),
+                  .b = {},
+                  .c = to + first,
+                  .c_stride = n,
+                  .adds = false,
+                  .packed = {memory.of(0), first, n}});
+      };
+      times_packed(whole.data(), 0, n);
+      for (int64_t j = 0; j < n; j += 2 * kTileColumns)
+        times_packed(parts.data(), j, std::min(2 * kTileColumns, n - j));
+      EXPECT_EQ(whole, expected) << m << " x " << n << " x " << k << " " << transposed;
+      EXPECT_EQ(parts, expected) << m << " x " << n << " x " << k << " " << transposed;
+    }
+}
+
 TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
   const int64_t m = 20, n = 24, k = 28;
   Matrix a(m, k, false, 0, random), b(k, n, true, 0, random);
