@@ -28,6 +28,11 @@ class Body {
   Body(const ExternalCall& call, const Bodies& bodies, Attr attr)
       : runner_(*bodies[call.attr<ir::SubgraphId>(attr).index]), memory_(runner_) {}
 
+  /// Inputs [first, last) stay as they are until the loop ends.
+  void keep(const Addresses& inputs, size_t first, size_t last) {
+    memory_.keep(runner_, inputs.data(), first, last);
+  }
+
   /// An output that is an input is copied: here each has a place of its own.
   void run(const Addresses& inputs, const Addresses& outputs) {
     runner_.run_in(memory_, inputs.data(), outputs.data());
@@ -60,6 +65,7 @@ void run_while(const ExternalCall& call, const Bodies& bodies, std::span<void* c
                                listed(results.subspan(carries, carries))};
   const Addresses says = {results.back()};
   Addresses inputs = listed(operands);
+  body.keep(inputs, carries, inputs.size());
   size_t turn = 0;
   for (condition.run(inputs, says); is_true(says[0]); condition.run(inputs, says)) {
     body.run(inputs, places[turn]);
@@ -106,6 +112,7 @@ void run_scan(const ExternalCall& call, const Bodies& bodies, std::span<void* co
   const bool reverse = call.attr<bool>(Attr::reverse);
   Body body(call, bodies, Attr::body);
   Addresses inputs = listed(operands), outputs(carries + stacked);
+  body.keep(inputs, carries, whole);
   for (size_t step = 0; step < length; ++step) {
     const size_t at = reverse ? length - 1 - step : step;
     for (size_t i = 0; i < xs.size(); ++i) inputs[whole + i] = xs[i].at(at);

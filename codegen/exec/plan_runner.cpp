@@ -94,6 +94,7 @@ struct PlanRunner::Call {
   uint8_t* scratch;
   void** params;
   int threads;
+  std::span<const float* const> packed;  // Memory::packed_
 
   void* address(const BufferRef& ref) const {
     if (ref.kind == BufferRef::Kind::Arena) return arena + ref.byte_offset;
@@ -172,7 +173,7 @@ void PlanRunner::add(const MatmulCall& c) {
   library_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   matmul_scratch_ = std::max(matmul_scratch_, matmul->scratch_bytes());
-  steps_.push_back(RunMatmul{std::move(matmul), c.bias.has_value(), buffers_.size()});
+  steps_.push_back(RunMatmul{std::move(matmul), c.bias.has_value(), matmuls_++, buffers_.size()});
   for (const BufferRef& ref : {c.a, c.b, c.c}) buffers_.push_back(resolve(ref));
   if (c.bias) buffers_.push_back(resolve(*c.bias));
 }
@@ -234,7 +235,8 @@ void PlanRunner::execute(const Call& call, const RunMatmul& step) const {
   const BufferRef* refs = &buffers_[step.first_buffer];
   const auto matrix = [&](int i) { return static_cast<float*>(call.address(refs[i])); };
   step.matmul->run(matrix(0), matrix(1), matrix(2), call.scratch,
-                   step.has_bias ? matrix(3) : nullptr);
+                   step.has_bias ? matrix(3) : nullptr,
+                   call.packed.empty() ? nullptr : call.packed[step.number]);
 }
 
 PlanRunner::Memory::Memory(const PlanRunner& runner)
@@ -246,6 +248,37 @@ PlanRunner::Memory::Memory(const PlanRunner& runner)
   const std::vector<int64_t>& guards = runner.plan_.arena_guards;
   if (bytes > kStackBytes || !guards.empty()) lease_ = machine::borrow_arena(bytes);
   if (!guards.empty()) machine::protect_pages(lease_.data(), guards);
+}
+
+void PlanRunner::Memory::keep(const PlanRunner& runner, void* const* inputs, size_t first,
+                              size_t last) {
+  const auto kept_of = [&](const RunMatmul& step) -> const BufferRef* {
+    const BufferRef& b = runner.buffers_[step.first_buffer + 1];
+    const auto input = static_cast<size_t>(b.index);
+    const bool is_kept = b.kind == BufferRef::Kind::Input && first <= input && input < last;
+    return is_kept && step.matmul->packed_floats() > 0 ? &b : nullptr;
+  };
+  std::vector<const RunMatmul*> steps;
+  std::vector<size_t> places;
+  size_t bytes = 0;
+  for (const RunStep& step : runner.steps_) {
+    const auto* matmul = std::get_if<RunMatmul>(&step);
+    if (matmul == nullptr || kept_of(*matmul) == nullptr) continue;
+    steps.push_back(matmul);
+    places.push_back(bytes);
+    const auto floats = static_cast<size_t>(matmul->matmul->packed_floats());
+    bytes += round_up(floats * sizeof(float), kLine);
+  }
+  if (steps.empty()) return;
+  kept_ = machine::borrow_arena(bytes);
+  packed_.assign(runner.matmuls_, nullptr);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const BufferRef& b = *kept_of(*steps[i]);
+    const auto* const from = static_cast<const uint8_t*>(inputs[b.index]) + b.byte_offset;
+    auto* const to = reinterpret_cast<float*>(kept_.data() + places[i]);
+    steps[i]->matmul->pack(reinterpret_cast<const float*>(from), to);
+    packed_[steps[i]->number] = to;
+  }
 }
 
 void PlanRunner::run(void* const* inputs, void* const* outputs) const {
@@ -261,7 +294,8 @@ void PlanRunner::run_in(Memory& memory, void* const* inputs, void* const* output
                   data,
                   scratch,
                   reinterpret_cast<void**>(scratch + memory.scratch_bytes_),
-                  memory.threads_};
+                  memory.threads_,
+                  memory.packed_};
   for (const RunStep& step : steps_) std::visit([&](const auto& s) { execute(call, s); }, step);
 }
 

@@ -68,6 +68,7 @@ class PlanRunner {
   struct RunMatmul {
     std::shared_ptr<const machine::Matmul> matmul;
     bool has_bias;
+    size_t number;        // among the plan's matmuls
     size_t first_buffer;  // A, B, C and maybe bias
   };
   struct RunExternal {
@@ -94,6 +95,7 @@ class PlanRunner {
   std::vector<RunStep> steps_;
   std::vector<codegen::BufferRef> buffers_;  // of all steps
   double library_seconds_ = 0;
+  size_t matmuls_ = 0;
   size_t most_params_ = 0;
   size_t matmul_scratch_ = 0;  // bytes, the largest
   size_t kernel_scratch_ = 0;  // bytes, the largest, for each thread
@@ -106,6 +108,10 @@ class PlanRunner::Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
+  /// Inputs [first, last) will be the same in all runs in this memory, and hold what they do now:
+  /// what few rows are multiplied with is brought into order once. Throws Error (out_of_memory).
+  void keep(const PlanRunner& runner, void* const* inputs, size_t first, size_t last);
+
  private:
   friend class PlanRunner;
   static constexpr size_t kLine = 128;  // scratch of two threads shares no pair of cache lines
@@ -113,7 +119,8 @@ class PlanRunner::Memory {
 
   int threads_;
   size_t arena_bytes_, scratch_bytes_;
-  machine::ArenaLease lease_;
+  machine::ArenaLease lease_, kept_;
+  std::vector<const float*> packed_;  // the second operands of matmuls; null: not kept
   alignas(kLine) std::array<uint8_t, kStackBytes> stack_;
 };
 

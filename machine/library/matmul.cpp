@@ -34,8 +34,9 @@ struct Job {
   const float* a;
   const float* b;
   float* c;
-  const float* bias;  // [n], or null
-  float* partials;    // [grid_k, batch, m, n] when the sum is split
+  const float* bias;    // [n], or null
+  const float* packed;  // B in panels, or null
+  float* partials;      // [grid_k, batch, m, n] when the sum is split
   const BlockPrimitive* full;
   const BlockPrimitive* last;
   std::atomic<int> status{dnnl_success};
@@ -82,11 +83,13 @@ float* row_of_c(const Job& job, int64_t matrix, int64_t row) {
   return job.c + offset_of(job.spec, job.spec.c, matrix) + row * job.spec.c.row;
 }
 
+const float* bias_at(const Job& job, const Block& x) { return job.bias + x.j; }
+
 /// The block's rows of C become the bias, just before the product is added to them.
 void start_with_bias(const Job& job, const Block& x) {
   for (int64_t batch = x.batch; batch < x.batch + x.count; ++batch)
     for (int64_t i = x.i; i < x.i + x.m; ++i)
-      std::copy_n(job.bias + x.j, x.n, row_of_c(job, batch, i) + x.j);
+      std::copy_n(bias_at(job, x), x.n, row_of_c(job, batch, i) + x.j);
 }
 
 /// Elements of B that a block transposes itself, in 16 KiB of its stack: the library takes longer
@@ -177,7 +180,10 @@ void panel_block(const Job& job, const Block& x, float* memory) {
   const Sums c = sums_of(job, x);
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
-  products::panels()->multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds}, memory);
+  const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
+  products::panels()->multiply(
+      {x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, {job.packed, x.j, job.spec.n}},
+      memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
@@ -196,11 +202,7 @@ void guard_exit() {
 
 template <class Compute>
 void for_each_block(const Job& job, int64_t begin, int64_t end, Compute compute) {
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const Block x = block_at(job.spec, job.blocks, unit);
-    if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
-    compute(x);
-  }
+  for (int64_t unit = begin; unit < end; ++unit) compute(block_at(job.spec, job.blocks, unit));
 }
 
 void run_in_library(Job& job) {
@@ -208,6 +210,7 @@ void run_in_library(Job& job) {
   parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
     const SingleOmpThread single;
     for_each_block(job, begin, end, [&](const Block& x) {
+      if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
       primitive ? primitive_block(job, x) : sgemm_block(job, x);
     });
     primitive ? guard_exit<true>() : guard_exit<false>();
@@ -338,7 +341,26 @@ size_t Matmul::scratch_bytes() const {
   return static_cast<size_t>(blocks_.grid_k * spec_.matrices() * spec_.m * spec_.n) * sizeof(float);
 }
 
-void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias) const {
+int64_t Matmul::packed_floats() const {
+  const bool is_whole = spec_.matrices() == 1 && blocks_.grid_k == 1 && !swapped_;
+  if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole || spec_.m > products::kBlockRows)
+    return 0;
+  return products::panels()->packed_floats(spec_.n, spec_.k);
+}
+
+void Matmul::pack(const float* b, float* to) const {
+  const MatmulSpec& s = spec_;
+  const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
+  const products::Operand operand{b, layout.ld, layout.transposed};
+  const int64_t tiles = (s.n + products::kTileColumns - 1) / products::kTileColumns;
+  parallel_for(tiles, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t t = begin; t < end; ++t)
+      products::panels()->pack(operand, s.n, s.k, t * products::kTileColumns, to);
+  });
+}
+
+void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias,
+                 const float* packed) const {
   const MatmulSpec& s = spec_;
   TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && !swapped_), "matmul: a bias that has no place");
   if (empty(s)) return;
@@ -356,6 +378,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
           b,
           c,
           bias,
+          packed,
           static_cast<float*>(scratch),
           full_.get(),
           last_.get()};

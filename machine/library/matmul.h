@@ -76,9 +76,16 @@ class Matmul {
 
   /// Computes the product on the pool. With a `bias` [n] (where the spec accumulates and C is
   /// row-major) every row of C starts as the bias. Safe to call from several threads, each with its
-  /// own scratch. Throws Error (out_of_memory) when there is no memory to pack operands.
-  void run(const float* a, const float* b, float* c, void* scratch,
-           const float* bias = nullptr) const;
+  /// own scratch. With `packed`, what pack() made of B, that is read instead; the bits are the
+  /// same. Throws Error (out_of_memory) when there is no memory to pack operands.
+  void run(const float* a, const float* b, float* c, void* scratch, const float* bias = nullptr,
+           const float* packed = nullptr) const;
+
+  /// Floats that B takes when it is brought into order once for several products with it; 0 where
+  /// that saves little, since it is read by many rows of A.
+  int64_t packed_floats() const;
+  /// `to`: aligned to cache lines.
+  void pack(const float* b, float* to) const;
 
   /// The same with scratch borrowed from the arenas.
   void run(const float* a, const float* b, float* c) const;

@@ -20,9 +20,8 @@ using Integers64 = std::span<const int64_t>;
 constexpr int64_t kBlock = int64_t{1} << 16;
 /// Shorter ones by comparisons.
 constexpr int64_t kFewItems = 256;
-/// Elements that are compared at once with the last of those that are kept.
-constexpr int64_t kChosenStep = 64;
-int64_t chosen_room(int64_t kept) { return 2 * kept + 4 * kChosenStep; }
+/// Elements that are looked at together when few are chosen: at most, and at least.
+constexpr int64_t kLargestGroup = 64, kSmallestGroup = 8;
 
 template <class K>
 struct Item {
@@ -42,9 +41,12 @@ Key<T> key_of(T stored) {
   constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
   const auto v = load(stored);
   if constexpr (std::is_floating_point_v<decltype(v)>) {
-    if (v != v) return std::numeric_limits<K>::max();
+    using V = decltype(v);
+    constexpr K kInfinite = std::bit_cast<K>(std::numeric_limits<V>::infinity());
     const K bits = std::bit_cast<K>(v + 0);  // -0 + 0 is 0
-    return (bits & kTop) != 0 ? ~bits : bits | kTop;
+    const K flipped = static_cast<K>(0 - (bits >> (8 * sizeof(K) - 1))) | kTop;
+    const bool is_nan = (bits & ~kTop) > kInfinite;  // (No comparison of floats: those may trap.)
+    return is_nan ? std::numeric_limits<K>::max() : bits ^ flipped;
   } else {
     return static_cast<K>(static_cast<K>(v) ^ (std::is_signed_v<T> ? kTop : 0));
   }
@@ -164,33 +166,55 @@ void arrange_items(const ir::BufferView& view, int64_t dim, bool descending, Arr
       });
 }
 
-/// The first `kept` items of a line in their order, in `items`, where there is room for
-/// chosen_room(kept). Once that is full, only what comes before the last of the kept is looked at.
+/// Of groups of a line, of which there are twice as many as elements are kept; 0 where they would
+/// be too small to save anything.
+int64_t group_size(int64_t n, int64_t kept) {
+  int64_t size = kLargestGroup;
+  while (size >= kSmallestGroup && n / size < 2 * kept) size /= 2;
+  return size >= kSmallestGroup ? size : 0;
+}
+
+/// The first in order of the keys of `count` elements.
+template <class T, class Elements>
+Key<T> first_key(const Elements& elements, int64_t count, bool descending) {
+  Key<T> first = std::numeric_limits<Key<T>>::max();
+  for (int64_t i = 0; i < count; ++i) {
+    const Key<T> key = key_of<T>(elements[i], descending);
+    first = key < first ? key : first;
+  }
+  return first;
+}
+
+/// The first key of each group, with the group's number.
 template <class T, class I>
-void choose_first(const Line<const T>& line, bool descending, int64_t kept, Item<I>* items) {
-  using K = Key<std::remove_const_t<T>>;
-  const int64_t room = chosen_room(kept);
+int64_t fill_groups(const Line<const T>& line, bool descending, int64_t size, Item<I>* groups) {
+  int64_t count = 0;
+  for (int64_t first = 0; first < line.size; first += size, ++count) {
+    const int64_t there = std::min(size, line.size - first);
+    const T* const from = &line[first];
+    const Key<T> key =
+        line.stride == 1 ? first_key<T>(from, there, descending)
+                         : first_key<T>(Line<const T>{from, there, line.stride}, there, descending);
+    groups[count] = {widened<I>(key), static_cast<I>(count)};
+  }
+  return count;
+}
+
+/// The first `kept` items of a line in their order, in `items`. They lie in the groups that come
+/// first: before an element of any other come the first elements of `kept` groups.
+template <class T, class I>
+void choose_first(const Line<const T>& line, bool descending, int64_t kept, int64_t size,
+                  Item<I>* items, Item<I>* groups) {
+  const int64_t count = fill_groups(line, descending, size, groups);
+  std::nth_element(groups, groups + kept - 1, groups + count);
+  const I bound = groups[kept - 1].key;
   int64_t held = 0;
-  K bound = std::numeric_limits<K>::max();
-  bool is_bounded = false;
-  std::array<K, kChosenStep> keys;
-  for (int64_t first = 0; first < line.size; first += kChosenStep) {
-    const int64_t count = std::min(kChosenStep, line.size - first);
-    bool comes_before = !is_bounded;
-    for (int64_t j = 0; j < count; ++j) {
-      const K key = key_of(line[first + j], descending);
-      keys[static_cast<size_t>(j)] = key;
-      comes_before |= key < bound;
+  for (int64_t g = 0; g < kept; ++g) {
+    const int64_t first = static_cast<int64_t>(groups[g].index) * size;
+    for (int64_t i = first; i < std::min(first + size, line.size); ++i) {
+      items[held] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
+      held += items[held].key <= bound;
     }
-    if (!comes_before) continue;
-    for (int64_t j = 0; j < count; ++j) {
-      const K key = keys[static_cast<size_t>(j)];
-      if (!is_bounded || key < bound) items[held++] = {widened<I>(key), static_cast<I>(first + j)};
-    }
-    if (held + kChosenStep <= room) continue;
-    std::nth_element(items, items + kept - 1, items + held);
-    held = kept, is_bounded = true;
-    bound = static_cast<K>(items[kept - 1].key);
   }
   std::nth_element(items, items + kept - 1, items + held);
   std::sort(items, items + kept);
@@ -223,11 +247,12 @@ void topk_indices(Views in, Integers64 numbers, const ir::BufferView& out) {
   const int64_t kept = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
   if (kept == 0) return;
   const bool descending = numbers[2] != 0;
+  const int64_t group = group_size(n, kept);
   arrange_lines(
       in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
-        if (chosen_room(kept) <= n / 2) {
-          choose_first(line, descending, kept, items);
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
+        if (group > 0) {
+          choose_first(line, descending, kept, group, items, spare);
         } else {
           fill(line, descending, items);
           if (kept < n) std::nth_element(items, items + kept, items + n);

@@ -21,15 +21,24 @@ struct Operand {
   bool transposed;
 };
 
-/// C [m, n] = A [m, k] B [k, n], or C += A B; C's rows are contiguous. An element's bits depend on
-/// its row of A and column of B, and C's element, alone: on no stride, nor on where a larger
-/// product was cut into these. Memory outside of the matrices is not touched.
+/// Columns of a B that was brought into panels, from `first` on, of all its `columns`.
+struct PackedColumns {
+  const float* data = nullptr;
+  int64_t first = 0, columns = 0;
+};
+
+/// C [m, n] = A [m, k] B [k, n], or C += A B, or a bias + A B; C's rows are contiguous. An
+/// element's bits depend on its row of A and column of B, and what these are added to, alone: on no
+/// stride, nor on where a larger product was cut into these. Memory outside of the matrices is not
+/// touched.
 struct Product {
   int64_t m, n, k;
   Operand a, b;
   float* c;
   int64_t c_stride;
   bool adds;
+  const float* bias = nullptr;  // [n], of a product that does not add to C
+  PackedColumns packed{};       // if there are any, b is not read
 };
 
 /// What one instruction set computes products with.
@@ -37,6 +46,9 @@ struct Panels {
   /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
   int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const Product& product, float* scratch);
+  /// What B [k, n] takes in panels, and its columns from `j` on, one tile's, brought there.
+  int64_t (*packed_floats)(int64_t n, int64_t k);
+  void (*pack)(const Operand& b, int64_t n, int64_t k, int64_t j, float* to);
 };
 
 extern const Panels kPanelsAvx2;

@@ -14,6 +14,8 @@
 #define TANDEM_INLINE inline __attribute__((always_inline))
 // (What is indexed by a loop stays in registers only if the loop is unrolled early.)
 #define TANDEM_UNROLL _Pragma("GCC unroll 16")
+// A core that another thread shares issues half as much: what only counts is done for four turns.
+#define TANDEM_BY_FOUR _Pragma("GCC unroll 4")
 
 namespace tandem::machine::products {
 namespace {
@@ -31,6 +33,14 @@ int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 /// Floats of a panel of A, whose rows are written four at a time, or eight numbers each.
 int64_t a_panel(int64_t depth) { return up(depth, 4) * kRows + kLanes; }
+
+/// Rows as tiles of as equal heights as can be: a tile of one or two takes as long as one of four.
+struct Heights {
+  explicit Heights(int64_t m) : tiles((m + kRows - 1) / kRows), low(m / tiles), higher(m % tiles) {}
+  int64_t operator[](int64_t tile) const { return low + (tile < higher); }
+
+  int64_t tiles, low, higher;  // `higher` of them have a row more
+};
 
 /// Of equal parts of k, none longer than kDepth.
 int64_t depth_of(int64_t k) {
@@ -85,10 +95,14 @@ TANDEM_INLINE void pack_across(const float* from, int64_t stride, int64_t rows, 
   }
 }
 
-/// Rows [m, depth] of A in panels [depth, kRows].
+/// Rows [m, depth] of A in panels [depth, kRows], one for each tile.
 void pack_a_rows(const Operand& a, int64_t m, int64_t depth, float* to) {
-  for (int64_t i = 0; i < m; i += kRows, to += a_panel(depth))
-    pack_across(a.data + i * a.stride, a.stride, least(kRows, m - i), depth, to, kRows);
+  const Heights heights(m);
+  const float* from = a.data;
+  for (int64_t t = 0; t < heights.tiles; ++t, to += a_panel(depth)) {
+    pack_across(from, a.stride, heights[t], depth, to, kRows);
+    from += heights[t] * a.stride;
+  }
 }
 
 /// Four times the first six of eight, side by side.
@@ -106,10 +120,11 @@ TANDEM_INLINE void store_sixes(const F* x, float* to) {
 
 /// The same of A that is stored as [depth, m], four of its rows at a time.
 void pack_a_columns(const Operand& a, int64_t m, int64_t depth, float* to) {
+  const Heights heights(m);
   for (int64_t l = 0; l < depth; l += 4) {
     const float* const rows = a.data + l * a.stride;
     float* panel = to + l * kRows;
-    for (int64_t i = 0; i < m; i += kRows, panel += a_panel(depth)) {
+    for (int64_t t = 0, i = 0; t < heights.tiles; i += heights[t++], panel += a_panel(depth)) {
       const __m256i there = lanes_below(m - i);
       const bool whole = m - i >= kLanes;
       F x[4];
@@ -155,10 +170,20 @@ struct Panel {
   float* packed = nullptr;
 };
 
-/// c [rows, vectors * kLanes] = or += the product of rows of A, or of a panel of them, and a panel
-/// of B, which it packs on its way (`packs`).
+/// What products are added to: rows, `stride` apart, C's own or one bias for all; or nothing.
+struct Start {
+  const float* data;
+  int64_t stride;
+  Start at(int64_t i, int64_t j) const {
+    return {data == nullptr ? nullptr : data + i * stride + j, stride};
+  }
+};
+
+/// c [rows, vectors * kLanes] = `start` + the product of rows of A, or of a panel of them, and a
+/// panel of B, which it packs on its way (`packs`).
 template <int rows, int vectors, bool in_panel, bool packs>
-void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride, bool adds) {
+void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride,
+          const Start& start) {
   constexpr int64_t kWidth = vectors * kLanes;
   F sums[rows][vectors], factors[vectors];
   const float* row[rows];
@@ -171,7 +196,7 @@ void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride
   const int64_t step = packs ? b.stride : kWidth;
   const float* from = b.data;
   float* packed = b.packed;
-  for (int64_t l = 0; l < depth; ++l, from += step) {
+  TANDEM_BY_FOUR for (int64_t l = 0; l < depth; ++l, from += step) {
     TANDEM_UNROLL for (int v = 0; v < vectors; ++v) factors[v] = _mm256_loadu_ps(from + v * kLanes);
     if (packs) {
       fetch(from + kAhead * step);
@@ -186,12 +211,14 @@ void tile(const Rows& a, const Panel& b, int64_t depth, float* c, int64_t stride
     }
   }
   TANDEM_UNROLL for (int i = 0; i < rows; ++i) TANDEM_UNROLL for (int v = 0; v < vectors; ++v) {
-    float* const to = c + i * stride + v * kLanes;
-    _mm256_storeu_ps(to, adds ? _mm256_add_ps(_mm256_loadu_ps(to), sums[i][v]) : sums[i][v]);
+    F sum = sums[i][v];
+    if (start.data != nullptr)
+      sum = _mm256_add_ps(_mm256_loadu_ps(start.data + i * start.stride + v * kLanes), sum);
+    _mm256_storeu_ps(c + i * stride + v * kLanes, sum);
   }
 }
 
-using Tile = void (*)(const Rows&, const Panel&, int64_t, float*, int64_t, bool);
+using Tile = void (*)(const Rows&, const Panel&, int64_t, float*, int64_t, const Start&);
 
 template <bool in_panel, bool packs, int... i>
 constexpr std::array<Tile, sizeof...(i)> tiles_of(std::integer_sequence<int, i...>) {
@@ -214,33 +241,34 @@ struct Strip {
   bool in_panels;
   float* c;
   int64_t stride;
-  bool adds;
+  Start start;
 
   /// `next`: the rows of the panel after `b`, which are fetched meanwhile; or null.
   void run(Rows a, Panel b, const Panel& next) const {
-    const int64_t share = (depth * kRows + m - 1) / m;  // of its rows, for each tile
-    const int64_t apart = in_panels ? a_panel(depth) : kRows * a.stride;
-    for (int64_t i = 0, row = 0; i < m; i += kRows, a.data += apart, row += share) {
-      for (int64_t l = row; next.data != nullptr && l < least(depth, row + share); ++l)
+    const Heights heights(m);
+    const int64_t share = (depth + heights.tiles - 1) / heights.tiles;  // of its rows, for a tile
+    for (int64_t t = 0, i = 0; t < heights.tiles; i += heights[t++]) {
+      for (int64_t l = t * share; next.data != nullptr && l < least(depth, (t + 1) * share); ++l)
         _mm_prefetch(reinterpret_cast<const char*>(next.data + l * next.stride), _MM_HINT_T1);
-      const int64_t rows = least(kRows, m - i);
       if (columns == width)
-        tile_of(rows, width, in_panels, b.packed != nullptr)(a, b, depth, c + i * stride, stride,
-                                                             adds);
+        tile_of(heights[t], width, in_panels, b.packed != nullptr)(a, b, depth, c + i * stride,
+                                                                   stride, start.at(i, 0));
       else
-        narrow(a, b, rows, c + i * stride);
+        narrow(a, b, heights[t], i);
+      a.data += in_panels ? a_panel(depth) : heights[t] * a.stride;
       if (b.packed != nullptr) b = {b.packed};
     }
   }
 
  private:
-  void narrow(const Rows& a, const Panel& b, int64_t rows, float* to) const {
+  void narrow(const Rows& a, const Panel& b, int64_t rows, int64_t row) const {
     alignas(32) float whole[kRows * kColumns];
-    tile_of(rows, width, in_panels, false)(a, b, depth, whole, kColumns, false);
+    tile_of(rows, width, in_panels, false)(a, b, depth, whole, kColumns, {nullptr, 0});
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
         const float sum = whole[i * kColumns + j];
-        to[i * stride + j] = adds ? to[i * stride + j] + sum : sum;
+        const Start from = start.at(row + i, j);
+        c[(row + i) * stride + j] = from.data ? *from.data + sum : sum;
       }
   }
 };
@@ -265,12 +293,22 @@ struct Block {
   int64_t i, m, l, depth, j, n;
 };
 
-/// The panels of B of one part of k. The first rows pack them; if rows follow, which read them
-/// again, each has a place of its own.
+/// Where the panel of columns from `j` on lies in B [k, n], of which each depth is packed by
+/// itself.
+int64_t place_of(int64_t n, int64_t l, int64_t depth, int64_t j) {
+  return l * up(n, kLanes) + j * depth;
+}
+
+void pack_b(const Operand& b, int64_t n, int64_t depth, float* to) {
+  (b.transposed ? pack_b_columns : pack_b_rows)(b, n, up(n, kLanes), depth, to);
+}
+
+/// The panels of B that a block reads, if they do not come packed. The first rows pack them; if
+/// rows follow, which read them again, each has a place of its own.
 class PanelsOfB {
  public:
   PanelsOfB(const Product& p, const Block& x, bool kept, float* to)
-      : b_(p.b), x_(x), apart_(kept ? x.depth : 0), to_(to) {}
+      : p_(p), x_(x), apart_(kept ? x.depth : 0), to_(to) {}
 
   static int64_t size(int64_t n, int64_t depth, bool kept) {
     return (kept ? up(n, kLanes) : kColumns) * depth;
@@ -280,37 +318,50 @@ class PanelsOfB {
 
   /// That of column `j` of the block on.
   Panel at(int64_t j) const {
-    if (x_.i > 0) return {place(j)};
-    if (is_packed_on_the_way(j)) return {source(j).data, b_.stride, place(j)};
-    const int64_t width = up(columns(j), kLanes);
-    (b_.transposed ? pack_b_columns : pack_b_rows)(source(j), columns(j), width, x_.depth,
-                                                   place(j));
-    return {place(j)};
+    if (const float* packed = ready(j)) return {packed};
+    if (is_packed_on_the_way(j)) return {source(j).data, p_.b.stride, room(j)};
+    pack_b(source(j), columns(j), x_.depth, room(j));
+    return {room(j)};
   }
 
   /// What will be read of it; null where fetching it early does not pay.
   Panel source_of(int64_t j) const {
     if (j >= x_.n) return {nullptr};
-    if (x_.i > 0) return {place(j), up(columns(j), kLanes)};
-    return {is_packed_on_the_way(j) ? source(j).data : nullptr, b_.stride};
+    if (const float* packed = ready(j)) return {packed, up(columns(j), kLanes)};
+    return {is_packed_on_the_way(j) ? source(j).data : nullptr, p_.b.stride};
   }
 
  private:
+  const float* ready(int64_t j) const {
+    const PackedColumns& all = p_.packed;
+    if (all.data != nullptr)
+      return all.data + place_of(all.columns, x_.l, x_.depth, all.first + x_.j + j);
+    return x_.i > 0 ? room(j) : nullptr;
+  }
   /// Whole vectors of columns are packed by the first tile that reads them.
-  bool is_packed_on_the_way(int64_t j) const { return !b_.transposed && columns(j) % kLanes == 0; }
-  Operand source(int64_t j) const { return part(b_, x_.l, x_.j + j); }
-  float* place(int64_t j) const { return to_ + j * apart_; }
+  bool is_packed_on_the_way(int64_t j) const {
+    return !p_.b.transposed && columns(j) % kLanes == 0;
+  }
+  Operand source(int64_t j) const { return part(p_.b, x_.l, x_.j + j); }
+  float* room(int64_t j) const { return to_ + j * apart_; }
 
-  const Operand& b_;
+  const Product& p_;
   const Block& x_;
   int64_t apart_;  // columns of panels
   float* to_;
 };
 
+/// What the block adds to, from its first row on.
+Start start_of(const Product& p, const Block& x) {
+  if (p.adds || x.l > 0) return {p.c + x.i * p.c_stride, p.c_stride};
+  return {p.bias, 0};
+}
+
 void multiply_block(const Product& p, const Block& x, const PanelsOfB& b, float* scratch) {
   const Operand a = part(p.a, x.i, x.l);
   const bool in_panels = a.transposed || p.n > kFewColumns;
   const Rows rows = rows_of(a, x.m, x.depth, in_panels, scratch);
+  const Start start = start_of(p, x);
   for (int64_t j = 0; j < x.n; j += kColumns) {
     const Strip strip{.m = x.m,
                       .columns = b.columns(j),
@@ -319,7 +370,7 @@ void multiply_block(const Product& p, const Block& x, const PanelsOfB& b, float*
                       .in_panels = in_panels,
                       .c = p.c + x.i * p.c_stride + x.j + j,
                       .stride = p.c_stride,
-                      .adds = p.adds || x.l > 0};
+                      .start = start.at(0, x.j + j)};
     strip.run(rows, b.at(j), b.source_of(j + kColumns));
   }
 }
@@ -351,8 +402,18 @@ void multiply(const Product& p, float* scratch) {
       }
 }
 
+int64_t packed_floats(int64_t n, int64_t k) { return k * up(n, kLanes); }
+
+void pack(const Operand& b, int64_t n, int64_t k, int64_t j, float* to) {
+  const int64_t most = depth_of(k);
+  for (int64_t l = 0; l < k; l += most) {
+    const int64_t depth = least(most, k - l);
+    pack_b(part(b, l, j), least(kColumns, n - j), depth, to + place_of(n, l, depth, j));
+  }
+}
+
 }  // namespace
 
-const Panels kPanelsAvx2 = {scratch, multiply};
+const Panels kPanelsAvx2 = {scratch, multiply, packed_floats, pack};
 
 }  // namespace tandem::machine::products

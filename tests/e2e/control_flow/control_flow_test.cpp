@@ -204,6 +204,24 @@ TEST(Scan, IsALoopOverSlices) {
         1e-6);
 }
 
+/// A loop brings what its steps multiply with into order once; the steps alone do so each time.
+TEST(Scan, ProductsHaveTheBitsOfTheStepsAlone) {
+  for (const bool transposed : {false, true})
+    for (const int64_t rows : {32, 200}) {
+      const Tensor w = noise({80, 80}, 1) * 0.1, x = noise({5, rows, 80}, 2);
+      const auto steps = [&](const Tensor& start, const Tensor& xs) {
+        return scan(
+                   [&](const Tensor& h, const Tensor& now) {
+                     const Tensor next = matmul(h, transposed ? w.t() : w) + now;
+                     return std::pair(next, next);
+                   },
+                   start, xs)
+            .second;
+      };
+      expect_close(steps(x[0], x), compile(steps)(x[0], x), 0, "results of all steps");
+    }
+}
+
 TEST(Scan, InReverseOverViews) {
   const Program program = [](const Tensors& t) {
     const auto [last, ys] = scan(

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "machine/threads/thread_pool.h"
 #include "tests/support/threads.h"
@@ -77,6 +78,36 @@ TEST(Lines, SortsOfAnyLengthAreStable) {
   }
   check_sorts<float>(DType::F32, 300, 700);
   check_sorts<int32_t>(DType::I32, 5000, 7);
+}
+
+/// The first `kept` of [n] numbers, and of as many that lie apart.
+template <class T>
+void check_first(DType dtype, int64_t n, int64_t kept) {
+  constexpr int64_t kApart = 3;
+  std::vector<T> data = numbers<T>(static_cast<size_t>(n * kApart));
+  for (const int64_t apart : {int64_t{1}, kApart})
+    for (const int64_t descending : {0, 1}) {
+      std::vector<T> line;
+      for (int64_t i = 0; i < n; ++i) line.push_back(data[static_cast<size_t>(i * apart)]);
+      std::vector<int64_t> found(static_cast<size_t>(kept));
+      const BufferView in{data.data(), dtype, {n}, {apart}};
+      const int64_t attributes[] = {0, kept, descending};
+      lines::topk_indices({&in, 1}, attributes, view(found, DType::I64, {kept}));
+      const auto expected = stably_sorted(line.data(), n, descending != 0);
+      ASSERT_TRUE(std::ranges::equal(found, std::span(expected).first(found.size())))
+          << ir::name(dtype) << " " << kept << " of " << n << ", " << apart << " apart";
+    }
+}
+
+TEST(Lines, TheFirstFewAreThoseOfTheSort) {
+  for (const auto& [n, kept] : std::initializer_list<std::pair<int64_t, int64_t>>{
+           {1, 1}, {15, 1}, {16, 1}, {129, 1}, {1000, 5}, {1000, 62}, {1000, 63}, {5003, 300}}) {
+    check_first<float>(DType::F32, n, kept);
+    check_first<double>(DType::F64, n, kept);
+    check_first<int64_t>(DType::I64, n, kept);
+    check_first<int16_t>(DType::I16, n, kept);
+    check_first<uint8_t>(DType::U8, n, kept);
+  }
 }
 
 /// The positions that each selection finds in [40, 3000] numbers, along either dimension.

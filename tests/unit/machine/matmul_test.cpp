@@ -12,6 +12,7 @@
 #include "ir/base/error.h"
 #include "machine/library/block_primitive.h"
 #include "machine/library/matmul_blocks.h"
+#include "machine/memory/worker_memory.h"
 #include "machine/products/panels.h"
 #include "machine/threads/thread_pool.h"
 #include "tests/support/forked.h"
@@ -130,6 +131,25 @@ TEST(Matmul, StartsWithABias) {
     for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
     EXPECT_EQ(c, run(s, x));
   }
+}
+
+TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{32, 1024, 256}, {144, 100, 300}, {145, 100, 300}, {2, 17, 1000}})
+    for (const bool transposed : {false, true}) {
+      const MatmulSpec s = dense_matmul(1, m, n, k, false, transposed);
+      const Operands x(s);
+      const Matmul matmul(s);
+      const int64_t floats = matmul.packed_floats();
+      const bool pays = products::panels() != nullptr && m <= products::kBlockRows;
+      EXPECT_EQ(floats > 0, pays && matmul.blocks().grid_k == 1) << m;
+      if (floats == 0) continue;
+      const WorkerMemory packed(floats);
+      matmul.pack(x.b.data(), packed.of(0));
+      std::vector<float> c = x.c;
+      matmul.run(x.a.data(), x.b.data(), c.data(), nullptr, nullptr, packed.of(0));
+      EXPECT_EQ(c, run(s, x)) << m << " x " << n << " x " << k << " " << transposed;
+    }
 }
 
 TEST(Matmul, Batches) {

@@ -40,9 +40,12 @@ struct Matrix {
 
 struct Case {
   int64_t m, n, k;
-  bool a_transposed, b_transposed, adds;
+  bool a_transposed, b_transposed;
+  enum class Start { None, C, Bias } start;
   int64_t gap;
 };
+
+constexpr Case::Start kStarts[] = {Case::Start::None, Case::Start::C, Case::Start::Bias};
 
 class PanelProducts : public ::testing::Test {
  protected:
@@ -59,14 +62,16 @@ class PanelProducts : public ::testing::Test {
   void check(const Case& x) {
     SCOPED_TRACE(::testing::Message()
                  << x.m << " x " << x.n << " x " << x.k << " transposed " << x.a_transposed
-                 << x.b_transposed << " adds " << x.adds << " gap " << x.gap);
+                 << x.b_transposed << " start " << static_cast<int>(x.start) << " gap " << x.gap);
     Matrix a(x.m, x.k, x.a_transposed, x.gap, random), b(x.k, x.n, x.b_transposed, x.gap, random),
-        c(x.m, x.n, false, x.gap, random);
+        c(x.m, x.n, false, x.gap, random), bias(1, x.n, false, 0, random);
     Matrix before = c;
-    multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, x.adds});
+    const bool adds = x.start == Case::Start::C, has_bias = x.start == Case::Start::Bias;
+    multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, adds,
+              has_bias ? bias.data.data() : nullptr});
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j) {
-        double sum = x.adds ? double{before.at(i, j)} : 0.0;
+        double sum = adds ? before.at(i, j) : has_bias ? bias.at(0, j) : 0.0;
         for (int64_t l = 0; l < x.k; ++l) sum += double{a.at(i, l)} * double{b.at(l, j)};
         const double tolerance = 2e-6 * std::sqrt(static_cast<double>(x.k) + 1) + 1e-6;
         ASSERT_NEAR(c.at(i, j), sum, tolerance * (1 + std::abs(sum))) << i << ", " << j;
@@ -84,7 +89,7 @@ TEST_F(PanelProducts, OfEverySmallSize) {
     for (int64_t n = 1; n <= 34; n += n < 18 ? 1 : 5)
       for (const int64_t k : {1, 2, 7, 8, 9, 17})
         for (int layout = 0; layout < 4; ++layout)
-          check({m, n, k, layout % 2 == 1, layout / 2 == 1, (m + n) % 2 == 0, (m * n) % 3});
+          check({m, n, k, layout % 2 == 1, layout / 2 == 1, kStarts[(m + n) % 3], (m * n) % 3});
 }
 
 TEST_F(PanelProducts, OfSeveralBlocks) {
@@ -96,8 +101,8 @@ TEST_F(PanelProducts, OfSeveralBlocks) {
                                 {301, 17, 769},
                                 {265, 1065, 260},
                                 {270, 2064, 33}})
-    for (int layout = 0; layout < 8; ++layout)
-      check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, layout / 4 == 1, layout});
+    for (int layout = 0; layout < 12; ++layout)
+      check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, kStarts[layout / 4], layout});
 }
 
 /// However a product is cut, wherever it lies.
@@ -118,6 +123,36 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
     for (int64_t i = 0; i < m; ++i)
       ASSERT_EQ(std::memcmp(&whole[i * n], &parts[i * (n + 3)], n * sizeof(float)), 0) << i;
   }
+}
+
+/// Whole, or cut where panels begin.
+TEST_F(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{32, 70, 256}, {7, 16, 700}, {1, 5, 3}, {150, 129, 513}})
+    for (const bool transposed : {false, true}) {
+      Matrix a(m, k, false, 0, random), b(k, n, transposed, 3, random);
+      std::vector<float> expected(m * n), whole(m * n), parts(m * n);
+      multiply({m, n, k, a.operand(), b.operand(), expected.data(), n, false});
+      const WorkerMemory memory(kPanelsAvx2.packed_floats(n, k));
+      for (int64_t j = 0; j < n; j += kTileColumns)
+        kPanelsAvx2.pack(b.operand(), n, k, j, memory.of(0));
+      const auto times_packed = [&](float* to, int64_t first, int64_t columns) {
+        multiply({.m = m,
+                  .n = columns,
+                  .k = k,
+                  .a = a.operand(),
+                  .b = {},
+                  .c = to + first,
+                  .c_stride = n,
+                  .adds = false,
+                  .packed = {memory.of(0), first, n}});
+      };
+      times_packed(whole.data(), 0, n);
+      for (int64_t j = 0; j < n; j += 2 * kTileColumns)
+        times_packed(parts.data(), j, std::min(2 * kTileColumns, n - j));
+      EXPECT_EQ(whole, expected) << m << " x " << n << " x " << k << " " << transposed;
+      EXPECT_EQ(parts, expected) << m << " x " << n << " x " << k << " " << transposed;
+    }
 }
 
 TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
