@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints lines per folder, the fullest folders, the longest files and functions, and how long <tandem/tandem.h> takes to parse.
+"""Prints lines per folder, the fullest folders, the longest files and functions, and how long <tandem/tandem.h> and the operators take
+to parse.
 
 Function bodies are found by their indentation, so by clang-format.
 """
@@ -36,18 +37,22 @@ def functions_of(lines):
         yield end - start + 1, start + 1, signature
 
 
-def parse_seconds(includes, source):
-    """The least CPU time of three runs of g++ over a source."""
-    def once():
+def including(headers):
+    return "".join(f"#include <{header}>\n" for header in headers)
+
+
+def parse_seconds(includes, sources):
+    """The least CPU time of g++ over each source, of five runs in turns."""
+    def once(source):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(["g++", "-std=c++20", "-fsyntax-only", *(f"-I{i}" for i in includes), "-x", "c++", "-"], input=source, check=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return min(once() for _ in range(3))
+    return [min(times) for times in zip(*([once(source) for source in sources] for _ in range(5)))]
 
 
 def print_parse_time():
-    """Of the public header, and of the standard headers alone that it includes."""
+    """Of the public header, of the standard headers alone that it includes, and of these with tensors and operators."""
     with tempfile.TemporaryDirectory() as folder:
         public = pathlib.Path(folder) / "tandem/ir"
         public.mkdir(parents=True)
@@ -55,13 +60,14 @@ def print_parse_time():
             if path.suffix in (".h", ".def"):
                 os.symlink(path, public / path.name)
         includes = [ROOT / "runtime/include", folder]
-        source = "#include <tandem/tandem.h>\n"
         command = ["g++", "-std=c++20", "-M", *(f"-I{i}" for i in includes), "-x", "c++", "-"]
-        used = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+        used = subprocess.run(command, input=including(["tandem/tandem.h"]), check=True, capture_output=True, text=True).stdout
         standard = sorted(set(re.findall(r"/c\+\+/\d+/([a-z_]+)(?=\s)", used)))
-        whole = parse_seconds(includes, source)
-        alone = parse_seconds(includes, "".join(f"#include <{name}>\n" for name in standard))
-    print(f"\nparsing <tandem/tandem.h>: {whole:.2f} s, of which its {len(standard)} standard headers {alone:.2f} s (CPU time of g++; at most 0.50)")
+        families = sorted(f"tandem/ops/{path.name}" for path in (ROOT / "runtime/include/tandem/ops").glob("*.h"))
+        operators = standard + ["tandem/tensor.h", "tandem/ops.h", *families]
+        whole, some, alone = parse_seconds(includes, [including(x) for x in (["tandem/tandem.h"], operators, standard)])
+    print(f"\nparsing <tandem/tandem.h>: {whole:.2f} s, of which its {len(standard)} standard headers {alone:.2f} s, "
+          f"tensors and operators {some - alone:.2f} s (CPU time of g++)")
 
 
 def print_functions(whose, functions):
