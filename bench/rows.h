@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "bench/workloads.h"
 
@@ -79,7 +80,7 @@ Workload training_of(Loss loss, const Data& data, MakeOptimizer make_optimizer) 
   auto state = std::make_shared<State>();
   state->p = trained(data);
   auto optimizer = make_optimizer(values(state->p));
-  auto compiled = td::compile(loss, {.name = "loss"});
+  auto compiled = td::compile(std::move(loss), {.name = "loss"});
   Workload w;
   w.step = [state, compiled, optimizer, data] {
     optimizer->zero_grad();

@@ -134,8 +134,12 @@ TEST(Matmul, StartsWithABias) {
 }
 
 TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
-  for (const auto& [m, n, k] :
-       {std::array<int64_t, 3>{32, 1024, 256}, {144, 100, 300}, {145, 100, 300}, {2, 17, 1000}})
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 1024, 256},
+                                {144, 100, 300},
+                                {145, 100, 300},
+                                {products::kBlockRows, 100, 300},
+                                {products::kBlockRows + 1, 100, 300},
+                                {2, 17, 1000}})
     for (const bool transposed : {false, true}) {
       const MatmulSpec s = dense_matmul(1, m, n, k, false, transposed);
       const Operands x(s);

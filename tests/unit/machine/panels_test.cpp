@@ -127,8 +127,11 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
 
 /// Whole, or cut where panels begin.
 TEST_F(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
-  for (const auto& [m, n, k] :
-       {std::array<int64_t, 3>{32, 70, 256}, {7, 16, 700}, {1, 5, 3}, {150, 129, 513}})
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 70, 256},
+                                {7, 16, 700},
+                                {1, 5, 3},
+                                {150, 129, 513},
+                                {kBlockRows + 6, 1040, 300}})
     for (const bool transposed : {false, true}) {
       Matrix a(m, k, false, 0, random), b(k, n, transposed, 3, random);
       std::vector<float> expected(m * n), whole(m * n), parts(m * n);
