@@ -129,8 +129,10 @@ std::shared_ptr<BackwardForms::Entry> BackwardForms::entry(const BackwardRequest
 std::shared_ptr<const BackwardForm> BackwardForms::get(const BackwardRequest& request, Make make) {
   const std::shared_ptr<Entry> partial = request.is_full() ? nullptr : entry(request);
   Entry& wanted = partial ? *partial : full_;
-  std::call_once(wanted.once,
-                 [&] { wanted.form = std::make_shared<const BackwardForm>(make(request)); });
+  std::call_once(wanted.once, [&] {
+    wanted.form = std::make_shared<const BackwardForm>(make(request));
+    wanted.made = true;
+  });
   return wanted.form;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TANDEM_RUNTIME_COMPILE_BACKWARD_FORMS_H
 #define TANDEM_RUNTIME_COMPILE_BACKWARD_FORMS_H
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -61,11 +62,14 @@ class BackwardForms {
 
   /// The form for `request`; `make` is called if there is none yet.
   std::shared_ptr<const BackwardForm> get(const BackwardRequest& request, Make make);
+  /// Whether there is the one for all tangents and gradients.
+  bool has_full() const { return full_.made; }
 
  private:
   struct Entry {
     std::vector<bool> key;
     std::once_flag once;
+    std::atomic<bool> made{false};
     std::shared_ptr<const BackwardForm> form;
   };
   std::shared_ptr<Entry> entry(const BackwardRequest& request);

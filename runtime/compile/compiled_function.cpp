@@ -71,6 +71,7 @@ class FunctionCache {
   void publish(std::shared_ptr<const Variant> variant);
   std::unique_lock<std::recursive_timed_mutex> lock_for_compiling();
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
+  Expected expected();
   int count_new_code(const std::shared_ptr<const Variant>& variant);
   std::string name() const { return options_.name.empty() ? "fn" : options_.name; }
 
@@ -403,8 +404,7 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
     if (slot.grad_input >= 0) recording.inputs[static_cast<size_t>(slot.grad_input)] = Tensor();
   for (const MemorySlot& slot : recording.memory_slots)
     recording.inputs[static_cast<size_t>(slot.memory_input)] = Tensor();
-  auto variant =
-      compile_variant(std::move(recording), std::move(guards), options_, made_++ >= kOwnCode);
+  auto variant = compile_variant(std::move(recording), std::move(guards), options_, expected());
   auto& stages = variant->graphs.stage_seconds;
   stages.emplace(stages.begin(), "trace", traced.count());
   if (count_new_code(variant) >= kManyCodes && !std::exchange(warned_, true))
@@ -415,6 +415,14 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
   publish(variant);
   return variant;
+}
+
+/// A function that meets new sizes again and again will meet more; one that was differentiated will
+/// be.
+Expected FunctionCache::expected() {
+  if (made_++ < kOwnCode) return {};
+  const auto made = variants();
+  return {.any_size = true, .backward = !made->empty() && made->front()->has_full_backward()};
 }
 
 /// How many variants had new code, `variant` included, and the one before, whose backward has been

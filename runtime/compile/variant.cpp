@@ -1,12 +1,15 @@
-// Compiling one variant: the forward half at once, backward when it is asked for.
+// Compiling one variant: the forward half at once, backward when it is asked for, or beside the
+// forward half where an earlier variant's was.
 #include "runtime/compile/variant.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "autodiff/joint.h"
 #include "ir/base/error.h"
+#include "machine/threads/thread_pool.h"
 #include "partition/partition.h"
 #include "runtime/backends/backends.h"
 #include "runtime/compile/pipeline.h"
@@ -77,17 +80,59 @@ int64_t held_bytes(const ir::PartitionReport& report) {
   return bytes + static_cast<int64_t>(report.recomputed.size() * sizeof(ir::RecomputedValue));
 }
 
+/// The backward of all gradients, before anybody asks for it. What fails fails again, and is
+/// reported, when somebody does. (Where some gradient needs no code, which are left depends on the
+/// tape's table, which is made from the forward half.)
+void compile_ahead(const Variant& variant) {
+  const ir::Graph& backward = variant.graphs.backward;
+  const size_t gradients = backward.outputs().size();
+  const auto tangents = static_cast<size_t>(
+      std::ranges::count(backward.inputs(), ir::Role::Tangent, &ir::Input::role));
+  Flags all(std::max(tangents, gradients));
+  for (size_t i = 0; i < all.all().size(); ++i) all[i] = true;
+  const BackwardRequest request{all.all().first(tangents), all.all().first(gradients)};
+  try {
+    if (parts_of_tangents(backward, request).empty()) variant.backward(request);
+  } catch (...) {
+  }
+}
+
+void compile_forward(Variant& variant) {
+  variant.halves.forward = executable_of(variant.graphs.forward, variant.options.backend,
+                                         variant.options, variant.any_size);
+  variant.graphs.forward_report = variant.halves.forward->report();
+}
+
+/// The forward half, and the backward beside it.
+void compile_both(Variant& variant) {
+  std::exception_ptr failure;
+  machine::parallel_for(2, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t half = begin; half < end; ++half) {
+      if (half == 1) {
+        compile_ahead(variant);
+        continue;
+      }
+      try {
+        compile_forward(variant);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
 std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guards guards,
-                                const CompileOptions& options, bool any_size) {
+                                const CompileOptions& options, Expected expected) {
   auto variant = std::make_shared<Variant>();
-  variant->any_size = any_size;
+  variant->any_size = expected.any_size;
   variant->recording = std::move(recording);
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
-  variant->halves.forward =
-      executable_of(variant->graphs.forward, options.backend, options, any_size);
-  variant->graphs.forward_report = variant->halves.forward->report();
+  // (A backend of the user's need not expect two calls at once.)
+  const bool is_ours = !options.backend && !options.backward_backend;
+  expected.backward&& is_ours ? compile_both(*variant) : compile_forward(*variant);
   const CompiledGraphs& all = variant->graphs;
   for (const ir::Graph* g : {&all.traced, &all.functional, &all.joint, &all.core, &all.backward})
     variant->held_bytes += g->held_bytes();
@@ -105,7 +150,7 @@ bool bounds_memory(const CompileOptions& options) {
 }
 
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
-                                         const CompileOptions& options, bool any_size) {
+                                         const CompileOptions& options, Expected expected) {
   const auto partitioner = partitioner_of(options);
   PipelineOptions pipeline = pipeline_options(options, *partitioner);
   pipeline.has_backward = recording.has_backward;
@@ -113,7 +158,7 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
   const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
   guards.check_aliasing =
       depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);
-  return finish(std::move(graphs), std::move(recording), std::move(guards), options, any_size);
+  return finish(std::move(graphs), std::move(recording), std::move(guards), options, expected);
 }
 
 // --- backward, when it is asked for
@@ -195,7 +240,7 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
     const auto partitioner = partitioner_of(options);
     form.function = finish(run_pipeline_from_functional(as_function(std::move(function)),
                                                         pipeline_options(options, *partitioner)),
-                           {}, {}, options, any_size);
+                           {}, {}, options, {.any_size = any_size});
     held_bytes += form.function->held_bytes;
     if (form.function->has_new_code) has_new_code = true;
     return form;

@@ -94,6 +94,9 @@ struct Variant {
   /// The backward as a compiled function of graph inputs and tangents, for gradients of gradients.
   std::shared_ptr<const BackwardForm> differentiable_backward(const BackwardRequest& request) const;
 
+  /// Whether the backward of all gradients is compiled.
+  bool has_full_backward() const { return backward_forms_.has_full(); }
+
   /// Counts what is held with one more of its graphs compiled.
   void count(const ir::Graph& graph, const ir::ExecutableReport& report) const;
 
@@ -104,10 +107,15 @@ struct Variant {
 /// Whether what is saved for backward is to be less than what is fastest.
 bool bounds_memory(const CompileOptions& options);
 
-/// Runs the pipeline and compiles the forward half; machine code that it and the backward need is
-/// made for `any_size` or for this one.
+/// What a function's earlier variants let expect of the next one.
+struct Expected {
+  bool any_size = false;  // there will be more: new machine code takes sizes as arguments
+  bool backward = false;  // of all gradients: compiled beside the forward half
+};
+
+/// Runs the pipeline and compiles the forward half.
 std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
-                                         const CompileOptions& options, bool any_size);
+                                         const CompileOptions& options, Expected expected);
 
 /// Reads a variant's tables off its graphs and its forward executable.
 TapeTable make_tape_table(const Variant& variant);

@@ -53,7 +53,7 @@ std::shared_ptr<const Variant> compile(const FusedCall& call,
   TANDEM_CHECK(recording.inputs.size() == inputs.size(), "a call reads its operands alone");
   Guards guards = make_guards({}, inputs, std::vector<std::string>(inputs.size()));
   for (Tensor& t : recording.inputs) t = Tensor();
-  return compile_variant(std::move(recording), std::move(guards), options, true);
+  return compile_variant(std::move(recording), std::move(guards), options, {.any_size = true});
 }
 
 std::shared_ptr<const Variant> variant_of(const FusedCall& call,
