@@ -98,4 +98,11 @@ Reads attention_reads(std::span<const bool> needs) {
 const VjpRule vjp_scaled_dot_product_attention{VjpRule::Kind::Differentiable, attention,
                                                attention_reads};
 
+// (For inference. Training goes on with the weights that these were made of.)
+const VjpRule vjp_weight_int8pack_mm{.kind = VjpRule::Kind::NotDifferentiable,
+                                     .reads = read_nothing};
+const VjpRule vjp_dynamic_int8pack_mm{.kind = VjpRule::Kind::NotDifferentiable,
+                                      .reads = read_nothing};
+const VjpRule vjp_int_mm = kZeroGradient;
+
 }  // namespace tandem::autodiff

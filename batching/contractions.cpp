@@ -50,6 +50,23 @@ const BatchRule batch_bmm = formula([](Examples e) {
   return e.b.transpose(from_rows_of_each(e, product), 2, 3);
 });
 
+// --- weights of i8: rows of self alone go through as more rows, all else in the dtype of products
+const BatchRule batch_weight_int8pack_mm = formula([](Examples e) {
+  if (!e.batched(1) && !e.batched(2))
+    return e.unfolded(e.emit({e.folded(0), e[1].v, e[2].v}, e.c.attrs));
+  const V weights = e.b.convert(e.spread(1), e.b.dtype(e[0].v));
+  const V sums = matrices(e, e.spread(0), e.b.transpose(weights, 1, 2));
+  return e.b.mul(sums, e.b.unsqueeze(e.spread(2), 1));
+});
+
+const BatchRule batch_dynamic_int8pack_mm = kDecomposed;
+
+const BatchRule batch_int_mm = formula([](Examples e) {
+  if (!e.batched(1)) return e.unfolded(e.emit({e.folded(0), e[1].v}, e.c.attrs));
+  const V a = e.b.convert(e.spread(0), ir::DType::I32);
+  return e.b.emit(Op::bmm, {a, e.b.convert(e.spread(1), ir::DType::I32)}, {std::string()});
+});
+
 // --- convolutions: [n, channels, ...], weight [out, in / groups, ...]
 namespace {
 

@@ -25,7 +25,7 @@ struct Arguments {
   int64_t tokens = 100, top_k = 40;
   double temperature = 0.8;
   uint64_t seed = 1;
-  bool quiet = false;
+  bool quiet = false, int8 = false;
 };
 
 struct Config {
@@ -52,16 +52,8 @@ struct KeysAndValues {
   TANDEM_FIELDS(KeysAndValues, keys, values)
 };
 
-/// A linear layer whose weight is [in, out].
-struct Conv1D {
-  Tensor weight, bias;
-  TANDEM_FIELDS(Conv1D, weight, bias)
-  Conv1D(int64_t in, int64_t out) : weight(td::empty({in, out})), bias(td::empty({out})) {}
-  Tensor operator()(const Tensor& x) const { return td::matmul(x, weight) + bias; }
-};
-
 struct Attention {
-  Conv1D c_attn, c_proj;
+  td::nn::Linear c_attn, c_proj;
   int64_t heads;
   TANDEM_FIELDS(Attention, c_attn, c_proj, heads)
 
@@ -82,7 +74,7 @@ struct Attention {
 };
 
 struct Mlp {
-  Conv1D c_fc, c_proj;
+  td::nn::Linear c_fc, c_proj;
   TANDEM_FIELDS(Mlp, c_fc, c_proj)
   Tensor operator()(const Tensor& x) const { return c_proj(td::gelu(c_fc(x), "tanh")); }
 };
@@ -104,13 +96,15 @@ struct Gpt2 {
   td::nn::Embedding wte, wpe;
   std::vector<Block> h;
   td::nn::LayerNorm ln_f;
-  TANDEM_FIELDS(Gpt2, wte, wpe, h, ln_f)
+  td::nn::Linear lm_head;  // of the embedding's weight
+  TANDEM_FIELDS(Gpt2, wte, wpe, h, ln_f, lm_head)
 
   explicit Gpt2(const Config& c)
       : wte(c.vocab_size, c.n_embd),
         wpe(c.n_positions, c.n_embd),
         ln_f(c.n_embd, {.eps = c.layer_norm_epsilon}) {
     for (int64_t i = 0; i < c.n_layer; ++i) h.emplace_back(c);
+    lm_head.weight = wte.weight;
   }
 
   /// The logits [1, vocabulary] of what follows tokens [1, time], which stand at positions [time].
@@ -123,14 +117,15 @@ struct Gpt2 {
       x = x + h[i].attn(h[i].ln_1(x), cache[i], positions, mask);
       x = x + h[i].mlp(h[i].ln_2(x));
     }
-    return td::matmul(ln_f(x.select(1, -1)), wte.weight.t());
+    return lm_head(ln_f(x.select(1, -1)));
   }
 };
 
 Gpt2 load(const std::string& folder, const Config& config) {
   Gpt2 model(config);
-  const td::NamedTensors files =
-      td::load_safetensors(folder + "/model.safetensors", {.mmap = true});
+  td::NamedTensors files = td::load_safetensors(folder + "/model.safetensors", {.mmap = true});
+  for (auto& [name, tensor] : files)  // weights of the layers are [in, out] there
+    if (name.find(".c_") != std::string::npos && name.ends_with(".weight")) tensor = tensor.t();
   // Some files name the whole "transformer"; some keep the causal masks ("h.0.attn.bias") too.
   const bool inner = td::find(files, "transformer.wte.weight") != nullptr;
   const auto report = td::nn::load_state_dict(
@@ -153,7 +148,8 @@ int run(const Arguments& a) {
   const td::NoGrad no_grad;
   td::manual_seed(a.seed);
   const Config config = load_config(a.folder + "/config.json");
-  const Gpt2 model = load(a.folder, config);
+  Gpt2 model = load(a.folder, config);
+  if (a.int8) td::nn::quantize(model);
   const auto tokenizer =
       td::data::BpeTokenizer::load(a.folder + "/vocab.json", a.folder + "/merges.txt");
   const std::vector<int64_t> prompt = tokenizer.encode(a.prompt);
@@ -210,6 +206,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", a.seed)->capture_default_str();
+  app.add_flag("--int8", a.int8, "linear layers with weights in i8");
   app.add_flag("--quiet", a.quiet, "the text alone");
   CLI11_PARSE(app, argc, argv);
   try {

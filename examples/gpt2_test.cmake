@@ -1,6 +1,11 @@
-# gpt2 of FOLDER must print its expected.txt.
+# gpt2 of FOLDER must print its expected.txt; with weights in i8 a text of its own that begins alike.
 execute_process(COMMAND ${PROGRAM} ${FOLDER} --tokens 32 --temperature 0 --quiet OUTPUT_VARIABLE text RESULT_VARIABLE status)
 file(READ ${FOLDER}/expected.txt expected)
 if(NOT status STREQUAL 0 OR NOT text STREQUAL expected)
   message(FATAL_ERROR "expected status 0 and\n${expected}got ${status} and\n${text}")
+endif()
+execute_process(COMMAND ${PROGRAM} ${FOLDER} --tokens 32 --temperature 0 --quiet --int8 OUTPUT_VARIABLE text RESULT_VARIABLE status)
+string(FIND "${text}" "It is a truth universally" begin)
+if(NOT status STREQUAL 0 OR NOT begin EQUAL 0)
+  message(FATAL_ERROR "--int8: expected status 0 and the prompt, got ${status} and\n${text}")
 endif()

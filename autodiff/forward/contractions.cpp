@@ -67,4 +67,8 @@ const JvpRule jvp_scaled_dot_product_attention = formula([](Along a) {
   return V(b.reshape(*sum, b.sizes(a.y)));
 });
 
+const JvpRule jvp_weight_int8pack_mm = kNoTangent;
+const JvpRule jvp_dynamic_int8pack_mm = kNoTangent;
+const JvpRule jvp_int_mm = kNoTangent;
+
 }  // namespace tandem::autodiff

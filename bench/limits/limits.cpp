@@ -10,7 +10,8 @@
 // outputs and gradients, so that kFromMemory times the last cache is read before a set comes again:
 // everything comes from memory and goes there, in the loop too. The other sizes use one set, which
 // stays in the caches that hold it. Says of each row bound by memory that stays below its aim what
-// holds it back. A second table (arithmetic.h) has what multiplies matrices.
+// holds it back. A second table (arithmetic.h) has what multiplies matrices, a
+// third (int8.h) linear layers with weights in i8.
 #include <tandem/tandem.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "bench/limits/arithmetic.h"
+#include "bench/limits/int8.h"
 #include "bench/limits/machine.h"
 #include "machine/cpu.h"
 
@@ -322,6 +324,7 @@ int main(int argc, char** argv) {
         measure(peak, c, size);
       }
     bench::measure_arithmetic(only);
+    bench::measure_int8(only);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "limits: %s\n", e.what());

@@ -9,6 +9,7 @@
 #include "machine/library/bf16_matmul.h"
 #include "machine/linalg/matrices.h"
 #include "machine/lines/lines.h"
+#include "machine/products/int8.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/pooling.h"
 
@@ -167,6 +168,14 @@ void bf16_product(const LibraryCall& c) {
   machine::multiply_bf16(p, a.data, b.data, out.data);
 }
 
+void weight_int8pack_mm(const LibraryCall& c) {
+  machine::multiply_weight(c.operands[0], c.operands[1], c.operands[2], c.results[0]);
+}
+
+void int_mm(const LibraryCall& c) {
+  machine::multiply_integers(c.operands[0], c.operands[1], c.results[0]);
+}
+
 /// Two products, of the backward five; of causal ones half.
 double attention_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<const ir::Type> in) {
   const bool backward = op == Op::flash_attention_backward;
@@ -176,6 +185,17 @@ double attention_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<co
   const auto rows = static_cast<double>(int64_t{ir::numel(query->sizes)});
   const double each = rows * static_cast<double>(int64_t{value->sizes[2]});
   return each * (causal ? 1 : 2) * (backward ? 5 : 2);
+}
+
+bool is_attention(Op op) { return op == Op::flash_attention || op == Op::flash_attention_backward; }
+
+bool is_int8_product(Op op) { return op == Op::weight_int8pack_mm || op == Op::int_mm; }
+
+/// What operands may lie in: one piece; rows; rows or columns of a matrix.
+enum class Pieces : uint8_t { One, Rows, Lines };
+Pieces pieces_of(Op op) {
+  if (op == Op::int_mm) return Pieces::Lines;
+  return is_attention(op) || op == Op::weight_int8pack_mm ? Pieces::Rows : Pieces::One;
 }
 
 struct Entry {
@@ -190,6 +210,8 @@ constexpr Entry kEntries[] = {
     {Op::max_pool_indices, max_pool_indices},
     {Op::flash_attention, flash_attention},
     {Op::flash_attention_backward, flash_attention_backward},
+    {Op::weight_int8pack_mm, weight_int8pack_mm},
+    {Op::int_mm, int_mm},
     {Op::mm, bf16_product},
     {Op::bmm, bf16_product},
     {Op::addmm, bf16_product},
@@ -203,7 +225,13 @@ DType library_dtype(Op op, DType dtype) {
   return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
 }
 
-bool takes_rows(Op op) { return op == Op::flash_attention || op == Op::flash_attention_backward; }
+bool reads_lines(Op op, const ir::Shape& sizes, const ir::Strides& strides) {
+  const auto steps_by_one = [&](int d) { return sizes[d] == 1 || strides[d] == 1; };
+  const int last = sizes.rank() - 1;
+  const Pieces pieces = pieces_of(op);
+  if (pieces == Pieces::One) return false;
+  return steps_by_one(last) || (pieces == Pieces::Lines && steps_by_one(last - 1));
+}
 
 void run_library(const LibraryCall& call) {
   if (ir::info(call.op).cls == ir::OpClass::Linalg)
@@ -233,7 +261,9 @@ double library_flops(Op op, std::span<const ir::AttrValue> attrs, std::span<cons
   }
   if (op == Op::convolution_weight)
     return flops(convolution_spec(op, attrs, in[0].sizes, result.sizes, in[1].sizes));
-  if (takes_rows(op)) return attention_flops(op, attrs, in);
+  if (is_attention(op)) return attention_flops(op, attrs, in);
+  if (is_int8_product(op))
+    return 2 * count(in[0]) * static_cast<double>(int64_t{result.sizes.back()});
   if (ir::has_attr(op, Attr::algorithm)) {
     const ir::Type& a = in[in.size() - 2];  // as stored: all of [m, k], times all of n
     return 2 * count(a) * static_cast<double>(int64_t{result.sizes.back()});

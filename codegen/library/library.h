@@ -14,7 +14,7 @@ namespace tandem::codegen {
 /// transposition of.
 inline constexpr std::string_view kTransposedA = " transposed-a", kTransposedB = " transposed-b";
 
-/// An equation. Operands and results are contiguous, but for operands of ops that take_rows().
+/// An equation. Operands and results are contiguous, but for operands that read_lines().
 struct LibraryCall {
   ir::Op op;
   std::span<const ir::AttrValue> attrs;
@@ -32,8 +32,9 @@ struct LibraryCall {
 /// for convolutions of bf16 on processors that have them), else their own.
 ir::DType library_dtype(ir::Op op, ir::DType dtype);
 
-/// Whether the elements of operands' last dimensions need only lie side by side.
-bool takes_rows(ir::Op op);
+/// Whether the function of `op` reads an operand with these strides, though it be in several
+/// pieces: some read rows, whose elements alone lie side by side, or columns too.
+bool reads_lines(ir::Op op, const ir::Shape& sizes, const ir::Strides& strides);
 
 /// Runs the equation; operands and results have library dtypes. An internal error for an op that
 /// no function computes. Throws Error (out_of_memory; argument, of matrices without such factors).

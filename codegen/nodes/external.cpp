@@ -7,11 +7,8 @@ namespace tandem::codegen {
 
 namespace {
 
-/// Whether `v` lies as what computes `op` reads it: as one piece, or in rows.
-bool is_ready(Op op, const View& v) {
-  if (!takes_rows(op)) return is_linear(v);
-  return v.sizes.back() == 1 || v.strides[v.sizes.rank() - 1] == 1;
-}
+/// Whether `v` lies as what computes `op` reads it.
+bool is_ready(Op op, const View& v) { return is_linear(v) || reads_lines(op, v.sizes, v.strides); }
 
 /// The operands and results that are tensors: tokens say when a node runs, not what it reads.
 Node external_node(Maker& m, EquationId e) {
@@ -40,7 +37,7 @@ Node external_node(Maker& m, EquationId e) {
 /// In the dtype that the function computes in.
 View library_operand(Maker& m, Op op, ValueId operand) {
   const View v = m.converted(m.view(operand), library_dtype(op, m.graph().type(operand).dtype));
-  return is_linear(v) ? m.stored(v) : m.copied(v);
+  return is_ready(op, v) ? m.stored(v) : m.copied(v);
 }
 
 }  // namespace
@@ -78,6 +75,15 @@ void nodes_of<Op::window_spread>(Maker& m, EquationId e) {
 }
 template <>
 void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+
+template <>
+void nodes_of<Op::weight_int8pack_mm>(Maker& m, EquationId e) {
+  library_nodes(m, e);
+}
+template <>
+void nodes_of<Op::int_mm>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 

@@ -12,9 +12,9 @@ namespace tandem::runtime::eager::kernels {
 namespace {
 
 bool is_ready(ir::Op op, const BufferView& from) {
-  if (codegen::library_dtype(op, from.dtype) != from.dtype) return false;
-  if (!codegen::takes_rows(op)) return ir::is_contiguous(from.sizes, from.strides);
-  return from.sizes.back() == 1 || from.strides[from.sizes.rank() - 1] == 1;
+  return codegen::library_dtype(op, from.dtype) == from.dtype &&
+         (ir::is_contiguous(from.sizes, from.strides) ||
+          codegen::reads_lines(op, from.sizes, from.strides));
 }
 
 BufferView ready(ir::Op op, const BufferView& from, std::deque<Packed>& copies) {
@@ -50,6 +50,8 @@ void convolution_weight(const Args& a) { library(a); }
 void window_sum(const Args& a) { library(a); }
 void window_spread(const Args& a) { library(a); }
 void max_pool_indices(const Args& a) { library(a); }
+void weight_int8pack_mm(const Args& a) { library(a); }
+void int_mm(const Args& a) { library(a); }
 void flash_attention(const Args& a) { library(a); }
 void flash_attention_backward(const Args& a) { library(a); }
 

@@ -74,6 +74,17 @@ TEST(RefusedGradients, OfFloorDivide) {
                  });
 }
 
+TEST(RefusedGradients, OfProductsWithWeightsOfI8) {
+  const Tensor weight = ones({3, 3}, i8), scale = ones({3});
+  for (const bool dynamic : {false, true})
+    expect_refused(Errc::Autograd, "int8pack_mm: not differentiable",
+                   [=](const Tensor& x, const Tensor& y) {
+                     return (dynamic ? dynamic_int8_linear : int8_linear)(
+                                x, weight, scale, {}, SourceLocation::current()) +
+                            y * 2;
+                   });
+}
+
 template <Wrong W>
 Two doubled() {
   return [](const Tensor& x, const Tensor& y) {

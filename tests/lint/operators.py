@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE, NOTES = ROOT / "docs/operators.md", ROOT / "docs/opinfo.tsv"
-HEADERS = "ops.h ops/shapes.h indexing.h ops/reductions.h ops/sorting.h ops/networks.h ops/linalg.h ops/out_forms.h ops/special.h generator.h".split()
+HEADERS = "ops.h ops/shapes.h indexing.h ops/reductions.h ops/sorting.h ops/networks.h ops/linalg.h ops/quantized.h ops/out_forms.h ops/special.h generator.h".split()
 RESULT = r"(?:const Tensor&|Tensor|bool|void|std::vector<Tensor>|ValuesAndIndices|Unique|[A-Z]\w+)"
 DECLARATION = re.compile(r"^(?:TANDEM_API|METHOD) (?P<result>" + RESULT + r") (?P<name>\w+)\((?P<parameters>.*)\)(?: const)?$")
 

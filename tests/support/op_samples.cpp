@@ -493,6 +493,26 @@ std::vector<OpSample> linalg_samples(Op op, int64_t n) {
   return samples;
 }
 
+/// self, and matrices of i8.
+std::vector<OpSample> int8_samples(Op op, int64_t n) {
+  const auto of = [&](DType dtype, const Shape& sizes, uint64_t seed) {
+    return values(op, {dtype, sizes}, seed);
+  };
+  if (op == Op::int_mm)
+    return {{{of(DType::I8, {3, n}, 1), of(DType::I8, {n, 5}, 2)}, {}},
+            {{of(DType::I8, {n, 3}, 3), of(DType::I8, {3, 17}, 4)}, {}}};
+  std::vector<OpSample> samples;
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    samples.push_back({{of(dtype, {3, n}, 1), of(DType::I8, {5, n}, 2), of(dtype, {5}, 3)}, {}});
+    samples.push_back({{of(dtype, {n, 4}, 4), of(DType::I8, {18, 4}, 5), of(dtype, {18}, 6)}, {}});
+  }
+  return samples;
+}
+
+bool is_of_int8(Op op) {
+  return op == Op::weight_int8pack_mm || op == Op::dynamic_int8pack_mm || op == Op::int_mm;
+}
+
 bool fits(Op op, const OpSample& sample) {
   std::vector<Type> types;
   for (const Buffer& operand : sample.operands) types.push_back(operand.type());
@@ -514,6 +534,7 @@ std::vector<OpSample> op_samples(Op op, int64_t length) {
   if (cls == ir::OpClass::Linalg) return linalg_samples(op, length);
   if (op == Op::cross_entropy) return cross_entropy_samples(length);
   if (op == Op::searchsorted) return search_samples(length);
+  if (is_of_int8(op)) return int8_samples(op, length);
   std::vector<OpSample> samples;
   for (const Form& form : forms_of(op, length))
     for (DType dtype : {DType::F32, DType::F64, DType::I64, DType::I32, DType::Bool})

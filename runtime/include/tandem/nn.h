@@ -18,6 +18,7 @@
 #include <tandem/nn/normalization.h>
 #include <tandem/nn/parametrizations.h>
 #include <tandem/nn/pooling.h>
+#include <tandem/nn/quantize.h>
 #include <tandem/nn/recurrent.h>
 #include <tandem/nn/sequential.h>
 #include <tandem/nn/shape.h>

@@ -41,6 +41,12 @@ struct MantissaAndExponent {
   TANDEM_LAZY_FIELDS(MantissaAndExponent, mantissa, exponent)
 };
 
+/// values of i8, and the number that those of each channel are multiples of.
+struct QuantizedInt8 {
+  Tensor values, scale;
+  TANDEM_LAZY_FIELDS(QuantizedInt8, values, scale)
+};
+
 struct Histogram {
   Tensor hist, bin_edges;
   TANDEM_LAZY_FIELDS(Histogram, hist, bin_edges)

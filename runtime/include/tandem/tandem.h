@@ -24,6 +24,7 @@
 #include <tandem/ops/linalg.h>
 #include <tandem/ops/networks.h>
 #include <tandem/ops/out_forms.h>
+#include <tandem/ops/quantized.h>
 #include <tandem/ops/reductions.h>
 #include <tandem/ops/shapes.h>
 #include <tandem/ops/sorting.h>

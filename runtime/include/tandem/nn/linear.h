@@ -10,14 +10,17 @@ namespace tandem::nn {
 #define TANDEM_AT SourceLocation at = SourceLocation::current()
 
 /// weight [out, in] and bias [out] (undefined without bias), uniform in +-1/sqrt(in) at first.
+/// Quantised (<tandem/nn/quantize.h>) the weight is of i8 and has a scale [out]; else undefined.
 struct Linear {
   Tensor weight, bias;
-  TANDEM_LAZY_FIELDS(Linear, weight, bias)
+  Buffer scale;
+  bool dynamic = false;  // quantised: x is brought into i8 as well
+  TANDEM_LAZY_FIELDS(Linear, weight, bias, scale, dynamic)
 
   Linear() = default;
   TANDEM_API Linear(Dim in, Dim out, bool with_bias = true, DType dtype = f32);
   /// x [..., in] -> [..., out].
-  Tensor operator()(const Tensor& x, TANDEM_AT) const { return linear(x, weight, bias, at); }
+  TANDEM_API Tensor operator()(const Tensor& x, TANDEM_AT) const;
 };
 
 /// weight [out, in1, in2] and bias [out] (undefined without bias), uniform in +-1/sqrt(in1).
