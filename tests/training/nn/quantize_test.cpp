@@ -1,6 +1,7 @@
 // Modules with weights in i8, from a trained model to its file and back.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
+#include <tandem/train.h>
 
 #include <cmath>
 #include <map>
@@ -104,6 +105,20 @@ TEST(Quantize, SavedAndLoaded) {
                [&] { nn::load_state_dict(other, before); });
   const Net copy = nn::clone(net);
   EXPECT_TRUE(equal(net(tokens()), copy(tokens())));
+}
+
+TEST(Quantize, InCheckpoints) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path() / "run.safetensors";
+  const NoGrad no_grad;
+  Net net, other;
+  for (Net* n : {&net, &other}) nn::quantize(*n);
+  train::Checkpoint saved, loaded;
+  saved.add("model", net);
+  saved.save(path);
+  loaded.add("model", other);
+  loaded.load(path);
+  EXPECT_TRUE(equal(net(tokens()), other(tokens())));
 }
 
 TEST(Quantize, WhatIsNotQuantisedIsSavedAsBefore) {
