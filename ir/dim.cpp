@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "ir/base/error.h"
 
 namespace tandem::ir {
@@ -37,37 +40,52 @@ static void check_rank(size_t rank) {
 }
 
 template <Counts what>
-PerDim<what>::PerDim(std::span<const Dim> dims) : rank_(static_cast<uint8_t>(dims.size())) {
+Dim* PerDim<what>::copy_of_many() const {
+  Dim* copy = new Dim[kMaxRank];
+  std::copy_n(memory_.many, rank_, copy);
+  return copy;
+}
+
+template <Counts what>
+PerDim<what>::PerDim(std::span<const Dim> dims) {
   check_rank(dims.size());
-  std::copy(dims.begin(), dims.end(), dims_.begin());
+  if (dims.size() > kFew) memory_.many = new Dim[kMaxRank];
+  rank_ = static_cast<uint8_t>(dims.size());
+  std::ranges::copy(dims, begin());
 }
 
 template <Counts what>
 PerDim<what> PerDim<what>::filled(int rank, Dim value) {
-  check_rank(rank);
   PerDim s;
-  s.rank_ = static_cast<uint8_t>(rank);
-  std::fill(s.begin(), s.end(), value);
+  for (int d = 0; d < rank; ++d) s.push_back(value);
   return s;
 }
 
 template <Counts what>
 void PerDim<what>::push_back(Dim d) {
   check_rank(rank_ + 1u);
-  dims_[rank_++] = d;
+  if (rank_ == kFew) {
+    Dim* many = new Dim[kMaxRank];
+    std::ranges::copy(memory_.few, many);
+    memory_.many = many;
+  }
+  ++rank_;
+  end()[-1] = d;
 }
 
 template <Counts what>
 void PerDim<what>::insert(int at, Dim d) {
-  check_rank(rank_ + 1u);
-  std::copy_backward(begin() + at, end(), end() + 1);
-  dims_[at] = d;
-  ++rank_;
+  push_back(d);
+  std::rotate(begin() + at, end() - 1, end());
 }
 
 template <Counts what>
 void PerDim<what>::erase(int at) {
   std::copy(begin() + at + 1, end(), begin() + at);
+  if (rank_ == kFew + 1) {
+    const std::unique_ptr<Dim[]> many(memory_.many);
+    std::copy_n(many.get(), kFew, memory_.few);
+  }
   --rank_;
 }
 

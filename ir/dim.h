@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem::ir {
@@ -81,28 +82,43 @@ concept SizeNumber = std::integral<I> && !std::same_as<I, bool>;
 /// What the numbers of a PerDim are.
 enum class Counts : uint8_t { Sizes, Strides };
 
-/// Up to kMaxRank numbers, one for each dimension of a tensor, stored inline. What they count is
-/// part of the type, so that sizes are not taken for strides. Building one of more dimensions is an
-/// Error{Shape}.
+/// Up to kMaxRank numbers, one for each dimension of a tensor; a few are stored inline, as most
+/// tensors have few (all of them inline would make what a compiled function keeps twice as large).
+/// What they count is part of the type, so that sizes are not taken for strides. Building one of
+/// more dimensions is an Error{Shape}.
 template <Counts what>
 class PerDim {
  public:
+  /// The others go through it: what they have taken goes if there are too many.
   PerDim() = default;
+  PerDim(const PerDim& other) : memory_(other.memory_), rank_(other.rank_) {
+    if (!are_few()) memory_.many = copy_of_many();
+  }
+  PerDim(PerDim&& other) noexcept
+      : memory_(other.memory_), rank_(std::exchange(other.rank_, uint8_t{0})) {}
+  PerDim& operator=(PerDim other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(rank_, other.rank_);
+    return *this;
+  }
+  ~PerDim() {
+    if (!are_few()) delete[] memory_.many;
+  }
   PerDim(std::initializer_list<Dim> dims)
       : PerDim(std::span<const Dim>(dims.begin(), dims.size())) {}
   PerDim(std::span<const Dim> dims);  // NOLINT
   PerDim(const std::vector<Dim>& dims)
       : PerDim(std::span<const Dim>(dims.data(), dims.size())) {}  // NOLINT
   template <SizeNumber I>
-  PerDim(std::span<const I> dims) {  // NOLINT(google-explicit-constructor)
+  PerDim(std::span<const I> dims) : PerDim() {  // NOLINT(google-explicit-constructor)
     for (const I d : dims) push_back(d);
   }
   template <SizeNumber I>
-  PerDim(const std::vector<I>& dims) {  // NOLINT(google-explicit-constructor)
+  PerDim(const std::vector<I>& dims) : PerDim() {  // NOLINT(google-explicit-constructor)
     for (const I d : dims) push_back(d);
   }
   template <SizeNumber I, size_t N>
-  PerDim(const std::array<I, N>& dims) {  // NOLINT(google-explicit-constructor)
+  PerDim(const std::array<I, N>& dims) : PerDim() {  // NOLINT(google-explicit-constructor)
     for (const I d : dims) push_back(d);
   }
   static PerDim filled(int rank, Dim value);
@@ -110,15 +126,15 @@ class PerDim {
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
   size_t size() const { return rank_; }
-  Dim operator[](int i) const { return dims_[i]; }
-  Dim& operator[](int i) { return dims_[i]; }
-  Dim back() const { return dims_[rank_ - 1]; }
-  const Dim* data() const { return dims_.data(); }
-  Dim* data() { return dims_.data(); }
-  const Dim* begin() const { return dims_.data(); }
-  const Dim* end() const { return dims_.data() + rank_; }
-  Dim* begin() { return dims_.data(); }
-  Dim* end() { return dims_.data() + rank_; }
+  Dim operator[](int i) const { return data()[i]; }
+  Dim& operator[](int i) { return data()[i]; }
+  Dim back() const { return data()[rank_ - 1]; }
+  const Dim* data() const { return are_few() ? memory_.few : memory_.many; }
+  Dim* data() { return are_few() ? memory_.few : memory_.many; }
+  const Dim* begin() const { return data(); }
+  const Dim* end() const { return data() + rank_; }
+  Dim* begin() { return data(); }
+  Dim* end() { return data() + rank_; }
   void push_back(Dim d);
   void insert(int at, Dim d);
   void erase(int at);
@@ -128,7 +144,17 @@ class PerDim {
   }
 
  private:
-  std::array<Dim, kMaxRank> dims_{};
+  static constexpr uint8_t kFew = 5;
+  union Memory {
+    Memory() : few{} {}
+    Dim few[kFew];
+    Dim* many;  // kMaxRank of them
+  };
+
+  bool are_few() const { return rank_ <= kFew; }
+  Dim* copy_of_many() const;
+
+  Memory memory_;
   uint8_t rank_ = 0;
 };
 

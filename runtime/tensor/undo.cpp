@@ -38,8 +38,8 @@ Undo::~Undo() {
   for (State& s : std::views::reverse(states_)) {
     s.impl->storage = std::move(s.storage);
     s.impl->dtype = s.dtype;
-    s.impl->sizes = s.sizes;
-    s.impl->strides = s.strides;
+    s.impl->sizes = std::move(s.sizes);
+    s.impl->strides = std::move(s.strides);
     s.impl->offset = s.offset;
     put_back(s.impl->autograd, s.autograd);
   }

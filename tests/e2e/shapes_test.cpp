@@ -128,5 +128,70 @@ TEST(Shapes, BitsDoNotDependOnTheShapesBefore) {
     EXPECT_EQ(step(many, batches[i]), alone[i]) << batches[i];
 }
 
+// --- the backward of a new variant, beside its forward half
+
+/// Of the variant of `name` for `batch`; 0 while it is not compiled.
+int kernels_of_backward(const std::string& name, int64_t batch) {
+  for (const CompiledGraphs* graphs : compiled_graphs())
+    if (graphs->functional.name == name &&
+        graphs->functional.type(graphs->functional.inputs()[0].value).sizes[0] == batch)
+      return graphs->backward_report.kernels;
+  return -1;
+}
+
+TEST(Shapes, TheBackwardIsCompiledBesideItsForwardWhereAnEarlierOneWas) {
+  const auto f = compile(mean_of_squares, {.name = "ahead"});
+  const auto forward = [&](int64_t batch) { return f(randn({batch, 3}).requires_grad_()); };
+  for (const int64_t batch : {11, 12}) forward(batch).backward();
+  Tensor loss = forward(13);
+  EXPECT_GT(kernels_of_backward("ahead", 13), 0);
+  loss = forward(14);  // nobody asked for 13's, but it is there
+  EXPECT_GT(kernels_of_backward("ahead", 14), 0);
+}
+
+TEST(Shapes, TheBackwardIsNotCompiledWhereNobodyAskedForOne) {
+  const auto f = compile(mean_of_squares, {.name = "behind"});
+  for (const int64_t batch : {11, 12, 13, 14}) {
+    const Tensor loss = f(randn({batch, 3}).requires_grad_());
+    EXPECT_EQ(kernels_of_backward("behind", batch), 0) << batch;
+  }
+}
+
+// A gradient that is a part of the tangent needs no code, and which those are the forward half
+// tells.
+TEST(Shapes, GradientsThatArePartsOfTangentsAreTheSameForEachShape) {
+  const auto sum_with_square = [](const Tensor& x, const Tensor& w) { return x + w * w; };
+  const auto f = compile(sum_with_square);
+  for (int64_t batch = 1; batch <= 6; ++batch) {
+    const Tensor x = randn({batch, 3}).requires_grad_(), w = randn({3}).requires_grad_();
+    const Tensor seed = randn({batch, 3});
+    const auto gradients = [&](const auto& function) {
+      return grad({function(x, w)}, {x, w}, {.grad_outputs = {seed}});
+    };
+    const std::vector<Tensor> expected = gradients(sum_with_square), got = gradients(f);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(equal(got[i], expected[i])) << batch;
+  }
+}
+
+/// The interpreter, which counts its graphs.
+class CountingBackend final : public Backend {
+ public:
+  std::string name() const override { return "counting"; }
+  std::unique_ptr<ir::Executable> compile(const Graph& graph) const override {
+    ++graphs;
+    return backend_named("interpreter")->compile(graph);
+  }
+  mutable int graphs = 0;
+};
+
+TEST(Shapes, ABackendOfTheUsersIsAskedOnlyForWhatRuns) {
+  const auto backend = std::make_shared<const CountingBackend>();
+  const auto f = compile(mean_of_squares, {.name = "own", .backend = backend});
+  for (const int64_t batch : {11, 12, 13}) f(randn({batch, 3}).requires_grad_()).backward();
+  EXPECT_EQ(backend->graphs, 6);
+  const Tensor loss = f(randn({14, 3}).requires_grad_());
+  EXPECT_EQ(backend->graphs, 7);
+}
+
 }  // namespace
 }  // namespace tandem
