@@ -23,12 +23,6 @@ V mask_future(Builder& b, V scores) {
   return b.where(b.ge(row, column), scores, -std::numeric_limits<double>::infinity());
 }
 
-/// Scores of halves are f32: what rounding them would change grows with them.
-V wide(Builder& b, V x) {
-  const DType dtype = b.dtype(x);
-  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? b.convert(x, DType::F32) : x;
-}
-
 /// A bool mask says which scores stay, a float mask is added; `sizes` are [..., t, s].
 V apply_mask(Builder& b, V scores, V mask, const Shape& sizes) {
   mask = as_batch(b, b.expand(mask, sizes));
@@ -41,6 +35,7 @@ V apply_mask(Builder& b, V scores, V mask, const Shape& sizes) {
 // softmax(q k^T scale + mask) v
 V scaled_dot_product_attention(Context& c) {
   Builder& b = c.b;
+  // (Scores of halves are f32: what rounding them would change grows with them.)
   const V q = wide(b, as_batch(b, c[0])), k = wide(b, as_batch(b, c[1])), v = as_batch(b, c[2]);
   V scores = b.mul(b.bmm(q, b.permute(k, {0, 2, 1})), c.attr<double>(Attr::scale));
   if (c.attr<bool>(Attr::is_causal)) scores = mask_future(b, scores);

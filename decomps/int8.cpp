@@ -2,15 +2,6 @@
 #include "decomps/rules.h"
 
 namespace tandem::decomps::rules {
-namespace {
-
-/// Halves in f32.
-V wide(Builder& b, V x) {
-  const DType dtype = b.dtype(x);
-  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? b.convert(x, DType::F32) : x;
-}
-
-}  // namespace
 
 // s = amax(|x|) / 127 by row, q = round(x / s): (q @ w^T) * s * scales. Of a row of zeros 0 / 0 is
 // NaN, and that 0 as an integer; a row with NaN or infinities has such an s.

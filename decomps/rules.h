@@ -49,6 +49,12 @@ using ir::Op;
 using ir::Shape;
 using V = ir::ValueId;
 
+/// Halves in f32.
+inline V wide(Builder& b, V x) {
+  const DType dtype = b.dtype(x);
+  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? b.convert(x, DType::F32) : x;
+}
+
 #define TANDEM_DECLARE_Primitive(name, operands)
 #define TANDEM_DECLARE_Composite(name, operands) \
   ir::ResultsOf<V, ir::count_results(operands)> name(Context& c);

@@ -3,7 +3,6 @@
 #include <tandem/tandem.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "bench/limits/machine.h"
-#include "machine/cpu.h"
 
 namespace bench {
 namespace {
@@ -23,7 +21,6 @@ using Function = std::function<Tensor(const Tensors&)>;
 
 constexpr size_t kTurns = 7;
 constexpr double kSeconds = 0.03;
-constexpr double kFromMemory = 4;  // last caches that the sets of weights fill
 
 /// x [rows, in] and a weight [out, in].
 struct Row {
@@ -81,8 +78,7 @@ void measure(const Row& row) {
   const td::NoGrad no_grad;
   const double bytes =
       static_cast<double>(row.out * row.in) * static_cast<double>(row.weight_bytes);
-  const auto cache = static_cast<double>(td::machine::last_level_cache_bytes());
-  const auto sets = static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / bytes)));
+  const size_t sets = sets_from_memory(bytes);
   std::vector<Tensors> inputs;
   for (size_t i = 0; i < sets; ++i) inputs.push_back(row.inputs(row));
   const Function compiled = td::compile(row.function, {.name = "limits"});

@@ -26,7 +26,6 @@
 #include "bench/limits/arithmetic.h"
 #include "bench/limits/int8.h"
 #include "bench/limits/machine.h"
-#include "machine/cpu.h"
 
 namespace {
 
@@ -186,7 +185,6 @@ struct Size {
 constexpr Size kSizes[] = {{4096, 1024}, {509, 1021}, {32, 256}};
 
 constexpr double kAim = 0.8, kAimBytes = 4e6;  // of rows bound by memory that move at least so much
-constexpr double kFromMemory = 4;              // last caches that the sets of the first size fill
 
 struct Times {
   double kernel = 1e9, memory = 1e9;
@@ -199,9 +197,7 @@ double bytes_of(Size size, const Work& work) {
 /// Sets that calls go round over. Only what they read counts: what they write may pass the caches.
 size_t sets_of(Size size, const Work& work) {
   if (size.rows != kSizes[0].rows) return 1;
-  const auto cache = static_cast<double>(tandem::machine::last_level_cache_bytes());
-  const double read = bytes_of(size, {work.reads, 0, 0});
-  return static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / read)));
+  return bench::sets_from_memory(bytes_of(size, {work.reads, 0, 0}));
 }
 
 /// The kernel and a loop with the same traffic, in turns: of the turns the one whose ratio is the

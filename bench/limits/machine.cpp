@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "bench/clock.h"
+#include "machine/cpu.h"
 #include "machine/memory/allocator.h"
 #include "machine/threads/thread_pool.h"
 
@@ -132,6 +134,11 @@ void Traffic::run(bool streams) {
 bool Traffic::can_stream() const {
   return writes_ > 0 && (__builtin_cpu_supports("avx512f") ||
                          (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
+}
+
+size_t sets_from_memory(double bytes) {
+  const auto cache = static_cast<double>(tandem::machine::last_level_cache_bytes());
+  return static_cast<size_t>(std::max(1.0, std::ceil(kFromMemory * cache / bytes)));
 }
 
 double peak_flops(double seconds) {

@@ -32,6 +32,11 @@ class Traffic {
   size_t next_ = 0;
 };
 
+/// How many sets of `bytes` calls go round over, so that each comes from memory: kFromMemory times
+/// the last cache is read before a set comes again.
+inline constexpr double kFromMemory = 4;
+size_t sets_from_memory(double bytes);
+
 /// f32 operations a second on the pool's threads, an fma counted as two; measured for `seconds`. 0
 /// where there is no fma.
 double peak_flops(double seconds = 0.15);

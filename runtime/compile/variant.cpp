@@ -132,7 +132,10 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->graphs = std::move(graphs);
   // (A backend of the user's need not expect two calls at once.)
   const bool is_ours = !options.backend && !options.backward_backend;
-  expected.backward&& is_ours ? compile_both(*variant) : compile_forward(*variant);
+  if (expected.backward && is_ours)
+    compile_both(*variant);
+  else
+    compile_forward(*variant);
   const CompiledGraphs& all = variant->graphs;
   for (const ir::Graph* g : {&all.traced, &all.functional, &all.joint, &all.core, &all.backward})
     variant->held_bytes += g->held_bytes();
