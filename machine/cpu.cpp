@@ -8,7 +8,10 @@
 #include "ir/base/error.h"
 
 #if defined(__x86_64__)
+#include <asm/prctl.h>
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace tandem::machine {
@@ -37,6 +40,13 @@ uint64_t saved_states(const Leaf& leaf1) {
   return (uint64_t{high} << 32) | low;
 }
 
+/// Asks for the tiles' data, of 8 KiB, which Linux saves for a process and its later threads only
+/// once that is granted. (To ask again is harmless: the library does too.)
+bool may_use_tiles() {
+  constexpr int kTileData = 18;
+  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, kTileData) == 0;
+}
+
 CpuFeatures detect() {
   const Leaf leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), leaf7_1 = cpuid(7, 1);
   const uint64_t states = saved_states(leaf1);
@@ -52,8 +62,10 @@ CpuFeatures detect() {
   f.avx512 = f.fma && f.f16c && os_avx512 && bit(leaf7.ebx, 16) && bit(leaf7.ebx, 17) &&
              bit(leaf7.ebx, 30) && bit(leaf7.ebx, 31);
   f.avx512_bf16 = f.avx512 && bit(leaf7_1.eax, 5);
-  f.amx_tile = os_amx && bit(leaf7.edx, 24);
+  f.avx512_vnni = f.avx512 && bit(leaf7.ecx, 11);
+  f.amx_tile = f.avx512 && os_amx && bit(leaf7.edx, 24) && may_use_tiles();
   f.amx_bf16 = f.amx_tile && bit(leaf7.edx, 22);
+  f.amx_int8 = f.amx_tile && bit(leaf7.edx, 25);
   f.vector_bytes = f.avx512 ? 64 : f.avx2 ? 32 : 16;
   return f;
 }
@@ -91,7 +103,7 @@ CpuFeatures lower_features(CpuFeatures f, const std::string& isa) {
   if (isa != "avx2" && isa != "sse")
     ir::fail(ir::Errc::Argument,
              "TANDEM_ISA: unknown instruction set; expected avx512, avx2 or sse, got " + isa);
-  f.avx512 = f.avx512_bf16 = f.amx_tile = f.amx_bf16 = false;
+  f.avx512 = f.avx512_bf16 = f.avx512_vnni = f.amx_tile = f.amx_bf16 = f.amx_int8 = false;
   if (isa == "sse") f.avx2 = f.fma = f.f16c = false;
   f.vector_bytes = f.avx2 ? 32 : 16;
   return f;
@@ -118,8 +130,10 @@ std::string feature_string(const CpuFeatures& f) {
       {f.f16c, "+f16c"},
       {f.avx512, "+avx512f,+avx512bw,+avx512dq,+avx512vl"},
       {f.avx512_bf16, "+avx512bf16"},
+      {f.avx512_vnni, "+avx512vnni"},
       {f.amx_tile, "+amx-tile"},
       {f.amx_bf16, "+amx-bf16"},
+      {f.amx_int8, "+amx-int8"},
   };
   std::string text;
   for (const auto& row : table) {

@@ -16,8 +16,10 @@ struct CpuFeatures {
   bool f16c = false;
   bool avx512 = false;  // F, BW, DQ and VL together
   bool avx512_bf16 = false;
-  bool amx_tile = false;
+  bool avx512_vnni = false;
+  bool amx_tile = false;  // and the operating system lets this process use it
   bool amx_bf16 = false;
+  bool amx_int8 = false;
   int vector_bytes = 16;  // the widest vector that kernels use: 64, 32 or 16
 
   bool operator==(const CpuFeatures&) const = default;
