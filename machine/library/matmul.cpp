@@ -343,19 +343,23 @@ size_t Matmul::scratch_bytes() const {
 
 int64_t Matmul::packed_floats() const {
   const bool is_whole = spec_.matrices() == 1 && blocks_.grid_k == 1 && !swapped_;
-  if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole || spec_.m > products::kBlockRows)
-    return 0;
-  return products::panels()->packed_floats(spec_.n, spec_.k);
+  if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole) return 0;
+  const products::Panels& panels = *products::panels();
+  return spec_.m > panels.block_rows ? 0 : panels.packed_floats(spec_.n, spec_.k);
 }
 
 void Matmul::pack(const float* b, float* to) const {
   const MatmulSpec& s = spec_;
   const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
   const products::Operand operand{b, layout.ld, layout.transposed};
-  const int64_t tiles = (s.n + products::kTileColumns - 1) / products::kTileColumns;
-  parallel_for(tiles, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t t = begin; t < end; ++t)
-      products::panels()->pack(operand, s.n, s.k, t * products::kTileColumns, to);
+  const products::Panels& panels = *products::panels();
+  const int64_t columns = panels.tile_columns, count = (s.n + columns - 1) / columns;
+  parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t before = (t - 1) * columns;  // (All but the last two have a tile's columns.)
+      const int64_t j = t == 0 ? 0 : before + panels.panel_columns(s.n - before);
+      panels.pack(operand, s.n, s.k, j, to);
+    }
   });
 }
 

@@ -12,9 +12,6 @@
 namespace tandem::machine {
 namespace {
 
-using products::kTileColumns;
-using products::kTileRows;
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
@@ -29,7 +26,9 @@ constexpr double kCombineNs = 0.3;   // storing and adding one partial sum
 constexpr int64_t kCacheElements = int64_t{1} << 18;  // of the second-level cache
 constexpr double kMinThreadNs = 2000;                 // work worth waking a thread for
 
-constexpr int64_t kFewestRows = 4;  // a tile of fewer costs as much
+constexpr int64_t kFewestRows = 4;    // a tile of fewer costs as much
+constexpr int64_t kVectorWidth = 16;  // short rows fill a vector
+constexpr int64_t kRowUnit = 8;       // blocks have multiples of so many rows
 
 /// Costs of one algorithm for one storage order of the operands.
 struct Rates {
@@ -46,7 +45,9 @@ struct Problem {
 
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.algorithm == BlockAlgorithm::Panels) {
-    const double pack_a = p.a.transposed ? 0.15 : block.n > products::kFewColumns ? 0.1 : 0.02;
+    const double pack_a = p.a.transposed                              ? 0.15
+                          : block.n > products::panels()->few_columns ? 0.1
+                                                                      : 0.02;
     return {0.95, pack_a, p.b.transposed ? 0.1 : 0.03};
   }
   if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
@@ -64,14 +65,15 @@ constexpr double kRest[] = {0, 22, 34, 48};
 /// vector of 16.
 double effective_columns(const MatmulBlocks& block) {
   if (block.algorithm != BlockAlgorithm::Sgemm)
-    return static_cast<double>(round_up(block.n, kTileColumns));
+    return static_cast<double>(round_up(block.n, kVectorWidth));
   return static_cast<double>(block.n / 48 * 48) + kRest[ceil_div(block.n % 48, 16)];
 }
 
-/// The same of rows.
+/// The same of rows: panels have tiles of equal heights.
 double effective_rows(const MatmulBlocks& block) {
-  const int64_t rest = block.algorithm == BlockAlgorithm::Panels ? block.m % kTileRows : 0;
-  return static_cast<double>(block.m + (rest > 0 ? std::max(rest, kFewestRows) - rest : 0));
+  if (block.algorithm != BlockAlgorithm::Panels) return static_cast<double>(block.m);
+  const int64_t tiles = ceil_div(block.m, products::panels()->tile_rows);
+  return static_cast<double>(std::max(block.m, tiles * kFewestRows));
 }
 
 double block_ns(const Problem& p, const MatmulBlocks& block) {
@@ -151,13 +153,22 @@ struct Best {
   }
 };
 
+/// Whether a cut into blocks of `n` columns cuts panels of the whole nowhere: they might be packed
+/// ahead.
+bool keeps_panels(int64_t columns, int64_t n) {
+  const int64_t tile = products::panels()->tile_columns, rest = columns % n;
+  return rest == 0 || products::panels()->panel_columns(tile + rest) == tile;
+}
+
 void offer_cuts(Best& best, const MatmulSpec& s, BlockAlgorithm algorithm) {
-  const int64_t rows = algorithm == BlockAlgorithm::Panels ? kTileRows : 8;
+  const bool panels = algorithm == BlockAlgorithm::Panels;
+  const int64_t columns = panels ? products::panels()->tile_columns : kVectorWidth;
   for (const int64_t cut_m : kCuts) {
     for (const int64_t cut_n : kCuts) {
-      const int64_t m = extent(s.m, cut_m, rows), n = extent(s.n, cut_n, kTileColumns);
+      const int64_t m = extent(s.m, cut_m, kRowUnit), n = extent(s.n, cut_n, columns);
       if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
         continue;  // another cut gives the same
+      if (panels && !keeps_panels(s.n, n)) continue;
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
         const int64_t k = extent(s.k, cut_k, 64);
         if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;

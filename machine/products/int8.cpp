@@ -23,14 +23,9 @@ using ir::BufferView;
 using products::Bytes;
 using products::int8_kernels;
 using products::Int8Kernels;
-using products::kBlockRows;
-using products::kFewColumns;
 using products::kFewRows;
-using products::kInt8Avx2;
-using products::kPanelsAvx2;
-using products::kTileColumns;
-using products::kTileRows;
 using products::Operand;
+using products::panels;
 using products::WeightProduct;
 
 /// How a product is cut: blocks of rows and columns.
@@ -49,6 +44,7 @@ struct Cut {
 };
 
 constexpr int64_t kUnits = 32;  // that there should be, so that threads have equal shares
+constexpr int64_t kBlockRows = 240, kColumnUnit = 96, kMostColumns = 384;  // of a unit of many rows
 constexpr int64_t kUnitBytes = 32 * 1024;  // of weights, that a unit of few rows should read
 
 /// Of few rows: all of them, with as many columns as are worth a claim.
@@ -60,9 +56,8 @@ Cut cut_of_few(int64_t m, int64_t n, int64_t k) {
 /// Blocks whose rows panels take at once, of whole tiles of columns.
 Cut cut_of_many(int64_t m, int64_t n) {
   const int64_t down = Cut::blocks(m, kBlockRows);
-  const int64_t wanted = n * down / kUnits / kTileColumns * kTileColumns;
-  return {m, n, (Cut::blocks(m, down) + kTileRows - 1) / kTileRows * kTileRows,
-          std::clamp<int64_t>(wanted, 4 * kTileColumns, kFewColumns)};
+  const int64_t wanted = n * down / kUnits / kColumnUnit * kColumnUnit;
+  return {m, n, Cut::blocks(m, down), std::clamp<int64_t>(wanted, kColumnUnit, kMostColumns)};
 }
 
 template <class T>
@@ -116,17 +111,17 @@ constexpr int64_t kDepth = 256;  // of a part of k
 constexpr int64_t kRowGap =
     16;  // so that rows of a tile's columns do not fall on one set of a cache
 
-int64_t widened_floats() { return kTileColumns * (kDepth + kRowGap); }
+int64_t widened_floats() { return panels()->tile_columns * (kDepth + kRowGap); }
 
 /// Columns of `p`, of a part of k, into panels.
 void pack_part(const WeightProduct<float>& p, int64_t l, int64_t depth, float* widened, float* to) {
-  for (int64_t j = 0; j < p.n; j += kTileColumns) {
-    const int64_t columns = std::min(kTileColumns, p.n - j);
+  for (int64_t j = 0, columns; j < p.n; j += columns) {
+    columns = panels()->panel_columns(p.n - j);
     for (int64_t c = 0; c < columns; ++c)
       int8_kernels().widen(p.weight + (j + c) * p.weight_stride + l, depth,
                            widened + c * (kDepth + kRowGap));
     const Operand tile{widened, kDepth + kRowGap, true};
-    kPanelsAvx2.pack(tile, columns, depth, 0, to + j * depth);
+    panels()->pack(tile, columns, depth, 0, to + j * depth);
   }
 }
 
@@ -136,29 +131,29 @@ void scale_rows(const WeightProduct<float>& p) {
 }
 
 void multiply_in_panels(const WeightProduct<float>& p, float* memory) {
-  float* const panels = memory + widened_floats();
-  float* const scratch = panels + kPanelsAvx2.packed_floats(kFewColumns, kDepth);
+  float* const packed = memory + widened_floats();
+  float* const scratch = packed + panels()->packed_floats(kMostColumns, kDepth);
   for (int64_t l = 0; l < p.k; l += kDepth) {
     const int64_t depth = std::min(kDepth, p.k - l);
-    pack_part(p, l, depth, memory, panels);
-    kPanelsAvx2.multiply({.m = p.m,
-                          .n = p.n,
-                          .k = depth,
-                          .a = {p.x + l, p.x_stride, false},
-                          .b = {},
-                          .c = p.out,
-                          .c_stride = p.out_stride,
-                          .adds = l > 0,
-                          .packed = {panels, 0, p.n}},
-                         scratch);
+    pack_part(p, l, depth, memory, packed);
+    panels()->multiply({.m = p.m,
+                        .n = p.n,
+                        .k = depth,
+                        .a = {p.x + l, p.x_stride, false},
+                        .b = {},
+                        .c = p.out,
+                        .c_stride = p.out_stride,
+                        .adds = l > 0,
+                        .packed = {packed, 0, p.n}},
+                       scratch);
   }
   scale_rows(p);
 }
 
 void multiply_many(const WeightProduct<float>& p) {
   const Cut cut = cut_of_many(p.m, p.n);
-  const WorkerMemory memory(widened_floats() + kPanelsAvx2.packed_floats(kFewColumns, kDepth) +
-                            kPanelsAvx2.scratch(cut.rows, kFewColumns, kDepth));
+  const WorkerMemory memory(widened_floats() + panels()->packed_floats(kMostColumns, kDepth) +
+                            panels()->scratch(cut.rows, kMostColumns, kDepth));
   parallel_for(cut.units(), 1, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t u = begin; u < end; ++u)
       cut.unit(u, [&](int64_t i, int64_t m, int64_t j, int64_t n) {
@@ -190,7 +185,7 @@ void multiply_weight(const BufferView& x, const BufferView& weight, const Buffer
     return multiply_by_rows(weight_product<double>(x, weight, scales, out),
                             kernels.multiply_weight_f64);
   const auto p = weight_product<float>(x, weight, scales, out);
-  const bool in_panels = &kernels == &kInt8Avx2 && p.m > kFewRows && p.k > 0;
+  const bool in_panels = panels() && p.m > kFewRows && p.k > 0;
   in_panels ? multiply_many(p) : multiply_by_rows(p, kernels.multiply_weight);
 }
 

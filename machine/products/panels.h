@@ -7,13 +7,6 @@
 
 namespace tandem::machine::products {
 
-/// Rows and columns of a tile, and the rows of A that are packed together: what a cut should know.
-inline constexpr int64_t kTileRows = 6, kTileColumns = 16, kBlockRows = 44 * kTileRows;
-
-/// Rows of A are read where they lie by products of at most so many columns: to pack them costs
-/// more.
-inline constexpr int64_t kFewColumns = 16 * kTileColumns;
-
 /// A matrix of contiguous rows, or columns (`transposed`), `stride` elements apart.
 struct Operand {
   const float* data;
@@ -43,15 +36,23 @@ struct Product {
 
 /// What one instruction set computes products with.
 struct Panels {
+  /// Rows and columns of a tile, and the rows of A that are packed together: what a cut should
+  /// know. Rows of A are read where they lie by products of at most `few_columns`: to pack them
+  /// costs more.
+  int64_t tile_rows, tile_columns, block_rows, few_columns;
   /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
   int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const Product& product, float* scratch);
-  /// What B [k, n] takes in panels, and its columns from `j` on, one tile's, brought there.
+  /// Columns of the panel that comes next where `left` columns are left: as many as a tile's, or
+  /// fewer at the end. What is packed ahead is read by products that begin where a panel does, and
+  /// end with the whole or with a tile that more than a vector of columns follows.
+  int64_t (*panel_columns)(int64_t left);
+  /// What B [k, n] takes in panels, and its columns from `j` on, one panel's, brought there.
   int64_t (*packed_floats)(int64_t n, int64_t k);
   void (*pack)(const Operand& b, int64_t n, int64_t k, int64_t j, float* to);
 };
 
-extern const Panels kPanelsAvx2;
+extern const Panels kPanelsAvx2, kPanelsAvx512;
 
 /// Those of this processor; null where the library's products are faster, or none are made for it.
 const Panels* panels();

@@ -137,15 +137,18 @@ TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 1024, 256},
                                 {144, 100, 300},
                                 {145, 100, 300},
-                                {products::kBlockRows, 100, 300},
-                                {products::kBlockRows + 1, 100, 300},
+                                {216, 100, 300},  // as many rows as are packed at once, and more
+                                {217, 112, 300},
+                                {264, 100, 300},
+                                {265, 64, 300},
                                 {2, 17, 1000}})
     for (const bool transposed : {false, true}) {
       const MatmulSpec s = dense_matmul(1, m, n, k, false, transposed);
       const Operands x(s);
       const Matmul matmul(s);
       const int64_t floats = matmul.packed_floats();
-      const bool pays = products::panels() != nullptr && m <= products::kBlockRows;
+      const products::Panels* const panels = products::panels();
+      const bool pays = panels && m <= panels->block_rows;
       EXPECT_EQ(floats > 0, pays && matmul.blocks().grid_k == 1) << m;
       if (floats == 0) continue;
       const WorkerMemory packed(floats);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "machine/cpu.h"
@@ -47,16 +48,28 @@ struct Case {
 
 constexpr Case::Start kStarts[] = {Case::Start::None, Case::Start::C, Case::Start::Bias};
 
-class PanelProducts : public ::testing::Test {
+struct Isa {
+  const char* name;
+  const Panels* panels;
+  bool (*is_there)(const CpuFeatures&);
+};
+
+constexpr Isa kIsas[] = {
+    {"Avx2", &kPanelsAvx2, [](const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma; }},
+    {"Avx512", &kPanelsAvx512, [](const CpuFeatures& cpu) { return cpu.avx512; }}};
+
+/// Of each instruction set that the processor has, used or not.
+class PanelProducts : public ::testing::TestWithParam<Isa> {
  protected:
-  // (Also where the library's products are used.)
   void SetUp() override {
-    if (!cpu_features().avx2 || !cpu_features().fma) GTEST_SKIP() << "needs AVX2 and FMA";
+    if (!GetParam().is_there(cpu_features())) GTEST_SKIP() << "needs " << GetParam().name;
   }
 
+  static const Panels& panels() { return *GetParam().panels; }
+
   static void multiply(const Product& p) {
-    const WorkerMemory memory(kPanelsAvx2.scratch(p.m, p.n, p.k));
-    kPanelsAvx2.multiply(p, memory.of(0));
+    const WorkerMemory memory(panels().scratch(p.m, p.n, p.k));
+    panels().multiply(p, memory.of(0));
   }
 
   void check(const Case& x) {
@@ -84,16 +97,19 @@ class PanelProducts : public ::testing::Test {
   std::mt19937 random{7};
 };
 
-TEST_F(PanelProducts, OfEverySmallSize) {
-  for (int64_t m = 1; m <= 14; ++m)
-    for (int64_t n = 1; n <= 34; n += n < 18 ? 1 : 5)
+TEST_P(PanelProducts, OfEverySmallSize) {
+  for (int64_t m = 1; m <= 20; ++m)
+    for (int64_t n = 1; n <= 102; n += n < 18 ? 1 : 5)
       for (const int64_t k : {1, 2, 7, 8, 9, 17})
         for (int layout = 0; layout < 4; ++layout)
           check({m, n, k, layout % 2 == 1, layout / 2 == 1, kStarts[(m + n) % 3], (m * n) % 3});
 }
 
-TEST_F(PanelProducts, OfSeveralBlocks) {
+TEST_P(PanelProducts, OfSeveralBlocks) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{263, 63, 384},
+                                {215, 97, 1025},
+                                {217, 1060, 520},
+                                {435, 1056, 50},
                                 {264, 64, 385},
                                 {265, 65, 383},
                                 {529, 130, 400},
@@ -106,7 +122,7 @@ TEST_F(PanelProducts, OfSeveralBlocks) {
 }
 
 /// However a product is cut, wherever it lies.
-TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
+TEST_P(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
   const int64_t m = 270, n = 70, k = 500;
   for (int layout = 0; layout < 4; ++layout) {
     const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
@@ -126,19 +142,21 @@ TEST_F(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
 }
 
 /// Whole, or cut where panels begin.
-TEST_F(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
+TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
+  const int64_t tile = panels().tile_columns;
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 70, 256},
                                 {7, 16, 700},
                                 {1, 5, 3},
                                 {150, 129, 513},
-                                {kBlockRows + 6, 1040, 300}})
+                                {panels().block_rows + 6, 1040, 300},
+                                {20, 3 * tile + 7, 1030}})
     for (const bool transposed : {false, true}) {
       Matrix a(m, k, false, 0, random), b(k, n, transposed, 3, random);
       std::vector<float> expected(m * n), whole(m * n), parts(m * n);
       multiply({m, n, k, a.operand(), b.operand(), expected.data(), n, false});
-      const WorkerMemory memory(kPanelsAvx2.packed_floats(n, k));
-      for (int64_t j = 0; j < n; j += kTileColumns)
-        kPanelsAvx2.pack(b.operand(), n, k, j, memory.of(0));
+      const WorkerMemory memory(panels().packed_floats(n, k));
+      for (int64_t j = 0; j < n; j += panels().panel_columns(n - j))
+        panels().pack(b.operand(), n, k, j, memory.of(0));
       const auto times_packed = [&](float* to, int64_t first, int64_t columns) {
         multiply({.m = m,
                   .n = columns,
@@ -151,14 +169,16 @@ TEST_F(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
                   .packed = {memory.of(0), first, n}});
       };
       times_packed(whole.data(), 0, n);
-      for (int64_t j = 0; j < n; j += 2 * kTileColumns)
-        times_packed(parts.data(), j, std::min(2 * kTileColumns, n - j));
+      for (int64_t j = 0, columns; j < n; j += columns) {
+        columns = panels().panel_columns(n - j);
+        times_packed(parts.data(), j, columns);
+      }
       EXPECT_EQ(whole, expected) << m << " x " << n << " x " << k << " " << transposed;
       EXPECT_EQ(parts, expected) << m << " x " << n << " x " << k << " " << transposed;
     }
 }
 
-TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
+TEST_P(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
   const int64_t m = 20, n = 24, k = 28;
   Matrix a(m, k, false, 0, random), b(k, n, true, 0, random);
   a.at(13, 5) = kNaN;
@@ -169,6 +189,9 @@ TEST_F(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
     for (int64_t j = 0; j < n; ++j)
       EXPECT_EQ(std::isfinite(c[i * n + j]), i != 13 && j != 19) << i << ", " << j;
 }
+
+INSTANTIATE_TEST_SUITE_P(Isa, PanelProducts, ::testing::ValuesIn(kIsas),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tandem::machine::products
