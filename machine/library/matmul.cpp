@@ -181,9 +181,10 @@ void panel_block(const Job& job, const Block& x, float* memory) {
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
   const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
-  products::panels()->multiply(
-      {x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, {job.packed, x.j, job.spec.n}},
-      memory);
+  const products::Panels& panels = *products::panels();
+  products::PackedColumns packed{};  // (each chunk by itself)
+  if (job.packed) packed = {job.packed + panels.packed_floats(job.spec.n, x.l), x.j, job.spec.n};
+  panels.multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, packed}, memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
@@ -342,7 +343,7 @@ size_t Matmul::scratch_bytes() const {
 }
 
 int64_t Matmul::packed_floats() const {
-  const bool is_whole = spec_.matrices() == 1 && blocks_.grid_k == 1 && !swapped_;
+  const bool is_whole = spec_.matrices() == 1 && !swapped_;
   if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole) return 0;
   const products::Panels& panels = *products::panels();
   return spec_.m > panels.block_rows ? 0 : panels.packed_floats(spec_.n, spec_.k);
@@ -351,14 +352,16 @@ int64_t Matmul::packed_floats() const {
 void Matmul::pack(const float* b, float* to) const {
   const MatmulSpec& s = spec_;
   const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
-  const products::Operand operand{b, layout.ld, layout.transposed};
   const products::Panels& panels = *products::panels();
   const int64_t columns = panels.tile_columns, count = (s.n + columns - 1) / columns;
-  parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t before = (t - 1) * columns;  // (All but the last two have a tile's columns.)
+  parallel_for(count * blocks_.grid_k, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t t = u % count, before = (t - 1) * columns;
+      // (All panels but the last two have a tile's columns.)
       const int64_t j = t == 0 ? 0 : before + panels.panel_columns(s.n - before);
-      panels.pack(operand, s.n, s.k, j, to);
+      const int64_t l = u / count * blocks_.k, depth = std::min(blocks_.k, s.k - l);
+      const products::Operand chunk{b + l * s.b.row, layout.ld, layout.transposed};
+      panels.pack(chunk, s.n, depth, j, to + panels.packed_floats(s.n, l));
     }
   });
 }

@@ -20,7 +20,7 @@ constexpr int64_t kFewColumns = 8 * kColumns;
 constexpr int64_t kWide = 21 * kColumns;  // of B, whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;             // rows that are fetched early
 constexpr int64_t kTurn = 16;             // steps of a tile for which a row is fetched
-constexpr int64_t kTogether = 1;          // rows of a transposed A that are packed together
+constexpr int64_t kTogether = 4;          // rows of a transposed A that are packed together
 
 TANDEM_INLINE F zero() { return _mm512_setzero_ps(); }
 TANDEM_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
@@ -67,8 +67,10 @@ TANDEM_INLINE void transpose(F* x) {
   }
 }
 
-/// A row of a panel of A, of which the next overwrites what is too much.
-TANDEM_INLINE void store_rows(const F* x, float* to) { store(to, x[0]); }
+/// Rows of a panel of A: of what each is too long, the next overwrites.
+TANDEM_INLINE void store_rows(const F* x, float* to) {
+  TANDEM_UNROLL for (int r = 0; r < kTogether; ++r) store(to + r * kRows, x[r]);
+}
 
 #include "machine/products/panels.inc"
 
