@@ -29,7 +29,7 @@ void pack_panel(const Bytes& a, int64_t i, int64_t rows, int64_t l, int64_t dept
     TANDEM_UNROLL for (int64_t r = 0; r < kRows; ++r) sums[r] =
         _mm512_dpbusd_epi32(sums[r], all, _mm512_load_si512(panel + (part * kRows + r) * kPart));
   auto* const offsets = reinterpret_cast<int32_t*>(to);
-  for (int64_t r = 0; r < kRows; ++r) offsets[r] = -_mm512_reduce_add_epi32(sums[r]);
+  for (int64_t r = 0; r < kRows; ++r) offsets[r] = offset_of(sums[r]);
 }
 
 /// 64 bytes of each row, with those of the columns.

@@ -176,6 +176,27 @@ TEST_F(Int8Kernels, IntegersAreThoseOfPlainLoops) {
             check_integers({m, n, k, m % 2 * 3, at_end}, layout % 2 != 0, layout / 2 != 0);
 }
 
+TEST_F(Int8Kernels, SumsOfIntegersWrap) {
+  constexpr int64_t kDepth = 140000, kColumns = 3;
+  Lines<int8_t> bytes(17, kDepth, 0, true);
+  bytes.fill([] { return int8_t{-128}; });
+  const auto expected = static_cast<int32_t>(uint32_t{kDepth} << 14);
+  for (const NamedIntegers& table : integer_tables())
+    for (const int64_t m : {1, 17}) {
+      std::vector<int32_t> out(static_cast<size_t>(m * kColumns));
+      const WorkerMemory memory(table.kernels.scratch(m, kColumns, kDepth));
+      table.kernels.multiply({m,
+                              kColumns,
+                              kDepth,
+                              {bytes.data(), kDepth, false},
+                              {bytes.data(), kDepth, true},
+                              out.data(),
+                              kColumns},
+                             reinterpret_cast<int32_t*>(memory.of(0)));
+      for (const int32_t sum : out) EXPECT_EQ(sum, expected) << table.name;
+    }
+}
+
 TEST_F(Int8Kernels, WeightsAreThoseOfPlainLoops) {
   for (const int64_t m : {1, 2, 3, 5, 6, 7, 12, 13, 16})
     for (const int64_t n : {1, 3, 4, 5, 16, 33})
