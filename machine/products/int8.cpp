@@ -218,8 +218,8 @@ void multiply_integers(const BufferView& a, const BufferView& b, const BufferVie
   if (k == 0) return void(std::fill_n(to, m * n, 0));
   const Bytes left = bytes_of(a), right = bytes_of(b);
   const IntegerKernels& kernels = integer_kernels();
-  const Cut cut =
-      m <= kFewRows && right.transposed ? cut_of_few(m, n, k) : cut_of_integers(kernels, m, n);
+  const Cut cut = m <= kernels.few_rows && right.transposed ? cut_of_few(m, n, k)
+                                                            : cut_of_integers(kernels, m, n);
   const WorkerMemory memory(kernels.scratch(cut.rows, cut.columns, k));
   parallel_for(cut.units(), 1, [&](int64_t begin, int64_t end, int worker) {
     auto* const scratch = reinterpret_cast<int32_t*>(memory.of(worker));

@@ -117,7 +117,7 @@ void multiply_with_tiles(const IntegerProduct& p, int32_t* scratch) {
 
 }  // namespace
 
-const IntegerKernels kIntegersAmx = {kRows, kColumns, 16 * kRows, integer_scratch,
-                                     multiply_with_tiles};
+const IntegerKernels kIntegersAmx = {kRows,           kColumns,        16 * kRows,
+                                     kFewIntegerRows, integer_scratch, multiply_with_tiles};
 
 }  // namespace tandem::machine::products

@@ -324,7 +324,7 @@ void multiply_integers(const IntegerProduct& p, int32_t* scratch) {
 }  // namespace
 
 const WeightKernels kWeightsAvx2 = {multiply_weight, multiply_by_loops<double>, widen};
-const IntegerKernels kIntegersAvx2 = {kRows, kColumns, 44 * kRows, integer_scratch,
-                                      multiply_integers};
+const IntegerKernels kIntegersAvx2 = {kRows,           kColumns,        44 * kRows,
+                                      kFewIntegerRows, integer_scratch, multiply_integers};
 
 }  // namespace tandem::machine::products

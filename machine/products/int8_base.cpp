@@ -33,6 +33,6 @@ void multiply_integers(const IntegerProduct& p, int32_t* scratch) {
 }  // namespace
 
 const WeightKernels kWeightsBase = {multiply_by_loops<float>, multiply_by_loops<double>, widen};
-const IntegerKernels kIntegersBase = {1, 16, 256, integer_scratch, multiply_integers};
+const IntegerKernels kIntegersBase = {1, 16, 256, 16, integer_scratch, multiply_integers};
 
 }  // namespace tandem::machine::products

@@ -46,8 +46,9 @@ struct WeightKernels {
 };
 
 struct IntegerKernels {
-  /// Rows and columns of a tile, and the rows that are best multiplied together.
-  int64_t tile_rows, tile_columns, block_rows;
+  /// Rows and columns of a tile, and the rows that are best multiplied together; and up to how many
+  /// rows a b whose columns are contiguous is read once, where it lies.
+  int64_t tile_rows, tile_columns, block_rows, few_rows;
   /// 32-bit words of working memory, aligned to cache lines; and a product, of k > 0.
   int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const IntegerProduct& product, int32_t* scratch);

@@ -75,6 +75,6 @@ void multiply_tile(const TileProduct& t, int32_t* sums) { kTiles[t.rows - 1](t, 
 #include "machine/products/int8_blocks.inc"
 
 namespace tandem::machine::products {
-const IntegerKernels kIntegersVnni = {kRows, kColumns, 22 * kRows, integer_scratch,
-                                      multiply_integers};
+const IntegerKernels kIntegersVnni = {kRows,           kColumns,        22 * kRows,
+                                      kFewIntegerRows, integer_scratch, multiply_integers};
 }
