@@ -10,9 +10,16 @@
 namespace tandem::machine {
 namespace products {
 
-const Int8Kernels& int8_kernels() {
+const WeightKernels& weight_kernels() {
   const CpuFeatures& cpu = cpu_features();
-  return cpu.avx2 && cpu.fma ? kInt8Avx2 : kInt8Base;
+  if (cpu.avx512) return kWeightsAvx512;
+  return cpu.avx2 && cpu.fma ? kWeightsAvx2 : kWeightsBase;
+}
+
+const IntegerKernels& integer_kernels() {
+  const CpuFeatures& cpu = cpu_features();
+  if (cpu.avx512_vnni) return cpu.amx_int8 ? kIntegersAmx : kIntegersVnni;
+  return cpu.avx2 && cpu.fma ? kIntegersAvx2 : kIntegersBase;
 }
 
 }  // namespace products
@@ -21,11 +28,13 @@ namespace {
 
 using ir::BufferView;
 using products::Bytes;
-using products::int8_kernels;
-using products::Int8Kernels;
+using products::integer_kernels;
+using products::IntegerKernels;
 using products::kFewRows;
 using products::Operand;
 using products::panels;
+using products::weight_kernels;
+using products::WeightKernels;
 using products::WeightProduct;
 
 /// How a product is cut: blocks of rows and columns.
@@ -118,8 +127,8 @@ void pack_part(const WeightProduct<float>& p, int64_t l, int64_t depth, float* w
   for (int64_t j = 0, columns; j < p.n; j += columns) {
     columns = panels()->panel_columns(p.n - j);
     for (int64_t c = 0; c < columns; ++c)
-      int8_kernels().widen(p.weight + (j + c) * p.weight_stride + l, depth,
-                           widened + c * (kDepth + kRowGap));
+      weight_kernels().widen(p.weight + (j + c) * p.weight_stride + l, depth,
+                             widened + c * (kDepth + kRowGap));
     const Operand tile{widened, kDepth + kRowGap, true};
     panels()->pack(tile, columns, depth, 0, to + j * depth);
   }
@@ -170,6 +179,15 @@ Bytes bytes_of(const BufferView& view) {
   return {data<const int8_t>(view), step(view, rows ? 0 : 1), !rows};
 }
 
+/// Blocks of whole tiles; few of them, since each brings its own rows and columns into panels.
+Cut cut_of_integers(const IntegerKernels& kernels, int64_t m, int64_t n) {
+  constexpr int64_t kBlocks = kUnits / 2;
+  const int64_t down = Cut::blocks(m, kernels.block_rows), tile = kernels.tile_columns;
+  const int64_t wanted = n * down / kBlocks / tile * tile;
+  return {m, n, Cut::blocks(Cut::blocks(m, down), kernels.tile_rows) * kernels.tile_rows,
+          std::clamp<int64_t>(wanted, 2 * tile, 16 * tile)};
+}
+
 Bytes from_line(Bytes x, int64_t row, int64_t column) {
   x.data += x.transposed ? column * x.stride + row : row * x.stride + column;
   return x;
@@ -180,13 +198,12 @@ Bytes from_line(Bytes x, int64_t row, int64_t column) {
 void multiply_weight(const BufferView& x, const BufferView& weight, const BufferView& scales,
                      const BufferView& out) {
   if (ir::numel(out.sizes) == 0) return;
-  const Int8Kernels& kernels = int8_kernels();
+  const WeightKernels& kernels = weight_kernels();
   if (x.dtype == ir::DType::F64)
-    return multiply_by_rows(weight_product<double>(x, weight, scales, out),
-                            kernels.multiply_weight_f64);
+    return multiply_by_rows(weight_product<double>(x, weight, scales, out), kernels.multiply_f64);
   const auto p = weight_product<float>(x, weight, scales, out);
   const bool in_panels = panels() && p.m > kFewRows && p.k > 0;
-  in_panels ? multiply_many(p) : multiply_by_rows(p, kernels.multiply_weight);
+  in_panels ? multiply_many(p) : multiply_by_rows(p, kernels.multiply);
 }
 
 void multiply_integers(const BufferView& a, const BufferView& b, const BufferView& out) {
@@ -195,13 +212,15 @@ void multiply_integers(const BufferView& a, const BufferView& b, const BufferVie
   if (m * n == 0) return;
   if (k == 0) return void(std::fill_n(to, m * n, 0));
   const Bytes left = bytes_of(a), right = bytes_of(b);
-  const Cut cut = m <= kFewRows && right.transposed ? cut_of_few(m, n, k) : cut_of_many(m, n);
-  const WorkerMemory memory(int8_kernels().integer_scratch(cut.rows, cut.columns, k));
+  const IntegerKernels& kernels = integer_kernels();
+  const Cut cut = m <= kernels.few_rows && right.transposed ? cut_of_few(m, n, k)
+                                                            : cut_of_integers(kernels, m, n);
+  const WorkerMemory memory(kernels.scratch(cut.rows, cut.columns, k));
   parallel_for(cut.units(), 1, [&](int64_t begin, int64_t end, int worker) {
     auto* const scratch = reinterpret_cast<int32_t*>(memory.of(worker));
     for (int64_t u = begin; u < end; ++u)
       cut.unit(u, [&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
-        int8_kernels().multiply_integers(
+        kernels.multiply(
             {rows, columns, k, from_line(left, i, 0), from_line(right, 0, j), to + i * n + j, n},
             scratch);
       });

@@ -10,10 +10,8 @@
 #include <cstring>
 
 #include "machine/products/int8_kernels.h"
-
-#define TANDEM_INLINE inline __attribute__((always_inline))
-#define TANDEM_UNROLL _Pragma("GCC unroll 16")
-#define TANDEM_BY_FOUR _Pragma("GCC unroll 4")
+#include "machine/products/int8_loops.inc"
+#include "machine/products/unroll.h"
 
 namespace tandem::machine::products {
 namespace {
@@ -119,26 +117,6 @@ void multiply_weight(const WeightProduct<float>& p) {
   for (; p.m == 1 && j + 4 <= p.n; j += 4) dots<1, 4>(p, 0, j);
   for (; j + 2 <= p.n; j += 2) weigh<2>(p, j);
   if (j < p.n) weigh<1>(p, j);
-}
-
-void multiply_weight_f64(const WeightProduct<double>& p) {
-  for (int64_t j = 0; j < p.n; ++j)
-    for (int64_t i = 0; i < p.m; ++i) {
-      const double* const x = p.x + i * p.x_stride;
-      const int8_t* const w = p.weight + j * p.weight_stride;
-      double sums[16] = {};
-      int64_t l = 0;
-      for (; l + 16 <= p.k; l += 16)
-        TANDEM_UNROLL for (int s = 0; s < 16; ++s) sums[s] += x[l + s] * w[l + s];
-      for (int s = 0; l + s < p.k; ++s) sums[s] += x[l + s] * w[l + s];
-      TANDEM_UNROLL for (int half = 8; half > 0; half /= 2) for (int s = 0; s < half; ++s)
-          sums[s] += sums[s + half];
-      p.out[i * p.out_stride + j] = sums[0] * p.scales[j];
-    }
-}
-
-void widen(const int8_t* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
 // --- i8 times i8
@@ -342,7 +320,8 @@ void multiply_integers(const IntegerProduct& p, int32_t* scratch) {
 
 }  // namespace
 
-const Int8Kernels kInt8Avx2 = {multiply_weight, multiply_weight_f64, widen, integer_scratch,
-                               multiply_integers};
+const WeightKernels kWeightsAvx2 = {multiply_weight, multiply_by_loops<double>, widen};
+const IntegerKernels kIntegersAvx2 = {kRows,           kColumns,        44 * kRows,
+                                      kFewIntegerRows, integer_scratch, multiply_integers};
 
 }  // namespace tandem::machine::products

@@ -38,20 +38,28 @@ struct IntegerProduct {
   int64_t out_stride;
 };
 
-struct Int8Kernels {
+struct WeightKernels {
   /// By sums of products of rows; of any number of rows, best of few.
-  void (*multiply_weight)(const WeightProduct<float>& product);
-  void (*multiply_weight_f64)(const WeightProduct<double>& product);
+  void (*multiply)(const WeightProduct<float>& product);
+  void (*multiply_f64)(const WeightProduct<double>& product);
   void (*widen)(const int8_t* from, int64_t count, float* to);
-  /// 32-bit words of working memory, aligned to cache lines.
-  int64_t (*integer_scratch)(int64_t m, int64_t n, int64_t k);
-  void (*multiply_integers)(const IntegerProduct& product, int32_t* scratch);
 };
 
-extern const Int8Kernels kInt8Avx2, kInt8Base;
+struct IntegerKernels {
+  /// Rows and columns of a tile, and the rows that are best multiplied together; and up to how many
+  /// rows a b whose columns are contiguous is read once, where it lies.
+  int64_t tile_rows, tile_columns, block_rows, few_rows;
+  /// 32-bit words of working memory, aligned to cache lines; and a product, of k > 0.
+  int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
+  void (*multiply)(const IntegerProduct& product, int32_t* scratch);
+};
+
+extern const WeightKernels kWeightsBase, kWeightsAvx2, kWeightsAvx512;
+extern const IntegerKernels kIntegersBase, kIntegersAvx2, kIntegersVnni, kIntegersAmx;
 
 /// Those of this processor.
-const Int8Kernels& int8_kernels();
+const WeightKernels& weight_kernels();
+const IntegerKernels& integer_kernels();
 
 }  // namespace tandem::machine::products
 

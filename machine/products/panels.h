@@ -1,5 +1,5 @@
-// Products of f32 matrices by loops of ours, where they are faster than the library's: operands are
-// brought into panels, and tiles of the result are summed in registers.
+// Products of f32 matrices by loops of ours: operands are brought into panels, and tiles of the
+// result are summed in registers.
 #ifndef TANDEM_MACHINE_PRODUCTS_PANELS_H
 #define TANDEM_MACHINE_PRODUCTS_PANELS_H
 
@@ -54,7 +54,7 @@ struct Panels {
 
 extern const Panels kPanelsAvx2, kPanelsAvx512;
 
-/// Those of this processor; null where the library's products are faster, or none are made for it.
+/// Those of this processor; null if it has no AVX2, where the library's products are taken.
 const Panels* panels();
 
 }  // namespace tandem::machine::products

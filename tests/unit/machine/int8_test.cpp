@@ -9,9 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "machine/cpu.h"
-#include "machine/memory/worker_memory.h"
-#include "machine/products/int8_kernels.h"
+#include "tests/support/forked.h"
 #include "tests/support/threads.h"
 
 namespace tandem::machine {
@@ -186,26 +184,29 @@ TEST_F(Int8Products, BitsDependOnSizesAlone) {
   }
 }
 
-/// What processors without AVX2 compute with.
-TEST_F(Int8Products, LoopsForEveryProcessor) {
-  for (const int64_t k : {1, 15, 16, 50}) {
-    auto a = Matrix<int8_t>(3, k, k % 2 != 0, 0, 0).filled([&] { return byte(); });
-    for (const bool columns : {false, true}) {
-      auto b = Matrix<int8_t>(k, 7, columns, 0, 0).filled([&] { return byte(); });
-      const std::vector<int32_t> expected = multiply(a, b);
-      std::vector<int32_t> out(21),
-          scratch(static_cast<size_t>(products::kInt8Base.integer_scratch(3, 7, k)));
-      products::kInt8Base.multiply_integers({3,
-                                             7,
-                                             k,
-                                             {a.data.data(), a.stride, k % 2 != 0},
-                                             {b.data.data(), b.stride, columns},
-                                             out.data(),
-                                             7},
-                                            scratch.data());
-      EXPECT_EQ(out, expected);
+TEST_F(Int8Products, IntegersDoNotDependOnThreadsOrStrides) {
+  for (const int64_t m : {1, 12, 70}) {
+    auto a = Matrix<int8_t>(m, 300, false, 0, 0).filled([&] { return byte(); });
+    auto b = Matrix<int8_t>(300, 500, true, 0, 0).filled([&] { return byte(); });
+    auto rows_of_b = Matrix<int8_t>(300, 500, false, 7, 0);
+    for (int64_t l = 0; l < 300; ++l)
+      for (int64_t j = 0; j < 500; ++j) rows_of_b.at(l, j) = b.at(l, j);
+    const testing::Threads restored(1);
+    const std::vector<int32_t> alone = multiply(a, b);
+    for (const int threads : {2, 5, 8}) {
+      testing::Threads::set(threads);
+      EXPECT_EQ(multiply(a, b), alone);
+      EXPECT_EQ(multiply(a, rows_of_b), alone);
     }
   }
+}
+
+// (Tiles are configured for each product.)
+TEST_F(Int8Products, AForkedProcessComputesTheSame) {
+  auto a = Matrix<int8_t>(40, 200, false, 0, 0).filled([&] { return byte(); });
+  auto b = Matrix<int8_t>(200, 90, false, 0, 0).filled([&] { return byte(); });
+  const std::vector<int32_t> expected = multiply(a, b);
+  EXPECT_EQ(testing::status_in_child([&] { return multiply(a, b) == expected; }), 0);
 }
 
 }  // namespace
