@@ -15,7 +15,7 @@ constexpr int64_t kWide = 4096;  // rows and columns that are packed at a time
 
 /// Rows and columns of C that one thread computes at a time, of a part of k: what it reads then
 /// stays in the second-level cache of 2 MiB.
-constexpr int64_t kBlock = 8 * kSplitLines, kDepth = 512;
+constexpr int64_t kBlock = 4 * kSplitLines, kDepth = 1024;
 
 int64_t parts_of(int64_t size, int64_t unit) { return (size + unit - 1) / unit; }
 
