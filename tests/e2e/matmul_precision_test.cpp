@@ -127,6 +127,28 @@ TEST(MatmulPrecision, GradientsTakeThatOfTheirOperation) {
   check_gradients(compile(product));
 }
 
+MatmulPrecision seen_by_backward = Highest;
+
+struct Observed : Function<Observed> {
+  static Tensor forward(FunctionContext&, const Tensor& x) { return x * 2.0; }
+  static std::vector<Tensor> backward(FunctionContext&, const std::vector<Tensor>& grads) {
+    seen_by_backward = float32_matmul_precision();
+    return {grads[0] * 2.0};
+  }
+};
+
+TEST(MatmulPrecision, BackwardsOfTheUsersOwnRunAtThatOfTheirForward) {
+  const Tensor x = noise({4}, 1).requires_grad_();
+  Tensor out;
+  {
+    const MatmulPrecisionScope scope(Medium);
+    out = Observed::apply(x);
+  }
+  sum(out).backward();
+  EXPECT_EQ(seen_by_backward, Medium);
+  EXPECT_EQ(float32_matmul_precision(), Highest);
+}
+
 /// Also where backward is itself differentiated.
 TEST(MatmulPrecision, SecondGradientsToo) {
   const auto second = [](const auto& fn, MatmulPrecision later) {
