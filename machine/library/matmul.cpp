@@ -191,13 +191,14 @@ void panel_block(const Job& job, const Block& x, float* memory) {
 /// One matrix after the other, each by all threads.
 void run_in_parts(const Job& job, int parts) {
   const MatmulSpec& s = job.spec;
+  const products::SplitMemory memory(s.m, s.k, parts);
   for (int64_t matrix = 0; matrix < s.matrices(); ++matrix) {
     const Block whole{.batch = matrix, .i = 0, .j = 0, .l = 0, .m = 1, .n = s.n};
     const products::Operand a{a_at(job, whole), job.a_layout.ld, job.a_layout.transposed},
         b{b_at(job, whole), job.b_layout.ld, job.b_layout.transposed};
     products::multiply_split({s.m, s.n, s.k, a, b, row_of_c(job, matrix, 0), job.c_layout.ld,
                               s.accumulate && !job.bias, job.bias},
-                             parts);
+                             parts, memory);
     if (!s.plus_zero) continue;
     parallel_for(s.m, 8, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)

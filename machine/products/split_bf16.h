@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "machine/memory/arena.h"
 #include "machine/products/panels.h"
 
 namespace tandem::machine::products {
@@ -13,6 +14,13 @@ namespace tandem::machine::products {
 /// they are large enough to be faster than by f32 arithmetic.
 bool splits(int64_t m, int64_t n, int64_t k, int parts);
 
+/// Working memory of products of these sizes, one after the other. Throws Error (out_of_memory).
+struct SplitMemory {
+  SplitMemory(int64_t m, int64_t k, int parts);
+  ArenaLease lease;
+  int threads;  // that may work in it
+};
+
 /// The product, by the pool. Of three parts six products are summed (about 2^-24 of a number is
 /// lost), of two parts three (2^-16). For 32 rows of A and 32 columns of B (and a part of k) of
 /// which a number is infinite, NaN or above 2^60, or all are below 2^-70, or all products below
@@ -20,8 +28,8 @@ bool splits(int64_t m, int64_t n, int64_t k, int parts);
 /// 2^-21, or 2^-15, for the parts and k 2^-24 for the sum, times the sum of magnitudes; and by
 /// k 2^-40 times the largest product among these rows and columns, since AMX takes parts and
 /// products below 2^-126 for zero. Its bits depend on its row and column, and on the magnitudes of
-/// those beside them, alone. Throws Error (out_of_memory).
-void multiply_split(const Product& product, int parts);
+/// those beside them, alone.
+void multiply_split(const Product& product, int parts, const SplitMemory& memory);
 
 }  // namespace tandem::machine::products
 

@@ -145,13 +145,27 @@ float largest(I most) {
   return number;
 }
 
+/// `count` panels from number `first` on, step by step, so that lines which lie across are read in
+/// long pieces.
 template <int parts, bool rows_are_lines>
-float split(const Lines& x, uint16_t* panel) {
-  I most = _mm512_setzero_si512();
-  for (int64_t l = 0; l < x.depth; l += kSplitStep, panel += parts * kTiles * kTile)
-    for (int64_t t = 0; t < kTiles; ++t)
-      store_tiles<parts, rows_are_lines>(x, t * kLanes, l, panel + t * kTile, most);
-  return largest(most);
+void split_together(const Lines& x, int64_t first, int64_t count, const SplitPanels& to) {
+  I most[kSplitPanels];
+  for (I& m : most) m = _mm512_setzero_si512();
+  for (int64_t l = 0; l < x.depth; l += kSplitStep)
+    for (int64_t p = first; p < first + count; ++p)
+      for (int64_t t = 0; t < kTiles; ++t)
+        store_tiles<parts, rows_are_lines>(
+            x, p * kSplitLines + t * kLanes, l,
+            to.data + p * to.size + (l / kSplitStep * parts * kTiles + t) * kTile, most[p]);
+  for (int64_t p = first; p < first + count; ++p) to.largest[p] = largest(most[p]);
+}
+
+template <int parts, bool rows_are_lines>
+void split(const Lines& x, const SplitPanels& to) {
+  const int64_t panels = (x.lines + kSplitLines - 1) / kSplitLines;
+  const int64_t together = x.along_k ? 1 : panels;
+  for (int64_t p = 0; p < panels; p += together)
+    split_together<parts, rows_are_lines>(x, p, together, to);
 }
 
 // --- Tiles
@@ -251,12 +265,12 @@ void store(const SplitTile& x, const float* sums) {
 
 }  // namespace
 
-float split_rows(const SplitSource& a, int parts, uint16_t* panel) {
-  return (parts == 3 ? split<3, true> : split<2, true>)(rows_of(a), panel);
+void split_rows(const SplitSource& a, int parts, const SplitPanels& to) {
+  (parts == 3 ? split<3, true> : split<2, true>)(rows_of(a), to);
 }
 
-float split_columns(const SplitSource& b, int parts, uint16_t* panel) {
-  return (parts == 3 ? split<3, false> : split<2, false>)(columns_of(b), panel);
+void split_columns(const SplitSource& b, int parts, const SplitPanels& to) {
+  (parts == 3 ? split<3, false> : split<2, false>)(columns_of(b), to);
 }
 
 SplitTiles::SplitTiles() { _tile_loadconfig(&kShapes); }

@@ -16,14 +16,24 @@ constexpr int64_t split_panel(int64_t depth, int parts) {
   return (depth + kSplitStep - 1) / kSplitStep * kSplitStep * kSplitLines * parts;
 }
 
-/// Brings up to kSplitLines rows [lines, depth] of A, or columns [depth, lines] of B, into a panel.
-/// Returns the largest magnitude among them; infinity or NaN where one is.
+/// Rows [lines, depth] of A, or columns [depth, lines] of B.
 struct SplitSource {
-  Operand operand;  // from the panel's first element on
+  Operand operand;  // from the first element on
   int64_t lines, depth;
 };
-float split_rows(const SplitSource& a, int parts, uint16_t* panel);
-float split_columns(const SplitSource& b, int parts, uint16_t* panel);
+
+/// Panels, `size` numbers apart, and the largest magnitude in each; infinity or NaN where one is.
+struct SplitPanels {
+  uint16_t* data;
+  int64_t size;
+  float* largest;
+  SplitPanels from(int64_t panel) const { return {data + panel * size, size, largest + panel}; }
+};
+
+/// Brings up to kSplitPanels panels' lines there.
+inline constexpr int64_t kSplitPanels = 4;
+void split_rows(const SplitSource& a, int parts, const SplitPanels& to);
+void split_columns(const SplitSource& b, int parts, const SplitPanels& to);
 
 /// C [m, n] (at most kSplitLines of each) = `start` + the product of a panel of rows and one of
 /// columns; where the magnitudes in them are too large or too small for parts, of their sources.

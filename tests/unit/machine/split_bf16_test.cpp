@@ -118,7 +118,7 @@ class SplitProducts : public ::testing::Test {
     const bool adds = x.start == Case::Start::C, has_bias = x.start == Case::Start::Bias;
     multiply_split({x.m, x.n, x.k, a.operand(), b.operand(), c.memory.data(), c.stride, adds,
                     has_bias ? bias.memory.data() : nullptr},
-                   x.parts);
+                   x.parts, SplitMemory(x.m, x.k, x.parts));
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j) {
         const float old = before[static_cast<size_t>(i * c.stride + j)];
@@ -136,7 +136,8 @@ class SplitProducts : public ::testing::Test {
   static std::vector<float> product(const Matrix& a, const Matrix& b, int64_t m, int64_t n,
                                     int64_t k, int parts) {
     std::vector<float> c(static_cast<size_t>(m * n));
-    multiply_split({m, n, k, a.operand(), b.operand(), c.data(), n, false}, parts);
+    multiply_split({m, n, k, a.operand(), b.operand(), c.data(), n, false}, parts,
+                   SplitMemory(m, k, parts));
     return c;
   }
 
