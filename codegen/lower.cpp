@@ -68,6 +68,11 @@ void report(const Program& p, Plan& plan) {
   for (const Plan& body : plan.bodies) add(plan.report, body.report);
 }
 
+void set_precision(Plan& plan, machine::MatmulPrecision precision) {
+  for (Step& step : plan.steps)
+    if (auto* call = std::get_if<MatmulCall>(&step)) call->spec.precision = precision;
+}
+
 // --- branches and loops
 
 /// The graph of a body, which is called on contiguous buffers.
@@ -104,6 +109,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), targets, input_memories(graph), options, plan);
+  set_precision(plan, options.matmul_precision);
   lower_bodies(graph, options, plan);
   report(program, plan);
   for (const Kernel& k : plan.kernels) verify(k);

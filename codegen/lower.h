@@ -17,6 +17,8 @@ struct LowerOptions {
   /// Of the last level cache; 0 if unknown. A kernel that touches more than half as much streams
   /// the large values that it writes past the caches.
   int64_t cache_bytes = 0;
+  /// Of f32 products.
+  machine::MatmulPrecision matmul_precision = machine::MatmulPrecision::Highest;
   /// Each buffer of the arena lies between guard pages, and no two share memory one after the other
   /// (but in place): for tests.
   machine::GuardPages guard_pages = machine::GuardPages::None;

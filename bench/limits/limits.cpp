@@ -26,6 +26,7 @@
 #include "bench/limits/arithmetic.h"
 #include "bench/limits/int8.h"
 #include "bench/limits/machine.h"
+#include "bench/limits/precision.h"
 
 namespace {
 
@@ -321,6 +322,7 @@ int main(int argc, char** argv) {
       }
     bench::measure_arithmetic(only);
     bench::measure_int8(only);
+    bench::measure_precisions(only);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "limits: %s\n", e.what());

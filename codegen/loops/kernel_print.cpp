@@ -161,6 +161,11 @@ std::string text(const Plan& /*plan*/, const ExternalCall& external) {
                      list(external.operands), external.numbers());
 }
 
+std::string_view precision_text(machine::MatmulPrecision precision) {
+  if (precision == machine::MatmulPrecision::Highest) return "";
+  return precision == machine::MatmulPrecision::High ? ", high precision" : ", medium precision";
+}
+
 std::string text(const Plan& /*plan*/, const MatmulCall& c) {
   const machine::MatmulSpec& s = c.spec;
   const auto batch = [&](const machine::MatrixStrides& of) {
@@ -168,13 +173,14 @@ std::string text(const Plan& /*plan*/, const MatmulCall& c) {
   };
   return fmt::format(
       "matmul {}x[{}, {}, {}] {} (b {}, r {}) {} {}{} (b {}, r {}, c {}) @ {} (b {}, r {}, c "
-      "{})",
+      "{}){}",
       s.outer == 1 ? std::to_string(s.batch) : fmt::format("{}x{}", s.outer, s.batch), s.m, s.n,
       s.k, text(c.c), batch(s.c), s.c.row, s.accumulate && !c.bias ? "+=" : "=",
       c.bias        ? text(*c.bias) + " + "
       : s.plus_zero ? "0 + "
                     : "",
-      text(c.a), batch(s.a), s.a.row, s.a.col, text(c.b), batch(s.b), s.b.row, s.b.col);
+      text(c.a), batch(s.a), s.a.row, s.a.col, text(c.b), batch(s.b), s.b.row, s.b.col,
+      precision_text(s.precision));
 }
 
 }  // namespace

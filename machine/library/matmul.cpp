@@ -19,6 +19,7 @@
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
 #include "machine/products/panels.h"
+#include "machine/products/split_bf16.h"
 #include "machine/products/tree_sum.h"
 #include "machine/threads/fork_lock.h"
 #include "machine/threads/thread_pool.h"
@@ -188,6 +189,25 @@ void panel_block(const Job& job, const Block& x, float* memory) {
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
+/// One matrix after the other, each by all threads.
+void run_in_parts(const Job& job, int parts) {
+  const MatmulSpec& s = job.spec;
+  const products::SplitMemory memory(s.m, s.k, parts);
+  for (int64_t matrix = 0; matrix < s.matrices(); ++matrix) {
+    const Block whole{.batch = matrix, .i = 0, .j = 0, .l = 0, .m = 1, .n = s.n};
+    const products::Operand a{a_at(job, whole), job.a_layout.ld, job.a_layout.transposed},
+        b{b_at(job, whole), job.b_layout.ld, job.b_layout.transposed};
+    products::multiply_split({s.m, s.n, s.k, a, b, row_of_c(job, matrix, 0), job.c_layout.ld,
+                              s.accumulate && !job.bias, job.bias},
+                             parts, memory);
+    if (!s.plus_zero) continue;
+    parallel_for(s.m, 8, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        add_zero(job, {.batch = matrix, .i = i, .j = 0, .m = 1, .n = s.n});
+    });
+  }
+}
+
 void primitive_block(Job& job, const Block& x) {
   const bool whole = x.count == job.blocks.batch && x.m == job.blocks.m;
   const int status =
@@ -269,7 +289,8 @@ std::string describe(const MatmulSpec& s) {
 
 struct SpecHash {
   size_t operator()(const MatmulSpec& s) const {
-    uint64_t h = s.accumulate + 2 * s.stride_free + 4 * s.plus_zero;
+    uint64_t h =
+        s.accumulate + 2 * s.stride_free + 4 * s.plus_zero + 8 * static_cast<uint64_t>(s.precision);
     for (const int64_t v :
          {s.outer, s.batch, s.m, s.n, s.k, s.a.outer, s.a.batch, s.a.row, s.a.col, s.b.outer,
           s.b.batch, s.b.row, s.b.col, s.c.outer, s.c.batch, s.c.row, s.c.col}) {
@@ -287,6 +308,13 @@ using Cache = std::unordered_map<MatmulSpec, std::shared_ptr<const Matmul>, Spec
 Cache& cache() {
   static Cache* c = new Cache;
   return *c;
+}
+
+/// Into how many bf16 numbers each f32 of the product is split; 0 if into none.
+int parts_of(const MatmulSpec& s) {
+  if (s.precision == MatmulPrecision::Highest) return 0;
+  const int parts = s.precision == MatmulPrecision::High ? 3 : 2;
+  return products::splits(s.m, s.n, s.k, parts) ? parts : 0;
 }
 
 bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
@@ -323,6 +351,8 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
   swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
   spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
   if (spec.k == 0) return;
+  split_parts_ = parts_of(spec_);
+  if (split_parts_ > 0) return;
   // (A product with a vector reads each element of the matrix once: nothing to pack.)
   const bool panels = products::panels() && spec_.m > 1 && spec_.n > 1;
   const BlockAlgorithm algorithm = panels ? BlockAlgorithm::Panels : BlockAlgorithm::Sgemm;
@@ -389,6 +419,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
           static_cast<float*>(scratch),
           full_.get(),
           last_.get()};
+  if (split_parts_ > 0) return run_in_parts(job, split_parts_);
   blocks_.algorithm == BlockAlgorithm::Panels ? run_in_panels(job) : run_in_library(job);
   check_status(job.status);
   if (blocks_.grid_k > 1) {

@@ -24,6 +24,10 @@ struct MatrixStrides {
   bool operator==(const MatrixStrides&) const = default;
 };
 
+/// How f32 numbers are multiplied: as such; or, where AMX makes that faster, in three or in two
+/// parts of bf16 (products/split_bf16.h).
+enum class MatmulPrecision : uint8_t { Highest, High, Medium };
+
 /// C = A B, or C += A B, for `outer` times `batch` matrices A [m, k], B [k, n] and C [m, n]. In
 /// each operand one of row and col is 1 and the other is at least the extent it steps over (strides
 /// of dimensions of size 1 are ignored); batch and outer strides of A and B may be 0. C overlaps
@@ -38,6 +42,7 @@ struct MatmulSpec {
   /// accumulate.
   bool stride_free = false;
   bool plus_zero = false;  // 0 is added to each element, so none is -0; only where stride_free
+  MatmulPrecision precision = MatmulPrecision::Highest;
   int64_t matrices() const { return outer * batch; }
   bool operator==(const MatmulSpec&) const = default;
 };
@@ -97,6 +102,7 @@ class Matmul {
                           // where that is possible
   bool swapped_ = false;  // the transposed product is computed: a and b change places
   MatmulBlocks blocks_;
+  int split_parts_ = 0;  // of bf16, if products are computed so; then there are no blocks
   std::shared_ptr<BlockPrimitive> full_,
       last_;  // for blocks of blocks_.m rows, and for the last, shorter, one
 };

@@ -52,14 +52,15 @@ struct Compiled {
   int general_kernels;
 };
 
-Compiled compile(const ir::Graph& graph, const std::string& cache_dir, jit::Sizes sizes) {
+Compiled compile(const ir::Graph& graph, const JitOptions& options, jit::Sizes sizes) {
   const auto start = std::chrono::steady_clock::now();
   codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
                                               .cache_bytes = machine::last_level_cache_bytes(),
+                                              .matmul_precision = options.matmul_precision,
                                               .guard_pages = machine::guard_pages()});
   const double lower_seconds = seconds_since(start);
   const auto middle = std::chrono::steady_clock::now();
-  Code code = compile(plan, cache_dir, sizes);
+  Code code = compile(plan, options.cache_dir, sizes);
   return {exec::make_executable(std::move(plan), std::move(code.code),
                                 {lower_seconds, seconds_since(middle), code.fresh}),
           code.general};
@@ -67,30 +68,29 @@ Compiled compile(const ir::Graph& graph, const std::string& cache_dir, jit::Size
 
 class JitBackend final : public ir::Backend {
  public:
-  explicit JitBackend(std::string cache_dir) : cache_dir_(std::move(cache_dir)) {}
   std::string name() const override { return "jit"; }
   std::unique_ptr<ir::Executable> compile(const ir::Graph& graph) const override {
-    return runtime::compile(graph, cache_dir_, jit::Sizes::Known).executable;
+    return compile_by_jit(graph, {});
   }
-
- private:
-  std::string cache_dir_;
 };
 
 }  // namespace
 
-std::shared_ptr<const ir::Backend> jit_backend(const std::string& cache_dir) {
-  if (!cache_dir.empty()) return std::make_shared<const JitBackend>(cache_dir);
-  static const auto& backend = *new auto(std::make_shared<const JitBackend>(std::string()));
+std::unique_ptr<ir::Executable> compile_by_jit(const ir::Graph& graph, const JitOptions& options) {
+  return compile(graph, options, jit::Sizes::Known).executable;
+}
+
+std::shared_ptr<const ir::Backend> jit_backend() {
+  static const auto& backend = *new auto(std::make_shared<const JitBackend>());
   return backend;
 }
 
 std::unique_ptr<ir::Executable> compile_for_any_size(const ir::Graph& graph,
-                                                     const std::string& cache_dir) {
-  Compiled general = compile(graph, cache_dir, jit::Sizes::Open);
+                                                     const JitOptions& options) {
+  Compiled general = compile(graph, options, jit::Sizes::Open);
   if (general.general_kernels == 0) return std::move(general.executable);
-  const auto make_own = [&graph, cache_dir] {
-    return compile(graph, cache_dir, jit::Sizes::Own).executable;
+  const auto make_own = [&graph, options] {
+    return compile(graph, options, jit::Sizes::Own).executable;
   };
   return with_own_code(std::move(general.executable), make_own,
                        seconds_that_pay(general.general_kernels));

@@ -7,6 +7,7 @@
 #include "ir/base/error.h"
 #include "runtime/compile/graph_values.h"
 #include "runtime/ops/dispatch.h"
+#include "runtime/ops/matmul_precision.h"
 #include "runtime/tape/autograd.h"
 
 namespace tandem::runtime {
@@ -98,6 +99,7 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
   guards.tokens.assign(tokens.begin(), tokens.end());
   guards.grad_mode = grad_enabled();
   guards.autocast = autocast_state();
+  guards.matmul_precision = float32_matmul_precision();
   StorageIndex index(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorImpl& t = *tensors[i]->impl();
@@ -130,6 +132,7 @@ bool matches_alone(const Guards& guards, size_t i, const Tensor& tensor) {
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,
              std::span<const Tensor* const> tensors) {
   if (guards.grad_mode != grad_enabled() || guards.autocast != autocast_state() ||
+      guards.matmul_precision != float32_matmul_precision() ||
       tensors.size() != guards.tensors.size() || !std::ranges::equal(tokens, guards.tokens))
     return false;
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -168,6 +171,9 @@ std::string explain_miss(const Guards& guards, std::span<const uint64_t> tokens,
   if (guards.autocast != autocast_state())
     return fmt::format("autocast: expected {}, got {}", to_string(guards.autocast),
                        to_string(autocast_state()));
+  if (guards.matmul_precision != float32_matmul_precision())
+    return fmt::format("float32 matmul precision: expected {}, got {}",
+                       name(guards.matmul_precision), name(float32_matmul_precision()));
   if (std::string changed = explain_tokens(guards, tokens); !changed.empty()) return changed;
   if (tensors.size() != guards.tensors.size())
     return fmt::format("structure: expected {} tensors, got {}", guards.tensors.size(),

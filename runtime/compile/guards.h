@@ -4,6 +4,7 @@
 #define TANDEM_RUNTIME_COMPILE_GUARDS_H
 
 #include <tandem/compile.h>
+#include <tandem/matmul_precision.h>
 
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct Guards {
   std::vector<TensorGuard> tensors;  // the arguments' tensors, then the captured ones
   bool grad_mode = true;
   AutocastState autocast;
+  MatmulPrecision matmul_precision = MatmulPrecision::Highest;
   bool check_aliasing = true;  // the compiled code depends on which tensors share storage
 };
 

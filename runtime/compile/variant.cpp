@@ -14,6 +14,7 @@
 #include "runtime/backends/backends.h"
 #include "runtime/compile/pipeline.h"
 #include "runtime/compile/stages.h"
+#include "runtime/ops/matmul_precision.h"
 #include "runtime/tape/autograd.h"
 
 namespace tandem::runtime {
@@ -22,11 +23,11 @@ namespace {
 /// Of a graph that lives as long.
 std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
                                               const std::shared_ptr<const ir::Backend>& chosen,
-                                              const CompileOptions& options, bool any_size) {
+                                              const Variant& variant) {
   if (chosen) return chosen->compile(graph);
+  const JitOptions options{variant.options.cache_dir, of_machine(variant.guards.matmul_precision)};
   try {
-    return any_size ? compile_for_any_size(graph, options.cache_dir)
-                    : jit_backend(options.cache_dir)->compile(graph);
+    return variant.any_size ? compile_for_any_size(graph, options) : compile_by_jit(graph, options);
   } catch (const ir::InternalError& error) {
     throw with_reproducer(error, graph, "code");
   }
@@ -98,8 +99,7 @@ void compile_ahead(const Variant& variant) {
 }
 
 void compile_forward(Variant& variant) {
-  variant.halves.forward = executable_of(variant.graphs.forward, variant.options.backend,
-                                         variant.options, variant.any_size);
+  variant.halves.forward = executable_of(variant.graphs.forward, variant.options.backend, variant);
   variant.graphs.forward_report = variant.halves.forward->report();
 }
 
@@ -223,7 +223,7 @@ std::shared_ptr<const BackwardForm> Variant::backward(const BackwardRequest& req
     form.parts = std::move(parts);
     if (form.gradients.empty()) return form;
     const auto& chosen = options.backward_backend ? options.backward_backend : options.backend;
-    form.executable = executable_of(*form.graph, chosen, options, any_size);
+    form.executable = executable_of(*form.graph, chosen, *this);
     count(*form.graph, form.executable->report());
     if (wanted.is_full()) graphs.backward_report = form.executable->report();
     return form;
@@ -241,9 +241,10 @@ std::shared_ptr<const BackwardForm> Variant::differentiable_backward(
       if (!form.sources[i].is_tangent)
         function.inputs()[i].strides = kept_strides(*this, static_cast<int>(form.sources[i].index));
     const auto partitioner = partitioner_of(options);
-    form.function = finish(run_pipeline_from_functional(as_function(std::move(function)),
-                                                        pipeline_options(options, *partitioner)),
-                           {}, {}, options, {.any_size = any_size});
+    form.function =
+        finish(run_pipeline_from_functional(as_function(std::move(function)),
+                                            pipeline_options(options, *partitioner)),
+               {}, {.matmul_precision = guards.matmul_precision}, options, {.any_size = any_size});
     held_bytes += form.function->held_bytes;
     if (form.function->has_new_code) has_new_code = true;
     return form;

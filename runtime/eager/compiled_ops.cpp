@@ -12,6 +12,7 @@
 #include "runtime/eager/kept_code.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/key.h"
+#include "runtime/ops/matmul_precision.h"
 
 namespace tandem::runtime::eager {
 namespace {
@@ -96,7 +97,7 @@ struct Request {
 
 std::string key_of(const Request& r) {
   Key key;
-  key.add(r.kind), key.add(r.op), key.add(r.attrs);
+  key.add(r.kind), key.add(r.op), key.add(r.attrs), key.add(float32_matmul_precision());
   for (const Tensor* t : r.inputs) key.add(t->impl()->strides);
   for (const auto* values : {&r.operands, &r.results, &r.grads}) {
     key.add(values->size());
@@ -230,7 +231,8 @@ void compile(const Request& request, CompiledOp& op) {
                   std::ranges::all_of(functional.equations(), is_view);
   if (op.only_views) return;
   op.graph = run_pipeline_from_functional(std::move(functional), {.contract = false}).forward;
-  op.executable = compile_for_any_size(op.graph);
+  op.executable =
+      compile_for_any_size(op.graph, {.matmul_precision = of_machine(float32_matmul_precision())});
   op.held_bytes = op.graph.held_bytes() + op.executable->report().held_bytes;
 }
 

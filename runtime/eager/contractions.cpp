@@ -9,6 +9,7 @@
 #include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
+#include "runtime/ops/matmul_precision.h"
 
 namespace tandem::runtime::eager::kernels {
 namespace {
@@ -36,6 +37,7 @@ machine::MatmulSpec spec_of(const BufferView& a, const BufferView& b, const Buff
   spec.b = Matrices{b}.strides();
   spec.c = Matrices{c}.strides();
   spec.accumulate = accumulate;
+  spec.precision = of_machine(float32_matmul_precision());
   return spec;
 }
 

@@ -5,6 +5,7 @@
 #define TANDEM_RUNTIME_TAPE_AUTOGRAD_H
 
 #include <tandem/autograd.h>
+#include <tandem/matmul_precision.h>
 
 #include <array>
 #include <functional>
@@ -66,7 +67,8 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<ResultHook> hooks;
   std::vector<RetainedGrad> retained;
   std::source_location made_at;
-  Node* next_dead = nullptr;  // while it waits to be deleted
+  MatmulPrecision matmul_precision = float32_matmul_precision();  // what apply computes with
+  Node* next_dead = nullptr;                                      // while it waits to be deleted
 };
 
 /// Flags by edge or result of a node, on the stack where they are few.

@@ -76,7 +76,7 @@ class Engine {
     Flags asked(node.edges.size());
     for (size_t i = 0; i < node.edges.size(); ++i)
       asked[i] = node.edges[i].node && wanted(node.edges[i]);
-    std::vector<Tensor> out = node.apply(std::move(grads), asked.all());
+    std::vector<Tensor> out = apply(node, std::move(grads), asked.all());
     if (checks_gradients()) check_given(node, out);
     if (!retain_graph_) node.release();
     TANDEM_CHECK(out.size() == node.edges.size(), "a node gives one gradient per operand");
@@ -84,6 +84,12 @@ class Engine {
       const Edge& edge = node.edges[i];
       if (out[i].defined() && asked[i]) receive(edge, std::move(out[i]));
     }
+  }
+
+  static std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads,
+                                   std::span<const bool> asked) {
+    const MatmulPrecisionScope precision(node.matmul_precision);
+    return node.apply(std::move(grads), asked);
   }
 
   bool wanted(const Edge& edge) const {

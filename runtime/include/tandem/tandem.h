@@ -19,6 +19,7 @@
 #include <tandem/generator.h>
 #include <tandem/indexing.h>
 #include <tandem/io.h>
+#include <tandem/matmul_precision.h>
 #include <tandem/nn.h>
 #include <tandem/ops.h>
 #include <tandem/ops/linalg.h>

@@ -568,6 +568,18 @@ TEST(Lower, MatmulsReadTheSameStridesWhateverWasSaved) {
   EXPECT_EQ(operand_strides(true), (std::array<int64_t, 6>{0, 6, 1, 0, 1, 6}));
 }
 
+TEST(Lower, MatmulsHaveThePrecisionThatIsAskedFor) {
+  using enum machine::MatmulPrecision;
+  TestGraph t;
+  t.output(t.b.mm(t.input({4, 6}), t.input({6, 5})));
+  const ir::Graph graph = t.finish();
+  EXPECT_EQ(std::get<MatmulCall>(lower(graph).steps.back()).spec.precision, Highest);
+  const Plan high = lower(graph, {.matmul_precision = High});
+  EXPECT_EQ(std::get<MatmulCall>(high.steps.back()).spec.precision, High);
+  EXPECT_NE(print(high).find(", high precision"), std::string::npos);
+  EXPECT_EQ(print(lower(graph)).find("precision"), std::string::npos);
+}
+
 TEST(Lower, GeneratedContractions) {
   for (DType dtype : {DType::F64, DType::I64, DType::I32}) {
     TestGraph t;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "machine/cpu.h"
 #include "machine/library/block_primitive.h"
 #include "machine/library/matmul_blocks.h"
 #include "machine/memory/worker_memory.h"
@@ -323,6 +324,53 @@ TEST(Matmul, LongSums) {
   MatmulSpec accumulate = s;
   accumulate.accumulate = true;
   check(accumulate);
+}
+
+/// As exact as f32 products, for any spec.
+TEST(Matmul, OfHighPrecision) {
+  std::vector<MatmulSpec> specs = {dense_matmul(1, 130, 140, 600, true, true),
+                                   dense_matmul(3, 129, 128, 64), dense_matmul(2, 16, 200, 100)};
+  for (const bool accumulate : {false, true}) {
+    specs.push_back(dense_matmul(2, 150, 131, 100, false, true));
+    specs.back().accumulate = accumulate;
+    specs.back().c = {150 * 131, 1, 150};  // in columns
+  }
+  specs.push_back(dense_matmul(6, 30, 140, 90));
+  specs.back().b.batch = 0;  // folds into one product
+  specs.push_back(dense_matmul(2, 128, 150, 130));
+  specs.back().stride_free = specs.back().plus_zero = true;
+  for (MatmulSpec s : specs) {
+    s.precision = MatmulPrecision::High;
+    check(s);
+  }
+}
+
+TEST(Matmul, PrecisionsAreDifferentProductsWhereTheySplitNumbers) {
+  MatmulSpec s = dense_matmul(1, 140, 150, 160, false, true);
+  const Operands x(s);
+  const std::vector<float> highest = run(s, x);
+  const auto kept = shared_matmul(s);
+  for (const auto precision : {MatmulPrecision::High, MatmulPrecision::Medium}) {
+    s.precision = precision;
+    EXPECT_NE(shared_matmul(s), kept);
+    EXPECT_EQ(run(s, x) != highest, cpu_features().amx_bf16);
+  }
+  s.m = 4;  // too few rows
+  const std::vector<float> few = run(s, x);
+  s.precision = MatmulPrecision::Highest;
+  EXPECT_EQ(run(s, x), few);
+}
+
+TEST(Matmul, OfHighPrecisionWithABias) {
+  MatmulSpec s = dense_matmul(1, 130, 140, 150);
+  s.accumulate = true;
+  s.precision = MatmulPrecision::High;
+  const Operands x(s);
+  std::vector<float> rows = x.c, expected = x.c;
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = x.c[i % 140];
+  Matmul(s).run(x.a.data(), x.b.data(), rows.data());
+  Matmul(s).run(x.a.data(), x.b.data(), expected.data(), nullptr, x.c.data());
+  EXPECT_EQ(rows, expected);
 }
 
 TEST(Matmul, EmptySizes) {
