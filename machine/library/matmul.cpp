@@ -177,14 +177,19 @@ void sgemm_block(Job& job, const Block& x) {
   if (status != dnnl_success) job.status = status;
 }
 
+/// Where B is packed ahead, each block of its columns lies by itself, after those before in a
+/// chunk.
+int64_t place_of(const MatmulSpec& s, const Block& x) {
+  return products::panels()->packed_floats(s.n, x.l) + x.j * x.k;
+}
+
 void panel_block(const Job& job, const Block& x, float* memory) {
   const Sums c = sums_of(job, x);
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
   const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
   const products::Panels& panels = *products::panels();
-  products::PackedColumns packed{};  // (each chunk by itself)
-  if (job.packed) packed = {job.packed + panels.packed_floats(job.spec.n, x.l), x.j, job.spec.n};
+  const float* packed = job.packed ? job.packed + place_of(job.spec, x) : nullptr;
   panels.multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, packed}, memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
@@ -383,15 +388,13 @@ void Matmul::pack(const float* b, float* to) const {
   const MatmulSpec& s = spec_;
   const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
   const products::Panels& panels = *products::panels();
-  const int64_t columns = panels.tile_columns, count = (s.n + columns - 1) / columns;
-  parallel_for(count * blocks_.grid_k, 1, [&](int64_t begin, int64_t end, int) {
+  parallel_for(blocks_.grid_k * blocks_.grid_n, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t u = begin; u < end; ++u) {
-      const int64_t t = u % count, before = (t - 1) * columns;
-      // (All panels but the last two have a tile's columns.)
-      const int64_t j = t == 0 ? 0 : before + panels.panel_columns(s.n - before);
-      const int64_t l = u / count * blocks_.k, depth = std::min(blocks_.k, s.k - l);
-      const products::Operand chunk{b + l * s.b.row, layout.ld, layout.transposed};
-      panels.pack(chunk, s.n, depth, j, to + panels.packed_floats(s.n, l));
+      const Block x = block_at(s, blocks_, u * blocks_.grid_m);
+      const products::Operand block{b + x.l * s.b.row + x.j * s.b.col, layout.ld,
+                                    layout.transposed};
+      for (int64_t j = 0; j < x.n; j += panels.panel_columns(x.n - j))
+        panels.pack(block, x.n, x.k, j, to + place_of(s, x));
     }
   });
 }

@@ -153,22 +153,12 @@ struct Best {
   }
 };
 
-/// Whether a cut into blocks of `n` columns cuts panels of the whole nowhere: they might be packed
-/// ahead.
-bool keeps_panels(int64_t columns, int64_t n) {
-  const int64_t tile = products::panels()->tile_columns, rest = columns % n;
-  return rest == 0 || products::panels()->panel_columns(tile + rest) == tile;
-}
-
 void offer_cuts(Best& best, const MatmulSpec& s, BlockAlgorithm algorithm) {
-  const bool panels = algorithm == BlockAlgorithm::Panels;
-  const int64_t columns = panels ? products::panels()->tile_columns : kVectorWidth;
   for (const int64_t cut_m : kCuts) {
     for (const int64_t cut_n : kCuts) {
-      const int64_t m = extent(s.m, cut_m, kRowUnit), n = extent(s.n, cut_n, columns);
+      const int64_t m = extent(s.m, cut_m, kRowUnit), n = extent(s.n, cut_n, kVectorWidth);
       if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
         continue;  // another cut gives the same
-      if (panels && !keeps_panels(s.n, n)) continue;
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
         const int64_t k = extent(s.k, cut_k, 64);
         if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;

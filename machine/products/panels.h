@@ -14,12 +14,6 @@ struct Operand {
   bool transposed;
 };
 
-/// Columns of a B that was brought into panels, from `first` on, of all its `columns`.
-struct PackedColumns {
-  const float* data = nullptr;
-  int64_t first = 0, columns = 0;
-};
-
 /// C [m, n] = A [m, k] B [k, n], or C += A B, or a bias + A B; C's rows are contiguous. An
 /// element's bits depend on its row of A and column of B, and what these are added to, alone: on no
 /// stride, nor on where a larger product was cut into these. Memory outside of the matrices is not
@@ -30,8 +24,8 @@ struct Product {
   float* c;
   int64_t c_stride;
   bool adds;
-  const float* bias = nullptr;  // [n], of a product that does not add to C
-  PackedColumns packed{};       // if there are any, b is not read
+  const float* bias = nullptr;    // [n], of a product that does not add to C
+  const float* packed = nullptr;  // B in panels; then b is not read
 };
 
 /// What one instruction set computes products with.
@@ -43,9 +37,7 @@ struct Panels {
   /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
   int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const Product& product, float* scratch);
-  /// Columns of the panel that comes next where `left` columns are left: as many as a tile's, or
-  /// fewer at the end. What is packed ahead is read by products that begin where a panel does, and
-  /// end with the whole or with a tile that more than a vector of columns follows.
+  /// Columns of the panel that comes next where `left` columns are left.
   int64_t (*panel_columns)(int64_t left);
   /// What B [k, n] takes in panels, and its columns from `j` on, one panel's, brought there.
   int64_t (*packed_floats)(int64_t n, int64_t k);
