@@ -12,6 +12,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/build/builder.h"
@@ -31,7 +32,7 @@ using ir::Shape;
 using ir::Type;
 using ir::ValueId;
 
-inline Type f32(Shape sizes) { return {DType::F32, sizes}; }
+inline Type f32(Shape sizes) { return {DType::F32, std::move(sizes)}; }
 
 using Values = std::vector<ir::ValueId>;
 using Buffers = std::vector<ir::Buffer>;

@@ -23,7 +23,8 @@ void expect_same_outputs(const Graph& before, const Graph& after) {
 }
 
 /// How many equations are left of `body` on x [2, 3], of unchanged meaning.
-size_t left_of(const std::function<ValueId(Builder&, ValueId)>& body, Type type = f32({2, 3})) {
+size_t left_of(const std::function<ValueId(Builder&, ValueId)>& body,
+               const Type& type = f32({2, 3})) {
   const Graph before =
       core_graph({type}, [&](Builder& b, const Values& x) { return Values{body(b, x[0])}; });
   const Graph after = decomps::simplify(before);
