@@ -72,7 +72,7 @@ CompileOptions partitioned(const char* partition) {
 
 /// The losses of eight steps.
 template <class Step>
-std::vector<double> trained(Step step) {
+std::vector<double> trained(const Step& step) {
   std::vector<double> losses;
   for (int i = 0; i < 8; ++i)
     losses.push_back(step(words(i), words(i + 1)).template item<double>());

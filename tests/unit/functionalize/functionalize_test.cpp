@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "functionalize/view_inverse.h"
 #include "ir/base/error.h"
@@ -407,9 +408,9 @@ TEST(Functionalize, OverlappingInputsThatNobodyWritesStayApart) {
 /// x [3, 4] and an alias of it, of `sizes` and `strides`; both are written.
 Graph written_overlap(ir::Strides x_strides, ir::Shape sizes, ir::Strides strides, Dim offset) {
   Traced p;
-  const ValueId x = p.in("x"), other = p.in("other", {DType::F32, sizes});
-  p.graph.inputs()[0].strides = x_strides;
-  p.graph.inputs()[1].strides = strides;
+  const ValueId x = p.in("x"), other = p.in("other", {DType::F32, std::move(sizes)});
+  p.graph.inputs()[0].strides = std::move(x_strides);
+  p.graph.inputs()[1].strides = std::move(strides);
   p.graph.inputs()[1].alias_of = ir::AliasOf{0, offset};
   p.mul_(other, 2);
   p.output(p.b.neg(x));
