@@ -5,6 +5,7 @@
 // forgotten at its end, since others use them too; between, nothing else runs. Few rows, which are
 // as fast as memory is, need no tiles.
 #include "machine/products/int8_kernels.h"
+#include "machine/products/tile_shapes.h"
 
 namespace tandem::machine::products {
 namespace {
@@ -20,15 +21,6 @@ namespace {
 
 constexpr int64_t kTile = 16, kTileBytes = kTile * kPart;
 constexpr int64_t kRowOfB = kGroup * kColumns, kRowOfSums = 4 * kColumns;  // bytes
-
-/// All eight tiles are of 16 rows of 64 bytes.
-struct Configuration {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(Configuration) == 64);
-alignas(64) constexpr Configuration kConfiguration;
 
 int64_t a_panel(int64_t depth) { return parts_of(depth) * kPart * kRows; }
 
@@ -110,7 +102,7 @@ namespace {
 
 void multiply_with_tiles(const IntegerProduct& p, int32_t* scratch) {
   if (is_few(p)) return multiply_integers(p, scratch);
-  _tile_loadconfig(&kConfiguration);
+  _tile_loadconfig(&kTileShapes);
   multiply_integers(p, scratch);
   _tile_release();
 }

@@ -9,9 +9,10 @@
 
 #include <cstring>
 
+#include "machine/products/int8_fetch.inc"
 #include "machine/products/int8_kernels.h"
 #include "machine/products/int8_loops.inc"
-#include "machine/products/unroll.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine::products {
 namespace {
@@ -34,14 +35,6 @@ TANDEM_INLINE __m128i bytes(const int8_t* p, int64_t count) {
   alignas(16) int8_t whole[16] = {};
   std::memcpy(whole, p, static_cast<size_t>(count));
   return _mm_load_si128(reinterpret_cast<const __m128i*>(whole));
-}
-
-/// Of the lines after these the same part. (Lines are often a page long, where the processor stops
-/// fetching ahead by itself.)
-template <int lines>
-TANDEM_INLINE void fetch_next(const int8_t* p, int64_t stride) {
-  TANDEM_UNROLL for (int i = lines; i < 2 * lines; ++i)
-      _mm_prefetch(reinterpret_cast<const char*>(p + i * stride), _MM_HINT_T0);
 }
 
 // --- f32 times i8, of few rows

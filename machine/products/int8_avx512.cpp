@@ -4,23 +4,17 @@
 // A vector of weights is widened once for up to six rows of x. Rows are as many as registers hold
 // sums for with four rows of weight, whose parts then lie in the first-level cache for the rows of
 // x that follow.
-#include <immintrin.h>
-
+#include "machine/products/avx512.inc"
+#include "machine/products/int8_fetch.inc"
 #include "machine/products/int8_kernels.h"
 #include "machine/products/int8_loops.inc"
-#include "machine/products/unroll.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine::products {
 namespace {
 
-using F = __m512;
-
-constexpr int64_t kLanes = 16, kLine = 64, kRowsTogether = 6;
+constexpr int64_t kLine = 64, kRowsTogether = 6;
 constexpr int kColumnsTogether = 4;
-
-__mmask16 lanes_below(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes ? 0xffff : (1 << count) - 1);
-}
 
 /// The sum of each one's lanes, in an order that is the same for all.
 TANDEM_INLINE __m128 sums_of(F a, F b, F c, F d) {
@@ -29,14 +23,6 @@ TANDEM_INLINE __m128 sums_of(F a, F b, F c, F d) {
   const F all = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-}
-
-/// Of the lines after these the same part. (Lines are often a page long, where the processor stops
-/// fetching ahead by itself.)
-template <int lines>
-TANDEM_INLINE void fetch_next(const int8_t* p, int64_t stride) {
-  TANDEM_UNROLL for (int i = lines; i < 2 * lines; ++i)
-      _mm_prefetch(reinterpret_cast<const char*>(p + i * stride), _MM_HINT_T0);
 }
 
 /// Up to 16 elements of rows of x, times those of rows of weight, to the sums of each pair.
@@ -67,7 +53,7 @@ void dots(const WeightProduct<float>& p, int64_t i, int64_t j) {
     TANDEM_UNROLL for (int64_t v = l; v < l + kLine; v += kLanes)
         add_products(p, x + v, weight + v, 0xffff, sums);
   }
-  for (; l < p.k; l += kLanes) add_products(p, x + l, weight + l, lanes_below(p.k - l), sums);
+  for (; l < p.k; l += kLanes) add_products(p, x + l, weight + l, first_lanes(p.k - l), sums);
   const auto stored = static_cast<__mmask8>((1 << columns) - 1);
   const __m128 scales = _mm_maskz_loadu_ps(stored, p.scales + j);
   TANDEM_UNROLL for (int r = 0; r < rows; ++r) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "machine/products/panels.h"
-#include "machine/products/unroll.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine::products {
 namespace {

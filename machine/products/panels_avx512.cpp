@@ -1,18 +1,15 @@
 // Panels with AVX-512: compiled for it, so nothing here may be a function that others share.
-#include <immintrin.h>
-
 #include <array>
 #include <utility>
 
+#include "machine/products/avx512.inc"
 #include "machine/products/panels.h"
-#include "machine/products/unroll.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine::products {
 namespace {
 
-using F = __m512;
-
-constexpr int64_t kLanes = 16, kVectors = 3;
+constexpr int64_t kVectors = 3;
 constexpr int64_t kRows = 9, kColumns = kVectors * kLanes;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 512;                             // of a part of k, at most
 constexpr int64_t kBlockRows = 24 * kRows;                  // of A, that are packed together
@@ -32,39 +29,7 @@ TANDEM_INLINE F fma(F x, F y, F z) { return _mm512_fmadd_ps(x, y, z); }
 /// The lanes below `count`, zeros beyond.
 TANDEM_INLINE F load_below(const float* p, int64_t count) {
   if (count >= kLanes) return load(p);
-  return _mm512_maskz_loadu_ps(count <= 0 ? 0 : static_cast<__mmask16>((1u << count) - 1), p);
-}
-
-/// Blocks of four lanes 0 and 2 of x and of y, or 1 and 3.
-TANDEM_INLINE F even_blocks(F x, F y) { return _mm512_shuffle_f32x4(x, y, 0x88); }
-TANDEM_INLINE F odd_blocks(F x, F y) { return _mm512_shuffle_f32x4(x, y, 0xDD); }
-
-/// 16 rows of 16 become 16 columns.
-TANDEM_INLINE void transpose(F* x) {
-  F t[16];
-  TANDEM_UNROLL for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]);
-  }
-  TANDEM_UNROLL for (int i = 0; i < 16; i += 4) {
-    x[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-    x[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xEE);
-    x[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    x[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
-  }
-  // (Of rows i to i + 3, x[i + c] has columns c, 4 + c, 8 + c and 12 + c, a block each.)
-  TANDEM_UNROLL for (int c = 0; c < 4; ++c) {
-    t[c] = even_blocks(x[c], x[4 + c]);
-    t[4 + c] = odd_blocks(x[c], x[4 + c]);
-    t[8 + c] = even_blocks(x[8 + c], x[12 + c]);
-    t[12 + c] = odd_blocks(x[8 + c], x[12 + c]);
-  }
-  TANDEM_UNROLL for (int c = 0; c < 4; ++c) {
-    x[c] = even_blocks(t[c], t[8 + c]);
-    x[4 + c] = even_blocks(t[4 + c], t[12 + c]);
-    x[8 + c] = odd_blocks(t[c], t[8 + c]);
-    x[12 + c] = odd_blocks(t[4 + c], t[12 + c]);
-  }
+  return _mm512_maskz_loadu_ps(first_lanes(count), p);
 }
 
 /// Rows of a panel of A: of what each is too long, the next overwrites.

@@ -6,29 +6,21 @@
 // parts; the six largest give it up to 2^-24 of itself. Of two parts (mid is rounded) three do, up
 // to 2^-16. (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype
 // for higher-precision computations".) Such products are exact in f32, and AMX sums them there.
-#include <immintrin.h>
-
+#include "machine/products/avx512.inc"
 #include "machine/products/split_bf16_kernels.h"
-
-#define TANDEM_INLINE inline __attribute__((always_inline))
-#define TANDEM_UNROLL _Pragma("GCC unroll 16")
+#include "machine/products/tile_shapes.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine::products {
 namespace {
 
-using F = __m512;
 using I = __m512i;
 
-constexpr int64_t kLanes = 16;  // of a vector, lines of a tile, pairs of k in a step
+// (A tile has as many lines as a vector lanes, and a step as many pairs of k.)
 constexpr int64_t kTile = 2 * kLanes * kLanes;    // bf16 numbers
 constexpr int64_t kTiles = kSplitLines / kLanes;  // of one part of a step
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/// The first `count` of a vector's lanes (none if it is negative).
-__mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : count > 0 ? (1 << count) - 1 : 0);
-}
 
 // --- Packing
 
@@ -56,31 +48,6 @@ Lines rows_of(const SplitSource& a) {
 }
 Lines columns_of(const SplitSource& b) {
   return {b.operand.data, b.operand.stride, b.operand.transposed, b.lines, b.depth};
-}
-
-/// Sixteen rows of sixteen become columns.
-TANDEM_INLINE void transpose(F* x) {
-  F pairs[16], fours[16];
-  TANDEM_UNROLL for (int i = 0; i < 16; i += 2) {
-    pairs[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-    pairs[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-  }
-  TANDEM_UNROLL for (int i = 0; i < 16; i += 4) {
-    fours[i] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
-    fours[i + 1] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0xEE);
-    fours[i + 2] = _mm512_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
-    fours[i + 3] = _mm512_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xEE);
-  }
-  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
-    const F a = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0x88),
-            b = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0xDD),
-            c = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0x88),
-            d = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0xDD);
-    x[i] = _mm512_shuffle_f32x4(a, c, 0x88);
-    x[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
-    x[i + 8] = _mm512_shuffle_f32x4(a, c, 0xDD);
-    x[i + 12] = _mm512_shuffle_f32x4(b, d, 0xDD);
-  }
 }
 
 I high_bits(F x) { return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(~0xFFFF)); }
@@ -169,15 +136,6 @@ void split(const Lines& x, const SplitPanels& to) {
 }
 
 // --- Tiles
-
-/// Of ldtilecfg: eight tiles of sixteen rows. (It lies in memory as a whole: GCC knows of the first
-/// word only that the intrinsic reads it.)
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr TileShapes kShapes;
 
 /// Sums [kSplitLines, kSplitLines] lie in tiles 0 to 3; 4 and 5 hold lines of A, 6 and 7 of B.
 void load_a(const uint16_t* part) {
@@ -273,7 +231,7 @@ void split_columns(const SplitSource& b, int parts, const SplitPanels& to) {
   (parts == 3 ? split<3, false> : split<2, false>)(columns_of(b), to);
 }
 
-SplitTiles::SplitTiles() { _tile_loadconfig(&kShapes); }
+SplitTiles::SplitTiles() { _tile_loadconfig(&kTileShapes); }
 
 SplitTiles::~SplitTiles() { _tile_release(); }
 

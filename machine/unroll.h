@@ -1,6 +1,6 @@
 // How loops of kernels are unrolled, where it is not left to the compiler.
-#ifndef TANDEM_MACHINE_PRODUCTS_UNROLL_H
-#define TANDEM_MACHINE_PRODUCTS_UNROLL_H
+#ifndef TANDEM_MACHINE_UNROLL_H
+#define TANDEM_MACHINE_UNROLL_H
 
 #define TANDEM_INLINE inline __attribute__((always_inline))
 // (What is indexed by a loop stays in registers only if the loop is unrolled early.)
@@ -8,4 +8,4 @@
 // A core that another thread shares issues half as much: what only counts is done for four turns.
 #define TANDEM_BY_FOUR _Pragma("GCC unroll 4")
 
-#endif  // TANDEM_MACHINE_PRODUCTS_UNROLL_H
+#endif  // TANDEM_MACHINE_UNROLL_H
