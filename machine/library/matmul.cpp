@@ -18,6 +18,7 @@
 #include "machine/library/matmul_blocks.h"
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
+#include "machine/products/panel_cut.h"
 #include "machine/products/panels.h"
 #include "machine/products/split_bf16.h"
 #include "machine/products/tree_sum.h"
@@ -399,6 +400,21 @@ void Matmul::pack(const float* b, float* to) const {
   });
 }
 
+MatmulBlocks Matmul::blocks_for(int threads) const {
+  if (blocks_.algorithm != BlockAlgorithm::Panels) return blocks_;
+  const MatmulSpec& s = spec_;
+  const BlasLayout a = *blas_layout(s.a, s.m, s.k), b = *blas_layout(s.b, s.k, s.n);
+  const products::PanelWork work{s.matrices(),   s.m,  s.n,          s.k,
+                                 blocks_.grid_k, a.ld, a.transposed, b.transposed};
+  const products::PanelCut cut = cut_.of(*products::panels(), work, threads);
+  MatmulBlocks blocks = blocks_;
+  blocks.m = cut.m;
+  blocks.n = cut.n;
+  blocks.grain = cut.grain;
+  set_grid(blocks, s);
+  return blocks;
+}
+
 void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias,
                  const float* packed) const {
   const MatmulSpec& s = spec_;
@@ -409,8 +425,10 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
     return;
   }
   if (swapped_) std::swap(a, b);
+  // (B was packed in the blocks that serve any number of threads.)
+  const MatmulBlocks blocks = packed ? blocks_ : blocks_for(num_threads());
   Job job{s,
-          blocks_,
+          blocks,
           *blas_layout(s.a, s.m, s.k),
           *blas_layout(s.b, s.k, s.n),
           *blas_layout(s.c, s.m, s.n),

@@ -1,13 +1,16 @@
-// f32 matrix products, by loops of ours or oneDNN's. A product is cut into blocks of its output,
-// and a long sum over k into chunks, by its shape alone; each block is computed by one thread, and
-// the blocks run on our pool. So the bits do not depend on the number of threads, and no thread of
-// OpenMP is ever started.
+// f32 matrix products, by loops of ours or oneDNN's. A long sum over k is cut into chunks by the
+// shape alone, and the output into blocks: of oneDNN's by the shape alone too, since the library
+// may sum otherwise in another block; of ours as suits the number of threads. Each block is
+// computed by one thread, and the blocks run on our pool. So the bits do not depend on the number
+// of threads, and no thread of OpenMP is ever started.
 #ifndef TANDEM_MACHINE_LIBRARY_MATMUL_H
 #define TANDEM_MACHINE_LIBRARY_MATMUL_H
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+
+#include "machine/products/panel_cut.h"
 
 namespace tandem::machine {
 
@@ -95,13 +98,18 @@ class Matmul {
   /// The same with scratch borrowed from the arenas.
   void run(const float* a, const float* b, float* c) const;
 
+  /// Those for any number of threads.
   const MatmulBlocks& blocks() const { return blocks_; }
 
  private:
+  /// How so many threads share the work: of panels m and n are cut as suits them, k never.
+  MatmulBlocks blocks_for(int threads) const;
+
   MatmulSpec spec_;       // normalised: C has unit column stride, batches merged or folded into m
                           // where that is possible
   bool swapped_ = false;  // the transposed product is computed: a and b change places
   MatmulBlocks blocks_;
+  products::RememberedCut cut_;
   int split_parts_ = 0;  // of bf16, if products are computed so; then there are no blocks
   std::shared_ptr<BlockPrimitive> full_,
       last_;  // for blocks of blocks_.m rows, and for the last, shorter, one

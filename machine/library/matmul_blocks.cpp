@@ -45,9 +45,8 @@ struct Problem {
 
 Rates rates_of(const Problem& p, const MatmulBlocks& block) {
   if (block.algorithm == BlockAlgorithm::Panels) {
-    const double pack_a = p.a.transposed                              ? 0.15
-                          : block.n > products::panels()->few_columns ? 0.1
-                                                                      : 0.02;
+    const bool packs = products::panels()->packs(p.a.transposed, p.a.ld, block.n);
+    const double pack_a = !packs ? 0.02 : p.a.transposed ? 0.15 : 0.1;
     return {0.95, pack_a, p.b.transposed ? 0.1 : 0.03};
   }
   if (block.algorithm == BlockAlgorithm::Primitive) return {0.97, p.a.transposed ? 0.1 : 0.01, 0.1};
@@ -131,13 +130,6 @@ constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 /// The block extent that cuts `size` into about `cuts` pieces of a multiple of `unit`.
 int64_t extent(int64_t size, int64_t cuts, int64_t unit) {
   return std::min(size, round_up(ceil_div(size, cuts), unit));
-}
-
-void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
-  block.grid_batch = ceil_div(s.matrices(), block.batch);
-  block.grid_m = ceil_div(s.m, block.m);
-  block.grid_n = ceil_div(s.n, block.n);
-  block.grid_k = ceil_div(s.k, block.k);
 }
 
 /// The best cut so far.
@@ -251,6 +243,13 @@ MatmulSpec fold_batch(const MatmulSpec& spec) {
   s.m *= s.batch;
   s.batch = 1;
   return s;
+}
+
+void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
+  block.grid_batch = ceil_div(s.matrices(), block.batch);
+  block.grid_m = ceil_div(s.m, block.m);
+  block.grid_n = ceil_div(s.n, block.n);
+  block.grid_k = ceil_div(s.k, block.k);
 }
 
 MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool primitives) {

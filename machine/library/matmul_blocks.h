@@ -33,6 +33,9 @@ MatmulSpec fold_batch(const MatmulSpec& spec);
 /// Panels; in place of Sgemm for Primitive where that pays, if `primitives` may be taken.
 MatmulBlocks choose_blocks(const MatmulSpec& spec, BlockAlgorithm algorithm, bool primitives);
 
+/// Counts the blocks that cut the spec.
+void set_grid(MatmulBlocks& blocks, const MatmulSpec& spec);
+
 }  // namespace tandem::machine
 
 #endif  // TANDEM_MACHINE_LIBRARY_MATMUL_BLOCKS_H

@@ -28,15 +28,28 @@ struct Product {
   const float* packed = nullptr;  // B in panels; then b is not read
 };
 
+/// Nanoseconds that the parts of a product take on one thread, its operands in the second-level
+/// cache.
+struct PanelRates {
+  double multiply;                   // a multiplication and its addition
+  double tile;                       // a tile of each part of k, besides its sums
+  double read_a;                     // an element of A, for each panel of B
+  double fetch_a;                    // at first, where it lies
+  double pack_rows, pack_columns;    // or packed, of rows or columns
+  double pack_b, pack_transposed_b;  // an element of B
+};
+
 /// What one instruction set computes products with.
 struct Panels {
-  /// Rows and columns of a tile, and the rows of A that are packed together: what a cut should
-  /// know. Rows of A are read where they lie by products of at most `few_columns`: to pack them
-  /// costs more.
-  int64_t tile_rows, tile_columns, block_rows, few_columns;
+  /// Rows and columns of a tile, columns of a vector, the rows of A that are packed together and
+  /// the longest part of k: what a cut should know.
+  int64_t tile_rows, tile_columns, vector_columns, block_rows, depth;
+  PanelRates rates;
   /// Floats of working memory, aligned to cache lines, for products of at most these sizes.
   int64_t (*scratch)(int64_t m, int64_t n, int64_t k);
   void (*multiply)(const Product& product, float* scratch);
+  /// Whether A, so stored, is packed for n columns of B: for few it costs more than it saves.
+  bool (*packs)(bool transposed, int64_t stride, int64_t n);
   /// Columns of the panel that comes next where `left` columns are left.
   int64_t (*panel_columns)(int64_t left);
   /// What B [k, n] takes in panels, and its columns from `j` on, one panel's, brought there.

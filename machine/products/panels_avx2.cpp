@@ -16,11 +16,22 @@ constexpr int64_t kLanes = 8, kVectors = 2;
 constexpr int64_t kRows = 6, kColumns = kVectors * kLanes;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 256;                             // of a part of k, at most
 constexpr int64_t kBlockRows = 44 * kRows;                  // of A, that are packed together
-constexpr int64_t kFewColumns = 16 * kColumns;
+// A is read where it lies by products of so few columns: stored by rows, or by columns, if these
+// are no longer than `kNear`.
+constexpr int64_t kFewByRows = 16 * kColumns, kFewByColumns = kColumns, kNear = 128;
 constexpr int64_t kWide = 1024;   // columns of B whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;     // rows that are fetched early
 constexpr int64_t kTurn = 16;     // steps of a tile for which a row is fetched
 constexpr int64_t kTogether = 4;  // rows of a transposed A that are packed together
+
+constexpr PanelRates kRates = {.multiply = 1 / 64.0,
+                               .tile = 7,
+                               .read_a = 0.02,
+                               .fetch_a = 0.08,
+                               .pack_rows = 0.1,
+                               .pack_columns = 0.2,
+                               .pack_b = 0.1,
+                               .pack_transposed_b = 0.12};
 
 TANDEM_INLINE F zero() { return _mm256_setzero_ps(); }
 TANDEM_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }

@@ -1,0 +1,98 @@
+#include "machine/products/panel_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tandem::machine::products {
+namespace {
+
+constexpr int64_t kFewestRows = 4;  // a tile of fewer takes as long
+constexpr double kBlockNs = 150;    // claiming a block and starting on it
+constexpr double kRegionNs = 1000;  // waking threads and waiting for them
+constexpr double kThreadNs = 2000;  // what is worth waking one for
+// Of the last block, by which some thread is late: others take processors away.
+constexpr double kLate = 0.1;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// Of a block of m rows and n columns.
+double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
+  const PanelRates& r = p.rates;
+  const int64_t k = ceil_div(w.k, w.chunks);
+  const auto tiles = static_cast<double>(ceil_div(m, p.tile_rows)),
+             panels = static_cast<double>(ceil_div(n, p.tile_columns)),
+             rows = std::max(static_cast<double>(m), tiles * kFewestRows),
+             columns = static_cast<double>(round_up(n, p.vector_columns)),
+             parts = static_cast<double>(ceil_div(k, p.depth)), depth = static_cast<double>(k);
+  const bool packs = p.packs(w.a_transposed, w.a_stride, n);
+  const double first = !packs ? r.fetch_a : w.a_transposed ? r.pack_columns : r.pack_rows;
+  const double a = static_cast<double>(m) * depth, b = static_cast<double>(n) * depth;
+  return rows * columns * depth * r.multiply + tiles * panels * parts * r.tile +
+         a * (first + panels * r.read_a) + b * (w.b_transposed ? r.pack_transposed_b : r.pack_b) +
+         kBlockNs;
+}
+
+/// Blocks of m rows and n columns, which take `ns` each, on `threads` threads, each of which claims
+/// the next block when it is done with one.
+double total_ns(const PanelWork& w, int64_t m, int64_t n, double ns, int threads) {
+  const int64_t blocks = w.matrices * w.chunks * ceil_div(w.m, m) * ceil_div(w.n, n);
+  if (threads == 1 || blocks == 1) return static_cast<double>(blocks) * ns;
+  // (The last rows and columns make smaller blocks.)
+  const double share = static_cast<double>(w.m) / static_cast<double>(round_up(w.m, m)) *
+                       static_cast<double>(w.n) / static_cast<double>(round_up(w.n, n));
+  const double even = static_cast<double>(blocks) * share * ns / threads;
+  const double rounds = static_cast<double>(ceil_div(blocks, threads)) * ns;
+  return std::min(rounds, even + ns * (threads - 1) / threads) + kLate * ns + kRegionNs;
+}
+
+constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+constexpr int64_t kMostBlocks = 8;  // for each thread
+
+/// A block has fewer tiles or vectors in a row than this.
+constexpr int64_t kMostInRow = int64_t{1} << 25;
+
+/// About `size` / `cuts`, in whole units, which are tiles of rows or vectors of columns, or
+/// several.
+int64_t extent(int64_t size, int64_t cuts, int64_t unit, int64_t part) {
+  return std::min({size, round_up(ceil_div(size, cuts), unit), (kMostInRow - 1) * part});
+}
+
+}  // namespace
+
+PanelCut cut_for(const Panels& panels, const PanelWork& w, int threads) {
+  PanelCut best{};
+  double least = std::numeric_limits<double>::infinity();
+  const auto offer = [&](int64_t m, int64_t n) {
+    const double ns = block_ns(panels, w, m, n), total = total_ns(w, m, n, ns, threads);
+    if (total < least)
+      least = total, best = {m, n, std::max<int64_t>(1, std::llround(kThreadNs / ns))};
+  };
+  const int64_t most = std::max<int64_t>(1, kMostBlocks * threads / (w.matrices * w.chunks));
+  for (const int64_t rows : kCuts) {
+    for (const int64_t columns : kCuts) {
+      if (rows * columns > most) break;
+      for (const int64_t unit : {panels.tile_columns, panels.vector_columns})
+        offer(extent(w.m, rows, panels.tile_rows, panels.tile_rows),
+              extent(w.n, columns, unit, panels.vector_columns));
+    }
+  }
+  return best;
+}
+
+PanelCut RememberedCut::of(const Panels& panels, const PanelWork& w, int threads) const {
+  Entry entry = last_.load(std::memory_order_relaxed);
+  if (entry.threads != static_cast<uint64_t>(threads)) {
+    const PanelCut cut = cut_for(panels, w, threads);
+    entry = {static_cast<uint64_t>(threads), static_cast<uint64_t>(cut.grain),
+             static_cast<uint64_t>(ceil_div(cut.m, panels.tile_rows)),
+             static_cast<uint64_t>(ceil_div(cut.n, panels.vector_columns))};
+    last_.store(entry, std::memory_order_relaxed);
+  }
+  return {std::min(w.m, static_cast<int64_t>(entry.tiles) * panels.tile_rows),
+          std::min(w.n, static_cast<int64_t>(entry.vectors) * panels.vector_columns),
+          static_cast<int64_t>(entry.grain)};
+}
+
+}  // namespace tandem::machine::products

@@ -1,0 +1,42 @@
+// How a product in panels is cut into blocks for so many threads. No bit of it depends on that.
+#ifndef TANDEM_MACHINE_PRODUCTS_PANEL_CUT_H
+#define TANDEM_MACHINE_PRODUCTS_PANEL_CUT_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "machine/products/panels.h"
+
+namespace tandem::machine::products {
+
+/// Products [m, k] x [k, n] of so many matrices, each in `chunks` parts of k that are summed apart;
+/// and how A and B are stored.
+struct PanelWork {
+  int64_t matrices, m, n, k, chunks, a_stride;
+  bool a_transposed, b_transposed;
+};
+
+/// Rows and columns of the blocks of C, whole tiles but for the last ones, and how many blocks at
+/// least are worth a thread.
+struct PanelCut {
+  int64_t m, n, grain;
+};
+
+/// The cut that `threads` threads are expected to finish first.
+PanelCut cut_for(const Panels& panels, const PanelWork& work, int threads);
+
+/// The cut of one product for the number of threads that last asked for it. Thread safe.
+class RememberedCut {
+ public:
+  PanelCut of(const Panels& panels, const PanelWork& work, int threads) const;
+
+ private:
+  struct Entry {
+    uint64_t threads : 9, grain : 5, tiles : 25, vectors : 25;
+  };
+  mutable std::atomic<Entry> last_{};
+};
+
+}  // namespace tandem::machine::products
+
+#endif  // TANDEM_MACHINE_PRODUCTS_PANEL_CUT_H
