@@ -74,6 +74,8 @@ std::vector<ConvolutionSpec> specs() {
           square(2, 900, 1300, 1, 12, 1, 1),
           square(3, 3, 64, 1, 32, 7, 2),
           square(9, 1, 32, 1, 28, 3, 1),
+          square(7, 256, 272, 1, 3, 3, 1),
+          square(5, 300, 288, 1, 4, 3, 2),
           square(5, 2, 32, 1, 15, 5, 1),
           strided,
           deep};
@@ -102,6 +104,19 @@ TEST(Convolution, OfThePartsIsNearTheWhole) {
         EXPECT_LE(far, 1e-5 * most) << s.in << " " << static_cast<int>(sought) << " " << bias;
       }
   EXPECT_TRUE(images && channels);
+}
+
+// Weights of many channels are read once, not once for each part of the images.
+TEST(Convolution, OfFewPixelsIsCutByChannels) {
+  const auto cut = [](int64_t channels, int64_t size, Sought sought) {
+    return cut_of({16, channels, channels, 1, {1, size, size}, {1, 3, 3}, {1, size, size}}, sought);
+  };
+  for (const Sought sought : {Sought::Output, Sought::Input}) {
+    EXPECT_EQ(cut(512, 2, sought).image_parts, 1);
+    EXPECT_GE(cut(512, 2, sought).channel_parts, 8);
+    EXPECT_EQ(cut(64, 16, sought).image_parts, 16);
+    EXPECT_EQ(cut(64, 16, sought).channel_parts, 1);
+  }
 }
 
 TEST(Convolution, BitsDoNotDependOnTheThreads) {
