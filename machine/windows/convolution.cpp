@@ -7,49 +7,13 @@
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/pixel_convolution.h"
+#include "machine/windows/taps.h"
+#include "machine/windows/unfolded_convolution.h"
 
 namespace tandem::machine {
 namespace {
 
 int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
-
-/// Places [begin, end) of an output's row at which a tap lies inside the input.
-struct Range {
-  int64_t begin, end;
-};
-
-Range range(int64_t output, int64_t input, int64_t stride, int64_t offset) {
-  const int64_t begin = offset >= 0 ? 0 : (stride - 1 - offset) / stride;
-  const int64_t end = input - 1 < offset ? 0 : (input - 1 - offset) / stride + 1;
-  return {begin, std::min(output, end)};
-}
-
-/// One tap of the kernel, over the rows of a plane of the output and one of the input.
-template <class F>
-void for_each_row(const ConvolutionSpec& s, const Extents& tap, F f) {
-  Extents offset;
-  std::array<Range, 3> at;
-  for (size_t d = 0; d < 3; ++d) {
-    offset[d] = tap[d] * s.dilation[d] - s.padding[d];
-    at[d] = range(s.output[d], s.input[d], s.stride[d], offset[d]);
-  }
-  const int64_t n = at[2].end - at[2].begin;
-  if (n <= 0) return;
-  for (int64_t i = at[0].begin; i < at[0].end; ++i)
-    for (int64_t j = at[1].begin; j < at[1].end; ++j) {
-      const int64_t di = i * s.stride[0] + offset[0], dj = j * s.stride[1] + offset[1];
-      f((i * s.output[1] + j) * s.output[2] + at[2].begin,
-        (di * s.input[1] + dj) * s.input[2] + at[2].begin * s.stride[2] + offset[2], n);
-    }
-}
-
-template <class F>
-void for_each_tap(const ConvolutionSpec& s, F f) {
-  int64_t number = 0;
-  for (int64_t i = 0; i < s.kernel[0]; ++i)
-    for (int64_t j = 0; j < s.kernel[1]; ++j)
-      for (int64_t k = 0; k < s.kernel[2]; ++k) f(Extents{i, j, k}, number++);
-}
 
 /// to[i * to_step] += factor * from[i * from_step].
 template <class T>
@@ -223,8 +187,10 @@ bool has_bf16_convolutions() { return cpu_features().avx512_bf16; }
 template <class T>
 void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>& data) {
   if (flops(s) > 0) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, float>) {
       if (is_of_pixels(s)) return convolve_pixels(s, sought, data);
+      if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
+    }
     if (convolved_by_library(s, sought, data)) return;
   }
   if constexpr (std::is_same_v<T, Bf16>)

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "machine/library/convolution_cut.h"
+#include "machine/products/panels.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/unfolded_convolution.h"
 #include "tests/support/threads.h"
 
 namespace tandem::machine {
@@ -63,6 +66,8 @@ std::vector<ConvolutionSpec> specs() {
   ConvolutionSpec strided{2,         6,          4,         2,         {1, 1, 40},
                           {1, 1, 3}, {1, 1, 13}, {1, 1, 3}, {0, 0, 2}, {1, 1, 2}};
   ConvolutionSpec deep{1, 8, 40, 1, {6, 7, 8}, {3, 2, 3}, {6, 6, 8}, {1, 1, 1}, {1, 0, 1}};
+  ConvolutionSpec deep_and_wide{2,         40,        600,       1,         {3, 4, 5},
+                                {2, 3, 2}, {2, 1, 3}, {2, 3, 2}, {1, 0, 1}, {1, 1, 2}};
   return {square(5, 35, 70, 1, 14, 3, 1),
           square(1, 64, 100, 1, 14, 3, 2),
           square(19, 16, 16, 1, 15, 3, 1),
@@ -74,8 +79,12 @@ std::vector<ConvolutionSpec> specs() {
           square(2, 900, 1300, 1, 12, 1, 1),
           square(3, 3, 64, 1, 32, 7, 2),
           square(9, 1, 32, 1, 28, 3, 1),
-          square(7, 256, 272, 1, 3, 3, 1),
-          square(5, 300, 288, 1, 4, 3, 2),
+          square(9, 256, 272, 1, 3, 3, 1),
+          square(19, 300, 288, 1, 4, 3, 2),
+          square(3, 70, 420, 1, 3, 3, 1),
+          square(2, 64, 480, 1, 5, 3, 2),
+          square(1, 600, 512, 1, 1, 1, 1),
+          deep_and_wide,
           square(5, 2, 32, 1, 15, 5, 1),
           strided,
           deep};
@@ -104,6 +113,23 @@ TEST(Convolution, OfThePartsIsNearTheWhole) {
         EXPECT_LE(far, 1e-5 * most) << s.in << " " << static_cast<int>(sought) << " " << bias;
       }
   EXPECT_TRUE(images && channels);
+}
+
+TEST(Convolution, IsUnfoldedWhereTheWeightIsLargeBesideTheWindows) {
+  if (!products::panels()) GTEST_SKIP() << "products are the library's";
+  EXPECT_GE(std::ranges::count_if(
+                specs(), [](const ConvolutionSpec& s) { return is_unfolded(s, Sought::Input); }),
+            4);
+  const auto square = [](int64_t images, int64_t channels, int64_t size) {
+    return ConvolutionSpec{images,    channels,        channels,  1,        {1, size, size},
+                           {1, 3, 3}, {1, size, size}, {1, 1, 1}, {0, 1, 1}};
+  };
+  EXPECT_TRUE(is_unfolded(square(16, 512, 2), Sought::Output));
+  EXPECT_TRUE(is_unfolded(square(1, 512, 7), Sought::Output));
+  EXPECT_FALSE(is_unfolded(square(16, 512, 7), Sought::Output));
+  EXPECT_FALSE(is_unfolded(square(16, 256, 4), Sought::Output));
+  EXPECT_TRUE(is_unfolded(square(16, 256, 4), Sought::Weight));
+  EXPECT_FALSE(is_unfolded(square(16, 64, 1), Sought::Output));
 }
 
 // Weights of many channels are read once, not once for each part of the images.
