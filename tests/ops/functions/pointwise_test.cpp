@@ -68,7 +68,7 @@ TEST(PointwiseFunctions, GradientsGoThroughEveryOperand) {
     Program program;
     MakeInputs inputs;
   };
-  const auto two = [](Shape a, Shape b) {
+  const auto two = [](const Shape& a, const Shape& b) {
     return [=](Source& source) { return Tensors{source.noise(a, 1), source.noise(b, 2)}; };
   };
   const Case cases[] = {
