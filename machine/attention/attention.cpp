@@ -9,6 +9,7 @@
 #include "machine/cpu.h"
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -76,8 +77,6 @@ void for_each_unit(int64_t units, double flops, int64_t floats, F f) {
     for (int64_t i = begin; i < end; ++i) f(i, memory.of(worker));
   });
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// A head of keys is worked on by several, each of which packs it, where there are few.
 int64_t parts_of(const Sizes& n, int64_t units, int64_t tiles) {

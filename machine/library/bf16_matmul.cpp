@@ -9,6 +9,7 @@
 #include "ir/base/error.h"
 #include "machine/cpu.h"
 #include "machine/library/block_primitive.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -18,8 +19,6 @@ constexpr int64_t kElement = 2;  // bytes
 constexpr int64_t kUnit = 64;    // rows or columns of a block, or a multiple
 constexpr int64_t kMostBlocks = 16;
 constexpr double kLeastFlops = 2e6;  // of a block: some microseconds
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Where a product is cut: its batch, or the larger of m and n.
 struct Cut {

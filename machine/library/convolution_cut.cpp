@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "machine/rounding.h"
+
 namespace tandem::machine {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// How many channels a part has at least, and of what it has a multiple.
 constexpr int64_t kChannels = 16, kFewest = 32;
@@ -16,8 +16,6 @@ constexpr double kLeastFlops = 1 << 21, kMostParts = 16;
 constexpr double kReadNs = 0.02, kReadFarNs = 0.12, kReorderNs = 0.3;
 constexpr double kNearWeights = 1 << 17;
 
-double pixels(const Extents& e) { return static_cast<double>(e[0] * e[1] * e[2]); }
-
 /// Into how many parts images and channels are cut.
 struct Parts {
   int64_t images, channels;
@@ -26,25 +24,26 @@ struct Parts {
 /// What is read several times: the weights for each part of the images, the images for each part
 /// of the channels.
 double ns_of_reads(const ConvolutionSpec& s, Sought sought, const Parts& parts) {
-  const double weights = static_cast<double>(s.out * s.in) * pixels(s.kernel);
-  const double images = static_cast<double>(s.images) *
-                        (sought == Sought::Output ? static_cast<double>(s.in) * pixels(s.input)
-                                                  : static_cast<double>(s.out) * pixels(s.output));
+  const auto weights = static_cast<double>(s.out * s.in * product(s.kernel));
+  const auto images = static_cast<double>(
+      s.images * (sought == Sought::Output ? s.in * product(s.input) : s.out * product(s.output)));
   return static_cast<double>(parts.images) * weights *
              (weights > kNearWeights ? kReadFarNs : kReadNs) +
          static_cast<double>(parts.channels) * images * kReorderNs;
 }
 
+/// About `most` parts, of so many cuts of the images.
+Parts with_images(int64_t images, int64_t most, int64_t channel_cuts) {
+  return {images, std::clamp<int64_t>(most / images, 1, channel_cuts)};
+}
+
 /// About `most` parts of a convolution that is no sum over images; fewer where that saves reads,
 /// but not less than half of those that images can be cut into.
 Parts fewest_reads(const ConvolutionSpec& s, Sought sought, int64_t most, int64_t channel_cuts) {
-  const auto with_images = [&](int64_t images) {
-    return Parts{images, std::clamp<int64_t>(most / images, 1, channel_cuts)};
-  };
-  const Parts first = with_images(std::min(s.images, most));
+  const Parts first = with_images(std::min(s.images, most), most, channel_cuts);
   Parts best = first;
   for (int64_t images = first.images / 2; images >= 1; images /= 2) {
-    const Parts parts = with_images(images);
+    const Parts parts = with_images(images, most, channel_cuts);
     const bool is_enough = 2 * parts.images * parts.channels >= first.images * first.channels;
     if (is_enough && ns_of_reads(s, sought, parts) < ns_of_reads(s, sought, best)) best = parts;
   }
@@ -55,9 +54,9 @@ Parts fewest_reads(const ConvolutionSpec& s, Sought sought, int64_t most, int64_
 /// images come first.
 Parts parts_of(const ConvolutionSpec& s, Sought sought, int64_t most, int64_t channel_cuts) {
   if (sought != Sought::Weight && s.groups == 1) return fewest_reads(s, sought, most, channel_cuts);
-  const int64_t images = std::min(
-      s.images, sought == Sought::Weight ? ceil_div(most, std::min(most, channel_cuts)) : most);
-  return {images, std::clamp<int64_t>(most / images, 1, channel_cuts)};
+  const int64_t images =
+      sought == Sought::Weight ? ceil_div(most, std::min(most, channel_cuts)) : most;
+  return with_images(std::min(s.images, images), most, channel_cuts);
 }
 
 }  // namespace

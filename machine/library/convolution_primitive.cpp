@@ -143,19 +143,18 @@ class Convolution final : public LibraryConvolution {
     if (s_.groups > 1) return at.channel * (s_.out / s_.groups);
     return sought_ == Sought::Input ? 0 : at.channel;
   }
-  static int64_t pixels(const Extents& e) { return e[0] * e[1] * e[2]; }
   char* element(void* data, int64_t i) const {
     return static_cast<char*>(data) + i * (kind_.element == ConvolutionElement::Bf16 ? 2 : 4);
   }
   char* x_at(const Job& job, const Place& at) const {
-    return element(job.data.x, (at.image * s_.in + first_in(at)) * pixels(s_.input));
+    return element(job.data.x, (at.image * s_.in + first_in(at)) * product(s_.input));
   }
   char* y_at(const Job& job, const Place& at) const {
-    return element(job.data.y, (at.image * s_.out + first_out(at)) * pixels(s_.output));
+    return element(job.data.y, (at.image * s_.out + first_out(at)) * product(s_.output));
   }
   char* w_at(const Job& job, const Place& at) const {
     const int64_t in = s_.groups > 1 ? 0 : first_in(at);
-    return element(job.data.w, (first_out(at) * (s_.in / s_.groups) + in) * pixels(s_.kernel));
+    return element(job.data.w, (first_out(at) * (s_.in / s_.groups) + in) * product(s_.kernel));
   }
   char* bias_at(const Job& job, int64_t channel) const {
     return element(const_cast<void*>(job.data.bias), channel);
@@ -237,7 +236,7 @@ class Convolution final : public LibraryConvolution {
 
   /// (Of f32: where it is rounded, the bias has to be added before.)
   void add_bias(const Job& job, const Place& p) const {
-    const int64_t n = pixels(s_.input);
+    const int64_t n = product(s_.input);
     const int64_t per_channel = s_.groups > 1 ? s_.in / s_.groups : 1;
     const int64_t channels =
         std::min(cut_.channels, cut_extent(s_, sought_) - p.channel) * per_channel;

@@ -8,12 +8,10 @@
 #include <utility>
 
 #include "machine/products/panels.h"
+#include "machine/rounding.h"
 
 namespace tandem::machine {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // The model in nanoseconds, fitted to a Zen 4 core (118 GFLOP/s) on the products of small MLPs and
 // transformers.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "machine/rounding.h"
+
 namespace tandem::machine::products {
 namespace {
 
@@ -13,9 +15,6 @@ constexpr double kRegionNs = 1000;  // waking threads and waiting for them
 constexpr double kThreadNs = 2000;  // what is worth waking one for
 // Of the last block, by which some thread is late: others take processors away.
 constexpr double kLate = 0.1;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// Of a block of m rows and n columns.
 double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {

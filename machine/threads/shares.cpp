@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "machine/rounding.h"
+
 namespace tandem::machine {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Units [begin, end) of a share: the first `units % shares` are one unit longer.
 std::pair<int64_t, int64_t> share_of(const Cut& cut, int share) {

@@ -13,8 +13,6 @@
 namespace tandem::machine {
 namespace {
 
-int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
-
 /// to[i * to_step] += factor * from[i * from_step].
 template <class T>
 void add_scaled(T* __restrict to, int64_t to_step, const T* __restrict from, int64_t from_step,

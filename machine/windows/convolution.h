@@ -16,6 +16,8 @@ namespace tandem::machine {
 
 using Extents = std::array<int64_t, 3>;
 
+inline int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
+
 /// Of one or two spatial dimensions the first ones are of size 1.
 struct ConvolutionSpec {
   int64_t images = 0, in = 0, out = 0, groups = 1;

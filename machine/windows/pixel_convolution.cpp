@@ -18,8 +18,6 @@ constexpr int64_t kFewestPixels = 128;
 // more elements than this, by a balanced tree.
 constexpr int64_t kMostParts = 16, kMostElements = int64_t{1} << 20;
 
-int64_t pixels_of(const ConvolutionSpec& s) { return s.input[0] * s.input[1] * s.input[2]; }
-
 /// What each row of the result starts with.
 void start_with_bias(float* to, const float* bias, int64_t images, int64_t channels,
                      int64_t pixels) {
@@ -33,7 +31,7 @@ void start_with_bias(float* to, const float* bias, int64_t images, int64_t chann
 /// to [images, m, pixels] = w [m, k] from [images, k, pixels], w with these strides.
 void multiply_images(const ConvolutionSpec& s, int64_t m, int64_t k, MatrixStrides w_strides,
                      const float* w, const float* from, float* to, const float* bias) {
-  const int64_t p = pixels_of(s);
+  const int64_t p = product(s.input);
   if (bias) start_with_bias(to, bias, s.images, m, p);
   shared_matmul({.batch = s.images,
                  .m = m,
@@ -48,7 +46,7 @@ void multiply_images(const ConvolutionSpec& s, int64_t m, int64_t k, MatrixStrid
 
 /// w [out, in]: the sum of y [out, pixels] x^T [pixels, in] over the images.
 void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& data) {
-  const int64_t p = pixels_of(s), n = s.out * s.in, y_image = s.out * p, x_image = s.in * p;
+  const int64_t p = product(s.input), n = s.out * s.in, y_image = s.out * p, x_image = s.in * p;
   const int64_t most = std::clamp<int64_t>(kMostElements / n, 1, kMostParts);
   const int64_t each = (s.images + most - 1) / most;  // images of a part
   const int64_t count = (s.images + each - 1) / each;
@@ -79,7 +77,7 @@ void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& dat
 bool is_of_pixels(const ConvolutionSpec& s) {
   constexpr Extents kOnes{1, 1, 1}, kNone{0, 0, 0};
   return products::panels() && s.groups == 1 && s.kernel == kOnes && s.stride == kOnes &&
-         s.padding == kNone && pixels_of(s) >= kFewestPixels;
+         s.padding == kNone && product(s.input) >= kFewestPixels;
 }
 
 void convolve_pixels(const ConvolutionSpec& s, Sought sought, const ConvolutionData<float>& d) {

@@ -27,8 +27,6 @@ Range window_at(const WindowSpec& s, size_t d, int64_t i) {
   return {begin, std::min(start + (s.window[d] - 1) * step + 1, s.input[d]), step};
 }
 
-int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
-
 /// The windows along the last dimension.
 std::vector<Range> columns(const WindowSpec& s) {
   std::vector<Range> out;

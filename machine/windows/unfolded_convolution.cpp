@@ -22,8 +22,6 @@ int64_t out_for_each_place(Sought sought) { return sought == Sought::Weight ? 1 
 
 constexpr int64_t kGrain = 8192;  // elements worth a thread
 
-int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
-
 int64_t grain_of(int64_t elements) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements));
 }
