@@ -178,10 +178,9 @@ void sgemm_block(Job& job, const Block& x) {
   if (status != dnnl_success) job.status = status;
 }
 
-/// Where B is packed ahead, each block of its columns lies by itself, after those before in a
-/// chunk.
+/// Where B is packed ahead, each chunk lies by itself: what the chunks before the block's take.
 int64_t place_of(const MatmulSpec& s, const Block& x) {
-  return products::panels()->packed_floats(s.n, x.l) + x.j * x.k;
+  return products::panels()->packed_floats(s.n, x.l);
 }
 
 void panel_block(const Job& job, const Block& x, float* memory) {
@@ -190,7 +189,9 @@ void panel_block(const Job& job, const Block& x, float* memory) {
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
   const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
   const products::Panels& panels = *products::panels();
-  const float* packed = job.packed ? job.packed + place_of(job.spec, x) : nullptr;
+  const products::PackedColumns packed =
+      job.packed ? products::PackedColumns{job.packed + place_of(job.spec, x), job.spec.n, x.j}
+                 : products::PackedColumns{};
   panels.multiply({x.m, x.n, x.k, a, b, c.data, c.stride, c.adds && !bias, bias, packed}, memory);
   if (job.spec.plus_zero) add_zero(job, x);
 }
@@ -382,30 +383,31 @@ int64_t Matmul::packed_floats() const {
   const bool is_whole = spec_.matrices() == 1 && !swapped_;
   if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole) return 0;
   const products::Panels& panels = *products::panels();
-  return spec_.m > panels.block_rows ? 0 : panels.packed_floats(spec_.n, spec_.k);
+  if (spec_.m > panels.block_rows || spec_.n > products::kMostPackedColumns) return 0;
+  return panels.packed_floats(spec_.n, spec_.k);
 }
 
 void Matmul::pack(const float* b, float* to) const {
   const MatmulSpec& s = spec_;
   const BlasLayout layout = *blas_layout(s.b, s.k, s.n);
   const products::Panels& panels = *products::panels();
-  parallel_for(blocks_.grid_k * blocks_.grid_n, 1, [&](int64_t begin, int64_t end, int) {
+  const MatmulBlocks blocks = blocks_for(num_threads(), true);
+  parallel_for(blocks.grid_k * blocks.grid_n, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t u = begin; u < end; ++u) {
-      const Block x = block_at(s, blocks_, u * blocks_.grid_m);
-      const products::Operand block{b + x.l * s.b.row + x.j * s.b.col, layout.ld,
-                                    layout.transposed};
-      for (int64_t j = 0; j < x.n; j += panels.panel_columns(x.n - j))
-        panels.pack(block, x.n, x.k, j, to + place_of(s, x));
+      const Block x = block_at(s, blocks, u * blocks.grid_m);
+      const products::Operand chunk{b + x.l * s.b.row, layout.ld, layout.transposed};
+      for (int64_t j = x.j; j < x.j + x.n; j += panels.panel_columns(s.n - j))
+        panels.pack(chunk, s.n, x.k, j, to + place_of(s, x));
     }
   });
 }
 
-MatmulBlocks Matmul::blocks_for(int threads) const {
+MatmulBlocks Matmul::blocks_for(int threads, bool b_packed) const {
   if (blocks_.algorithm != BlockAlgorithm::Panels) return blocks_;
   const MatmulSpec& s = spec_;
   const BlasLayout a = *blas_layout(s.a, s.m, s.k), b = *blas_layout(s.b, s.k, s.n);
-  const products::PanelWork work{s.matrices(),   s.m,  s.n,          s.k,
-                                 blocks_.grid_k, a.ld, a.transposed, b.transposed};
+  const products::PanelWork work{s.matrices(), s.m,          s.n,          s.k,     blocks_.grid_k,
+                                 a.ld,         a.transposed, b.transposed, b_packed};
   const products::PanelCut cut = cut_.of(*products::panels(), work, threads);
   MatmulBlocks blocks = blocks_;
   blocks.m = cut.m;
@@ -425,8 +427,7 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
     return;
   }
   if (swapped_) std::swap(a, b);
-  // (B was packed in the blocks that serve any number of threads.)
-  const MatmulBlocks blocks = packed ? blocks_ : blocks_for(num_threads());
+  const MatmulBlocks blocks = blocks_for(num_threads(), packed != nullptr);
   Job job{s,
           blocks,
           *blas_layout(s.a, s.m, s.k),

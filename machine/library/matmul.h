@@ -98,12 +98,12 @@ class Matmul {
   /// The same with scratch borrowed from the arenas.
   void run(const float* a, const float* b, float* c) const;
 
-  /// Those for any number of threads.
+  /// How k is cut, whatever the number of threads; of products of the library all of it.
   const MatmulBlocks& blocks() const { return blocks_; }
 
  private:
   /// How so many threads share the work: of panels m and n are cut as suits them, k never.
-  MatmulBlocks blocks_for(int threads) const;
+  MatmulBlocks blocks_for(int threads, bool b_packed) const;
 
   MatmulSpec spec_;       // normalised: C has unit column stride, batches merged or folded into m
                           // where that is possible

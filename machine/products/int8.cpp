@@ -153,7 +153,7 @@ void multiply_in_panels(const WeightProduct<float>& p, float* memory) {
                         .c = p.out,
                         .c_stride = p.out_stride,
                         .adds = l > 0,
-                        .packed = packed},
+                        .packed = {packed, p.n, 0}},
                        scratch);
   }
   scale_rows(p);

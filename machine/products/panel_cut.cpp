@@ -15,6 +15,7 @@ constexpr double kRegionNs = 1000;  // waking threads and waiting for them
 constexpr double kThreadNs = 2000;  // what is worth waking one for
 // Of the last block, by which some thread is late: others take processors away.
 constexpr double kLate = 0.1;
+constexpr double kReadPackedNs = 0.03;  // an element of B that is in panels
 
 /// Of a block of m rows and n columns.
 double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
@@ -28,9 +29,11 @@ double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
   const bool packs = p.packs(w.a_transposed, w.a_stride, n);
   const double first = !packs ? r.fetch_a : w.a_transposed ? r.pack_columns : r.pack_rows;
   const double a = static_cast<double>(m) * depth, b = static_cast<double>(n) * depth;
+  const double each_of_b = w.b_packed       ? kReadPackedNs
+                           : w.b_transposed ? r.pack_transposed_b
+                                            : r.pack_b;
   return rows * columns * depth * r.multiply + tiles * panels * parts * r.tile +
-         a * (first + panels * r.read_a) + b * (w.b_transposed ? r.pack_transposed_b : r.pack_b) +
-         kBlockNs;
+         a * (first + panels * r.read_a) + b * each_of_b + kBlockNs;
 }
 
 /// Blocks of m rows and n columns, which take `ns` each, on `threads` threads, each of which claims
@@ -50,12 +53,24 @@ constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int64_t kMostBlocks = 8;  // for each thread
 
 /// A block has fewer tiles or vectors in a row than this.
-constexpr int64_t kMostInRow = int64_t{1} << 25;
+constexpr int64_t kMostInRow = int64_t{1} << 24;
 
 /// About `size` / `cuts`, in whole units, which are tiles of rows or vectors of columns, or
 /// several.
 int64_t extent(int64_t size, int64_t cuts, int64_t unit, int64_t part) {
   return std::min({size, round_up(ceil_div(size, cuts), unit), (kMostInRow - 1) * part});
+}
+
+/// Of blocks whose borders are those of panels: whole ones, but for the last, which may be two that
+/// are narrower (panel_columns).
+int64_t whole_panels(const Panels& panels, int64_t size, int64_t cuts) {
+  int64_t n = extent(size, cuts, panels.tile_columns, panels.vector_columns);
+  const auto parts_last = [&] {
+    const int64_t rest = size % n;
+    return rest > 0 && panels.panel_columns(panels.tile_columns + rest) < panels.tile_columns;
+  };
+  while (n < size && parts_last()) n += panels.tile_columns;
+  return std::min(n, size);
 }
 
 }  // namespace
@@ -72,9 +87,13 @@ PanelCut cut_for(const Panels& panels, const PanelWork& w, int threads) {
   for (const int64_t rows : kCuts) {
     for (const int64_t columns : kCuts) {
       if (rows * columns > most) break;
+      const int64_t m = extent(w.m, rows, panels.tile_rows, panels.tile_rows);
+      if (w.b_packed) {
+        offer(m, whole_panels(panels, w.n, columns));
+        continue;
+      }
       for (const int64_t unit : {panels.tile_columns, panels.vector_columns})
-        offer(extent(w.m, rows, panels.tile_rows, panels.tile_rows),
-              extent(w.n, columns, unit, panels.vector_columns));
+        offer(m, extent(w.n, columns, unit, panels.vector_columns));
     }
   }
   return best;
@@ -82,9 +101,9 @@ PanelCut cut_for(const Panels& panels, const PanelWork& w, int threads) {
 
 PanelCut RememberedCut::of(const Panels& panels, const PanelWork& w, int threads) const {
   Entry entry = last_.load(std::memory_order_relaxed);
-  if (entry.threads != static_cast<uint64_t>(threads)) {
+  if (entry.threads != static_cast<uint64_t>(threads) || entry.b_packed != w.b_packed) {
     const PanelCut cut = cut_for(panels, w, threads);
-    entry = {static_cast<uint64_t>(threads), static_cast<uint64_t>(cut.grain),
+    entry = {static_cast<uint64_t>(threads), static_cast<uint64_t>(cut.grain), w.b_packed,
              static_cast<uint64_t>(ceil_div(cut.m, panels.tile_rows)),
              static_cast<uint64_t>(ceil_div(cut.n, panels.vector_columns))};
     last_.store(entry, std::memory_order_relaxed);

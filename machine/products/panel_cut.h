@@ -10,11 +10,14 @@
 namespace tandem::machine::products {
 
 /// Products [m, k] x [k, n] of so many matrices, each in `chunks` parts of k that are summed apart;
-/// and how A and B are stored.
+/// how A and B are stored; and whether B is in panels already.
 struct PanelWork {
   int64_t matrices, m, n, k, chunks, a_stride;
-  bool a_transposed, b_transposed;
+  bool a_transposed, b_transposed, b_packed = false;
 };
+
+/// A packed B has no more columns than this.
+constexpr int64_t kMostPackedColumns = int64_t{1} << 28;
 
 /// Rows and columns of the blocks of C, whole tiles but for the last ones, and how many blocks at
 /// least are worth a thread.
@@ -22,17 +25,19 @@ struct PanelCut {
   int64_t m, n, grain;
 };
 
-/// The cut that `threads` threads are expected to finish first.
+/// The cut that `threads` threads are expected to finish first. (Blocks of a packed B begin where
+/// its panels do.)
 PanelCut cut_for(const Panels& panels, const PanelWork& work, int threads);
 
-/// The cut of one product for the number of threads that last asked for it. Thread safe.
+/// The cut of one product for the number of threads that last asked for it, and for a B that is
+/// packed or not. Thread safe.
 class RememberedCut {
  public:
   PanelCut of(const Panels& panels, const PanelWork& work, int threads) const;
 
  private:
   struct Entry {
-    uint64_t threads : 9, grain : 5, tiles : 25, vectors : 25;
+    uint64_t threads : 9, grain : 5, b_packed : 1, tiles : 24, vectors : 25;
   };
   mutable std::atomic<Entry> last_{};
 };

@@ -14,6 +14,17 @@ struct Operand {
   bool transposed;
 };
 
+/// Columns from `first` on, where a panel begins, of a matrix of n columns that pack() brought into
+/// panels.
+struct PackedColumns {
+  constexpr PackedColumns() = default;
+  constexpr PackedColumns(const float* columns, int64_t all, int64_t first_column)
+      : data(columns), n(all), first(first_column) {}  // (Else a pointer alone would do as one.)
+
+  const float* data = nullptr;
+  int64_t n = 0, first = 0;
+};
+
 /// C [m, n] = A [m, k] B [k, n], or C += A B, or a bias + A B; C's rows are contiguous. An
 /// element's bits depend on its row of A and column of B, and what these are added to, alone: on no
 /// stride, nor on where a larger product was cut into these. Memory outside of the matrices is not
@@ -24,8 +35,8 @@ struct Product {
   float* c;
   int64_t c_stride;
   bool adds;
-  const float* bias = nullptr;    // [n], of a product that does not add to C
-  const float* packed = nullptr;  // B in panels; then b is not read
+  const float* bias = nullptr;  // [n], of a product that does not add to C
+  PackedColumns packed;         // B's; if it has data, b is not read
 };
 
 /// Nanoseconds that the parts of a product take on one thread, its operands in the second-level

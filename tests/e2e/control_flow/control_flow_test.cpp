@@ -222,6 +222,24 @@ TEST(Scan, ProductsHaveTheBitsOfTheStepsAlone) {
     }
 }
 
+// (Weights that all steps read are packed once: here in panels of several widths.)
+TEST(Scan, ReadsWideWeightsOfFewRows) {
+  for (const int64_t width : {1024, 1072, 2032}) {
+    check(
+        [](const Tensors& t) {
+          const auto [last, ys] = scan(
+              [&](const Tensor& c, const Tensor& x) {
+                const Tensor y = c + matmul(x, t[2]);
+                return std::pair(y, y.sum());
+              },
+              t[0], t[1]);
+          return Tensors{last, ys};
+        },
+        [=] { return Tensors{noise({3, width}, 1), noise({4, 3, 5}, 2), noise({5, width}, 3)}; },
+        1e-6);
+  }
+}
+
 TEST(Scan, InReverseOverViews) {
   const Program program = [](const Tensors& t) {
     const auto [last, ys] = scan(

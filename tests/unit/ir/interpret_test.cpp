@@ -18,7 +18,7 @@ using Values = std::vector<double>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-Buffer buffer(DType dtype, Shape sizes, const Values& values) {
+Buffer buffer(DType dtype, const Shape& sizes, const Values& values) {
   Buffer b({dtype, sizes});
   EXPECT_EQ(b.numel(), static_cast<int64_t>(values.size()));
   for (size_t i = 0; i < values.size(); ++i) b.set(static_cast<int64_t>(i), values[i]);
@@ -50,7 +50,7 @@ class InterpretTest : public testing::Test {
   std::vector<Buffer> inputs;
   InterpretOptions options;
 
-  ValueId input(DType dtype, Shape sizes, const Values& values) {
+  ValueId input(DType dtype, const Shape& sizes, const Values& values) {
     Input in;
     in.name = "x" + std::to_string(inputs.size());
     in.strides = contiguous_strides(sizes);

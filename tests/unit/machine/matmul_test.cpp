@@ -144,8 +144,12 @@ TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
                                 {265, 64, 300},
                                 {32, 256, 1024},  // whose sums may be in chunks
                                 {64, 200, 5000},
+                                {3, 1024, 5},  // in one block, whose last panels are narrower
+                                {6, 2032, 2},
+                                {8, 1072, 64},
                                 {2, 17, 1000}})
     for (const bool transposed : {false, true}) {
+      const testing::Threads restored(1);
       const MatmulSpec s = dense_matmul(1, m, n, k, false, transposed);
       const Operands x(s);
       const Matmul matmul(s);
@@ -156,9 +160,12 @@ TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
       if (floats == 0) continue;
       const WorkerMemory packed(floats);
       matmul.pack(x.b.data(), packed.of(0));
-      std::vector<float> c = x.c, scratch(matmul.scratch_bytes() / sizeof(float));
-      matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), nullptr, packed.of(0));
-      EXPECT_EQ(c, run(s, x)) << m << " x " << n << " x " << k << " " << transposed;
+      for (const int threads : {1, 2, 5, 16}) {
+        testing::Threads::set(threads);
+        std::vector<float> c = x.c, scratch(matmul.scratch_bytes() / sizeof(float));
+        matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), nullptr, packed.of(0));
+        EXPECT_EQ(c, run(s, x)) << m << " x " << n << " x " << k << " " << transposed;
+      }
     }
 }
 

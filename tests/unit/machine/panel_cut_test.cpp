@@ -62,6 +62,25 @@ TEST(PanelCut, IsOfWholeTilesAndVectors) {
   }
 }
 
+TEST(PanelCut, OfAPackedBBeginsWherePanelsDo) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    PanelWork w = random_work(random);
+    w.matrices = 1;
+    w.b_packed = true;
+    for (const Panels* panels : kAll) {
+      for (const int threads : kThreads) {
+        const PanelCut cut = cut_for(*panels, w, threads);
+        int64_t panel = 0;
+        for (int64_t block = 0; block < w.n; block += cut.n) {
+          while (panel < block) panel += panels->panel_columns(w.n - panel);
+          EXPECT_EQ(panel, block) << w.n << " by " << cut.n;
+        }
+      }
+    }
+  }
+}
+
 TEST(PanelCut, GivesAboutEachThreadABlockWhereThereIsEnoughToDo) {
   for (const Panels* panels : kAll) {
     const PanelWork large = one_product(2048, 2048, 1024), small = one_product(8, 16, 8);

@@ -148,6 +148,7 @@ TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
                                 {1, 5, 3},
                                 {150, 129, 513},
                                 {panels().block_rows + 6, 1040, 300},
+                                {4, 1024, 20},  // whose last panels are narrower
                                 {20, 3 * tile + 7, 1030}})
     for (const bool transposed : {false, true}) {
       Matrix a(m, k, false, 0, random), b(k, n, transposed, 3, random);
@@ -164,7 +165,7 @@ TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
                 .c = packed.data(),
                 .c_stride = n,
                 .adds = false,
-                .packed = memory.of(0)});
+                .packed = {memory.of(0), n, 0}});
       EXPECT_EQ(packed, expected) << m << " x " << n << " x " << k << " " << transposed;
     }
 }
