@@ -383,8 +383,7 @@ int64_t Matmul::packed_floats() const {
   const bool is_whole = spec_.matrices() == 1 && !swapped_;
   if (blocks_.algorithm != BlockAlgorithm::Panels || !is_whole) return 0;
   const products::Panels& panels = *products::panels();
-  if (spec_.m > panels.block_rows || spec_.n > products::kMostPackedColumns) return 0;
-  return panels.packed_floats(spec_.n, spec_.k);
+  return spec_.m > panels.block_rows ? 0 : panels.packed_floats(spec_.n, spec_.k);
 }
 
 void Matmul::pack(const float* b, float* to) const {

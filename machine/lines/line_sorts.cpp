@@ -9,6 +9,7 @@
 
 #include "machine/lines/line.h"
 #include "machine/lines/lines.h"
+#include "machine/rounding.h"
 
 namespace tandem::machine::lines {
 namespace {
@@ -104,13 +105,13 @@ void sort_block(Item<K>* items, Item<K>* spare, int64_t n) {
 /// Blocks by themselves, then pairs of neighbours, pairs of pairs, ...: in `items` or `spare`.
 template <class K>
 Item<K>* sort_long(Item<K>* items, Item<K>* spare, int64_t n) {
-  const int64_t blocks = (n + kBlock - 1) / kBlock;
+  const int64_t blocks = ceil_div(n, kBlock);
   parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t b = begin; b < end; ++b)
       sort_block(items + b * kBlock, spare + b * kBlock, std::min(kBlock, n - b * kBlock));
   });
   for (int64_t width = kBlock; width < n; width *= 2) {
-    parallel_for((n + 2 * width - 1) / (2 * width), 1, [&](int64_t begin, int64_t end, int) {
+    parallel_for(ceil_div(n, 2 * width), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t pair = begin; pair < end; ++pair) {
         const int64_t first = pair * 2 * width;
         const int64_t middle = std::min(first + width, n), last = std::min(middle + width, n);
@@ -328,7 +329,7 @@ void searchsorted(Views in, Integers64 numbers, const ir::BufferView& out) {
   with_type<All>(in[0].dtype, [&]<class T>(Tag<T>) {
     const Lines<const T> sorted(in[0], in[0].sizes.rank() - 1), values(in[1], last);
     const Lines<int64_t> to(out, last);
-    const int64_t parts = (to.size() + kGrain - 1) / kGrain;
+    const int64_t parts = ceil_div(to.size(), kGrain);
     for_each_line(to.count() * parts, std::min(to.size(), kGrain), [&](int64_t i, int) {
       const Line<const T> line = sorted[is_one_line ? 0 : i / parts], wanted = values[i / parts];
       const Line<int64_t> places = to[i / parts];

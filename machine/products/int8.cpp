@@ -6,6 +6,7 @@
 #include "machine/memory/worker_memory.h"
 #include "machine/products/int8_kernels.h"
 #include "machine/products/panels.h"
+#include "machine/rounding.h"
 
 namespace tandem::machine {
 namespace products {
@@ -41,15 +42,14 @@ using products::WeightProduct;
 struct Cut {
   int64_t m, n, rows, columns;
 
-  int64_t units() const { return blocks(m, rows) * blocks(n, columns); }
+  int64_t units() const { return ceil_div(m, rows) * ceil_div(n, columns); }
   /// f(first row, rows, first column, columns) of unit `u`: columns first, so that neighbours read
   /// the same rows.
   template <class F>
   void unit(int64_t u, F f) const {
-    const int64_t across = blocks(n, columns), i = u / across * rows, j = u % across * columns;
+    const int64_t across = ceil_div(n, columns), i = u / across * rows, j = u % across * columns;
     f(i, std::min(rows, m - i), j, std::min(columns, n - j));
   }
-  static int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 };
 
 constexpr int64_t kUnits = 32;  // that there should be, so that threads have equal shares
@@ -64,9 +64,9 @@ Cut cut_of_few(int64_t m, int64_t n, int64_t k) {
 
 /// Blocks whose rows panels take at once, of whole tiles of columns.
 Cut cut_of_many(int64_t m, int64_t n) {
-  const int64_t down = Cut::blocks(m, kBlockRows);
+  const int64_t down = ceil_div(m, kBlockRows);
   const int64_t wanted = n * down / kUnits / kColumnUnit * kColumnUnit;
-  return {m, n, Cut::blocks(m, down), std::clamp<int64_t>(wanted, kColumnUnit, kMostColumns)};
+  return {m, n, ceil_div(m, down), std::clamp<int64_t>(wanted, kColumnUnit, kMostColumns)};
 }
 
 template <class T>
@@ -182,9 +182,9 @@ Bytes bytes_of(const BufferView& view) {
 /// Blocks of whole tiles; few of them, since each brings its own rows and columns into panels.
 Cut cut_of_integers(const IntegerKernels& kernels, int64_t m, int64_t n) {
   constexpr int64_t kBlocks = kUnits / 2;
-  const int64_t down = Cut::blocks(m, kernels.block_rows), tile = kernels.tile_columns;
+  const int64_t down = ceil_div(m, kernels.block_rows), tile = kernels.tile_columns;
   const int64_t wanted = n * down / kBlocks / tile * tile;
-  return {m, n, Cut::blocks(Cut::blocks(m, down), kernels.tile_rows) * kernels.tile_rows,
+  return {m, n, round_up(ceil_div(m, down), kernels.tile_rows),
           std::clamp<int64_t>(wanted, 2 * tile, 16 * tile)};
 }
 

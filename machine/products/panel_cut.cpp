@@ -52,13 +52,15 @@ double total_ns(const PanelWork& w, int64_t m, int64_t n, double ns, int threads
 constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int64_t kMostBlocks = 8;  // for each thread
 
-/// A block has fewer tiles or vectors in a row than this.
+/// A block has fewer tiles or vectors in a row than this. (An entry has room for twice as many
+/// vectors: whole_panels may add some.)
 constexpr int64_t kMostInRow = int64_t{1} << 24;
 
 /// About `size` / `cuts`, in whole units, which are tiles of rows or vectors of columns, or
 /// several.
 int64_t extent(int64_t size, int64_t cuts, int64_t unit, int64_t part) {
-  return std::min({size, round_up(ceil_div(size, cuts), unit), (kMostInRow - 1) * part});
+  return std::min(
+      {size, round_up(ceil_div(size, cuts), unit), (kMostInRow - 1) * part / unit * unit});
 }
 
 /// Of blocks whose borders are those of panels: whole ones, but for the last, which may be two that

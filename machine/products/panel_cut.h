@@ -16,9 +16,6 @@ struct PanelWork {
   bool a_transposed, b_transposed, b_packed = false;
 };
 
-/// A packed B has no more columns than this.
-constexpr int64_t kMostPackedColumns = int64_t{1} << 28;
-
 /// Rows and columns of the blocks of C, whole tiles but for the last ones, and how many blocks at
 /// least are worth a thread.
 struct PanelCut {

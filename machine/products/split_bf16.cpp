@@ -6,6 +6,7 @@
 
 #include "machine/cpu.h"
 #include "machine/products/split_bf16_kernels.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine::products {
@@ -18,12 +19,8 @@ constexpr int64_t kDepth = 1024;  // of a part of k
 /// then stay in its second-level cache of 2 MiB; so many rows are worth that.
 constexpr int64_t kRows = 512, kFewestRows = 128, kColumns = kSplitPanels * kSplitLines;
 
-int64_t parts_of(int64_t size, int64_t unit) { return (size + unit - 1) / unit; }
-
 /// Of equal parts of k.
-int64_t depth_of(int64_t k) {
-  return parts_of(parts_of(k, parts_of(k, kDepth)), kSplitStep) * kSplitStep;
-}
+int64_t depth_of(int64_t k) { return round_up(ceil_div(k, ceil_div(k, kDepth)), kSplitStep); }
 
 /// A part of the product: rows [i, i + m) and k [l, l + depth).
 struct Chunk {
@@ -48,7 +45,7 @@ struct Chunk {
 
 void pack_rows(const Chunk& x) {
   constexpr int64_t kPacked = kSplitPanels * kSplitLines;
-  parallel_for(parts_of(x.m, kPacked), 1, [&](int64_t begin, int64_t end, int) {
+  parallel_for(ceil_div(x.m, kPacked), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t u = begin; u < end; ++u)
       split_rows(x.source_of_rows(u * kPacked, kPacked), x.parts, x.rows.from(u * kSplitPanels));
   });
@@ -95,20 +92,20 @@ void multiply_block(const Chunk& x, int64_t row, int64_t rows, int64_t column,
 /// Floats of `count` panels, and of the largest number in each; whole cache lines.
 int64_t floats_of(int64_t count, int64_t panel) {
   constexpr int64_t kLine = 32;
-  return parts_of(count * (panel / 2 + 1), kLine) * kLine;
+  return round_up(count * (panel / 2 + 1), kLine);
 }
 SplitPanels panels_in(float* memory, int64_t count, int64_t panel) {
   return {reinterpret_cast<uint16_t*>(memory), panel, memory + count * (panel / 2)};
 }
 
 /// Panels of rows that are packed at a time.
-int64_t packed_rows(int64_t m) { return parts_of(std::min(m, kWide), kSplitLines); }
+int64_t packed_rows(int64_t m) { return ceil_div(std::min(m, kWide), kSplitLines); }
 
 /// Fewer than kRows where threads would have nothing to do. (An element's bits do not depend on
 /// it.)
 int64_t rows_of_block(int64_t m, int64_t columns, int threads) {
   int64_t rows = kRows;
-  while (rows > kFewestRows && parts_of(m, rows) * columns < 2 * threads) rows /= 2;
+  while (rows > kFewestRows && ceil_div(m, rows) * columns < 2 * threads) rows /= 2;
   return rows;
 }
 
@@ -130,9 +127,9 @@ struct Blocks {
 };
 
 void multiply(const Chunk& x, float* memory, int threads) {
-  const int64_t columns = parts_of(x.p.n, kColumns), rows = rows_of_block(x.m, columns, threads);
+  const int64_t columns = ceil_div(x.p.n, kColumns), rows = rows_of_block(x.m, columns, threads);
   Blocks blocks{x, columns, rows, memory};
-  parallel_for(parts_of(x.m, rows) * columns, 1, Blocks::run, &blocks, threads);
+  parallel_for(ceil_div(x.m, rows) * columns, 1, Blocks::run, &blocks, threads);
 }
 
 }  // namespace

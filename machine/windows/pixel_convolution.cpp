@@ -6,6 +6,7 @@
 #include "machine/memory/arena.h"
 #include "machine/products/panels.h"
 #include "machine/products/tree_sum.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -48,8 +49,8 @@ void multiply_images(const ConvolutionSpec& s, int64_t m, int64_t k, MatrixStrid
 void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& data) {
   const int64_t p = product(s.input), n = s.out * s.in, y_image = s.out * p, x_image = s.in * p;
   const int64_t most = std::clamp<int64_t>(kMostElements / n, 1, kMostParts);
-  const int64_t each = (s.images + most - 1) / most;  // images of a part
-  const int64_t count = (s.images + each - 1) / each;
+  const int64_t each = ceil_div(s.images, most);  // images of a part
+  const int64_t count = ceil_div(s.images, each);
   const ArenaLease lease =
       borrow_arena(count > 1 ? static_cast<size_t>(count * n) * sizeof(float) : 0);
   float* const parts = count > 1 ? reinterpret_cast<float*>(lease.data()) : data.w;

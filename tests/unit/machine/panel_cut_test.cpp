@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "machine/library/matmul.h"
+#include "machine/rounding.h"
 #include "tests/support/threads.h"
 
 namespace tandem::machine::products {
@@ -41,7 +42,6 @@ PanelWork random_work(std::mt19937& random) {
 }
 
 int64_t blocks_of(const PanelWork& w, const PanelCut& cut) {
-  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   return w.matrices * w.chunks * ceil_div(w.m, cut.m) * ceil_div(w.n, cut.n);
 }
 
@@ -101,6 +101,14 @@ TEST(PanelCut, OfHugeProductsIsBounded) {
       const PanelCut cut = cut_for(*panels, w, 1), remembered = RememberedCut().of(*panels, w, 1);
       EXPECT_EQ(cut.m, remembered.m);
       EXPECT_EQ(cut.n, remembered.n);
+    }
+    for (const int64_t rest : {0, 5, 9, 200}) {
+      PanelWork packed = wide;
+      packed.n += rest;
+      packed.b_packed = true;
+      const PanelCut cut = cut_for(*panels, packed, 1);
+      EXPECT_EQ(cut.n % panels->tile_columns, 0) << rest;
+      EXPECT_EQ(cut.n, RememberedCut().of(*panels, packed, 1).n) << rest;
     }
   }
 }
