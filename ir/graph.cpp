@@ -216,6 +216,8 @@ void move_range(std::vector<T>& from, uint32_t& first, size_t count, std::vector
 void Graph::shrink_to_fit() {
   std::vector<ValueId> operands, results;
   std::vector<AttrValue> attrs;
+  operands.reserve(operands_.size()), results.reserve(results_.size()),
+      attrs.reserve(attrs_.size());
   for (Equation& e : equations_) {
     move_range(operands_, e.first_operand, e.operand_count, operands);
     move_range(results_, e.first_result, e.result_count, results);
@@ -230,12 +232,13 @@ void Graph::shrink_to_fit() {
 
 void Graph::keep_used_types() {
   std::vector<Type> types;
+  types.reserve(types_.size());
   std::vector<uint32_t> moved(types_.size(), kNoType);
   for (Value& value : values_) {
     uint32_t& to = moved[value.type];
     if (to == kNoType) {
       to = static_cast<uint32_t>(types.size());
-      types.push_back(types_[value.type]);
+      types.push_back(std::move(types_[value.type]));
     }
     value.type = to;
   }

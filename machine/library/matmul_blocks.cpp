@@ -27,6 +27,7 @@ constexpr double kMinThreadNs = 2000;                 // work worth waking a thr
 constexpr int64_t kFewestRows = 4;    // a tile of fewer costs as much
 constexpr int64_t kVectorWidth = 16;  // short rows fill a vector
 constexpr int64_t kRowUnit = 8;       // blocks have multiples of so many rows
+constexpr int64_t kSumUnit = 64;      // chunks of k are multiples of this
 
 /// Costs of one algorithm for one storage order of the operands.
 struct Rates {
@@ -130,6 +131,12 @@ int64_t extent(int64_t size, int64_t cuts, int64_t unit) {
   return std::min(size, round_up(ceil_div(size, cuts), unit));
 }
 
+/// Whether blocks of m rows and n columns may cut the sum into so many chunks of k.
+bool may_split(const MatmulSpec& s, int64_t m, int64_t n, int64_t k, int64_t chunks) {
+  return k >= kShortestSum && m * n * k >= kSmallestSplit &&
+         chunks * s.matrices() * s.m * s.n <= kMostPartials;
+}
+
 /// The best cut so far.
 struct Best {
   const Problem& problem;
@@ -150,9 +157,8 @@ void offer_cuts(Best& best, const MatmulSpec& s, BlockAlgorithm algorithm) {
       if (ceil_div(s.m, m) < cut_m || ceil_div(s.n, n) < cut_n)
         continue;  // another cut gives the same
       for (int64_t cut_k = 1; cut_k <= 32; cut_k *= 2) {
-        const int64_t k = extent(s.k, cut_k, 64);
-        if (cut_k > 1 && (k < kShortestSum || m * n * k < kSmallestSplit)) break;
-        if (cut_k > 1 && cut_k * s.matrices() * s.m * s.n > kMostPartials) break;
+        const int64_t k = extent(s.k, cut_k, kSumUnit);
+        if (cut_k > 1 && !may_split(s, m, n, k, cut_k)) break;
         best.offer({.batch = 1, .m = m, .n = n, .k = k, .algorithm = algorithm});
       }
     }
@@ -254,7 +260,11 @@ MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool p
   const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
                   2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};
-  offer_cuts(best, s, algorithm);
+  // Of blocks in panels k alone is decided here: the others have their cut from panel_cut.h.
+  if (algorithm == BlockAlgorithm::Panels && !may_split(s, s.m, s.n, extent(s.k, 2, kSumUnit), 2))
+    best.offer({.batch = 1, .m = s.m, .n = s.n, .k = s.k, .algorithm = algorithm});
+  else
+    offer_cuts(best, s, algorithm);
   if (algorithm == BlockAlgorithm::Sgemm && primitives && primitive_pays(p))
     offer_primitive(best, s);
   MatmulBlocks block = best.block;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "machine/rounding.h"
 
@@ -80,16 +81,20 @@ int64_t whole_panels(const Panels& panels, int64_t size, int64_t cuts) {
 PanelCut cut_for(const Panels& panels, const PanelWork& w, int threads) {
   PanelCut best{};
   double least = std::numeric_limits<double>::infinity();
+  int64_t rows_before = 0, columns_before = 0;  // many cuts of little are one
   const auto offer = [&](int64_t m, int64_t n) {
+    if (std::exchange(columns_before, n) == n) return;
     const double ns = block_ns(panels, w, m, n), total = total_ns(w, m, n, ns, threads);
     if (total < least)
       least = total, best = {m, n, std::max<int64_t>(1, std::llround(kThreadNs / ns))};
   };
   const int64_t most = std::max<int64_t>(1, kMostBlocks * threads / (w.matrices * w.chunks));
   for (const int64_t rows : kCuts) {
+    const int64_t m = extent(w.m, rows, panels.tile_rows, panels.tile_rows);
+    if (std::exchange(rows_before, m) == m) continue;
+    columns_before = 0;
     for (const int64_t columns : kCuts) {
       if (rows * columns > most) break;
-      const int64_t m = extent(w.m, rows, panels.tile_rows, panels.tile_rows);
       if (w.b_packed) {
         offer(m, whole_panels(panels, w.n, columns));
         continue;

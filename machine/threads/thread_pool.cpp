@@ -61,16 +61,16 @@ void set_float_mode(unsigned) {}
 #endif
 
 /// Looks at `done()` again and again, true once it holds, false when that did not happen for
-/// `until`; after kPause it lets other threads run between looks if it `yields`.
+/// kSpinMicroseconds; after kPause it lets other threads run between looks.
 template <class Done>
-bool spin(microseconds until, bool yields, Done done) {
+bool spin(Done done) {
   const auto start = Clock::now();
-  for (auto now = start; now - start < until; now = Clock::now()) {
+  for (auto now = start; now - start < microseconds(kSpinMicroseconds); now = Clock::now()) {
     for (int i = 0; i < 32; ++i) {
       if (done()) return true;
       pause();
     }
-    if (yields && now - start >= kPause) sched_yield();
+    if (now - start >= kPause) sched_yield();
   }
   return false;
 }
@@ -296,7 +296,7 @@ class Pool {
 
   void wait_for_region(Worker& self, uint32_t seen) {
     const auto there_is_one = [&] { return posted_.load(std::memory_order_acquire) != seen; };
-    if (spin(microseconds(kSpinMicroseconds), true, there_is_one)) return;
+    if (spin(there_is_one)) return;
     self.cpu.store(sched_getcpu(), std::memory_order_relaxed);
     self.asleep.store(1, std::memory_order_seq_cst);
     if (posted_.load(std::memory_order_seq_cst) == seen)
@@ -309,7 +309,7 @@ class Pool {
   /// `worked`.
   void wait_for_workers(uint32_t pieces, Clock::time_point start, Clock::time_point worked) {
     const auto all_finished = [&] { return finished_.load(std::memory_order_acquire) == pieces; };
-    if (all_finished() || spin(kPause, false, all_finished)) return;
+    if (all_finished() || spin(all_finished)) return;
     for (uint32_t now; (now = finished_.load(std::memory_order_acquire)) != pieces;)
       finished_.wait(now, std::memory_order_acquire);
     retreat_.waited(start, worked, Clock::now());

@@ -9,8 +9,8 @@
 // the caller's processor, regions stay on their callers.
 //
 // One region owns the pool at a time. A second caller, or a region started inside another, runs its
-// region on its own thread: the same units, the same bits. Idle workers spin for kSpinMicroseconds
-// and then sleep. After a fork the child starts with no workers and makes its own when it needs
+// region on its own thread: the same units, the same bits. Who waits spins for kSpinMicroseconds
+// and then sleeps. After a fork the child starts with no workers and makes its own when it needs
 // them.
 #ifndef TANDEM_MACHINE_THREADS_THREAD_POOL_H
 #define TANDEM_MACHINE_THREADS_THREAD_POOL_H

@@ -58,7 +58,11 @@ class FunctionCache {
                                                  CallInputs& inputs);
 
  private:
-  using Variants = std::vector<std::shared_ptr<const Variant>>;
+  struct Listed {
+    uint64_t look;  // of the calls that it serves (look_of)
+    std::shared_ptr<const Variant> variant;
+  };
+  using Variants = std::vector<Listed>;
 
   static std::shared_ptr<const Variant> find(const Variants& list, const Flat& arguments,
                                              CallInputs& inputs);
@@ -68,7 +72,7 @@ class FunctionCache {
   }
   /// Of every function: it is held for the copy of a pointer, and a fork must find it free.
   static std::mutex& list_mutex() { return machine::fork_safe_mutex<FunctionCache>(); }
-  void publish(std::shared_ptr<const Variant> variant);
+  void publish(Listed newest);
   std::unique_lock<std::recursive_timed_mutex> lock_for_compiling();
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
   Expected expected();
@@ -149,26 +153,14 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
   return nullptr;
 }
 
-/// Whether argument tensor `leaf` alone tells a call from those that `variant` serves.
-bool tells_apart(const Variant& variant, const Flat& arguments, size_t leaf) {
-  return leaf < arguments.tensors.size() &&
-         !matches_alone(variant.guards, leaf, *arguments.tensors[leaf]);
-}
-
-/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`. `telling`:
-/// the argument tensor that told the last variants apart, which is looked at first.
-bool serves(const Variant& variant, const Flat& arguments, CallInputs& inputs, size_t& telling) {
+/// Whether `variant` serves a call, whose graph inputs' tensors are then in `inputs`.
+bool serves(const Variant& variant, const Flat& arguments, CallInputs& inputs) {
   const Recording& recording = variant.recording;
   if (arguments.tensors.size() != recording.argument_inputs.size()) return false;
-  if (tells_apart(variant, arguments, telling)) return false;
   find_inputs(recording, arguments, inputs);
   if (changed_slot(recording, inputs.tensors) != nullptr) return false;
   const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
-  if (matches(variant.guards, span_of(arguments.tokens), span_of(tensors))) return true;
-  size_t leaf = 0;
-  while (leaf < arguments.tensors.size() && !tells_apart(variant, arguments, leaf)) ++leaf;
-  telling = leaf;
-  return false;
+  return matches(variant.guards, span_of(arguments.tokens), span_of(tensors));
 }
 
 /// What keeps `variant` from serving a call.
@@ -254,6 +246,7 @@ namespace {
 
 struct Registry {
   std::vector<std::weak_ptr<const Variant>> variants;
+  size_t swept = 0;  // how many were left when those that are gone were taken out
   static std::mutex& mutex() { return machine::fork_safe_mutex<Registry>(); }
 };
 
@@ -267,7 +260,10 @@ Registry& registry() {
 void register_graphs(const std::shared_ptr<const Variant>& variant) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex());
-  std::erase_if(all.variants, [](const auto& v) { return v.expired(); });
+  if (all.variants.size() >= 2 * all.swept) {
+    std::erase_if(all.variants, [](const auto& v) { return v.expired(); });
+    all.swept = all.variants.size();
+  }
   all.variants.push_back(variant);
 }
 
@@ -364,12 +360,16 @@ std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& argume
   return compiled;
 }
 
+/// Of many variants few look like the call, and only they are looked at.
 std::shared_ptr<const Variant> FunctionCache::find(const Variants& list, const Flat& arguments,
                                                    CallInputs& inputs) {
-  size_t telling = 0;
-  const auto it = std::ranges::find_if(
-      list, [&](const auto& v) { return serves(*v, arguments, inputs, telling); });
-  return it == list.end() ? nullptr : *it;
+  if (list.empty()) return nullptr;
+  if (serves(*list.front().variant, arguments, inputs)) return list.front().variant;
+  const uint64_t look = look_of(span_of(arguments.tokens), span_of(arguments.tensors));
+  const auto it = std::find_if(list.begin() + 1, list.end(), [&](const Listed& l) {
+    return l.look == look && serves(*l.variant, arguments, inputs);
+  });
+  return it == list.end() ? nullptr : it->variant;
 }
 
 /// Other threads wait while one compiles; not for one that, in the middle of the function, may wait
@@ -411,9 +411,10 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
     std::fprintf(stderr,
                  "tandem: %s needed new machine code for %d variants; the last guard that failed: "
                  "%s\n",
-                 name().c_str(), kManyCodes, explain(*variants()->front(), arguments).c_str());
+                 name().c_str(), kManyCodes,
+                 explain(*variants()->front().variant, arguments).c_str());
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
-  publish(variant);
+  publish({look_of(span_of(arguments.tokens), span_of(arguments.tensors)), variant});
   return variant;
 }
 
@@ -422,7 +423,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
 Expected FunctionCache::expected() {
   if (made_++ < kOwnCode) return {};
   const auto made = variants();
-  return {.any_size = true, .backward = !made->empty() && made->front()->has_full_backward()};
+  return {.any_size = true,
+          .backward = !made->empty() && made->front().variant->has_full_backward()};
 }
 
 /// How many variants had new code, `variant` included, and the one before, whose backward has been
@@ -436,18 +438,19 @@ int FunctionCache::count_new_code(const std::shared_ptr<const Variant>& variant)
 }
 
 /// The newest variant is kept, whatever it holds.
-void FunctionCache::publish(std::shared_ptr<const Variant> variant) {
-  auto next = std::make_shared<Variants>(*variants());
-  next->insert(next->begin(), std::move(variant));
+void FunctionCache::publish(Listed newest) {
+  auto next = std::make_shared<Variants>();
+  const auto before = variants();
+  next->reserve(before->size() + 1);
+  next->push_back(std::move(newest));
+  next->insert(next->end(), before->begin(), before->end());
   int64_t bytes = 0;
-  for (const auto& v : *next) bytes += v->held_bytes.load(std::memory_order_relaxed);
+  for (const Listed& l : *next) bytes += l.variant->held_bytes.load(std::memory_order_relaxed);
   while (next->size() > 1 && bytes > options_.max_variant_bytes) {
-    const auto oldest =
-        std::min_element(next->begin() + 1, next->end(), [](const auto& a, const auto& b) {
-          return a->last_used.load(std::memory_order_relaxed) <
-                 b->last_used.load(std::memory_order_relaxed);
-        });
-    bytes -= (*oldest)->held_bytes.load(std::memory_order_relaxed);
+    const auto oldest = std::ranges::min_element(
+        next->begin() + 1, next->end(), {},
+        [](const Listed& l) { return l.variant->last_used.load(std::memory_order_relaxed); });
+    bytes -= oldest->variant->held_bytes.load(std::memory_order_relaxed);
     next->erase(oldest);
   }
   std::shared_ptr<const Variants> list = std::move(next);

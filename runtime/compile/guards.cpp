@@ -125,8 +125,20 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
   return guards;
 }
 
-bool matches_alone(const Guards& guards, size_t i, const Tensor& tensor) {
-  return matches_alone(guards.tensors[i], tensor);
+uint64_t look_of(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors) {
+  uint64_t hash = tokens.size();
+  const auto mix = [&](uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 32;
+  };
+  for (const uint64_t token : tokens) mix(token);
+  for (const Tensor* t : tensors) {
+    if (!t->defined()) continue;
+    const TensorImpl& impl = *t->impl();
+    mix(static_cast<uint64_t>(impl.dtype) << 32 | impl.sizes.size());
+    for (const Dim size : impl.sizes) mix(static_cast<uint64_t>(int64_t{size}));
+  }
+  return hash;
 }
 
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,

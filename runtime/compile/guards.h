@@ -50,8 +50,9 @@ struct Guards {
 Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors,
                    std::span<const std::string> names);
 
-/// Whether tensor number `i` of a call is as its guard says, but for what it shares with others.
-bool matches_alone(const Guards& guards, size_t i, const Tensor& tensor);
+/// A hash of what arguments look like: of the tokens, and of the dtypes and sizes of the tensors.
+/// Who serves a call serves only calls that look the same.
+uint64_t look_of(std::span<const uint64_t> tokens, std::span<const Tensor* const> tensors);
 
 /// True if the call satisfies the guards.
 bool matches(const Guards& guards, std::span<const uint64_t> tokens,

@@ -103,21 +103,20 @@ void compile_forward(Variant& variant) {
   variant.graphs.forward_report = variant.halves.forward->report();
 }
 
-/// The forward half, and the backward beside it.
+/// Both halves beside each other. The backward, which is the longer one, is the caller's part: a
+/// worker begins late, and who waits for one wakes up late.
 void compile_both(Variant& variant) {
   std::exception_ptr failure;
-  machine::parallel_for(2, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t half = begin; half < end; ++half) {
-      if (half == 1) {
-        compile_ahead(variant);
-        continue;
-      }
-      try {
-        compile_forward(variant);
-      } catch (...) {
-        failure = std::current_exception();
-      }
+  const auto compile_half = [&](int64_t half) {
+    if (half == 0) return compile_ahead(variant);
+    try {
+      compile_forward(variant);
+    } catch (...) {
+      failure = std::current_exception();
     }
+  };
+  machine::parallel_for(2, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t half = begin; half < end; ++half) compile_half(half);
   });
   if (failure) std::rethrow_exception(failure);
 }

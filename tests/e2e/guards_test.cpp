@@ -1,8 +1,12 @@
 // Calls that a compiled variant does not fit: each is compiled again and does what eager does.
 #include <gtest/gtest.h>
+#include <tandem/graph.h>
 #include <tandem/tandem.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/support/check_compiled.h"
 
@@ -65,6 +69,38 @@ TEST(Guards, WhetherTwoArgumentsAreOneTensor) {
     const Tensor eager_a = noise({4}, 1), eager_b = same ? eager_a : noise({4}, 2);
     expect_close(fn(eager_a, eager_b), compiled(a, b), 1e-6, same ? "one tensor" : "two tensors");
   }
+}
+
+/// Calls that differ in sizes, dtype, layout, a number, or in what requires grad.
+std::vector<std::pair<Tensor, double>> calls_of_many_kinds() {
+  std::vector<std::pair<Tensor, double>> calls;
+  for (const Shape& sizes : {Shape{}, Shape{0}, Shape{4}, Shape{2, 3}, Shape{3, 2}, Shape{1, 6}})
+    for (const DType dtype : {DType::F32, DType::F64})
+      for (const bool differentiated : {false, true})
+        for (const double number : {0.0, -0.0, 2.0})
+          calls.emplace_back(noise(sizes, 1).to(dtype).requires_grad_(differentiated), number);
+  calls.emplace_back(noise({2, 3}, 1).t(), 2.0);
+  calls.emplace_back(noise({1}, 1).expand({4}), 2.0);
+  return calls;
+}
+
+TEST(Guards, EachOfManyVariantsServesTheCallsItWasMadeFor) {
+  const auto fn = [](const Tensor& a, double number) { return a * a + number; };
+  const auto compiled = compile(fn, {.name = "many kinds"});
+  const auto made = [] {
+    return std::ranges::count(compiled_graphs(), "many kinds",
+                              [](const CompiledGraphs* g) { return g->traced.name; });
+  };
+  const auto calls = calls_of_many_kinds();
+  for (const auto& [a, number] : calls) compiled(a, number);
+  EXPECT_EQ(made(), calls.size());
+  for (const auto& [a, number] : calls) {
+    const Tensor expected = fn(a, number), got = compiled(a, number);
+    EXPECT_EQ(got.dtype(), expected.dtype());
+    EXPECT_EQ(got.requires_grad(), expected.requires_grad());
+    expect_close(expected, got, 1e-6, std::to_string(number));
+  }
+  EXPECT_EQ(made(), calls.size()) << "none was made twice";
 }
 
 }  // namespace
