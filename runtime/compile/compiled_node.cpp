@@ -79,7 +79,7 @@ CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
     const auto output = static_cast<size_t>(s.output);
     const Tensor& value = values[output];
     if (!s.copy) {
-      saved_.push_back(s.input >= 0 ? SavedTensor(as_before_call(value))
+      saved_.push_back(s.input >= 0 ? as_before_call(value)
                        : tape.is_result[output]
                            ? SavedTensor::of_result(value, tape.result_of_output[output])
                            : SavedTensor::of_own(value));
@@ -98,7 +98,7 @@ void CompiledNode::keep_inputs(std::span<const Tensor* const> inputs,
   inputs_.resize(inputs.size());
   for (int i : tape.kept_by_handle) {
     const auto at = static_cast<size_t>(i);
-    inputs_[at] = SavedTensor(as_before_call(*inputs[at]));
+    inputs_[at] = as_before_call(*inputs[at]);
   }
   for (const auto& [input, saved] : tape.kept_as_saved)
     inputs_[static_cast<size_t>(input)] = SavedTensor::of_own(
@@ -108,8 +108,9 @@ void CompiledNode::keep_inputs(std::span<const Tensor* const> inputs,
 }
 
 /// An input that the epilogue may rearrange (t_, set_, ...) is kept as it was.
-Tensor CompiledNode::as_before_call(const Tensor& input) const {
-  return variant_->graphs.forward.epilogue.changes.empty() ? input : with_history_of(input, input);
+SavedTensor CompiledNode::as_before_call(const Tensor& input) const {
+  if (variant_->graphs.forward.epilogue.changes.empty()) return SavedTensor(input);
+  return SavedTensor(with_history_of(input, input));
 }
 
 void CompiledNode::end_of_call() {
@@ -155,7 +156,7 @@ std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<con
     return std::vector<Tensor>(edges.size());
   if (released_) fail_released(*this);
   if (const size_t depth = batch_depth(grads)) return apply_to_each(grads, wanted, depth);
-  refuse_tangents(grads, name());
+  if (level_depth() != 0) refuse_tangents(grads, name());
   check_tangents(grads);
   return grad_enabled() ? differentiable_backward(grads, request) : run_backward(grads, request);
 }
@@ -185,21 +186,23 @@ Tensor CompiledNode::unpack(const SavedTensor& kept, int input) const {
                                 : ""));
 }
 
+std::vector<Tensor> CompiledNode::run_form(const BackwardForm& form,
+                                           const std::vector<Tensor>& tangents) {
+  const std::vector<Tensor> values = bind(
+      form, tangents, [&](size_t i) { return unpack(saved_[i], variant_->tape.saved[i].input); });
+  const auto inputs = pointers_to(values);
+  std::vector<Tensor> computed =
+      run_executable(*form.executable, *form.graph, {inputs.data(), inputs.size()});
+  if (checks_gradients())
+    check_compiled(name(), *form.graph, {inputs.data(), inputs.size()}, computed);
+  return spread(form, std::move(computed), edges.size());
+}
+
 std::vector<Tensor> CompiledNode::run_backward(const std::vector<Tensor>& tangents,
                                                const BackwardRequest& request) {
   const auto form = variant_->backward(request);
-  std::vector<Tensor> gradients(edges.size());
-  if (!form->gradients.empty()) {
-    const std::vector<Tensor> values = bind(*form, tangents, [&](size_t i) {
-      return unpack(saved_[i], variant_->tape.saved[i].input);
-    });
-    const auto inputs = pointers_to(values);
-    std::vector<Tensor> computed =
-        run_executable(*form->executable, *form->graph, {inputs.data(), inputs.size()});
-    if (checks_gradients())
-      check_compiled(name(), *form->graph, {inputs.data(), inputs.size()}, computed);
-    gradients = spread(*form, std::move(computed), edges.size());
-  }
+  std::vector<Tensor> gradients =
+      form->gradients.empty() ? std::vector<Tensor>(edges.size()) : run_form(*form, tangents);
   for (const BackwardForm::Part& part : form->parts) {
     const Tensor tangent = with_layout(tangents[part.tangent], part.tangent_strides);
     gradients[part.gradient] =

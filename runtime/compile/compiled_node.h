@@ -32,9 +32,11 @@ class CompiledNode final : public Node {
  private:
   std::vector<Tensor> run_backward(const std::vector<Tensor>& tangents,
                                    const BackwardRequest& request);
+  /// A form that computes something; the gradients at their places among all.
+  std::vector<Tensor> run_form(const BackwardForm& form, const std::vector<Tensor>& tangents);
   std::vector<Tensor> differentiable_backward(const std::vector<Tensor>& tangents,
                                               const BackwardRequest& request);
-  Tensor as_before_call(const Tensor& input) const;
+  SavedTensor as_before_call(const Tensor& input) const;
   std::vector<Tensor> apply_to_each(const std::vector<Tensor>& grads, std::span<const bool> wanted,
                                     size_t depth);
   void check_tangents(const std::vector<Tensor>& tangents) const;

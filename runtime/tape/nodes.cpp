@@ -67,10 +67,13 @@ Tensor without_history(const Tensor& t) {
 // kept with the history that it has now: a later write gives the tensor one that leads back here,
 // and that would be a cycle.
 SavedTensor::SavedTensor(const Tensor& operand) : version_(operand.impl()->storage->version()) {
-  const Edge edge = gradient_edge(operand);
-  const bool is_kept = edge.node && is_leaf(operand);
-  tensor_ = is_kept ? operand : without_history(operand);
-  if (edge.node && !is_kept) set_history(tensor_, edge.node, edge.result);
+  if (receives_gradient(operand) && is_leaf(operand)) {
+    tensor_ = operand;
+    return;
+  }
+  tensor_ = without_history(operand);
+  if (const Edge edge = gradient_edge(operand); edge.node)
+    set_history(tensor_, edge.node, edge.result);
 }
 
 SavedTensor SavedTensor::of_result(const Tensor& result, int result_number) {
