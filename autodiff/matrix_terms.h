@@ -89,6 +89,51 @@ inline Term matrix_exp_along(Term x, Term direction) {
   return part(part(exp, -2, 0, n), -1, n, 2 * n);
 }
 
+/// f(s) of a truncated pinv's singular values, 1 / s or 0, and its divided differences: less each
+/// other, and of s and -s, f being odd.
+struct TruncatedInverse {
+  explicit TruncatedInverse(const Args& a, Term s);
+
+  Term f, differences, sums;
+};
+
+inline TruncatedInverse::TruncatedInverse(const Args& a, Term s) : f(s), differences(s), sums(s) {
+  Builder& b = a.b;
+  const auto down = [&](V v) { return Term{&b, b.unsqueeze(v, -1)}; };
+  const auto across = [&](V v) { return Term{&b, b.unsqueeze(v, -2)}; };
+  const auto quotient = [](Term p, Term q) { return p / where(equal(q, 0), 1, q); };
+  const Term largest{&b, b.amax(s, {-1}, true)};
+  const Term counts{&b, b.gt(s, b.maximum(down(a.x(1)), down(a.x(2)) * largest))};
+  f = where(counts, 1 / where(counts, s, 1), 0);
+  differences = where(down(counts) && across(counts), -(down(f) * across(f)),
+                      quotient(down(f) - across(f), down(s) - across(s)));
+  sums = quotient(down(f) + across(f), down(s) + across(s));
+}
+
+/// The derivative of a truncated pinv, transposed, along `direction`. Of x = u diag(s) v^T that is
+/// the derivative of u diag(f(s)) v^T (Noferini, "A formula for the Frechet derivative of a
+/// generalized matrix function").
+inline Term truncated_inverse_along(const Args& a, Term direction) {
+  const Term given = a.x();
+  if (a.b.numel(given) == 0) return {&a.b, a.b.zeros_like(given)};
+  const Term x =
+      a.attr<bool>(Attr::hermitian) ? lower(given) + transposed(lower(given, -1)) : given;
+  const V self[] = {x};
+  const ir::ValueList found = a.b.emit_all(Op::svd, self, {false});
+  const Term u{&a.b, found[0]}, s{&a.b, found[1]}, vt{&a.b, found[2]}, v = transposed(vt);
+  const TruncatedInverse inverse(a, s);
+  const Term m = product(product(transposed(u), direction), v), squares = inverse.f * inverse.f;
+  const Term inner = inverse.differences * (m + transposed(m)) + inverse.sums * skew(m);
+  Term sum = product(product(u, inner * 0.5), vt);
+  if (rows_of(u) > columns_of(u))
+    sum = sum + product(outside(scaled_columns(product(direction, v), squares), u), vt);
+  if (rows_of(v) > columns_of(v)) {
+    const Term rest = scaled_columns(product(transposed(direction), u), squares);
+    sum = sum + product(u, transposed(outside(rest, v)));
+  }
+  return sum;
+}
+
 /// Error of a Q that is more than the orthogonal factor of m rows and n columns.
 inline void refuse_complete(const Args& a, Dim m, Dim n) {
   if (m > n && a.attr<bool>(Attr::full))

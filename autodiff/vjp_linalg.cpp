@@ -212,19 +212,30 @@ const VjpRule vjp_matrix_exp = rule(wrt<kSelf>([](Args a) {
   return matrix_exp_along(x, a.g);
 }));
 
-// The derivative at constant rank (Golub and Pereyra).
+namespace {
+
+/// At constant rank (Golub and Pereyra).
+Term pinv_gradient(Term x, Term p, Term g) {
+  const Term pt = transposed(p);
+  if (rows_of(x) <= columns_of(x)) {
+    const Term k = product(g, p), kpt = product(k, pt);
+    return -transposed(product(p, k)) + kpt - product(product(x, p), kpt) +
+           product(product(pt, p), g - product(k, x));
+  }
+  const Term k = product(p, g), ptk = product(pt, k);
+  return -transposed(product(k, p)) + product(product(g - product(x, k), p), pt) + ptk -
+         product(product(ptk, p), x);
+}
+
+}  // namespace
+
 const VjpRule vjp_pinv = rule(
-    wrt < kSelf | kResult > ([](Args a) {
-                    const Term x = a.x(), p = a.y, g = transposed(a.g), pt = transposed(p);
-                    if (rows_of(x) <= columns_of(x)) {
-                      const Term k = product(g, p), kpt = product(k, pt);
-                      return -transposed(product(p, k)) + kpt - product(product(x, p), kpt) +
-                             product(product(pt, p), g - product(k, x));
-                    }
-                    const Term k = product(p, g), ptk = product(pt, k);
-                    return -transposed(product(k, p)) + product(product(g - product(x, k), p), pt) +
-                           ptk - product(product(ptk, p), x);
-                  }),
+    wrt < kSelf | kResult > ([](Args a) { return pinv_gradient(a.x(), a.y, transposed(a.g)); }),
     NoGradient(), NoGradient());
+
+// (The derivative is its own adjoint.)
+const VjpRule vjp_truncated_pinv =
+    rule(wrt<kFactors>([](Args a) { return truncated_inverse_along(a, transposed(a.g)); }),
+         NoGradient(), NoGradient());
 
 }  // namespace tandem::autodiff

@@ -52,14 +52,26 @@ V numbers_like(Call& c, V v, const Tolerance& t, const char* name) {
   return c.b.convert(c.in(t.each, name), c.b.dtype(v));
 }
 
+/// The tolerance beside the largest singular value where none is given.
+double rounding_of(Call& c, V v) {
+  return epsilon_of(c, v) * static_cast<double>(std::max<int64_t>(rows_of(c, v), columns_of(c, v)));
+}
+
 struct Tolerances {
   V atol, rtol;
 };
 Tolerances tolerances(Call& c, V v, const RankOptions& o) {
   const V atol = numbers_like(c, v, o.atol, "atol");
   if (o.rtol.number || o.rtol.each.defined()) return {atol, numbers_like(c, v, o.rtol, "rtol")};
-  const auto size = static_cast<double>(std::max<int64_t>(rows_of(c, v), columns_of(c, v)));
-  return {atol, c.b.where(c.b.gt(atol, 0), 0, c.b.full({}, c.b.dtype(v), epsilon_of(c, v) * size))};
+  return {atol, c.b.where(c.b.gt(atol, 0), 0, c.b.full({}, c.b.dtype(v), rounding_of(c, v)))};
+}
+
+/// Whether the tolerances cut off more than what is 0 but for rounding.
+bool truncates(Call& c, V self, const RankOptions& o) {
+  const auto is_above = [](const Tolerance& t, double least) {
+    return t.each.defined() || t.number.value_or(0) > least;
+  };
+  return is_above(o.atol, 0) || is_above(o.rtol, rounding_of(c, self));
 }
 
 V pseudoinverse(Call& c, V self, const RankOptions& o) {
@@ -67,7 +79,7 @@ V pseudoinverse(Call& c, V self, const RankOptions& o) {
   const Shape each = c.b.broadcast(c.b.sizes(atol), c.b.sizes(rtol), "pinv"),
               batch = c.b.broadcast(runtime::batch_of(c, self), each, "pinv");
   return c.b.emit(
-      Op::pinv,
+      truncates(c, self, o) ? Op::truncated_pinv : Op::pinv,
       {runtime::with_batch(c, self, batch), c.b.expand(atol, batch), c.b.expand(rtol, batch)},
       {o.hermitian});
 }

@@ -23,7 +23,7 @@ inline bool has_true_gradient(ir::Op op) {
 /// Whether operand 0 is a symmetric matrix of which the op reads one triangle.
 inline bool reads_one_triangle(ir::Op op, std::span<const ir::AttrValue> attrs) {
   return op == ir::Op::cholesky || op == ir::Op::eigh ||
-         (op == ir::Op::pinv && std::get<bool>(attrs[0]));
+         ((op == ir::Op::pinv || op == ir::Op::truncated_pinv) && std::get<bool>(attrs[0]));
 }
 
 /// Operands of which gradients are derivatives. ATen's are: by a matrix that stays symmetric,

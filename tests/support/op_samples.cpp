@@ -470,7 +470,8 @@ void add_linalg_samples(Op op, DType dtype, int64_t n, std::vector<OpSample>& sa
       return;
     case Op::lu_permutation:
       return samples.push_back({{factored(dtype, n)[2]}, {Dim(n + 1)}});
-    case Op::pinv: {
+    case Op::pinv:
+    case Op::truncated_pinv: {
       Buffer tolerance({dtype, {2}});
       return samples.push_back({{matrix({2, n, 4}), tolerance, tolerance}, {false}}),
              samples.push_back({{lopsided, tolerance, tolerance}, {true}});

@@ -3,6 +3,7 @@
 #include <tandem/tandem.h>
 
 #include <limits>
+#include <utility>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/threads.h"
@@ -207,6 +208,52 @@ TEST(LinalgFactors, DeterminantsOfSingularMatricesHaveGradients) {
       cofactors[r][c].copy_(det(changed));
     }
   expect_near(gradient, cofactors, 1e-6);
+}
+
+/// By differences, the derivative of <weights, call(x)>.
+template <class Call>
+Tensor differences(const Call& call, const Tensor& x, const Tensor& weights) {
+  constexpr double kStep = 1e-5;
+  const Tensor result = zeros_like(x);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const Tensor step = (arange(x.numel()) == i).view(x.sizes()).to(f64) * kStep;
+    const Tensor change = ((call(x + step) - call(x - step)) * weights).sum() / (2 * kStep);
+    result.view({-1}).index_put_({tensor({i})}, change.view({1}));
+  }
+  return result;
+}
+
+/// A matrix of these singular values.
+Tensor of_values(int64_t rows, int64_t columns, const Tensor& values) {
+  const Svd s = linalg::svd(numbers({rows, columns}), false);
+  return (s.u * values).matmul(s.vh);
+}
+
+void expect_gradient_of_pinv(const Tensor& x, const linalg::RankOptions& options) {
+  const auto call = [&](const Tensor& t) {
+    return linalg::pinv(options.hermitian ? (t + t.mT()) * 0.5 : t, options);
+  };
+  const Tensor weights = numbers({x.size(1), x.size(0)});
+  const auto weighed = [&](const Tensor& t) { return (call(t) * weights).sum(); };
+  const Tensor a = x.detach().requires_grad_(), b = x.detach().requires_grad_();
+  const Tensor expected = differences(call, x, weights);
+  expect_near(grad({weighed(a)}, {a})[0], expected, 1e-6);
+  expect_near(grad({compile(weighed)(b)}, {b})[0], expected, 1e-6);
+}
+
+// Above the tolerance, below it, and each of both more than once or 0; ATen's gradient is another.
+TEST(LinalgFactors, TruncatedInversesHaveGradientsOfTheirOwn) {
+  const Tensor values = tensor({5.0, 5.0, 3.0, 0.7, 0.7, 0.0}).to(f64);
+  const Tensor q = linalg::qr(numbers({6, 6})).q;
+  for (linalg::RankOptions options :
+       {linalg::RankOptions{.rtol = 0.3}, linalg::RankOptions{.atol = 1.0},
+        linalg::RankOptions{.atol = 4.0}, linalg::RankOptions{.atol = 9.0},
+        linalg::RankOptions{.atol = tensor(1.0)}}) {
+    for (const auto& [rows, columns] : {std::pair{6, 6}, std::pair{6, 8}, std::pair{9, 6}})
+      expect_gradient_of_pinv(of_values(rows, columns, values), options);
+    options.hermitian = true;
+    expect_gradient_of_pinv((q * values).matmul(q.mT()), options);
+  }
 }
 
 TEST(LinalgFactors, GradientsOfAnyOrderCompiled) {

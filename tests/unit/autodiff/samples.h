@@ -137,11 +137,16 @@ inline void add_linalg(std::vector<Sample>& all) {
     all.push_back({Op::lu_factor, {matrices(s)}, {false}});
     all.push_back({Op::qr, {matrices(s)}, {false}});
     all.push_back({Op::svd, {matrices(s)}, {false}});
-    all.push_back({Op::pinv,
-                   {matrices(s), filled({DType::F64, s.rank() == 3 ? Shape{2} : Shape{}}, {0, 0}),
-                    filled({DType::F64, s.rank() == 3 ? Shape{2} : Shape{}}, {1e-9, 1e-9})},
-                   {false}});
+    const Shape batch = s.rank() == 3 ? Shape{2} : Shape{};
+    const auto each = [&](double value) { return filled({DType::F64, batch}, {value, value}); };
+    all.push_back({Op::pinv, {matrices(s), each(0), each(1e-9)}, {false}});
+    for (const double atol : {0.0, 4.0, 100.0})  // below, between and above the singular values
+      all.push_back({Op::truncated_pinv, {matrices(s), each(atol), each(0)}, {false}});
   }
+  all.push_back(
+      {Op::truncated_pinv,
+       {matrices({3, 3}, 1, true), filled({DType::F64, {}}, {4}), filled({DType::F64, {}}, {0})},
+       {true}});
   for (bool upper : {false, true})
     for (bool unit : {false, true})
       all.push_back({Op::triangular_solve, {matrices(square), floats({2, 3, 2})}, {upper, unit}});

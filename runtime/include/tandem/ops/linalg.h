@@ -198,8 +198,8 @@ struct RankOptions {
   Tolerance atol = {}, rtol = {};
   bool hermitian = false;
 };
-/// Its gradient is that at constant rank (ATen's): not that of a result whose tolerance cuts off a
-/// singular value that is not 0.
+/// Its gradient is that of the truncated inverse where a tolerance is given that may cut off what
+/// is not 0 (ATen's is not), else that at constant rank.
 TANDEM_API Tensor pinv(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
 TANDEM_API Tensor matrix_rank(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
 /// The least x that makes |self @ x - other| least. Singular values up to rcond (the dtype's
