@@ -189,25 +189,32 @@ std::vector<std::vector<size_t>> deal_out(std::span<const Form* const> kernels, 
   return modules;
 }
 
+/// A few for each thread, which take them as they come: how long LLVM takes for one is known only
+/// within a factor of two or three. (A module costs a third of a millisecond beside its kernels.)
+size_t most_modules() {
+  constexpr size_t kForEach = 4;
+  const auto threads = static_cast<size_t>(machine::num_threads());
+  return threads == 1 ? 1 : kForEach * threads;
+}
+
 std::vector<Found> compile_all(std::span<const Form* const> kernels, const Target& target,
                                const ObjectCache* cache) {
-  const auto threads = static_cast<size_t>(machine::num_threads());
-  const auto modules = deal_out(kernels, std::min(kernels.size(), threads));
+  const auto modules = deal_out(kernels, std::min(kernels.size(), most_modules()));
   std::vector<Found> found(kernels.size());
   std::vector<std::exception_ptr> errors(modules.size());
-  machine::parallel_for(
-      static_cast<int64_t>(modules.size()), 1, [&](int64_t begin, int64_t end, int) {
-        const machine::InLibrary llvm;
-        for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) try {
-            std::vector<const Form*> mine;
-            for (size_t k : modules[m]) mine.push_back(kernels[k]);
-            const auto compiled =
-                cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
-            for (size_t i = 0; i < mine.size(); ++i) found[modules[m][i]] = compiled[i];
-          } catch (...) {
-            errors[m] = std::current_exception();
-          }
-      });
+  machine::parallel_tasks(static_cast<int64_t>(modules.size()), [&](int64_t task) {
+    const auto m = static_cast<size_t>(task);
+    const machine::InLibrary llvm;
+    try {
+      std::vector<const Form*> mine;
+      for (size_t k : modules[m]) mine.push_back(kernels[k]);
+      const auto compiled =
+          cache ? compile_cached(mine, target, *cache) : compile_module(mine, target);
+      for (size_t i = 0; i < mine.size(); ++i) found[modules[m][i]] = compiled[i];
+    } catch (...) {
+      errors[m] = std::current_exception();
+    }
+  });
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);
   return found;

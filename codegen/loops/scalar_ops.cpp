@@ -26,7 +26,7 @@ constexpr Row kRows[] = {
     {Op::remainder, {0.5, Long, Any, Known}},
     {Op::fmod, {0.5, Long, Any, Known}},
     {Op::gcd, {8, Long, Any, Known}},
-    {Op::pow, {0.6, Long, Any, Known}},
+    {Op::pow, {0.6, Longest, Any, Known}},
     {Op::atan2, {0.5, Long, Any, Known}},
     {Op::maximum, {0.03, Short, KeepsUnit, Known}},
     {Op::minimum, {0.03, Short, KeepsUnit, Known}},

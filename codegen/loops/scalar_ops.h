@@ -14,6 +14,7 @@ struct ScalarOp {
     Short,    // an instruction or few: not worth a call, and cheap to have many of
     Long,
     Branches,  // long, with a branch for rare arguments
+    Longest,   // of so many instructions that those of one vector keep a processor busy
   };
   /// What is known of results in a floating dtype, from the definition alone.
   enum class Range : uint8_t {
@@ -35,7 +36,7 @@ struct ScalarOp {
   Range range;
   Constants constants;
 
-  bool is_long() const { return code == Code::Long || code == Code::Branches; }
+  bool is_long() const { return code >= Code::Long; }
 };
 
 /// Of a pointwise primitive.

@@ -42,8 +42,8 @@ constexpr microseconds kClaim{50};  // what is claimed at a time takes about as 
 constexpr microseconds kTurn{1000};
 // A wait for workers that is longer than the region's work on the caller by this is a stall.
 constexpr microseconds kStall{100};
-// After a stall regions stay on their callers for so many times as long, unless they ran in
-// parallel for longer before.
+// After a stall regions stay on their callers for so many times as long, by each worker that then
+// has nothing to do, unless they ran in parallel for longer before.
 constexpr int kStallShare = 8;
 // Regions of fewer grains are over before a sleeping worker would be there.
 constexpr int64_t kWakeGrains = 8;
@@ -74,6 +74,10 @@ bool spin(Done done) {
   }
   return false;
 }
+
+/// What a region's units are: parts of one computation, about as long as each other, or tasks that
+/// may take any time.
+enum class Units : uint8_t { Alike, Tasks };
 
 /// One region.
 struct Work {
@@ -124,12 +128,15 @@ class Retreat {
  public:
   bool over(Clock::time_point now) const { return now >= until_; }
 
-  /// A region worked from `start` to `worked` on its caller, which then waited to `end`.
-  void waited(Clock::time_point start, Clock::time_point worked, Clock::time_point end) {
+  /// A region worked from `start` to `worked` on its caller, which then waited for some of
+  /// `workers` to `end`.
+  void waited(int workers, Clock::time_point start, Clock::time_point worked,
+              Clock::time_point end) {
     const auto lost = end - worked;
     if (lost < kStall + (worked - start)) return;
-    const bool paid = worked - since_ >= kStallShare * lost;
-    since_ = until_ = paid ? end : end + kStallShare * lost;
+    const auto price = kStallShare * lost / workers;
+    const bool paid = worked - since_ >= price;
+    since_ = until_ = paid ? end : end + price;
   }
 
  private:
@@ -148,7 +155,7 @@ class Pool {
   }
 
   /// Runs the region; the pool has been acquired, and is released at the end.
-  void run(RangeFunction fn, void* context, int64_t units, int64_t grain, int threads) {
+  void run(RangeFunction fn, void* context, int64_t units, int64_t grain, int threads, Units kind) {
     start_workers(threads - 1);
     const Work work{fn, context, cut_for(units, grain, threads), threads, float_mode()};
     board_.write(work);
@@ -157,7 +164,8 @@ class Pool {
     const bool wakes = grain == 1 || units >= kWakeGrains * grain;
     const auto start = Clock::now();
     auto end = start;
-    const bool insists = g_assumed_processors.load(std::memory_order_relaxed) > 0;
+    const bool insists =
+        kind == Units::Tasks || g_assumed_processors.load(std::memory_order_relaxed) > 0;
     const bool crowded = !insists && pressure_.looks_high(start);
     bool posted = insists || (!crowded && retreat_.over(start));
     if (posted) post(threads - 1, wakes);
@@ -167,7 +175,8 @@ class Pool {
       if (!posted && !crowded && retreat_.over(now)) posted = true, post(threads - 1, wakes);
     });
     t_in_region = false;
-    wait_for_workers(static_cast<uint32_t>(pieces - own), start, end);
+    if (wait_for_workers(static_cast<uint32_t>(pieces - own)) && kind == Units::Alike)
+      retreat_.waited(threads - 1, start, end, Clock::now());
     busy_.store(false, std::memory_order_release);
   }
 
@@ -305,14 +314,13 @@ class Pool {
     self.turn_ends = Clock::now() + kTurn;
   }
 
-  /// Waits until workers have finished `pieces`. The caller began at `start` and ran out of work at
-  /// `worked`.
-  void wait_for_workers(uint32_t pieces, Clock::time_point start, Clock::time_point worked) {
+  /// Waits until workers have finished `pieces`; says whether the caller slept meanwhile.
+  bool wait_for_workers(uint32_t pieces) {
     const auto all_finished = [&] { return finished_.load(std::memory_order_acquire) == pieces; };
-    if (all_finished() || spin(all_finished)) return;
+    if (all_finished() || spin(all_finished)) return false;
     for (uint32_t now; (now = finished_.load(std::memory_order_acquire)) != pieces;)
       finished_.wait(now, std::memory_order_acquire);
-    retreat_.waited(start, worked, Clock::now());
+    return true;
   }
 
   std::atomic<bool> busy_{false};
@@ -413,6 +421,20 @@ Pool* pool() {
   return p ? p : make_pool();
 }
 
+void run_region(int64_t units, int64_t grain, RangeFunction fn, void* context, int most_threads,
+                Units kind) noexcept {
+  if (units <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const auto threads = static_cast<int>(
+      std::min<int64_t>({threads_of_region(), processors(), most_threads, units / grain}));
+  Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
+  if (p && p->try_acquire()) {
+    p->run(fn, context, units, grain, threads, kind);
+  } else {
+    fn(context, 0, units, 0);
+  }
+}
+
 }  // namespace
 
 int num_threads() {
@@ -437,16 +459,7 @@ void assume_processors(int n) { g_assumed_processors.store(n, std::memory_order_
 
 void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
                   int most_threads) noexcept {
-  if (units <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  const auto threads = static_cast<int>(
-      std::min<int64_t>({threads_of_region(), processors(), most_threads, units / grain}));
-  Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
-  if (p && p->try_acquire()) {
-    p->run(fn, context, units, grain, threads);
-  } else {
-    fn(context, 0, units, 0);
-  }
+  run_region(units, grain, fn, context, most_threads, Units::Alike);
 }
 
 void parallel_for(int64_t units, int64_t grain,
@@ -455,6 +468,14 @@ void parallel_for(int64_t units, int64_t grain,
     (*static_cast<ir::FunctionRef<void(int64_t, int64_t, int)>*>(context))(begin, end, worker);
   };
   parallel_for(units, grain, call, &fn);
+}
+
+void parallel_tasks(int64_t count, ir::FunctionRef<void(int64_t)> fn) noexcept {
+  const RangeFunction call = [](void* context, int64_t begin, int64_t end, int) {
+    for (int64_t task = begin; task < end; ++task)
+      (*static_cast<ir::FunctionRef<void(int64_t)>*>(context))(task);
+  };
+  run_region(count, 1, call, &fn, kMaxThreads, Units::Tasks);
 }
 
 }  // namespace tandem::machine

@@ -53,6 +53,11 @@ void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
 void parallel_for(int64_t units, int64_t grain,
                   ir::FunctionRef<void(int64_t, int64_t, int)> fn) noexcept;
 
+/// Runs `fn` on each of [0, count), as a region whose units are tasks of any length: that its
+/// caller waits for one says nothing about the machine, and none is too short for other threads.
+/// It must not throw.
+void parallel_tasks(int64_t count, ir::FunctionRef<void(int64_t)> fn) noexcept;
+
 }  // namespace tandem::machine
 
 #endif  // TANDEM_MACHINE_THREADS_THREAD_POOL_H

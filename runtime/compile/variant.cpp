@@ -104,7 +104,7 @@ void compile_forward(Variant& variant) {
 }
 
 /// Both halves beside each other. The backward, which is the longer one, is the caller's part: a
-/// worker begins late, and who waits for one wakes up late.
+/// worker begins late.
 void compile_both(Variant& variant) {
   std::exception_ptr failure;
   const auto compile_half = [&](int64_t half) {
@@ -115,9 +115,7 @@ void compile_both(Variant& variant) {
       failure = std::current_exception();
     }
   };
-  machine::parallel_for(2, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t half = begin; half < end; ++half) compile_half(half);
-  });
+  machine::parallel_tasks(2, compile_half);
   if (failure) std::rethrow_exception(failure);
 }
 

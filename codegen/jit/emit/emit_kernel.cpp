@@ -39,8 +39,9 @@ size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit)
   size_t count = 0;
   for (const Instr& i : kernel.code) {
     if (!is_long(i) || i.kind != InstrKind::Compute) continue;
-    const bool is_power = i.op == ir::Op::pow && i.dtype == ir::DType::F64;
-    count += is_power ? kPower : branches(i) && !unit[i.args[0].index] ? kBranch : 1;
+    count += is_longest(i) && i.dtype == ir::DType::F64 ? kPower
+             : branches(i) && !unit[i.args[0].index]    ? kBranch
+                                                        : 1;
   }
   return count;
 }
@@ -67,6 +68,11 @@ unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
 bool is_long(const Instr& i) {
   return i.kind == InstrKind::RandomBits ||
          (i.kind == InstrKind::Compute && codegen::scalar_op(i.op).is_long());
+}
+
+bool is_longest(const Instr& i) {
+  return i.kind == InstrKind::Compute &&
+         codegen::scalar_op(i.op).code == codegen::ScalarOp::Code::Longest;
 }
 
 bool branches(const Instr& i) {
@@ -336,12 +342,14 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
 unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   const LoopId id = kernel_.code[at].loop;
   unsigned ordered = 0, inner = 0, cost = 0, random = 0;
+  bool longest = false;
   for (const codegen::Accumulator& acc : kernel_.accumulators)
     if (acc.loop == id) ordered = std::max(ordered, lanes_of(acc) / lanes);
   if (ordered > 0) return ordered;
   for (size_t i = at + 1; i < ends_[at]; ++i) {
     inner += kernel_.code[i].kind == InstrKind::Accumulate;
     cost += is_long(kernel_.code[i]) ? 8 : 1;
+    longest |= is_longest(kernel_.code[i]);
     random += kernel_.code[i].kind == InstrKind::RandomBits;
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[id].extent);
@@ -352,15 +360,17 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
   if (cost > 12) parts = std::min(parts, registers / 8);
   if (cost > 100) parts = std::min(parts, 2u);
+  if (longest) parts = 1;
   const unsigned live = most_live(kernel_, at + 1, ends_[at]);
   while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
   return parts;
 }
 
 size_t code_length(const codegen::Kernel& kernel) {
-  constexpr size_t kEach = 3, kPolynomial = 20;
+  constexpr size_t kEach = 3, kPolynomial = 20, kLongest = 40;
   size_t length = kEach;
-  for (const Instr& i : kernel.code) length += is_long(i) ? kPolynomial : 1;
+  for (const Instr& i : kernel.code)
+    length += is_longest(i) ? kLongest : is_long(i) ? kPolynomial : 1;
   return length;
 }
 

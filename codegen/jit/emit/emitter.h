@@ -32,6 +32,8 @@ using Slots = std::vector<llvm::Value**>;
 
 /// Whether the op's code is a polynomial rather than an instruction or two.
 bool is_long(const codegen::Instr& i);
+/// Whether it is so long that those of one vector keep a processor busy.
+bool is_longest(const codegen::Instr& i);
 /// Whether the op's code has a branch for rare arguments.
 bool branches(const codegen::Instr& i);
 

@@ -81,6 +81,43 @@ TEST(ThreadPool, AllThreadsTakePart) {
   }
 }
 
+TEST(ThreadPool, EveryTaskRunsOnce) {
+  for (const int threads : {1, 2, 5}) {
+    const Threads set(threads);
+    for (const int64_t count : {0, 1, 2, 7, 40}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+      parallel_tasks(count, [&](int64_t task) { ++hits[static_cast<size_t>(task)]; });
+      EXPECT_EQ(std::vector<int>(hits.begin(), hits.end()),
+                std::vector<int>(static_cast<size_t>(count), 1))
+          << threads << " threads, " << count << " tasks";
+    }
+  }
+}
+
+/// Two tasks, of which the worker's, should it have taken one, goes on for `time` alone.
+void run_tasks_of_unlike_length(std::chrono::milliseconds time) {
+  std::atomic<bool> begun{false};
+  parallel_tasks(2, [&](int64_t task) {
+    if (task == 0) {
+      eventually([&] { return begun.load(); });
+    } else {
+      begun = true;
+      std::this_thread::sleep_for(time);
+    }
+  });
+}
+
+// Who has waited for a worker that the system put aside keeps the next regions to itself for eight
+// times as long; who has waited for a long task does not.
+TEST(ThreadPool, ALongTaskKeepsNoWorkersFromLaterRegions) {
+  if (available_processors() < 2) return;
+  const Threads set(2);
+  assume_processors(0);
+  for (int i = 0; i < 2; ++i)  // a first wait would be forgiven
+    run_tasks_of_unlike_length(std::chrono::milliseconds(1300));
+  EXPECT_TRUE(runs_on(2));
+}
+
 TEST(ThreadPool, NoMoreThreadsThanProcessors) {
   const Threads set(8);
   assume_processors(2);
