@@ -45,4 +45,11 @@ int Shares::open(const Cut& cut, uint32_t epoch) {
   return pieces;
 }
 
+bool Shares::is_left(uint32_t epoch, int shares) const {
+  return std::any_of(words_.begin(), words_.begin() + shares, [&](const Word& w) {
+    const uint64_t word = w.left.load(std::memory_order_relaxed);
+    return word >> 32 == epoch && !left_of(word).empty();
+  });
+}
+
 }  // namespace tandem::machine

@@ -41,6 +41,9 @@ class Shares {
   /// Opens region `epoch`, all of whose predecessors are done, and returns how many pieces it has.
   int open(const Cut& cut, uint32_t epoch);
 
+  /// Whether something is left to claim of region `epoch`, which has so many shares.
+  bool is_left(uint32_t epoch, int shares) const;
+
   /// Claims half of what is left of share `share`, but at most `most` pieces (at least one), if
   /// that still belongs to region `epoch`, and if `may()`, which runs while the region is known to
   /// be unfinished provided that something is then claimed.

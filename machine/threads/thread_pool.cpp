@@ -47,6 +47,8 @@ constexpr microseconds kStall{100};
 constexpr int kStallShare = 8;
 // Regions of fewer grains are over before a sleeping worker would be there.
 constexpr int64_t kWakeGrains = 8;
+// How many sleeping workers a region's caller wakes, and how many each worker.
+constexpr int kOwnWakes = 1, kWakes = 2;
 
 #if defined(__x86_64__)
 void pause() { _mm_pause(); }
@@ -78,6 +80,40 @@ bool spin(Done done) {
 /// What a region's units are: parts of one computation, about as long as each other, or tasks that
 /// may take any time.
 enum class Units : uint8_t { Alike, Tasks };
+
+/// Which workers are still to be woken for the newest region. To wake a thread takes its caller
+/// some 25 us in a virtual machine, as long as a small region on many threads: so the caller wakes
+/// one, and who has been woken wakes others before it begins.
+class ToWake {
+ public:
+  /// Workers [first, end) of region `epoch`.
+  void open(uint32_t epoch, int first, int end) {
+    word_.store(
+        uint64_t{epoch} << 32 | static_cast<uint64_t>(end) << 16 | static_cast<uint64_t>(first),
+        std::memory_order_release);
+  }
+
+  bool is_left(uint32_t epoch) const {
+    return is_left(epoch, word_.load(std::memory_order_relaxed));
+  }
+
+  /// The next worker of region `epoch`, or -1.
+  int next(uint32_t epoch) {
+    for (uint64_t old = word_.load(std::memory_order_acquire); is_left(epoch, old);)
+      if (word_.compare_exchange_weak(old, old + 1, std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+        return next_of(old);
+    return -1;
+  }
+
+ private:
+  static int next_of(uint64_t word) { return static_cast<int>(word & 0xffff); }
+  static bool is_left(uint32_t epoch, uint64_t word) {
+    return word >> 32 == epoch && next_of(word) < static_cast<int>(word >> 16 & 0xffff);
+  }
+
+  std::atomic<uint64_t> word_{0};  // number of the region, end, the next worker
+};
 
 /// One region.
 struct Work {
@@ -168,11 +204,12 @@ class Pool {
         kind == Units::Tasks || g_assumed_processors.load(std::memory_order_relaxed) > 0;
     const bool crowded = !insists && pressure_.looks_high(start);
     bool posted = insists || (!crowded && retreat_.over(start));
-    if (posted) post(threads - 1, wakes);
+    if (posted) post(wakes ? threads - 1 : 0, kOwnWakes);
     t_in_region = true;
     const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
       end = now;
-      if (!posted && !crowded && retreat_.over(now)) posted = true, post(threads - 1, wakes);
+      if (!posted && !crowded && retreat_.over(now))
+        posted = true, post(wakes ? threads - 1 : 0, kOwnWakes);
     });
     t_in_region = false;
     if (wait_for_workers(static_cast<uint32_t>(pieces - own)) && kind == Units::Alike)
@@ -189,7 +226,7 @@ class Pool {
     }
     stop_.store(true, std::memory_order_relaxed);
     ++epoch_;
-    post(started_, true);
+    post(started_, started_);
     for (int i = 0; i < started_; ++i) workers_[static_cast<size_t>(i)]->thread.join();
   }
 
@@ -220,21 +257,40 @@ class Pool {
     worker->thread = std::thread([this, w = worker.get(), index] { serve(*w, index + 1); });
   }
 
-  /// Shows the newest region to the first `workers` workers; wakes those who sleep if that pays.
-  void post(int workers, bool wakes) {
+  /// Shows the newest region to workers. Of the first `workers` those who sleep shall be woken;
+  /// the caller wakes `own` of them.
+  void post(int workers, int own) {
     posted_.store(epoch_, std::memory_order_seq_cst);
-    for (int i = 0; wakes && i < std::min(workers, started_); ++i) {
-      Worker& w = *workers_[static_cast<size_t>(i)];
-      if (w.asleep.load(std::memory_order_seq_cst) == 0) continue;
-      if (w.cpu.load(std::memory_order_relaxed) == sched_getcpu()) move_away(w);
-      w.asleep.store(0, std::memory_order_seq_cst);
-      w.asleep.notify_one();
+    const int all = std::min(workers, started_);
+    int first = 0;
+    while (first < all && !is_asleep(first)) ++first;
+    if (first == all) return;
+    to_wake_.open(epoch_, first, all);
+    wake(epoch_, own);
+  }
+
+  bool is_asleep(int worker) const {
+    return workers_[static_cast<size_t>(worker)]->asleep.load(std::memory_order_seq_cst) != 0;
+  }
+
+  /// Wakes `most` of those who sleep and shall take part in region `epoch`.
+  void wake(uint32_t epoch, int most) {
+    for (int i; most > 0 && (i = to_wake_.next(epoch)) >= 0;) {
+      if (!is_asleep(i)) continue;
+      wake(*workers_[static_cast<size_t>(i)]);
+      --most;
     }
   }
 
-  /// Keeps a sleeping worker off the caller's processor. Some kernels (seen in virtual machines)
-  /// wake a thread where it last ran even when other processors are idle, and then the two take
-  /// turns.
+  static void wake(Worker& w) {
+    if (w.cpu.load(std::memory_order_relaxed) == sched_getcpu()) move_away(w);
+    w.asleep.store(0, std::memory_order_seq_cst);
+    w.asleep.notify_one();
+  }
+
+  /// Keeps a sleeping worker off the processor of who wakes it. Some kernels (seen in virtual
+  /// machines) wake a thread where it last ran even when other processors are idle, and then the
+  /// two take turns.
   static void move_away(Worker& w) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return;
@@ -288,6 +344,7 @@ class Pool {
   }
 
   void help(Worker& self, uint32_t epoch, int t) {
+    if (to_wake_.is_left(epoch) && shares_.is_left(epoch, board_.shares())) wake(epoch, kWakes);
     int reported = 0;
     const auto report = [&](int done) {
       if (done == reported) return;
@@ -332,6 +389,7 @@ class Pool {
   Board board_;
   Shares shares_;
   alignas(128) std::atomic<uint32_t> posted_{0};    // the newest region that workers shall see
+  ToWake to_wake_;                                  // read where posted_ has changed
   alignas(128) std::atomic<uint32_t> finished_{0};  // pieces of it, by workers
   std::array<std::unique_ptr<Worker>, kMaxThreads - 1> workers_;
 };
