@@ -17,6 +17,13 @@ constexpr double kThreadNs = 2000;  // what is worth waking one for
 // Of the last block, by which some thread is late: others take processors away.
 constexpr double kLate = 0.1;
 constexpr double kReadPackedNs = 0.03;  // an element of B that is in panels
+// An element of A or B, which comes to a core for each block that reads it from where another
+// kernel or another core left it. (What is in panels is used again and again, by the same threads.)
+constexpr double kComesNs = 0.3;
+// An element of C beside which, in its row, another thread's lie: what reads C takes whole rows,
+// and has what another core wrote from that core's cache, if that holds its part of C.
+constexpr double kForeignNs = 0.5;
+constexpr int64_t kCacheElements = int64_t{1} << 18;
 
 /// Of a block of m rows and n columns.
 double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
@@ -31,10 +38,18 @@ double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
   const double first = !packs ? r.fetch_a : w.a_transposed ? r.pack_columns : r.pack_rows;
   const double a = static_cast<double>(m) * depth, b = static_cast<double>(n) * depth;
   const double each_of_b = w.b_packed       ? kReadPackedNs
-                           : w.b_transposed ? r.pack_transposed_b
-                                            : r.pack_b;
+                           : w.b_transposed ? kComesNs + r.pack_transposed_b
+                                            : kComesNs + r.pack_b;
   return rows * columns * depth * r.multiply + tiles * panels * parts * r.tile +
-         a * (first + panels * r.read_a) + b * each_of_b + kBlockNs;
+         a * (first + kComesNs + panels * r.read_a) + b * each_of_b + kBlockNs;
+}
+
+/// On each thread, of blocks of n columns. What C has beyond what the threads' caches hold, these
+/// have not kept.
+double foreign_ns(const PanelWork& w, int64_t n, int threads) {
+  const int64_t rows = w.matrices * w.m;
+  if (rows * w.n > kCacheElements * threads) return 0;
+  return static_cast<double>(rows * (w.n - n)) * kForeignNs / threads;
 }
 
 /// Blocks of m rows and n columns, which take `ns` each, on `threads` threads, each of which claims
@@ -47,7 +62,8 @@ double total_ns(const PanelWork& w, int64_t m, int64_t n, double ns, int threads
                        static_cast<double>(w.n) / static_cast<double>(round_up(w.n, n));
   const double even = static_cast<double>(blocks) * share * ns / threads;
   const double rounds = static_cast<double>(ceil_div(blocks, threads)) * ns;
-  return std::min(rounds, even + ns * (threads - 1) / threads) + kLate * ns + kRegionNs;
+  const double late = std::min(rounds, even + ns * (threads - 1) / threads) + kLate * ns;
+  return late + foreign_ns(w, n, threads) + kRegionNs;
 }
 
 constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
