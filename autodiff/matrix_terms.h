@@ -102,8 +102,7 @@ inline TruncatedInverse::TruncatedInverse(const Args& a, Term s) : f(s), differe
   const auto down = [&](V v) { return Term{&b, b.unsqueeze(v, -1)}; };
   const auto across = [&](V v) { return Term{&b, b.unsqueeze(v, -2)}; };
   const auto quotient = [](Term p, Term q) { return p / where(equal(q, 0), 1, q); };
-  const Term largest{&b, b.amax(s, {-1}, true)};
-  const Term counts{&b, b.gt(s, b.maximum(down(a.x(1)), down(a.x(2)) * largest))};
+  const Term counts{&b, b.counting(s, a.x(1), a.x(2))};
   f = where(counts, 1 / where(counts, s, 1), 0);
   differences = where(down(counts) && across(counts), -(down(f) * across(f)),
                       quotient(down(f) - across(f), down(s) - across(s)));

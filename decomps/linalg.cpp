@@ -4,11 +4,9 @@
 namespace tandem::decomps::rules {
 namespace {
 
-/// 1 / value of the values whose magnitude is above max(atol, rtol * the largest).
+/// 1 / value of the values that count, else 0.
 V inverses(Context& c, V values) {
-  const V sizes = c.b.abs(values), largest = c.b.amax(sizes, {-1}, true);
-  const V relative = c.b.mul(c.b.unsqueeze(c[2], -1), largest);
-  const V counts = c.b.gt(sizes, c.b.maximum(c.b.unsqueeze(c[1], -1), relative));
+  const V counts = c.b.counting(c.b.abs(values), c[1], c[2]);
   return c.b.where(counts, c.b.reciprocal(c.b.where(counts, values, 1)), 0);
 }
 

@@ -152,8 +152,8 @@ const JvpRule jvp_svd = formula([](Along a) {
 
 const JvpRule jvp_matrix_exp = formula([](Along a) { return matrix_exp_along(a.x(), a.t()); });
 
-// At constant rank (Golub and Pereyra): -P t P + P P^T t^T (1 - X P) + (1 - P X) t^T
-// P^T P. Nothing moves with the tolerances.
+// At constant rank (Golub and Pereyra): -P t P + P P^T t^T (1 - X P) + (1 - P X) t^T P^T P. Nothing
+// moves with the tolerances.
 const JvpRule jvp_pinv = formula([](Along a) {
   if (!a.moves(0)) return V();
   const Term x = a.x(), p = a.y, pt = transposed(p), tt = transposed(a.t());

@@ -175,6 +175,9 @@ class TANDEM_API Builder {
   V amax(V self, std::initializer_list<Axis> dims, bool keepdim = false) {
     return reduce(Op::amax, self, {dims.begin(), dims.size()}, keepdim);
   }
+  /// Which of the magnitudes [..., k] of a matrix's singular or eigenvalues count: those above
+  /// max(atol, rtol * the largest), tolerances [...].
+  V counting(V magnitudes, V atol, V rtol);
   V mean(V self, std::span<const Axis> dims = {}, bool keepdim = false);
   V mean(V self, std::initializer_list<Axis> dims, bool keepdim = false) {
     return mean(self, std::span(dims.begin(), dims.size()), keepdim);

@@ -57,6 +57,11 @@ V Builder::reduce(Op op, V self, std::span<const Axis> dims, bool keepdim) {
   return keepdim ? view(flat, Shape::filled(from.rank(), 1)) : flat;
 }
 
+V Builder::counting(V magnitudes, V atol, V rtol) {
+  const V relative = mul(unsqueeze(rtol, -1), amax(magnitudes, {-1}, true));
+  return gt(magnitudes, maximum(unsqueeze(atol, -1), relative));
+}
+
 V Builder::mean(V self, std::span<const Axis> dims, bool keepdim) {
   return reduce(Op::mean, self, dims, keepdim);
 }

@@ -93,9 +93,7 @@ V rank_of(Call& c, V self, const RankOptions& o) {
   const auto [atol, rtol] = tolerances(c, self, o);
   const V values = magnitudes(c, self, o.hermitian);
   if (c.b.sizes(values).back() == 0) return c.b.full(runtime::batch_of(c, self), i64, 0);
-  const V least = c.b.maximum(c.b.unsqueeze(atol, -1),
-                              c.b.mul(c.b.unsqueeze(rtol, -1), c.b.amax(values, {-1}, true)));
-  return c.b.sum(c.b.convert(c.b.gt(values, least), i64), {-1});
+  return c.b.sum(c.b.convert(c.b.counting(values, atol, rtol), i64), {-1});
 }
 
 // --- powers
