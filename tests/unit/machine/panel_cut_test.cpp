@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <thread>
 #include <vector>
@@ -93,6 +94,16 @@ TEST(PanelCut, GivesAboutEachThreadABlockWhereThereIsEnoughToDo) {
 }
 
 // (More tiles than an entry has room for.)
+// What reads the result takes whole rows, each thread its share: a core has its own still at hand.
+TEST(PanelCut, OfAResultThatCachesHoldIsAlongItsRows) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{768, 512, 128}, {512, 256, 688}})
+    for (const Panels* panels : kAll) {
+      const PanelCut cut = cut_for(*panels, one_product(m, n, k), 2);
+      EXPECT_EQ(cut.n, n) << m << " x " << n;
+      EXPECT_LT(cut.m, m);
+    }
+}
+
 TEST(PanelCut, OfHugeProductsIsBounded) {
   for (const Panels* panels : kAll) {
     const PanelWork tall = one_product(int64_t{1} << 40, 2, 2),
