@@ -81,6 +81,24 @@ TEST(ThreadPool, AllThreadsTakePart) {
   }
 }
 
+// Nobody gets on in the region before all have come: those who sleep are woken, by whomever.
+TEST(ThreadPool, AllWhoSleepAreWoken) {
+  for (const int threads : {2, 3, 5, 16, 40}) {
+    const Threads set(threads);
+    for (int round = 0; round < 5; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::atomic<int> here{0};
+      std::atomic<bool> all_came{true};
+      parallel_for(threads, 1, [&](int64_t begin, int64_t end, int) {
+        here += static_cast<int>(end - begin);
+        if (!eventually([&] { return std::this_thread::yield(), here == threads; }))
+          all_came = false;
+      });
+      EXPECT_TRUE(all_came) << threads << " threads";
+    }
+  }
+}
+
 TEST(ThreadPool, EveryTaskRunsOnce) {
   for (const int threads : {1, 2, 5}) {
     const Threads set(threads);
