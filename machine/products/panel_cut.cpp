@@ -37,9 +37,8 @@ double block_ns(const Panels& p, const PanelWork& w, int64_t m, int64_t n) {
   const bool packs = p.packs(w.a_transposed, w.a_stride, n);
   const double first = !packs ? r.fetch_a : w.a_transposed ? r.pack_columns : r.pack_rows;
   const double a = static_cast<double>(m) * depth, b = static_cast<double>(n) * depth;
-  const double each_of_b = w.b_packed       ? kReadPackedNs
-                           : w.b_transposed ? kComesNs + r.pack_transposed_b
-                                            : kComesNs + r.pack_b;
+  const double each_of_b =
+      w.b_packed ? kReadPackedNs : kComesNs + (w.b_transposed ? r.pack_transposed_b : r.pack_b);
   return rows * columns * depth * r.multiply + tiles * panels * parts * r.tile +
          a * (first + kComesNs + panels * r.read_a) + b * each_of_b + kBlockNs;
 }

@@ -38,18 +38,15 @@ int Shares::open(const Cut& cut, uint32_t epoch) {
   int pieces = 0;
   for (int s = 0; s < cut.shares; ++s) {
     const int count = pieces_of(cut, s);
-    words_[static_cast<size_t>(s)].left.store(word_of(epoch, {0, count}),
-                                              std::memory_order_release);
+    shares_[static_cast<size_t>(s)].open(epoch, {0, count});
     pieces += count;
   }
   return pieces;
 }
 
 bool Shares::is_left(uint32_t epoch, int shares) const {
-  return std::any_of(words_.begin(), words_.begin() + shares, [&](const Word& w) {
-    const uint64_t word = w.left.load(std::memory_order_relaxed);
-    return word >> 32 == epoch && !left_of(word).empty();
-  });
+  return std::any_of(shares_.begin(), shares_.begin() + shares,
+                     [&](const Share& share) { return share.is_left(epoch); });
 }
 
 }  // namespace tandem::machine

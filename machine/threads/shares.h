@@ -34,37 +34,36 @@ struct Claim {
 /// Units [begin, end) of a claim on share number `share`.
 std::pair<int64_t, int64_t> units_of(const Cut& cut, int share, Claim claim);
 
-/// What is left to claim of each share. The number of the region is part of every word, so a claim
-/// on behalf of a region that is over finds nothing.
-class Shares {
+/// What is left to claim of one share. The number of the region is part of the word, so a claim on
+/// behalf of a region that is over finds nothing.
+class Share {
  public:
-  /// Opens region `epoch`, all of whose predecessors are done, and returns how many pieces it has.
-  int open(const Cut& cut, uint32_t epoch);
+  void open(uint32_t epoch, Claim all) {
+    left_.store(word_of(epoch, all), std::memory_order_release);
+  }
 
-  /// Whether something is left to claim of region `epoch`, which has so many shares.
-  bool is_left(uint32_t epoch, int shares) const;
+  /// Whether something is left to claim of region `epoch`.
+  bool is_left(uint32_t epoch) const {
+    const uint64_t word = left_.load(std::memory_order_relaxed);
+    return word >> 32 == epoch && !left_of(word).empty();
+  }
 
-  /// Claims half of what is left of share `share`, but at most `most` pieces (at least one), if
-  /// that still belongs to region `epoch`, and if `may()`, which runs while the region is known to
-  /// be unfinished provided that something is then claimed.
+  /// Claims half of what is left, but at most `most` pieces (at least one), if that still belongs
+  /// to region `epoch`, and if `may()`, which runs while the region is known to be unfinished
+  /// provided that something is then claimed.
   template <class May>
-  Claim claim(int share, uint32_t epoch, int most, May may) {
-    std::atomic<uint64_t>& word = words_[static_cast<size_t>(share)].left;
-    for (uint64_t old = word.load(std::memory_order_acquire);;) {
+  Claim claim(uint32_t epoch, int most, May may) {
+    for (uint64_t old = left_.load(std::memory_order_acquire);;) {
       const Claim left = left_of(old);
       if (old >> 32 != epoch || left.empty() || !may()) return {};
       const Claim mine{left.begin, left.begin + std::min((left.pieces() + 1) / 2, most)};
-      if (word.compare_exchange_weak(old, word_of(epoch, {mine.end, left.end}),
-                                     std::memory_order_acq_rel, std::memory_order_acquire))
+      if (left_.compare_exchange_weak(old, word_of(epoch, {mine.end, left.end}),
+                                      std::memory_order_acq_rel, std::memory_order_acquire))
         return mine;
     }
   }
 
  private:
-  struct alignas(128) Word {
-    std::atomic<uint64_t> left{0};
-  };
-
   static uint64_t word_of(uint32_t epoch, Claim left) {
     return uint64_t{epoch} << 32 | static_cast<uint64_t>(left.begin) << 16 |
            static_cast<uint64_t>(left.end);
@@ -73,7 +72,28 @@ class Shares {
     return {static_cast<int>(word >> 16 & 0xffff), static_cast<int>(word & 0xffff)};
   }
 
-  std::array<Word, kMostShares> words_;
+  std::atomic<uint64_t> left_{0};
+};
+
+/// The shares of the newest region.
+class Shares {
+ public:
+  /// Opens region `epoch`, all of whose predecessors are done, and returns how many pieces it has.
+  int open(const Cut& cut, uint32_t epoch);
+
+  /// Whether something is left to claim of region `epoch`, which has so many shares.
+  bool is_left(uint32_t epoch, int shares) const;
+
+  /// Share::claim on share number `share`.
+  template <class May>
+  Claim claim(int share, uint32_t epoch, int most, May may) {
+    return shares_[static_cast<size_t>(share)].claim(epoch, most, may);
+  }
+
+ private:
+  class alignas(128) Apart : public Share {};
+
+  std::array<Apart, kMostShares> shares_;
 };
 
 }  // namespace tandem::machine

@@ -47,7 +47,8 @@ constexpr microseconds kStall{100};
 constexpr int kStallShare = 8;
 // Regions of fewer grains are over before a sleeping worker would be there.
 constexpr int64_t kWakeGrains = 8;
-// How many sleeping workers a region's caller wakes, and how many each worker.
+// How many sleeping workers a region's caller wakes, and how many each worker before it begins. To
+// wake one takes some 25 us in a virtual machine, as long as a small region on many threads.
 constexpr int kOwnWakes = 1, kWakes = 2;
 
 #if defined(__x86_64__)
@@ -80,40 +81,6 @@ bool spin(Done done) {
 /// What a region's units are: parts of one computation, about as long as each other, or tasks that
 /// may take any time.
 enum class Units : uint8_t { Alike, Tasks };
-
-/// Which workers are still to be woken for the newest region. To wake a thread takes its caller
-/// some 25 us in a virtual machine, as long as a small region on many threads: so the caller wakes
-/// one, and who has been woken wakes others before it begins.
-class ToWake {
- public:
-  /// Workers [first, end) of region `epoch`.
-  void open(uint32_t epoch, int first, int end) {
-    word_.store(
-        uint64_t{epoch} << 32 | static_cast<uint64_t>(end) << 16 | static_cast<uint64_t>(first),
-        std::memory_order_release);
-  }
-
-  bool is_left(uint32_t epoch) const {
-    return is_left(epoch, word_.load(std::memory_order_relaxed));
-  }
-
-  /// The next worker of region `epoch`, or -1.
-  int next(uint32_t epoch) {
-    for (uint64_t old = word_.load(std::memory_order_acquire); is_left(epoch, old);)
-      if (word_.compare_exchange_weak(old, old + 1, std::memory_order_acq_rel,
-                                      std::memory_order_acquire))
-        return next_of(old);
-    return -1;
-  }
-
- private:
-  static int next_of(uint64_t word) { return static_cast<int>(word & 0xffff); }
-  static bool is_left(uint32_t epoch, uint64_t word) {
-    return word >> 32 == epoch && next_of(word) < static_cast<int>(word >> 16 & 0xffff);
-  }
-
-  std::atomic<uint64_t> word_{0};  // number of the region, end, the next worker
-};
 
 /// One region.
 struct Work {
@@ -197,19 +164,18 @@ class Pool {
     board_.write(work);
     finished_.store(0, std::memory_order_relaxed);
     const int pieces = shares_.open(work.cut, ++epoch_);
-    const bool wakes = grain == 1 || units >= kWakeGrains * grain;
+    const int sleepers = grain == 1 || units >= kWakeGrains * grain ? threads - 1 : 0;
     const auto start = Clock::now();
     auto end = start;
     const bool insists =
         kind == Units::Tasks || g_assumed_processors.load(std::memory_order_relaxed) > 0;
     const bool crowded = !insists && pressure_.looks_high(start);
     bool posted = insists || (!crowded && retreat_.over(start));
-    if (posted) post(wakes ? threads - 1 : 0, kOwnWakes);
+    if (posted) post(sleepers, kOwnWakes);
     t_in_region = true;
     const int own = run_pieces(epoch_, 0, start, [&](Clock::time_point now, int) {
       end = now;
-      if (!posted && !crowded && retreat_.over(now))
-        posted = true, post(wakes ? threads - 1 : 0, kOwnWakes);
+      if (!posted && !crowded && retreat_.over(now)) posted = true, post(sleepers, kOwnWakes);
     });
     t_in_region = false;
     if (wait_for_workers(static_cast<uint32_t>(pieces - own)) && kind == Units::Alike)
@@ -265,7 +231,7 @@ class Pool {
     int first = 0;
     while (first < all && !is_asleep(first)) ++first;
     if (first == all) return;
-    to_wake_.open(epoch_, first, all);
+    to_wake_.open(epoch_, {first, all});
     wake(epoch_, own);
   }
 
@@ -275,9 +241,11 @@ class Pool {
 
   /// Wakes `most` of those who sleep and shall take part in region `epoch`.
   void wake(uint32_t epoch, int most) {
-    for (int i; most > 0 && (i = to_wake_.next(epoch)) >= 0;) {
-      if (!is_asleep(i)) continue;
-      wake(*workers_[static_cast<size_t>(i)]);
+    while (most > 0) {
+      const Claim worker = to_wake_.claim(epoch, 1, [] { return true; });
+      if (worker.empty()) return;
+      if (!is_asleep(worker.begin)) continue;
+      wake(*workers_[static_cast<size_t>(worker.begin)]);
       --most;
     }
   }
@@ -388,8 +356,8 @@ class Pool {
   Retreat retreat_;
   Board board_;
   Shares shares_;
-  alignas(128) std::atomic<uint32_t> posted_{0};    // the newest region that workers shall see
-  ToWake to_wake_;                                  // read where posted_ has changed
+  alignas(128) std::atomic<uint32_t> posted_{0};  // the newest region that workers shall see
+  Share to_wake_;  // workers that nobody has woken for it yet; read where posted_ has changed
   alignas(128) std::atomic<uint32_t> finished_{0};  // pieces of it, by workers
   std::array<std::unique_ptr<Worker>, kMaxThreads - 1> workers_;
 };

@@ -93,7 +93,6 @@ TEST(PanelCut, GivesAboutEachThreadABlockWhereThereIsEnoughToDo) {
   }
 }
 
-// (More tiles than an entry has room for.)
 // What reads the result takes whole rows, each thread its share: a core has its own still at hand.
 TEST(PanelCut, OfAResultThatCachesHoldIsAlongItsRows) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{768, 512, 128}, {512, 256, 688}})
@@ -104,6 +103,7 @@ TEST(PanelCut, OfAResultThatCachesHoldIsAlongItsRows) {
     }
 }
 
+// (More tiles than an entry has room for.)
 TEST(PanelCut, OfHugeProductsIsBounded) {
   for (const Panels* panels : kAll) {
     const PanelWork tall = one_product(int64_t{1} << 40, 2, 2),
