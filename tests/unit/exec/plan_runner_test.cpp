@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ir/base/error.h"
@@ -102,7 +103,7 @@ Plan two_increments(PlanOutput out = {}) {
   Plan p;
   p.name = "two_increments";
   p.inputs.resize(1);
-  p.outputs = {out};
+  p.outputs = {std::move(out)};
   p.kernels = {increment_kernel(kUnits)};
   p.arena_bytes = kUnits * 4 + 64;
   p.steps = {Launch{{0}, kUnits, 100, {input(0), arena(64)}, {}},
