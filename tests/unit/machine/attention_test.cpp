@@ -40,6 +40,9 @@ std::vector<Case> cases() {
           {2, 2, 2, 100, 33, 24, 40, Bool, {2, 1, 1, 33}},
           {2, 2, 1, 70, 67, 16, 256, Added, {1, 2, 70, 1}},
           {2, 2, 2, 65, 65, 1, 1, Added, {2, 2, 65, 65}},
+          {1, 2, 2, 48, 48, 32, 32, Causal},
+          {1, 2, 1, 81, 49, 17, 20, Causal},
+          {1, 1, 1, 33, 95, 64, 64, Causal},
           {1, 1, 1, 400, 400, 16, 24, Causal},
           {1, 1, 1, 130, 700, 8, 8, Added, {1, 1, 130, 700}},
           {1, 1, 1, 94, 90, 3, 17},
@@ -238,6 +241,19 @@ TEST(Attention, BitsDoNotDependOnTheThreads) {
   }
   assume_processors(0);
   set_num_threads(before);
+}
+
+TEST(Attention, TilesThatRowsDoNotSeeLeaveThemAsTheyAre) {
+  const Case c{1, 1, 1, 90, 150, 16, 24, MaskKind::Bool, {1, 1, 90, 150}};
+  Tensors<float> single(c);
+  Tensors<double> twice(c);
+  for (int64_t i = 0; i < 90 * 150; ++i) {
+    const int64_t row = i / 150, tile = i % 150 / attention::kTile;
+    single.keep[static_cast<size_t>(i)] = twice.keep[static_cast<size_t>(i)] = row % 4 == tile;
+  }
+  single.run();
+  twice.run();
+  for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
 }
 
 TEST(Attention, NaNIsSeenByWhoLooksThere) {
