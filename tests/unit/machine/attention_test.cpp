@@ -163,14 +163,15 @@ attention::Head head_of(Tensors<float>& t) {
           .causal = c.mask == MaskKind::Causal};
 }
 
-/// The same, by `tiles`.
+/// The same, by `tiles`, in memory of which nothing may be read before it is written.
 void run_head(const attention::Tiles& tiles, Tensors<float>& t) {
   const Case& c = t.c;
   const attention::Head head = head_of(t);
-  std::vector<float> scratch(static_cast<size_t>(tiles.forward_scratch(head)));
+  constexpr float kUnread = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> scratch(static_cast<size_t>(tiles.forward_scratch(head)), kUnread);
   tiles.pack_forward(head, scratch.data());
   tiles.forward(head, 0, c.t, scratch.data(), t.result.data(), t.sums.data());
-  scratch.assign(static_cast<size_t>(tiles.backward_scratch(head)), 0);
+  scratch.assign(static_cast<size_t>(tiles.backward_scratch(head)), kUnread);
   tiles.pack_backward(head, scratch.data());
   tiles.backward(head, {{t.grad.data(), c.e}, {t.result.data(), c.e}, t.sums.data()},
                  scratch.data(), t.grad_query.data());
