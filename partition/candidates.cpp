@@ -49,7 +49,7 @@ void require_fraction(double fraction, const char* what) {
 }
 
 Tried tried(const Problem& p, std::string name, Choices choices) {
-  const Cost cost = cost_of(p.analysis, p.estimate, values_of(choices));
+  const Cost cost = cost_of(p.analysis, p.estimate, choices.values);
   return {std::move(choices), {std::move(name), cost.saved_bytes, 0, cost.seconds()}, 0};
 }
 
@@ -112,7 +112,7 @@ ir::Partition partition_within(const Problem& p, int64_t bytes) {
 }  // namespace
 
 ir::Partition partition_at(const Problem& p, const Choices& choices) {
-  ir::Partition out = split(p.analysis, values_of(choices));
+  ir::Partition out = split(p.analysis, choices.values);
   out.report = report_of(p.analysis, p.estimate, choices);
   return out;
 }
@@ -122,7 +122,7 @@ ir::Partition partition_by_peak(const Problem& p, double fraction) {
   require_fraction(fraction, "memory_budget");
   std::vector<Tried> all = all_tried(p);
   for (Tried& t : all) {
-    const ir::Partition parts = split(p.analysis, values_of(t.choices));
+    const ir::Partition parts = split(p.analysis, t.choices.values);
     t.point.peak_bytes = peak_bytes(parts, *p.context.costs);
   }
   const auto peak = [](const Tried& t) { return t.point.peak_bytes; };

@@ -8,7 +8,6 @@
 #include "partition/flow/relax.h"
 #include "partition/marks.h"
 #include "partition/policies.h"
-#include "partition/report/explain.h"
 #include "partition/split.h"
 
 namespace tandem::partition {
@@ -44,17 +43,14 @@ struct SavedSet {
   const char* otherwise;  // why a value is saved that is neither banned nor cheaper to save
 };
 
-Choices explained(const Problem& p, const SavedSet& set) {
-  const Analysis& a = p.analysis;
-  const Alternatives alternatives(a, p.estimate, set.saved);
-  Choices choices;
-  for (ValueId v : set.saved) {
-    const std::string reason = a.is_primal(v)
-                                   ? reason_of_input(a, v)
-                                   : alternatives.reason(v, set.policy.ban, set.otherwise);
-    choices.push_back({v, reason});
-  }
-  return choices;
+Choices explained(const Problem& p, SavedSet set) {
+  const auto reason = [&p, policy = std::move(set.policy),
+                       otherwise = set.otherwise](const Alternative& alternative) -> std::string {
+    const ValueId v = alternative.saved;
+    if (p.analysis.is_primal(v)) return reason_of_input(p.analysis, v);
+    return reason_against(alternative, p.analysis, p.estimate, policy.ban, otherwise);
+  };
+  return {std::move(set.saved), reason};
 }
 
 constexpr char kOfReference[] = "by the reference rules", kFewerBytes[] = "fewer bytes",
@@ -178,7 +174,7 @@ SavedSet worth_its_bytes(const Problem& p, std::vector<SavedSet> candidates) {
 }  // namespace
 
 Choices choose_default(const Problem& p) {
-  const int64_t everything = p.analysis.saved_bytes(values_of(choose_everything(p)));
+  const int64_t everything = p.analysis.saved_bytes(choose_everything(p).values);
   const int64_t limit = std::min(p.context.tape_bytes, everything);
   if (!p.estimate.known()) return explained(p, relaxed(p, default_policy(p.analysis), limit));
   const FastestWithin fastest(p);
@@ -205,24 +201,24 @@ Choices choose_fewest(const Problem& p) {
 
 // Views as their bases; constants are written again.
 Choices choose_everything(const Problem& p) {
-  Choices choices;
-  for (ValueId v : bases_of(p.analysis, read_by_backward(p.analysis)))
-    if (!p.analysis.is(v, ir::OpClass::Factory)) choices.push_back({v, "read by backward"});
-  return choices;
+  Values values = bases_of(p.analysis, read_by_backward(p.analysis));
+  std::erase_if(values, [&](ValueId v) { return p.analysis.is(v, ir::OpClass::Factory); });
+  return {std::move(values), [](const Alternative&) { return "read by backward"; }};
 }
 
 // Also what runs once.
 Choices choose_inputs(const Problem& p) {
   const Analysis& a = p.analysis;
-  Choices choices;
+  Values values;
   for (ValueId v : a.all_values()) {
-    if (!a.backward[v]) continue;
-    if (a.is_primal(v))
-      choices.push_back({v, reason_of_input(a, v)});
-    else if (a.is_written_in_forward(v) && a.runs_once(a.producer(v)) && !a.graph.type(v).is_token)
-      choices.push_back({v, "effect: runs once"});
+    const bool runs_once = !a.is_primal(v) && a.is_written_in_forward(v) &&
+                           a.runs_once(a.producer(v)) && !a.graph.type(v).is_token;
+    if (a.backward[v] && (a.is_primal(v) || runs_once)) values.push_back(v);
   }
-  return choices;
+  return {std::move(values), [&a](const Alternative& alternative) {
+            const ValueId v = alternative.saved;
+            return a.is_primal(v) ? reason_of_input(a, v) : "effect: runs once";
+          }};
 }
 
 Choices choose_within(const Problem& p, int64_t max_bytes, double& least_seconds) {

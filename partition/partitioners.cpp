@@ -77,12 +77,10 @@ class FunctionPartitioner final : public ir::Partitioner {
   ir::Partition partition_within(const Graph& core,
                                  const ir::PartitionContext& context) const override {
     const Problem problem(core, context);
-    Choices choices;
-    for (ValueId v : choose_(core)) {
-      require_value(core, v);
-      choices.push_back({v, "chosen by " + name_});
-    }
-    ir::Partition out = partition_at(problem, choices);
+    std::vector<ValueId> values = choose_(core);
+    for (ValueId v : values) require_value(core, v);
+    const auto reason = [this](const Alternative&) { return "chosen by " + name_; };
+    ir::Partition out = partition_at(problem, {std::move(values), reason});
     out.report.partitioner = name_;
     return out;
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "partition/flow/network.h"
 
@@ -41,52 +40,48 @@ bool Halves::are_given(const Analysis& a, ValueId v) const {
          std::ranges::any_of(a.users[v], [&](EquationId user) { return backward[user.index]; });
 }
 
-Alternatives::Alternatives(const Analysis& a, const Estimate& estimate,
+Alternatives::Alternatives(const Analysis& a, const Estimate& estimate, const Halves& halves,
                            std::span<const ValueId> saved)
-    : a_(a), estimate_(estimate), halves_(a, saved), given_(a.graph) {
+    : a_(a), estimate_(estimate), halves_(halves), given_(a.graph) {
   for (ValueId v : saved) given_[v] = true;
 }
 
-template <class Visit>
-void Alternatives::for_each_needed(ValueId v, Visit visit) const {
-  std::unordered_set<uint32_t> seen{v.index};
-  std::vector<ValueId> open{v};
-  while (!open.empty()) {
-    const ValueId next = open.back();
-    open.pop_back();
-    visit(next);
-    const EquationId e = a_.producer(next);
+std::vector<ValueId> Alternatives::needed_with(ValueId v) const {
+  ir::ValueMap<bool> seen(a_.graph);
+  std::vector<ValueId> needed{v};
+  seen[v] = true;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const EquationId e = a_.producer(needed[i]);
     if (!e.valid()) continue;
     for (ValueId w : a_.graph.operands(e)) {
       const bool is_there =
           given_[w] || (a_.producer(w).valid() && halves_.backward[a_.producer(w).index]);
-      if (!is_there && seen.insert(w.index).second) open.push_back(w);
+      if (is_there || seen[w]) continue;
+      seen[w] = true;
+      needed.push_back(w);
     }
   }
+  return needed;
 }
 
-double Alternatives::recompute_seconds(ValueId v) const {
-  double seconds = 0;
-  for_each_needed(v, [&](ValueId w) {
-    if (a_.producer(w).valid())
-      seconds += estimate_.recompute_seconds(w);
-    else
-      seconds += estimate_.save_seconds(w);
-  });
-  return seconds;
+Alternative Alternatives::to(ValueId v) const {
+  Alternative alternative{.saved = v, .needed = needed_with(v)};
+  for (ValueId w : alternative.needed)
+    alternative.recompute_seconds +=
+        a_.producer(w).valid() ? estimate_.recompute_seconds(w) : estimate_.save_seconds(w);
+  return alternative;
 }
 
-std::string Alternatives::reason(ValueId v, const std::function<const char*(ValueId)>& ban,
-                                 const char* otherwise) const {
-  if (const char* own = a_.forward[v] ? ban(v) : nullptr) return own;
-  ValueId banned;
-  for_each_needed(v, [&](ValueId w) {
-    if (!banned.valid() && a_.producer(w).valid() && a_.forward[w] && ban(w)) banned = w;
-  });
-  if (banned.valid())
-    return fmt::format("computed from {}, which is not saved ({})", op_and_name(a_, banned),
-                       ban(banned));
-  const bool is_cheaper = estimate_.known() && estimate_.save_seconds(v) <= recompute_seconds(v);
+std::string reason_against(const Alternative& alternative, const Analysis& a,
+                           const Estimate& estimate, const std::function<const char*(ValueId)>& ban,
+                           const char* otherwise) {
+  const ValueId v = alternative.saved;
+  if (const char* own = a.forward[v] ? ban(v) : nullptr) return own;
+  for (ValueId w : alternative.needed)
+    if (const char* why = a.producer(w).valid() && a.forward[w] ? ban(w) : nullptr)
+      return fmt::format("computed from {}, which is not saved ({})", op_and_name(a, w), why);
+  const bool is_cheaper =
+      estimate.known() && estimate.save_seconds(v) <= alternative.recompute_seconds;
   return is_cheaper ? "cheaper to save than to compute again" : otherwise;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "partition/estimate.h"
 
@@ -20,30 +21,36 @@ struct Halves {
   std::vector<bool> forward, backward;
 };
 
-/// For each saved value: what backward would have to do if that alone were not saved.
+/// What backward would have to do if one saved value were not saved.
+struct Alternative {
+  ir::ValueId saved;
+  std::vector<ir::ValueId> needed;  // it, and all that would have to be computed or read with it
+  double recompute_seconds = 0;     // all that is computed again, and inputs read for it
+};
+
+/// The alternatives to values of a saved set, each to be left out alone.
 class Alternatives {
  public:
-  Alternatives(const Analysis& analysis, const Estimate& estimate,
+  Alternatives(const Analysis& analysis, const Estimate& estimate, const Halves& halves,
                std::span<const ir::ValueId> saved);
 
-  /// Seconds of all that would have to be computed again, and of reading inputs for it.
-  double recompute_seconds(ir::ValueId v) const;
-
-  /// Why `v` is saved: because it, or what it would have to be computed from, is banned; because
-  /// that is cheaper; `otherwise` if it is neither.
-  std::string reason(ir::ValueId v, const std::function<const char*(ir::ValueId)>& ban,
-                     const char* otherwise) const;
+  Alternative to(ir::ValueId v) const;
 
  private:
-  /// Calls visit for `v` and every value that would have to be computed or read with it.
-  template <class Visit>
-  void for_each_needed(ir::ValueId v, Visit visit) const;
+  std::vector<ir::ValueId> needed_with(ir::ValueId v) const;
 
   const Analysis& a_;
   const Estimate& estimate_;
-  const Halves halves_;
+  const Halves& halves_;
   ir::ValueMap<bool> given_;  // saved
 };
+
+/// Why a value is saved: because it, or what it would have to be computed from, is banned; because
+/// that is cheaper; `otherwise` if it is neither.
+std::string reason_against(const Alternative& alternative, const Analysis& analysis,
+                           const Estimate& estimate,
+                           const std::function<const char*(ir::ValueId)>& ban,
+                           const char* otherwise);
 
 /// "gelu h", as reports call a value and what made it.
 std::string op_and_name(const Analysis& analysis, ir::ValueId v);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "partition/flow/network.h"
 #include "partition/marks.h"
 #include "partition/policies.h"
-#include "partition/report/explain.h"
 
 namespace tandem::partition {
 namespace {
@@ -40,33 +40,26 @@ Cost cost_of(const Analysis& a, const Estimate& estimate, std::span<const ValueI
 
 }  // namespace
 
-std::vector<ValueId> values_of(const Choices& choices) {
-  std::vector<ValueId> values;
-  for (const Choice& c : choices) values.push_back(c.value);
-  return values;
-}
-
 Cost cost_of(const Analysis& a, const Estimate& estimate, std::span<const ValueId> saved) {
   return cost_of(a, estimate, saved, Halves(a, saved));
 }
 
 ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const Choices& choices) {
   ir::PartitionReport report;
-  const std::vector<ValueId> saved = values_of(choices);
-  const Halves halves(a, saved);
-  const Alternatives alternatives(a, estimate, saved);
-  for (const Choice& c : choices) {
-    const ValueId v = c.value;
+  const Halves halves(a, choices.values);
+  const Alternatives alternatives(a, estimate, halves, choices.values);
+  for (const ValueId v : choices.values) {
+    const Alternative alternative = alternatives.to(v);
     const char* where = a.held_result[v] < 0 ? "" : "; a result, kept as itself";
     report.saved.push_back(
         {.name = value_name(a.graph, v),
          .op = std::string(op_name(a, v)),
          .type = a.graph.type(v),
          .bytes = a.saved_bytes(v),
-         .reason = c.reason + where,
+         .reason = choices.reason(alternative) + where,
          .needed_by = readers(a, halves, v),
          .save_seconds = estimate.save_seconds(v),
-         .recompute_seconds = a.is_primal(v) ? 0 : alternatives.recompute_seconds(v)});
+         .recompute_seconds = a.is_primal(v) ? 0 : alternative.recompute_seconds});
   }
   for (size_t i = 0; i < halves.forward.size(); ++i) {
     if (!halves.is_recomputed(i)) continue;
@@ -75,7 +68,7 @@ ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const
     report.recomputed.push_back({value_name(a.graph, v), std::string(op_name(a, v)),
                                  a.graph.type(v), estimate.recompute_seconds(v)});
   }
-  const Cost cost = cost_of(a, estimate, saved, halves);
+  const Cost cost = cost_of(a, estimate, choices.values, halves);
   report.saved_bytes = cost.saved_bytes;
   report.save_seconds = cost.save_seconds;
   report.recompute_seconds = cost.recompute_seconds;

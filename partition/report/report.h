@@ -2,20 +2,24 @@
 #ifndef TANDEM_PARTITION_REPORT_REPORT_H
 #define TANDEM_PARTITION_REPORT_REPORT_H
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "ir/interfaces/partitioner.h"
 #include "partition/estimate.h"
-#include "partition/flow/network.h"
+#include "partition/report/explain.h"
 
 namespace tandem::partition {
 
-/// A set of values to save, and why each.
-struct Choice {
-  ir::ValueId value;
-  std::string reason;
-};
-using Choices = std::vector<Choice>;
+/// Why a value is saved, by what would have to be done instead.
+using Reason = std::function<std::string(const Alternative&)>;
 
-std::vector<ir::ValueId> values_of(const Choices& choices);
+/// A set of values to save, and why each.
+struct Choices {
+  std::vector<ir::ValueId> values;
+  Reason reason;
+};
 
 /// What a set of saved values costs: bytes beyond the inputs, seconds of saving and recomputing.
 struct Cost {

@@ -57,10 +57,10 @@ TEST(RandomGraphs, DefaultIsTheFastestPlanThatFitsAtAnyPriceOfAByteOrSavesNoMore
     const auto cost = [&](const Values& saved) {
       return partition::cost_of(p.analysis, p.estimate, saved);
     };
-    const Values everything = partition::values_of(partition::choose_everything(p));
+    const Values everything = partition::choose_everything(p).values;
     const int64_t limit = std::min(p.context.tape_bytes, cost(everything).saved_bytes);
-    const partition::Cost chosen = cost(partition::values_of(partition::choose_default(p)));
-    const partition::Cost reference = cost(partition::values_of(partition::choose_reference(p)));
+    const partition::Cost chosen = cost(partition::choose_default(p).values);
+    const partition::Cost reference = cost(partition::choose_reference(p).values);
     const auto plan_at = [&](double price) {
       return cost(partition::cheapest_saved_set(
           p.analysis, partition::time_policy(p.analysis, p.estimate, {.seconds_per_byte = price})));
