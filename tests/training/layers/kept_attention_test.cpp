@@ -29,6 +29,22 @@ const Case kCases[] = {
        return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
                                            {.is_causal = true, .scale = 0.7});
      }},
+    {"short and causal, widths that no vector fits",
+     {{2, 3, 50, 20}, {2, 3, 50, 20}, {2, 3, 50, 33}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true});
+     }},
+    {"short and causal, transposed heads of more queries than keys",
+     {{1, 67, 2, 8}, {1, 48, 2, 8}, {1, 48, 2, 8}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
+                                           {.is_causal = true});
+     }},
+    {"narrow heads and a mask of bools",
+     {{2, 2, 129, 32}, {2, 2, 129, 32}, {2, 2, 129, 16}, {129, 129}},
+     [](const Tensors& in) {
+       return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
+     }},
     {"grouped queries beside more keys",
      {{1, 4, 130, 4}, {1, 2, 600, 4}, {1, 2, 600, 7}},
      [](const Tensors& in) {
@@ -194,13 +210,15 @@ TEST(KeptAttention, OfHalvesIsThatOfTheirNumbers) {
 }
 
 TEST(KeptAttention, SavesNoScores) {
-  Tensors in;
-  for (size_t i = 0; i < 3; ++i) in.push_back(noise({1, 2, 256, 16}, i + 1).requires_grad_(true));
-  const auto f = compile(
-      [](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], {}, true); });
-  const auto& graphs = f.graphs(in);
-  for (const ir::Output& o : graphs.forward.outputs())
-    EXPECT_LE(int64_t{ir::numel(graphs.forward.type(o.value).sizes)}, 2 * 256 * 16);
+  for (const int64_t t : {64, 256}) {
+    Tensors in;
+    for (size_t i = 0; i < 3; ++i) in.push_back(noise({1, 2, t, 16}, i + 1).requires_grad_(true));
+    const auto f = compile(
+        [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {}, true); });
+    const auto& graphs = f.graphs(in);
+    for (const ir::Output& o : graphs.forward.outputs())
+      EXPECT_LE(int64_t{ir::numel(graphs.forward.type(o.value).sizes)}, 2 * t * 16);
+  }
 }
 
 }  // namespace
