@@ -19,6 +19,7 @@
 #include "machine/threads/thread_pool.h"
 #include "runtime/compile/record.h"
 #include "runtime/compile/variant.h"
+#include "runtime/compile/variant_list.h"
 #include "runtime/levels/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
@@ -58,21 +59,7 @@ class FunctionCache {
                                                  CallInputs& inputs);
 
  private:
-  struct Listed {
-    uint64_t look;  // of the calls that it serves (look_of)
-    std::shared_ptr<const Variant> variant;
-  };
-  using Variants = std::vector<Listed>;
-
-  static std::shared_ptr<const Variant> find(const Variants& list, const Flat& arguments,
-                                             CallInputs& inputs);
-  std::shared_ptr<const Variants> variants() const {
-    const std::lock_guard lock(list_mutex());
-    return variants_;
-  }
-  /// Of every function: it is held for the copy of a pointer, and a fork must find it free.
-  static std::mutex& list_mutex() { return machine::fork_safe_mutex<FunctionCache>(); }
-  void publish(Listed newest);
+  std::shared_ptr<const Variant> find(const Flat& arguments, CallInputs& inputs) const;
   std::unique_lock<std::recursive_timed_mutex> lock_for_compiling();
   std::shared_ptr<const Variant> compile(const Flat& arguments, Tracer tracer);
   Expected expected();
@@ -83,8 +70,7 @@ class FunctionCache {
 
   const CompileOptions options_;
   const Mode mode_;
-  std::shared_ptr<const Variants> variants_ =
-      std::make_shared<Variants>();  // most recently compiled first
+  VariantList variants_;
   std::recursive_timed_mutex compile_mutex_;
   std::atomic<pid_t> tracing_{0};           // the thread that runs the function on stand-ins
   int made_ = 0;                            // variants
@@ -350,26 +336,25 @@ class Idleness {
 
 std::shared_ptr<const Variant> FunctionCache::find_or_compile(const Flat& arguments, Tracer tracer,
                                                               CallInputs& inputs) {
-  const auto list = variants();
-  if (auto found = find(*list, arguments, inputs)) return found;
+  const size_t known = variants_.added();
+  if (auto found = find(arguments, inputs)) return found;
   const auto lock = lock_for_compiling();
-  if (const auto now = variants(); now != list)  // another thread may have compiled it meanwhile
-    if (auto found = find(*now, arguments, inputs)) return found;
+  if (variants_.added() != known)  // another thread may have compiled it meanwhile
+    if (auto found = find(arguments, inputs)) return found;
   auto compiled = compile(arguments, tracer);
   find_inputs(compiled->recording, arguments, inputs);
   return compiled;
 }
 
 /// Of many variants few look like the call, and only they are looked at.
-std::shared_ptr<const Variant> FunctionCache::find(const Variants& list, const Flat& arguments,
-                                                   CallInputs& inputs) {
-  if (list.empty()) return nullptr;
-  if (serves(*list.front().variant, arguments, inputs)) return list.front().variant;
+std::shared_ptr<const Variant> FunctionCache::find(const Flat& arguments,
+                                                   CallInputs& inputs) const {
+  auto newest = variants_.newest();
+  if (!newest || serves(*newest, arguments, inputs)) return newest;
   const uint64_t look = look_of(span_of(arguments.tokens), span_of(arguments.tensors));
-  const auto it = std::find_if(list.begin() + 1, list.end(), [&](const Listed& l) {
-    return l.look == look && serves(*l.variant, arguments, inputs);
-  });
-  return it == list.end() ? nullptr : it->variant;
+  for (auto& variant : variants_.looking_like(look))
+    if (serves(*variant, arguments, inputs)) return std::move(variant);
+  return nullptr;
 }
 
 /// Other threads wait while one compiles; not for one that, in the middle of the function, may wait
@@ -411,10 +396,10 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
     std::fprintf(stderr,
                  "tandem: %s needed new machine code for %d variants; the last guard that failed: "
                  "%s\n",
-                 name().c_str(), kManyCodes,
-                 explain(*variants()->front().variant, arguments).c_str());
+                 name().c_str(), kManyCodes, explain(*variants_.newest(), arguments).c_str());
   variant->last_used = clock_.load(std::memory_order_relaxed) + 1;
-  publish({look_of(span_of(arguments.tokens), span_of(arguments.tensors)), variant});
+  variants_.add(look_of(span_of(arguments.tokens), span_of(arguments.tensors)), variant,
+                options_.max_variant_bytes);
   return variant;
 }
 
@@ -422,9 +407,8 @@ std::shared_ptr<const Variant> FunctionCache::compile(const Flat& arguments, Tra
 /// be.
 Expected FunctionCache::expected() {
   if (made_++ < kOwnCode) return {};
-  const auto made = variants();
-  return {.any_size = true,
-          .backward = !made->empty() && made->front().variant->has_full_backward()};
+  const auto newest = variants_.newest();
+  return {.any_size = true, .backward = newest && newest->has_full_backward()};
 }
 
 /// How many variants had new code, `variant` included, and the one before, whose backward has been
@@ -435,27 +419,6 @@ int FunctionCache::count_new_code(const std::shared_ptr<const Variant>& variant)
   new_codes_ += is_new + (before && before->has_new_code);
   uncounted_ = is_new ? std::shared_ptr<const Variant>() : variant;
   return new_codes_;
-}
-
-/// The newest variant is kept, whatever it holds.
-void FunctionCache::publish(Listed newest) {
-  auto next = std::make_shared<Variants>();
-  const auto before = variants();
-  next->reserve(before->size() + 1);
-  next->push_back(std::move(newest));
-  next->insert(next->end(), before->begin(), before->end());
-  int64_t bytes = 0;
-  for (const Listed& l : *next) bytes += l.variant->held_bytes.load(std::memory_order_relaxed);
-  while (next->size() > 1 && bytes > options_.max_variant_bytes) {
-    const auto oldest = std::ranges::min_element(
-        next->begin() + 1, next->end(), {},
-        [](const Listed& l) { return l.variant->last_used.load(std::memory_order_relaxed); });
-    bytes -= oldest->variant->held_bytes.load(std::memory_order_relaxed);
-    next->erase(oldest);
-  }
-  std::shared_ptr<const Variants> list = std::move(next);
-  const std::lock_guard lock(list_mutex());
-  variants_.swap(list);  // the old one goes after the lock
 }
 
 CallResults FunctionCache::run_functionalized(const Flat& arguments, Tracer tracer) const {
