@@ -42,29 +42,28 @@ bool Halves::are_given(const Analysis& a, ValueId v) const {
 
 Alternatives::Alternatives(const Analysis& a, const Estimate& estimate, const Halves& halves,
                            std::span<const ValueId> saved)
-    : a_(a), estimate_(estimate), halves_(halves), given_(a.graph) {
+    : a_(a), estimate_(estimate), halves_(halves), given_(a.graph), seen_(a.graph) {
   for (ValueId v : saved) given_[v] = true;
 }
 
-std::vector<ValueId> Alternatives::needed_with(ValueId v) const {
-  ir::ValueMap<bool> seen(a_.graph);
+std::vector<ValueId> Alternatives::needed_with(ValueId v) {
   std::vector<ValueId> needed{v};
-  seen[v] = true;
+  seen_[v] = ++searches_;
   for (size_t i = 0; i < needed.size(); ++i) {
     const EquationId e = a_.producer(needed[i]);
     if (!e.valid()) continue;
     for (ValueId w : a_.graph.operands(e)) {
       const bool is_there =
           given_[w] || (a_.producer(w).valid() && halves_.backward[a_.producer(w).index]);
-      if (is_there || seen[w]) continue;
-      seen[w] = true;
+      if (is_there || seen_[w] == searches_) continue;
+      seen_[w] = searches_;
       needed.push_back(w);
     }
   }
   return needed;
 }
 
-Alternative Alternatives::to(ValueId v) const {
+Alternative Alternatives::to(ValueId v) {
   Alternative alternative{.saved = v, .needed = needed_with(v)};
   for (ValueId w : alternative.needed)
     alternative.recompute_seconds +=

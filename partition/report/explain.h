@@ -34,15 +34,17 @@ class Alternatives {
   Alternatives(const Analysis& analysis, const Estimate& estimate, const Halves& halves,
                std::span<const ir::ValueId> saved);
 
-  Alternative to(ir::ValueId v) const;
+  Alternative to(ir::ValueId v);
 
  private:
-  std::vector<ir::ValueId> needed_with(ir::ValueId v) const;
+  std::vector<ir::ValueId> needed_with(ir::ValueId v);
 
   const Analysis& a_;
   const Estimate& estimate_;
   const Halves& halves_;
-  ir::ValueMap<bool> given_;  // saved
+  ir::ValueMap<bool> given_;     // saved
+  ir::ValueMap<uint32_t> seen_;  // in which search last
+  uint32_t searches_ = 0;
 };
 
 /// Why a value is saved: because it, or what it would have to be computed from, is banned; because

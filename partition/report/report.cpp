@@ -47,7 +47,7 @@ Cost cost_of(const Analysis& a, const Estimate& estimate, std::span<const ValueI
 ir::PartitionReport report_of(const Analysis& a, const Estimate& estimate, const Choices& choices) {
   ir::PartitionReport report;
   const Halves halves(a, choices.values);
-  const Alternatives alternatives(a, estimate, halves, choices.values);
+  Alternatives alternatives(a, estimate, halves, choices.values);
   for (const ValueId v : choices.values) {
     const Alternative alternative = alternatives.to(v);
     const char* where = a.held_result[v] < 0 ? "" : "; a result, kept as itself";
