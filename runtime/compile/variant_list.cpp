@@ -20,8 +20,8 @@ VariantList::Pointer VariantList::newest() const {
   return listed_.empty() ? nullptr : listed_.back().variant;
 }
 
-std::vector<VariantList::Pointer> VariantList::looking_like(uint64_t look) const {
-  std::vector<Pointer> found;
+ir::InlineVector<VariantList::Pointer, 2> VariantList::looking_like(uint64_t look) const {
+  ir::InlineVector<Pointer, 2> found;
   const std::lock_guard lock(list_mutex());
   for (const Listed& l : listed_ | std::views::reverse)
     if (l.look == look) found.push_back(l.variant);

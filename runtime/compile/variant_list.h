@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "ir/base/inline_vector.h"
+
 namespace tandem::runtime {
 
 struct Variant;
@@ -20,7 +22,7 @@ class VariantList {
   /// The one that was compiled last; null if there is none.
   Pointer newest() const;
   /// Those for calls that look so (look_of), the newest first.
-  std::vector<Pointer> looking_like(uint64_t look) const;
+  ir::InlineVector<Pointer, 2> looking_like(uint64_t look) const;
   /// How many there ever were.
   size_t added() const { return added_.load(std::memory_order_acquire); }
 
