@@ -22,6 +22,17 @@ Tensor heads(const Tensor& t) { return t.transpose(1, 2); }
 /// A mask of the scores' dtype and of bools, from a tensor that takes no gradient.
 Tensor never_some(const Tensor& t) { return gt(t.detach(), -0.5); }
 
+Tensor masked_by_bools(const Tensors& in) {
+  return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
+}
+Tensor causal_over_transposed_heads(const Tensors& in) {
+  return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
+                                      {.is_causal = true});
+}
+Tensor of_groups(const Tensors& in) {
+  return scaled_dot_product_attention(in[0], in[1], in[2], {.enable_gqa = true});
+}
+
 const Case kCases[] = {
     {"causal, transposed heads",
      {{1, 260, 2, 8}, {1, 260, 2, 8}, {1, 260, 2, 8}},
@@ -36,20 +47,13 @@ const Case kCases[] = {
      }},
     {"short and causal, transposed heads of more queries than keys",
      {{1, 67, 2, 8}, {1, 48, 2, 8}, {1, 48, 2, 8}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
-                                           {.is_causal = true});
-     }},
+     causal_over_transposed_heads},
     {"narrow heads and a mask of bools",
      {{2, 2, 129, 32}, {2, 2, 129, 32}, {2, 2, 129, 16}, {129, 129}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
-     }},
+     masked_by_bools},
     {"grouped queries beside more keys",
      {{1, 4, 130, 4}, {1, 2, 600, 4}, {1, 2, 600, 7}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(in[0], in[1], in[2], {.enable_gqa = true});
-     }},
+     of_groups},
     {"parts of one product, gapped",
      {{1, 260, 50}, {1, 260, 50}, {1, 260, 50}},
      [](const Tensors& in) {
@@ -66,9 +70,7 @@ const Case kCases[] = {
      }},
     {"a mask of bools",
      {{1, 2, 256, 4}, {1, 2, 256, 4}, {1, 2, 256, 4}, {1, 1, 1, 256}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
-     }},
+     masked_by_bools},
     {"rows of which nothing stays",
      {{1, 2, 256, 4}, {1, 2, 256, 4}, {1, 2, 256, 4}, {256, 1}},
      [](const Tensors& in) {
@@ -81,20 +83,13 @@ const Case kCases[] = {
      }},
     {"one query beside keys that groups share",
      {{1, 6, 1, 8}, {1, 2, 600, 8}, {1, 2, 600, 5}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(in[0], in[1], in[2], {.enable_gqa = true});
-     }},
+     of_groups},
     {"few queries, causal, keys of transposed heads",
      {{2, 5, 2, 16}, {2, 520, 2, 16}, {2, 520, 2, 16}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(heads(in[0]), heads(in[1]), heads(in[2]),
-                                           {.is_causal = true});
-     }},
+     causal_over_transposed_heads},
     {"one query and a mask of the keys",
      {{2, 2, 1, 8}, {2, 2, 530, 8}, {2, 2, 530, 8}, {2, 1, 1, 530}},
-     [](const Tensors& in) {
-       return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = never_some(in[3])});
-     }},
+     masked_by_bools},
     {"too few for that",
      {{2, 3, 20, 8}, {2, 3, 33, 8}, {2, 3, 33, 5}},
      [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2]); }},

@@ -126,13 +126,19 @@ void expect_near(const std::vector<T>& got, const std::vector<double>& want, con
   EXPECT_LE(far, 1e-5 * most) << c.t << " " << c.s << " " << c.d << " " << c.e;
 }
 
+void expect_near(const Tensors<float>& got, const Tensors<double>& want) {
+  const auto results = got.results();
+  const auto expected = want.results();
+  for (size_t i = 0; i < results.size(); ++i) expect_near(results[i], expected[i], got.c);
+}
+
 TEST(Attention, InTilesIsNearThatByRows) {
   for (const Case& c : cases()) {
     Tensors<float> single(c);
     Tensors<double> twice(c);
     single.run();
     twice.run();
-    for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
+    expect_near(single, twice);
   }
 }
 
@@ -187,7 +193,7 @@ TEST(Attention, OfEveryInstructionSetIsNear) {
     for (const attention::Tiles* tiles : all_tiles()) {
       Tensors<float> single(c);
       run_head(*tiles, single);
-      for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
+      expect_near(single, twice);
     }
   }
 }
@@ -222,7 +228,7 @@ TEST(Attention, OfFewQueriesOfEveryInstructionSetIsNear) {
     for (const attention::Tiles* tiles : all_tiles()) {
       Tensors<float> single(c);
       run_few(*tiles, single);
-      for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
+      expect_near(single, twice);
     }
   }
 }
@@ -254,7 +260,7 @@ TEST(Attention, TilesThatRowsDoNotSeeLeaveThemAsTheyAre) {
   }
   single.run();
   twice.run();
-  for (size_t i = 0; i < 5; ++i) expect_near(single.results()[i], twice.results()[i], c);
+  expect_near(single, twice);
 }
 
 TEST(Attention, NaNIsSeenByWhoLooksThere) {
