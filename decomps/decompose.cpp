@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
 

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "batching/batch.h"
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 #include "ir/base/error.h"
 #include "ir/geometry.h"
 #include "runtime/ops/call.h"

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "decomps/decompose.h"
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 #include "ir/base/error.h"
 #include "ir/geometry.h"
 #include "ir/strides.h"

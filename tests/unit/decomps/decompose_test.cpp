@@ -1,7 +1,7 @@
 // Every decomposition against the interpreter's definition of the composite, in f64.
 #include "decomps/decompose.h"
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 #include "ir/build/rewrite.h"
 #include "ir/reduction_order.h"
 #include "ir/text/text.h"

@@ -2,7 +2,7 @@
 // that gradients share are written as in autodiff/, so that they merge.
 #include <numbers>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 

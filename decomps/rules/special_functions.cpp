@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {

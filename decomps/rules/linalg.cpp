@@ -1,5 +1,5 @@
 // Pseudoinverses.
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {

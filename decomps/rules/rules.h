@@ -1,8 +1,8 @@
 // The decompositions, one function per composite of ops.def. This header declares them all from
 // that table, so a composite without one does not link. A rule writes to its Builder what the
 // formula in its comment says; it may use other composites, which are decomposed in turn.
-#ifndef TANDEM_DECOMPS_RULES_H
-#define TANDEM_DECOMPS_RULES_H
+#ifndef TANDEM_DECOMPS_RULES_RULES_H
+#define TANDEM_DECOMPS_RULES_RULES_H
 
 #include <optional>
 #include <span>
@@ -67,4 +67,4 @@ inline V wide(Builder& b, V x) {
 }  // namespace rules
 }  // namespace tandem::decomps
 
-#endif  // TANDEM_DECOMPS_RULES_H
+#endif  // TANDEM_DECOMPS_RULES_RULES_H

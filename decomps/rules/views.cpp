@@ -2,7 +2,7 @@
 // are values like any other.
 #include <numeric>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 

@@ -1,5 +1,5 @@
 // Losses.
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {

@@ -1,7 +1,7 @@
 // Attention, and looking up rows.
 #include <limits>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {

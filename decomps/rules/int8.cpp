@@ -1,5 +1,5 @@
 // Products of rows that are brought into i8 with weights of i8.
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {

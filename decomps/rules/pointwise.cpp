@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-#include "decomps/rules.h"
+#include "decomps/rules/rules.h"
 
 namespace tandem::decomps::rules {
 namespace {
