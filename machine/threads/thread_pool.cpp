@@ -9,20 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <new>
-#include <string>
-#include <system_error>
 #include <thread>
 
-#include "ir/base/error.h"
 #include "machine/library/exit_gate.h"
 #include "machine/threads/pressure.h"
-#include "machine/threads/processors.h"
 #include "machine/threads/shares.h"
 
 #if defined(__x86_64__)
@@ -148,7 +141,6 @@ class Retreat {
 };
 
 thread_local bool t_in_region = false;
-std::atomic<int> g_assumed_processors{0};
 
 class Pool {
  public:
@@ -167,8 +159,7 @@ class Pool {
     const int sleepers = grain == 1 || units >= kWakeGrains * grain ? threads - 1 : 0;
     const auto start = Clock::now();
     auto end = start;
-    const bool insists =
-        kind == Units::Tasks || g_assumed_processors.load(std::memory_order_relaxed) > 0;
+    const bool insists = kind == Units::Tasks || assumed_processors() > 0;
     const bool crowded = !insists && pressure_.looks_high(start);
     bool posted = insists || (!crowded && retreat_.over(start));
     if (posted) post(sleepers, kOwnWakes);
@@ -363,57 +354,9 @@ class Pool {
 };
 
 // Constant-initialised and never destroyed, so they can be used at any point of the process's life.
-std::atomic<int> g_threads{0};
-std::atomic<int> g_processors{0};
 std::atomic<Pool*> g_pool{nullptr};
 std::atomic<Pool*> g_abandoned{nullptr};  // only so that leak checkers still see it
 std::atomic<bool> g_closed{false};
-
-/// What `find()` says, kept in `kept` (0: not found yet). A set value is never replaced.
-template <class Find>
-int keep(std::atomic<int>& kept, Find find) {
-  if (const int n = kept.load(std::memory_order_relaxed); n > 0) return n;
-  const int found = find();
-  int unset = 0;
-  return kept.compare_exchange_strong(unset, found) ? found : unset;
-}
-
-int processors() {
-  if (const int n = g_assumed_processors.load(std::memory_order_relaxed); n > 0) return n;
-  return keep(g_processors, [] { return std::min(available_processors(), kMaxThreads); });
-}
-
-std::string range_text() { return "1 to " + std::to_string(kMaxThreads); }
-
-/// TANDEM_NUM_THREADS, or 0 if that is not set; negative if it is no number of threads.
-int own_variable() {
-  const char* text = std::getenv("TANDEM_NUM_THREADS");
-  if (!text || !*text) return 0;
-  int n = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [at, error] = std::from_chars(text, end, n);
-  return error == std::errc() && at == end && n >= 1 && n <= kMaxThreads ? n : -1;
-}
-
-/// The number at the start of OMP_NUM_THREADS, which may be a list, or 0.
-int omp_variable() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  const long n = text ? std::strtol(text, nullptr, 10) : 0;
-  return n >= 1 ? static_cast<int>(std::min<long>(n, kMaxThreads)) : 0;
-}
-
-int default_threads() {
-  const int n = omp_variable();
-  return n > 0 ? n : processors();
-}
-
-/// num_threads(), or what it would be without TANDEM_NUM_THREADS where that is wrong: a region
-/// cannot throw.
-int threads_of_region() {
-  if (const int n = g_threads.load(std::memory_order_relaxed); n > 0) return n;
-  const int own = own_variable();
-  return own < 0 ? default_threads() : num_threads();
-}
 
 /// In the child of a fork the workers do not exist: the old pool is abandoned, not destroyed.
 void forget_pool() {
@@ -451,8 +394,8 @@ void run_region(int64_t units, int64_t grain, RangeFunction fn, void* context, i
                 Units kind) noexcept {
   if (units <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  const auto threads = static_cast<int>(
-      std::min<int64_t>({threads_of_region(), processors(), most_threads, units / grain}));
+  const auto threads =
+      static_cast<int>(std::min<int64_t>({threads_of_region(), most_threads, units / grain}));
   Pool* p = threads > 1 && !t_in_region ? pool() : nullptr;
   if (p && p->try_acquire()) {
     p->run(fn, context, units, grain, threads, kind);
@@ -462,26 +405,6 @@ void run_region(int64_t units, int64_t grain, RangeFunction fn, void* context, i
 }
 
 }  // namespace
-
-int num_threads() {
-  return keep(g_threads, [] {
-    const int own = own_variable();
-    if (own < 0)
-      ir::fail(ir::Errc::Argument, "TANDEM_NUM_THREADS: not a number of threads; expected " +
-                                       range_text() + ", got " + std::getenv("TANDEM_NUM_THREADS"));
-    return own > 0 ? own : default_threads();
-  });
-}
-
-void set_num_threads(int n) {
-  if (n < 1 || n > kMaxThreads) {
-    ir::fail(ir::Errc::Argument, "set_num_threads: number of threads out of range; expected " +
-                                     range_text() + ", got " + std::to_string(n));
-  }
-  g_threads.store(n, std::memory_order_relaxed);
-}
-
-void assume_processors(int n) { g_assumed_processors.store(n, std::memory_order_relaxed); }
 
 void parallel_for(int64_t units, int64_t grain, RangeFunction fn, void* context,
                   int most_threads) noexcept {

@@ -18,25 +18,11 @@
 #include <cstdint>
 
 #include "ir/base/function_ref.h"
+#include "machine/threads/thread_count.h"
 
 namespace tandem::machine {
 
-inline constexpr int kMaxThreads = 256;
 inline constexpr int kSpinMicroseconds = 50;
-
-/// Threads that a region may use, the caller's included: the last set_num_threads, else
-/// TANDEM_NUM_THREADS, else OMP_NUM_THREADS, else available_processors(). A region uses no more
-/// than there are processors. Throws Error (argument) on a TANDEM_NUM_THREADS that is no number
-/// from 1 to kMaxThreads.
-int num_threads();
-
-/// Sets num_threads() for regions that start later. Throws Error (argument) unless 1 <= n <=
-/// kMaxThreads.
-void set_num_threads(int n);
-
-/// Regions that start later use up to `n` threads as if there were that many processors and nobody
-/// else wanted them (so that tests run in parallel on any machine); 0 brings the true state back.
-void assume_processors(int n);
 
 /// Work on units [begin, end); `worker` is below num_threads() at the region's start, and no two
 /// ranges of one region that run at the same time share it. It must not throw: an error is reported

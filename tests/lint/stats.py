@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints lines per folder, the fullest folders, the longest files and functions, and how long <tandem/tandem.h> and the operators take
-to parse.
+to parse. With --check, only which folders and files of the product are larger than they may be.
 
 Function bodies are found by their indentation, so by clang-format.
 """
@@ -10,13 +10,16 @@ import pathlib
 import re
 import resource
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["ir", "machine", "functionalize", "autodiff", "batching", "decomps", "partition", "codegen", "runtime", "tools", "bench", "examples", "tests"]
 PRODUCT = FOLDERS[:FOLDERS.index("tools")]
 SHOWN = 15
-NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return|#)\b|[^(]* = ")
+MOST_FILES, MOST_LINES = 25, 500  # of a folder; of a file of the product
+# The last but one: a call, one of whose arguments is a lambda.
+NOT_A_FUNCTION = re.compile(r"(namespace|struct|class|enum|union|extern|if|for|while|switch|do|else|try|catch|return)\b|#|//|[a-z_]\w*\(|[^(]* = ")
 
 ENDS_BEFORE_A_FUNCTION = re.compile(r"^\s*$|^\s*(//|#)|[;{}:>]$")
 
@@ -77,16 +80,31 @@ def print_functions(whose, functions):
         print(f"{length:7}  {text}")
 
 
-def main():
-    lines_of, files_of, functions, files = collections.Counter(), collections.Counter(), [], []
-    for path in (p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".h", ".cpp", ".def")):
-        name = path.relative_to(ROOT).as_posix()
-        lines = path.read_text().splitlines()
-        folder = name.split("/")[0]
-        lines_of[folder] += len(lines)
-        files_of[name.rpartition("/")[0]] += 1
-        files.append((len(lines), name))
-        functions += [(length, f"{name}:{line}  {text}") for length, line, text in functions_of(lines)]
+def sources():
+    """(name, lines) of each source."""
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".h", ".cpp", ".def"):
+                yield path.relative_to(ROOT).as_posix(), path.read_text().splitlines()
+
+
+def folder_of(name):
+    return name.split("/")[0]
+
+
+def check(sizes, files_of):
+    """Whether a folder or file is too large; says which."""
+    problems = [f"{folder}: {count} files; expected at most {MOST_FILES}" for folder, count in files_of.items() if count > MOST_FILES]
+    problems += [f"{name}: {lines} lines; expected at most {MOST_LINES}" for lines, name in sizes
+                 if folder_of(name) in PRODUCT and lines > MOST_LINES]
+    print("\n".join(problems) or f"no folder above {MOST_FILES} files, no file of the product above {MOST_LINES} lines")
+    return bool(problems)
+
+
+def print_sizes(sizes, files_of):
+    lines_of = collections.Counter()
+    for lines, name in sizes:
+        lines_of[folder_of(name)] += lines
     print("lines per folder")
     for folder in FOLDERS:
         print(f"{lines_of[folder]:7}  {folder}")
@@ -94,12 +112,25 @@ def main():
     for folder, count in files_of.most_common(5):
         print(f"{count:7}  {folder}")
     print("\nlongest files")
-    for length, name in sorted(files, reverse=True)[:SHOWN]:
+    for length, name in sorted(sizes, reverse=True)[:SHOWN]:
         print(f"{length:7}  {name}")
-    product = [f for f in functions if f[1].split("/")[0] in PRODUCT]
+
+
+def main():
+    sizes, functions = [], []
+    for name, lines in sources():
+        sizes.append((len(lines), name))
+        functions += [(length, f"{name}:{line}  {text}") for length, line, text in functions_of(lines)]
+    files_of = collections.Counter(name.rpartition("/")[0] for _, name in sizes)
+    if sys.argv[1:] == ["--check"]:
+        return check(sizes, files_of)
+    print_sizes(sizes, files_of)
+    product = [f for f in functions if folder_of(f[1]) in PRODUCT]
     print_functions("the product", product)
     print_functions("tools, benchmarks, examples, tests", sorted(set(functions) - set(product)))
     print_parse_time()
+    return False
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
