@@ -14,8 +14,8 @@ namespace tandem::codegen {
 struct LowerOptions {
   /// MutatedInput outputs that may be written straight into their input's memory (by output index).
   std::vector<int> write_into_input;
-  /// Of the last level cache; 0 if unknown. A kernel that touches more than half as much streams
-  /// the large values that it writes past the caches.
+  /// Of the last level cache, as far as it is ours; 0 if unknown. Values that are large beside it
+  /// are written past the caches.
   int64_t cache_bytes = 0;
   /// Of f32 products.
   machine::MatmulPrecision matmul_precision = machine::MatmulPrecision::Highest;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "ir/base/error.h"
+#include "machine/threads/processors.h"
 
 #if defined(__x86_64__)
 #include <asm/prctl.h>
@@ -116,6 +117,13 @@ const CpuFeatures& cpu_features() {
 
 int64_t last_level_cache_bytes() {
   static const int64_t bytes = detect_cache_bytes();
+  return bytes;
+}
+
+int64_t own_cache_bytes() {
+  constexpr int64_t kOfAProcessor = int64_t{16} << 20;
+  static const int64_t bytes =
+      std::min(last_level_cache_bytes(), kOfAProcessor * available_processors());
   return bytes;
 }
 

@@ -32,6 +32,12 @@ const CpuFeatures& cpu_features();
 /// Bytes of the largest cache, by CPUID; 0 if that does not tell. Read once.
 int64_t last_level_cache_bytes();
 
+/// How much of it this process can expect to find its data in: at most 16 MiB for each of its
+/// processors. A virtual machine reads of the whole host's cache, whose rest is others': on 2
+/// processors of a Xeon that tells of 480 MiB, arrays of 96 MiB and more come from memory even when
+/// the host is quiet. Read once.
+int64_t own_cache_bytes();
+
 /// `features` without what `isa` (avx512, avx2 or sse) lacks. It never adds anything.
 CpuFeatures lower_features(CpuFeatures features, const std::string& isa);
 

@@ -334,21 +334,23 @@ class MemoryPlanner {
     return launch;
   }
 
-  /// Streams what a kernel writes that touches so much that little of it would be found in the
-  /// caches again: outputs of some size, and what later steps read if it is larger than the caches
-  /// itself. (Stored the ordinary way, memory is first read to be written over. On Zen with 32 MiB
-  /// for two cores both ways are even at 9/16 of the cache; at half of it streams lose a third.)
+  /// Streams what would hardly be found in the caches when it is read: values that no later step
+  /// reads if they and as much that is read for them fill 9/16 of the caches, and others if they
+  /// alone fill them. (Stored the ordinary way, memory is first read to be written over. On Zen
+  /// with 32 MiB for two cores both ways to copy are even at 9/16; at half of it streams lose a
+  /// third.) The size of a value decides, not what else its kernel touches: memory of a size is
+  /// handed from kernel to kernel, and a stream to lines that the last one left in the caches is
+  /// slow.
   void choose_streams(LaunchDraft& l, StepId step) {
-    if (options_.cache_bytes <= 0) return;
-    int64_t touched = 0;
-    for (RootId r : l.roots) touched += bytes(r);
-    if (touched < options_.cache_bytes / 16 * 9) return;
+    const int64_t cache = options_.cache_bytes;
+    if (cache <= 0) return;
     std::vector<bool> streams;
     for (ParamId p : kernel(l).params.ids()) {
       const RootId r = l.roots[p.index];
-      const int64_t least = last_[r] > step ? options_.cache_bytes : options_.cache_bytes / 8;
+      const int64_t least = last_[r] > step ? cache : cache / 32 * 9;
       streams.push_back(bytes(r) >= least && can_stream(kernel(l), p));
     }
+    if (std::ranges::find(streams, true) == streams.end()) return;
     l.kernel = kernels_.streaming(l.kernel, streams);
   }
 

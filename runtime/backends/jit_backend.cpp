@@ -55,7 +55,7 @@ struct Compiled {
 Compiled compile(const ir::Graph& graph, const JitOptions& options, jit::Sizes sizes) {
   const auto start = std::chrono::steady_clock::now();
   codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
-                                              .cache_bytes = machine::last_level_cache_bytes(),
+                                              .cache_bytes = machine::own_cache_bytes(),
                                               .matmul_precision = options.matmul_precision,
                                               .guard_pages = machine::guard_pages()});
   const double lower_seconds = seconds_since(start);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
+#include "machine/threads/processors.h"
 
 namespace tandem::machine {
 namespace {
@@ -36,6 +37,12 @@ TEST(Cpu, LastLevelCache) {
   const int64_t bytes = last_level_cache_bytes();
   EXPECT_EQ(bytes, last_level_cache_bytes());
   EXPECT_TRUE(bytes == 0 || bytes >= (1 << 15)) << bytes;
+}
+
+TEST(Cpu, OurPartOfTheLastLevelCache) {
+  EXPECT_LE(own_cache_bytes(), last_level_cache_bytes());
+  EXPECT_LE(own_cache_bytes(), int64_t{available_processors()} << 24);
+  EXPECT_EQ(own_cache_bytes() > 0, last_level_cache_bytes() > 0);
 }
 
 TEST(Cpu, AnUnknownInstructionSetIsAnError) {
