@@ -43,10 +43,11 @@ class Kernels {
   /// What backward recomputes starts when it is needed; only what needs a tangent has to wait.
   bool has_depth(ValueId v) const { return half_ == Forward || a_.needs_tangent[v]; }
 
+  /// Whether `v`, or what it shows a part of, comes to its user through memory.
   bool is_boundary(ValueId v, EquationId user) const {
-    const ValueId base = a_.base(v);
-    return a_.cls(user) != OpClass::View && a_.producer(base).valid() &&
-           !costs_.may_fuse(a_.graph, a_.producer(base), user);
+    while (a_.is(v, OpClass::View)) v = a_.graph.operand(a_.producer(v), 0);
+    return a_.cls(user) != OpClass::View && a_.producer(v).valid() &&
+           !costs_.may_fuse(a_.graph, a_.producer(v), user);
   }
 
   void find_depth(EquationId e) {
