@@ -16,9 +16,10 @@ constexpr int64_t kLanes = 8, kVectors = 2;
 constexpr int64_t kRows = 6, kColumns = kVectors * kLanes;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 256;                             // of a part of k, at most
 constexpr int64_t kBlockRows = 44 * kRows;                  // of A, that are packed together
-// A is read where it lies by products of so few columns: stored by rows, or by columns, if these
-// are no longer than `kNear`.
-constexpr int64_t kFewByRows = 16 * kColumns, kFewByColumns = kColumns, kNear = 128;
+// A is read where it lies by products of so few columns if it is stored by rows; if by columns,
+// see near_of.
+constexpr int64_t kFewByRows = 16 * kColumns;
+constexpr int64_t kNear = 256, kNearCrowded = 256, kNearCrowdedThin = 256;
 constexpr int64_t kWide = 1024;   // columns of B whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;     // rows that are fetched early
 constexpr int64_t kTurn = 16;     // steps of a tile for which a row is fetched
