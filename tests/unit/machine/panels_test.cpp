@@ -141,6 +141,23 @@ TEST_P(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
   }
 }
 
+/// A's columns are read where they lie if they lie near each other, else packed.
+TEST_P(PanelProducts, OfColumnsNearAndFarHaveTheSameBits) {
+  constexpr int64_t kFar = 5000;
+  const int64_t m = 60, k = 700, tile = panels().tile_columns;
+  for (const int64_t n : {int64_t{5}, panels().vector_columns, tile, 2 * tile + 3}) {
+    Matrix near(m, k, true, 0, random), far(m, k, true, kFar, random), b(k, n, false, 0, random);
+    ASSERT_TRUE(panels().packs(true, far.stride, n));
+    ASSERT_TRUE(n > tile || !panels().packs(true, near.stride, n));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t l = 0; l < k; ++l) far.at(i, l) = near.at(i, l);
+    std::vector<float> expected(m * n), result(m * n);
+    multiply({m, n, k, far.operand(), b.operand(), expected.data(), n, false});
+    multiply({m, n, k, near.operand(), b.operand(), result.data(), n, false});
+    EXPECT_EQ(result, expected) << n;
+  }
+}
+
 TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
   const int64_t tile = panels().tile_columns;
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 70, 256},
