@@ -1,6 +1,8 @@
 // Every decomposition against the interpreter's definition of the composite, in f64.
 #include "decomps/decompose.h"
 
+#include <utility>
+
 #include "decomps/rules/rules.h"
 #include "ir/build/rewrite.h"
 #include "ir/reduction_order.h"
@@ -22,9 +24,9 @@ struct Case {
   double tolerance = 1e-12;
 };
 
-Type f32(Shape sizes) { return {DType::F32, sizes}; }
-Type i64(Shape sizes) { return {DType::I64, sizes}; }
-Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
+Type f32(Shape sizes) { return {DType::F32, std::move(sizes)}; }
+Type i64(Shape sizes) { return {DType::I64, std::move(sizes)}; }
+Type boolean(Shape sizes) { return {DType::Bool, std::move(sizes)}; }
 ir::Dims dims(std::initializer_list<Dim> list) { return list; }
 ir::Axes axes(std::initializer_list<ir::Axis> list) { return list; }
 const std::string kNone = "none", kMean = "mean", kSum = "sum", kTanh = "tanh";
