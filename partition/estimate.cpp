@@ -45,9 +45,9 @@ class Kernels {
 
   /// Whether `v`, or what it shows a part of, comes to its user through memory.
   bool is_boundary(ValueId v, EquationId user) const {
+    if (a_.cls(user) == OpClass::View) return false;
     while (a_.is(v, OpClass::View)) v = a_.graph.operand(a_.producer(v), 0);
-    return a_.cls(user) != OpClass::View && a_.producer(v).valid() &&
-           !costs_.may_fuse(a_.graph, a_.producer(v), user);
+    return a_.producer(v).valid() && !costs_.may_fuse(a_.graph, a_.producer(v), user);
   }
 
   void find_depth(EquationId e) {
