@@ -47,6 +47,11 @@ struct Needs {
   bool is(ir::ValueId v, ir::OpClass cls) const {
     return producer(v).valid() && this->cls(producer(v)) == cls;
   }
+  /// What `v` shows all or a part of, behind all views.
+  ir::ValueId shown_by(ir::ValueId v) const {
+    while (is(v, ir::OpClass::View)) v = graph.operand(producer(v), 0);
+    return v;
+  }
   /// May not be computed again.
   bool runs_once(ir::EquationId e) const { return ir::runs_once(ir::effect_of(graph, e)); }
   /// A primal that keeps its contents: it lives anyway, so saving it costs no memory.

@@ -46,8 +46,8 @@ class Kernels {
   /// Whether `v`, or what it shows a part of, comes to its user through memory.
   bool is_boundary(ValueId v, EquationId user) const {
     if (a_.cls(user) == OpClass::View) return false;
-    while (a_.is(v, OpClass::View)) v = a_.graph.operand(a_.producer(v), 0);
-    return a_.producer(v).valid() && !costs_.may_fuse(a_.graph, a_.producer(v), user);
+    const EquationId e = a_.producer(a_.shown_by(v));
+    return e.valid() && !costs_.may_fuse(a_.graph, e, user);
   }
 
   void find_depth(EquationId e) {

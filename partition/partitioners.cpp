@@ -123,20 +123,16 @@ double number(std::string_view name, std::string_view text) {
 
 EagerTape eager_tape(const Graph& joint) {
   const Needs needs(joint);
-  const auto storage = [&](ValueId v) {
-    while (needs.is(v, ir::OpClass::View)) v = joint.operand(needs.producer(v), 0);
-    return v;
-  };
   ir::ValueMap<bool> held(joint);
   EagerTape tape;
   for (ValueId read : read_by_backward(needs)) {
-    const ValueId v = storage(read);
+    const ValueId v = needs.shown_by(read);
     if (!held[v] && !needs.is(v, ir::OpClass::Factory) && !needs.is_free_to_save(v))
       tape.bytes += int64_t{size_in_bytes(joint.type(v))};
     held[v] = true;
   }
   for (const ir::Output& output : joint.outputs())
-    tape.outputs.push_back(held[storage(output.value)]);
+    tape.outputs.push_back(held[needs.shown_by(output.value)]);
   return tape;
 }
 
