@@ -343,14 +343,15 @@ class MemoryPlanner {
   /// slow.
   void choose_streams(LaunchDraft& l, StepId step) {
     const int64_t cache = options_.cache_bytes;
-    if (cache <= 0) return;
+    const int64_t unread = cache / 32 * 9;  // the least of a value that no later step reads
+    const auto is_small = [&](RootId r) { return bytes(r) < unread; };
+    if (cache <= 0 || std::ranges::all_of(l.roots, is_small)) return;
     std::vector<bool> streams;
     for (ParamId p : kernel(l).params.ids()) {
       const RootId r = l.roots[p.index];
-      const int64_t least = last_[r] > step ? cache : cache / 32 * 9;
+      const int64_t least = last_[r] > step ? cache : unread;
       streams.push_back(bytes(r) >= least && can_stream(kernel(l), p));
     }
-    if (std::ranges::find(streams, true) == streams.end()) return;
     l.kernel = kernels_.streaming(l.kernel, streams);
   }
 

@@ -117,14 +117,13 @@ def print_sizes(sizes, files_of):
 
 
 def main():
-    sizes, functions = [], []
-    for name, lines in sources():
-        sizes.append((len(lines), name))
-        functions += [(length, f"{name}:{line}  {text}") for length, line, text in functions_of(lines)]
+    files = list(sources())
+    sizes = [(len(lines), name) for name, lines in files]
     files_of = collections.Counter(name.rpartition("/")[0] for _, name in sizes)
     if sys.argv[1:] == ["--check"]:
         return check(sizes, files_of)
     print_sizes(sizes, files_of)
+    functions = [(length, f"{name}:{line}  {text}") for name, lines in files for length, line, text in functions_of(lines)]
     product = [f for f in functions if folder_of(f[1]) in PRODUCT]
     print_functions("the product", product)
     print_functions("tools, benchmarks, examples, tests", sorted(set(functions) - set(product)))
