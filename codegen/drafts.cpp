@@ -58,7 +58,7 @@ std::vector<KernelDraft> build(const Slice& slice) {
     case Node::Kind::RowReduce:
     case Node::Kind::RowPartial:
     case Node::Kind::ColPartial:
-      one.push_back(build_kernel(slice.program, slice.groups, slice.stored));
+      one.push_back(build_kernel(slice.program, slice.bundle, slice.stored));
       return one;
     case Node::Kind::Matmul:
     case Node::Kind::External:
@@ -78,9 +78,9 @@ class Drafter {
   }
 
  private:
-  void add(const Bundle& groups) {
-    const Node& first = p_.nodes[groups[0].nodes[0]];
-    const bool fails = can_fail(groups);
+  void add(const Bundle& bundle) {
+    const Node& first = p_.nodes[bundle.groups[0].nodes[0]];
+    const bool fails = can_fail(bundle);
     switch (first.kind) {
       case Node::Kind::Matmul:
         out_.steps.emplace_back(matmul_draft(first));
@@ -97,7 +97,7 @@ class Drafter {
       case Node::Kind::ColPartial:
       case Node::Kind::TiledMatmul:
       case Node::Kind::Scatter:
-        for (LaunchDraft launch : launches(slicer_.cut(groups))) {
+        for (LaunchDraft launch : launches(slicer_.cut(bundle))) {
           for (size_t i = 0; i < launch.roots.size(); ++i) {
             const RootId own = launch.roots[i];
             launch.roots[i] = slicer_.roots()[own];
@@ -110,9 +110,9 @@ class Drafter {
   }
 
   /// Whether data can make the bundle fail, which runs next.
-  bool can_fail(const Bundle& groups) {
+  bool can_fail(const Bundle& bundle) {
     bool any = false;
-    for (const Group& g : groups)
+    for (const Group& g : bundle.groups)
       for (const NodeId n : g.nodes) any |= checks_.can_fail(p_.nodes[n]);
     return any;
   }

@@ -105,7 +105,7 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   const std::vector<int> targets = write_targets(graph, options);
   std::vector<Group> groups = with_updates_in_place(program, std::move(fusion.groups), targets);
   const Table<RootId, bool> stored = stored_roots(program, groups);
-  Drafts drafts = make_drafts(program, bundle(program, std::move(groups)), stored);
+  Drafts drafts = make_drafts(program, bundle(program, std::move(groups), stored), stored);
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), targets, input_memories(graph), options, plan);

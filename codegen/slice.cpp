@@ -16,9 +16,9 @@ void for_each_view(Node& node, F f) {
   f(node.dest);
 }
 
-size_t count_nodes(const Bundle& groups) {
+size_t count_nodes(const Bundle& bundle) {
   size_t count = 0;
-  for (const Group& g : groups) count += g.nodes.size();
+  for (const Group& g : bundle.groups) count += g.nodes.size();
   return count;
 }
 
@@ -27,15 +27,15 @@ size_t count_nodes(const Bundle& groups) {
 Slicer::Slicer(const Program& program, const Table<RootId, bool>& stored)
     : program_(program), stored_(stored), own_ids_(program.roots.size()) {}
 
-const Slice& Slicer::cut(const Bundle& groups) {
+const Slice& Slicer::cut(const Bundle& bundle) {
   for (RootId r : roots_) own_ids_[r] = {};
   roots_.clear();
   slice_.program.roots.clear();
   slice_.stored.clear();
-  slice_.groups.assign(groups.begin(), groups.end());
-  slice_.program.nodes.resize(count_nodes(groups));
+  slice_.bundle = bundle;
+  slice_.program.nodes.resize(count_nodes(bundle));
   NodeId next{0};
-  for (Group& g : slice_.groups)
+  for (Group& g : slice_.bundle.groups)
     for (NodeId& n : g.nodes) {
       Node& own = slice_.program.nodes[next];
       own = program_.nodes[n];
@@ -43,6 +43,7 @@ const Slice& Slicer::cut(const Bundle& groups) {
       n = next;
       ++next.index;
     }
+  for (RootId& r : slice_.bundle.slabs.inside) r = own_id(r);
   move_to_start();
   return slice_;
 }

@@ -15,7 +15,7 @@ namespace tandem::codegen {
 
 struct Slice {
   Program program;  // the bundle's nodes, and roots in the order that the nodes name them
-  Bundle groups;    // of `program`
+  Bundle bundle;    // of `program`
   Table<RootId, bool> stored;  // by root: whether it has to be in memory afterwards
   friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -30,7 +30,7 @@ class Slicer {
   Slicer(const Program& program, const Table<RootId, bool>& stored);
 
   /// The slice is good until the next call.
-  const Slice& cut(const Bundle& groups);
+  const Slice& cut(const Bundle& bundle);
   /// By root of the latest slice: which it is in the program.
   const Table<RootId, RootId>& roots() const { return roots_; }
   /// By root of the latest slice: the element of it that is element 0 of the slice's root.

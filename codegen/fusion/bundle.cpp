@@ -1,8 +1,11 @@
 #include "codegen/fusion/bundle.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "codegen/fusion/domain.h"
+#include "codegen/fusion/slabs.h"
 #include "codegen/kernels/schedule.h"
 #include "codegen/kernels/tiles.h"
 
@@ -16,8 +19,9 @@ class Bundler {
  public:
   explicit Bundler(const Program& p) : p_(p) {}
 
-  bool fits(const Bundle& b, const Group& g) const {
-    if (!write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) ||
+  bool fits(const Bundle& bundle, const Group& g) const {
+    const std::vector<Group>& b = bundle.groups;
+    if (bundle.slabs.count > 0 || !write_one_value(b[0], g) || !is_plain(g) || !is_plain(b[0]) ||
         row_sizes(g) != row_sizes(b[0]))
       return false;
     int64_t row = columns(g);
@@ -78,12 +82,21 @@ class Bundler {
 
 }  // namespace
 
-std::vector<Bundle> bundle(const Program& program, std::vector<Group> groups) {
+std::vector<Bundle> bundle(const Program& program, std::vector<Group> groups,
+                           const Table<RootId, bool>& stored) {
   const Bundler bundler(program);
+  const SlabFinder slabs(program, stored);
   std::vector<Bundle> out;
-  for (Group& g : groups) {
-    if (out.empty() || !bundler.fits(out.back(), g)) out.emplace_back();
-    out.back().push_back(std::move(g));
+  for (auto next = groups.begin(); next != groups.end();) {
+    const std::span<Group> left(next, groups.end());
+    if (Slabs found = slabs.find(left); found.count > 0) {
+      const auto end = next + std::ssize(found.inner);
+      out.push_back({{std::move_iterator(next), std::move_iterator(end)}, std::move(found)});
+      next = end;
+      continue;
+    }
+    if (out.empty() || !bundler.fits(out.back(), *next)) out.emplace_back();
+    out.back().groups.push_back(std::move(*next++));
   }
   return out;
 }

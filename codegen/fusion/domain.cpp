@@ -139,6 +139,14 @@ Domain domain_of(const Node& node) {
   return d;
 }
 
+std::optional<Domain> with_dim(const Domain& domain, int64_t inner, int64_t size) {
+  Domain d = domain;
+  add_cut(d, inner);
+  add_cut(d, inner * size);
+  if (!is_buildable(d)) return std::nullopt;
+  return d;
+}
+
 std::optional<Domain> united(const Domain& a, const Domain& b) {
   if (a.total == b.total) return of_equal_totals(a, b);
   return a.total > b.total ? with_rows(a, b) : with_rows(b, a);

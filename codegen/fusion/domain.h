@@ -13,6 +13,9 @@ bool is_fusible(const Node& node);
 Domain domain_of(const Node& node);
 /// The iteration space of two groups' nodes together; nothing if they do not fit.
 std::optional<Domain> united(const Domain& a, const Domain& b);
+/// The domain with a dim of `size` of its own, whose steps are `inner` elements apart; nothing if
+/// loops cannot realise that.
+std::optional<Domain> with_dim(const Domain& domain, int64_t inner, int64_t size);
 /// Whether memory steps unevenly somewhere inside a row: a loop over the row is then several.
 bool steps_inside_rows(const Domain& domain);
 /// The same of what one node, no row node, reads and writes.

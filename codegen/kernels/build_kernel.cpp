@@ -8,6 +8,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "codegen/fusion/slabs.h"
 #include "codegen/kernels/schedule.h"
 #include "codegen/kernels/sweeps.h"
 #include "codegen/kernels/tiles.h"
@@ -74,10 +75,12 @@ class KernelBuilder {
       if (size == 1) continue;
       const auto kind = innermost ? Loop::Kind::Vector : Loop::Kind::Serial;
       const bool chunked = innermost && s_.chunk_loop.valid();
+      if (chunked) s_.loops[d] = {{s_.chunk_loop, s_.col_chunk}};
+      if (chunked && s_.col_chunk == 1) continue;
       const LoopId l =
           chunked ? w_.loop(kind, s_.col_chunk, s_.chunk_loop, size) : w_.loop(kind, size);
-      s_.loops[d] = {{l, 1}};
-      if (chunked) s_.loops[d] = {{s_.chunk_loop, s_.col_chunk}, {l, 1}};
+      if (!chunked) s_.loops[d].clear();
+      s_.loops[d].push_back({l, 1});
       out.open.push_back(l);
     }
     return out;
@@ -444,9 +447,29 @@ std::string kernel_name(const Program& p, std::span<const Group> groups) {
   return name;
 }
 
+/// Several groups that run one after the other in each slab. What only they read is kept there.
+KernelDraft build_slabs(const Program& p, const Bundle& bundle,
+                        const Table<RootId, bool>& is_stored) {
+  const Slabs& slabs = bundle.slabs;
+  KernelWriter w(p);
+  const LoopId slab = w.loop(Loop::Kind::Unit, slabs.count);
+  double cost = 0;
+  for (size_t i = 0; i < bundle.groups.size(); ++i) {
+    const Group& g = bundle.groups[i];
+    SlabDims dims = *slab_dims(g.domain, slabs.inner[i], slabs.count);
+    for (NodeId n : g.nodes)
+      if (const RootId r = p.nodes[n].dest.root; std::ranges::count(slabs.inside, r) > 0)
+        w.keep(r, slab, slabs.count, *written_stride(p.nodes[n], g.domain, dims, slabs.count));
+    Schedule s = make_slab_schedule(std::move(dims.dims), dims.slab, slab, w);
+    KernelBuilder(p, g, is_stored, std::move(s), w).run();
+    cost += cost_per_element(p, g, is_stored) * static_cast<double>(g.domain.total);
+  }
+  return w.take(kernel_name(p, bundle.groups), grain_of({.units = slabs.count}, cost, 1));
+}
+
 /// Several groups of equal rows: each row of the one is followed by the same row of the next.
-KernelDraft build_bundle(const Program& p, const Bundle& groups,
-                         const Table<RootId, bool>& is_stored) {
+KernelDraft build_rows(const Program& p, const std::vector<Group>& groups,
+                       const Table<RootId, bool>& is_stored) {
   int64_t total = 0;
   double cost = 0;
   for (const Group& g : groups) {
@@ -473,9 +496,11 @@ KernelDraft build_bundle(const Program& p, const Bundle& groups,
 
 }  // namespace
 
-KernelDraft build_kernel(const Program& program, const Bundle& groups,
+KernelDraft build_kernel(const Program& program, const Bundle& bundle,
                          const Table<RootId, bool>& is_stored) {
-  if (groups.size() > 1) return build_bundle(program, groups, is_stored);
+  const std::vector<Group>& groups = bundle.groups;
+  if (bundle.slabs.count > 0) return build_slabs(program, bundle, is_stored);
+  if (groups.size() > 1) return build_rows(program, groups, is_stored);
   const Group& g = groups[0];
   KernelWriter w(program);
   const double cost = cost_per_element(program, g, is_stored);

@@ -11,7 +11,7 @@ namespace tandem::codegen {
 
 /// The kernel of a fusible group, or of several that run side by side. `is_stored`: by root,
 /// whether it has to be in memory afterwards.
-KernelDraft build_kernel(const Program& program, const Bundle& groups,
+KernelDraft build_kernel(const Program& program, const Bundle& bundle,
                          const Table<RootId, bool>& is_stored);
 
 }  // namespace tandem::codegen

@@ -90,12 +90,30 @@ ParamId KernelWriter::param(RootId root, Param::Use use) {
   return at->second;
 }
 
+void KernelWriter::keep(RootId root, LoopId slab, int64_t slabs, int64_t stride) {
+  const Root& r = program_.roots[root];
+  TANDEM_CHECK(r.numel % (slabs * stride) == 0, "a value is not made of whole slabs");
+  kept_[root] = {local(r.dtype, r.numel / slabs), slab, slabs * stride, slabs};
+}
+
+/// Where an element is in its slab.
+Affine KernelWriter::Kept::within(Affine index) const {
+  ir::erase_if(index.terms, [&](const Affine::Term& t) { return t.loop == slab; });
+  for (Affine::Term& t : index.terms)
+    if (t.stride % every == 0) t.stride /= slabs;
+  return index;
+}
+
 InstrId KernelWriter::load(RootId root, Affine index) {
+  if (const auto kept = kept_.find(root); kept != kept_.end())
+    return load_local(kept->second.local, kept->second.within(std::move(index)));
   Access a{.param = param(root, Param::Use::Read), .index = std::move(index)};
   return push({.kind = Kind::Load, .dtype = dtype(root), .access = std::move(a)});
 }
 
 void KernelWriter::store(RootId root, Affine index, InstrId value) {
+  if (const auto kept = kept_.find(root); kept != kept_.end())
+    return store_local(kept->second.local, kept->second.within(std::move(index)), value);
   Access a{.param = param(root, Param::Use::Write), .index = std::move(index)};
   push({.kind = Kind::Store, .dtype = dtype(root), .args = {value}, .access = std::move(a)});
 }

@@ -52,6 +52,10 @@ class KernelWriter {
   ir::DType dtype(RootId root) const { return program_.roots[root].dtype; }
   const Program& program() const { return program_; }
 
+  /// From here on a root lies in a local, which holds one of its `slabs` slabs: that of loop
+  /// `slab`. `stride`: elements from an element of one slab to the same one of the next.
+  void keep(RootId root, LoopId slab, int64_t slabs, int64_t stride);
+
   /// The finished draft.
   KernelDraft take(std::string name, int64_t grain);
 
@@ -64,7 +68,17 @@ class KernelWriter {
 
   const Program& program_;
   KernelDraft draft_;
+  /// A root of which a local holds one slab.
+  struct Kept {
+    LocalId local;
+    LoopId slab;
+    int64_t every = 0;  // elements of all slabs at one place
+    int64_t slabs = 1;
+    Affine within(Affine index) const;
+  };
+
   std::unordered_map<RootId, ParamId> params_;
+  std::unordered_map<RootId, Kept> kept_;
 };
 
 /// offset + strides over the dims' loops; dims of stride 0 drop out.

@@ -205,6 +205,21 @@ Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, Kern
   return Scheduler(domain, cost, tile, writer).run();
 }
 
+Schedule make_slab_schedule(Dims dims, size_t slab_dim, LoopId slab, KernelWriter& writer) {
+  Schedule s{.dims = std::move(dims)};
+  s.units = s.dims.sizes[slab_dim];
+  s.loops.resize(s.dims.count());
+  s.loops[slab_dim] = {{slab, 1}};
+  s.col_chunk = s.dims.cols;
+  if (slab_dim >= s.dims.row_dims) s.chunk_loop = slab, s.col_chunk = 1;
+  for (size_t d = 0; d < s.dims.row_dims; ++d) {
+    if (d == slab_dim || s.dims.sizes[d] == 1) continue;
+    s.rows.push_back(writer.loop(Loop::Kind::Serial, s.dims.sizes[d]));
+    s.loops[d] = {{s.rows.back(), 1}};
+  }
+  return s;
+}
+
 int64_t grain_of(const Schedule& s, double total, double cost) {
   const double elements = total / static_cast<double>(s.units);
   return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;

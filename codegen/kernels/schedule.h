@@ -50,6 +50,10 @@ double cost_per_element(const Program& p, const Group& g, const Table<RootId, bo
 /// Declares the unit and row loops in `writer`. `cost`: nanoseconds per element.
 Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, KernelWriter& writer);
 
+/// The schedule of a group that runs slab by slab, inside unit loop `slab`: of dims of which dim
+/// `slab_dim` counts the slabs.
+Schedule make_slab_schedule(Dims dims, size_t slab_dim, LoopId slab, KernelWriter& writer);
+
 /// The smallest number of units that pays for a thread, of `total` elements that cost `cost` each.
 int64_t grain_of(const Schedule& schedule, double total, double cost);
 

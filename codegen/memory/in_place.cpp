@@ -8,14 +8,38 @@ namespace {
 
 using Kind = Instr::Kind;
 
-/// An index with the loops of one sweep told apart from another's only by what they run over.
+/// An access to a parameter.
+struct Use {
+  size_t at = 0;             // in the code
+  std::vector<LoopId> open;  // loops around it, outermost first; without Unit loops
+
+  const Affine& index(const Kernel& k) const { return k.code[at].access.index; }
+};
+
+/// By ascending place in the code; nothing if a position comes from data.
+std::optional<std::vector<Use>> uses_of(const Kernel& k, ParamId param) {
+  std::vector<Use> uses;
+  std::vector<LoopId> open;
+  for (size_t i = 0; i < k.code.size(); ++i) {
+    const Instr& instr = k.code[i];
+    if (instr.kind == Kind::LoopBegin) open.push_back(instr.loop);
+    if (instr.kind == Kind::LoopEnd) open.pop_back();
+    const bool access = instr.kind == Kind::Load || instr.kind == Kind::Store;
+    if (!access || instr.access.param != param) continue;
+    if (!instr.access.indirect.empty()) return std::nullopt;
+    uses.push_back({i, open});
+  }
+  return uses;
+}
+
+/// An index with the loops that two accesses do not share told apart only by what they run over.
 using Shape = std::vector<std::tuple<int64_t, int, int64_t, int64_t>>;
 
-Shape shape_of(const Kernel& k, const Affine& a, LoopId first_own) {
+Shape shape_of(const Kernel& k, const Affine& a, const std::vector<LoopId>& shared) {
   Shape out;
   for (const auto& t : a.terms) {
     const Loop& l = k.loops[t.loop];
-    if (t.loop < first_own)
+    if (l.kind == Loop::Kind::Unit || std::ranges::count(shared, t.loop) > 0)
       out.push_back({t.loop.index, 0, 0, t.stride});
     else
       out.push_back({-1, static_cast<int>(l.kind), l.extent, t.stride});
@@ -25,38 +49,11 @@ Shape shape_of(const Kernel& k, const Affine& a, LoopId first_own) {
   return out;
 }
 
-/// All sweeps are inside of the loops before this one: units and rows, which are declared first.
-LoopId first_own_loop(const Kernel& k) {
-  for (LoopId l : k.loops.ids())
-    if (k.loops[l].kind == Loop::Kind::Vector) return l;
-  return k.loops.next();
-}
-
-/// Where a parameter is accessed in the code.
-struct Uses {
-  int first = -1, last = -1;
-  std::vector<Shape> shapes;  // distinct
-  bool affine = true;
-
-  void add(const Kernel& k, int at, LoopId first_own) {
-    const Access& a = k.code[static_cast<size_t>(at)].access;
-    if (first < 0) first = at;
-    last = at;
-    affine = affine && a.indirect.empty();
-    Shape s = shape_of(k, a.index, first_own);
-    if (std::find(shapes.begin(), shapes.end(), s) == shapes.end()) shapes.push_back(std::move(s));
-  }
-};
-
-Uses uses_of(const Kernel& k, ParamId param) {
-  Uses uses;
-  const LoopId first_own = first_own_loop(k);
-  for (int i = 0; i < static_cast<int>(k.code.size()); ++i) {
-    const Instr& instr = k.code[static_cast<size_t>(i)];
-    const bool access = instr.kind == Kind::Load || instr.kind == Kind::Store;
-    if (access && instr.access.param == param) uses.add(k, i, first_own);
-  }
-  return uses;
+/// Whether two accesses meet the same elements in each iteration of the loops around both.
+bool meet_the_same(const Kernel& k, const Use& a, const Use& b) {
+  const auto end = std::ranges::mismatch(a.open, b.open).in1;
+  const std::vector<LoopId> shared(a.open.begin(), end);
+  return shape_of(k, a.index(k), shared) == shape_of(k, b.index(k), shared);
 }
 
 /// Whether different iterations always give different elements, as in a dense tensor: by ascending
@@ -76,16 +73,16 @@ bool is_injective(const Kernel& k, const Affine& a) {
   return true;
 }
 
-/// Whether every loop with more than one iteration takes part, so that no element is met twice.
-bool uses_all_shared_loops(const Kernel& k, const Affine& a) {
-  const LoopId first_own = first_own_loop(k);
-  for (LoopId l{0}; l < first_own; ++l.index) {
-    if (k.loops[l].extent <= 1) continue;
-    const bool used = std::any_of(a.terms.begin(), a.terms.end(),
-                                  [&](const Affine::Term& t) { return t.loop == l; });
-    if (!used) return false;
-  }
-  return true;
+/// Whether every loop around an access that has more than one iteration takes part in its index, so
+/// that no element is met twice.
+bool uses_all_loops(const Kernel& k, const Use& use) {
+  const auto takes_part = [&](LoopId l) {
+    const auto is_of = [l](const Affine::Term& t) { return t.loop == l; };
+    return k.loops[l].extent <= 1 || std::ranges::any_of(use.index(k).terms, is_of);
+  };
+  for (LoopId l : k.loops.ids())
+    if (k.loops[l].kind == Loop::Kind::Unit && !takes_part(l)) return false;
+  return std::ranges::all_of(use.open, takes_part);
 }
 
 /// Whether each element of param `read` is read for the last time before, and where, it is written
@@ -93,12 +90,13 @@ bool uses_all_shared_loops(const Kernel& k, const Affine& a) {
 bool can_be_one(const Kernel& k, ParamId read, ParamId written) {
   const Param from = k.params[read];
   if (from.use != Param::Use::Read || from.dtype != k.params[written].dtype) return false;
-  const Uses reads = uses_of(k, read), writes = uses_of(k, written);
-  if (!reads.affine || !writes.affine || reads.last >= writes.first) return false;
-  if (reads.shapes.size() != 1 || writes.shapes.size() != 1 || reads.shapes != writes.shapes)
-    return false;
-  const Affine& index = k.code[static_cast<size_t>(writes.first)].access.index;
-  return is_injective(k, index) && uses_all_shared_loops(k, index);
+  const auto reads = uses_of(k, read), writes = uses_of(k, written);
+  if (!reads || !writes || reads->empty() || writes->empty()) return false;
+  const Use& first = writes->front();
+  if (reads->back().at >= first.at) return false;
+  const auto meets_first = [&](const Use& use) { return meet_the_same(k, use, first); };
+  return std::ranges::all_of(*reads, meets_first) && std::ranges::all_of(*writes, meets_first) &&
+         is_injective(k, first.index(k)) && uses_all_loops(k, first);
 }
 
 }  // namespace

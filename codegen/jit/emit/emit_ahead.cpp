@@ -1,7 +1,8 @@
 // Reading ahead. A row loop of several sweeps meets a row in the first and has it at hand in the
 // others, so memory would work in bursts. So all sweeps ask for the next row, each for a share that
 // with what it stores is as much of all traffic as it computes of all work, into the nearest cache
-// that holds that row beside this one.
+// that holds that row beside this one. A unit of several loop nests does the same in a simpler way:
+// its last one, which stores, asks for all of the next unit.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -15,9 +16,10 @@ namespace {
 using codegen::Access;
 using codegen::Affine;
 
-constexpr int64_t kNearBytes = 20480;  // of 32 KB or more
-constexpr int64_t kFarBytes = 131072;  // of a second level of 256 KB or more
-constexpr int kLongWork = 8;           // of a polynomial; of another instruction 1
+constexpr int64_t kNearBytes = 20480;             // of 32 KB or more
+constexpr int64_t kFarBytes = 131072;             // of a second level of 256 KB or more
+constexpr int64_t kUnitBytes = int64_t{1} << 20;  // half of a second level of 2 MB
+constexpr int kLongWork = 8;                      // of a polynomial; of another instruction 1
 
 /// What sweeps access along the row.
 struct Stream {
@@ -122,6 +124,41 @@ std::vector<Share> shares_of(std::span<const Stream> streams, std::span<const do
   return shares;
 }
 
+bool has_one_unit_loop(const codegen::Kernel& kernel) {
+  const auto& loops = kernel.loops;
+  return loops.size() > 1 && loops[LoopId{0}].kind == LoopKind::Unit &&
+         loops[LoopId{1}].kind != LoopKind::Unit;
+}
+
+/// What a unit reads along a Vector loop.
+struct UnitRead {
+  Access access;
+  ir::DType dtype;
+  LoopId loop;
+  int64_t unit_stride;
+  int64_t elements;  // of a unit
+};
+
+/// By instructions [begin, end) of a kernel of one Unit loop.
+std::vector<UnitRead> unit_reads(const codegen::Kernel& kernel, size_t begin, size_t end) {
+  std::vector<UnitRead> reads;
+  std::vector<LoopId> open;
+  for (size_t i = begin; i < end; ++i) {
+    const codegen::Instr& x = kernel.code[i];
+    if (x.kind == InstrKind::LoopBegin) open.push_back(x.loop);
+    if (x.kind == InstrKind::LoopEnd) open.pop_back();
+    if (x.kind != InstrKind::Load || open.empty() || x.access.is_local() ||
+        !x.access.indirect.empty() || kernel.loops[open.back()].kind != LoopKind::Vector ||
+        stride_over(x.access.index, open.back()) != 1)
+      continue;
+    int64_t elements = 1;
+    for (LoopId l : open) elements *= kernel.loops[l].extent;
+    reads.push_back(
+        {x.access, x.dtype, open.back(), stride_over(x.access.index, LoopId{0}), elements});
+  }
+  return reads;
+}
+
 }  // namespace
 
 bool Emitter::same_length(LoopId loop, LoopId other) const {
@@ -159,6 +196,32 @@ void Emitter::find_ahead(size_t row) {
   for (const Share& s : shares_of(streams, work))
     ahead_[loop_of(s.sweep)].push_back({s.stream->access, s.stream->row_stride, s.stream->dtype,
                                         locality, s.first_quarter, s.quarters});
+}
+
+/// The outermost loops of a unit.
+std::vector<size_t> Emitter::nests() const {
+  std::vector<size_t> nests;
+  for (size_t i = 0; i < kernel_.code.size(); ++i)
+    if (kernel_.code[i].kind == InstrKind::LoopBegin) nests.push_back(i), i = ends_[i];
+  return nests;
+}
+
+/// Of a unit of several loop nests, the last one asks for what the next unit reads of what the
+/// earlier ones met too.
+void Emitter::find_units_ahead() {
+  const std::vector<size_t> all = nests();
+  if (all.size() < 2 || !has_one_unit_loop(kernel_)) return;
+  const std::vector<UnitRead> met = unit_reads(kernel_, 0, all.back());
+  std::vector<UnitRead> asked = unit_reads(kernel_, all.back(), kernel_.code.size());
+  std::erase_if(asked, [&](const UnitRead& x) {
+    const auto is_of = [&](const UnitRead& y) { return y.access.param == x.access.param; };
+    return x.unit_stride == 0 || std::ranges::none_of(met, is_of);
+  });
+  int64_t bytes = 0;
+  for (const UnitRead& x : asked) bytes += x.elements * static_cast<int64_t>(ir::size_of(x.dtype));
+  if (bytes > kUnitBytes) return;
+  for (const UnitRead& x : asked)
+    ahead_[x.loop].push_back({at_first(x.access, x.loop), x.unit_stride, x.dtype, 2, 0, 4});
 }
 
 // With element i of its row a sweep asks for element `first_quarter / 4` rows + i * `quarters` / 4.

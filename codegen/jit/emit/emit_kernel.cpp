@@ -105,6 +105,7 @@ Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
 
 void Emitter::emit() {
   prologue();
+  find_units_ahead();
   llvm::Value* begin = function_->getArg(1);
   llvm::Value* count = ir_.CreateSub(function_->getArg(2), begin);
   count_loop(count, 1, {}, [&](llvm::Value* i) { unit(ir_.CreateAdd(begin, i)); });

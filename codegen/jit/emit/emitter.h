@@ -141,6 +141,8 @@ class Emitter {
   };
   std::vector<size_t> sweeps_of(size_t row) const;
   void find_ahead(size_t row);
+  std::vector<size_t> nests() const;
+  void find_units_ahead();
   void read_ahead();
 
   // --- emit_transpose.cpp

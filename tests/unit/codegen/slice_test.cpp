@@ -16,7 +16,7 @@ std::vector<Slice> slices(const ir::Graph& graph) {
   for (const Root& v : program.roots) stored.push_back(v.output >= 0);
   Slicer slicer(program, stored);
   std::vector<Slice> out;
-  for (const Group& g : fuse(program)) out.push_back(slicer.cut({g}));
+  for (const Group& g : fuse(program)) out.push_back(slicer.cut({{g}}));
   return out;
 }
 

@@ -1,0 +1,191 @@
+#include "codegen/fusion/slabs.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "codegen/fusion/domain.h"
+#include "codegen/kernels/tiles.h"
+
+namespace tandem::codegen {
+namespace {
+
+constexpr int64_t kMinPiece = 256;  // elements in a row: what happens once a row is slow by slabs
+constexpr int64_t kMinSlabs = 16;   // for threads to share
+constexpr int64_t kMaxSlabBytes = int64_t{2} << 20;  // of large values: as a second cache holds
+
+/// From slab to slab of what is read or written through the view, by a row node or for each
+/// element; nothing if an element belongs to two slabs.
+std::optional<int64_t> stride_of(const View& view, const SlabDims& dims, int64_t count, bool row) {
+  const size_t end = row ? dims.dims.row_dims : dims.dims.count();
+  if (view.offset != 0 || dims.slab >= end) return std::nullopt;
+  const std::vector<int64_t> strides = strides_over(view, dims.dims, 0, end);
+  const int64_t stride = strides[dims.slab];
+  if (stride <= 0) return std::nullopt;
+  int64_t reach = 0;  // of the dims inside a slab
+  for (size_t d = 0; d < end; ++d) {
+    if (d == dims.slab || strides[d] % (stride * count) == 0) continue;
+    if (strides[d] < 0) return std::nullopt;
+    reach += strides[d] * (dims.dims.sizes[d] - 1);
+  }
+  return reach < stride ? std::optional(stride) : std::nullopt;
+}
+
+/// The groups that are to run slab by slab, one added after the other.
+class Candidate {
+ public:
+  Candidate(const Program& p, const Table<RootId, bool>& stored, const Domain& first, int64_t count)
+      : p_(p), stored_(stored), total_(first.total), cols_(first.cols), count_(count) {}
+
+  /// Whether `g` can run with those before it.
+  bool add(const Group& g) {
+    const int64_t inner = g.domain.total == total_ ? cols_ : 1;
+    const auto dims = slab_dims(g.domain, inner, count_);
+    if (!dims || !is_plain(g, inner)) return false;
+    for (NodeId n : g.nodes)
+      if (!stays_inside(p_.nodes[n], g.domain, *dims)) return false;
+    const bool again = meets_again(g);
+    if (large_bytes_ / count_ > kMaxSlabBytes) return false;
+    inner_.push_back(inner);
+    if (again) worth_ = inner_.size();
+    return true;
+  }
+
+  /// How many groups are worth it: the last of them reads what an earlier one has met.
+  size_t worth() const { return worth_; }
+  std::vector<int64_t> inner() const { return {inner_.begin(), inner_.begin() + worth_}; }
+
+ private:
+  bool is_plain(const Group& g, int64_t inner) const {
+    const Domain& d = g.domain;
+    if ((d.row_nodes || d.row_reduces) && d.cols != inner) return false;
+    if (d.partial.n > 0) {
+      const Reduction& r = d.partial;
+      if (!d.col_partial || r.outer != 1 || r.blocks() != 1 || r.inner != count_ || inner != 1)
+        return false;
+    }
+    return tile_of(p_, g).dim < 0;
+  }
+
+  /// Whether what the node reads and writes of this bundle's values lies in its own slab.
+  bool stays_inside(const Node& n, const Domain& d, const SlabDims& dims) {
+    const bool computes = n.kind == Node::Kind::Pointwise || n.kind == Node::Kind::RowReduce ||
+                          n.kind == Node::Kind::ColPartial;
+    if (!computes || !n.whole || n.after.valid() || n.late) return false;
+    const bool row = is_row_node(n, d);
+    for (const View& v : n.operands) {
+      if (is_large(v.root) && !runs_along_rows(v, dims)) return false;
+      const auto written = strides_.find(v.root);
+      if (written != strides_.end() && stride_of(v, dims, count_, row) != written->second)
+        return false;
+    }
+    const auto stride = written_stride(n, d, dims, count_);
+    if (!stride) return false;
+    strides_.emplace(n.dest.root, *stride);
+    return true;
+  }
+
+  /// Whether the group reads a large value that an earlier one has read or written.
+  bool meets_again(const Group& g) {
+    std::vector<RootId> values;
+    bool again = false;
+    const auto meet = [&](RootId r) {
+      if (is_large(r)) values.push_back(r);
+    };
+    for (NodeId n : g.nodes) p_.nodes[n].for_each_operand([&](const View& v) { meet(v.root); });
+    for (RootId r : values) again = again || met_.contains(r);
+    for (NodeId n : g.nodes) meet(p_.nodes[n].dest.root);
+    for (RootId r : values)
+      if (met_.insert(r).second)
+        large_bytes_ += p_.roots[r].numel * static_cast<int64_t>(ir::size_of(p_.roots[r].dtype));
+    return again;
+  }
+
+  /// Else what a slab reads lies among what others read.
+  static bool runs_along_rows(const View& v, const SlabDims& dims) {
+    const size_t count = dims.dims.count();
+    return strides_over(v, dims.dims, count - 1, count)[0] == 1;
+  }
+
+  /// In memory, with an element for each of the first group's domain.
+  bool is_large(RootId r) const {
+    const Root& root = p_.roots[r];
+    return root.numel >= total_ && (root.kind == Root::Kind::Input || stored_[r]);
+  }
+
+  const Program& p_;
+  const Table<RootId, bool>& stored_;
+  int64_t total_, cols_, count_;
+  std::unordered_map<RootId, int64_t> strides_;  // of what these groups write, from slab to slab
+  std::unordered_set<RootId> met_;               // large values
+  int64_t large_bytes_ = 0;
+  std::vector<int64_t> inner_;
+  size_t worth_ = 0;
+};
+
+/// The columns of the sum over what a value a row is added up to, if that follows.
+int64_t slabs_of(std::span<const Group> groups) {
+  const Domain& first = groups[0].domain;
+  if (!first.row_reduces || first.cols < kMinPiece || groups.size() < 2) return 0;
+  const Domain& next = groups[1].domain;
+  if (!next.col_partial || next.total != first.rows()) return 0;
+  return next.partial.inner >= kMinSlabs ? next.partial.inner : 0;
+}
+
+}  // namespace
+
+std::optional<SlabDims> slab_dims(const Domain& domain, int64_t inner, int64_t count) {
+  const auto stepped = with_dim(domain, inner, count);
+  if (!stepped) return std::nullopt;
+  SlabDims out{dims_of(*stepped)};
+  int64_t within = 1;
+  size_t d = out.dims.count();
+  while (d > 0 && within < inner) within *= out.dims.sizes[--d];
+  if (d == 0 || within != inner || out.dims.sizes[d - 1] != count) return std::nullopt;
+  out.slab = d - 1;
+  const bool alone = out.slab < out.dims.row_dims || out.dims.cols == count;
+  return alone ? std::optional(out) : std::nullopt;
+}
+
+std::optional<int64_t> written_stride(const Node& node, const Domain& domain, const SlabDims& dims,
+                                      int64_t count) {
+  if (makes(node) == Makes::ColumnBlocks) return 1;  // a sum is one of `count`
+  const bool row = is_row_node(node, domain) || makes(node) == Makes::Rows;
+  return stride_of(node.dest, dims, count, row);
+}
+
+SlabFinder::SlabFinder(const Program& program, const Table<RootId, bool>& stored)
+    : program_(program), stored_(stored), reads_(program.roots.size()) {
+  for (const Node& n : program.nodes) {
+    n.for_each_operand([&](const View& v) { ++reads_[v.root]; });
+    if (n.table.root.valid()) ++reads_[n.table.root];
+  }
+}
+
+Slabs SlabFinder::find(std::span<const Group> groups) const {
+  const int64_t count = slabs_of(groups);
+  if (count == 0) return {};
+  Candidate candidate(program_, stored_, groups[0].domain, count);
+  for (const Group& g : groups)
+    if (!candidate.add(g)) break;
+  const std::span<const Group> found = groups.first(candidate.worth());
+  if (found.empty()) return {};
+  return {count, candidate.inner(), read_inside(found)};
+}
+
+/// What the groups hand one another, and nothing else reads.
+std::vector<RootId> SlabFinder::read_inside(std::span<const Group> groups) const {
+  std::unordered_map<RootId, int> reads;
+  for (const Group& g : groups)
+    for (NodeId n : g.nodes)
+      program_.nodes[n].for_each_operand([&](const View& v) { ++reads[v.root]; });
+  std::vector<RootId> inside;
+  for (const Group& g : groups)
+    for (NodeId n : g.nodes) {
+      const RootId r = program_.nodes[n].dest.root;
+      if (stored_[r] && program_.roots[r].output < 0 && reads[r] == reads_[r]) inside.push_back(r);
+    }
+  return inside;
+}
+
+}  // namespace tandem::codegen
