@@ -186,17 +186,17 @@ llvm::Value* scalef(Lanes& at, llvm::Value* a, llvm::Value* n, bool single) {
   return at.ir.CreateShuffleVector(first, half(high), both);
 }
 
-bool has_scalef(Real a) {
+}  // namespace
+
+bool scales_at_once(Real a) {
   const unsigned bytes = lane_count(a.value->getType()) * (a.single() ? 4 : 8);
   return a.at->avx512 && bytes >= 16 && (bytes & (bytes - 1)) == 0;
 }
 
-}  // namespace
-
 // With h = (n + 2 bias) / 2 the factors 2^(h - bias) and 2^(n - h + bias) are both normal numbers,
 // and only the second product can round: the same result as the one instruction of AVX-512.
 Real scale(Real a, Real n, Real sum) {
-  if (has_scalef(a)) return like(a, scalef(*a.at, a.value, n.value, a.single()));
+  if (scales_at_once(a)) return like(a, scalef(*a.at, a.value, n.value, a.single()));
   const Int i = bits(sum), half = lshr(i, 1);
   const Real first = from_bits(shl(half, a.mantissa_bits()), a);
   const Real second = from_bits(shl(i - half, a.mantissa_bits()), a);

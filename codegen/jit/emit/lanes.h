@@ -128,6 +128,8 @@ Real narrow(Real a);
 /// in the bits of the sum.
 double magic(Real like);
 
+/// Whether `scale` is one instruction, which takes no time over lanes that a select masks away.
+bool scales_at_once(Real a);
 /// a * 2^n, rounded once, where `n` is integral and sum == n + magic(a) + 2 * bias. Needs -2 * bias
 /// < n <= 2 * bias.
 Real scale(Real a, Real n, Real sum);

@@ -50,6 +50,13 @@ constexpr double kTanh32[] = {-0.333333313, 0.133329555, -0.0538850538, 0.021189
                               -0.00642454671};
 constexpr Coefficients kTanh{kTanh32, {}, {}};
 
+// 2^n e^r for x that is at most 89 (f64: 710).
+Real exp_of_bounded(Real x) {
+  const double zero = x.pick(-104, -746);
+  const ExpParts e = split_exp(zero_at_least(x, zero));
+  return zero_below(zero, x, scale(exp_of_small(e.r), e.n, e.sum));
+}
+
 // e^|x| / 2, finite as long as sinh and cosh are.
 Real half_exp_of_abs(Real x) {
   const ExpParts e = split_exp(at_most(abs(x), 712));
@@ -81,12 +88,8 @@ Real exp_of_small(Real r) { return mad(mad(horner(r, kExp), r, r.constant(1)), r
 // r + r^2 q(r).
 Real expm1_of_small(Real r) { return mad(r * r, horner(r, kExpm1), r); }
 
-// 2^n e^r. The bounds are where the result is infinity and zero already.
-Real exp(Real x) {
-  const double zero = x.pick(-104, -746);
-  const ExpParts e = split_exp(zero_at_least(at_most(x, x.pick(89, 710)), zero));
-  return zero_below(zero, x, scale(exp_of_small(e.r), e.n, e.sum));
-}
+// Beyond the bounds the result is infinity and zero.
+Real exp(Real x) { return exp_of_bounded(at_most(x, x.pick(89, 710))); }
 
 // 2^n 2^r, where r = x - n is exact.
 Real exp2(Real x) {
@@ -110,7 +113,7 @@ Real expm1(Real x) {
 // to the subnormals. The last step takes back most of what rounding 1 + e did (all of it where e is
 // small, half where e is 1).
 Real sigmoid(Real x) {
-  const Real e = exp(-abs(x)), sum = 1 + e;
+  const Real e = exp_of_bounded(-abs(x)), sum = 1 + e;
   const Real lost = e - (sum - 1), quotient = select(x < 0, e, 1) / sum;
   return mad(-quotient, lost, quotient);
 }
