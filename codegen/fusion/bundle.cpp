@@ -88,10 +88,11 @@ std::vector<Bundle> bundle(const Program& program, std::vector<Group> groups,
   const SlabFinder slabs(program, stored);
   std::vector<Bundle> out;
   for (auto next = groups.begin(); next != groups.end();) {
-    const std::span<Group> left(next, groups.end());
-    if (Slabs found = slabs.find(left); found.count > 0) {
-      const auto end = next + std::ssize(found.inner);
-      out.push_back({{std::move_iterator(next), std::move_iterator(end)}, std::move(found)});
+    if (SlabFinder::Found found = slabs.find({next, groups.end()}); !found.members.empty()) {
+      for (size_t i = 0; i < found.members.size(); ++i)  // each moves up behind the one before
+        std::rotate(next + i, next + found.members[i], next + found.members[i] + 1);
+      const auto end = next + std::ssize(found.members);
+      out.push_back({{std::move_iterator(next), std::move_iterator(end)}, std::move(found.slabs)});
       next = end;
       continue;
     }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kMinPiece = 256;  // elements in a row: what happens once a row is slow by slabs
 constexpr int64_t kMinSlabs = 16;   // for threads to share
+constexpr size_t kMaxSkipped = 4;   // groups between them that run behind them
 constexpr int64_t kMaxSlabBytes = int64_t{2} << 20;  // of large values: as a second cache holds
 
 /// From slab to slab of what is read or written through the view, by a row node or for each
@@ -123,13 +124,39 @@ class Candidate {
   size_t worth_ = 0;
 };
 
+/// What must run before something else can.
+class Skipped {
+ public:
+  explicit Skipped(const Program& p) : p_(p) {}
+
+  bool is_needed_by(const Group& g) const {
+    return std::ranges::any_of(g.nodes, [&](NodeId n) {
+      const Node& node = p_.nodes[n];
+      bool needed = node.table.root.valid() && written_.contains(node.table.root);
+      node.for_each_operand([&](const View& v) { needed = needed || written_.contains(v.root); });
+      return needed;
+    });
+  }
+  void add(const Group& g) {
+    ++count_;
+    for (NodeId n : g.nodes) p_.nodes[n].for_each_written([&](RootId r) { written_.insert(r); });
+  }
+  int count() const { return count_; }
+
+ private:
+  const Program& p_;
+  std::unordered_set<RootId> written_;
+  int count_ = 0;
+};
+
 /// The columns of the sum over what a value a row is added up to, if that follows.
 int64_t slabs_of(std::span<const Group> groups) {
   const Domain& first = groups[0].domain;
-  if (!first.row_reduces || first.cols < kMinPiece || groups.size() < 2) return 0;
-  const Domain& next = groups[1].domain;
-  if (!next.col_partial || next.total != first.rows()) return 0;
-  return next.partial.inner >= kMinSlabs ? next.partial.inner : 0;
+  if (!first.row_reduces || first.cols < kMinPiece) return 0;
+  for (const Group& g : groups.subspan(1, std::min(kMaxSkipped + 1, groups.size() - 1)))
+    if (g.domain.col_partial && g.domain.total == first.rows())
+      return g.domain.partial.inner >= kMinSlabs ? g.domain.partial.inner : 0;
+  return 0;
 }
 
 }  // namespace
@@ -162,26 +189,33 @@ SlabFinder::SlabFinder(const Program& program, const Table<RootId, bool>& stored
   }
 }
 
-Slabs SlabFinder::find(std::span<const Group> groups) const {
+SlabFinder::Found SlabFinder::find(std::span<const Group> groups) const {
   const int64_t count = slabs_of(groups);
   if (count == 0) return {};
   Candidate candidate(program_, stored_, groups[0].domain, count);
-  for (const Group& g : groups)
-    if (!candidate.add(g)) break;
-  const std::span<const Group> found = groups.first(candidate.worth());
-  if (found.empty()) return {};
-  return {count, candidate.inner(), read_inside(found)};
+  Skipped skipped(program_);
+  std::vector<size_t> members;
+  for (size_t i = 0; i < groups.size() && skipped.count() <= static_cast<int>(kMaxSkipped); ++i) {
+    if (!skipped.is_needed_by(groups[i]) && candidate.add(groups[i]))
+      members.push_back(i);
+    else
+      skipped.add(groups[i]);
+  }
+  members.resize(candidate.worth());
+  if (members.empty()) return {};
+  return {{count, candidate.inner(), read_inside(groups, members)}, std::move(members)};
 }
 
-/// What the groups hand one another, and nothing else reads.
-std::vector<RootId> SlabFinder::read_inside(std::span<const Group> groups) const {
+/// What the members hand one another, and nothing else reads.
+std::vector<RootId> SlabFinder::read_inside(std::span<const Group> groups,
+                                            std::span<const size_t> members) const {
   std::unordered_map<RootId, int> reads;
-  for (const Group& g : groups)
-    for (NodeId n : g.nodes)
+  for (size_t i : members)
+    for (NodeId n : groups[i].nodes)
       program_.nodes[n].for_each_operand([&](const View& v) { ++reads[v.root]; });
   std::vector<RootId> inside;
-  for (const Group& g : groups)
-    for (NodeId n : g.nodes) {
+  for (size_t i : members)
+    for (NodeId n : groups[i].nodes) {
       const RootId r = program_.nodes[n].dest.root;
       if (stored_[r] && program_.roots[r].output < 0 && reads[r] == reads_[r]) inside.push_back(r);
     }

@@ -31,12 +31,17 @@ class SlabFinder {
  public:
   /// `stored`: by root, whether some group reads what another one writes, or it is an output.
   SlabFinder(const Program& program, const Table<RootId, bool>& stored);
-  /// The slabs of the first of `groups` and as many after it as are worth it (Slabs::inner has one
-  /// entry for each of these); count 0 if there are none.
-  Slabs find(std::span<const Group> groups) const;
+  struct Found {
+    Slabs slabs;
+    std::vector<size_t> members;  // positions of the groups, ascending
+  };
+  /// What is worth running slab by slab with the first of `groups`, if anything is: groups after
+  /// it, of which none needs one that lies between them.
+  Found find(std::span<const Group> groups) const;
 
  private:
-  std::vector<RootId> read_inside(std::span<const Group> groups) const;
+  std::vector<RootId> read_inside(std::span<const Group> groups,
+                                  std::span<const size_t> members) const;
 
   const Program& program_;
   const Table<RootId, bool>& stored_;

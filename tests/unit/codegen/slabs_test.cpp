@@ -84,6 +84,31 @@ TEST(Slabs, WhatOthersReadIsInMemoryToo) {
   EXPECT_EQ(check(t).plan.steps.size(), 2u);
 }
 
+/// Products of all pairs of rows.
+V products(Builder& b, V x, V y) {
+  return b.mm(b.view(x, Shape{48, 256}), b.permute(b.view(y, Shape{48, 256}), Axes{1, 0}));
+}
+
+TEST(Slabs, WhatLiesBetweenThemRunsBehind) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = b.sin(t.input(kImages)), mean = channel_mean(b, x);
+  t.output(products(b, x, x));
+  t.output(b.sub(x, mean));
+  const Plan plan = check(t).plan;
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Launch>(plan.steps[0]));
+}
+
+TEST(Slabs, UnlessTheyNeedIt) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = b.sin(t.input(kImages)), mean = channel_mean(b, x);
+  const V rows = b.view(b.sum(products(b, x, x), Axes{1}, true), Shape{3, 16, 1, 1});
+  t.output(b.mul(b.sub(x, mean), rows));
+  EXPECT_GT(check(t).plan.steps.size(), 2u);
+}
+
 TEST(Slabs, AnotherChannelsValueIsWaitedFor) {
   EXPECT_GT(launches([](Builder& b, V x) { return b.sub(x, b.flip(channel_mean(b, x), Axes{1})); }),
             1u);
@@ -154,7 +179,7 @@ ir::Graph random_graph(uint32_t seed, bool all) {
   };
   for (size_t i = 0, n = 4 + below(10); i < n; ++i) {
     const V x = any(images), c = any(values);
-    switch (below(9)) {
+    switch (below(10)) {
       case 0:
       case 1:
         values.push_back(channel_mean(b, x));
@@ -178,6 +203,11 @@ ir::Graph random_graph(uint32_t seed, bool all) {
         images.push_back(b.mul(x, b.sum(any(images), Axes{2, 3}, true)));
         images.back() = b.sigmoid(images.back());
         break;
+      case 8: {
+        const V rows = b.mul(b.sum(products(b, x, any(images)), Axes{1}, true), 1e-6);
+        images.push_back(b.sin(b.sub(x, b.view(rows, Shape{3, 16, 1, 1}))));
+        break;
+      }
       default:
         images.push_back(b.sub(x, c));
     }
