@@ -54,9 +54,9 @@ struct ShortParts {
   Real r, power;
 };
 ShortParts split_short(Real x, int lower);
-/// `value`, which `scale` gives, where x >= bound, 0 below. With what `zero_at_least` gives in place
-/// of such x, it is no result that underflows on the way: CPUs take 100 times as long for these, and
-/// masks of attention are full of -infinity. NaN passes.
+/// `value`, which `scale` gives, where x >= bound, 0 below. With what `zero_at_least` gives in
+/// place of such x, it is no result that underflows on the way: CPUs take 100 times as long for
+/// these, and masks of attention are full of -infinity. NaN passes.
 inline Real zero_below(double bound, Real x, Real value) { return select(x < bound, 0, value); }
 inline Real zero_at_least(Real x, double bound) {
   return scales_at_once(x) ? x : select(x < bound, 0, x);

@@ -28,7 +28,7 @@ Checked check(TestGraph& t, const LowerOptions& options = {}) {
 
 /// The launches of y = f(builder, x) of images.
 template <class F>
-size_t launches(F f, std::optional<ir::Strides> strides = {}) {
+size_t launches(F f, const std::optional<ir::Strides>& strides = {}) {
   TestGraph t;
   t.output(f(t.b, t.input(kImages, DType::F32, strides)));
   return check(t).plan.steps.size();
