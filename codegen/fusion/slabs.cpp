@@ -40,7 +40,9 @@ class Candidate {
 
   /// Whether `g` can run with those before it.
   bool add(const Group& g) {
-    const int64_t inner = g.domain.total == total_ ? cols_ : 1;
+    const bool has_rows = g.domain.total == total_;
+    if (!has_rows && g.domain.total > total_ / cols_) return false;  // slow, element by element
+    const int64_t inner = has_rows ? cols_ : 1;
     const auto dims = slab_dims(g.domain, inner, count_);
     if (!dims || !is_plain(g, inner)) return false;
     for (NodeId n : g.nodes)
@@ -68,11 +70,17 @@ class Candidate {
     return tile_of(p_, g).dim < 0;
   }
 
-  /// Whether what the node reads and writes of this bundle's values lies in its own slab.
-  bool stays_inside(const Node& n, const Domain& d, const SlabDims& dims) {
+  /// What can fail does so before anything is written that stays.
+  static bool can_run_in_slabs(const Node& n) {
     const bool computes = n.kind == Node::Kind::Pointwise || n.kind == Node::Kind::RowReduce ||
                           n.kind == Node::Kind::ColPartial;
-    if (!computes || !n.whole || n.after.valid() || n.late) return false;
+    const bool fails = ir::info(n.op).effect == ir::Effect::MayFail && ir::is_integral(n.dtype);
+    return computes && !fails && n.whole && !n.after.valid() && !n.late;
+  }
+
+  /// Whether what the node reads and writes of this bundle's values lies in its own slab.
+  bool stays_inside(const Node& n, const Domain& d, const SlabDims& dims) {
+    if (!can_run_in_slabs(n)) return false;
     const bool row = is_row_node(n, d);
     for (const View& v : n.operands) {
       if (is_large(v.root) && !runs_along_rows(v, dims)) return false;

@@ -127,6 +127,23 @@ TEST(Slabs, AnotherChannelsValueIsWaitedFor) {
             1u);
 }
 
+TEST(Slabs, WhatMayFailStaysApart) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input(kImages, DType::I64);
+  const V sums = b.sum(b.sum(x, Axes{2, 3}, true), Axes{0}, true);
+  t.output(b.emit(Op::floor_divide, {x, b.expand(sums, kImages)}));
+  EXPECT_GT(check(t).plan.steps.size(), 1u);
+}
+
+TEST(Slabs, AnotherLargeValueIsNoneOfTheirs) {
+  TestGraph t;
+  const V x = t.input(kImages), other = t.input({50, 40, 16});
+  t.output(t.b.sin(other));
+  t.output(normalized(t.b, x));
+  EXPECT_EQ(check(t).plan.steps.size(), 2u);
+}
+
 TEST(Slabs, FewSlabsOrShortRowsStayApart) {
   for (const Shape& sizes : {Shape{3, 8, 16, 16}, Shape{3, 16, 8, 16}}) {
     TestGraph t;
