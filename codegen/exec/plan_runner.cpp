@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codegen/library/library.h"
+#include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 #include "machine/memory/arena.h"
 #include "machine/memory/guarded.h"
@@ -32,8 +33,7 @@ size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * 
 /// Whether data can make the instruction fail: an index out of range, an integer divided by zero.
 bool can_fail(const Instr& i) {
   if (!i.access.indirect.empty()) return true;
-  return i.kind == Instr::Kind::Compute && ir::is_integral(i.dtype) &&
-         ir::info(i.op).effect == ir::Effect::MayFail;
+  return i.kind == Instr::Kind::Compute && codegen::may_fail(i.op, i.dtype);
 }
 
 /// Where these stand in the kernel's code.

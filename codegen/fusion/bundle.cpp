@@ -27,7 +27,7 @@ class Bundler {
     int64_t row = columns(g);
     size_t nodes = g.nodes.size();
     for (const Group& member : b) {
-      if (depends(g, member)) return false;
+      if (depends(p_, g, member)) return false;
       row += columns(member);
       nodes += member.nodes.size();
     }
@@ -57,23 +57,6 @@ class Bundler {
   bool write_one_value(const Group& a, const Group& b) const {
     return std::any_of(a.nodes.begin(), a.nodes.end(), [&](NodeId n) {
       return !node(n).whole && writes_region(b, node(n).dest.root);
-    });
-  }
-
-  /// Whether a node of `g` needs one of `other` to have run.
-  bool depends(const Group& g, const Group& other) const {
-    const auto runs_in_other = [&](NodeId n) {
-      return std::binary_search(other.nodes.begin(), other.nodes.end(), n);
-    };
-    const auto reads = [&](const View& v) {
-      if (!v.root.valid()) return false;
-      const auto& writers = p_.roots[v.root].writers;
-      return std::any_of(writers.begin(), writers.end(), runs_in_other);
-    };
-    return std::any_of(g.nodes.begin(), g.nodes.end(), [&](NodeId n) {
-      const Node& x = node(n);
-      return runs_in_other(x.after) || reads(x.table) ||
-             std::any_of(x.operands.begin(), x.operands.end(), reads);
     });
   }
 

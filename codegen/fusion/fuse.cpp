@@ -345,6 +345,17 @@ Table<NodeId, size_t> groups_of_nodes(const Program& p, const std::vector<Group>
   return group_of;
 }
 
+bool depends(const Program& p, const Group& group, const Group& other) {
+  const auto runs_in_other = [&](NodeId n) { return std::ranges::binary_search(other.nodes, n); };
+  const auto reads = [&](const View& v) {
+    return v.root.valid() && std::ranges::any_of(p.roots[v.root].writers, runs_in_other);
+  };
+  return std::ranges::any_of(group.nodes, [&](NodeId n) {
+    const Node& x = p.nodes[n];
+    return runs_in_other(x.after) || reads(x.table) || std::ranges::any_of(x.operands, reads);
+  });
+}
+
 Table<RootId, bool> stored_roots(const Program& p, const std::vector<Group>& groups) {
   const Table<NodeId, size_t> group_of = groups_of_nodes(p, groups);
   Table<RootId, bool> stored(p.roots.size());

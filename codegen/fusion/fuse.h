@@ -43,6 +43,9 @@ Table<NodeId, size_t> groups_of_nodes(const Program& program, const std::vector<
 /// By root: whether some group reads what another one writes, or it is an output.
 Table<RootId, bool> stored_roots(const Program& program, const std::vector<Group>& groups);
 
+/// Whether a node of `group` needs one of `other` to have run.
+bool depends(const Program& program, const Group& group, const Group& other);
+
 /// Whether a node of the group computes one value per row.
 bool is_row_node(const Node& node, const Domain& domain);
 

@@ -6,6 +6,7 @@
 
 #include "codegen/fusion/domain.h"
 #include "codegen/kernels/tiles.h"
+#include "codegen/loops/scalar_ops.h"
 
 namespace tandem::codegen {
 namespace {
@@ -74,8 +75,7 @@ class Candidate {
   static bool can_run_in_slabs(const Node& n) {
     const bool computes = n.kind == Node::Kind::Pointwise || n.kind == Node::Kind::RowReduce ||
                           n.kind == Node::Kind::ColPartial;
-    const bool fails = ir::info(n.op).effect == ir::Effect::MayFail && ir::is_integral(n.dtype);
-    return computes && !fails && n.whole && !n.after.valid() && !n.late;
+    return computes && !may_fail(n.op, n.dtype) && n.whole && !n.after.valid() && !n.late;
   }
 
   /// Whether what the node reads and writes of this bundle's values lies in its own slab.
@@ -132,31 +132,6 @@ class Candidate {
   size_t worth_ = 0;
 };
 
-/// What must run before something else can.
-class Skipped {
- public:
-  explicit Skipped(const Program& p) : p_(p) {}
-
-  bool is_needed_by(const Group& g) const {
-    return std::ranges::any_of(g.nodes, [&](NodeId n) {
-      const Node& node = p_.nodes[n];
-      bool needed = node.table.root.valid() && written_.contains(node.table.root);
-      node.for_each_operand([&](const View& v) { needed = needed || written_.contains(v.root); });
-      return needed;
-    });
-  }
-  void add(const Group& g) {
-    ++count_;
-    for (NodeId n : g.nodes) p_.nodes[n].for_each_written([&](RootId r) { written_.insert(r); });
-  }
-  int count() const { return count_; }
-
- private:
-  const Program& p_;
-  std::unordered_set<RootId> written_;
-  int count_ = 0;
-};
-
 /// The columns of the sum over what a value a row is added up to, if that follows.
 int64_t slabs_of(std::span<const Group> groups) {
   const Domain& first = groups[0].domain;
@@ -189,25 +164,15 @@ std::optional<int64_t> written_stride(const Node& node, const Domain& domain, co
   return stride_of(node.dest, dims, count, row);
 }
 
-SlabFinder::SlabFinder(const Program& program, const Table<RootId, bool>& stored)
-    : program_(program), stored_(stored), reads_(program.roots.size()) {
-  for (const Node& n : program.nodes) {
-    n.for_each_operand([&](const View& v) { ++reads_[v.root]; });
-    if (n.table.root.valid()) ++reads_[n.table.root];
-  }
-}
-
 SlabFinder::Found SlabFinder::find(std::span<const Group> groups) const {
   const int64_t count = slabs_of(groups);
   if (count == 0) return {};
   Candidate candidate(program_, stored_, groups[0].domain, count);
-  Skipped skipped(program_);
-  std::vector<size_t> members;
-  for (size_t i = 0; i < groups.size() && skipped.count() <= static_cast<int>(kMaxSkipped); ++i) {
-    if (!skipped.is_needed_by(groups[i]) && candidate.add(groups[i]))
-      members.push_back(i);
-    else
-      skipped.add(groups[i]);
+  std::vector<size_t> members, skipped;
+  for (size_t i = 0; i < groups.size() && skipped.size() <= kMaxSkipped; ++i) {
+    const bool waits = std::ranges::any_of(
+        skipped, [&](size_t s) { return depends(program_, groups[i], groups[s]); });
+    (!waits && candidate.add(groups[i]) ? members : skipped).push_back(i);
   }
   members.resize(candidate.worth());
   if (members.empty()) return {};
@@ -217,17 +182,22 @@ SlabFinder::Found SlabFinder::find(std::span<const Group> groups) const {
 /// What the members hand one another, and nothing else reads.
 std::vector<RootId> SlabFinder::read_inside(std::span<const Group> groups,
                                             std::span<const size_t> members) const {
-  std::unordered_map<RootId, int> reads;
+  Table<NodeId, bool> inside(program_.nodes.size());
   for (size_t i : members)
-    for (NodeId n : groups[i].nodes)
-      program_.nodes[n].for_each_operand([&](const View& v) { ++reads[v.root]; });
-  std::vector<RootId> inside;
+    for (NodeId n : groups[i].nodes) inside[n] = true;
+  Table<RootId, bool> read_outside(program_.roots.size());
+  for (NodeId n : program_.nodes.ids()) {
+    if (inside[n]) continue;
+    for (const View& v : program_.nodes[n].operands) read_outside[v.root] = true;
+    if (const RootId r = program_.nodes[n].table.root; r.valid()) read_outside[r] = true;
+  }
+  std::vector<RootId> roots;
   for (size_t i : members)
     for (NodeId n : groups[i].nodes) {
       const RootId r = program_.nodes[n].dest.root;
-      if (stored_[r] && program_.roots[r].output < 0 && reads[r] == reads_[r]) inside.push_back(r);
+      if (stored_[r] && program_.roots[r].output < 0 && !read_outside[r]) roots.push_back(r);
     }
-  return inside;
+  return roots;
 }
 
 }  // namespace tandem::codegen

@@ -30,7 +30,8 @@ std::optional<int64_t> written_stride(const Node& node, const Domain& domain, co
 class SlabFinder {
  public:
   /// `stored`: by root, whether some group reads what another one writes, or it is an output.
-  SlabFinder(const Program& program, const Table<RootId, bool>& stored);
+  SlabFinder(const Program& program, const Table<RootId, bool>& stored)
+      : program_(program), stored_(stored) {}
   struct Found {
     Slabs slabs;
     std::vector<size_t> members;  // positions of the groups, ascending
@@ -45,7 +46,6 @@ class SlabFinder {
 
   const Program& program_;
   const Table<RootId, bool>& stored_;
-  Table<RootId, int> reads_;  // by root: how many operands
 };
 
 }  // namespace tandem::codegen

@@ -38,7 +38,7 @@ KernelDraft build_slabs(const Program& p, const Bundle& bundle,
     write_group(p, g, is_stored, std::move(s), w);
     cost += cost_per_element(p, g, is_stored) * static_cast<double>(g.domain.total);
   }
-  return w.take(kernel_name(p, bundle.groups), grain_of({.units = slabs.count}, cost, 1));
+  return w.take(kernel_name(p, bundle.groups), grain_of(slabs.count, cost, 1));
 }
 
 /// Several groups of equal rows: each row of the one is followed by the same row of the next.
@@ -65,7 +65,7 @@ KernelDraft build_rows(const Program& p, const std::vector<Group>& groups,
     write_row(p, g, is_stored, std::move(own), w);
   }
   for (size_t l = s.rows.size(); l-- > 0;) w.end(s.rows[l]);
-  return w.take(kernel_name(p, groups), grain_of(s, static_cast<double>(total), cost));
+  return w.take(kernel_name(p, groups), grain_of(s.units, static_cast<double>(total), cost));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ KernelDraft build_kernel(const Program& program, const Bundle& bundle,
   const Schedule s = make_schedule(g.domain, cost, tile_of(program, g), w);
   write_group(program, g, is_stored, s, w);
   return w.take(kernel_name(program, groups),
-                grain_of(s, static_cast<double>(g.domain.total), cost));
+                grain_of(s.units, static_cast<double>(g.domain.total), cost));
 }
 
 }  // namespace tandem::codegen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 
 namespace tandem::codegen {
@@ -39,8 +40,7 @@ InstrId KernelWriter::constant(const ir::Number& number, DType dtype) {
 }
 
 InstrId KernelWriter::compute(ir::Op op, InstrArgs args, DType dtype, const std::string& check) {
-  if (ir::is_integral(dtype) && ir::info(op).effect == ir::Effect::MayFail)
-    draft_.launch.checks.push_back(check);
+  if (may_fail(op, dtype)) draft_.launch.checks.push_back(check);
   return push({.kind = Kind::Compute, .dtype = dtype, .op = op, .args = std::move(args)});
 }
 

@@ -23,6 +23,13 @@ int64_t even_chunk(int64_t size, int64_t wanted, int64_t multiple) {
   return std::min(size, ceil_div(ceil_div(size, parts), multiple) * multiple);
 }
 
+/// A loop over all of dim d, inside those that are there.
+void serial_dim(Schedule& s, size_t d, KernelWriter& writer) {
+  if (s.dims.sizes[d] <= 1) return;
+  s.rows.push_back(writer.loop(Loop::Kind::Serial, s.dims.sizes[d]));
+  s.loops[d] = {{s.rows.back(), 1}};
+}
+
 class Scheduler {
  public:
   Scheduler(const Domain& d, double cost, const Tile& tile, KernelWriter& w)
@@ -119,7 +126,7 @@ class Scheduler {
     if (whole > 0) split_dim(whole - 1, left);
     if (!needs_whole_rows() && one_col_dim()) chunk_columns(budget_);
     if (split_loop_.valid()) close_split(whole - 1);
-    for (size_t d = whole; d < s_.dims.row_dims; ++d) serial_dim(d);
+    for (size_t d = whole; d < s_.dims.row_dims; ++d) serial_dim(s_, d, w_);
   }
 
   void split_dim(size_t d, int64_t left) {
@@ -132,12 +139,6 @@ class Scheduler {
     const LoopId row = w_.loop(Loop::Kind::Serial, split_, split_loop_, s_.dims.sizes[d]);
     s_.loops[d] = {{split_loop_, split_}, {row, 1}};
     s_.rows.push_back(row);
-  }
-
-  void serial_dim(size_t d) {
-    if (s_.dims.sizes[d] <= 1) return;
-    s_.rows.push_back(w_.loop(Loop::Kind::Serial, s_.dims.sizes[d]));
-    s_.loops[d] = {{s_.rows.back(), 1}};
   }
 
   const Domain& d_;
@@ -212,16 +213,13 @@ Schedule make_slab_schedule(Dims dims, size_t slab_dim, LoopId slab, KernelWrite
   s.loops[slab_dim] = {{slab, 1}};
   s.col_chunk = s.dims.cols;
   if (slab_dim >= s.dims.row_dims) s.chunk_loop = slab, s.col_chunk = 1;
-  for (size_t d = 0; d < s.dims.row_dims; ++d) {
-    if (d == slab_dim || s.dims.sizes[d] == 1) continue;
-    s.rows.push_back(writer.loop(Loop::Kind::Serial, s.dims.sizes[d]));
-    s.loops[d] = {{s.rows.back(), 1}};
-  }
+  for (size_t d = 0; d < s.dims.row_dims; ++d)
+    if (d != slab_dim) serial_dim(s, d, writer);
   return s;
 }
 
-int64_t grain_of(const Schedule& s, double total, double cost) {
-  const double elements = total / static_cast<double>(s.units);
+int64_t grain_of(int64_t units, double total, double cost) {
+  const double elements = total / static_cast<double>(units);
   return static_cast<int64_t>(kThreadCost / (elements * cost + 50)) + 1;
 }
 

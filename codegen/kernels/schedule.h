@@ -54,8 +54,9 @@ Schedule make_schedule(const Domain& domain, double cost, const Tile& tile, Kern
 /// `slab_dim` counts the slabs.
 Schedule make_slab_schedule(Dims dims, size_t slab_dim, LoopId slab, KernelWriter& writer);
 
-/// The smallest number of units that pays for a thread, of `total` elements that cost `cost` each.
-int64_t grain_of(const Schedule& schedule, double total, double cost);
+/// The smallest number of `units` that pays for a thread: of `total` elements that cost `cost`
+/// each.
+int64_t grain_of(int64_t units, double total, double cost);
 
 }  // namespace tandem::codegen
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "ir/dtype.h"
 #include "ir/op.h"
 
 namespace tandem::codegen {
@@ -41,6 +42,11 @@ struct ScalarOp {
 
 /// Of a pointwise primitive.
 const ScalarOp& scalar_op(ir::Op op);
+
+/// Whether data can make an op with such a result fail: an integer divided by zero.
+inline bool may_fail(ir::Op op, ir::DType dtype) {
+  return ir::is_integral(dtype) && ir::info(op).effect == ir::Effect::MayFail;
+}
 
 }  // namespace tandem::codegen
 

@@ -1,5 +1,7 @@
 #include "codegen/nodes/checks.h"
 
+#include "codegen/loops/scalar_ops.h"
+
 namespace tandem::codegen {
 
 bool Checks::can_fail(const Node& node) {
@@ -22,7 +24,7 @@ bool Checks::can_fail(const Node& node) {
     case Node::Kind::ColPartial:
     case Node::Kind::Matmul:
     case Node::Kind::TiledMatmul:
-      return ir::is_integral(node.dtype) && ir::info(node.op).effect == ir::Effect::MayFail;
+      return may_fail(node.op, node.dtype);
   }
   return true;
 }

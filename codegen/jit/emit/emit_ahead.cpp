@@ -44,6 +44,11 @@ int64_t stride_over(const Affine& a, LoopId loop) {
   return 0;
 }
 
+/// Whether the loop's iterations access one element after the other.
+bool runs_along(const Access& access, LoopId loop) {
+  return access.indirect.empty() && stride_over(access.index, loop) == 1;
+}
+
 /// What the sweep [begin, end), number `sweep` of the row loop at `row`, accesses along the row.
 void add_streams(const codegen::Kernel& kernel, size_t row, size_t begin, size_t end, size_t sweep,
                  std::vector<Stream>& streams) {
@@ -51,9 +56,7 @@ void add_streams(const codegen::Kernel& kernel, size_t row, size_t begin, size_t
     const codegen::Instr& x = kernel.code[i];
     const LoopId loop = kernel.code[begin].loop;
     const bool reads = x.kind == InstrKind::Load;
-    if ((!reads && x.kind != InstrKind::Store) || !x.access.indirect.empty() ||
-        stride_over(x.access.index, loop) != 1)
-      continue;
+    if ((!reads && x.kind != InstrKind::Store) || !runs_along(x.access, loop)) continue;
     const Access access = at_first(x.access, loop);
     if (std::ranges::none_of(streams, [&](const Stream& s) { return s.access == access; }))
       streams.push_back(
@@ -148,8 +151,7 @@ std::vector<UnitRead> unit_reads(const codegen::Kernel& kernel, size_t begin, si
     if (x.kind == InstrKind::LoopBegin) open.push_back(x.loop);
     if (x.kind == InstrKind::LoopEnd) open.pop_back();
     if (x.kind != InstrKind::Load || open.empty() || x.access.is_local() ||
-        !x.access.indirect.empty() || kernel.loops[open.back()].kind != LoopKind::Vector ||
-        stride_over(x.access.index, open.back()) != 1)
+        kernel.loops[open.back()].kind != LoopKind::Vector || !runs_along(x.access, open.back()))
       continue;
     int64_t elements = 1;
     for (LoopId l : open) elements *= kernel.loops[l].extent;
