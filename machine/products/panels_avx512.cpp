@@ -12,12 +12,12 @@ namespace {
 constexpr int64_t kVectors = 3;
 constexpr int64_t kRows = 9, kColumns = kVectors * kLanes;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 512;                             // of a part of k, at most
-constexpr int64_t kBlockRows = 24 * kRows;                  // of A, that are packed together
+constexpr int64_t kBlockRows = 32 * kRows;                  // of A, that are packed together
 // A is read where it lies by products of so few columns if it is stored by rows; if by columns,
 // see near_of. (From some 470 products on a Xeon with AMX, 2026-11.)
 constexpr int64_t kFewByRows = 8 * kColumns;
 constexpr int64_t kNear = 2048, kNearCrowded = 1024, kNearCrowdedThin = 256;
-constexpr int64_t kWide = 21 * kColumns;  // of B, whose panels are kept for the rows that follow
+constexpr int64_t kWide = 23 * kColumns;  // of B, whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;             // rows that are fetched early
 constexpr int64_t kTurn = 16;             // steps of a tile for which a row is fetched
 constexpr int64_t kTogether = 4;          // rows of a transposed A that are packed together
