@@ -7,6 +7,7 @@
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/pixel_convolution.h"
+#include "machine/windows/sliding_convolution.h"
 #include "machine/windows/taps.h"
 #include "machine/windows/unfolded_convolution.h"
 
@@ -188,6 +189,7 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
     if constexpr (std::is_same_v<T, float>) {
       if (is_of_pixels(s)) return convolve_pixels(s, sought, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
+      if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
     }
     if (convolved_by_library(s, sought, data)) return;
   }

@@ -86,6 +86,9 @@ std::vector<ConvolutionSpec> specs() {
           square(1, 600, 512, 1, 1, 1, 1),
           deep_and_wide,
           square(5, 2, 32, 1, 15, 5, 1),
+          square(3, 70, 40, 1, 32, 3, 1),
+          square(2, 35, 30, 1, 57, 5, 1),
+          square(4, 3, 20, 1, 33, 3, 1),
           strided,
           deep};
 }

@@ -1,0 +1,281 @@
+#include "machine/windows/sliding_convolution.h"
+
+#include <algorithm>
+
+#include "machine/cpu.h"
+#include "machine/memory/arena.h"
+#include "machine/memory/worker_memory.h"
+#include "machine/rounding.h"
+#include "machine/threads/thread_pool.h"
+
+namespace tandem::machine {
+namespace {
+
+constexpr int64_t kLine = 16;    // elements
+constexpr int64_t kDepth = 576;  // taps of channels that are summed at once, about
+// Floats of the padded planes of a band: about so many, and beyond the most the library is faster.
+constexpr int64_t kPlanes = int64_t{1} << 16, kMostPlanes = int64_t{1} << 18;
+constexpr int64_t kBands = 32;      // of all images, about
+constexpr int64_t kFewestRows = 4;  // of a band: its windows read rows of its neighbours too
+// Worth a thread.
+constexpr double kGrainFlops = 1e5;
+constexpr int64_t kGrainWeights = 4096;
+
+/// One of the two spatial dims: how windows of the planes that are read make those that are
+/// written. The gradient of an input is such a convolution too, its kernel turned round.
+struct Dim {
+  Dim(const ConvolutionSpec& s, Sought sought, size_t d)
+      : taps(s.kernel[d]), dilation(s.dilation[d]) {
+    const bool forward = sought == Sought::Output;
+    read = forward ? s.input[d] : s.output[d];
+    made = forward ? s.output[d] : s.input[d];
+    padding = forward ? s.padding[d] : reach() - s.padding[d];
+  }
+  /// How far the last tap of a window is from the first.
+  int64_t reach() const { return (taps - 1) * dilation; }
+
+  int64_t taps, dilation, read, made, padding;
+};
+
+/// `n` in parts of equal size, but for the last.
+struct Parts {
+  Parts(int64_t all, int64_t most)
+      : n(all), each(ceil_div(all, ceil_div(all, most))), count(ceil_div(all, each)) {}
+  int64_t begin(int64_t i) const { return i * each; }
+  int64_t size(int64_t i) const { return std::min(each, n - i * each); }
+
+  int64_t n, each, count;
+};
+
+/// What lies where. Bands of rows of the result are computed from padded planes [channel, row,
+/// column]. To the right of a row lies the left padding of the next.
+struct Layout {
+  Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
+      : k(kernels),
+        in(sought == Sought::Output ? s.in : s.out),
+        out(sought == Sought::Output ? s.out : s.in),
+        y(s, sought, 1),
+        x(s, sought, 2),
+        channels(in, std::max<int64_t>(1, kDepth / taps())),
+        tiles(out, k.rows),
+        pitch(x.padding + x.read),
+        bands(y.made, rows_of_bands(s.images)) {}
+
+  int64_t taps() const { return y.taps * x.taps; }
+  int64_t rows_read() const { return bands.each + y.reach(); }
+  /// Of an odd number of lines; a vector's windows reach beyond the padding after its last row.
+  int64_t plane() const {
+    return (ceil_div(rows_read() * pitch + x.padding + k.lanes, kLine) | 1) * kLine;
+  }
+  int64_t planes() const { return channels.each * plane() + k.lanes; }
+
+  /// Of each step of the depth.
+  int64_t offsets() const { return round_up(channels.each * taps(), kLine); }
+  /// Weights [depth, rows] of a tile; the last vector may reach beyond them.
+  int64_t panel() const { return round_up(channels.each * taps() * k.rows + k.lanes, kLine); }
+  int64_t panels() const { return channels.count * tiles.count * panel(); }
+
+  bool has_whole_rows() const { return x.made % k.lanes == 0; }
+  /// Whether each vector is of one row. Else all pixels of a band come one after the other, and
+  /// between rows, which are not whole vectors, a few that are not wanted.
+  bool by_rows() const { return has_whole_rows() || pitch - x.made >= k.lanes; }
+  int64_t spots(int64_t rows) const {
+    if (by_rows()) return rows * ceil_div(x.made, k.lanes);
+    return ceil_div((rows - 1) * pitch + x.made, k.lanes);
+  }
+
+  const SlideKernels& k;
+  int64_t in, out;
+  Dim y, x;
+  Parts channels, tiles;
+  int64_t pitch;
+  Parts bands;
+
+ private:
+  int64_t rows_of_bands(int64_t images) const {
+    const int64_t fitting = kPlanes / (channels.each * pitch) - y.reach(),
+                  wanted = ceil_div(y.made, ceil_div(kBands, images));
+    return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
+                               std::max(kFewestRows, fitting));
+  }
+};
+
+void fill_offsets(const Layout& l, int32_t* to) {
+  for (int64_t c = 0; c < l.channels.each; ++c)
+    for (int64_t i = 0; i < l.y.taps; ++i)
+      for (int64_t j = 0; j < l.x.taps; ++j)
+        *to++ = static_cast<int32_t>(c * l.plane() + i * l.y.dilation * l.pitch + j * l.x.dilation);
+}
+
+/// Of a vector from the pixel in row `row` and column `column` of the padded plane on, and up to
+/// row `end`.
+Spot spot_at(const Layout& l, int64_t row, int64_t column, int64_t end) {
+  Spot spot{row * l.pitch + column, row * l.x.made + std::min(column, l.x.made), 0};
+  for (int64_t lane = 0; lane < l.k.lanes && row < end; ++lane) {
+    if (column < l.x.made) spot.lanes |= 1U << lane;
+    if (++column == l.pitch) column = 0, ++row;
+  }
+  return spot;
+}
+
+void fill_spots(const Layout& l, int64_t rows, Spot* to) {
+  const bool by_rows = l.by_rows();
+  const int64_t columns = by_rows ? round_up(l.x.made, l.k.lanes) : l.pitch, count = l.spots(rows);
+  for (int64_t i = 0, row = 0, column = 0; i < count; ++i) {
+    to[i] = spot_at(l, row, column, by_rows ? row + 1 : rows);
+    for (column += l.k.lanes; column >= columns; column -= columns) ++row;
+  }
+}
+
+/// What the windows of a band from `row` on read of a plane.
+void pad_plane(const Layout& l, const float* plane, int64_t row, float* to) {
+  for (int64_t at = row - l.y.padding; at < row - l.y.padding + l.rows_read(); ++at) {
+    const bool inside = at >= 0 && at < l.y.read;
+    l.k.pad(inside ? plane + at * l.x.read : nullptr, l.x.padding, l.x.read, to);
+    to += l.pitch;
+  }
+  l.k.pad(nullptr, l.x.padding, l.k.lanes, to);
+}
+
+/// One convolution, or the gradient of an input.
+class Sliding {
+ public:
+  Sliding(const Layout& layout, bool forward, int64_t images)
+      : l_(layout),
+        forward_(forward),
+        images_(images),
+        most_spots_(l_.spots(l_.bands.each)),
+        lease_(borrow_arena(static_cast<size_t>(l_.panels()) * sizeof(float) +
+                            static_cast<size_t>(l_.offsets()) * sizeof(int32_t) +
+                            static_cast<size_t>(2 * most_spots_) * sizeof(Spot))),
+        panels_(reinterpret_cast<float*>(lease_.data())),
+        offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
+        spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
+    fill_offsets(l_, offsets_);
+    fill_spots(l_, l_.bands.each, spots_);
+    fill_spots(l_, l_.bands.size(l_.bands.count - 1), spots_ + most_spots_);
+  }
+
+  void run(const float* w, const float* from, const float* bias, float* to, double flops) const {
+    pack(w);
+    const WorkerMemory memory(l_.planes());
+    const int64_t units = images_ * l_.bands.count;
+    const auto grain = static_cast<int64_t>(kGrainFlops * static_cast<double>(units) / flops) + 1;
+    parallel_for(units, grain, [&](int64_t begin, int64_t end, int worker) {
+      for (int64_t unit = begin; unit < end; ++unit)
+        run_band(unit / l_.bands.count, unit % l_.bands.count, from, bias, to, memory.of(worker));
+    });
+  }
+
+ private:
+  float* panel(int64_t block, int64_t tile) const {
+    return panels_ + (block * l_.tiles.count + tile) * l_.panel();
+  }
+
+  void pack(const float* w) const {
+    const int64_t grain = kGrainWeights / l_.panel() + 1;
+    parallel_for(l_.channels.count * l_.tiles.count, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) pack_panel(w, i / l_.tiles.count, i % l_.tiles.count);
+    });
+  }
+  void pack_panel(const float* w, int64_t block, int64_t tile) const {
+    const int64_t taps = l_.taps(), o = l_.tiles.begin(tile), rows = l_.tiles.size(tile);
+    const int64_t first = l_.channels.begin(block);
+    float* to = panel(block, tile);
+    for (int64_t c = first; c < first + l_.channels.size(block); ++c)
+      for (int64_t t = 0; t < taps; ++t, to += l_.k.rows)
+        if (forward_)
+          l_.k.pack(w + (o * l_.in + c) * taps + t, l_.in * taps, rows, to);
+        else
+          l_.k.pack(w + (c * l_.out + o) * taps + taps - 1 - t, taps, rows, to);
+  }
+
+  void run_band(int64_t image, int64_t band, const float* from, const float* bias, float* to,
+                float* planes) const {
+    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made;
+    const int64_t row = l_.bands.begin(band), rows = l_.bands.size(band);
+    const Spot* const spots = spots_ + (rows < l_.bands.each ? most_spots_ : 0);
+    float* const c = to + image * l_.out * made + row * l_.x.made;
+    for (int64_t block = 0; block < l_.channels.count; ++block) {
+      const int64_t first = l_.channels.begin(block);
+      for (int64_t i = 0; i < l_.channels.size(block); ++i)
+        pad_plane(l_, from + (image * l_.in + first + i) * read, row, planes + i * l_.plane());
+      for (int64_t tile = 0; tile < l_.tiles.count; ++tile)
+        run_tiles(block, tile, spots, l_.spots(rows), planes, bias,
+                  c + l_.tiles.begin(tile) * made);
+    }
+  }
+
+  /// Of all spots, a few at a time; a last one by itself would keep the FMA units half busy.
+  void run_tiles(int64_t block, int64_t tile, const Spot* spots, int64_t count, const float* planes,
+                 const float* bias, float* c) const {
+    Slide slide{.weights = panel(block, tile),
+                .windows = planes,
+                .offsets = offsets_,
+                .depth = l_.channels.size(block) * l_.taps(),
+                .spots = spots,
+                .c = c,
+                .c_stride = l_.y.made * l_.x.made,
+                .bias = bias != nullptr && block == 0 ? bias + l_.tiles.begin(tile) : nullptr,
+                .adds = block > 0};
+    for (int64_t left = count, vectors = 0; left > 0; left -= vectors, slide.spots += vectors) {
+      const bool leaves_one = l_.k.vectors > 2 && left == l_.k.vectors + 1;
+      vectors = leaves_one ? l_.k.vectors - 1 : std::min(left, l_.k.vectors);
+      l_.k.tile(slide, l_.tiles.size(tile), vectors);
+    }
+  }
+
+  const Layout& l_;
+  bool forward_;
+  int64_t images_, most_spots_;
+  ArenaLease lease_;
+  float* panels_;
+  int32_t* offsets_;
+  Spot* spots_;
+};
+
+/// Few channels, of which the library's blocks would be half empty, do so in short rows too. (As in
+/// slide_avx512.cpp: 3 channels to 32 and 16 to 16, of 14 x 14, 1.62, 1.39, 1.13, 1.06; 64 to 3, of
+/// 128 x 128, 4.82, 4.64. A tile of one row is not worth it: 1 channel to 32, of 28 x 28, 1.38,
+/// 0.77.)
+bool pays(const Layout& l) {
+  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestRows = 3;
+  if (l.out < kFewestRows) return false;
+  if (std::min(l.in, l.out) <= kFewChannels) return l.x.made >= kFewPixels;
+  return l.x.made >= (l.has_whole_rows() ? l.k.long_whole_row : l.k.long_row);
+}
+
+}  // namespace
+
+const SlideKernels* slide_kernels() {
+  const CpuFeatures& cpu = cpu_features();
+  if (cpu.avx512) return &kSlideAvx512;
+  return cpu.avx2 && cpu.fma ? &kSlideAvx2 : nullptr;
+}
+
+bool can_slide(const ConvolutionSpec& s, Sought sought) {
+  constexpr Extents kOnes{1, 1, 1};
+  constexpr int64_t kMostWeights = int64_t{1} << 26;  // of a channel: vectors gather them
+  const auto is_padded_within_reach = [&](size_t d) {
+    return s.padding[d] <= (s.kernel[d] - 1) * s.dilation[d];
+  };
+  return sought != Sought::Weight && s.groups == 1 && s.stride == kOnes && s.input[0] == 1 &&
+         s.kernel[0] == 1 && is_padded_within_reach(0) && is_padded_within_reach(1) &&
+         is_padded_within_reach(2) && s.in * product(s.kernel) < kMostWeights;
+}
+
+bool is_sliding(const ConvolutionSpec& s, Sought sought) {
+  if (slide_kernels() == nullptr || !can_slide(s, sought)) return false;
+  const Layout l(*slide_kernels(), s, sought);
+  return pays(l) && l.planes() <= kMostPlanes && s.images * l.bands.count >= kBands / 8;
+}
+
+void convolve_sliding(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
+                      const ConvolutionData<float>& d) {
+  const bool forward = sought == Sought::Output;
+  const Layout layout(kernels, s, sought);
+  Sliding(layout, forward, s.images)
+      .run(d.w, forward ? d.x : d.y, d.bias, forward ? d.y : d.x, flops(s));
+}
+
+}  // namespace tandem::machine

@@ -1,0 +1,181 @@
+// Windows that slide over padded planes, with each instruction set, against the loops in f64.
+#include "machine/windows/sliding_convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "machine/cpu.h"
+#include "tests/support/threads.h"
+
+namespace tandem::machine {
+namespace {
+
+struct Isa {
+  const char* name;
+  const SlideKernels& kernels;
+  bool (*here)();
+};
+const Isa kIsas[] = {{"Avx2", kSlideAvx2, [] { return cpu_features().avx2 && cpu_features().fma; }},
+                     {"Avx512", kSlideAvx512, [] { return cpu_features().avx512; }}};
+
+class SlidingConvolution : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().here()) GTEST_SKIP() << "the processor lacks it";
+  }
+};
+
+int64_t made(const ConvolutionSpec& s, size_t d) {
+  return s.input[d] + 2 * s.padding[d] - (s.kernel[d] - 1) * s.dilation[d];
+}
+
+ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents input, Extents kernel,
+                     Extents padding, Extents dilation = {1, 1, 1}) {
+  ConvolutionSpec s{.images = images,
+                    .in = in,
+                    .out = out,
+                    .input = input,
+                    .kernel = kernel,
+                    .padding = padding,
+                    .dilation = dilation};
+  s.output = {1, made(s, 1), made(s, 2)};
+  return s;
+}
+
+/// What anybody may ask for, and at most a few million operations of it.
+ConvolutionSpec random_spec(std::mt19937& random) {
+  const auto up_to = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  for (;;) {
+    const int64_t size = up_to(1, 4) == 1 ? up_to(30, 70) : up_to(1, 20);
+    Extents kernel{1, up_to(1, 4), up_to(1, 5)}, dilation{1, up_to(1, 2), up_to(1, 3)}, padding{};
+    if (up_to(1, 8) == 1) dilation[2] = 19;
+    for (size_t d = 1; d < 3; ++d) padding[d] = up_to(0, (kernel[d] - 1) * dilation[d]);
+    const ConvolutionSpec s =
+        spec(up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20), up_to(1, 30),
+             {1, up_to(1, 20), size}, kernel, padding, dilation);
+    if (s.output[1] > 0 && s.output[2] > 0 && flops(s) < 4e6) return s;
+  }
+}
+
+struct Tensors {
+  explicit Tensors(const ConvolutionSpec& s)
+      : x(numbers(s.images * s.in * product(s.input), 1)),
+        w(numbers(s.out * s.in * product(s.kernel), 2)),
+        y(numbers(s.images * s.out * product(s.output), 3)),
+        bias(numbers(std::max(s.in, s.out), 4)) {}
+
+  static std::vector<float> numbers(int64_t n, int64_t seed) {
+    std::vector<float> out;
+    for (int64_t i = 0; i < n; ++i)
+      out.push_back(static_cast<float>((i * 37 + seed * 11) % 101 - 50) / 32);
+    return out;
+  }
+  std::vector<float>& result(Sought sought) { return sought == Sought::Output ? y : x; }
+  /// What is sought is not to be read.
+  void run(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias) {
+    std::ranges::fill(result(sought), std::numeric_limits<float>::quiet_NaN());
+    convolve_sliding(kernels, s, sought,
+                     {x.data(), w.data(), y.data(), has_bias ? bias.data() : nullptr});
+  }
+
+  std::vector<float> x, w, y, bias;
+};
+
+std::vector<double> expected(const Tensors& t, const ConvolutionSpec& s, Sought sought,
+                             bool has_bias) {
+  std::vector<double> x(t.x.begin(), t.x.end()), w(t.w.begin(), t.w.end()),
+      y(t.y.begin(), t.y.end()), bias(t.bias.begin(), t.bias.end());
+  convolve<double>(s, sought, {x.data(), w.data(), y.data(), has_bias ? bias.data() : nullptr});
+  return sought == Sought::Output ? y : x;
+}
+
+std::string text(const ConvolutionSpec& s, Sought sought) {
+  std::string out = sought == Sought::Output ? "output" : "input";
+  for (const int64_t n : {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2],
+                          s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
+    out += " " + std::to_string(n);
+  return out;
+}
+
+constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
+
+TEST_P(SlidingConvolution, IsNearTheLoops) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 400; ++i) {
+    const ConvolutionSpec s = random_spec(random);
+    for (const Sought sought : kBoth) {
+      ASSERT_TRUE(can_slide(s, sought)) << text(s, sought);
+      const bool has_bias = i % 2 == 0;
+      Tensors t(s);
+      const std::vector<double> want = expected(t, s, sought, has_bias);
+      t.run(GetParam().kernels, s, sought, has_bias);
+      double most = 0;
+      for (const double x : want) most = std::max(most, std::abs(x));
+      for (size_t j = 0; j < want.size(); ++j)
+        ASSERT_NEAR(t.result(sought)[j], want[j], 1e-6 + 1e-5 * most)
+            << text(s, sought) << " at " << j;
+    }
+  }
+}
+
+/// An image's bits are those it has alone, on any number of threads.
+TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 20; ++i) {
+    ConvolutionSpec s = random_spec(random);
+    s.images = 9;
+    for (const Sought sought : kBoth) {
+      Tensors whole(s);
+      {
+        const testing::Threads restored(3);
+        whole.run(GetParam().kernels, s, sought, true);
+      }
+      ConvolutionSpec one = s;
+      one.images = 1;
+      Tensors alone(one);
+      const testing::Threads restored(1);
+      alone.run(GetParam().kernels, one, sought, true);
+      const std::vector<float>&a = alone.result(sought), &b = whole.result(sought);
+      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << text(s, sought);
+    }
+  }
+}
+
+TEST_P(SlidingConvolution, KeepsNaNToItsWindows) {
+  const ConvolutionSpec s = spec(2, 3, 5, {1, 9, 21}, {1, 3, 3}, {0, 1, 1});
+  Tensors t(s);
+  const int64_t row = 4, column = 20;  // of the second image's last channel
+  t.x[static_cast<size_t>((5 * 9 + row) * 21 + column)] = std::numeric_limits<float>::infinity();
+  t.run(GetParam().kernels, s, Sought::Output, false);
+  for (int64_t i = 0; i < std::ssize(t.y); ++i) {
+    const bool met = i >= 5 * 9 * 21 && std::abs(i / 21 % 9 - row) <= 1 && i % 21 >= column - 1;
+    EXPECT_EQ(std::isfinite(t.y[static_cast<size_t>(i)]), !met) << i;
+  }
+}
+
+TEST(Sliding, IsOfOneGroupWithoutStridesAndPaddedWithinReach) {
+  const ConvolutionSpec s = spec(2, 32, 32, {1, 64, 64}, {1, 3, 3}, {0, 1, 1});
+  EXPECT_TRUE(can_slide(s, Sought::Output) && can_slide(s, Sought::Input));
+  EXPECT_FALSE(can_slide(s, Sought::Weight));
+  ConvolutionSpec grouped = s, strided = s, far = s;
+  grouped.groups = 2;
+  strided.stride = {1, 2, 2};
+  far.padding = {0, 1, 3};
+  for (const ConvolutionSpec& other : {grouped, strided, far})
+    for (const Sought sought : kBoth) EXPECT_FALSE(can_slide(other, sought));
+  EXPECT_EQ(is_sliding(s, Sought::Output), slide_kernels() == &kSlideAvx512);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, SlidingConvolution, ::testing::ValuesIn(kIsas),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tandem::machine
