@@ -5,29 +5,21 @@
 // instruction, which no two products of i8 overflow. (That which takes bytes themselves saturates.)
 // Otherwise as panels_avx2.cpp: both operands are brought into panels, in parts of k, and tiles of
 // 6 rows and 2 vectors are summed in registers.
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "machine/products/int8_fetch.inc"
 #include "machine/products/int8_kernels.h"
 #include "machine/products/int8_loops.inc"
 #include "machine/unroll.h"
+#include "machine/vectors/avx2.inc"
 
 namespace tandem::machine::products {
 namespace {
 
-using F = __m256;
 using I = __m256i;
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-/// The lanes below `count`.
-I lanes_below(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
-                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
 
 /// 16 bytes of which `count` are there, zeros behind them.
 TANDEM_INLINE __m128i bytes(const int8_t* p, int64_t count) {
@@ -83,7 +75,7 @@ void dots(const WeightProduct<float>& p, int64_t i, int64_t j) {
   }
   if (l < p.k) {
     TANDEM_UNROLL for (int h = 0; h < 2; ++h) TANDEM_UNROLL for (int r = 0; r < rows; ++r) x[r][h] =
-        _mm256_maskload_ps(from + r * p.x_stride + l + 8 * h, lanes_below(p.k - l - 8 * h));
+        _mm256_maskload_ps(from + r * p.x_stride + l + 8 * h, first_lanes(p.k - l - 8 * h));
     TANDEM_UNROLL for (int c = 0; c < columns; ++c) {
       const __m128i all = bytes(weight + c * p.weight_stride + l, p.k - l);
       w[c][0] = _mm256_cvtepi8_epi32(all);
@@ -197,7 +189,7 @@ void tile(const int32_t* a, const int32_t* b, int64_t pairs, int32_t* c, int64_t
     }
   }
   TANDEM_UNROLL for (int i = 0; i < rows; ++i) for (int h = 0; h < 2; ++h) {
-    const I there = lanes_below(columns - 8 * h);
+    const I there = first_lanes(columns - 8 * h);
     int32_t* const to = c + i * stride + 8 * h;
     const I before = adds ? _mm256_maskload_epi32(to, there) : _mm256_setzero_si256();
     _mm256_maskstore_epi32(to, there, _mm256_add_epi32(before, sums[i][h]));

@@ -4,11 +4,11 @@
 // A vector of weights is widened once for up to six rows of x. Rows are as many as registers hold
 // sums for with four rows of weight, whose parts then lie in the first-level cache for the rows of
 // x that follow.
-#include "machine/products/avx512.inc"
 #include "machine/products/int8_fetch.inc"
 #include "machine/products/int8_kernels.h"
 #include "machine/products/int8_loops.inc"
 #include "machine/unroll.h"
+#include "machine/vectors/avx512.inc"
 
 namespace tandem::machine::products {
 namespace {

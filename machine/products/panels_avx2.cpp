@@ -1,18 +1,15 @@
 // Panels with AVX2 and FMA: compiled for them, so nothing here may be a function that others share.
-#include <immintrin.h>
-
 #include <array>
 #include <utility>
 
 #include "machine/products/panels.h"
 #include "machine/unroll.h"
+#include "machine/vectors/avx2.inc"
 
 namespace tandem::machine::products {
 namespace {
 
-using F = __m256;
-
-constexpr int64_t kLanes = 8, kVectors = 2;
+constexpr int64_t kVectors = 2;
 constexpr int64_t kRows = 6, kColumns = kVectors * kLanes;  // of a tile, and of panels at most
 constexpr int64_t kDepth = 256;                             // of a part of k, at most
 constexpr int64_t kBlockRows = 44 * kRows;                  // of A, that are packed together
@@ -33,40 +30,6 @@ constexpr PanelRates kRates = {.multiply = 1 / 64.0,
                                .pack_columns = 0.2,
                                .pack_b = 0.1,
                                .pack_transposed_b = 0.12};
-
-TANDEM_INLINE F zero() { return _mm256_setzero_ps(); }
-TANDEM_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }
-TANDEM_INLINE void store(float* p, F x) { _mm256_storeu_ps(p, x); }
-TANDEM_INLINE F broadcast(float x) { return _mm256_set1_ps(x); }
-TANDEM_INLINE F add(F x, F y) { return _mm256_add_ps(x, y); }
-TANDEM_INLINE F fma(F x, F y, F z) { return _mm256_fmadd_ps(x, y, z); }
-
-/// The lanes below `count`, zeros beyond.
-TANDEM_INLINE F load_below(const float* p, int64_t count) {
-  if (count >= kLanes) return load(p);
-  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_maskload_ps(p,
-                            _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes));
-}
-
-/// Eight rows of eight become eight columns.
-TANDEM_INLINE void transpose(F* x) {
-  F pairs[8], fours[8];
-  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
-    pairs[2 * i] = _mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]);
-    pairs[2 * i + 1] = _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]);
-  }
-  TANDEM_UNROLL for (int i = 0; i < 8; i += 4) {
-    fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
-    fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xEE);
-    fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
-    fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xEE);
-  }
-  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
-    x[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
-    x[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
-  }
-}
 
 /// Four times the first six of eight, side by side, as rows of a panel of A.
 TANDEM_INLINE void store_rows(const F* x, float* to) {

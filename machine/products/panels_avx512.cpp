@@ -2,9 +2,9 @@
 #include <array>
 #include <utility>
 
-#include "machine/products/avx512.inc"
 #include "machine/products/panels.h"
 #include "machine/unroll.h"
+#include "machine/vectors/avx512.inc"
 
 namespace tandem::machine::products {
 namespace {
@@ -32,19 +32,6 @@ constexpr PanelRates kRates = {.multiply = 1 / 135.0,
                                .pack_columns = 0.25,
                                .pack_b = 0.1,
                                .pack_transposed_b = 0.15};
-
-TANDEM_INLINE F zero() { return _mm512_setzero_ps(); }
-TANDEM_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
-TANDEM_INLINE void store(float* p, F x) { _mm512_storeu_ps(p, x); }
-TANDEM_INLINE F broadcast(float x) { return _mm512_set1_ps(x); }
-TANDEM_INLINE F add(F x, F y) { return _mm512_add_ps(x, y); }
-TANDEM_INLINE F fma(F x, F y, F z) { return _mm512_fmadd_ps(x, y, z); }
-
-/// The lanes below `count`, zeros beyond.
-TANDEM_INLINE F load_below(const float* p, int64_t count) {
-  if (count >= kLanes) return load(p);
-  return _mm512_maskz_loadu_ps(first_lanes(count), p);
-}
 
 /// Rows of a panel of A: of what each is too long, the next overwrites.
 TANDEM_INLINE void store_rows(const F* x, float* to) {

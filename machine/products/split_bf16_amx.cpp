@@ -6,10 +6,10 @@
 // parts; the six largest give it up to 2^-24 of itself. Of two parts (mid is rounded) three do, up
 // to 2^-16. (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype
 // for higher-precision computations".) Such products are exact in f32, and AMX sums them there.
-#include "machine/products/avx512.inc"
 #include "machine/products/split_bf16_kernels.h"
 #include "machine/products/tile_shapes.h"
 #include "machine/unroll.h"
+#include "machine/vectors/avx512.inc"
 
 namespace tandem::machine::products {
 namespace {

@@ -1,37 +1,25 @@
 // Sliding windows with AVX-512: compiled for it, so nothing here may be a function that others
 // share.
-#include <immintrin.h>
-
 #include <array>
 #include <utility>
 
-#include "machine/unroll.h"
+#include "machine/vectors/avx512.inc"
 #include "machine/windows/slide_kernels.h"
 
 namespace tandem::machine {
 namespace {
 
-using F = __m512;
-
-constexpr int64_t kLanes = 16, kVectors = 3, kRows = 9;
+constexpr int64_t kVectors = 3, kRows = 9;
 // (Two threads of a Xeon, 2026-11: how many times as fast as the library are the output and the
 // gradient of the input. 64 channels of 14 x 14 to 28 x 28: 0.89 to 0.95; 32 x 32: 1.11, 1.16;
 // 40 x 40: 1.02, 1.05; 56 x 56: 1.06, 1.10; 64 x 64: 1.24, 1.43; 128 x 128: 1.28, 1.34.)
 constexpr int64_t kLongRow = 56, kLongWholeRow = 32;
 constexpr uint32_t kAllLanes = 0xFFFF;
 
-TANDEM_INLINE F zero() { return _mm512_setzero_ps(); }
-TANDEM_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
-TANDEM_INLINE void store(float* p, F x) { _mm512_storeu_ps(p, x); }
-TANDEM_INLINE F broadcast(float x) { return _mm512_set1_ps(x); }
-TANDEM_INLINE F add(F x, F y) { return _mm512_add_ps(x, y); }
-TANDEM_INLINE F fma(F x, F y, F z) { return _mm512_fmadd_ps(x, y, z); }
-
 using Lanes = __mmask16;
 
 TANDEM_INLINE Lanes lanes_between(int64_t begin, int64_t end) {
-  const auto below = [](int64_t n) { return n >= kLanes ? 0xFFFFU : n > 0 ? (1U << n) - 1 : 0; };
-  return static_cast<Lanes>(below(end) & ~below(begin));
+  return static_cast<Lanes>(first_lanes(end) & ~first_lanes(begin));
 }
 TANDEM_INLINE F load_lanes(const float* p, Lanes lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
 TANDEM_INLINE F gather(const float* p, int64_t step, Lanes lanes) {
@@ -42,7 +30,7 @@ TANDEM_INLINE F gather(const float* p, int64_t step, Lanes lanes) {
 
 /// The lanes that are wanted, side by side, or added to what is there.
 TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
-  const auto first = static_cast<__mmask16>((1U << __builtin_popcount(lanes)) - 1);
+  const __mmask16 first = first_lanes(__builtin_popcount(lanes));
   F some = _mm512_maskz_compress_ps(static_cast<__mmask16>(lanes), x);
   if (adds) some = add(_mm512_maskz_loadu_ps(first, p), some);
   _mm512_mask_storeu_ps(p, first, some);

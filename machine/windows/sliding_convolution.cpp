@@ -15,8 +15,9 @@ constexpr int64_t kLine = 16;    // elements
 constexpr int64_t kDepth = 576;  // taps of channels that are summed at once, about
 // Floats of the padded planes of a band: about so many, and beyond the most the library is faster.
 constexpr int64_t kPlanes = int64_t{1} << 16, kMostPlanes = int64_t{1} << 18;
-constexpr int64_t kBands = 32;      // of all images, about
-constexpr int64_t kFewestRows = 4;  // of a band: its windows read rows of its neighbours too
+constexpr int64_t kBands = 32;       // of all images, about
+constexpr int64_t kFewestBands = 4;  // which several threads share
+constexpr int64_t kFewestRows = 4;   // of a band: its windows read rows of its neighbours too
 // Worth a thread.
 constexpr double kGrainFlops = 1e5;
 constexpr int64_t kGrainWeights = 4096;
@@ -52,14 +53,16 @@ struct Parts {
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
       : k(kernels),
-        in(sought == Sought::Output ? s.in : s.out),
-        out(sought == Sought::Output ? s.out : s.in),
+        forward(sought == Sought::Output),
+        images(s.images),
+        in(forward ? s.in : s.out),
+        out(forward ? s.out : s.in),
         y(s, sought, 1),
         x(s, sought, 2),
         channels(in, std::max<int64_t>(1, kDepth / taps())),
         tiles(out, k.rows),
         pitch(x.padding + x.read),
-        bands(y.made, rows_of_bands(s.images)) {}
+        bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return y.taps * x.taps; }
   int64_t rows_read() const { return bands.each + y.reach(); }
@@ -85,14 +88,15 @@ struct Layout {
   }
 
   const SlideKernels& k;
-  int64_t in, out;
+  bool forward;
+  int64_t images, in, out;
   Dim y, x;
   Parts channels, tiles;
   int64_t pitch;
   Parts bands;
 
  private:
-  int64_t rows_of_bands(int64_t images) const {
+  int64_t rows_of_bands() const {
     const int64_t fitting = kPlanes / (channels.each * pitch) - y.reach(),
                   wanted = ceil_div(y.made, ceil_div(kBands, images));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
@@ -140,10 +144,8 @@ void pad_plane(const Layout& l, const float* plane, int64_t row, float* to) {
 /// One convolution, or the gradient of an input.
 class Sliding {
  public:
-  Sliding(const Layout& layout, bool forward, int64_t images)
+  explicit Sliding(const Layout& layout)
       : l_(layout),
-        forward_(forward),
-        images_(images),
         most_spots_(l_.spots(l_.bands.each)),
         lease_(borrow_arena(static_cast<size_t>(l_.panels()) * sizeof(float) +
                             static_cast<size_t>(l_.offsets()) * sizeof(int32_t) +
@@ -153,13 +155,14 @@ class Sliding {
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
     fill_offsets(l_, offsets_);
     fill_spots(l_, l_.bands.each, spots_);
-    fill_spots(l_, l_.bands.size(l_.bands.count - 1), spots_ + most_spots_);
+    const int64_t last = l_.bands.size(l_.bands.count - 1);
+    if (last < l_.bands.each) fill_spots(l_, last, spots_ + most_spots_);
   }
 
   void run(const float* w, const float* from, const float* bias, float* to, double flops) const {
     pack(w);
     const WorkerMemory memory(l_.planes());
-    const int64_t units = images_ * l_.bands.count;
+    const int64_t units = l_.images * l_.bands.count;
     const auto grain = static_cast<int64_t>(kGrainFlops * static_cast<double>(units) / flops) + 1;
     parallel_for(units, grain, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
@@ -184,7 +187,7 @@ class Sliding {
     float* to = panel(block, tile);
     for (int64_t c = first; c < first + l_.channels.size(block); ++c)
       for (int64_t t = 0; t < taps; ++t, to += l_.k.rows)
-        if (forward_)
+        if (l_.forward)
           l_.k.pack(w + (o * l_.in + c) * taps + t, l_.in * taps, rows, to);
         else
           l_.k.pack(w + (c * l_.out + o) * taps + taps - 1 - t, taps, rows, to);
@@ -226,8 +229,7 @@ class Sliding {
   }
 
   const Layout& l_;
-  bool forward_;
-  int64_t images_, most_spots_;
+  int64_t most_spots_;
   ArenaLease lease_;
   float* panels_;
   int32_t* offsets_;
@@ -239,8 +241,8 @@ class Sliding {
 /// 128 x 128, 4.82, 4.64. A tile of one row is not worth it: 1 channel to 32, of 28 x 28, 1.38,
 /// 0.77.)
 bool pays(const Layout& l) {
-  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestRows = 3;
-  if (l.out < kFewestRows) return false;
+  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 3;
+  if (l.out < kFewestOut) return false;
   if (std::min(l.in, l.out) <= kFewChannels) return l.x.made >= kFewPixels;
   return l.x.made >= (l.has_whole_rows() ? l.k.long_whole_row : l.k.long_row);
 }
@@ -267,15 +269,13 @@ bool can_slide(const ConvolutionSpec& s, Sought sought) {
 bool is_sliding(const ConvolutionSpec& s, Sought sought) {
   if (slide_kernels() == nullptr || !can_slide(s, sought)) return false;
   const Layout l(*slide_kernels(), s, sought);
-  return pays(l) && l.planes() <= kMostPlanes && s.images * l.bands.count >= kBands / 8;
+  return pays(l) && l.planes() <= kMostPlanes && l.images * l.bands.count >= kFewestBands;
 }
 
 void convolve_sliding(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
                       const ConvolutionData<float>& d) {
-  const bool forward = sought == Sought::Output;
-  const Layout layout(kernels, s, sought);
-  Sliding(layout, forward, s.images)
-      .run(d.w, forward ? d.x : d.y, d.bias, forward ? d.y : d.x, flops(s));
+  const Layout l(kernels, s, sought);
+  Sliding(l).run(d.w, l.forward ? d.x : d.y, d.bias, l.forward ? d.y : d.x, flops(s));
 }
 
 }  // namespace tandem::machine

@@ -13,40 +13,10 @@
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/unfolded_convolution.h"
 #include "tests/support/threads.h"
+#include "tests/unit/machine/convolution_tensors.h"
 
 namespace tandem::machine {
 namespace {
-
-template <class T>
-struct Tensors {
-  std::vector<T> x, w, y, bias;
-
-  ConvolutionData<T> data(Sought sought, bool has_bias) {
-    return {x.data(), w.data(), y.data(),
-            has_bias && sought != Sought::Weight ? bias.data() : nullptr};
-  }
-  std::vector<T>& result(Sought sought) {
-    return sought == Sought::Output ? y : sought == Sought::Input ? x : w;
-  }
-};
-
-int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
-
-template <class T>
-std::vector<T> numbers(int64_t n, int64_t seed) {
-  std::vector<T> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back(static_cast<T>((i * 37 + seed * 11) % 101 - 50) / static_cast<T>(32));
-  return out;
-}
-
-template <class T>
-Tensors<T> tensors(const ConvolutionSpec& s) {
-  return {numbers<T>(s.images * s.in * product(s.input), 1),
-          numbers<T>(s.out * (s.in / s.groups) * product(s.kernel), 2),
-          numbers<T>(s.images * s.out * product(s.output), 3),
-          numbers<T>(std::max(s.in, s.out), 4)};
-}
 
 /// The specs, and between them cuts by images, by channels, by groups and by all of them.
 std::vector<ConvolutionSpec> specs() {

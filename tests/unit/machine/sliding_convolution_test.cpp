@@ -12,6 +12,7 @@
 
 #include "machine/cpu.h"
 #include "tests/support/threads.h"
+#include "tests/unit/machine/convolution_tensors.h"
 
 namespace tandem::machine {
 namespace {
@@ -65,36 +66,17 @@ ConvolutionSpec random_spec(std::mt19937& random) {
   }
 }
 
-struct Tensors {
-  explicit Tensors(const ConvolutionSpec& s)
-      : x(numbers(s.images * s.in * product(s.input), 1)),
-        w(numbers(s.out * s.in * product(s.kernel), 2)),
-        y(numbers(s.images * s.out * product(s.output), 3)),
-        bias(numbers(std::max(s.in, s.out), 4)) {}
+/// What is sought is not to be read.
+void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias,
+           Tensors<float>& t) {
+  std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
+  convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
+}
 
-  static std::vector<float> numbers(int64_t n, int64_t seed) {
-    std::vector<float> out;
-    for (int64_t i = 0; i < n; ++i)
-      out.push_back(static_cast<float>((i * 37 + seed * 11) % 101 - 50) / 32);
-    return out;
-  }
-  std::vector<float>& result(Sought sought) { return sought == Sought::Output ? y : x; }
-  /// What is sought is not to be read.
-  void run(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias) {
-    std::ranges::fill(result(sought), std::numeric_limits<float>::quiet_NaN());
-    convolve_sliding(kernels, s, sought,
-                     {x.data(), w.data(), y.data(), has_bias ? bias.data() : nullptr});
-  }
-
-  std::vector<float> x, w, y, bias;
-};
-
-std::vector<double> expected(const Tensors& t, const ConvolutionSpec& s, Sought sought,
-                             bool has_bias) {
-  std::vector<double> x(t.x.begin(), t.x.end()), w(t.w.begin(), t.w.end()),
-      y(t.y.begin(), t.y.end()), bias(t.bias.begin(), t.bias.end());
-  convolve<double>(s, sought, {x.data(), w.data(), y.data(), has_bias ? bias.data() : nullptr});
-  return sought == Sought::Output ? y : x;
+std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
+  Tensors<double> t = tensors<double>(s);
+  convolve(s, sought, t.data(sought, has_bias));
+  return t.result(sought);
 }
 
 std::string text(const ConvolutionSpec& s, Sought sought) {
@@ -114,9 +96,9 @@ TEST_P(SlidingConvolution, IsNearTheLoops) {
     for (const Sought sought : kBoth) {
       ASSERT_TRUE(can_slide(s, sought)) << text(s, sought);
       const bool has_bias = i % 2 == 0;
-      Tensors t(s);
-      const std::vector<double> want = expected(t, s, sought, has_bias);
-      t.run(GetParam().kernels, s, sought, has_bias);
+      Tensors<float> t = tensors<float>(s);
+      const std::vector<double> want = expected(s, sought, has_bias);
+      slide(GetParam().kernels, s, sought, has_bias, t);
       double most = 0;
       for (const double x : want) most = std::max(most, std::abs(x));
       for (size_t j = 0; j < want.size(); ++j)
@@ -133,16 +115,16 @@ TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
     ConvolutionSpec s = random_spec(random);
     s.images = 9;
     for (const Sought sought : kBoth) {
-      Tensors whole(s);
+      Tensors<float> whole = tensors<float>(s);
       {
         const testing::Threads restored(3);
-        whole.run(GetParam().kernels, s, sought, true);
+        slide(GetParam().kernels, s, sought, true, whole);
       }
       ConvolutionSpec one = s;
       one.images = 1;
-      Tensors alone(one);
+      Tensors<float> alone = tensors<float>(one);
       const testing::Threads restored(1);
-      alone.run(GetParam().kernels, one, sought, true);
+      slide(GetParam().kernels, one, sought, true, alone);
       const std::vector<float>&a = alone.result(sought), &b = whole.result(sought);
       EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << text(s, sought);
     }
@@ -151,10 +133,10 @@ TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
 
 TEST_P(SlidingConvolution, KeepsNaNToItsWindows) {
   const ConvolutionSpec s = spec(2, 3, 5, {1, 9, 21}, {1, 3, 3}, {0, 1, 1});
-  Tensors t(s);
+  Tensors<float> t = tensors<float>(s);
   const int64_t row = 4, column = 20;  // of the second image's last channel
   t.x[static_cast<size_t>((5 * 9 + row) * 21 + column)] = std::numeric_limits<float>::infinity();
-  t.run(GetParam().kernels, s, Sought::Output, false);
+  slide(GetParam().kernels, s, Sought::Output, false, t);
   for (int64_t i = 0; i < std::ssize(t.y); ++i) {
     const bool met = i >= 5 * 9 * 21 && std::abs(i / 21 % 9 - row) <= 1 && i % 21 >= column - 1;
     EXPECT_EQ(std::isfinite(t.y[static_cast<size_t>(i)]), !met) << i;
