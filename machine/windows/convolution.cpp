@@ -8,6 +8,7 @@
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/pixel_convolution.h"
 #include "machine/windows/sliding_convolution.h"
+#include "machine/windows/sliding_weight.h"
 #include "machine/windows/taps.h"
 #include "machine/windows/unfolded_convolution.h"
 
@@ -190,6 +191,8 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (is_of_pixels(s)) return convolve_pixels(s, sought, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
+      if (sought == Sought::Weight && is_weight_sliding(s))
+        return sum_sliding(*slide_kernels(), s, data);
     }
     if (convolved_by_library(s, sought, data)) return;
   }

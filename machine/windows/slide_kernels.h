@@ -1,6 +1,7 @@
-// Tiles of convolutions whose windows slide over padded planes: sums of shifted rows of pixels,
-// each times a weight. Some channels of the result by some vectors of pixels are summed in
-// registers.
+// Tiles of convolutions whose windows slide over padded planes. The result, and the gradient of the
+// input, are sums of shifted rows of pixels, each times a weight: some channels by some vectors of
+// pixels are summed in registers. The gradient of a weight sums over pixels: some taps by some
+// vectors of channels are.
 #ifndef TANDEM_MACHINE_WINDOWS_SLIDE_KERNELS_H
 #define TANDEM_MACHINE_WINDOWS_SLIDE_KERNELS_H
 
@@ -29,18 +30,48 @@ struct Slide {
   bool adds;
 };
 
+/// sums [taps, vectors of channels] = windows [taps, pixels] * y [pixels, vectors of channels], or
+/// += that. Steps are in elements of the padded planes.
+struct WeightSlide {
+  const float* windows;
+  const int32_t* offsets;  // [taps], of the window of the first pixel
+  int64_t images, rows, columns;
+  int64_t image_step, row_step, column_step;
+  const float* y;
+  float* sums;
+  int64_t stride;  // of their rows
+  bool adds;
+};
+
 /// Of one instruction set: tiles of at most so many rows and vectors of so many pixels.
 struct SlideKernels {
   int64_t rows, vectors, lanes;
   /// From so many pixels on in rows of the result sliding beats the library; or where these are
   /// whole vectors.
   int64_t long_row, long_whole_row;
+  /// So does a weight's gradient from so many pixels on in rows of y.
+  int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
-  /// `padding` zeros and a row of `n` pixels, or as many zeros if it is null; of what is written
-  /// the last vector may reach beyond.
-  void (*pad)(const float* row, int64_t padding, int64_t n, float* to);
+  /// The vectors of a weight's tile, at most, and its taps where it has so many.
+  int64_t weight_vectors;
+  int64_t (*most_taps)(int64_t vectors);
+  void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
+  /// Rows of a padded plane, `pitch` apart: `padding` zeros, `n` pixels, which in `from` lie
+  /// `stride` apart, and zeros up to `size`. The last vector may reach beyond.
+  void (*pad)(const float* from, int64_t stride, int64_t rows, int64_t padding, int64_t n,
+              int64_t size, float* to, int64_t pitch);
   /// to [SlideKernels::rows]: `n` weights, `stride` apart; a vector is written.
   void (*pack)(const float* from, int64_t stride, int64_t n, float* to);
+  /// to [n, ...] = the transpose of from [rows, n], of no more rows than a vector has lanes;
+  /// `written` lanes of each are written, zeros beyond `rows`.
+  void (*transpose)(const float* from, int64_t stride, int64_t rows, int64_t n, float* to,
+                    int64_t step, int64_t written);
+
+  /// Of the next tile, where so many are left. One by itself would keep the FMA units half busy.
+  int64_t vectors_of(int64_t left) const {
+    if (vectors > 2 && left == vectors + 1) return vectors - 1;
+    return left < vectors ? left : vectors;
+  }
 };
 
 extern const SlideKernels kSlideAvx2, kSlideAvx512;

@@ -7,6 +7,7 @@
 #include "machine/memory/worker_memory.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/padded_plane.h"
 
 namespace tandem::machine {
 namespace {
@@ -38,16 +39,6 @@ struct Dim {
   int64_t taps, dilation, read, made, padding;
 };
 
-/// `n` in parts of equal size, but for the last.
-struct Parts {
-  Parts(int64_t all, int64_t most)
-      : n(all), each(ceil_div(all, ceil_div(all, most))), count(ceil_div(all, each)) {}
-  int64_t begin(int64_t i) const { return i * each; }
-  int64_t size(int64_t i) const { return std::min(each, n - i * each); }
-
-  int64_t n, each, count;
-};
-
 /// What lies where. Bands of rows of the result are computed from padded planes [channel, row,
 /// column]. To the right of a row lies the left padding of the next.
 struct Layout {
@@ -65,17 +56,17 @@ struct Layout {
         bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return y.taps * x.taps; }
-  int64_t rows_read() const { return bands.each + y.reach(); }
+  int64_t rows_read() const { return bands.largest() + y.reach(); }
   /// Of an odd number of lines; a vector's windows reach beyond the padding after its last row.
   int64_t plane() const {
     return (ceil_div(rows_read() * pitch + x.padding + k.lanes, kLine) | 1) * kLine;
   }
-  int64_t planes() const { return channels.each * plane() + k.lanes; }
+  int64_t planes() const { return channels.largest() * plane() + k.lanes; }
 
   /// Of each step of the depth.
-  int64_t offsets() const { return round_up(channels.each * taps(), kLine); }
+  int64_t offsets() const { return round_up(channels.largest() * taps(), kLine); }
   /// Weights [depth, rows] of a tile; the last vector may reach beyond them.
-  int64_t panel() const { return round_up(channels.each * taps() * k.rows + k.lanes, kLine); }
+  int64_t panel() const { return round_up(channels.largest() * taps() * k.rows + k.lanes, kLine); }
   int64_t panels() const { return channels.count * tiles.count * panel(); }
 
   bool has_whole_rows() const { return x.made % k.lanes == 0; }
@@ -91,13 +82,13 @@ struct Layout {
   bool forward;
   int64_t images, in, out;
   Dim y, x;
-  Parts channels, tiles;
+  EvenParts channels, tiles;
   int64_t pitch;
-  Parts bands;
+  EvenParts bands;
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (channels.each * pitch) - y.reach(),
+    const int64_t fitting = kPlanes / (channels.largest() * pitch) - y.reach(),
                   wanted = ceil_div(y.made, ceil_div(kBands, images));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
                                std::max(kFewestRows, fitting));
@@ -105,7 +96,7 @@ struct Layout {
 };
 
 void fill_offsets(const Layout& l, int32_t* to) {
-  for (int64_t c = 0; c < l.channels.each; ++c)
+  for (int64_t c = 0; c < l.channels.largest(); ++c)
     for (int64_t i = 0; i < l.y.taps; ++i)
       for (int64_t j = 0; j < l.x.taps; ++j)
         *to++ = static_cast<int32_t>(c * l.plane() + i * l.y.dilation * l.pitch + j * l.x.dilation);
@@ -132,13 +123,12 @@ void fill_spots(const Layout& l, int64_t rows, Spot* to) {
 }
 
 /// What the windows of a band from `row` on read of a plane.
-void pad_plane(const Layout& l, const float* plane, int64_t row, float* to) {
-  for (int64_t at = row - l.y.padding; at < row - l.y.padding + l.rows_read(); ++at) {
-    const bool inside = at >= 0 && at < l.y.read;
-    l.k.pad(inside ? plane + at * l.x.read : nullptr, l.x.padding, l.x.read, to);
-    to += l.pitch;
-  }
-  l.k.pad(nullptr, l.x.padding, l.k.lanes, to);
+void pad_band(const Layout& l, const float* plane, int64_t row, float* to) {
+  const Reach rows(row - l.y.padding, l.rows_read(), l.y.read),
+      columns(-l.x.padding, l.pitch, l.x.read), after(l.x.read, l.x.padding + l.k.lanes, l.x.read),
+      one(0, 1, 1);
+  pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
+  pad_plane(l.k, plane, l.x.read, one, after, to + l.rows_read() * l.pitch, l.pitch);
 }
 
 /// One convolution, or the gradient of an input.
@@ -146,7 +136,7 @@ class Sliding {
  public:
   explicit Sliding(const Layout& layout)
       : l_(layout),
-        most_spots_(l_.spots(l_.bands.each)),
+        most_spots_(l_.spots(l_.bands.largest())),
         lease_(borrow_arena(static_cast<size_t>(l_.panels()) * sizeof(float) +
                             static_cast<size_t>(l_.offsets()) * sizeof(int32_t) +
                             static_cast<size_t>(2 * most_spots_) * sizeof(Spot))),
@@ -154,9 +144,9 @@ class Sliding {
         offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
     fill_offsets(l_, offsets_);
-    fill_spots(l_, l_.bands.each, spots_);
-    const int64_t last = l_.bands.size(l_.bands.count - 1);
-    if (last < l_.bands.each) fill_spots(l_, last, spots_ + most_spots_);
+    fill_spots(l_, l_.bands.largest(), spots_);
+    const int64_t fewer = l_.bands.smallest();
+    if (fewer < l_.bands.largest()) fill_spots(l_, fewer, spots_ + most_spots_);
   }
 
   void run(const float* w, const float* from, const float* bias, float* to, double flops) const {
@@ -182,49 +172,49 @@ class Sliding {
     });
   }
   void pack_panel(const float* w, int64_t block, int64_t tile) const {
-    const int64_t taps = l_.taps(), o = l_.tiles.begin(tile), rows = l_.tiles.size(tile);
-    const int64_t first = l_.channels.begin(block);
+    const Range channels = l_.channels[block], o = l_.tiles[tile];
+    const int64_t taps = l_.taps();
     float* to = panel(block, tile);
-    for (int64_t c = first; c < first + l_.channels.size(block); ++c)
+    for (int64_t c = channels.begin; c < channels.end; ++c)
       for (int64_t t = 0; t < taps; ++t, to += l_.k.rows)
         if (l_.forward)
-          l_.k.pack(w + (o * l_.in + c) * taps + t, l_.in * taps, rows, to);
+          l_.k.pack(w + (o.begin * l_.in + c) * taps + t, l_.in * taps, o.size(), to);
         else
-          l_.k.pack(w + (c * l_.out + o) * taps + taps - 1 - t, taps, rows, to);
+          l_.k.pack(w + (c * l_.out + o.begin) * taps + taps - 1 - t, taps, o.size(), to);
   }
 
   void run_band(int64_t image, int64_t band, const float* from, const float* bias, float* to,
                 float* planes) const {
     const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made;
-    const int64_t row = l_.bands.begin(band), rows = l_.bands.size(band);
-    const Spot* const spots = spots_ + (rows < l_.bands.each ? most_spots_ : 0);
-    float* const c = to + image * l_.out * made + row * l_.x.made;
+    const Range rows = l_.bands[band];
+    const Spot* const spots = spots_ + (rows.size() < l_.bands.largest() ? most_spots_ : 0);
+    float* const c = to + image * l_.out * made + rows.begin * l_.x.made;
     for (int64_t block = 0; block < l_.channels.count; ++block) {
-      const int64_t first = l_.channels.begin(block);
-      for (int64_t i = 0; i < l_.channels.size(block); ++i)
-        pad_plane(l_, from + (image * l_.in + first + i) * read, row, planes + i * l_.plane());
+      const Range channels = l_.channels[block];
+      for (int64_t i = 0; i < channels.size(); ++i)
+        pad_band(l_, from + (image * l_.in + channels.begin + i) * read, rows.begin,
+                 planes + i * l_.plane());
       for (int64_t tile = 0; tile < l_.tiles.count; ++tile)
-        run_tiles(block, tile, spots, l_.spots(rows), planes, bias,
-                  c + l_.tiles.begin(tile) * made);
+        run_tiles(block, tile, spots, l_.spots(rows.size()), planes, bias,
+                  c + l_.tiles[tile].begin * made);
     }
   }
 
-  /// Of all spots, a few at a time; a last one by itself would keep the FMA units half busy.
+  /// Of all spots, a few at a time.
   void run_tiles(int64_t block, int64_t tile, const Spot* spots, int64_t count, const float* planes,
                  const float* bias, float* c) const {
     Slide slide{.weights = panel(block, tile),
                 .windows = planes,
                 .offsets = offsets_,
-                .depth = l_.channels.size(block) * l_.taps(),
+                .depth = l_.channels[block].size() * l_.taps(),
                 .spots = spots,
                 .c = c,
                 .c_stride = l_.y.made * l_.x.made,
-                .bias = bias != nullptr && block == 0 ? bias + l_.tiles.begin(tile) : nullptr,
+                .bias = bias != nullptr && block == 0 ? bias + l_.tiles[tile].begin : nullptr,
                 .adds = block > 0};
     for (int64_t left = count, vectors = 0; left > 0; left -= vectors, slide.spots += vectors) {
-      const bool leaves_one = l_.k.vectors > 2 && left == l_.k.vectors + 1;
-      vectors = leaves_one ? l_.k.vectors - 1 : std::min(left, l_.k.vectors);
-      l_.k.tile(slide, l_.tiles.size(tile), vectors);
+      vectors = l_.k.vectors_of(left);
+      l_.k.tile(slide, l_.tiles[tile].size(), vectors);
     }
   }
 

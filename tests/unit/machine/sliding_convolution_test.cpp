@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "machine/cpu.h"
+#include "machine/windows/sliding_weight.h"
 #include "tests/support/threads.h"
 #include "tests/unit/machine/convolution_tensors.h"
 
@@ -33,44 +34,61 @@ class SlidingConvolution : public ::testing::TestWithParam<Isa> {
 };
 
 int64_t made(const ConvolutionSpec& s, size_t d) {
-  return s.input[d] + 2 * s.padding[d] - (s.kernel[d] - 1) * s.dilation[d];
+  const int64_t beyond = s.input[d] + 2 * s.padding[d] - (s.kernel[d] - 1) * s.dilation[d] - 1;
+  return beyond < 0 ? 0 : beyond / s.stride[d] + 1;
 }
 
 ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents input, Extents kernel,
-                     Extents padding, Extents dilation = {1, 1, 1}) {
+                     Extents padding, Extents dilation = {1, 1, 1}, Extents stride = {1, 1, 1}) {
   ConvolutionSpec s{.images = images,
                     .in = in,
                     .out = out,
                     .input = input,
                     .kernel = kernel,
+                    .stride = stride,
                     .padding = padding,
                     .dilation = dilation};
   s.output = {1, made(s, 1), made(s, 2)};
   return s;
 }
 
-/// What anybody may ask for, and at most a few million operations of it.
-ConvolutionSpec random_spec(std::mt19937& random) {
+/// What anybody may ask for, and at most a few million operations of it. Gradients of a weight may
+/// have strides, padding beyond their windows, and long rows.
+ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
   const auto up_to = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
+  const bool any = sought == Sought::Weight;
   for (;;) {
-    const int64_t size = up_to(1, 4) == 1 ? up_to(30, 70) : up_to(1, 20);
-    Extents kernel{1, up_to(1, 4), up_to(1, 5)}, dilation{1, up_to(1, 2), up_to(1, 3)}, padding{};
+    int64_t size = up_to(1, 4) == 1 ? up_to(30, 70) : up_to(1, 20);
+    if (any && up_to(1, 8) == 1) size = up_to(400, 1200);
+    Extents kernel{1, up_to(1, 4), up_to(1, 5)}, dilation{1, up_to(1, 2), up_to(1, 3)}, padding{},
+        stride{1, 1, 1};
     if (up_to(1, 8) == 1) dilation[2] = 19;
-    for (size_t d = 1; d < 3; ++d) padding[d] = up_to(0, (kernel[d] - 1) * dilation[d]);
+    for (size_t d = 1; d < 3; ++d) {
+      padding[d] = up_to(0, (kernel[d] - 1) * dilation[d] + (any ? 1 : 0));
+      if (any) stride[d] = up_to(1, 3);
+    }
     const ConvolutionSpec s =
-        spec(up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20), up_to(1, 30),
-             {1, up_to(1, 20), size}, kernel, padding, dilation);
+        spec(any ? up_to(1, 9) : up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20),
+             up_to(1, 4) == 1 ? up_to(30, 150) : up_to(1, 30), {1, up_to(1, 20), size}, kernel,
+             padding, dilation, stride);
     if (s.output[1] > 0 && s.output[2] > 0 && flops(s) < 4e6) return s;
   }
+}
+
+bool can(const ConvolutionSpec& s, Sought sought) {
+  return sought == Sought::Weight ? can_sum_sliding(s) : can_slide(s, sought);
 }
 
 /// What is sought is not to be read.
 void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias,
            Tensors<float>& t) {
   std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
-  convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
+  if (sought == Sought::Weight)
+    sum_sliding(kernels, s, t.data(sought, has_bias));
+  else
+    convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
 }
 
 std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
@@ -80,21 +98,25 @@ std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_b
 }
 
 std::string text(const ConvolutionSpec& s, Sought sought) {
-  std::string out = sought == Sought::Output ? "output" : "input";
-  for (const int64_t n : {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2],
-                          s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
+  std::string out = sought == Sought::Output  ? "output"
+                    : sought == Sought::Input ? "input"
+                                              : "weight";
+  for (const int64_t n :
+       {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2], s.stride[1],
+        s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
     out += " " + std::to_string(n);
   return out;
 }
 
 constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
+constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
 
 TEST_P(SlidingConvolution, IsNearTheLoops) {
   std::mt19937 random(1);
   for (int i = 0; i < 400; ++i) {
-    const ConvolutionSpec s = random_spec(random);
-    for (const Sought sought : kBoth) {
-      ASSERT_TRUE(can_slide(s, sought)) << text(s, sought);
+    for (const Sought sought : kAll) {
+      const ConvolutionSpec s = random_spec(random, sought);
+      ASSERT_TRUE(can(s, sought)) << text(s, sought);
       const bool has_bias = i % 2 == 0;
       Tensors<float> t = tensors<float>(s);
       const std::vector<double> want = expected(s, sought, has_bias);
@@ -112,9 +134,9 @@ TEST_P(SlidingConvolution, IsNearTheLoops) {
 TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
   std::mt19937 random(2);
   for (int i = 0; i < 20; ++i) {
-    ConvolutionSpec s = random_spec(random);
-    s.images = 9;
     for (const Sought sought : kBoth) {
+      ConvolutionSpec s = random_spec(random, sought);
+      s.images = 9;
       Tensors<float> whole = tensors<float>(s);
       {
         const testing::Threads restored(3);
@@ -131,6 +153,27 @@ TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
   }
 }
 
+/// Of several parts, blocks and cuts of channels and panels.
+TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
+  for (const ConvolutionSpec& s :
+       {spec(5, 40, 130, {1, 20, 30}, {1, 3, 3}, {0, 1, 1}),
+        spec(40, 70, 50, {1, 8, 8}, {1, 3, 3}, {0, 1, 1}),
+        spec(3, 300, 200, {1, 14, 14}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2}),
+        spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2})}) {
+    Tensors<float> one = tensors<float>(s), three = one;
+    {
+      const testing::Threads restored(1);
+      slide(GetParam().kernels, s, Sought::Weight, false, one);
+    }
+    const testing::Threads restored(3);
+    slide(GetParam().kernels, s, Sought::Weight, false, three);
+    EXPECT_EQ(one.w, three.w) << text(s, Sought::Weight);
+    const std::vector<double> want = expected(s, Sought::Weight, false);
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(one.w[i], want[i], 1e-3) << text(s, Sought::Weight) << " at " << i;
+  }
+}
+
 TEST_P(SlidingConvolution, KeepsNaNToItsWindows) {
   const ConvolutionSpec s = spec(2, 3, 5, {1, 9, 21}, {1, 3, 3}, {0, 1, 1});
   Tensors<float> t = tensors<float>(s);
@@ -143,16 +186,32 @@ TEST_P(SlidingConvolution, KeepsNaNToItsWindows) {
   }
 }
 
+/// A pixel that is not finite meets only taps that reach it, and only its channel; what a row's or
+/// a plane's neighbours hold is no tap's.
+TEST_P(SlidingConvolution, WeightsKeepNaNToTheirChannelAndTaps) {
+  const ConvolutionSpec s = spec(2, 3, 5, {1, 9, 21}, {1, 3, 3}, {0, 0, 0});
+  Tensors<float> t = tensors<float>(s);
+  // The first pixel of the second image's last channel, which only the first tap meets.
+  t.x[static_cast<size_t>(5 * 9 * 21)] = std::numeric_limits<float>::infinity();
+  slide(GetParam().kernels, s, Sought::Weight, false, t);
+  for (int64_t i = 0; i < std::ssize(t.w); ++i) {
+    const bool met = i / 9 % 3 == 2 && i % 9 == 0;
+    EXPECT_EQ(std::isfinite(t.w[static_cast<size_t>(i)]), !met) << i;
+  }
+}
+
 TEST(Sliding, IsOfOneGroupWithoutStridesAndPaddedWithinReach) {
   const ConvolutionSpec s = spec(2, 32, 32, {1, 64, 64}, {1, 3, 3}, {0, 1, 1});
   EXPECT_TRUE(can_slide(s, Sought::Output) && can_slide(s, Sought::Input));
-  EXPECT_FALSE(can_slide(s, Sought::Weight));
   ConvolutionSpec grouped = s, strided = s, far = s;
   grouped.groups = 2;
   strided.stride = {1, 2, 2};
   far.padding = {0, 1, 3};
   for (const ConvolutionSpec& other : {grouped, strided, far})
     for (const Sought sought : kBoth) EXPECT_FALSE(can_slide(other, sought));
+  EXPECT_TRUE(can_sum_sliding(s) && can_sum_sliding(strided) && can_sum_sliding(far));
+  EXPECT_FALSE(can_slide(s, Sought::Weight) || can_sum_sliding(grouped));
+  EXPECT_EQ(is_weight_sliding(s), slide_kernels() != nullptr);
   EXPECT_EQ(is_sliding(s, Sought::Output), slide_kernels() == &kSlideAvx512);
 }
 

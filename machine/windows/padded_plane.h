@@ -1,0 +1,54 @@
+// Planes with zeros around them, where windows reach beyond; and parts that they are computed in.
+#ifndef TANDEM_MACHINE_WINDOWS_PADDED_PLANE_H
+#define TANDEM_MACHINE_WINDOWS_PADDED_PLANE_H
+
+#include <algorithm>
+#include <cstdint>
+
+#include "machine/rounding.h"
+#include "machine/windows/slide_kernels.h"
+
+namespace tandem::machine {
+
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+/// `n` in as few parts as none is larger than `most`, of sizes that differ by one at most.
+struct EvenParts {
+  EvenParts(int64_t all, int64_t most) : n(all), count(ceil_div(all, most)) {}
+  Range operator[](int64_t i) const { return {n * i / count, n * (i + 1) / count}; }
+  int64_t largest() const { return ceil_div(n, count); }
+  int64_t smallest() const { return n / count; }
+
+  int64_t n, count;
+};
+
+/// What windows reach over of a dim of `read` pixels, from `first` on: some that are outside, those
+/// inside from `begin` on, and again some outside; `all` together.
+struct Reach {
+  Reach(int64_t first, int64_t size, int64_t read)
+      : all(size),
+        before(std::clamp<int64_t>(-first, 0, all)),
+        inside(std::clamp<int64_t>(read - first, before, all) - before),
+        begin(first + before) {}
+  int64_t after() const { return all - before - inside; }
+
+  int64_t all, before, inside, begin;
+};
+
+/// to: rows, `pitch` apart, of a plane whose own lie `stride` apart.
+inline void pad_plane(const SlideKernels& k, const float* plane, int64_t stride, const Reach& rows,
+                      const Reach& columns, float* to, int64_t pitch) {
+  const float* const from = plane + rows.begin * stride + columns.begin;
+  k.pad(from, stride, rows.before, columns.before, 0, columns.all, to, pitch);
+  to += rows.before * pitch;
+  k.pad(from, stride, rows.inside, columns.before, columns.inside, columns.all, to, pitch);
+  to += rows.inside * pitch;
+  k.pad(from, stride, rows.after(), columns.before, 0, columns.all, to, pitch);
+}
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_WINDOWS_PADDED_PLANE_H
