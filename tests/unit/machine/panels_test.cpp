@@ -39,6 +39,17 @@ struct Matrix {
   std::vector<float> data;
 };
 
+/// Row `i` of the product, added to `sums` [n].
+void add_row(Matrix& a, int64_t i, Matrix& b, int64_t k, std::vector<double>& sums) {
+  for (int64_t l = 0; l < k; ++l) {
+    const double factor = a.at(i, l);
+    const float* const row = &b.at(l, 0);
+    const int64_t step = b.transposed ? b.stride : 1;
+    for (int64_t j = 0; j < std::ssize(sums); ++j)
+      sums[static_cast<size_t>(j)] += factor * double{row[j * step]};
+  }
+}
+
 struct Case {
   int64_t m, n, k;
   bool a_transposed, b_transposed;
@@ -82,14 +93,18 @@ class PanelProducts : public ::testing::TestWithParam<Isa> {
     const bool adds = x.start == Case::Start::C, has_bias = x.start == Case::Start::Bias;
     multiply({x.m, x.n, x.k, a.operand(), b.operand(), c.data.data(), c.stride, adds,
               has_bias ? bias.data.data() : nullptr});
-    for (int64_t i = 0; i < x.m; ++i)
+    const double tolerance = 2e-6 * std::sqrt(static_cast<double>(x.k) + 1) + 1e-6;
+    std::vector<double> sums(static_cast<size_t>(x.n));
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j)
+        sums[static_cast<size_t>(j)] = adds ? before.at(i, j) : has_bias ? bias.at(0, j) : 0.0;
+      add_row(a, i, b, x.k, sums);
       for (int64_t j = 0; j < x.n; ++j) {
-        double sum = adds ? before.at(i, j) : has_bias ? bias.at(0, j) : 0.0;
-        for (int64_t l = 0; l < x.k; ++l) sum += double{a.at(i, l)} * double{b.at(l, j)};
-        const double tolerance = 2e-6 * std::sqrt(static_cast<double>(x.k) + 1) + 1e-6;
+        const double sum = sums[static_cast<size_t>(j)];
         ASSERT_NEAR(c.at(i, j), sum, tolerance * (1 + std::abs(sum))) << i << ", " << j;
         c.at(i, j) = before.at(i, j);
       }
+    }
     // Between its rows nothing was written.
     EXPECT_EQ(std::memcmp(c.data.data(), before.data.data(), c.data.size() * sizeof(float)), 0);
   }
