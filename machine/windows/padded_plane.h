@@ -38,6 +38,19 @@ struct Reach {
   int64_t all, before, inside, begin;
 };
 
+/// Of one dim of what windows are made of: channels, or taps along it.
+struct Steps {
+  int64_t count, size;
+};
+
+/// to [channel, tap, tap]: from where a window begins.
+inline void fill_offsets(Steps channels, Steps rows, Steps columns, int32_t* to) {
+  for (int64_t c = 0; c < channels.count; ++c)
+    for (int64_t i = 0; i < rows.count; ++i)
+      for (int64_t j = 0; j < columns.count; ++j)
+        *to++ = static_cast<int32_t>(c * channels.size + i * rows.size + j * columns.size);
+}
+
 /// to: rows, `pitch` apart, of a plane whose own lie `stride` apart.
 inline void pad_plane(const SlideKernels& k, const float* plane, int64_t stride, const Reach& rows,
                       const Reach& columns, float* to, int64_t pitch) {

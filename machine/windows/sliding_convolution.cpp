@@ -95,13 +95,6 @@ struct Layout {
   }
 };
 
-void fill_offsets(const Layout& l, int32_t* to) {
-  for (int64_t c = 0; c < l.channels.largest(); ++c)
-    for (int64_t i = 0; i < l.y.taps; ++i)
-      for (int64_t j = 0; j < l.x.taps; ++j)
-        *to++ = static_cast<int32_t>(c * l.plane() + i * l.y.dilation * l.pitch + j * l.x.dilation);
-}
-
 /// Of a vector from the pixel in row `row` and column `column` of the padded plane on, and up to
 /// row `end`.
 Spot spot_at(const Layout& l, int64_t row, int64_t column, int64_t end) {
@@ -143,7 +136,8 @@ class Sliding {
         panels_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
-    fill_offsets(l_, offsets_);
+    fill_offsets({l_.channels.largest(), l_.plane()}, {l_.y.taps, l_.y.dilation * l_.pitch},
+                 {l_.x.taps, l_.x.dilation}, offsets_);
     fill_spots(l_, l_.bands.largest(), spots_);
     const int64_t fewer = l_.bands.smallest();
     if (fewer < l_.bands.largest()) fill_spots(l_, fewer, spots_ + most_spots_);

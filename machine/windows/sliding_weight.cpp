@@ -144,12 +144,8 @@ class SlidingWeight {
                             static_cast<size_t>(l_.offsets()) * sizeof(int32_t))),
         sums_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(sums_ + l_.parts.count * l_.sums())) {
-    int32_t* to = offsets_;
-    for (int64_t c = 0; c < l_.channel_cuts.largest(); ++c)
-      for (int64_t i = 0; i < l_.y.taps; ++i)
-        for (int64_t j = 0; j < l_.x.taps; ++j)
-          *to++ = static_cast<int32_t>(c * l_.channel() + i * l_.y.dilation * l_.pitch() +
-                                       j * l_.x.dilation);
+    fill_offsets({l_.channel_cuts.largest(), l_.channel()}, {l_.y.taps, l_.y.dilation * l_.pitch()},
+                 {l_.x.taps, l_.x.dilation}, offsets_);
   }
 
   void run() const {
