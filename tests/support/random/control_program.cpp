@@ -102,7 +102,7 @@ class Runner {
  private:
   Tensor bounded(const Tensor& t) const { return smooth_ ? tanh(t) : clamp(t, -8, 8); }
 
-  void bound_(Tensor t) const { smooth_ ? t.mul_(0.5) : t.clamp_(-8, 8); }
+  void bound_(Tensor& t) const { smooth_ ? t.mul_(0.5) : t.clamp_(-8, 8); }
 
   void run(const Step& s, Tensors& there) const {
     const auto at = [&](uint32_t i) { return there[i % there.size()]; };

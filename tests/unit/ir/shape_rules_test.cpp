@@ -8,11 +8,12 @@
 namespace tandem::ir {
 namespace {
 
-Type f32(Shape sizes) { return {DType::F32, sizes}; }
-Type i64(Shape sizes) { return {DType::I64, sizes}; }
-Type boolean(Shape sizes) { return {DType::Bool, sizes}; }
+Type f32(const Shape& sizes) { return {DType::F32, sizes}; }
+Type i64(const Shape& sizes) { return {DType::I64, sizes}; }
+Type boolean(const Shape& sizes) { return {DType::Bool, sizes}; }
 
-std::string infer(Op op, std::vector<Type> operands, std::vector<AttrValue> attrs = {}) {
+std::string infer(Op op, const std::vector<Type>& operands,
+                  const std::vector<AttrValue>& attrs = {}) {
   try {
     std::string text;
     for (const Type& type : infer_types(op, operands, attrs))
@@ -58,7 +59,7 @@ TEST(ShapeRules, IntegersWhereAtenWantsThem) {
     EXPECT_EQ(infer(shift, {f32({2}), f32({2})}),
               "dtype " + op + ": operand is not an integer; expected integers, got f32");
   }
-  const auto addcmul = [](Type t, Number value) { return infer(Op::addcmul, {t, t, t}, {value}); };
+  const auto addcmul = [](const Type& t, Number value) { return infer(Op::addcmul, {t, t, t}, {value}); };
   EXPECT_EQ(addcmul(f32({2}), 0.5), "f32[2]");
   EXPECT_EQ(addcmul(i64({2}), 3), "i64[2]");
   EXPECT_EQ(addcmul(i64({2}), 0.5),
