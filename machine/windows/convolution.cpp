@@ -6,6 +6,8 @@
 #include "machine/library/convolution_primitive.h"
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/interleaved_convolution.h"
+#include "machine/windows/interleaved_weight.h"
 #include "machine/windows/pixel_convolution.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/sliding_weight.h"
@@ -189,6 +191,9 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
   if (flops(s) > 0) {
     if constexpr (std::is_same_v<T, float>) {
       if (is_of_pixels(s)) return convolve_pixels(s, sought, data);
+      if (is_interleaved(s, sought)) return convolve_interleaved(*slide_kernels(), s, sought, data);
+      if (sought == Sought::Weight && is_weight_interleaved(s))
+        return sum_interleaved(*slide_kernels(), s, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))

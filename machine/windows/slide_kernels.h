@@ -1,7 +1,8 @@
 // Tiles of convolutions whose windows slide over padded planes. The result, and the gradient of the
 // input, are sums of shifted rows of pixels, each times a weight: some channels by some vectors of
 // pixels are summed in registers. The gradient of a weight sums over pixels: some taps by some
-// vectors of channels are.
+// vectors of channels are. Where planes are small, images are interleaved instead, and one tap is
+// summed by itself, at the pixels that it meets.
 #ifndef TANDEM_MACHINE_WINDOWS_SLIDE_KERNELS_H
 #define TANDEM_MACHINE_WINDOWS_SLIDE_KERNELS_H
 
@@ -43,6 +44,38 @@ struct WeightSlide {
   bool adds;
 };
 
+/// What a tap brings from one pixel to another: where these begin, each a vector of images.
+struct Visit {
+  int64_t from, to;
+};
+
+/// sums [rows, visits] += weights [rows, depth] * pixels [depth, visits].
+struct TapSlide {
+  const float* weights;
+  int64_t row_step, depth_step;
+  const float* pixels;
+  int64_t pixel_step;  // of the depth
+  int64_t depth;
+  const Visit* visits;
+  float* sums;
+  int64_t sums_step;  // of the rows
+  const float* ahead;  // what is read later: a line is fetched in each step of the depth
+  int64_t ahead_step;
+};
+
+/// sums [channels, vectors of channels of y] = pixels [channels, visited images] * y [visited images,
+/// vectors of channels], or += that. A pixel's images lie side by side, in y with their channels.
+struct TapWeightSlide {
+  const float* pixels;
+  int64_t pixel_step;  // of the channels
+  const float* y;
+  const Visit* visits;  // from pixels to those of y
+  int64_t visit_count, images;
+  float* sums;
+  int64_t stride;  // of their rows
+  bool adds;
+};
+
 /// Of one instruction set: tiles of at most so many rows and vectors of so many pixels.
 struct SlideKernels {
   int64_t rows, vectors, lanes;
@@ -52,10 +85,12 @@ struct SlideKernels {
   /// So does a weight's gradient from so many pixels on in rows of y.
   int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
-  /// The vectors of a weight's tile, at most, and its taps where it has so many.
+  void (*tap_tile)(const TapSlide& slide, int64_t rows, int64_t vectors);
+  /// The vectors of a weight's tile, at most, and its taps, or channels, where it has so many.
   int64_t weight_vectors;
   int64_t (*most_taps)(int64_t vectors);
   void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
+  void (*tap_weight_tile)(const TapWeightSlide& slide, int64_t channels, int64_t vectors);
   /// Rows of a padded plane, `pitch` apart: `padding` zeros, `n` pixels, which in `from` lie
   /// `stride` apart, and zeros up to `size`. The last vector may reach beyond.
   void (*pad)(const float* from, int64_t stride, int64_t rows, int64_t padding, int64_t n,

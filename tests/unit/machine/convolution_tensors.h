@@ -1,12 +1,20 @@
-// Tensors for tests of convolutions: numbers that any dtype holds exactly.
+// For tests of convolutions: tensors of numbers that any dtype holds exactly, specs, what the loops
+// in f64 make of them, and the instruction sets of sliding windows.
 #ifndef TANDEM_TESTS_UNIT_MACHINE_CONVOLUTION_TENSORS_H
 #define TANDEM_TESTS_UNIT_MACHINE_CONVOLUTION_TENSORS_H
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
+#include "machine/cpu.h"
 #include "machine/windows/convolution.h"
+#include "machine/windows/slide_kernels.h"
 
 namespace tandem::machine {
 
@@ -38,6 +46,61 @@ Tensors<T> tensors(const ConvolutionSpec& s) {
           numbers<T>(s.images * s.out * product(s.output), 3),
           numbers<T>(std::max(s.in, s.out), 4)};
 }
+
+inline int64_t made(const ConvolutionSpec& s, size_t d) {
+  const int64_t beyond = s.input[d] + 2 * s.padding[d] - (s.kernel[d] - 1) * s.dilation[d] - 1;
+  return beyond < 0 ? 0 : beyond / s.stride[d] + 1;
+}
+
+inline ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents input, Extents kernel,
+                            Extents padding, Extents dilation = {1, 1, 1},
+                            Extents stride = {1, 1, 1}) {
+  ConvolutionSpec s{.images = images,
+                    .in = in,
+                    .out = out,
+                    .input = input,
+                    .kernel = kernel,
+                    .stride = stride,
+                    .padding = padding,
+                    .dilation = dilation};
+  s.output = {1, made(s, 1), made(s, 2)};
+  return s;
+}
+
+inline std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
+  Tensors<double> t = tensors<double>(s);
+  convolve(s, sought, t.data(sought, has_bias));
+  return t.result(sought);
+}
+
+inline std::string text(const ConvolutionSpec& s, Sought sought) {
+  std::string out = sought == Sought::Output  ? "output"
+                    : sought == Sought::Input ? "input"
+                                              : "weight";
+  for (const int64_t n :
+       {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2], s.stride[1],
+        s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
+    out += " " + std::to_string(n);
+  return out;
+}
+
+/// The loops', and not far from it.
+inline void expect_near(const ConvolutionSpec& s, Sought sought, bool has_bias, Tensors<float>& t) {
+  const std::vector<double> want = expected(s, sought, has_bias);
+  double most = 0;
+  for (const double x : want) most = std::max(most, std::abs(x));
+  for (size_t j = 0; j < want.size(); ++j)
+    ASSERT_NEAR(t.result(sought)[j], want[j], 1e-6 + 1e-5 * most) << text(s, sought) << " at " << j;
+}
+
+struct Isa {
+  const char* name;
+  const SlideKernels& kernels;
+  bool (*here)();
+};
+inline const Isa kIsas[] = {
+    {"Avx2", kSlideAvx2, [] { return cpu_features().avx2 && cpu_features().fma; }},
+    {"Avx512", kSlideAvx512, [] { return cpu_features().avx512; }}};
 
 }  // namespace tandem::machine
 

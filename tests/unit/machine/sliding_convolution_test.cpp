@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "machine/cpu.h"
 #include "machine/windows/sliding_weight.h"
 #include "tests/support/threads.h"
 #include "tests/unit/machine/convolution_tensors.h"
@@ -18,39 +17,12 @@
 namespace tandem::machine {
 namespace {
 
-struct Isa {
-  const char* name;
-  const SlideKernels& kernels;
-  bool (*here)();
-};
-const Isa kIsas[] = {{"Avx2", kSlideAvx2, [] { return cpu_features().avx2 && cpu_features().fma; }},
-                     {"Avx512", kSlideAvx512, [] { return cpu_features().avx512; }}};
-
 class SlidingConvolution : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (!GetParam().here()) GTEST_SKIP() << "the processor lacks it";
   }
 };
-
-int64_t made(const ConvolutionSpec& s, size_t d) {
-  const int64_t beyond = s.input[d] + 2 * s.padding[d] - (s.kernel[d] - 1) * s.dilation[d] - 1;
-  return beyond < 0 ? 0 : beyond / s.stride[d] + 1;
-}
-
-ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents input, Extents kernel,
-                     Extents padding, Extents dilation = {1, 1, 1}, Extents stride = {1, 1, 1}) {
-  ConvolutionSpec s{.images = images,
-                    .in = in,
-                    .out = out,
-                    .input = input,
-                    .kernel = kernel,
-                    .stride = stride,
-                    .padding = padding,
-                    .dilation = dilation};
-  s.output = {1, made(s, 1), made(s, 2)};
-  return s;
-}
 
 /// What anybody may ask for, and at most a few million operations of it. Gradients of a weight may
 /// have strides, padding beyond their windows, and long rows.
@@ -91,23 +63,6 @@ void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
     convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
 }
 
-std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
-  Tensors<double> t = tensors<double>(s);
-  convolve(s, sought, t.data(sought, has_bias));
-  return t.result(sought);
-}
-
-std::string text(const ConvolutionSpec& s, Sought sought) {
-  std::string out = sought == Sought::Output  ? "output"
-                    : sought == Sought::Input ? "input"
-                                              : "weight";
-  for (const int64_t n :
-       {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2], s.stride[1],
-        s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
-    out += " " + std::to_string(n);
-  return out;
-}
-
 constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
 constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
 
@@ -119,13 +74,8 @@ TEST_P(SlidingConvolution, IsNearTheLoops) {
       ASSERT_TRUE(can(s, sought)) << text(s, sought);
       const bool has_bias = i % 2 == 0;
       Tensors<float> t = tensors<float>(s);
-      const std::vector<double> want = expected(s, sought, has_bias);
       slide(GetParam().kernels, s, sought, has_bias, t);
-      double most = 0;
-      for (const double x : want) most = std::max(most, std::abs(x));
-      for (size_t j = 0; j < want.size(); ++j)
-        ASSERT_NEAR(t.result(sought)[j], want[j], 1e-6 + 1e-5 * most)
-            << text(s, sought) << " at " << j;
+      expect_near(s, sought, has_bias, t);
     }
   }
 }
