@@ -128,7 +128,7 @@ class Interleaving {
   struct Ahead {
     const float* next;
     int64_t row_step, step, rows;
-    /// Of the next tile; all of it, and then again and again, if nothing is left.
+    /// For the next tile; no further if nothing is left.
     const float* take() {
       if (rows == 0) return step = 0, next;
       --rows;
