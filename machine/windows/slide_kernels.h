@@ -58,13 +58,14 @@ struct TapSlide {
   int64_t depth;
   const Visit* visits;
   float* sums;
-  int64_t sums_step;  // of the rows
+  int64_t sums_step;   // of the rows
   const float* ahead;  // what is read later: a line is fetched in each step of the depth
   int64_t ahead_step;
 };
 
-/// sums [channels, vectors of channels of y] = pixels [channels, visited images] * y [visited images,
-/// vectors of channels], or += that. A pixel's images lie side by side, in y with their channels.
+/// sums [channels, vectors of channels of y] = pixels [channels, visited images] * y [visited
+/// images, vectors of channels], or += that. A pixel's images lie side by side, in y with their
+/// channels.
 struct TapWeightSlide {
   const float* pixels;
   int64_t pixel_step;  // of the channels

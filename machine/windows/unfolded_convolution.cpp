@@ -17,7 +17,8 @@ constexpr int64_t kFewestWeights = int64_t{1} << 18;
 /// of a Xeon with AVX-512, 2026-11; ms in the library and so, for output, input, weight. 16 images
 /// of 512 channels by 2 x 2: 1.74, 1.55; 1.63, 1.71; 2.62, 1.52. 256 to 512 channels, 4 x 4, stride
 /// 2: 1.23, 0.74; 1.27, 0.82; 1.56, 0.77. One of 512 by 7 x 7: 1.39, 1.26; 1.38, 1.03; 1.75, 0.97.
-/// 16 of 256 by 4 x 4: 1.10, 1.33; 1.05, 1.35; 1.59, 1.35.)
+/// 16 of 256 by 4 x 4: 1.10, 1.33; 1.05, 1.35; 1.59, 1.35. Of those, the ones of 16 images are
+/// interleaved since, in half to two thirds of that; few images remain.)
 int64_t out_for_each_place(Sought sought) { return sought == Sought::Weight ? 1 : 4; }
 
 constexpr int64_t kGrain = 8192;  // elements worth a thread

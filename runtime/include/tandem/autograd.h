@@ -50,9 +50,9 @@ TANDEM_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs,
 /// What forward and backward of a custom function share.
 class TANDEM_API FunctionContext {
  public:
-  /// Keeps tensors for backward; inputs and outputs of the function must be kept this way. Any other
-  /// is a constant to derivatives of backward, as in ATen: what second derivatives go through must
-  /// be an input or an output.
+  /// Keeps tensors for backward; inputs and outputs of the function must be kept this way. Any
+  /// other is a constant to derivatives of backward, as in ATen: what second derivatives go through
+  /// must be an input or an output.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
   /// In backward and jvp: what was saved. Error{Version} if one was changed in place since.
   const std::vector<Tensor>& saved() const { return saved_; }

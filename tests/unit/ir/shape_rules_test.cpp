@@ -59,7 +59,9 @@ TEST(ShapeRules, IntegersWhereAtenWantsThem) {
     EXPECT_EQ(infer(shift, {f32({2}), f32({2})}),
               "dtype " + op + ": operand is not an integer; expected integers, got f32");
   }
-  const auto addcmul = [](const Type& t, Number value) { return infer(Op::addcmul, {t, t, t}, {value}); };
+  const auto addcmul = [](const Type& t, Number value) {
+    return infer(Op::addcmul, {t, t, t}, {value});
+  };
   EXPECT_EQ(addcmul(f32({2}), 0.5), "f32[2]");
   EXPECT_EQ(addcmul(i64({2}), 3), "i64[2]");
   EXPECT_EQ(addcmul(i64({2}), 0.5),

@@ -57,7 +57,7 @@ TEST(Verify, Inputs) {
       "only tangents, and saved values of backward, have a target");
 }
 
-std::string layout_error(const char* text, Strides strides, std::optional<AliasOf> alias) {
+std::string layout_error(const char* text, const Strides& strides, std::optional<AliasOf> alias) {
   Graph graph = parse(text);
   graph.inputs().back().strides = strides;
   graph.inputs().back().alias_of = alias;
