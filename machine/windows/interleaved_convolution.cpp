@@ -8,8 +8,7 @@
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/interleaved_planes.h"
-#include "machine/windows/padded_plane.h"
-#include "machine/windows/sliding_convolution.h"
+#include "machine/windows/parts.h"
 
 namespace tandem::machine {
 namespace {
@@ -19,7 +18,6 @@ constexpr int64_t kDepth = 576;  // taps of channels whose weights are packed to
 // Vectors of the result for which weights are packed, about, and what these read of all channels:
 // the first stay in the nearest cache, the others in the next.
 constexpr int64_t kSpots = 32, kNear = int64_t{5} << 16;
-constexpr double kGrainFlops = 1e5;  // worth a thread
 
 /// What lies where: [vector of images, channel, pixel, image], what is read as a whole, of the
 /// result a tile of channels.
@@ -72,13 +70,12 @@ class Interleaving {
     l_.planes.fill(l_.k, from_, pixels_);
     const WorkerMemory memory(l_.panel() + l_.groups.largest() * l_.sums());
     const int64_t units = l_.tiles.count * l_.groups.count;
-    const auto grain =
-        static_cast<int64_t>(kGrainFlops * static_cast<double>(units) / flops(l_.s)) + 1;
-    parallel_for(units, grain, [&](int64_t begin, int64_t end, int worker) {
-      for (int64_t unit = begin; unit < end; ++unit)
-        run_tile(l_.tiles[unit % l_.tiles.count], l_.groups[unit / l_.tiles.count],
-                 memory.of(worker));
-    });
+    parallel_for(units, units_for_a_thread(units, flops(l_.s)),
+                 [&](int64_t begin, int64_t end, int worker) {
+                   for (int64_t unit = begin; unit < end; ++unit)
+                     run_tile(l_.tiles[unit % l_.tiles.count], l_.groups[unit / l_.tiles.count],
+                              memory.of(worker));
+                 });
   }
 
  private:
@@ -171,13 +168,9 @@ class Interleaving {
 
   /// The images of a batch, one after the other again.
   void separate(Range rows, int64_t batch, const float* sums) const {
-    const int64_t image = l_.out * l_.made, n = rows.size() * l_.made;
-    float* const to = to_ + batch * l_.k.lanes * image + rows.begin * l_.made;
-    for (int64_t i = 0; i < n; i += l_.k.lanes) {
-      const int64_t count = std::min(l_.k.lanes, n - i);
-      l_.k.transpose(sums + i * l_.k.lanes, l_.k.lanes, count, l_.planes.images_of(batch), to + i,
-                     image, count);
-    }
+    const int64_t image = l_.out * l_.made;
+    l_.k.transpose_all(sums, l_.k.lanes, rows.size() * l_.made, l_.planes.images_of(batch),
+                       to_ + batch * l_.k.lanes * image + rows.begin * l_.made, image);
   }
 
   const Layout& l_;

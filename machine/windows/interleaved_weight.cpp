@@ -7,16 +7,14 @@
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/interleaved_planes.h"
-#include "machine/windows/padded_plane.h"
-#include "machine/windows/sliding_convolution.h"
+#include "machine/windows/parts.h"
 
 namespace tandem::machine {
 namespace {
 
-constexpr int64_t kDepth = 432;      // taps of channels of x that are summed at once, about
-constexpr int64_t kUnits = 32;       // which threads share, at least, if there are as many channels
-constexpr double kGrainFlops = 1e5;  // worth a thread
-constexpr int64_t kGrain = 8192;     // elements, too
+constexpr int64_t kDepth = 432;   // taps of channels of x that are summed at once, about
+constexpr int64_t kUnits = 32;    // which threads share, at least, if there are as many channels
+constexpr int64_t kGrain = 8192;  // elements, too
 
 /// What lies where. x is interleaved; of y, panels of some vectors of channels are [vector of
 /// images, pixel, image, channel]. Some channels of x and a panel of y are summed at once, in
@@ -34,9 +32,7 @@ struct Layout {
                                      std::max(k.rows, ceil_div(s.in * panels.count, kUnits)))) {}
 
   /// The channels of y of a panel, and those that are not there, up to whole vectors.
-  Range channels_of(int64_t panel) const {
-    return {panels[panel].begin * k.lanes, panels[panel].end * k.lanes};
-  }
+  Range channels_of(int64_t panel) const { return panels[panel].times(k.lanes); }
   /// Elements of y's panels for each of its channels.
   int64_t images() const { return planes.batches() * made * k.lanes; }
   int64_t y() const { return round_up(s.out, k.lanes) * images(); }
@@ -64,12 +60,11 @@ class InterleavedWeight {
     pack_y();
     const WorkerMemory memory(l_.sums());
     const int64_t units = l_.panels.count * l_.channels.count;
-    const auto grain =
-        static_cast<int64_t>(kGrainFlops * static_cast<double>(units) / flops(l_.s)) + 1;
-    parallel_for(units, grain, [&](int64_t begin, int64_t end, int worker) {
-      for (int64_t i = begin; i < end; ++i)
-        sum(i / l_.channels.count, l_.channels[i % l_.channels.count], memory.of(worker));
-    });
+    parallel_for(
+        units, units_for_a_thread(units, flops(l_.s)), [&](int64_t begin, int64_t end, int worker) {
+          for (int64_t i = begin; i < end; ++i)
+            sum(i / l_.channels.count, l_.channels[i % l_.channels.count], memory.of(worker));
+        });
   }
 
  private:
@@ -129,13 +124,10 @@ class InterleavedWeight {
 
   /// w [channel of y, channel of x, tap].
   void store(Range out, Range in, const float* sums) const {
-    const int64_t lanes = l_.k.lanes, row = l_.s.in * l_.taps, n = in.size() * l_.taps;
-    float* const to = d_.w + out.begin * row + in.begin * l_.taps;
-    for (int64_t i = 0; i < n; i += lanes) {
-      const int64_t rows = std::min(lanes, n - i);
-      l_.k.transpose(sums + i * out.size(), out.size(), rows,
-                     std::min(out.end, l_.s.out) - out.begin, to + i, row, rows);
-    }
+    const int64_t row = l_.s.in * l_.taps;
+    l_.k.transpose_all(sums, out.size(), in.size() * l_.taps,
+                       std::min(out.end, l_.s.out) - out.begin,
+                       d_.w + out.begin * row + in.begin * l_.taps, row);
   }
 
   const Layout& l_;

@@ -1,29 +1,14 @@
-// Planes with zeros around them, where windows reach beyond; and parts that they are computed in.
+// Planes with zeros around them, where windows reach beyond.
 #ifndef TANDEM_MACHINE_WINDOWS_PADDED_PLANE_H
 #define TANDEM_MACHINE_WINDOWS_PADDED_PLANE_H
 
 #include <algorithm>
 #include <cstdint>
 
-#include "machine/rounding.h"
+#include "machine/windows/parts.h"
 #include "machine/windows/slide_kernels.h"
 
 namespace tandem::machine {
-
-struct Range {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
-
-/// `n` in as few parts as none is larger than `most`, of sizes that differ by one at most.
-struct EvenParts {
-  EvenParts(int64_t all, int64_t most) : n(all), count(ceil_div(all, most)) {}
-  Range operator[](int64_t i) const { return {n * i / count, n * (i + 1) / count}; }
-  int64_t largest() const { return ceil_div(n, count); }
-  int64_t smallest() const { return n / count; }
-
-  int64_t n, count;
-};
 
 /// What windows reach over of a dim of `read` pixels, from `first` on: some that are outside, those
 /// inside from `begin` on, and again some outside; `all` together.

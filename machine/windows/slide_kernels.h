@@ -103,6 +103,15 @@ struct SlideKernels {
   void (*transpose)(const float* from, int64_t stride, int64_t rows, int64_t n, float* to,
                     int64_t step, int64_t written);
 
+  /// to [n, step] = the transpose of from [rows, n], of any number of rows.
+  void transpose_all(const float* from, int64_t stride, int64_t rows, int64_t n, float* to,
+                     int64_t step) const {
+    for (int64_t i = 0; i < rows; i += lanes) {
+      const int64_t some = rows - i < lanes ? rows - i : lanes;
+      transpose(from + i * stride, stride, some, n, to + i, step, some);
+    }
+  }
+
   /// Of the next tile, where so many are left. One by itself would keep the FMA units half busy.
   int64_t vectors_of(int64_t left) const {
     if (vectors > 2 && left == vectors + 1) return vectors - 1;

@@ -16,12 +16,10 @@ constexpr int64_t kLine = 16;    // elements
 constexpr int64_t kDepth = 576;  // taps of channels that are summed at once, about
 // Floats of the padded planes of a band: about so many, and beyond the most the library is faster.
 constexpr int64_t kPlanes = int64_t{1} << 16, kMostPlanes = int64_t{1} << 18;
-constexpr int64_t kBands = 32;       // of all images, about
-constexpr int64_t kFewestBands = 4;  // which several threads share
-constexpr int64_t kFewestRows = 4;   // of a band: its windows read rows of its neighbours too
-// Worth a thread.
-constexpr double kGrainFlops = 1e5;
-constexpr int64_t kGrainWeights = 4096;
+constexpr int64_t kBands = 32;           // of all images, about
+constexpr int64_t kFewestBands = 4;      // which several threads share
+constexpr int64_t kFewestRows = 4;       // of a band: its windows read rows of its neighbours too
+constexpr int64_t kGrainWeights = 4096;  // worth a thread
 
 /// One of the two spatial dims: how windows of the planes that are read make those that are
 /// written. The gradient of an input is such a convolution too, its kernel turned round.
@@ -147,11 +145,12 @@ class Sliding {
     pack(w);
     const WorkerMemory memory(l_.planes());
     const int64_t units = l_.images * l_.bands.count;
-    const auto grain = static_cast<int64_t>(kGrainFlops * static_cast<double>(units) / flops) + 1;
-    parallel_for(units, grain, [&](int64_t begin, int64_t end, int worker) {
-      for (int64_t unit = begin; unit < end; ++unit)
-        run_band(unit / l_.bands.count, unit % l_.bands.count, from, bias, to, memory.of(worker));
-    });
+    parallel_for(units, units_for_a_thread(units, flops),
+                 [&](int64_t begin, int64_t end, int worker) {
+                   for (int64_t unit = begin; unit < end; ++unit)
+                     run_band(unit / l_.bands.count, unit % l_.bands.count, from, bias, to,
+                              memory.of(worker));
+                 });
   }
 
  private:

@@ -98,9 +98,7 @@ struct Layout {
     return images.largest() * rows.largest() * columns.largest() * k.weight_vectors * k.lanes;
   }
   /// The channels of y of a panel, and those that are not there, up to whole vectors.
-  Range channels_of(int64_t panel) const {
-    return {panels[panel].begin * k.lanes, panels[panel].end * k.lanes};
-  }
+  Range channels_of(int64_t panel) const { return panels[panel].times(k.lanes); }
 
   int64_t width() const { return round_up(out, k.lanes); }
   int64_t sums() const { return in * taps() * width(); }

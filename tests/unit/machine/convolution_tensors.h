@@ -15,6 +15,7 @@
 #include "machine/cpu.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/slide_kernels.h"
+#include "tests/support/threads.h"
 
 namespace tandem::machine {
 
@@ -77,10 +78,9 @@ inline std::string text(const ConvolutionSpec& s, Sought sought) {
   std::string out = sought == Sought::Output  ? "output"
                     : sought == Sought::Input ? "input"
                                               : "weight";
-  for (const int64_t n :
-       {s.images, s.in, s.out, s.input[1], s.input[2], s.kernel[1], s.kernel[2], s.stride[1],
-        s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2]})
-    out += " " + std::to_string(n);
+  for (const int64_t n : {s.images, s.in, s.out}) out += " " + std::to_string(n);
+  for (const Extents& e : {s.input, s.kernel, s.stride, s.padding, s.dilation})
+    for (const int64_t n : e) out += " " + std::to_string(n);
   return out;
 }
 
@@ -93,6 +93,9 @@ inline void expect_near(const ConvolutionSpec& s, Sought sought, bool has_bias, 
     ASSERT_NEAR(t.result(sought)[j], want[j], 1e-6 + 1e-5 * most) << text(s, sought) << " at " << j;
 }
 
+inline constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
+inline constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
+
 struct Isa {
   const char* name;
   const SlideKernels& kernels;
@@ -101,6 +104,45 @@ struct Isa {
 inline const Isa kIsas[] = {
     {"Avx2", kSlideAvx2, [] { return cpu_features().avx2 && cpu_features().fma; }},
     {"Avx512", kSlideAvx512, [] { return cpu_features().avx512; }}};
+
+class OfSlideKernels : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().here()) GTEST_SKIP() << "the processor lacks it";
+  }
+};
+
+/// run(spec, sought, has bias, tensors). An image's bits are those it has alone, on any number of
+/// threads.
+template <class Run>
+void expect_bits_of_one_image(const ConvolutionSpec& s, Sought sought, Run run) {
+  Tensors<float> whole = tensors<float>(s);
+  {
+    const testing::Threads restored(3);
+    run(s, sought, true, whole);
+  }
+  ConvolutionSpec one = s;
+  one.images = 1;
+  Tensors<float> alone = tensors<float>(one);
+  const testing::Threads restored(1);
+  run(one, sought, true, alone);
+  const std::vector<float>&a = alone.result(sought), &b = whole.result(sought);
+  EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << text(s, sought);
+}
+
+/// What one thread and three make, with the same bits, of a weight's gradient.
+template <class Run>
+std::vector<float> weights_on_any_threads(const ConvolutionSpec& s, Run run) {
+  Tensors<float> one = tensors<float>(s), three = one;
+  {
+    const testing::Threads restored(1);
+    run(s, Sought::Weight, false, one);
+  }
+  const testing::Threads restored(3);
+  run(s, Sought::Weight, false, three);
+  EXPECT_EQ(one.w, three.w) << text(s, Sought::Weight);
+  return one.w;
+}
 
 }  // namespace tandem::machine
 

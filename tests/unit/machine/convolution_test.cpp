@@ -63,8 +63,6 @@ std::vector<ConvolutionSpec> specs() {
           deep};
 }
 
-constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
-
 TEST(Convolution, OfThePartsIsNearTheWhole) {
   bool images = false, channels = false;
   for (const ConvolutionSpec& s : specs())

@@ -12,18 +12,10 @@
 
 #include "machine/windows/interleaved_weight.h"
 #include "machine/windows/sliding_convolution.h"
-#include "tests/support/threads.h"
 #include "tests/unit/machine/convolution_tensors.h"
 
 namespace tandem::machine {
 namespace {
-
-class InterleavedConvolution : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!GetParam().here()) GTEST_SKIP() << "the processor lacks it";
-  }
-};
 
 /// What anybody may ask for, in one to three dims, and at most a few million operations of it.
 ConvolutionSpec random_spec(std::mt19937& random) {
@@ -56,8 +48,14 @@ void interleave(const SlideKernels& kernels, const ConvolutionSpec& s, Sought so
     convolve_interleaved(kernels, s, sought, t.data(sought, has_bias));
 }
 
-constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
-constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
+class InterleavedConvolution : public OfSlideKernels {
+ protected:
+  static auto run() {
+    return [](const ConvolutionSpec& s, Sought sought, bool has_bias, Tensors<float>& t) {
+      interleave(GetParam().kernels, s, sought, has_bias, t);
+    };
+  }
+};
 
 TEST_P(InterleavedConvolution, IsNearTheLoops) {
   std::mt19937 random(1);
@@ -85,25 +83,13 @@ TEST_P(InterleavedConvolution, OfManyChannelsAndImagesIsNearTheLoops) {
     }
 }
 
-/// An image's bits are those it has alone, on any number of threads.
 TEST_P(InterleavedConvolution, BitsDependOnNoOtherImageAndNoThread) {
   std::mt19937 random(2);
   for (int i = 0; i < 20; ++i) {
     for (const Sought sought : kBoth) {
       ConvolutionSpec s = random_spec(random);
       s.images = 37;
-      Tensors<float> whole = tensors<float>(s);
-      {
-        const testing::Threads restored(3);
-        interleave(GetParam().kernels, s, sought, true, whole);
-      }
-      ConvolutionSpec one = s;
-      one.images = 1;
-      Tensors<float> alone = tensors<float>(one);
-      const testing::Threads restored(1);
-      interleave(GetParam().kernels, one, sought, true, alone);
-      const std::vector<float>&a = alone.result(sought), &b = whole.result(sought);
-      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << text(s, sought);
+      expect_bits_of_one_image(s, sought, run());
     }
   }
 }
@@ -112,14 +98,7 @@ TEST_P(InterleavedConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
   for (const ConvolutionSpec& s :
        {spec(40, 70, 130, {1, 4, 4}, {1, 3, 3}, {0, 1, 1}),
         spec(9, 200, 40, {1, 7, 7}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2})}) {
-    Tensors<float> one = tensors<float>(s), three = one;
-    {
-      const testing::Threads restored(1);
-      interleave(GetParam().kernels, s, Sought::Weight, false, one);
-    }
-    const testing::Threads restored(3);
-    interleave(GetParam().kernels, s, Sought::Weight, false, three);
-    EXPECT_EQ(one.w, three.w) << text(s, Sought::Weight);
+    weights_on_any_threads(s, run());
   }
 }
 

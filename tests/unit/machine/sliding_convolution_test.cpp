@@ -11,18 +11,10 @@
 #include <vector>
 
 #include "machine/windows/sliding_weight.h"
-#include "tests/support/threads.h"
 #include "tests/unit/machine/convolution_tensors.h"
 
 namespace tandem::machine {
 namespace {
-
-class SlidingConvolution : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!GetParam().here()) GTEST_SKIP() << "the processor lacks it";
-  }
-};
 
 /// What anybody may ask for, and at most a few million operations of it. Gradients of a weight may
 /// have strides, padding beyond their windows, and long rows.
@@ -63,8 +55,14 @@ void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
     convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
 }
 
-constexpr Sought kBoth[] = {Sought::Output, Sought::Input};
-constexpr Sought kAll[] = {Sought::Output, Sought::Input, Sought::Weight};
+class SlidingConvolution : public OfSlideKernels {
+ protected:
+  static auto run() {
+    return [](const ConvolutionSpec& s, Sought sought, bool has_bias, Tensors<float>& t) {
+      slide(GetParam().kernels, s, sought, has_bias, t);
+    };
+  }
+};
 
 TEST_P(SlidingConvolution, IsNearTheLoops) {
   std::mt19937 random(1);
@@ -80,25 +78,13 @@ TEST_P(SlidingConvolution, IsNearTheLoops) {
   }
 }
 
-/// An image's bits are those it has alone, on any number of threads.
 TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
   std::mt19937 random(2);
   for (int i = 0; i < 20; ++i) {
     for (const Sought sought : kBoth) {
       ConvolutionSpec s = random_spec(random, sought);
       s.images = 9;
-      Tensors<float> whole = tensors<float>(s);
-      {
-        const testing::Threads restored(3);
-        slide(GetParam().kernels, s, sought, true, whole);
-      }
-      ConvolutionSpec one = s;
-      one.images = 1;
-      Tensors<float> alone = tensors<float>(one);
-      const testing::Threads restored(1);
-      slide(GetParam().kernels, one, sought, true, alone);
-      const std::vector<float>&a = alone.result(sought), &b = whole.result(sought);
-      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << text(s, sought);
+      expect_bits_of_one_image(s, sought, run());
     }
   }
 }
@@ -110,17 +96,10 @@ TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
         spec(40, 70, 50, {1, 8, 8}, {1, 3, 3}, {0, 1, 1}),
         spec(3, 300, 200, {1, 14, 14}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2}),
         spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2})}) {
-    Tensors<float> one = tensors<float>(s), three = one;
-    {
-      const testing::Threads restored(1);
-      slide(GetParam().kernels, s, Sought::Weight, false, one);
-    }
-    const testing::Threads restored(3);
-    slide(GetParam().kernels, s, Sought::Weight, false, three);
-    EXPECT_EQ(one.w, three.w) << text(s, Sought::Weight);
+    const std::vector<float> w = weights_on_any_threads(s, run());
     const std::vector<double> want = expected(s, Sought::Weight, false);
     for (size_t i = 0; i < want.size(); ++i)
-      ASSERT_NEAR(one.w[i], want[i], 1e-3) << text(s, Sought::Weight) << " at " << i;
+      ASSERT_NEAR(w[i], want[i], 1e-3) << text(s, Sought::Weight) << " at " << i;
   }
 }
 
