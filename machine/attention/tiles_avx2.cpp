@@ -1,21 +1,14 @@
 // Tiles with AVX2 and FMA: compiled for them, so nothing here may be a function that others share.
-#include <immintrin.h>
-
 #include "machine/attention/tiles.h"
+#include "machine/vectors/avx2.inc"
 
 namespace tandem::machine::attention {
 namespace {
 
-using F = __m256;
-constexpr int kLanes = 8, kRows = 6, kVectors = 2;
+constexpr int kRows = 6, kVectors = 2;
 
-F load(const float* p) { return _mm256_loadu_ps(p); }
-void store(float* p, F x) { _mm256_storeu_ps(p, x); }
-F all(float x) { return _mm256_set1_ps(x); }
-F add(F a, F b) { return _mm256_add_ps(a, b); }
 F sub(F a, F b) { return _mm256_sub_ps(a, b); }
 F mul(F a, F b) { return _mm256_mul_ps(a, b); }
-F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 F largest(F a, F b) { return _mm256_max_ps(a, b); }
 F rounded(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 /// Where it is a normal number.

@@ -1,21 +1,14 @@
 // Tiles with AVX-512: compiled for it, so nothing here may be a function that others share.
-#include <immintrin.h>
-
 #include "machine/attention/tiles.h"
+#include "machine/vectors/avx512.inc"
 
 namespace tandem::machine::attention {
 namespace {
 
-using F = __m512;
-constexpr int kLanes = 16, kRows = 8, kVectors = 2;
+constexpr int kRows = 8, kVectors = 2;
 
-F load(const float* p) { return _mm512_loadu_ps(p); }
-void store(float* p, F x) { _mm512_storeu_ps(p, x); }
-F all(float x) { return _mm512_set1_ps(x); }
-F add(F a, F b) { return _mm512_add_ps(a, b); }
 F sub(F a, F b) { return _mm512_sub_ps(a, b); }
 F mul(F a, F b) { return _mm512_mul_ps(a, b); }
-F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 F largest(F a, F b) { return _mm512_max_ps(a, b); }
 F rounded(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 F times_power(F x, F n) { return _mm512_scalef_ps(x, n); }

@@ -31,11 +31,16 @@ constexpr PanelRates kRates = {.multiply = 1 / 64.0,
                                .pack_b = 0.1,
                                .pack_transposed_b = 0.12};
 
-/// Four times the first six of eight, side by side, as rows of a panel of A.
-TANDEM_INLINE void store_rows(const F* x, float* to) {
+/// Of kTogether rows, kRows columns, side by side.
+TANDEM_INLINE void pack_together(const float* from, int64_t stride, float* to) {
   const __m256i first = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 0, 1),
                 second = _mm256_setr_epi32(2, 3, 4, 5, 0, 1, 2, 3),
                 third = _mm256_setr_epi32(4, 5, 0, 1, 2, 3, 4, 5);
+  F x[kTogether];
+  TANDEM_UNROLL for (int r = 0; r < kTogether; ++r) {
+    __builtin_prefetch(from + (r + kAhead) * stride);
+    x[r] = load_below(from + r * stride, kRows);
+  }
   const F low = _mm256_permutevar8x32_ps(x[1], second),
           high = _mm256_permutevar8x32_ps(x[2], third);
   _mm256_storeu_ps(to, _mm256_blend_ps(x[0], _mm256_permutevar8x32_ps(x[1], first), 0xC0));

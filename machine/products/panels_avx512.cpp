@@ -20,7 +20,7 @@ constexpr int64_t kNear = 2048, kNearCrowded = 1024, kNearCrowdedThin = 256;
 constexpr int64_t kWide = 23 * kColumns;  // of B, whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;             // rows that are fetched early
 constexpr int64_t kTurn = 16;             // steps of a tile for which a row is fetched
-constexpr int64_t kTogether = 4;          // rows of a transposed A that are packed together
+constexpr int64_t kTogether = 16;         // rows of a transposed A that are packed together
 
 // (From fits to some 500 products each on a Xeon with AMX, 2026-11, between operands in near
 // caches, mean error 9%, and far ones, 12%. So are AVX2's.)
@@ -29,13 +29,22 @@ constexpr PanelRates kRates = {.multiply = 1 / 135.0,
                                .read_a = 0.085,
                                .fetch_a = 0.12,
                                .pack_rows = 0.12,
-                               .pack_columns = 0.25,
+                               .pack_columns = 0.13,
                                .pack_b = 0.1,
                                .pack_transposed_b = 0.15};
 
-/// Rows of a panel of A: of what each is too long, the next overwrites.
-TANDEM_INLINE void store_rows(const F* x, float* to) {
-  TANDEM_UNROLL for (int r = 0; r < kTogether; ++r) store(to + r * kRows, x[r]);
+/// Of kTogether rows, kRows columns: whole vectors, each of which two or three rows share.
+TANDEM_INLINE void pack_together(const float* from, int64_t stride, float* to) {
+  TANDEM_UNROLL for (int at = 0; at < kTogether * kRows; at += kLanes) {
+    F x = zero();
+    TANDEM_UNROLL for (int r = at / kRows; r * kRows < at + kLanes; ++r) {
+      const int first = r * kRows - at;  // lane of the row's first element
+      const auto own = static_cast<__mmask16>(first < 0 ? (1 << (kRows + first)) - 1
+                                                        : ((1 << kRows) - 1) << first);
+      x = _mm512_mask_loadu_ps(x, own, from + r * stride - first);
+    }
+    store(to + at, x);
+  }
 }
 
 #include "machine/products/panels.inc"
