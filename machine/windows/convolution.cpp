@@ -6,8 +6,9 @@
 #include "machine/library/convolution_primitive.h"
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
-#include "machine/windows/interleaved_convolution.h"
-#include "machine/windows/interleaved_weight.h"
+#include "machine/windows/grouped_weight.h"
+#include "machine/windows/interleaved/interleaved_convolution.h"
+#include "machine/windows/interleaved/interleaved_weight.h"
 #include "machine/windows/pixel_convolution.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/sliding_weight.h"
@@ -198,6 +199,8 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))
         return sum_sliding(*slide_kernels(), s, data);
+      if (sought == Sought::Weight && is_weight_grouped(s))
+        return sum_grouped(*slide_kernels(), s, data);
     }
     if (convolved_by_library(s, sought, data)) return;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "machine/windows/convolution.h"
 #include "machine/windows/parts.h"
 #include "machine/windows/slide_kernels.h"
 
@@ -21,6 +22,24 @@ struct Reach {
   int64_t after() const { return all - before - inside; }
 
   int64_t all, before, inside, begin;
+};
+
+/// One of the two spatial dims of windows.
+struct WindowDim {
+  WindowDim(const ConvolutionSpec& s, size_t d)
+      : taps(s.kernel[d]),
+        dilation(s.dilation[d]),
+        stride(s.stride[d]),
+        padding(s.padding[d]),
+        read(s.input[d]),
+        made(s.output[d]) {}
+  /// Pixels that `n` windows reach over.
+  int64_t span(int64_t n) const { return (n - 1) * stride + (taps - 1) * dilation + 1; }
+  Reach reach(Range windows) const {
+    return {windows.begin * stride - padding, span(windows.size()), read};
+  }
+
+  int64_t taps, dilation, stride, padding, read, made;
 };
 
 /// Of one dim of what windows are made of: channels, or taps along it.

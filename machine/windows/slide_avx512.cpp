@@ -15,6 +15,9 @@ constexpr int64_t kVectors = 3, kRows = 9;
 // gradient of the input. 64 channels of 14 x 14 to 28 x 28: 0.89 to 0.95; 32 x 32: 1.11, 1.16;
 // 40 x 40: 1.02, 1.05; 56 x 56: 1.06, 1.10; 64 x 64: 1.24, 1.43; 128 x 128: 1.28, 1.34.)
 constexpr int64_t kLongRow = 56, kLongWholeRow = 32;
+// (The same, of 3 x 3 for each channel by itself. 7 x 7: 0.59, 0.68; 14 x 14: 1.10, 1.07; 28 x 28:
+// 1.08 to 1.17; 56 x 56: 1.05 to 1.28.)
+constexpr int64_t kDepthwiseRow = 14;
 // (The same, of the weight's gradient. 64 channels of 14 x 14 to 112 x 112: 1.20, 1.27, 1.21, 1.37;
 // 128: 1.06, 1.13, 1.19, 1.48; 256: 0.88 to 1.18, 1.20, 1.33, 1.61; with stride 2 1.2 to 1.4; 3 to
 // 64: 1.40, 1.06, 1.14, 1.06; of 7 x 7 0.88 to 1.34.)

@@ -44,6 +44,20 @@ struct WeightSlide {
   bool adds;
 };
 
+/// sums [channels of y, taps, lanes] = y [channels, pixels] * windows [taps, pixels], or += that:
+/// every so manieth pixel of a row in one lane. Neighbours in a row lie side by side, in windows
+/// too.
+struct PlaneWeightSlide {
+  const float* windows;
+  const int32_t* offsets;  // [taps], of the window of the first pixel
+  int64_t rows, columns, row_step;
+  const float* y;
+  int64_t y_channel;  // between them
+  float* sums;
+  int64_t stride;  // of their channels
+  bool adds;
+};
+
 /// What a tap brings from one pixel to another: where these begin, each a vector of images.
 struct Visit {
   int64_t from, to;
@@ -83,6 +97,8 @@ struct SlideKernels {
   /// From so many pixels on in rows of the result sliding beats the library; or where these are
   /// whole vectors.
   int64_t long_row, long_whole_row;
+  /// Where a group is one channel, and so is its result.
+  int64_t depthwise_row;
   /// So does a weight's gradient from so many pixels on in rows of y.
   int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
@@ -91,6 +107,8 @@ struct SlideKernels {
   int64_t weight_vectors;
   int64_t (*most_taps)(int64_t vectors);
   void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
+  /// Of at most `rows` taps and `vectors` channels of y.
+  void (*plane_weight_tile)(const PlaneWeightSlide& slide, int64_t taps, int64_t channels);
   void (*tap_weight_tile)(const TapWeightSlide& slide, int64_t channels, int64_t vectors);
   /// Rows of a padded plane, `pitch` apart: `padding` zeros, `n` pixels, which in `from` lie
   /// `stride` apart, and zeros up to `size`. The last vector may reach beyond.

@@ -44,8 +44,9 @@ struct Layout {
       : k(kernels),
         forward(sought == Sought::Output),
         images(s.images),
-        in(forward ? s.in : s.out),
-        out(forward ? s.out : s.in),
+        groups(s.groups),
+        in((forward ? s.in : s.out) / groups),
+        out((forward ? s.out : s.in) / groups),
         y(s, sought, 1),
         x(s, sought, 2),
         channels(in, std::max<int64_t>(1, kDepth / taps())),
@@ -65,7 +66,8 @@ struct Layout {
   int64_t offsets() const { return round_up(channels.largest() * taps(), kLine); }
   /// Weights [depth, rows] of a tile; the last vector may reach beyond them.
   int64_t panel() const { return round_up(channels.largest() * taps() * k.rows + k.lanes, kLine); }
-  int64_t panels() const { return channels.count * tiles.count * panel(); }
+  int64_t panels() const { return groups * channels.count * tiles.count * panel(); }
+  int64_t units() const { return images * groups * bands.count; }
 
   bool has_whole_rows() const { return x.made % k.lanes == 0; }
   /// Whether each vector is of one row. Else all pixels of a band come one after the other, and
@@ -78,7 +80,7 @@ struct Layout {
 
   const SlideKernels& k;
   bool forward;
-  int64_t images, in, out;
+  int64_t images, groups, in, out;  // channels of a group
   Dim y, x;
   EvenParts channels, tiles;
   int64_t pitch;
@@ -87,7 +89,7 @@ struct Layout {
  private:
   int64_t rows_of_bands() const {
     const int64_t fitting = kPlanes / (channels.largest() * pitch) - y.reach(),
-                  wanted = ceil_div(y.made, ceil_div(kBands, images));
+                  wanted = ceil_div(y.made, ceil_div(kBands, images * groups));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
                                std::max(kFewestRows, fitting));
   }
@@ -144,7 +146,7 @@ class Sliding {
   void run(const float* w, const float* from, const float* bias, float* to, double flops) const {
     pack(w);
     const WorkerMemory memory(l_.planes());
-    const int64_t units = l_.images * l_.bands.count;
+    const int64_t units = l_.units();
     parallel_for(units, units_for_a_thread(units, flops),
                  [&](int64_t begin, int64_t end, int worker) {
                    for (int64_t unit = begin; unit < end; ++unit)
@@ -154,20 +156,24 @@ class Sliding {
   }
 
  private:
-  float* panel(int64_t block, int64_t tile) const {
-    return panels_ + (block * l_.tiles.count + tile) * l_.panel();
+  float* panel(int64_t group, int64_t block, int64_t tile) const {
+    return panels_ + ((group * l_.channels.count + block) * l_.tiles.count + tile) * l_.panel();
   }
 
   void pack(const float* w) const {
-    const int64_t grain = kGrainWeights / l_.panel() + 1;
-    parallel_for(l_.channels.count * l_.tiles.count, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) pack_panel(w, i / l_.tiles.count, i % l_.tiles.count);
+    const int64_t grain = kGrainWeights / l_.panel() + 1, blocks = l_.groups * l_.channels.count;
+    parallel_for(blocks * l_.tiles.count, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t block = i / l_.tiles.count;
+        pack_panel(w, block / l_.channels.count, block % l_.channels.count, i % l_.tiles.count);
+      }
     });
   }
-  void pack_panel(const float* w, int64_t block, int64_t tile) const {
+  void pack_panel(const float* w, int64_t group, int64_t block, int64_t tile) const {
     const Range channels = l_.channels[block], o = l_.tiles[tile];
     const int64_t taps = l_.taps();
-    float* to = panel(block, tile);
+    w += group * l_.in * l_.out * taps;
+    float* to = panel(group, block, tile);
     for (int64_t c = channels.begin; c < channels.end; ++c)
       for (int64_t t = 0; t < taps; ++t, to += l_.k.rows)
         if (l_.forward)
@@ -176,27 +182,30 @@ class Sliding {
           l_.k.pack(w + (c * l_.out + o.begin) * taps + taps - 1 - t, taps, o.size(), to);
   }
 
-  void run_band(int64_t image, int64_t band, const float* from, const float* bias, float* to,
+  /// `at`: the group, of all images' groups one after the other.
+  void run_band(int64_t at, int64_t band, const float* from, const float* bias, float* to,
                 float* planes) const {
-    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made;
+    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
+                  group = at % l_.groups;
     const Range rows = l_.bands[band];
     const Spot* const spots = spots_ + (rows.size() < l_.bands.largest() ? most_spots_ : 0);
-    float* const c = to + image * l_.out * made + rows.begin * l_.x.made;
+    from += at * l_.in * read;
+    to += at * l_.out * made + rows.begin * l_.x.made;
+    if (bias != nullptr) bias += group * l_.out;
     for (int64_t block = 0; block < l_.channels.count; ++block) {
       const Range channels = l_.channels[block];
       for (int64_t i = 0; i < channels.size(); ++i)
-        pad_band(l_, from + (image * l_.in + channels.begin + i) * read, rows.begin,
-                 planes + i * l_.plane());
+        pad_band(l_, from + (channels.begin + i) * read, rows.begin, planes + i * l_.plane());
       for (int64_t tile = 0; tile < l_.tiles.count; ++tile)
-        run_tiles(block, tile, spots, l_.spots(rows.size()), planes, bias,
-                  c + l_.tiles[tile].begin * made);
+        run_tiles(group, block, tile, spots, l_.spots(rows.size()), planes, bias,
+                  to + l_.tiles[tile].begin * made);
     }
   }
 
   /// Of all spots, a few at a time.
-  void run_tiles(int64_t block, int64_t tile, const Spot* spots, int64_t count, const float* planes,
-                 const float* bias, float* c) const {
-    Slide slide{.weights = panel(block, tile),
+  void run_tiles(int64_t group, int64_t block, int64_t tile, const Spot* spots, int64_t count,
+                 const float* planes, const float* bias, float* c) const {
+    Slide slide{.weights = panel(group, block, tile),
                 .windows = planes,
                 .offsets = offsets_,
                 .depth = l_.channels[block].size() * l_.taps(),
@@ -222,10 +231,15 @@ class Sliding {
 /// Few channels, of which the library's blocks would be half empty, do so in short rows too. (As in
 /// slide_avx512.cpp: 3 channels to 32 and 16 to 16, of 14 x 14, 1.62, 1.39, 1.13, 1.06; 64 to 3, of
 /// 128 x 128, 4.82, 4.64. A tile of one row is not worth it: 1 channel to 32, of 28 x 28, 1.38,
-/// 0.77.)
+/// 0.77. In groups of 2 channels 6.6 to 8.7, 7.7 to 22, of 4 1.1 to 2.8, 1.1 to 2.6, of 8 1.1
+/// to 1.9, of 16 0.9 to 1.4; of 1 to 2 channels 7.3, 8.4.)
 bool pays(const Layout& l) {
-  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 3;
-  if (l.out < kFewestOut) return false;
+  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 3, kFewOfGroup = 4,
+                    kSmallKernel = 9;
+  if (l.groups > 1 && l.in * l.out == 1)
+    return l.taps() <= kSmallKernel && l.y.made > 1 && l.x.made >= l.k.depthwise_row;
+  if (l.groups > 1 && std::min(l.in, l.out) <= kFewOfGroup) return true;
+  if (l.groups == 1 && l.out < kFewestOut) return false;
   if (std::min(l.in, l.out) <= kFewChannels) return l.x.made >= kFewPixels;
   return l.x.made >= (l.has_whole_rows() ? l.k.long_whole_row : l.k.long_row);
 }
@@ -244,15 +258,15 @@ bool can_slide(const ConvolutionSpec& s, Sought sought) {
   const auto is_padded_within_reach = [&](size_t d) {
     return s.padding[d] <= (s.kernel[d] - 1) * s.dilation[d];
   };
-  return sought != Sought::Weight && s.groups == 1 && s.stride == kOnes && s.input[0] == 1 &&
-         s.kernel[0] == 1 && is_padded_within_reach(0) && is_padded_within_reach(1) &&
-         is_padded_within_reach(2) && s.in * product(s.kernel) < kMostWeights;
+  return sought != Sought::Weight && s.stride == kOnes && s.input[0] == 1 && s.kernel[0] == 1 &&
+         is_padded_within_reach(0) && is_padded_within_reach(1) && is_padded_within_reach(2) &&
+         s.in / s.groups * product(s.kernel) < kMostWeights;
 }
 
 bool is_sliding(const ConvolutionSpec& s, Sought sought) {
   if (slide_kernels() == nullptr || !can_slide(s, sought)) return false;
   const Layout l(*slide_kernels(), s, sought);
-  return pays(l) && l.planes() <= kMostPlanes && l.images * l.bands.count >= kFewestBands;
+  return pays(l) && l.planes() <= kMostPlanes && l.units() >= kFewestBands;
 }
 
 void convolve_sliding(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,

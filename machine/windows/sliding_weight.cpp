@@ -21,24 +21,6 @@ constexpr int64_t kUnits = 16;
 constexpr double kUnitFlops = 1e7;
 constexpr int64_t kSums = int64_t{1} << 20;  // of all parts together, at most
 
-/// One of the two spatial dims.
-struct Dim {
-  Dim(const ConvolutionSpec& s, size_t d)
-      : taps(s.kernel[d]),
-        dilation(s.dilation[d]),
-        stride(s.stride[d]),
-        padding(s.padding[d]),
-        read(s.input[d]),
-        made(s.output[d]) {}
-  /// Pixels that `n` windows reach over.
-  int64_t span(int64_t n) const { return (n - 1) * stride + (taps - 1) * dilation + 1; }
-  Reach reach(Range windows) const {
-    return {windows.begin * stride - padding, span(windows.size()), read};
-  }
-
-  int64_t taps, dilation, stride, padding, read, made;
-};
-
 /// Pixels of y that are summed at once.
 struct Block {
   Range images, rows, columns;
@@ -106,7 +88,7 @@ struct Layout {
 
   const SlideKernels& k;
   int64_t in, out;
-  Dim y, x;
+  WindowDim y, x;
   EvenParts columns, rows, images;
   int64_t units;  // about
   EvenParts parts, panels, panel_cuts, channel_cuts;

@@ -68,6 +68,12 @@ inline ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents inp
   return s;
 }
 
+/// The same in groups of `in` channels, which make `out`.
+inline ConvolutionSpec in_groups(ConvolutionSpec s, int64_t groups, int64_t in, int64_t out) {
+  s.groups = groups, s.in = groups * in, s.out = groups * out;
+  return s;
+}
+
 inline std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
   Tensors<double> t = tensors<double>(s);
   convolve(s, sought, t.data(sought, has_bias));
@@ -78,7 +84,7 @@ inline std::string text(const ConvolutionSpec& s, Sought sought) {
   std::string out = sought == Sought::Output  ? "output"
                     : sought == Sought::Input ? "input"
                                               : "weight";
-  for (const int64_t n : {s.images, s.in, s.out}) out += " " + std::to_string(n);
+  for (const int64_t n : {s.images, s.groups, s.in, s.out}) out += " " + std::to_string(n);
   for (const Extents& e : {s.input, s.kernel, s.stride, s.padding, s.dilation})
     for (const int64_t n : e) out += " " + std::to_string(n);
   return out;

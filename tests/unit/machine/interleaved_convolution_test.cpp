@@ -1,5 +1,5 @@
 // Convolutions over interleaved images, with each instruction set, against the loops in f64.
-#include "machine/windows/interleaved_convolution.h"
+#include "machine/windows/interleaved/interleaved_convolution.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/windows/interleaved_weight.h"
+#include "machine/windows/interleaved/interleaved_weight.h"
 #include "machine/windows/sliding_convolution.h"
 #include "tests/unit/machine/convolution_tensors.h"
 

@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "machine/windows/grouped_weight.h"
 #include "machine/windows/sliding_weight.h"
 #include "tests/unit/machine/convolution_tensors.h"
 
 namespace tandem::machine {
 namespace {
 
-/// What anybody may ask for, and at most a few million operations of it. Gradients of a weight may
-/// have strides, padding beyond their windows, and long rows.
+/// What anybody may ask for, and at most a few million operations of it, some in groups. Gradients
+/// of a weight may have strides, padding beyond their windows, and long rows.
 ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
   const auto up_to = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
@@ -33,16 +34,18 @@ ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
       padding[d] = up_to(0, (kernel[d] - 1) * dilation[d] + (any ? 1 : 0));
       if (any) stride[d] = up_to(1, 3);
     }
-    const ConvolutionSpec s =
+    ConvolutionSpec s =
         spec(any ? up_to(1, 9) : up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20),
              up_to(1, 4) == 1 ? up_to(30, 150) : up_to(1, 30), {1, up_to(1, 20), size}, kernel,
              padding, dilation, stride);
+    if (up_to(1, 3) == 1) s = in_groups(s, up_to(2, 7), up_to(1, 6), up_to(1, 6));
     if (s.output[1] > 0 && s.output[2] > 0 && flops(s) < 4e6) return s;
   }
 }
 
 bool can(const ConvolutionSpec& s, Sought sought) {
-  return sought == Sought::Weight ? can_sum_sliding(s) : can_slide(s, sought);
+  if (sought == Sought::Weight) return s.groups > 1 ? can_sum_grouped(s) : can_sum_sliding(s);
+  return can_slide(s, sought);
 }
 
 /// What is sought is not to be read.
@@ -50,7 +53,7 @@ void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
            Tensors<float>& t) {
   std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
   if (sought == Sought::Weight)
-    sum_sliding(kernels, s, t.data(sought, has_bias));
+    (s.groups > 1 ? sum_grouped : sum_sliding)(kernels, s, t.data(sought, has_bias));
   else
     convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
 }
@@ -89,10 +92,13 @@ TEST_P(SlidingConvolution, BitsDependOnNoOtherImageAndNoThread) {
   }
 }
 
-/// Of several parts, blocks and cuts of channels and panels.
+/// Of several parts, blocks and cuts of channels and panels; in groups of one channel, and of more
+/// than are summed at once.
 TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
   for (const ConvolutionSpec& s :
-       {spec(5, 40, 130, {1, 20, 30}, {1, 3, 3}, {0, 1, 1}),
+       {in_groups(spec(6, 1, 1, {1, 19, 37}, {1, 5, 5}, {0, 2, 2}), 3, 1, 1),
+        in_groups(spec(5, 1, 1, {1, 16, 16}, {1, 3, 3}, {0, 1, 1}, {1, 2, 1}, {1, 1, 3}), 2, 2, 5),
+        spec(5, 40, 130, {1, 20, 30}, {1, 3, 3}, {0, 1, 1}),
         spec(40, 70, 50, {1, 8, 8}, {1, 3, 3}, {0, 1, 1}),
         spec(3, 300, 200, {1, 14, 14}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2}),
         spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2})}) {
@@ -129,15 +135,50 @@ TEST_P(SlidingConvolution, WeightsKeepNaNToTheirChannelAndTaps) {
   }
 }
 
-TEST(Sliding, IsOfOneGroupWithoutStridesAndPaddedWithinReach) {
+/// A pixel beside which lies none that is wanted meets only its own channel's taps; a group is no
+/// other's neighbour.
+TEST_P(SlidingConvolution, WeightsOfAGroupKeepNaNToIt) {
+  const ConvolutionSpec s = in_groups(spec(2, 1, 1, {1, 9, 21}, {1, 3, 3}, {0, 0, 0}), 4, 1, 2);
+  Tensors<float> t = tensors<float>(s);
+  // The last pixel of the first image's second channel, which only the last tap meets.
+  t.x[static_cast<size_t>(2 * 9 * 21 - 1)] = std::numeric_limits<float>::infinity();
+  slide(GetParam().kernels, s, Sought::Weight, false, t);
+  for (int64_t i = 0; i < std::ssize(t.w); ++i) {
+    const bool met = i / 9 / 2 == 1 && i % 9 == 8;
+    EXPECT_EQ(std::isfinite(t.w[static_cast<size_t>(i)]), !met) << i;
+  }
+}
+
+TEST(Sliding, InGroupsPaysForFewChannelsAndTapsThatTheLibraryLoopsOver) {
+  if (slide_kernels() == nullptr) GTEST_SKIP() << "the processor lacks AVX2";
+  const auto of = [](int64_t groups, int64_t in, int64_t out, int64_t size, int64_t taps,
+                     int64_t stride = 1) {
+    const int64_t padding = taps / 2;
+    return in_groups(spec(8, 1, 1, {1, size, size}, {1, taps, taps}, {0, padding, padding},
+                          {1, 1, 1}, {1, stride, stride}),
+                     groups, in, out);
+  };
+  EXPECT_TRUE(is_weight_grouped(of(96, 1, 1, 56, 3)) && is_weight_grouped(of(96, 1, 1, 7, 5)) &&
+              is_weight_grouped(of(32, 1, 2, 7, 3)) && is_weight_grouped(of(96, 1, 1, 28, 5, 2)));
+  EXPECT_FALSE(is_weight_grouped(of(96, 1, 1, 7, 3)) || is_weight_grouped(of(16, 8, 8, 28, 3)) ||
+               is_weight_grouped(of(96, 1, 1, 56, 3, 2)) || is_weight_grouped(of(1, 8, 8, 28, 3)));
+  EXPECT_TRUE(is_sliding(of(32, 1, 2, 7, 3), Sought::Output) &&
+              is_sliding(of(32, 4, 4, 14, 5), Sought::Input));
+  EXPECT_FALSE(is_sliding(of(96, 1, 1, 7, 3), Sought::Output) ||
+               is_sliding(of(96, 1, 1, 56, 5), Sought::Input));
+  EXPECT_EQ(is_sliding(of(96, 1, 1, 56, 3), Sought::Output), slide_kernels() == &kSlideAvx512);
+}
+
+TEST(Sliding, IsWithoutStridesAndPaddedWithinReach) {
   const ConvolutionSpec s = spec(2, 32, 32, {1, 64, 64}, {1, 3, 3}, {0, 1, 1});
   EXPECT_TRUE(can_slide(s, Sought::Output) && can_slide(s, Sought::Input));
   ConvolutionSpec grouped = s, strided = s, far = s;
   grouped.groups = 2;
   strided.stride = {1, 2, 2};
   far.padding = {0, 1, 3};
-  for (const ConvolutionSpec& other : {grouped, strided, far})
-    for (const Sought sought : kBoth) EXPECT_FALSE(can_slide(other, sought));
+  for (const Sought sought : kBoth)
+    EXPECT_FALSE(can_slide(strided, sought) || can_slide(far, sought));
+  EXPECT_TRUE(can_slide(grouped, Sought::Output) && can_sum_grouped(strided));
   EXPECT_TRUE(can_sum_sliding(s) && can_sum_sliding(strided) && can_sum_sliding(far));
   EXPECT_FALSE(can_slide(s, Sought::Weight) || can_sum_sliding(grouped));
   EXPECT_EQ(is_weight_sliding(s), slide_kernels() != nullptr);

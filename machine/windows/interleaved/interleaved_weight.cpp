@@ -1,4 +1,4 @@
-#include "machine/windows/interleaved_weight.h"
+#include "machine/windows/interleaved/interleaved_weight.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "machine/memory/worker_memory.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
-#include "machine/windows/interleaved_planes.h"
+#include "machine/windows/interleaved/interleaved_planes.h"
 #include "machine/windows/parts.h"
 
 namespace tandem::machine {

@@ -1,7 +1,7 @@
 // Convolutions of f32 over small planes: images are interleaved, a vector of them at each pixel, so
 // that no tap is multiplied where it meets padding, and strides cost nothing.
-#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_CONVOLUTION_H
-#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_CONVOLUTION_H
+#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_CONVOLUTION_H
+#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_CONVOLUTION_H
 
 #include "machine/windows/convolution.h"
 #include "machine/windows/slide_kernels.h"
@@ -22,4 +22,4 @@ void convolve_interleaved(const SlideKernels& kernels, const ConvolutionSpec& sp
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_CONVOLUTION_H
+#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_CONVOLUTION_H

@@ -1,6 +1,6 @@
 // Small planes whose images are interleaved: a vector of them at each pixel.
-#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_PLANES_H
-#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_PLANES_H
+#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_PLANES_H
+#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_PLANES_H
 
 #include <algorithm>
 #include <cstdint>
@@ -90,4 +90,4 @@ constexpr int64_t kMostInterleaved = int64_t{1} << 23;
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_PLANES_H
+#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_PLANES_H

@@ -1,4 +1,4 @@
-#include "machine/windows/interleaved_convolution.h"
+#include "machine/windows/interleaved/interleaved_convolution.h"
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,7 @@
 #include "machine/memory/worker_memory.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
-#include "machine/windows/interleaved_planes.h"
+#include "machine/windows/interleaved/interleaved_planes.h"
 #include "machine/windows/parts.h"
 
 namespace tandem::machine {

@@ -1,7 +1,7 @@
 // Gradients of a convolution's weight over small planes, of f32: images are interleaved, as for the
 // convolution itself (interleaved_convolution.h).
-#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_WEIGHT_H
-#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_WEIGHT_H
+#ifndef TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_WEIGHT_H
+#define TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_WEIGHT_H
 
 #include "machine/windows/convolution.h"
 #include "machine/windows/slide_kernels.h"
@@ -21,4 +21,4 @@ void sum_interleaved(const SlideKernels& kernels, const ConvolutionSpec& spec,
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_WEIGHT_H
+#endif  // TANDEM_MACHINE_WINDOWS_INTERLEAVED_INTERLEAVED_WEIGHT_H
