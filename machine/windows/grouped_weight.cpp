@@ -12,7 +12,6 @@
 namespace tandem::machine {
 namespace {
 
-constexpr int64_t kLine = 16;   // elements
 constexpr int64_t kUnits = 16;  // that threads share, about
 constexpr int64_t kMostPlane = int64_t{1} << 20;
 constexpr int64_t kMostSums = int64_t{1} << 22;  // of all parts together
