@@ -12,9 +12,9 @@
 namespace tandem::machine {
 namespace {
 
-constexpr int64_t kUnits = 16;  // that threads share, about
-constexpr int64_t kMostPlane = int64_t{1} << 20;
-constexpr int64_t kMostSums = int64_t{1} << 22;  // of all parts together
+constexpr int64_t kUnits = 16;                    // that threads share, about
+constexpr int64_t kMostPlane = int64_t{1} << 20;  // floats; beyond it the library is taken
+constexpr int64_t kMostSums = int64_t{1} << 22;   // of all parts together
 
 /// What lies where. Pixels that strides bring into neighbouring windows lie side by side in padded
 /// planes: of each phase of a stride along rows there is one. Images are cut into parts.
@@ -39,7 +39,7 @@ struct Layout {
   int64_t in, out, groups;  // channels of a group
   WindowDim y, x;
   EvenParts parts;
-  int64_t pitch, phase;
+  int64_t pitch, phase;  // floats of a row, of the rows of a phase
 };
 
 /// What windows reach over of a row: each phase goes where it belongs, zeros around it.
@@ -58,6 +58,7 @@ void spread_row(const Layout& l, const float* row, const Reach& columns, float* 
   }
 }
 
+/// The windows of a plane of x: of each phase their rows, one after the other.
 void pad_phases(const Layout& l, const float* plane, float* to) {
   const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made});
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
@@ -108,14 +109,14 @@ class GroupedWeight {
     const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made;
     for (int64_t image = images.begin; image < images.end; ++image)
       for (int64_t c = 0; c < l_.in; ++c) {
-        const int64_t first = image * l_.groups + group;  // group, of all images'
-        pad_phases(l_, d_.x + (first * l_.in + c) * read, plane);
+        const int64_t at = image * l_.groups + group;  // of all images' groups
+        pad_phases(l_, d_.x + (at * l_.in + c) * read, plane);
         run_tiles({.windows = plane,
                    .offsets = offsets_,
                    .rows = l_.y.made,
                    .columns = l_.x.made,
                    .row_step = l_.y.stride * l_.pitch,
-                   .y = d_.y + first * l_.out * made,
+                   .y = d_.y + at * l_.out * made,
                    .y_channel = made,
                    .sums = sums_ + part * l_.sums() + group * l_.out * l_.sums_of_channel() +
                            c * l_.taps() * l_.k.lanes,

@@ -44,9 +44,9 @@ struct WeightSlide {
   bool adds;
 };
 
-/// sums [channels of y, taps, lanes] = y [channels, pixels] * windows [taps, pixels], or += that:
-/// every so manieth pixel of a row in one lane. Neighbours in a row lie side by side, in windows
-/// too.
+/// sums [channels of y, taps, lanes] = y [channels, pixels] * windows [taps, pixels], or += that,
+/// each pixel in the lane of its place in a vector of its row. What neighbours of a row read lies
+/// side by side.
 struct PlaneWeightSlide {
   const float* windows;
   const int32_t* offsets;  // [taps], of the window of the first pixel
