@@ -36,7 +36,7 @@ class BuilderTest : public testing::Test {
   TestSink sink{g};
   Builder b{sink};
 
-  ValueId input(DType dtype, Shape sizes = {}) {
+  ValueId input(DType dtype, const Shape& sizes = {}) {
     Input in;
     in.name = "x" + std::to_string(g.inputs().size());
     in.strides = contiguous_strides(sizes);
@@ -202,7 +202,7 @@ TEST_F(BuilderTest, Reductions) {
 }
 
 TEST_F(BuilderTest, MatmulCases) {
-  const auto product = [&](Shape a, Shape c) {
+  const auto product = [&](const Shape& a, const Shape& c) {
     return type(b.matmul(input(DType::F32, a), input(DType::F32, c)));
   };
   EXPECT_EQ(product({3}, {3}), "f32[]");
