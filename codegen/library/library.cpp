@@ -11,7 +11,7 @@
 #include "machine/lines/lines.h"
 #include "machine/products/int8.h"
 #include "machine/windows/convolution.h"
-#include "machine/windows/pooling.h"
+#include "machine/windows/pooling/pooling.h"
 
 namespace tandem::codegen {
 namespace {

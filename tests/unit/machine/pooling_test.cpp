@@ -1,5 +1,5 @@
 // Maxima of windows, against plain loops: of every kind of window, with NaN, equals and -0.
-#include "machine/windows/pooling.h"
+#include "machine/windows/pooling/pooling.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,8 @@
 #include <random>
 #include <type_traits>
 #include <vector>
+
+#include "machine/cpu.h"
 
 namespace tandem::machine {
 namespace {
@@ -81,19 +83,29 @@ WindowSpec random_windows(std::mt19937& random) {
     s.stride[d] = draw(1, 3);
     s.padding[d] = adaptive ? 0 : draw(0, s.window[d] / 2);
     const int64_t span = (s.window[d] - 1) * s.dilation[d] + 1;
-    s.input[d] = draw(std::max<int64_t>(span, 1), d == 2 ? 24 : 7);
+    s.input[d] = draw(std::max<int64_t>(span, 1), d == 2 ? 70 : 7);
     s.output[d] = adaptive ? draw(1, 9) : (s.input[d] + 2 * s.padding[d] - span) / s.stride[d] + 1;
   }
   return s;
+}
+
+/// Those that this processor can run.
+std::vector<const MaximaKernels*> kernels_here() {
+  std::vector<const MaximaKernels*> out{&kMaximaBase};
+  if (cpu_features().avx2) out.push_back(&kMaximaAvx2);
+  if (cpu_features().avx512) out.push_back(&kMaximaAvx512);
+  return out;
 }
 
 template <class T>
 void expect_maxima(const WindowSpec& s, std::mt19937& random) {
   const auto x = elements<T>(s.planes * s.input[0] * s.input[1] * s.input[2], random);
   const std::vector<int64_t> expected = maxima_by_loops(s, x);
-  std::vector<int64_t> found(expected.size(), -1);
-  find_maxima(s, x.data(), found.data());
-  EXPECT_EQ(found, expected);
+  for (const MaximaKernels* kernels : kernels_here()) {
+    std::vector<int64_t> found(expected.size(), -1);
+    find_maxima(s, x.data(), found.data(), *kernels);
+    EXPECT_EQ(found, expected);
+  }
 }
 
 TEST(Pooling, MaximaOfAnyWindows) {

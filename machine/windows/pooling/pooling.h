@@ -1,8 +1,9 @@
 // Sums and maxima over windows of planes, contiguous. Each plane is computed by one thread.
-#ifndef TANDEM_MACHINE_WINDOWS_POOLING_H
-#define TANDEM_MACHINE_WINDOWS_POOLING_H
+#ifndef TANDEM_MACHINE_WINDOWS_POOLING_POOLING_H
+#define TANDEM_MACHINE_WINDOWS_POOLING_POOLING_H
 
 #include "machine/windows/convolution.h"
+#include "machine/windows/pooling/maxima.h"
 
 namespace tandem::machine {
 
@@ -24,16 +25,17 @@ void spread_windows(const WindowSpec& spec, const T* y, T* x);
 /// The row-major place of each window's largest element: the first of equals, the last NaN. No
 /// window is empty.
 template <class T>
-void find_maxima(const WindowSpec& spec, const T* x, int64_t* y);
+void find_maxima(const WindowSpec& spec, const T* x, int64_t* y,
+                 const MaximaKernels& kernels = maxima_kernels());
 
 #define TANDEM_WINDOWS(prefix, T)                              \
   prefix void sum_windows(const WindowSpec&, const T*, T*);    \
   prefix void spread_windows(const WindowSpec&, const T*, T*); \
-  prefix void find_maxima(const WindowSpec&, const T*, int64_t*);
+  prefix void find_maxima(const WindowSpec&, const T*, int64_t*, const MaximaKernels&);
 TANDEM_WINDOWS(extern template, float)
 TANDEM_WINDOWS(extern template, double)
 TANDEM_WINDOWS(extern template, int64_t)
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_WINDOWS_POOLING_H
+#endif  // TANDEM_MACHINE_WINDOWS_POOLING_POOLING_H

@@ -1,0 +1,50 @@
+// Where the largest elements of windows lie: the loops of each instruction set.
+#ifndef TANDEM_MACHINE_WINDOWS_POOLING_MAXIMA_H
+#define TANDEM_MACHINE_WINDOWS_POOLING_MAXIMA_H
+
+#include <cstdint>
+
+namespace tandem::machine {
+
+/// What a window shows of a dim: elements begin, begin + step, ... below end.
+struct Shown {
+  int64_t begin, end, step;
+  int64_t size() const { return end - begin; }
+};
+
+/// Windows of planes [depth, height, width].
+struct PlaneWindows {
+  struct Along {
+    const Shown* windows;
+    int64_t count;
+  };
+
+  int64_t height, width;
+  Along deep, high, wide;
+  /// How far windows of neighbouring columns lie apart, and the columns [begin, end) whose windows
+  /// lie in the plane's width as a whole, where vectors can take them: each shows what the one
+  /// before shows, so far on.
+  int64_t stride, whole_begin, whole_end;
+  /// What such a window shows of depth and height where it does not reach beyond them, and where
+  /// its elements are, from the first one; `taps_along` of them lie in a row.
+  int64_t whole_deep, whole_high;
+  const int64_t* taps;
+  int64_t tap_count, taps_along;
+};
+
+/// y: the row-major place of each window's largest element in the plane x; the first of equals, the
+/// last NaN. `taps` [tap_count] is for the kernel's own use.
+struct MaximaKernels {
+  void (*of_f32)(const PlaneWindows& s, const float* x, int64_t* y, int64_t* taps);
+  void (*of_f64)(const PlaneWindows& s, const double* x, int64_t* y, int64_t* taps);
+  void (*of_i64)(const PlaneWindows& s, const int64_t* x, int64_t* y, int64_t* taps);
+};
+
+extern const MaximaKernels kMaximaBase, kMaximaAvx2, kMaximaAvx512;
+
+/// Those of this processor.
+const MaximaKernels& maxima_kernels();
+
+}  // namespace tandem::machine
+
+#endif  // TANDEM_MACHINE_WINDOWS_POOLING_MAXIMA_H
