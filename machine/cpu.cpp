@@ -1,4 +1,4 @@
-// CPU detection through CPUID leaves 1 and 7 and XGETBV.
+// CPU detection through CPUID leaves 1, 7 and those of caches, and XGETBV.
 #include "machine/cpu.h"
 
 #include <algorithm>
@@ -71,24 +71,45 @@ CpuFeatures detect() {
   return f;
 }
 
+struct Cache {
+  bool has_data;
+  int level;
+  int64_t ways, bytes;
+};
+
 /// Intel describes its caches in leaf 4, AMD in the same form in leaf 0x8000001d.
-int64_t detect_cache_bytes() {
-  int64_t most = 0;
+template <class F>
+void for_each_cache(F f) {
   for (const uint32_t leaf : {uint32_t{4}, uint32_t{0x8000001d}})
     for (uint32_t i = 0; i < 8; ++i) {
       const Leaf cache = cpuid(leaf, i);
       const uint32_t type = cache.eax & 31, ways = (cache.ebx >> 22) + 1,
                      parts = ((cache.ebx >> 12) & 1023) + 1, line = (cache.ebx & 4095) + 1;
       if (type == 0) break;
-      most = std::max(most, int64_t{ways} * parts * line * (int64_t{cache.ecx} + 1));
+      f(Cache{type != 2, static_cast<int>((cache.eax >> 5) & 7), ways,
+              int64_t{ways} * parts * line * (int64_t{cache.ecx} + 1)});
     }
+}
+
+int64_t detect_cache_bytes() {
+  int64_t most = 0;
+  for_each_cache([&](const Cache& c) { most = std::max(most, c.bytes); });
   return most;
+}
+
+int64_t detect_first_level_ways() {
+  int64_t ways = 0;
+  for_each_cache([&](const Cache& c) {
+    if (c.has_data && c.level == 1) ways = c.ways;
+  });
+  return ways;
 }
 
 #else
 
 CpuFeatures detect() { return {}; }
 int64_t detect_cache_bytes() { return 0; }
+int64_t detect_first_level_ways() { return 0; }
 
 #endif
 
@@ -113,6 +134,11 @@ CpuFeatures lower_features(CpuFeatures f, const std::string& isa) {
 const CpuFeatures& cpu_features() {
   static CpuFeatures features = detect_and_lower();
   return features;
+}
+
+int64_t first_level_ways() {
+  static const int64_t ways = detect_first_level_ways();
+  return ways;
 }
 
 int64_t last_level_cache_bytes() {

@@ -29,6 +29,10 @@ struct CpuFeatures {
 /// throws Error (argument) on any other value of TANDEM_ISA.
 const CpuFeatures& cpu_features();
 
+/// How many lines each set of the first-level data cache holds, by CPUID; 0 if that does not tell.
+/// Read once.
+int64_t first_level_ways();
+
 /// Bytes of the largest cache, by CPUID; 0 if that does not tell. Read once.
 int64_t last_level_cache_bytes();
 

@@ -17,10 +17,9 @@ constexpr int64_t kBlockRows = 44 * kRows;                  // of A, that are pa
 // see near_of.
 constexpr int64_t kFewByRows = 16 * kColumns;
 constexpr int64_t kNear = 256, kNearCrowded = 256, kNearCrowdedThin = 256;
-constexpr int64_t kWide = 1024;   // columns of B whose panels are kept for the rows that follow
-constexpr int64_t kAhead = 8;     // rows that are fetched early
-constexpr int64_t kTurn = 16;     // steps of a tile for which a row is fetched
-constexpr int64_t kTogether = 4;  // rows of a transposed A that are packed together
+constexpr int64_t kWide = 1024;  // columns of B whose panels are kept for the rows that follow
+constexpr int64_t kAhead = 8;    // rows that are fetched early
+constexpr int64_t kTurn = 16;    // steps of a tile for which a row is fetched
 
 constexpr PanelRates kRates = {.multiply = 1 / 64.0,
                                .tile = 7,
@@ -31,13 +30,19 @@ constexpr PanelRates kRates = {.multiply = 1 / 64.0,
                                .pack_b = 0.1,
                                .pack_transposed_b = 0.12};
 
-/// Of kTogether rows, kRows columns, side by side.
+/// Rows of a transposed A that are packed together.
+constexpr int kFewTogether = 4, kTogether = 4;
+bool packs_few_together() { return false; }
+
+/// Of those, kRows columns, side by side.
+template <int together>
 TANDEM_INLINE void pack_together(const float* from, int64_t stride, float* to) {
+  static_assert(together == 4);
   const __m256i first = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 0, 1),
                 second = _mm256_setr_epi32(2, 3, 4, 5, 0, 1, 2, 3),
                 third = _mm256_setr_epi32(4, 5, 0, 1, 2, 3, 4, 5);
-  F x[kTogether];
-  TANDEM_UNROLL for (int r = 0; r < kTogether; ++r) {
+  F x[together];
+  TANDEM_UNROLL for (int r = 0; r < together; ++r) {
     __builtin_prefetch(from + (r + kAhead) * stride);
     x[r] = load_below(from + r * stride, kRows);
   }

@@ -33,6 +33,12 @@ TEST(Cpu, LoweringOnlyTakesAway) {
   EXPECT_EQ(lower_features(CpuFeatures{}, "avx512"), CpuFeatures{});
 }
 
+TEST(Cpu, WaysOfTheFirstLevelCache) {
+  const int64_t ways = first_level_ways();
+  EXPECT_EQ(ways, first_level_ways());
+  EXPECT_TRUE(ways == 0 || (ways >= 2 && ways <= 64)) << ways;
+}
+
 TEST(Cpu, LastLevelCache) {
   const int64_t bytes = last_level_cache_bytes();
   EXPECT_EQ(bytes, last_level_cache_bytes());
