@@ -68,21 +68,26 @@ double total_ns(const PanelWork& w, int64_t m, int64_t n, double ns, int threads
 constexpr int64_t kCuts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int64_t kMostBlocks = 8;  // for each thread
 
-/// A block has fewer tiles or vectors in a row than this. (An entry has room for twice as many
-/// vectors: whole_panels may add some.)
+/// A block has fewer vectors in a row than this. (An entry has room for twice as many: whole_panels
+/// may add some.)
 constexpr int64_t kMostInRow = int64_t{1} << 24;
 
-/// About `size` / `cuts`, in whole units, which are tiles of rows or vectors of columns, or
-/// several.
-int64_t extent(int64_t size, int64_t cuts, int64_t unit, int64_t part) {
-  return std::min(
-      {size, round_up(ceil_div(size, cuts), unit), (kMostInRow - 1) * part / unit * unit});
+/// Columns of about `cuts` blocks, in whole units, which are vectors or several.
+int64_t columns_of(const Panels& panels, int64_t size, int64_t cuts, int64_t unit) {
+  return std::min({size, round_up(ceil_div(size, cuts), unit),
+                   (kMostInRow - 1) * panels.vector_columns / unit * unit});
+}
+
+/// Rows of about `cuts` blocks: in whole tiles, or equal ones, whose tiles may be less high.
+int64_t rows_of(const Panels& panels, int64_t size, int64_t cuts, bool equal) {
+  const int64_t rows = ceil_div(size, cuts);
+  return equal ? rows : std::min(size, round_up(rows, panels.tile_rows));
 }
 
 /// Of blocks whose borders are those of panels: whole ones, but for the last, which may be two that
 /// are narrower (panel_columns).
 int64_t whole_panels(const Panels& panels, int64_t size, int64_t cuts) {
-  int64_t n = extent(size, cuts, panels.tile_columns, panels.vector_columns);
+  int64_t n = columns_of(panels, size, cuts, panels.tile_columns);
   const auto parts_last = [&] {
     const int64_t rest = size % n;
     return rest > 0 && panels.panel_columns(panels.tile_columns + rest) < panels.tile_columns;
@@ -104,20 +109,22 @@ PanelCut cut_for(const Panels& panels, const PanelWork& w, int threads) {
       least = total, best = {m, n, std::max<int64_t>(1, std::llround(kThreadNs / ns))};
   };
   const int64_t most = std::max<int64_t>(1, kMostBlocks * threads / (w.matrices * w.chunks));
-  for (const int64_t rows : kCuts) {
-    const int64_t m = extent(w.m, rows, panels.tile_rows, panels.tile_rows);
-    if (std::exchange(rows_before, m) == m) continue;
+  const auto offer_rows = [&](int64_t m, int64_t most_columns) {
+    if (std::exchange(rows_before, m) == m) return;
     columns_before = 0;
     for (const int64_t columns : kCuts) {
-      if (rows * columns > most) break;
+      if (columns > most_columns) break;
       if (w.b_packed) {
         offer(m, whole_panels(panels, w.n, columns));
         continue;
       }
       for (const int64_t unit : {panels.tile_columns, panels.vector_columns})
-        offer(m, extent(w.n, columns, unit, panels.vector_columns));
+        offer(m, columns_of(panels, w.n, columns, unit));
     }
-  }
+  };
+  for (const int64_t rows : kCuts)
+    for (const bool equal : {false, true})
+      offer_rows(rows_of(panels, w.m, rows, equal), most / rows);
   return best;
 }
 
@@ -125,12 +132,16 @@ PanelCut RememberedCut::of(const Panels& panels, const PanelWork& w, int threads
   Entry entry = last_.load(std::memory_order_relaxed);
   if (entry.threads != static_cast<uint64_t>(threads) || entry.b_packed != w.b_packed) {
     const PanelCut cut = cut_for(panels, w, threads);
-    entry = {static_cast<uint64_t>(threads), static_cast<uint64_t>(cut.grain), w.b_packed,
-             static_cast<uint64_t>(ceil_div(cut.m, panels.tile_rows)),
+    const int64_t blocks = ceil_div(w.m, cut.m);
+    entry = {static_cast<uint64_t>(threads),
+             static_cast<uint64_t>(cut.grain),
+             w.b_packed,
+             static_cast<uint64_t>(blocks),
+             cut.m == rows_of(panels, w.m, blocks, true),
              static_cast<uint64_t>(ceil_div(cut.n, panels.vector_columns))};
     last_.store(entry, std::memory_order_relaxed);
   }
-  return {std::min(w.m, static_cast<int64_t>(entry.tiles) * panels.tile_rows),
+  return {rows_of(panels, w.m, static_cast<int64_t>(entry.row_blocks), entry.equal_rows),
           std::min(w.n, static_cast<int64_t>(entry.vectors) * panels.vector_columns),
           static_cast<int64_t>(entry.grain)};
 }

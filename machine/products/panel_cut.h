@@ -16,8 +16,9 @@ struct PanelWork {
   bool a_transposed, b_transposed, b_packed = false;
 };
 
-/// Rows and columns of the blocks of C, whole tiles but for the last ones, and how many blocks at
-/// least are worth a thread.
+/// Rows and columns of the blocks of C, and how many blocks at least are worth a thread. But for
+/// the last ones rows are whole tiles, or as many in each block as can be; columns are whole
+/// vectors.
 struct PanelCut {
   int64_t m, n, grain;
 };
@@ -34,7 +35,7 @@ class RememberedCut {
 
  private:
   struct Entry {
-    uint64_t threads : 9, grain : 5, b_packed : 1, tiles : 24, vectors : 25;
+    uint64_t threads : 9, grain : 5, b_packed : 1, row_blocks : 7, equal_rows : 1, vectors : 25;
   };
   mutable std::atomic<Entry> last_{};
 };

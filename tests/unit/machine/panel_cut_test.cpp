@@ -46,14 +46,19 @@ int64_t blocks_of(const PanelWork& w, const PanelCut& cut) {
   return w.matrices * w.chunks * ceil_div(w.m, cut.m) * ceil_div(w.n, cut.n);
 }
 
-TEST(PanelCut, IsOfWholeTilesAndVectors) {
+/// Of whole tiles, or as equal as can be.
+bool are_good_rows(const Panels& panels, int64_t all, int64_t m) {
+  return m <= all && (m % panels.tile_rows == 0 || m == ceil_div(all, ceil_div(all, m)));
+}
+
+TEST(PanelCut, IsOfWholeTilesOrEqualRowsAndOfWholeVectors) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const PanelWork w = random_work(random);
     for (const Panels* panels : kAll) {
       for (const int threads : kThreads) {
         const PanelCut cut = cut_for(*panels, w, threads);
-        EXPECT_TRUE(cut.m == w.m || (cut.m < w.m && cut.m % panels->tile_rows == 0)) << cut.m;
+        EXPECT_TRUE(are_good_rows(*panels, w.m, cut.m)) << cut.m;
         EXPECT_TRUE(cut.n == w.n || (cut.n < w.n && cut.n % panels->vector_columns == 0)) << cut.n;
         EXPECT_GE(cut.m, 1);
         EXPECT_GE(cut.n, 1);
@@ -101,6 +106,13 @@ TEST(PanelCut, OfAResultThatCachesHoldIsAlongItsRows) {
       EXPECT_EQ(cut.n, n) << m << " x " << n;
       EXPECT_LT(cut.m, m);
     }
+}
+
+// Four tiles are to be two for each of two threads, not three for one.
+TEST(PanelCut, OfFewTilesIsEven) {
+  const PanelCut cut = cut_for(kPanelsAvx512, one_product(32, 1024, 256), 2);
+  EXPECT_EQ(cut.m, cut.n < 1024 ? 32 : 16);
+  EXPECT_TRUE(cut.n == 1024 || cut.n <= 528) << cut.n;
 }
 
 // (More tiles than an entry has room for.)
