@@ -1,6 +1,7 @@
 // Places of the largest elements of windows with AVX2: compiled for it, so nothing here may be a
 // function that others share.
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "machine/unroll.h"

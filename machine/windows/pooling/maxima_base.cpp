@@ -1,5 +1,6 @@
 // Places of the largest elements of windows with what every x86-64 has.
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "machine/unroll.h"

@@ -14,13 +14,18 @@
 namespace tandem::machine {
 namespace {
 
+/// How far a window of a dim reaches; 0 if it is adaptive.
+int64_t span_of(const WindowSpec& s, size_t d) {
+  return s.window[d] == 0 ? 0 : (s.window[d] - 1) * s.dilation[d] + 1;
+}
+
 Shown window_at(const WindowSpec& s, size_t d, int64_t i) {
   if (s.window[d] == 0)
     return {i * s.input[d] / s.output[d], ((i + 1) * s.input[d] + s.output[d] - 1) / s.output[d],
             1};
   const int64_t start = i * s.stride[d] - s.padding[d], step = s.dilation[d];
   const int64_t begin = start < 0 ? start + (step - 1 - start) / step * step : start;
-  return {begin, std::min(start + (s.window[d] - 1) * step + 1, s.input[d]), step};
+  return {begin, std::min(start + span_of(s, d), s.input[d]), step};
 }
 
 /// The windows along a dim.
@@ -109,14 +114,9 @@ std::pair<int64_t, int64_t> whole_columns(const WindowSpec& s) {
       sizeof(T) == sizeof(int64_t) || product(s.input) <= std::numeric_limits<int32_t>::max();
   if (s.window[2] == 0 || !fits) return {0, 0};
   const int64_t begin = (s.padding[2] + s.stride[2] - 1) / s.stride[2];
-  const int64_t last = s.input[2] - 1 - (s.window[2] - 1) * s.dilation[2] + s.padding[2];
+  const int64_t last = s.input[2] - span_of(s, 2) + s.padding[2];
   const int64_t end = last < 0 ? 0 : std::min(last / s.stride[2] + 1, s.output[2]);
   return end <= begin ? std::pair<int64_t, int64_t>{0, 0} : std::pair{begin, end};
-}
-
-/// How far a window of a dim reaches; 0 if it is adaptive.
-int64_t span_of(const WindowSpec& s, size_t d) {
-  return s.window[d] == 0 ? 0 : (s.window[d] - 1) * s.dilation[d] + 1;
 }
 
 /// Where a window's elements are from its first one; of none that are adaptive.
