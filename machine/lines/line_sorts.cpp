@@ -1,13 +1,10 @@
-// Sorts, selections and searches. Elements become keys, unsigned numbers of the same order, beside
-// their positions: so no two items are equal, every way of sorting them gives the same, and that is
+// Sorts and searches. Elements become keys, unsigned numbers of the same order, beside their
+// positions: so no two items are equal, every way of sorting them gives the same, and that is
 // stable.
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <limits>
-#include <memory>
 
-#include "machine/lines/line.h"
+#include "machine/lines/items.h"
 #include "machine/lines/lines.h"
 #include "machine/rounding.h"
 
@@ -17,60 +14,8 @@ namespace {
 using Views = std::span<const ir::BufferView>;
 using Integers64 = std::span<const int64_t>;
 
-/// Longer lines are sorted in blocks, by several threads.
-constexpr int64_t kBlock = int64_t{1} << 16;
-/// Shorter ones by comparisons.
+/// Shorter lines are sorted by comparisons.
 constexpr int64_t kFewItems = 256;
-/// Elements that are looked at together when few are chosen: at most, and at least.
-constexpr int64_t kLargestGroup = 64, kSmallestGroup = 8;
-
-template <class K>
-struct Item {
-  K key, index;
-  friend bool operator<(const Item& a, const Item& b) {
-    return a.key != b.key ? a.key < b.key : a.index < b.index;
-  }
-};
-
-template <class T>
-using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-
-/// A number that is the larger, the larger v is: NaN largest, -0 as 0.
-template <class T>
-Key<T> key_of(T stored) {
-  using K = Key<T>;
-  constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
-  const auto v = load(stored);
-  if constexpr (std::is_floating_point_v<decltype(v)>) {
-    using V = decltype(v);
-    constexpr K kInfinite = std::bit_cast<K>(std::numeric_limits<V>::infinity());
-    const K bits = std::bit_cast<K>(v + 0);  // -0 + 0 is 0
-    const K flipped = static_cast<K>(0 - (bits >> (8 * sizeof(K) - 1))) | kTop;
-    const bool is_nan = (bits & ~kTop) > kInfinite;  // (No comparison of floats: those may trap.)
-    return is_nan ? std::numeric_limits<K>::max() : bits ^ flipped;
-  } else {
-    return static_cast<K>(static_cast<K>(v) ^ (std::is_signed_v<T> ? kTop : 0));
-  }
-}
-
-/// What is largest is so in wider items too.
-template <class I, class K>
-I widened(K key) {
-  return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
-}
-
-/// key_of, or what is the smaller, the larger v is.
-template <class T>
-Key<T> key_of(T stored, bool descending) {
-  const Key<T> key = key_of(stored);
-  return descending ? static_cast<Key<T>>(~key) : key;
-}
-
-template <class T, class I>
-void fill(const Line<const T>& line, bool descending, Item<I>* items) {
-  for (int64_t i = 0; i < line.size; ++i)
-    items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
-}
 
 /// Sorts items, which are in the order of their positions, by digits of 11 bits of their keys; the
 /// result is in `items`.
@@ -123,39 +68,6 @@ Item<K>* sort_long(Item<K>* items, Item<K>* spare, int64_t n) {
   return items;
 }
 
-/// Working memory, two items for each element of a line, for each of `lines`.
-template <class K>
-std::unique_ptr<Item<K>[]> working_memory(int64_t size, int64_t lines) {
-  return std::make_unique_for_overwrite<Item<K>[]>(static_cast<size_t>(2 * size * lines));
-}
-
-/// arrange(number of the line, the line, room for its items, as much to spare) for each line.
-template <class K, class T, class Arrange>
-void with_memory(const Lines<const T>& from, Arrange arrange) {
-  const int64_t n = from.size();
-  const bool is_long = n > 2 * kBlock;
-  const auto memory = working_memory<K>(n, is_long || from.count() == 1 ? 1 : num_threads());
-  const auto run = [&](int64_t i, int worker) {
-    Item<K>* items = memory.get() + 2 * n * worker;
-    arrange(i, from[i], items, items + n);
-  };
-  if (!is_long) return for_each_line(from.count(), n, run);
-  for (int64_t i = 0; i < from.count(); ++i) run(i, 0);
-}
-
-/// The same by dtype, with positions in as few bits as they need.
-template <class Arrange>
-void arrange_lines(const ir::BufferView& view, int64_t dim, Arrange arrange) {
-  with_type<All>(view.dtype, [&]<class T>(Tag<T>) {
-    const Lines<const T> from(view, dim);
-    if (from.count() == 0 || from.size() == 0) return;
-    if (sizeof(T) < 8 && from.size() <= std::numeric_limits<uint32_t>::max())
-      with_memory<Key<T>>(from, arrange);
-    else
-      with_memory<uint64_t>(from, arrange);
-  });
-}
-
 /// arrange(number of the line, its items, spare) for each line.
 template <class Arrange>
 void arrange_items(const ir::BufferView& view, int64_t dim, bool descending, Arrange arrange) {
@@ -165,66 +77,6 @@ void arrange_items(const ir::BufferView& view, int64_t dim, bool descending, Arr
         fill(line, descending, items);
         arrange(i, items, spare);
       });
-}
-
-/// Of groups of a line, of which there are twice as many as elements are kept; 0 where they would
-/// be too small to save anything.
-int64_t group_size(int64_t n, int64_t kept) {
-  int64_t size = kLargestGroup;
-  while (size >= kSmallestGroup && n / size < 2 * kept) size /= 2;
-  return size >= kSmallestGroup ? size : 0;
-}
-
-/// The first in order of the keys of `count` elements.
-template <class T, class Elements>
-Key<T> first_key(const Elements& elements, int64_t count, bool descending) {
-  Key<T> first = std::numeric_limits<Key<T>>::max();
-  for (int64_t i = 0; i < count; ++i) {
-    const Key<T> key = key_of<T>(elements[i], descending);
-    first = key < first ? key : first;
-  }
-  return first;
-}
-
-/// The first key of each group, with the group's number.
-template <class T, class I>
-int64_t fill_groups(const Line<const T>& line, bool descending, int64_t size, Item<I>* groups) {
-  int64_t count = 0;
-  for (int64_t first = 0; first < line.size; first += size, ++count) {
-    const int64_t there = std::min(size, line.size - first);
-    const T* const from = &line[first];
-    const Key<T> key =
-        line.stride == 1 ? first_key<T>(from, there, descending)
-                         : first_key<T>(Line<const T>{from, there, line.stride}, there, descending);
-    groups[count] = {widened<I>(key), static_cast<I>(count)};
-  }
-  return count;
-}
-
-/// The first `kept` items of a line in their order, in `items`. They lie in the groups that come
-/// first: before an element of any other come the first elements of `kept` groups.
-template <class T, class I>
-void choose_first(const Line<const T>& line, bool descending, int64_t kept, int64_t size,
-                  Item<I>* items, Item<I>* groups) {
-  const int64_t count = fill_groups(line, descending, size, groups);
-  std::nth_element(groups, groups + kept - 1, groups + count);
-  const I bound = groups[kept - 1].key;
-  int64_t held = 0;
-  for (int64_t g = 0; g < kept; ++g) {
-    const int64_t first = static_cast<int64_t>(groups[g].index) * size;
-    for (int64_t i = first; i < std::min(first + size, line.size); ++i) {
-      items[held] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
-      held += items[held].key <= bound;
-    }
-  }
-  std::nth_element(items, items + kept - 1, items + held);
-  std::sort(items, items + kept);
-}
-
-/// Where the first `kept` items came from.
-template <class K>
-void write_positions(const Item<K>* items, int64_t kept, const Line<int64_t>& to) {
-  for (int64_t k = 0; k < kept; ++k) to[k] = static_cast<int64_t>(items[k].index);
 }
 
 }  // namespace
@@ -241,26 +93,6 @@ void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
                     sort_block(items, spare, n);
                   write_positions(sorted, n, to[i]);
                 });
-}
-
-void topk_indices(Views in, Integers64 numbers, const ir::BufferView& out) {
-  const Lines<int64_t> to(out, numbers[0]);
-  const int64_t kept = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
-  if (kept == 0) return;
-  const bool descending = numbers[2] != 0;
-  const int64_t group = group_size(n, kept);
-  arrange_lines(
-      in[0], numbers[0],
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
-        if (group > 0) {
-          choose_first(line, descending, kept, group, items, spare);
-        } else {
-          fill(line, descending, items);
-          if (kept < n) std::nth_element(items, items + kept, items + n);
-          std::sort(items, items + kept);
-        }
-        write_positions(items, kept, to[i]);
-      });
 }
 
 void kth_index(Views in, Integers64 numbers, const ir::BufferView& out) {

@@ -1,0 +1,78 @@
+// Elements of lines as items that sorts and selections move: keys with positions.
+#ifndef TANDEM_MACHINE_LINES_ITEMS_H
+#define TANDEM_MACHINE_LINES_ITEMS_H
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "machine/lines/line.h"
+#include "machine/lines/ranks.h"
+
+namespace tandem::machine::lines {
+
+/// Longer lines are sorted in blocks, by several threads.
+inline constexpr int64_t kBlock = int64_t{1} << 16;
+
+template <class K>
+struct Item {
+  K key, index;
+  friend bool operator<(const Item& a, const Item& b) {
+    return a.key != b.key ? a.key < b.key : a.index < b.index;
+  }
+};
+
+/// What is largest is so in wider items too.
+template <class I, class K>
+I widened(K key) {
+  return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
+}
+
+template <class T, class I>
+void fill(const Line<const T>& line, bool descending, Item<I>* items) {
+  for (int64_t i = 0; i < line.size; ++i)
+    items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
+}
+
+/// Working memory, two items for each element of a line, for each of `lines`.
+template <class K>
+std::unique_ptr<Item<K>[]> working_memory(int64_t size, int64_t lines) {
+  return std::make_unique_for_overwrite<Item<K>[]>(static_cast<size_t>(2 * size * lines));
+}
+
+/// arrange(number of the line, the line, room for its items, as much to spare) for each line.
+template <class K, class T, class Arrange>
+void with_memory(const Lines<const T>& from, Arrange arrange) {
+  const int64_t n = from.size();
+  const bool is_long = n > 2 * kBlock;
+  const auto memory = working_memory<K>(n, is_long || from.count() == 1 ? 1 : num_threads());
+  const auto run = [&](int64_t i, int worker) {
+    Item<K>* items = memory.get() + 2 * n * worker;
+    arrange(i, from[i], items, items + n);
+  };
+  if (!is_long) return for_each_line(from.count(), n, run);
+  for (int64_t i = 0; i < from.count(); ++i) run(i, 0);
+}
+
+/// The same by dtype, with positions in as few bits as they need.
+template <class Arrange>
+void arrange_lines(const ir::BufferView& view, int64_t dim, Arrange arrange) {
+  with_type<All>(view.dtype, [&]<class T>(Tag<T>) {
+    const Lines<const T> from(view, dim);
+    if (from.count() == 0 || from.size() == 0) return;
+    if (sizeof(T) < 8 && from.size() <= std::numeric_limits<uint32_t>::max())
+      with_memory<Key<T>>(from, arrange);
+    else
+      with_memory<uint64_t>(from, arrange);
+  });
+}
+
+/// Where the first `kept` items came from.
+template <class K>
+void write_positions(const Item<K>* items, int64_t kept, const Line<int64_t>& to) {
+  for (int64_t k = 0; k < kept; ++k) to[k] = static_cast<int64_t>(items[k].index);
+}
+
+}  // namespace tandem::machine::lines
+
+#endif  // TANDEM_MACHINE_LINES_ITEMS_H
