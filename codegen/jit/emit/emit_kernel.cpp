@@ -46,6 +46,18 @@ size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit)
   return count;
 }
 
+/// How many polynomials of instructions [begin, end) at most wait one for the other.
+unsigned longest_chain(const codegen::Kernel& kernel, size_t begin, size_t end) {
+  std::vector<unsigned> chain(end - begin, 0);  // that ends with the instruction
+  for (size_t i = begin; i < end; ++i) {
+    unsigned& here = chain[i - begin];
+    for (InstrId a : kernel.code[i].args)
+      if (a.index >= begin) here = std::max(here, chain[a.index - begin]);
+    here += is_long(kernel.code[i]);
+  }
+  return chain.empty() ? 0 : std::ranges::max(chain);
+}
+
 /// The most values of instructions [begin, end) that are needed at one time.
 unsigned most_live(const codegen::Kernel& kernel, size_t begin, size_t end) {
   std::vector<size_t> last(end - begin, 0);
@@ -341,6 +353,7 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
 // Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains
 // to hide latencies, as long as their values fit in registers.
 unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
+  constexpr unsigned kLong = 8, kLongBody = 100;
   const LoopId id = kernel_.code[at].loop;
   unsigned ordered = 0, inner = 0, cost = 0, random = 0;
   bool longest = false;
@@ -349,7 +362,7 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   if (ordered > 0) return ordered;
   for (size_t i = at + 1; i < ends_[at]; ++i) {
     inner += kernel_.code[i].kind == InstrKind::Accumulate;
-    cost += is_long(kernel_.code[i]) ? 8 : 1;
+    cost += is_long(kernel_.code[i]) ? kLong : 1;
     longest |= is_longest(kernel_.code[i]);
     random += kernel_.code[i].kind == InstrKind::RandomBits;
   }
@@ -357,11 +370,15 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
   if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
   if (random > 0) return parts;  // one counter gives the words of up to four parts
+  if (longest) return 1;
+  // In a long chain, whose steps wait for each other and hide what comes after, parts are worth
+  // more than what then lies on the stack.
+  if (cost > kLongBody && 4 * kLong * longest_chain(kernel_, at + 1, ends_[at]) > cost)
+    return parts;
   // A polynomial's own values take about eight registers; a long body has independent work enough.
   const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
   if (cost > 12) parts = std::min(parts, registers / 8);
-  if (cost > 100) parts = std::min(parts, 2u);
-  if (longest) parts = 1;
+  if (cost > kLongBody) parts = std::min(parts, 2u);
   const unsigned live = most_live(kernel_, at + 1, ends_[at]);
   while (parts > 1 && parts * live + registers / 4 > registers) parts /= 2;
   return parts;
