@@ -35,6 +35,31 @@ TEST(Emit, Pointwise) {
       check(pointwise(n, t), {random_argument(t, n, 1), random_argument(t, n, 2), Argument(t, n)});
 }
 
+/// The gradient of `steps` sines, one of the other: a long chain, of which all values are needed
+/// again in the end.
+Kernel gradient_of_sines(int64_t n, int steps, DType t) {
+  Writer w;
+  const auto x = w.param(t), y = w.result(t);
+  const auto v = w.loop(LK::Vector, n);
+  w.begin(v);
+  std::vector<InstrId> values{w.load(x, {0, {{v, 1}}})};
+  for (int i = 1; i < steps; ++i) values.push_back(w.compute(Op::sin, {values.back()}, t));
+  InstrId gradient = w.compute(Op::cos, {values.back()}, t);
+  for (int i = steps - 2; i >= 0; --i)
+    gradient =
+        w.compute(Op::mul, {gradient, w.compute(Op::cos, {values[static_cast<size_t>(i)]}, t)}, t);
+  w.store(y, {0, {{v, 1}}}, gradient);
+  w.end(v);
+  return w.k;
+}
+
+TEST(Emit, LongChains) {
+  for (int64_t n : {7, 300})
+    for (int steps : {6, 14})
+      for (DType t : {DType::F32, DType::F64})
+        check(gradient_of_sines(n, steps, t), {random_argument(t, n, 5), Argument(t, n)}, 64);
+}
+
 TEST(Emit, Strides) {
   for (int64_t n : {1, 7, 16, 67, 131})
     for (int64_t stride : {-1, -3, 2, 5, 300})
