@@ -22,8 +22,10 @@ ExecutableRun::ExecutableRun(const ir::Executable& executable, const ir::Graph& 
               into = executable.output_into_input(static_cast<int>(k));
     const int input = same >= 0 ? same : into;
     const ir::Type& type = graph.type(output.value);
-    outputs_.push_back(input >= 0 ? *inputs[static_cast<size_t>(input)]
-                                  : empty_tensor(type.sizes, output.strides, type.dtype));
+    if (input >= 0)
+      outputs_.push_back(*inputs[static_cast<size_t>(input)]);
+    else
+      outputs_.push_back(empty_tensor(type.sizes, output.strides, type.dtype));
     to_.push_back(outputs_.back().impl()->data());
   }
 }
