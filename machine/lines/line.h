@@ -29,6 +29,7 @@ class Lines {
   }
   int64_t count() const { return count_; }
   int64_t size() const { return view_.sizes[dim_]; }
+  int64_t stride() const { return view_.strides[dim_]; }
   Line<T> operator[](int64_t line) const {
     int64_t offset = 0;
     for (int d = view_.sizes.rank() - 1; d >= 0; --d) {
@@ -37,7 +38,7 @@ class Lines {
       offset += line % size * int64_t{view_.strides[d]};
       line /= size;
     }
-    return {data_ + offset, size(), view_.strides[dim_]};
+    return {data_ + offset, size(), stride()};
   }
 
  private:

@@ -1,14 +1,16 @@
 // Scans: each line from its first element to its last, by one thread. Floating sums and products
-// run in f64.
+// run in f64. Steps of a line wait for each other, so several lines are scanned at a time.
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "ir/base/error.h"
 #include "machine/lines/line.h"
 #include "machine/lines/lines.h"
+#include "machine/unroll.h"
 
 namespace tandem::machine {
 namespace lines {
@@ -30,24 +32,103 @@ T narrow(Sum<T> v) {
   return store<T>(static_cast<Compute<T>>(v));
 }
 
-/// out[i] = state after step(state, in[i]).
-template <class T, class Step>
-void scan(const Lines<const T>& from, const Lines<T>& to, Sum<T> start, Step step) {
-  for_each_line(to.count(), to.size(), [&](int64_t i, int) {
-    const Line<const T> in = from[i];
-    const Line<T> out = to[i];
-    Sum<T> state = start;
-    for (int64_t k = 0; k < in.size; ++k) {
-      state = step(state, wide(in[k]));
-      out[k] = narrow<T>(state);
+/// Lines that are looked at together: where they are neighbours, element by element, as those along
+/// an outer dimension are, vectors scan them.
+constexpr int kTogether = 16;
+
+/// The first elements of lines of a tensor, and how far others are apart.
+template <class T>
+struct Bundle {
+  std::array<T*, kTogether> first{};
+  int64_t stride;
+
+  Bundle(const Lines<T>& lines, int64_t begin, int count) : stride(lines.stride()) {
+    for (int l = 0; l < count; ++l) first[static_cast<size_t>(l)] = lines[begin + l].first;
+  }
+  bool are_neighbours() const {
+    for (int l = 1; l < kTogether; ++l)
+      if (first[static_cast<size_t>(l)] != first[0] + l) return false;
+    return true;
+  }
+};
+
+/// f.first(in[0]...), then f.next(what was before, in[k]...).
+template <class T, class F, class... Values>
+TANDEM_INLINE void step(const F& f, Sum<T>& state, int64_t k, Values... in) {
+  state = k == 0 ? f.first(wide(in)...) : f.next(state, wide(in)...);
+}
+
+template <class T, class F, class... In>
+void scan_neighbours(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
+  std::array<Sum<T>, kTogether> state{};
+  for (int64_t k = 0; k < size; ++k) {
+    TANDEM_UNROLL for (int l = 0; l < kTogether; ++l)
+        step<T>(f, state[static_cast<size_t>(l)], k, in.first[0][k * in.stride + l]...);
+    TANDEM_UNROLL for (int l = 0; l < kTogether; ++l) out.first[0][k * out.stride + l] =
+        narrow<T>(state[static_cast<size_t>(l)]);
+  }
+}
+
+/// `count` lines from the bundle's line `begin` on.
+template <int count, class T, class F, class... In>
+void scan_some(int begin, int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
+  std::array<Sum<T>, count> state{};
+  for (int64_t k = 0; k < size; ++k) TANDEM_UNROLL for (int l = 0; l < count; ++l) {
+      Sum<T>& s = state[static_cast<size_t>(l)];
+      const auto line = static_cast<size_t>(begin + l);
+      step<T>(f, s, k, in.first[line][k * in.stride]...);
+      out.first[line][k * out.stride] = narrow<T>(s);
+    }
+}
+
+template <class T, class F, class... In>
+void scan_bundle(int count, int64_t size, const F& f, const Bundle<T>& out,
+                 const Bundle<In>&... in) {
+  if (count == kTogether && out.are_neighbours() && (in.are_neighbours() && ...))
+    return scan_neighbours(size, f, out, in...);
+  constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
+  int l = 0;
+  for (; l + kAtATime <= count; l += kAtATime) scan_some<kAtATime>(l, size, f, out, in...);
+  for (; l + 2 <= count; l += 2) scan_some<2>(l, size, f, out, in...);
+  if (l < count) scan_some<1>(l, size, f, out, in...);
+}
+
+/// Each line for itself.
+template <class T, class F, class... In>
+void scan(const F& f, const Lines<T>& to, const Lines<In>&... from) {
+  const int64_t count = to.count(), size = to.size();
+  const int64_t grain = std::max({kGrain / std::max<int64_t>(size, 1), int64_t{1},
+                                  std::min<int64_t>(count / num_threads(), kTogether)});
+  parallel_for(count, grain, [&](int64_t begin, int64_t end, int) {
+    for (; begin < end; begin += kTogether) {
+      const int some = static_cast<int>(std::min<int64_t>(end - begin, kTogether));
+      scan_bundle(some, size, f, Bundle<T>(to, begin, some), Bundle<In>(from, begin, some)...);
     }
   });
 }
 
+/// A scan that begins with a number.
+template <class S, class Step>
+struct From {
+  S start;
+  Step step;
+  S first(S v) const { return step(start, v); }
+  S next(S state, S v) const { return step(state, v); }
+};
+
+/// state = factor * state + term, the first factor aside.
+template <class S>
+struct Linear {
+  S first(S term, S) const { return term; }
+  S next(S state, S term, S factor) const { return factor * state + term; }
+};
+
 template <class Step>
 void scan_numbers(Views in, int64_t dim, const ir::BufferView& out, int start, Step step) {
   with_type<Numbers>(out.dtype, [&]<class T>(Tag<T>) {
-    scan<T>(Lines<const T>(in[0], dim), Lines<T>(out, dim), static_cast<Sum<T>>(start), step);
+    using S = Sum<T>;
+    const From<S, Step> f{static_cast<S>(start), step};
+    scan(f, Lines<T>(out, dim), Lines<const T>(in[0], dim));
   });
 }
 
@@ -91,23 +172,16 @@ void cumprod(Views in, Integers64 numbers, const ir::BufferView& out) {
 void logcumsumexp(Views in, Integers64 numbers, const ir::BufferView& out) {
   constexpr double kNothing = -std::numeric_limits<double>::infinity();
   with_type<Floats>(out.dtype, [&]<class T>(Tag<T>) {
-    scan<T>(Lines<const T>(in[0], numbers[0]), Lines<T>(out, numbers[0]), kNothing, log_add_exp);
+    const From<double, decltype(&log_add_exp)> f{kNothing, log_add_exp};
+    scan(f, Lines<T>(out, numbers[0]), Lines<const T>(in[0], numbers[0]));
   });
 }
 
 void linear_scan(Views in, Integers64 numbers, const ir::BufferView& out) {
   with_type<Numbers>(out.dtype, [&]<class T>(Tag<T>) {
-    const Lines<const T> terms(in[0], numbers[0]), factors(in[1], numbers[0]);
-    const Lines<T> to(out, numbers[0]);
-    for_each_line(to.count(), to.size(), [&](int64_t i, int) {
-      const Line<const T> term = terms[i], factor = factors[i];
-      const Line<T> result = to[i];
-      Sum<T> state = 0;
-      for (int64_t k = 0; k < term.size; ++k) {
-        state = k == 0 ? wide(term[k]) : wide(factor[k]) * state + wide(term[k]);
-        result[k] = narrow<T>(state);
-      }
-    });
+    const int64_t dim = numbers[0];
+    scan(Linear<Sum<T>>{}, Lines<T>(out, dim), Lines<const T>(in[0], dim),
+         Lines<const T>(in[1], dim));
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -131,6 +132,75 @@ std::vector<std::vector<int64_t>> selections() {
     run(lines::cummax_indices, {dim}, dim == 0 ? 40 : 3000);
   }
   return found;
+}
+
+/// Elements [outer, line, inner] of a larger tensor: the line's elements lie `apart` from each
+/// other, neighbouring lines one or more.
+struct Scanned {
+  int64_t outer, line, inner, apart;
+
+  ir::Shape sizes() const { return {outer, line, inner}; }
+  ir::Strides strides() const { return {line * inner * apart + 3, inner * apart, apart}; }
+  size_t at(int64_t o, int64_t k, int64_t i) const {
+    return static_cast<size_t>(o * (line * inner * apart + 3) + (k * inner + i) * apart);
+  }
+  size_t elements() const { return at(outer - 1, line - 1, inner - 1) + 1; }
+};
+
+/// (Which of two NaNs an operation gives is the compiler's choice.)
+template <class T>
+bool have_equal_bits(T a, T b) {
+  return (a != a && b != b) || std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+template <class T, class S>
+void check_scans(DType dtype, const Scanned& s) {
+  std::vector<T> x = numbers<T>(s.elements()), factors = x, y(x.size()), expected(x.size());
+  std::ranges::reverse(factors);
+  const auto view_of = [&](std::vector<T>& v) {
+    return BufferView{v.data(), dtype, s.sizes(), s.strides()};
+  };
+  const BufferView in[] = {view_of(x), view_of(factors)};
+  const auto check = [&](LineFunction function, size_t operands, auto first, auto next) {
+    for (int64_t o = 0; o < s.outer; ++o)
+      for (int64_t i = 0; i < s.inner; ++i) {
+        S state{};
+        for (int64_t k = 0; k < s.line; ++k) {
+          const size_t at = s.at(o, k, i);
+          const S term = static_cast<S>(x[at]), factor = static_cast<S>(factors[at]);
+          state = k == 0 ? first(term) : next(state, term, factor);
+          expected[at] = static_cast<T>(state);
+        }
+      }
+    const int64_t dim = 1;
+    function({in, operands}, {&dim, 1}, view_of(y));
+    EXPECT_TRUE(std::ranges::equal(y, expected, have_equal_bits<T>))
+        << ir::name(dtype) << " " << ir::to_string(s.sizes()) << ", " << s.apart << " apart";
+  };
+  check(lines::cumsum, 1, [](S v) { return S{0} + v; }, [](S sum, S v, S) { return sum + v; });
+  check(
+      lines::cumprod, 1, [](S v) { return S{1} * v; },
+      [](S product, S v, S) { return product * v; });
+  check(
+      lines::linear_scan, 2, [](S v) { return v; },
+      [](S state, S v, S factor) { return factor * state + v; });
+}
+
+TEST(Lines, ScansOfAnyLinesAreStepByStep) {
+  for (const Scanned& s : std::initializer_list<Scanned>{{1, 1, 1, 1},
+                                                         {1, 700, 1, 1},
+                                                         {3, 50, 1, 1},
+                                                         {67, 30, 1, 2},
+                                                         {2, 40, 16, 1},
+                                                         {2, 40, 16, 2},
+                                                         {3, 9, 37, 1},
+                                                         {1, 3, 5000, 1},
+                                                         {5000, 3, 1, 1}}) {
+    check_scans<float, double>(DType::F32, s);
+    check_scans<double, double>(DType::F64, s);
+    check_scans<int64_t, uint64_t>(DType::I64, s);
+    check_scans<int16_t, uint64_t>(DType::I16, s);
+  }
 }
 
 TEST(Lines, DoNotDependOnThreads) {
