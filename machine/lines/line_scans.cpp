@@ -93,17 +93,23 @@ void scan_bundle(int count, int64_t size, const F& f, const Bundle<T>& out,
   if (l < count) scan_some<1>(l, size, f, out, in...);
 }
 
-/// Each line for itself.
-template <class T, class F, class... In>
-void scan(const F& f, const Lines<T>& to, const Lines<In>&... from) {
-  const int64_t count = to.count(), size = to.size();
+/// f(first line, how many) for bundles of `count` lines of `size` elements, among threads.
+template <class F>
+void for_each_bundle(int64_t count, int64_t size, F f) {
   const int64_t grain = std::max({kGrain / std::max<int64_t>(size, 1), int64_t{1},
                                   std::min<int64_t>(count / num_threads(), kTogether)});
   parallel_for(count, grain, [&](int64_t begin, int64_t end, int) {
-    for (; begin < end; begin += kTogether) {
-      const int some = static_cast<int>(std::min<int64_t>(end - begin, kTogether));
-      scan_bundle(some, size, f, Bundle<T>(to, begin, some), Bundle<In>(from, begin, some)...);
-    }
+    for (; begin < end; begin += kTogether)
+      f(begin, static_cast<int>(std::min<int64_t>(end - begin, kTogether)));
+  });
+}
+
+/// Each line for itself.
+template <class T, class F, class... In>
+void scan(const F& f, const Lines<T>& to, const Lines<In>&... from) {
+  for_each_bundle(to.count(), to.size(), [&](int64_t begin, int count) {
+    scan_bundle(count, to.size(), f, Bundle<T>(to, begin, count),
+                Bundle<In>(from, begin, count)...);
   });
 }
 
@@ -140,21 +146,36 @@ double log_add_exp(double x, double y) {
   return std::log1p(std::exp(low - high)) + high;
 }
 
-/// Where the extremum is so far: the last of equals, and the last NaN.
+/// Where the extremum is so far, in `count` lines from the bundles' line `begin` on: the last of
+/// equals, and the last NaN.
+template <int count, class T, class Better>
+void extrema_of_some(int begin, int64_t size, Better better, const Bundle<const T>& in,
+                     const Bundle<int64_t>& places) {
+  std::array<Compute<T>, count> held{};
+  std::array<int64_t, count> best{};
+  for (int64_t k = 0; k < size; ++k)
+    for (int l = 0; l < count; ++l) {
+      const auto line = static_cast<size_t>(begin + l), at = static_cast<size_t>(l);
+      const auto v = load(in.first[line][k * in.stride]);
+      const auto h = held[at];
+      const bool is_better = k == 0 || v != v || (h == h && better(v, h));
+      held[at] = is_better ? v : h;
+      best[at] = is_better ? k : best[at];
+      places.first[line][k * places.stride] = best[at];
+    }
+}
+
 template <class Better>
 void extremum_indices(Views in, int64_t dim, const ir::BufferView& out, Better better) {
   const Lines<int64_t> to(out, dim);
   with_type<All>(in[0].dtype, [&]<class T>(Tag<T>) {
     const Lines<const T> from(in[0], dim);
-    for_each_line(to.count(), to.size(), [&](int64_t i, int) {
-      const Line<const T> line = from[i];
-      const Line<int64_t> places = to[i];
-      int64_t best = 0;
-      for (int64_t k = 0; k < line.size; ++k) {
-        const auto v = load(line[k]), held = load(line[best]);
-        if (v != v || (held == held && better(v, held))) best = k;
-        places[k] = best;
-      }
+    for_each_bundle(to.count(), to.size(), [&](int64_t begin, int count) {
+      const Bundle<const T> line(from, begin, count);
+      const Bundle<int64_t> places(to, begin, count);
+      if (count == kTogether && line.are_neighbours())
+        return extrema_of_some<kTogether>(0, to.size(), better, line, places);
+      for (int l = 0; l < count; ++l) extrema_of_some<1>(l, to.size(), better, line, places);
     });
   });
 }
