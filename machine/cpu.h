@@ -29,6 +29,15 @@ struct CpuFeatures {
 /// throws Error (argument) on any other value of TANDEM_ISA.
 const CpuFeatures& cpu_features();
 
+/// Of what is compiled for each instruction set (the latter two with FMA), what this processor
+/// runs.
+template <class T>
+const T* for_this_processor(const T* base, const T* avx2, const T* avx512) {
+  const CpuFeatures& cpu = cpu_features();
+  if (!cpu.fma) return base;
+  return cpu.avx512 ? avx512 : cpu.avx2 ? avx2 : base;
+}
+
 /// How many lines each set of the first-level data cache holds, by CPUID; 0 if that does not tell.
 /// Read once.
 int64_t first_level_ways();

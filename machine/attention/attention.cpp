@@ -18,11 +18,7 @@ namespace {
 
 using ir::BufferView;
 
-const Tiles& tiles() {
-  const CpuFeatures& cpu = cpu_features();
-  if (cpu.avx512 && cpu.fma) return kTilesAvx512;
-  return cpu.avx2 && cpu.fma ? kTilesAvx2 : kTilesBase;
-}
+const Tiles& tiles() { return *for_this_processor(&kTilesBase, &kTilesAvx2, &kTilesAvx512); }
 
 /// The operands of one call, head by head.
 struct Call {

@@ -112,8 +112,7 @@ class Choice {
 }  // namespace
 
 const Selections& selections() {
-  const CpuFeatures& cpu = cpu_features();
-  return cpu.avx512 ? kSelectionsAvx512 : cpu.avx2 ? kSelectionsAvx2 : kSelectionsBase;
+  return *for_this_processor(&kSelectionsBase, &kSelectionsAvx2, &kSelectionsAvx512);
 }
 
 void topk_indices(std::span<const ir::BufferView> in, std::span<const int64_t> numbers,

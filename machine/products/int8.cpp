@@ -12,9 +12,7 @@ namespace tandem::machine {
 namespace products {
 
 const WeightKernels& weight_kernels() {
-  const CpuFeatures& cpu = cpu_features();
-  if (cpu.avx512) return kWeightsAvx512;
-  return cpu.avx2 && cpu.fma ? kWeightsAvx2 : kWeightsBase;
+  return *for_this_processor(&kWeightsBase, &kWeightsAvx2, &kWeightsAvx512);
 }
 
 const IntegerKernels& integer_kernels() {

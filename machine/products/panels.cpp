@@ -8,10 +8,6 @@ namespace tandem::machine::products {
 // dimensions are powers of two. On a Xeon with AVX-512, one thread: 0.9 to 1.1 times, where A is
 // transposed 1.0 to 1.5; there models gain by what needs no library: operands packed once, a bias
 // added on the way, no primitive to make for a new shape.)
-const Panels* panels() {
-  const CpuFeatures& cpu = cpu_features();
-  if (cpu.avx512) return &kPanelsAvx512;
-  return cpu.avx2 && cpu.fma ? &kPanelsAvx2 : nullptr;
-}
+const Panels* panels() { return for_this_processor<Panels>(nullptr, &kPanelsAvx2, &kPanelsAvx512); }
 
 }  // namespace tandem::machine::products

@@ -247,9 +247,7 @@ bool pays(const Layout& l) {
 }  // namespace
 
 const SlideKernels* slide_kernels() {
-  const CpuFeatures& cpu = cpu_features();
-  if (cpu.avx512) return &kSlideAvx512;
-  return cpu.avx2 && cpu.fma ? &kSlideAvx2 : nullptr;
+  return for_this_processor<SlideKernels>(nullptr, &kSlideAvx2, &kSlideAvx512);
 }
 
 bool can_slide(const ConvolutionSpec& s, Sought sought) {

@@ -143,8 +143,7 @@ auto kernel_of(const MaximaKernels& kernels) {
 }  // namespace
 
 const MaximaKernels& maxima_kernels() {
-  const CpuFeatures& cpu = cpu_features();
-  return cpu.avx512 ? kMaximaAvx512 : cpu.avx2 ? kMaximaAvx2 : kMaximaBase;
+  return *for_this_processor(&kMaximaBase, &kMaximaAvx2, &kMaximaAvx512);
 }
 
 template <class T>

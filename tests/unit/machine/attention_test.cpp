@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "machine/attention/tiles.h"
-#include "machine/cpu.h"
 #include "machine/threads/thread_pool.h"
+#include "tests/unit/machine/instruction_sets.h"
 
 namespace tandem::machine {
 namespace {
@@ -143,10 +143,7 @@ TEST(Attention, InTilesIsNearThatByRows) {
 }
 
 std::vector<const attention::Tiles*> all_tiles() {
-  std::vector<const attention::Tiles*> tiles{&attention::kTilesBase};
-  if (cpu_features().avx2 && cpu_features().fma) tiles.push_back(&attention::kTilesAvx2);
-  if (cpu_features().avx512) tiles.push_back(&attention::kTilesAvx512);
-  return tiles;
+  return those_that_run(attention::kTilesBase, attention::kTilesAvx2, attention::kTilesAvx512);
 }
 
 /// The first head of the operands.

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "machine/cpu.h"
+#include "tests/unit/machine/instruction_sets.h"
 
 namespace tandem::machine {
 namespace {
@@ -89,19 +89,11 @@ WindowSpec random_windows(std::mt19937& random) {
   return s;
 }
 
-/// Those that this processor can run.
-std::vector<const MaximaKernels*> kernels_here() {
-  std::vector<const MaximaKernels*> out{&kMaximaBase};
-  if (cpu_features().avx2) out.push_back(&kMaximaAvx2);
-  if (cpu_features().avx512) out.push_back(&kMaximaAvx512);
-  return out;
-}
-
 template <class T>
 void expect_maxima(const WindowSpec& s, std::mt19937& random) {
   const auto x = elements<T>(s.planes * s.input[0] * s.input[1] * s.input[2], random);
   const std::vector<int64_t> expected = maxima_by_loops(s, x);
-  for (const MaximaKernels* kernels : kernels_here()) {
+  for (const MaximaKernels* kernels : those_that_run(kMaximaBase, kMaximaAvx2, kMaximaAvx512)) {
     std::vector<int64_t> found(expected.size(), -1);
     find_maxima(s, x.data(), found.data(), *kernels);
     EXPECT_EQ(found, expected);

@@ -9,9 +9,9 @@
 #include <valarray>
 #include <vector>
 
-#include "machine/cpu.h"
 #include "machine/lines/lines.h"
 #include "tests/support/threads.h"
+#include "tests/unit/machine/instruction_sets.h"
 
 namespace tandem::machine::lines {
 namespace {
@@ -66,14 +66,6 @@ TYPED_TEST(Elements, RanksAndKeysHaveTheOrderOfNumbers) {
   }
 }
 
-/// Those that this processor can run.
-std::vector<const Selections*> selections_here() {
-  std::vector<const Selections*> out{&kSelectionsBase};
-  if (cpu_features().avx2) out.push_back(&kSelectionsAvx2);
-  if (cpu_features().avx512) out.push_back(&kSelectionsAvx512);
-  return out;
-}
-
 template <class T>
 bool comes_later(Rank<T> a, Rank<T> b, bool descending) {
   return descending ? a < b : a > b;
@@ -98,7 +90,8 @@ TYPED_TEST(Elements, LoopsOfEachInstructionSetFindTheSame) {
         first.back() = rank;
       if (!comes_later<T>(rank, bound, descending)) places.push_back(static_cast<int32_t>(e));
     }
-    for (const Selections* kernels : selections_here()) {
+    for (const Selections* kernels :
+         those_that_run(kSelectionsBase, kSelectionsAvx2, kSelectionsAvx512)) {
       const auto& kernel = std::get<Selection<T>>(*kernels);
       std::vector<Rank<T>> found(first.size());
       kernel.first_of_groups(&x[0], n, size, descending, found.data());
