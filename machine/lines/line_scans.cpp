@@ -36,16 +36,18 @@ T narrow(Sum<T> v) {
 /// an outer dimension are, vectors scan them.
 constexpr int kTogether = 16;
 
-/// The first elements of lines of a tensor, and how far others are apart.
+/// The first elements of up to so many lines of a tensor, and how far others are apart.
 template <class T>
 struct Bundle {
-  std::array<T*, kTogether> first{};
+  std::array<T*, kTogether> first;
+  int count;
   int64_t stride;
 
-  Bundle(const Lines<T>& lines, int64_t begin, int count) : stride(lines.stride()) {
+  Bundle(const Lines<T>& lines, int64_t begin, int count) : count(count), stride(lines.stride()) {
     for (int l = 0; l < count; ++l) first[static_cast<size_t>(l)] = lines[begin + l].first;
   }
   bool are_neighbours() const {
+    if (count != kTogether) return false;
     for (int l = 1; l < kTogether; ++l)
       if (first[static_cast<size_t>(l)] != first[0] + l) return false;
     return true;
@@ -82,15 +84,14 @@ void scan_some(int begin, int64_t size, const F& f, const Bundle<T>& out, const 
 }
 
 template <class T, class F, class... In>
-void scan_bundle(int count, int64_t size, const F& f, const Bundle<T>& out,
-                 const Bundle<In>&... in) {
-  if (count == kTogether && out.are_neighbours() && (in.are_neighbours() && ...))
+void scan_bundle(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
+  if (out.are_neighbours() && (in.are_neighbours() && ...))
     return scan_neighbours(size, f, out, in...);
   constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
   int l = 0;
-  for (; l + kAtATime <= count; l += kAtATime) scan_some<kAtATime>(l, size, f, out, in...);
-  for (; l + 2 <= count; l += 2) scan_some<2>(l, size, f, out, in...);
-  if (l < count) scan_some<1>(l, size, f, out, in...);
+  for (; l + kAtATime <= out.count; l += kAtATime) scan_some<kAtATime>(l, size, f, out, in...);
+  for (; l + 2 <= out.count; l += 2) scan_some<2>(l, size, f, out, in...);
+  if (l < out.count) scan_some<1>(l, size, f, out, in...);
 }
 
 /// f(first line, how many) for bundles of `count` lines of `size` elements, among threads.
@@ -108,8 +109,7 @@ void for_each_bundle(int64_t count, int64_t size, F f) {
 template <class T, class F, class... In>
 void scan(const F& f, const Lines<T>& to, const Lines<In>&... from) {
   for_each_bundle(to.count(), to.size(), [&](int64_t begin, int count) {
-    scan_bundle(count, to.size(), f, Bundle<T>(to, begin, count),
-                Bundle<In>(from, begin, count)...);
+    scan_bundle(to.size(), f, Bundle<T>(to, begin, count), Bundle<In>(from, begin, count)...);
   });
 }
 
@@ -173,7 +173,7 @@ void extremum_indices(Views in, int64_t dim, const ir::BufferView& out, Better b
     for_each_bundle(to.count(), to.size(), [&](int64_t begin, int count) {
       const Bundle<const T> line(from, begin, count);
       const Bundle<int64_t> places(to, begin, count);
-      if (count == kTogether && line.are_neighbours())
+      if (line.are_neighbours())
         return extrema_of_some<kTogether>(0, to.size(), better, line, places);
       for (int l = 0; l < count; ++l) extrema_of_some<1>(l, to.size(), better, line, places);
     });

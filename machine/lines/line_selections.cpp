@@ -99,8 +99,7 @@ class Choice {
   }
 
   Item<I> item(Rank<T> rank, int64_t index) const {
-    const Key<T> key = key_of_rank<T>(rank);
-    return {widened<I>(descending_ ? static_cast<Key<T>>(~key) : key), static_cast<I>(index)};
+    return {widened<I>(key_of_rank<T>(rank, descending_)), static_cast<I>(index)};
   }
 
   const T* x_;

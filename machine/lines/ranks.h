@@ -68,19 +68,19 @@ template <class T>
 using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
 /// Keys of ranks, in their order and as small as can be, but for NaN's, which is the largest there
-/// is.
+/// is; `descending`: their complements.
 template <class T>
-Key<T> key_of_rank(Rank<T> rank) {
+Key<T> key_of_rank(Rank<T> rank, bool descending) {
   using Bits = std::make_unsigned_t<Rank<T>>;
-  if (has_nan<T> && rank == kLastRank<T>) return std::numeric_limits<Key<T>>::max();
-  return Key<T>{static_cast<Bits>(static_cast<Bits>(rank) ^ static_cast<Bits>(kLeastRank<T>))};
+  Key<T> key = static_cast<Bits>(static_cast<Bits>(rank) ^ static_cast<Bits>(kLeastRank<T>));
+  if (has_nan<T> && rank == kLastRank<T>) key = std::numeric_limits<Key<T>>::max();
+  return descending ? static_cast<Key<T>>(~key) : key;
 }
 
 /// A number that is the larger (`descending`: the smaller), the larger the element is.
 template <class T>
 Key<T> key_of(T stored, bool descending) {
-  const Key<T> key = key_of_rank<T>(rank_of(stored));
-  return descending ? static_cast<Key<T>>(~key) : key;
+  return key_of_rank<T>(rank_of(stored), descending);
 }
 
 }  // namespace tandem::machine::lines
