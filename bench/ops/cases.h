@@ -17,6 +17,7 @@ struct OpCase {
   Tensors (*inputs)();  // those of floating dtype are differentiated
   tandem::Tensor (*call)(const Tensors& inputs);
   bool differentiates = true;
+  bool compiles = true;  // or the sizes of its result depend on data
 };
 
 const std::vector<OpCase>& op_cases();

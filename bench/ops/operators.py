@@ -32,6 +32,62 @@ table = lambda: [randn(10000, 128), randint(0, 10000, (32, 128))]
 rows = lambda: [randn(1024, 1024), randint(0, 1024, (512,))]
 places = lambda: [randn(1024, 1024), randint(0, 1024, (1024, 512))]
 added = lambda: [randn(1024, 1024), randint(0, 1024, (1024, 512)), randn(1024, 512)]
+fractions = lambda: [rand(1024, 1024) * 1.8 - 0.9]
+fractions_up = lambda: [rand(1024, 1024)]
+weights = lambda: [rand(512, 1024)]
+integers = lambda: [randint(0, 1000, (1024, 1024)), randint(0, 1000, (1024, 1024))]
+digits = lambda: [randint(0, 100, (256, 1024))]
+numbers = lambda: [randint(0, 1000, (100000,))]
+numbers_few = lambda: [randint(0, 1000, (1024,))]
+halves = lambda: [randn(1024, 1024).bfloat16(), randn(1024, 1024).bfloat16()]
+half = lambda: [randn(1024, 1024).bfloat16()]
+doubles = lambda: [randn(1024, 1024).double()]
+cube = lambda: [randn(64, 128, 128)]
+masks = lambda: [randn(1024, 1024) > 0]
+sorted = lambda: [randn(10000).sort().values, randn(100000)]
+tested = lambda: [randint(0, 10000, (100000,)), randint(0, 10000, (1000,))]
+long_rows = lambda: [randn(1000000), randn(1000000)]
+short_rows = lambda: [randn(1024), randn(1024)]
+row_alone = lambda: [randn(1024)]
+one_row = lambda: [randn(1, 1024), randn(1024, 1024)]
+few_rows = lambda: [randn(8, 1024), randn(1024, 1024)]
+half_factors = lambda: [randn(512, 512).bfloat16(), randn(512, 512).bfloat16()]
+double_factors = lambda: [randn(512, 512).double(), randn(512, 512).double()]
+tall = lambda: [randn(100000, 16), randn(16, 16)]
+small_batches = lambda: [randn(4096, 8, 8), randn(4096, 8, 8)]
+added_batches = lambda: [randn(32, 128, 128), randn(32, 128, 64), randn(32, 64, 128)]
+joined = lambda: [randn(32, 64, 64), randn(32, 64, 64), randn(32, 64)]
+little = lambda: [randn(32, 32), randn(32, 32)]
+points = lambda: [randn(1000, 16), randn(1000, 16)]
+pairs = lambda: [randn(128, 64), randn(128, 64), randn(32, 64, 64)]
+definite = lambda: [definite_matrix(256, 256)]
+many_definite = lambda: [definite_matrix(256, 16, 16)]
+equations = lambda: [definite_matrix(256, 256), randn(256, 64)]
+generators = lambda: [randn(64, 64) * 0.1]
+conv_1x1 = lambda: [randn(8, 64, 28, 28), randn(256, 64, 1, 1), randn(256)]
+first_layer = lambda: [randn(4, 3, 112, 112), randn(64, 3, 7, 7), randn(64)]
+conv_5x5 = lambda: [randn(4, 32, 28, 28), randn(32, 32, 5, 5), randn(32)]
+conv_grouped = lambda: [randn(8, 64, 28, 28), randn(64, 16, 3, 3), randn(64)]
+depthwise_5x5 = lambda: [randn(8, 64, 28, 28), randn(64, 1, 5, 5), randn(64)]
+line_depthwise = lambda: [randn(8, 64, 512), randn(64, 1, 7), randn(64)]
+line_alone = lambda: [randn(8, 64, 2048)]
+volume_conv = lambda: [randn(2, 16, 16, 16, 16), randn(32, 16, 3, 3, 3), randn(32)]
+volumes = lambda: [randn(4, 16, 32, 32, 32)]
+columns = lambda: [randn(4, 288, 3136)]
+sampled = lambda: [randn(4, 32, 56, 56), rand(4, 56, 56, 2) * 2 - 1]
+bags = lambda: [randn(10000, 128), randint(0, 10000, (128, 32))]
+spoken = lambda: [randn(100, 16, 50).log_softmax(2), randint(1, 50, (16, 20))]
+heads_flat = lambda: [randn(4, 256, 8, 64)]
+indexed = lambda: [randn(1024, 1024), randint(0, 1024, (100000,)), randint(0, 1024, (100000,))]
+put_pairs = lambda: [randn(1024, 1024), randint(0, 1024, (100000,)), randint(0, 1024, (100000,)), randn(100000)]
+added_rows = lambda: [randn(1024, 1024), torch.randperm(512), randn(512, 1024)]
+graph = lambda: [randn(5000, 64), randint(0, 5000, (50000, 1)), randn(50000, 64)]
+
+
+def definite_matrix(*sizes):
+    x = randn(*sizes)
+    return x @ x.mT + 10 * torch.eye(sizes[-1])
+
 
 CASES = {
     "add": (two, lambda x, y: x + y), "sub_scaled": (two, lambda x, y: torch.sub(x, y, alpha=0.5)), "mul": (two, lambda x, y: x * y),
@@ -68,6 +124,74 @@ CASES = {
     "pad": (square, lambda x: F.pad(x, (3, 3, 3, 3))), "tril": (square, torch.tril), "embedding": (table, lambda w, i: F.embedding(i, w)),
     "index_select": (rows, lambda x, i: x.index_select(0, i)), "gather": (places, lambda x, i: x.gather(1, i)),
     "scatter_add": (added, lambda x, i, v: x.scatter_add(1, i, v)),
+    "floor": (square, torch.floor), "remainder": (two, torch.remainder), "fmod": (two, torch.fmod), "atan2": (two, torch.atan2),
+    "hypot": (two, torch.hypot), "lerp": (three, torch.lerp), "logaddexp": (two, torch.logaddexp), "xlogy": (chances, torch.xlogy),
+    "lgamma": (positive, torch.lgamma), "digamma": (positive, torch.digamma), "erfinv": (fractions, torch.erfinv), "i0": (square, torch.i0),
+    "nan_to_num": (square, torch.nan_to_num), "elu": (square, F.elu), "mish": (square, F.mish), "log_sigmoid": (square, F.logsigmoid),
+    "hardtanh": (square, F.hardtanh), "prelu": (row, F.prelu), "glu": (square, F.glu), "bitwise_and": (integers, torch.bitwise_and),
+    "add_integers": (integers, lambda x, y: x + y), "add_bf16": (halves, lambda x, y: x + y), "gelu_bf16": (half, F.gelu),
+    "exp_f64": (doubles, torch.exp), "tanh_f64": (doubles, torch.tanh), "to_bf16": (square, lambda x: x.bfloat16()),
+    "add_transposed": (two, lambda x, y: x + y.T), "exp_of_every_other": (square, lambda x: torch.exp(x[..., ::2])),
+    "prod": (square, lambda x: x.prod(1)), "std": (square, lambda x: x.std(1)), "sum_middle": (cube, lambda x: x.sum(1)),
+    "sum_outer": (cube, lambda x: x.sum((0, 2))), "sum_bf16": (half, lambda x: x.sum(1)), "var_columns": (square, lambda x: x.var(0)),
+    "amax_columns": (square, lambda x: x.amax(0)), "argmax_columns": (square, lambda x: x.argmax(0)),
+    "softmax_columns": (square, lambda x: x.softmax(0)), "any_rows": (masks, lambda m: m.any(1)),
+    "count_nonzero": (square, torch.count_nonzero), "nansum": (square, torch.nansum), "norm_p1": (square, lambda x: x.norm(1, 1)),
+    "median": (square, lambda x: x.median(1).values), "median_of_all": (square, torch.median),
+    "kthvalue": (square, lambda x: x.kthvalue(100).values), "mode": (digits, lambda x: x.mode().values),
+    "quantile": (square, lambda x: x.quantile(0.3, 1)), "cumprod": (square, lambda x: x.cumprod(1)),
+    "cummax": (square, lambda x: x.cummax(1).values), "logcumsumexp": (square, lambda x: x.logcumsumexp(1)),
+    "cumsum_columns": (square, lambda x: x.cumsum(0)), "diff": (square, torch.diff), "sort_columns": (square, lambda x: x.sort(0).values),
+    "argsort_integers": (digits, torch.argsort), "topk_columns": (square, lambda x: x.topk(16, 0).values),
+    "histc": (square, lambda x: x.histc(100, -3, 3)), "bincount": (numbers, lambda x: x.bincount(minlength=1000)),
+    "searchsorted": (sorted, torch.searchsorted), "unique": (numbers, torch.unique), "isin": (tested, torch.isin), "mv": (row, torch.mv),
+    "vector_matrix": (row, lambda x, v: v @ x), "dot": (long_rows, torch.dot), "outer": (short_rows, torch.outer),
+    "linear_of_one": (one_row, F.linear), "linear_of_few": (few_rows, F.linear), "matmul_bf16": (half_factors, torch.matmul),
+    "matmul_f64": (double_factors, torch.matmul), "matmul_tall": (tall, torch.matmul), "bmm_small": (small_batches, torch.matmul),
+    "baddbmm": (added_batches, torch.baddbmm), "einsum": (joined, lambda x, y, z: torch.einsum("bij,bkj,bk->bi", x, y, z)),
+    "kron": (little, torch.kron), "cdist": (points, torch.cdist), "cdist_p1": (points, lambda x, y: torch.cdist(x, y, 1)),
+    "cosine_similarity": (two, F.cosine_similarity), "bilinear": (pairs, F.bilinear), "cholesky": (definite, torch.linalg.cholesky),
+    "inverse": (definite, torch.inverse), "det": (definite, lambda x: torch.det(x * 0.004)), "solve": (equations, torch.linalg.solve),
+    "solve_triangular": (equations, lambda a, b: torch.linalg.solve_triangular(a, b, upper=False)),
+    "qr": (definite, lambda x: torch.linalg.qr(x).R), "eigh": (definite, lambda x: torch.linalg.eigh(x).eigenvalues),
+    "svdvals": (definite, torch.linalg.svdvals), "matrix_exp": (generators, torch.matrix_exp),
+    "cholesky_of_many": (many_definite, torch.linalg.cholesky), "inverse_of_many": (many_definite, torch.inverse),
+    "instance_norm": (channels, lambda x, w, b: F.instance_norm(x, None, None, w, b)),
+    "local_response_norm": (images, lambda x: F.local_response_norm(x, 5)), "normalize": (square, F.normalize),
+    "conv2d_1x1": (conv_1x1, F.conv2d), "conv2d_strided": (conv, lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1)),
+    "conv2d_dilated": (conv, lambda x, w, b: F.conv2d(x, w, b, padding=2, dilation=2)),
+    "conv2d_first": (first_layer, lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=3)),
+    "conv2d_5x5": (conv_5x5, lambda x, w, b: F.conv2d(x, w, b, padding=2)),
+    "conv2d_grouped": (conv_grouped, lambda x, w, b: F.conv2d(x, w, b, padding=1, groups=4)),
+    "conv2d_depthwise_5x5": (depthwise_5x5, lambda x, w, b: F.conv2d(x, w, b, padding=2, groups=64)),
+    "conv1d_dilated": (line, lambda x, w, b: F.conv1d(x, w, b, padding=4, dilation=4)),
+    "conv1d_depthwise": (line_depthwise, lambda x, w, b: F.conv1d(x, w, b, padding=3, groups=64)),
+    "conv3d": (volume_conv, lambda x, w, b: F.conv3d(x, w, b, padding=1)), "max_pool1d": (line_alone, lambda x: F.max_pool1d(x, 2)),
+    "max_pool2d_3x3": (images, lambda x: F.max_pool2d(x, 3, stride=2, padding=1)), "max_pool3d": (volumes, lambda x: F.max_pool3d(x, 2)),
+    "avg_pool3d": (volumes, lambda x: F.avg_pool3d(x, 2)), "avg_pool2d_3x3": (images, lambda x: F.avg_pool2d(x, 3, stride=1, padding=1)),
+    "adaptive_max_pool2d": (images, lambda x: F.adaptive_max_pool2d(x, 7)), "lp_pool2d": (images, lambda x: F.lp_pool2d(x, 2, 2)),
+    "im2col": (images, lambda x: F.unfold(x, 3, padding=1)), "fold": (columns, lambda x: F.fold(x, 56, 3, padding=1)),
+    "pixel_shuffle": (images, lambda x: F.pixel_shuffle(x, 2)),
+    "grid_sample": (sampled, lambda x, g: F.grid_sample(x, g, align_corners=False)),
+    "interpolate_bicubic": (images, lambda x: F.interpolate(x, scale_factor=2, mode="bicubic")),
+    "interpolate_area": (images, lambda x: F.interpolate(x, 28, mode="area")), "embedding_bag": (bags, lambda w, i: F.embedding_bag(i, w)),
+    "nll_loss": (logits, F.nll_loss), "kl_div": (chances, lambda x, y: F.kl_div(x, y, reduction="mean")), "huber_loss": (two, F.huber_loss),
+    "triplet_margin_loss": (three, F.triplet_margin_loss), "ctc_loss": (spoken, lambda p, t: F.ctc_loss(p, t, (100,) * 16, (20,) * 16)),
+    "repeat": (square, lambda x: x.repeat(2, 2)), "repeat_interleave": (square, lambda x: x.repeat_interleave(2, 1)),
+    "rot90": (square, torch.rot90), "permute": (cube, lambda x: x.permute(2, 0, 1).contiguous()),
+    "heads_swapped": (heads_flat, lambda x: x.transpose(1, 2).contiguous()),
+    "split_and_joined": (square, lambda x: torch.cat(x.chunk(4, 1), 0)), "one_hot": (numbers_few, lambda i: F.one_hot(i, 1000)),
+    "diag": (row_alone, torch.diag), "index_rows": (rows, lambda x, i: x[i]), "index_pairs": (indexed, lambda x, i, j: x[i, j]),
+    "masked_select": (masked, lambda m, x, y: x.masked_select(m)), "masked_scatter": (masked, lambda m, x, y: x.masked_scatter(m, y)),
+    "nonzero": (masks, torch.nonzero), "index_add": (added_rows, lambda x, i, y: x.index_add(0, i, y)),
+    "index_copy": (added_rows, lambda x, i, y: x.index_copy(0, i, y)),
+    "index_put_accumulate": (put_pairs, lambda x, i, j, v: x.index_put((i, j), v, accumulate=True)),
+    "scatter": (added, lambda x, i, v: x.scatter(1, i, v)),
+    "scatter_reduce_amax": (added, lambda x, i, v: x.scatter_reduce(1, i, v, "amax")),
+    "scatter_add_rows": (graph, lambda x, i, v: x.scatter_add(0, i.expand(-1, 64), v)),
+    "take_along_dim": (places, lambda x, i: torch.take_along_dim(x, i, 1)), "randn": (row_alone, lambda x: randn(1024, 1024)),
+    "rand": (row_alone, lambda x: rand(1024, 1024)), "randperm": (row_alone, lambda x: torch.randperm(1000000)),
+    "bernoulli": (fractions_up, torch.bernoulli), "multinomial": (weights, lambda x: x.multinomial(10, True)),
 }
 
 
@@ -77,7 +201,8 @@ def serve():
         name, _, direction, count = text.split()
         if prepared is None or prepared[0] != name:
             inputs, call = CASES[name][0](), CASES[name][1]
-            prepared = name, inputs, call, torch.randn(call(*inputs).shape)
+            result = call(*inputs)
+            prepared = name, inputs, call, torch.randn(result.shape).to(result.dtype)
         _, inputs, call, weight = prepared
         leaves = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
         wanted = [x for x in leaves if x.requires_grad]

@@ -1,6 +1,7 @@
 // tandem-ops: the worker of `./dev bench ops`. For each line `NAME eager|compiled forward|backward
 // COUNT` of its input it prints the milliseconds of COUNT calls, each on a line; "backward" is
-// forward and gradients. `--list` prints the names. The first call of a case in a mode compiles.
+// forward and gradients. `--list` prints the names, and whether each has gradients and can be
+// compiled. The first call of a case in a mode compiles.
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -28,9 +29,11 @@ struct Prepared {
 Prepared prepare(const OpCase& op) {
   td::manual_seed(1);
   Prepared p{.inputs = op.inputs(), .eager = op.call, .compiled = td::compile(Function(op.call))};
-  p.weight = td::randn(p.eager(p.inputs).sizes());
-  for (Tensor& t : p.inputs)
-    if (t.dtype() == td::f32 && op.differentiates) p.leaves.push_back(t.detach().requires_grad_());
+  if (!op.differentiates) return p;
+  const Tensor result = p.eager(p.inputs);
+  p.weight = td::randn(result.sizes(), result.dtype());
+  for (const Tensor& t : p.inputs)
+    if (tandem::ir::is_floating(t.dtype())) p.leaves.push_back(t.detach().requires_grad_());
   return p;
 }
 
@@ -39,7 +42,7 @@ Tensors with_leaves(const Prepared& p) {
   Tensors inputs = p.inputs;
   size_t next = 0;
   for (Tensor& t : inputs)
-    if (t.dtype() == td::f32) t = p.leaves[next++];
+    if (tandem::ir::is_floating(t.dtype())) t = p.leaves[next++];
   return inputs;
 }
 
@@ -58,7 +61,7 @@ void time(const Prepared& p, bool is_compiled, bool backward, int count) {
 
 int list() {
   for (const OpCase& op : bench::op_cases())
-    std::printf("%s %d\n", op.name.c_str(), op.differentiates);
+    std::printf("%s %d %d\n", op.name.c_str(), op.differentiates, op.compiles);
   return 0;
 }
 
