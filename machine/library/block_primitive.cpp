@@ -16,10 +16,6 @@
 #include "machine/library/matmul_blocks.h"
 #include "machine/threads/fork_lock.h"
 
-// Of OpenMP's runtime; its header is not on every compiler's path.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int);
-
 namespace tandem::machine {
 namespace {
 
@@ -189,14 +185,6 @@ std::shared_ptr<BlockPrimitive> shared_primitive(const K& key) {
 }
 
 }  // namespace
-
-SingleOmpThread::SingleOmpThread() : before_(omp_get_max_threads()) {
-  if (before_ != 1) omp_set_num_threads(1);
-}
-
-SingleOmpThread::~SingleOmpThread() {
-  if (before_ != 1) omp_set_num_threads(before_);
-}
 
 std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& s, int64_t batch, int64_t m) {
   return shared_primitive(

@@ -1,29 +1,14 @@
-// oneDNN matmul primitives for blocks of dense operands, shared in a process-wide cache, and the
-// guard under which every call of the library is made.
+// oneDNN matmul primitives for blocks of dense operands, shared in a process-wide cache.
 #ifndef TANDEM_MACHINE_LIBRARY_BLOCK_PRIMITIVE_H
 #define TANDEM_MACHINE_LIBRARY_BLOCK_PRIMITIVE_H
 
 #include <memory>
 
 #include "machine/library/bf16_matmul.h"
-#include "machine/library/exit_gate.h"
 #include "machine/library/matmul.h"
+#include "machine/library/single_omp_thread.h"
 
 namespace tandem::machine {
-
-/// While it lives, OpenMP code called from this thread uses one thread; then the thread's own
-/// setting is back.
-class SingleOmpThread {
- public:
-  SingleOmpThread();
-  ~SingleOmpThread();
-  SingleOmpThread(const SingleOmpThread&) = delete;
-  SingleOmpThread& operator=(const SingleOmpThread&) = delete;
-
- private:
-  InLibrary in_library_;
-  int before_;
-};
 
 /// Of what BlockPrimitive::run returns, which is a dnnl_status_t.
 inline constexpr int kBlockDone = 0, kBlockWithoutMemory = 1;

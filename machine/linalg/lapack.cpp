@@ -4,18 +4,25 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
+
+#include "machine/threads/fork_lock.h"
 
 // The Fortran symbols. Behind the arguments come the lengths of those that are text.
 extern "C" {
-#define TANDEM_LAPACK(p, T)                                                                      \
-  void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                         \
-  void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                            \
-  void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);              \
-  void p##orgqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*,   \
-                 int*);                                                                          \
-  void p##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, \
-                 const int*, int*, size_t, size_t);                                              \
-  void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*,    \
+#define TANDEM_LAPACK(p, T)                                                                       \
+  void p##gemm_(const char*, const char*, const int*, const int*, const int*, const T*, const T*, \
+                const int*, const T*, const int*, const T*, T*, const int*, size_t, size_t);      \
+  void p##trsm_(const char*, const char*, const char*, const char*, const int*, const int*,       \
+                const T*, const T*, const int*, T*, const int*, size_t, size_t, size_t, size_t);  \
+  void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                          \
+  void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                             \
+  void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);               \
+  void p##orgqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*,    \
+                 int*);                                                                           \
+  void p##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*,  \
+                 const int*, int*, size_t, size_t);                                               \
+  void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*,     \
                  const int*, T*, const int*, int*, int*, size_t);
 TANDEM_LAPACK(s, float)
 TANDEM_LAPACK(d, double)
@@ -30,6 +37,8 @@ struct Functions;
 #define TANDEM_LAPACK(p, T)                  \
   template <>                                \
   struct Functions<T> {                      \
+    static constexpr auto gemm = p##gemm_;   \
+    static constexpr auto trsm = p##trsm_;   \
     static constexpr auto potrf = p##potrf_; \
     static constexpr auto getrf = p##getrf_; \
     static constexpr auto geqrf = p##geqrf_; \
@@ -53,17 +62,41 @@ Int leading(int64_t rows) { return Int(std::max<int64_t>(rows, 1)); }
 
 const char* job(bool full) { return full ? "A" : "S"; }
 
+/// What OpenBLAS has beside BLAS, or null in another library.
+template <class F>
+F openblas(const char* name) {
+  return reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name));
+}
+
+/// Keeps a library's own threads from working. Whether only one thread at a time may call it.
+bool takes_one_caller() {
+  if (const auto set_threads = openblas<void (*)(int)>("openblas_set_num_threads")) set_threads(1);
+  const auto config = openblas<const char* (*)()>("openblas_get_config");
+  return config != nullptr &&
+         std::string_view(config()).find("SINGLE_THREADED") != std::string_view::npos;
+}
+
+struct LapackCaller;
+
 }  // namespace
 
-void use_one_thread() {
-  using SetThreads = void (*)(int);
-  static const bool done = [] {
-    if (const auto set =
-            reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
-      set(1);
-    return true;
-  }();
-  static_cast<void>(done);
+Call::Call() {
+  static const bool alone = takes_one_caller();
+  if (alone) alone_ = std::unique_lock(fork_safe_mutex<LapackCaller>());
+}
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+  const T one = 1, zero = 0;
+  Functions<T>::gemm("N", "N", Int(m), Int(n), Int(k), &one, a, leading(m), b, leading(k), &zero, c,
+                     leading(m), 1, 1);
+}
+
+template <class T>
+void trsm(const Triangle<T>& a, int64_t m, int64_t n, T* b) {
+  const T one = 1;
+  Functions<T>::trsm("R", a.upper ? "U" : "L", a.transposed ? "T" : "N", a.unit ? "U" : "N", Int(m),
+                     Int(n), &one, a.first, leading(a.step), b, leading(m), 1, 1, 1, 1);
 }
 
 template <class T>
@@ -138,6 +171,8 @@ int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int
 }
 
 #define TANDEM_LAPACK(T)                                                    \
+  template void gemm(int64_t, int64_t, int64_t, const T*, const T*, T*);    \
+  template void trsm(const Triangle<T>&, int64_t, int64_t, T*);             \
   template int potrf(int64_t, T*);                                          \
   template int getrf(int64_t, int64_t, T*, int*);                           \
   template Work qr_work<T>(int64_t, int64_t, int64_t);                      \

@@ -1,9 +1,13 @@
-// LAPACK on matrices of f32 and f64 in column-major order, one thread each. Only lapack.cpp knows
-// of the library. Each returns LAPACK's `info`: 0, or what failed.
+// BLAS and LAPACK on matrices of f32 and f64 in column-major order, one thread each, while a Call
+// lives. Only lapack.cpp knows of the library. Those of LAPACK return its `info`: 0, or what
+// failed.
 #ifndef TANDEM_MACHINE_LINALG_LAPACK_H
 #define TANDEM_MACHINE_LINALG_LAPACK_H
 
 #include <cstdint>
+#include <mutex>
+
+#include "machine/library/single_omp_thread.h"
 
 namespace tandem::machine::lapack {
 
@@ -12,8 +16,32 @@ struct Work {
   int64_t floats = 0, ints = 0;
 };
 
-/// Keeps the threads of a library that has its own from working. Before the first call.
-void use_one_thread();
+/// While it lives its thread may call the library, whose own threads do not work. One that several
+/// threads may not call at once (OpenBLAS, built without threads) has one caller at a time.
+class Call {
+ public:
+  Call();
+
+ private:
+  SingleOmpThread single_;
+  std::unique_lock<std::mutex> alone_;
+};
+
+/// c [m, n] = a [m, k] b [k, n].
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c);
+
+/// A triangular matrix, whose columns begin `step` elements apart.
+template <class T>
+struct Triangle {
+  const T* first;
+  int64_t step;
+  bool upper, transposed;  // which triangle is read, of what lies in memory; whether it is turned
+  bool unit;               // the diagonal is not read: it is ones
+};
+/// b [m, n] becomes x with x a = b, of a triangular a [n, n].
+template <class T>
+void trsm(const Triangle<T>& a, int64_t m, int64_t n, T* b);
 
 /// a [n, n], of which the upper triangle is read, becomes U with U^T U = a there.
 template <class T>

@@ -34,10 +34,14 @@ Matrix<T> row_major(T* first, int64_t rows, int64_t columns) {
   return {first, rows, columns, columns, 1};
 }
 
+/// By tiles: where the orders of the two differ, lines of both stay in the nearest cache.
 template <class T, class U>
 void copy(const Matrix<T>& from, const Matrix<U>& to) {
-  for (int64_t r = 0; r < to.rows; ++r)
-    for (int64_t c = 0; c < to.columns; ++c) to(r, c) = from(r, c);
+  constexpr int64_t kTile = 16;
+  for (int64_t r0 = 0; r0 < to.rows; r0 += kTile)
+    for (int64_t c0 = 0; c0 < to.columns; c0 += kTile)
+      for (int64_t r = r0; r < std::min(r0 + kTile, to.rows); ++r)
+        for (int64_t c = c0; c < std::min(c0 + kTile, to.columns); ++c) to(r, c) = from(r, c);
 }
 
 /// A tensor as matrices in its last two dimensions (vectors in the last, numbers), numbered in
@@ -102,7 +106,6 @@ inline constexpr double kGrain = 50000;
 /// each, among threads.
 template <class T, class F>
 Failure for_each_matrix(int64_t count, double flops, const lapack::Work& work, F f) {
-  lapack::use_one_thread();
   const size_t bytes = (static_cast<size_t>(work.floats) * sizeof(T) +
                         static_cast<size_t>(work.ints) * sizeof(int) + 127) /
                        128 * 128;
@@ -112,6 +115,7 @@ Failure for_each_matrix(int64_t count, double flops, const lapack::Work& work, F
   std::mutex mutex;
   Failure failure;
   const auto range = [&](int64_t begin, int64_t end, int worker) {
+    const lapack::Call call;
     for (int64_t i = begin; i < end; ++i) {
       uint8_t* const own = memory.data() + bytes * static_cast<size_t>(worker);
       const int info = f(i, Scratch<T>(own, work));
@@ -146,25 +150,6 @@ void with_matrix_type(ir::DType dtype, F f) {
     f(float());
   else
     f(double());
-}
-
-/// a x = b in place of b, [n, k] in row-major order; a is triangular, with ones on its diagonal if
-/// `unit`.
-template <class T>
-void solve_triangular(const Matrix<const T>& a, bool upper, bool unit, T* b, int64_t k) {
-  const int64_t n = a.rows;
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t i = upper ? n - 1 - step : step;
-    T* const row = b + i * k;
-    const auto subtract = [&](int64_t j) {
-      const T factor = a(i, j);
-      const T* const other = b + j * k;
-      for (int64_t c = 0; c < k; ++c) row[c] -= factor * other[c];
-    };
-    for (int64_t j = upper ? i + 1 : 0; j < (upper ? n : i); ++j) subtract(j);
-    if (unit) continue;
-    for (int64_t c = 0; c < k; ++c) row[c] /= a(i, i);
-  }
 }
 
 }  // namespace tandem::machine::matrices

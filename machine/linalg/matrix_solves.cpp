@@ -18,6 +18,23 @@ void exchange_rows(const Matrix<const int32_t>& pivots, bool backwards, T* x, in
   }
 }
 
+/// a, in memory as BLAS takes it: where it lies, or in `memory` [n, n].
+template <class T>
+lapack::Triangle<T> turned_triangle(const Matrix<const T>& a, bool upper, bool unit, T* memory) {
+  if (a.row_step == 1 && a.column_step >= a.rows)
+    return {a.first, a.column_step, upper, true, unit};
+  if (a.column_step == 1 && a.row_step >= a.rows) return {a.first, a.row_step, !upper, false, unit};
+  copy(a, row_major(memory, a.rows, a.rows));
+  return {memory, a.rows, !upper, false, unit};
+}
+
+/// a x = b in place of b, [n, k] in row-major order: in column-major order x^T a^T = b^T. a is
+/// triangular, with ones on its diagonal if `unit`; `memory` [n, n].
+template <class T>
+void solve_triangular(const Matrix<const T>& a, bool upper, bool unit, T* b, int64_t k, T* memory) {
+  lapack::trsm(turned_triangle(a, upper, unit, memory), k, a.rows, b);
+}
+
 bool are_rows(const Matrix<const int32_t>& pivots, int64_t rows) {
   for (int64_t i = 0; i < pivots.rows; ++i)
     if (pivots[i] < 1 || pivots[i] > rows) return false;
@@ -105,10 +122,11 @@ void triangular_solve(const MatrixCall& call) {
     const Batch<T> results(call.out[0]);
     const int64_t n = b.rows(), k = b.columns();
     const double flops = static_cast<double>(n * k) * static_cast<double>(n);
-    for_each_matrix<T>(results.count(), flops, {n * k}, [&](int64_t i, Scratch<T> scratch) {
+    for_each_matrix<T>(results.count(), flops, {n * k + n * n}, [&](int64_t i, Scratch<T> scratch) {
       const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
       copy(b[i], x);
-      solve_triangular(a[i], call.numbers[0] != 0, call.numbers[1] != 0, x.first, k);
+      solve_triangular(a[i], call.numbers[0] != 0, call.numbers[1] != 0, x.first, k,
+                       scratch.floats(n * n));
       copy(x, results[i]);
       return 0;
     });
@@ -126,23 +144,24 @@ void lu_solve(const MatrixCall& call) {
     const auto solve = [&](int64_t i, Scratch<T> scratch) {
       if (!are_rows(pivots[i], n)) return 1;
       const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
+      T* const memory = scratch.floats(n * n);
       const Matrix<const T> lu = factors[i];
       copy(b[i], x);
       if (transposed) {
-        solve_triangular(lu.transposed(), false, false, x.first, k);
-        solve_triangular(lu.transposed(), true, true, x.first, k);
+        solve_triangular(lu.transposed(), false, false, x.first, k, memory);
+        solve_triangular(lu.transposed(), true, true, x.first, k, memory);
         exchange_rows(pivots[i], true, x.first, k);
       } else {
         exchange_rows(pivots[i], false, x.first, k);
-        solve_triangular(lu, false, true, x.first, k);
-        solve_triangular(lu, true, false, x.first, k);
+        solve_triangular(lu, false, true, x.first, k, memory);
+        solve_triangular(lu, true, false, x.first, k, memory);
       }
       copy(x, results[i]);
       return 0;
     };
     const double flops = 2 * static_cast<double>(n * k) * static_cast<double>(n);
-    report(call, results.is_batch(), for_each_matrix<T>(results.count(), flops, {n * k}, solve),
-           of_pivots);
+    report(call, results.is_batch(),
+           for_each_matrix<T>(results.count(), flops, {n * k + n * n}, solve), of_pivots);
   });
 }
 

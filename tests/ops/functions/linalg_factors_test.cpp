@@ -280,5 +280,31 @@ TEST(LinalgFactors, HaveTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_TRUE(equal(all(), one));
 }
 
+TEST(LinalgFactors, OfManyAtOnceAreThoseOfOneAlone) {
+  const Tensor x = numbers({80, 80}) + 80 * eye(80, {}, f64), p = positive({80, 80});
+  const auto all = [&](const Shape& batch) {
+    const Tensor xs = x.expand(batch), ps = p.expand(batch);
+    return cat({linalg::qr(xs).r, linalg::inv(xs), cholesky(ps), matrix_exp(ps)}, -1);
+  };
+  const Threads threads(4);
+  EXPECT_TRUE(equal(all({128, 80, 80}), all({80, 80}).expand({128, 80, 320})));
+}
+
+TEST(LinalgFactors, ATriangleIsSolvedWhereverItLies) {
+  const Tensor b = numbers({5, 3});
+  const Tensor wide = numbers({10, 10}) + 20 * eye(10, {}, f64);
+  const Tensor row = numbers({1, 5}) + 7;
+  for (const Tensor& a :
+       {wide.narrow(0, 0, 5).narrow(1, 0, 5), wide.narrow(0, 5, 5).narrow(1, 5, 5).mT(),
+        wide.index({Slice{0, {}, 2}, Slice{0, {}, 2}}), row.expand({5, 5}), row.expand({5, 5}).mT(),
+        flip(wide, {0, 1}).narrow(0, 5, 5).narrow(1, 5, 5)})
+    for (const bool upper : {false, true})
+      for (const bool unit : {false, true}) {
+        const Tensor triangle = upper ? triu(a, unit ? 1 : 0) : tril(a, unit ? -1 : 0);
+        const Tensor x = linalg::solve_triangular(a, b, {.upper = upper, .unitriangular = unit});
+        expect_near((unit ? triangle + eye(5, {}, f64) : triangle).matmul(x), b);
+      }
+}
+
 }  // namespace
 }  // namespace tandem::testing
