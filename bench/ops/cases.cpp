@@ -129,6 +129,13 @@ Tensors added_rows() {
 Tensors graph() {
   return {td::randn({5000, 64}), td::randint(0, 5000, {50000, 1}), td::randn({50000, 64})};
 }
+Tensors small_two() { return {td::randn({32, 32}), td::randn({32, 32})}; }
+Tensors small_layer() { return {td::randn({8, 32}), td::randn({32, 32}), td::randn({32})}; }
+Tensors small_logits() { return {td::randn({8, 10}), td::randint(0, 10, {8})}; }
+Tensors small_table() { return {td::randn({100, 16}), td::randint(0, 100, {8})}; }
+Tensors small_conv() { return {td::randn({1, 4, 8, 8}), td::randn({4, 4, 3, 3}), td::randn({4})}; }
+Tensors small_equations() { return {definite_matrix({8, 8}), td::randn({8, 2})}; }
+Tensors small_heads() { return {td::randn({1, 2, 8, 16})}; }
 
 #define CALL(...) []([[maybe_unused]] const Tensors& x) -> Tensor { return __VA_ARGS__; }
 
@@ -363,6 +370,31 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"randperm", row_alone, CALL(td::randperm(1000000)), false, false},
       {"bernoulli", fractions_up, CALL(td::bernoulli(x[0])), false},
       {"multinomial", weights, CALL(td::multinomial(x[0], 10, true)), false},
+      // --- of a few elements: what a call costs
+      {"add_small", small_two, CALL(x[0] + x[1])},
+      {"mul_number_small", small_two, CALL(x[0] * 0.5)},
+      {"exp_small", small_two, CALL(td::exp(x[0]))},
+      {"sum_small", small_two, CALL(td::sum(x[0]))},
+      {"softmax_small", small_two, CALL(td::softmax(x[0], 1))},
+      {"matmul_small", small_two, CALL(td::matmul(x[0], x[1].T()))},
+      {"linear_small", small_layer, CALL(td::linear(x[0], x[1], x[2]))},
+      {"layer_norm_small", small_layer, CALL(td::layer_norm(x[0], {32}, x[2], x[2]))},
+      {"gelu_small", small_two, CALL(td::gelu(x[0]))},
+      {"cat_small", small_two, CALL(td::cat({x[0], x[1]}, 0))},
+      {"index_small", small_two, CALL(x[0][3])},
+      {"transpose_small", small_two, CALL(x[0].T().contiguous())},
+      {"cross_entropy_small", small_logits, CALL(td::cross_entropy(x[0], x[1]))},
+      {"embedding_small", small_table, CALL(td::embedding(x[0], x[1]))},
+      {"conv2d_small", small_conv, CALL(td::conv2d(x[0], x[1], x[2], {.padding = 1}))},
+      {"max_pool2d_small", small_conv, CALL(td::max_pool2d(x[0], 2))},
+      {"where_small", small_two, CALL(td::where(x[0] > 0, x[0], x[1]))},
+      {"topk_small", small_two, CALL(td::topk(x[0], 3).values)},
+      {"sort_small", small_two, CALL(td::sort(x[0]).values)},
+      {"cumsum_small", small_two, CALL(td::cumsum(x[0], 1))},
+      {"var_small", small_two, CALL(td::var(x[0], {1}))},
+      {"mse_loss_small", small_two, CALL(td::mse_loss(x[0], x[1]))},
+      {"solve_small", small_equations, CALL(td::linalg::solve(x[0], x[1]))},
+      {"attention_small", small_heads, CALL(td::scaled_dot_product_attention(x[0], x[0], x[0]))},
   };
   return cases;
 }

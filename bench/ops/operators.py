@@ -89,6 +89,14 @@ def definite_matrix(*sizes):
     return x @ x.mT + 10 * torch.eye(sizes[-1])
 
 
+small_two = lambda: [randn(32, 32), randn(32, 32)]
+small_layer = lambda: [randn(8, 32), randn(32, 32), randn(32)]
+small_logits = lambda: [randn(8, 10), randint(0, 10, (8,))]
+small_table = lambda: [randn(100, 16), randint(0, 100, (8,))]
+small_conv = lambda: [randn(1, 4, 8, 8), randn(4, 4, 3, 3), randn(4)]
+small_equations = lambda: [definite_matrix(8, 8), randn(8, 2)]
+small_heads = lambda: [randn(1, 2, 8, 16)]
+
 CASES = {
     "add": (two, lambda x, y: x + y), "sub_scaled": (two, lambda x, y: torch.sub(x, y, alpha=0.5)), "mul": (two, lambda x, y: x * y),
     "div": (two, lambda x, y: x / y), "mul_number": (square, lambda x: x * 0.5), "add_row": (row, lambda x, y: x + y),
@@ -192,6 +200,19 @@ CASES = {
     "take_along_dim": (places, lambda x, i: torch.take_along_dim(x, i, 1)), "randn": (row_alone, lambda x: randn(1024, 1024)),
     "rand": (row_alone, lambda x: rand(1024, 1024)), "randperm": (row_alone, lambda x: torch.randperm(1000000)),
     "bernoulli": (fractions_up, torch.bernoulli), "multinomial": (weights, lambda x: x.multinomial(10, True)),
+    "add_small": (small_two, lambda x, y: x + y), "mul_number_small": (small_two, lambda x, y: x * 0.5),
+    "exp_small": (small_two, lambda x, y: torch.exp(x)), "sum_small": (small_two, lambda x, y: x.sum()),
+    "softmax_small": (small_two, lambda x, y: x.softmax(1)), "matmul_small": (small_two, lambda x, y: x @ y.T),
+    "linear_small": (small_layer, F.linear), "layer_norm_small": (small_layer, lambda x, w, b: F.layer_norm(x, (32,), b, b)),
+    "gelu_small": (small_two, lambda x, y: F.gelu(x)), "cat_small": (small_two, lambda x, y: torch.cat((x, y))),
+    "index_small": (small_two, lambda x, y: x[3]), "transpose_small": (small_two, lambda x, y: x.T.contiguous()),
+    "cross_entropy_small": (small_logits, F.cross_entropy), "embedding_small": (small_table, lambda w, i: F.embedding(i, w)),
+    "conv2d_small": (small_conv, lambda x, w, b: F.conv2d(x, w, b, padding=1)),
+    "max_pool2d_small": (small_conv, lambda x, w, b: F.max_pool2d(x, 2)), "where_small": (small_two, lambda x, y: torch.where(x > 0, x, y)),
+    "topk_small": (small_two, lambda x, y: x.topk(3).values), "sort_small": (small_two, lambda x, y: x.sort().values),
+    "cumsum_small": (small_two, lambda x, y: x.cumsum(1)), "var_small": (small_two, lambda x, y: x.var(1)),
+    "mse_loss_small": (small_two, F.mse_loss), "solve_small": (small_equations, torch.linalg.solve),
+    "attention_small": (small_heads, lambda x: F.scaled_dot_product_attention(x, x, x)),
 }
 
 
