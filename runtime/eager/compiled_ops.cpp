@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 #include "ir/build/rewrite.h"
 #include "ir/strides.h"
@@ -24,14 +25,23 @@ using ir::OpInfo;
 using ir::OpLevel;
 using ir::ValueId;
 
-/// From so many elements on. Below, what code saves is less than a call of it costs.
-/// TANDEM_COMPILED_OPS_FROM sets another number.
-int64_t many_elements() {
-  static const int64_t elements = [] {
+/// From so many elements on; below, what code saves is less than a call of it costs. An operation
+/// that is a chain of kernels, a reduction, or a long function of each element gains from fewer on.
+constexpr int64_t kMany = 16384, kManyOfLong = 256;
+
+/// TANDEM_COMPILED_OPS_FROM sets another number for all.
+std::optional<int64_t> chosen_elements() {
+  static const std::optional<int64_t> chosen = []() -> std::optional<int64_t> {
     const char* text = std::getenv("TANDEM_COMPILED_OPS_FROM");
-    return text != nullptr && *text != 0 ? std::atoll(text) : 16384;
+    if (text == nullptr || *text == 0) return {};
+    return std::atoll(text);
   }();
-  return elements;
+  return chosen;
+}
+
+bool is_long(Op op) {
+  if (!has_kernel(op) || ir::info(op).cls == OpClass::Reduction) return true;
+  return ir::is_pointwise(op) && !ir::is_composite(op) && codegen::scalar_op(op).is_long();
 }
 
 constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
@@ -281,10 +291,11 @@ auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
 
 }  // namespace
 
-bool are_many(Dim elements) { return elements >= many_elements(); }
+bool are_many(Dim elements) { return elements >= chosen_elements().value_or(kMany); }
 
 bool runs_compiled(Op op, Dim elements, Dim results) {
-  if (!are_many(elements) || !gains(op)) return false;
+  const int64_t from = chosen_elements().value_or(is_long(op) ? kManyOfLong : kMany);
+  if (elements < from || !gains(op)) return false;
   constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
   return op != Op::sum || results >= kFew;
 }
