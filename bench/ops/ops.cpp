@@ -1,7 +1,8 @@
 // tandem-ops: the worker of `./dev bench ops`. For each line `NAME eager|compiled forward|backward
 // COUNT` of its input it prints the milliseconds of COUNT calls, each on a line; "backward" is
-// forward and gradients. `--list` prints the names, and whether each has gradients and can be
-// compiled. The first call of a case in a mode compiles.
+// forward and gradients. Its argument: the dtype, f32 if left out, that inputs of f32 are given.
+// `--list` prints the names, and whether each has gradients and can be compiled. The first call of
+// a case in a mode compiles.
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -26,9 +27,12 @@ struct Prepared {
   Function eager, compiled;
 };
 
-Prepared prepare(const OpCase& op) {
+Prepared prepare(const OpCase& op, td::DType dtype) {
   td::manual_seed(1);
   Prepared p{.inputs = op.inputs(), .eager = op.call, .compiled = td::compile(Function(op.call))};
+  if (dtype != td::f32)
+    for (Tensor& t : p.inputs)
+      if (t.dtype() == td::f32) t = t.to(dtype);
   if (!op.differentiates) return p;
   const Tensor result = p.eager(p.inputs);
   p.weight = td::randn(result.sizes(), result.dtype());
@@ -68,16 +72,25 @@ int list() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "--list") return list();
+  const std::map<std::string, td::DType> dtypes = {
+      {"f32", td::f32}, {"f64", td::f64}, {"bf16", td::bf16}, {"f16", td::f16}};
+  const std::string argument = argc > 1 ? argv[1] : "f32";
+  if (argument == "--list") return list();
+  const td::DType dtype = dtypes.at(argument);
   std::map<std::string, Prepared> cases;
   std::string name, how, direction;
   int count = 0;
   while (std::cin >> name >> how >> direction >> count) {
-    if (!cases.contains(name)) {
-      cases.clear();  // one at a time: memory as the other worker's
-      for (const OpCase& op : bench::op_cases())
-        if (op.name == name) cases.emplace(name, prepare(op));
+    try {
+      if (!cases.contains(name)) {
+        cases.clear();  // one at a time: memory as the other worker's
+        for (const OpCase& op : bench::op_cases())
+          if (op.name == name) cases.emplace(name, prepare(op, dtype));
+      }
+      time(cases.at(name), how == "compiled", direction == "backward", count);
+    } catch (const td::Error&) {  // of this dtype there is none
+      std::printf("nan\n");
+      std::fflush(stdout);
     }
-    time(cases.at(name), how == "compiled", direction == "backward", count);
   }
 }
