@@ -254,6 +254,20 @@ void run_in_panels(const Job& job) {
   });
 }
 
+void dot_block(const Job& job, const Block& x) {
+  const MatmulSpec& s = job.spec;
+  const Sums c = sums_of(job, x);
+  const float sum = products::panels()->dot({a_at(job, x), s.a.col}, {b_at(job, x), s.b.row}, x.k);
+  const bool has_bias = job.bias && job.blocks.grid_k == 1;
+  *c.data = has_bias ? *job.bias + sum : c.adds ? *c.data + sum : sum;
+}
+
+void run_in_dots(const Job& job) {
+  parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
+    for_each_block(job, begin, end, [&](const Block& x) { dot_block(job, x); });
+  });
+}
+
 /// Rows [begin, end) of the whole batch: the partial sums, added by the tree, go to C.
 void combine_rows(Job& job, int64_t begin, int64_t end) {
   const MatmulSpec& s = job.spec;
@@ -324,6 +338,12 @@ int parts_of(const MatmulSpec& s) {
   return products::splits(s.m, s.n, s.k, parts) ? parts : 0;
 }
 
+/// (A product with a vector reads each element of the matrix once: nothing to pack.)
+BlockAlgorithm algorithm_of(const MatmulSpec& s) {
+  if (!products::panels() || (s.m == 1) != (s.n == 1)) return BlockAlgorithm::Sgemm;
+  return s.m == 1 ? BlockAlgorithm::Dot : BlockAlgorithm::Panels;
+}
+
 bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
 
 }  // namespace
@@ -360,9 +380,7 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
   if (spec.k == 0) return;
   split_parts_ = parts_of(spec_);
   if (split_parts_ > 0) return;
-  // (A product with a vector reads each element of the matrix once: nothing to pack.)
-  const bool panels = products::panels() && spec_.m > 1 && spec_.n > 1;
-  const BlockAlgorithm algorithm = panels ? BlockAlgorithm::Panels : BlockAlgorithm::Sgemm;
+  const BlockAlgorithm algorithm = algorithm_of(spec_);
   blocks_ = choose_blocks(spec_, algorithm, true);
   if (blocks_.algorithm == BlockAlgorithm::Primitive) {
     full_ = block_primitive(spec_, blocks_.batch, blocks_.m);
@@ -441,7 +459,10 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
           full_.get(),
           last_.get()};
   if (split_parts_ > 0) return run_in_parts(job, split_parts_);
-  blocks_.algorithm == BlockAlgorithm::Panels ? run_in_panels(job) : run_in_library(job);
+  if (blocks_.algorithm == BlockAlgorithm::Panels)
+    run_in_panels(job);
+  else
+    blocks_.algorithm == BlockAlgorithm::Dot ? run_in_dots(job) : run_in_library(job);
   check_status(job.status);
   if (blocks_.grid_k > 1) {
     const int64_t grain = std::max<int64_t>(1, 8192 / s.n);

@@ -58,9 +58,9 @@ MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool tra
 /// Whether the strides are ones that Matmul takes. Others need a copy of the operand first.
 bool matmul_supports(const MatmulSpec& spec);
 
-/// What computes a block: dnnl_sgemm, a oneDNN matmul primitive (dense operands), or panels of ours
-/// (products/panels.h).
-enum class BlockAlgorithm { Sgemm, Primitive, Panels };
+/// What computes a block: dnnl_sgemm, a oneDNN matmul primitive (dense operands), or of ours
+/// (products/panels.h) panels or, where C is one number, a sum of products.
+enum class BlockAlgorithm { Sgemm, Primitive, Panels, Dot };
 
 /// How the work is cut; a pure function of the spec and of what computes blocks.
 struct MatmulBlocks {

@@ -203,6 +203,18 @@ void offer_primitive(Best& best, const MatmulSpec& s) {
   }
 }
 
+// Of a row by a column: memory is read once, so a chunk is what is worth a claim.
+constexpr double kDotNs = 0.06;  // an element of each
+constexpr int64_t kDotChunk = int64_t{1} << 15;
+
+MatmulBlocks dot_blocks(const MatmulSpec& s) {
+  const int64_t k = extent(s.k, ceil_div(s.k, kDotChunk), kSumUnit);
+  MatmulBlocks block{.batch = 1, .m = 1, .n = 1, .k = k, .algorithm = BlockAlgorithm::Dot};
+  set_grid(block, s);
+  block.grain = std::max<int64_t>(1, std::llround(kMinThreadNs / (k * kDotNs)));
+  return block;
+}
+
 }  // namespace
 
 std::optional<BlasLayout> blas_layout(const MatrixStrides& s, int64_t rows, int64_t cols) {
@@ -257,6 +269,7 @@ void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
 }
 
 MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool primitives) {
+  if (algorithm == BlockAlgorithm::Dot) return dot_blocks(s);
   const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
                   2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};

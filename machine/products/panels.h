@@ -50,6 +50,12 @@ struct PanelRates {
   double pack_b, pack_transposed_b;  // an element of B
 };
 
+/// A vector of `k` elements, `stride` apart.
+struct Vector {
+  const float* data;
+  int64_t stride;
+};
+
 /// What one instruction set computes products with.
 struct Panels {
   /// Rows and columns of a tile, columns of a vector, the rows of A that are packed together and
@@ -66,6 +72,8 @@ struct Panels {
   /// What B [k, n] takes in panels, and its columns from `j` on, one panel's, brought there.
   int64_t (*packed_floats)(int64_t n, int64_t k);
   void (*pack)(const Operand& b, int64_t n, int64_t k, int64_t j, float* to);
+  /// The sum of k products, whose bits depend on no stride.
+  float (*dot)(const Vector& a, const Vector& b, int64_t k);
 };
 
 extern const Panels kPanelsAvx2, kPanelsAvx512;

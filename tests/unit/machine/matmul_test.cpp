@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ir/base/error.h"
@@ -115,10 +116,50 @@ TEST(Matmul, Accumulates) {
   }
 }
 
+TEST(Matmul, OfARowByAColumn) {
+  for (const int64_t k : {1, 7, 200, 32'768, 32'769, 100'003})
+    for (const bool accumulate : {false, true}) {
+      MatmulSpec s = dense_matmul(3, 1, 1, k);
+      s.accumulate = accumulate;
+      check(s);
+      s.a = {3 * k + 5, 1, 3}, s.c.batch = 2;
+      check(s);
+      s.b = {0, 2, 1};
+      check(s);
+    }
+}
+
+TEST(Matmul, OfARowByAColumnHasTheSameBitsAtAnyStrides) {
+  if (!products::panels()) GTEST_SKIP() << "the library's may differ";
+  const MatmulSpec s = dense_matmul(1, 1, 1, 70'001);
+  MatmulSpec gapped = s;
+  gapped.a.row = 1, gapped.a.col = 3;
+  const Operands x(s);
+  Operands y(gapped);
+  y.b = x.b;
+  for (size_t i = 0; i < x.a.size(); ++i) y.a[3 * i] = x.a[i];
+  EXPECT_EQ(run(s, x), run(gapped, y));
+}
+
+/// Infinities and NaN at each place, whichever lane or chunk sums it.
+TEST(Matmul, OfARowByAColumnKeepsInfinities) {
+  const MatmulSpec s = dense_matmul(1, 1, 1, 300);
+  Operands x(s);
+  for (float& v : x.b) v = 1;
+  for (float& v : x.a) {
+    const float before = std::exchange(v, std::numeric_limits<float>::infinity());
+    EXPECT_EQ(run(s, x)[0], v);
+    v = before;
+  }
+  x.a.assign(x.a.size(), -0.0f);
+  EXPECT_FALSE(std::signbit(run(s, x)[0]));
+}
+
 TEST(Matmul, StartsWithABias) {
   std::vector<MatmulSpec> specs;
   for (const bool tb : {false, true})
     for (const int64_t m : {1, 5, 64, 300}) specs.push_back(dense_matmul(1, m, 100, 70, false, tb));
+  for (const int64_t k : {70, 70'000}) specs.push_back(dense_matmul(1, 1, 1, k));
   specs.push_back(dense_matmul(3, 16, 24, 8));
   specs.push_back(dense_matmul(1, 40, 48, 30'000, true, false));  // a sum in parts
   for (MatmulSpec s : specs) {

@@ -136,6 +136,21 @@ TEST_P(PanelProducts, OfSeveralBlocks) {
       check({m, n, k, layout % 2 == 1, layout / 2 % 2 == 1, kStarts[layout / 4], layout});
 }
 
+TEST_P(PanelProducts, OfARowByAColumn) {
+  std::normal_distribution<float> normal;
+  for (int64_t k = 1; k < 300; ++k) {
+    std::vector<float> a(k), b(k), gapped(3 * (k - 1) + 1, kNaN);
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      gapped[3 * i] = a[i] = normal(random), b[i] = normal(random);
+      sum += double{a[i]} * double{b[i]};
+    }
+    const float dot = panels().dot({a.data(), 1}, {b.data(), 1}, k);
+    ASSERT_NEAR(dot, sum, 1e-5) << k;
+    ASSERT_EQ(dot, panels().dot({gapped.data(), 3}, {b.data(), 1}, k)) << k;
+  }
+}
+
 /// However a product is cut, wherever it lies.
 TEST_P(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
   const int64_t m = 270, n = 70, k = 500;
