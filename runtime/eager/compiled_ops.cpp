@@ -46,9 +46,14 @@ bool is_long(Op op) {
 
 constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
 
+/// Whether matrices of `dtype` are multiplied by the library, halves as f32 at least.
+bool multiplies_in_library(DType dtype) {
+  return ir::is_floating(dtype) && ir::size_of(dtype) <= ir::size_of(DType::F32);
+}
+
 /// Whether code beats the operation's kernel. (Views are free, scans, factors and products in
 /// f32 are the library's in any case; what fills memory with a number is as fast as memory.)
-bool gains(Op op) {
+bool gains(Op op, DType dtype) {
   const OpInfo& info = ir::info(op);
   switch (info.cls) {
     case OpClass::Pointwise:
@@ -59,7 +64,7 @@ bool gains(Op op) {
     case OpClass::Random:
       return true;
     case OpClass::Contraction:
-      return info.level == OpLevel::Composite;
+      return info.level == OpLevel::Composite || !multiplies_in_library(dtype);
     case OpClass::View:
     case OpClass::Factory:
     case OpClass::Scan:
@@ -293,9 +298,9 @@ auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
 
 bool are_many(Dim elements) { return elements >= chosen_elements().value_or(kMany); }
 
-bool runs_compiled(Op op, Dim elements, Dim results) {
+bool runs_compiled(Op op, DType dtype, Dim elements, Dim results) {
   const int64_t from = chosen_elements().value_or(is_long(op) ? kManyOfLong : kMany);
-  if (elements < from || !gains(op)) return false;
+  if (elements < from || !gains(op, dtype)) return false;
   constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
   return op != Op::sum || results >= kFew;
 }

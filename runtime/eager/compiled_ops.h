@@ -16,9 +16,9 @@ namespace tandem::runtime::eager {
 /// Whether an operation on so many elements goes this way.
 bool are_many(Dim elements);
 
-/// Whether `op` is one of those if its largest operand or result has so many elements, and its
-/// first result so many.
-bool runs_compiled(ir::Op op, Dim elements, Dim results);
+/// Whether `op`, whose first result is of `dtype`, is one of those if its largest operand or result
+/// has so many elements, and its first result so many.
+bool runs_compiled(ir::Op op, DType dtype, Dim elements, Dim results);
 
 /// The results of `op`, with these strides. None if the data are wrong: what runs in its place says
 /// so in the user's terms.

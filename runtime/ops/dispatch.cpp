@@ -102,8 +102,8 @@ bool runs_compiled(ir::Op op, std::span<const Tensor> operands, std::span<const 
   Dim elements = 0;
   for (const Tensor& t : operands) elements = std::max(elements, ir::numel(t.sizes()));
   for (const ir::Type& type : results) elements = std::max(elements, ir::numel(type.sizes));
-  const Dim written = ir::numel(results.empty() ? operands[0].sizes() : results[0].sizes);
-  return eager::runs_compiled(op, elements, written);
+  const ir::Type first = results.empty() ? operands[0].impl()->type() : results[0];
+  return eager::runs_compiled(op, first.dtype, elements, ir::numel(first.sizes));
 }
 
 /// Operand 0 becomes the result of `op`.

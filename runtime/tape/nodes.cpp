@@ -169,7 +169,8 @@ std::optional<std::vector<Tensor>> OpNode::apply_compiled(std::span<const Tensor
   Dim elements = 0;
   for (const KeptList* values : {&operands_, &results_})
     for (const Kept& v : *values) elements = std::max(elements, ir::numel(v.type.sizes));
-  if (!eager::runs_compiled(op_, elements, ir::numel(results_[0].type.sizes))) return {};
+  const ir::Type& first = results_[0].type;
+  if (!eager::runs_compiled(op_, first.dtype, elements, ir::numel(first.sizes))) return {};
   const auto unpacked = [&](const KeptList& values) {
     std::vector<eager::RuleValue> list;
     for (const auto& [type, saved] : values)

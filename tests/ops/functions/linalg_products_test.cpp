@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
+#include <limits>
+
 #include "tests/support/expect_error.h"
 
 namespace tandem::testing {
@@ -78,6 +80,58 @@ TEST(LinalgProducts, TakeExpandedOperands) {
   expect_near(baddbmm(ones({}, f64), wide, other), baddbmm(ones({}, f64), dense, other));
   expect_near(tensordot(wide, other, {0, 2}, {0, 1}), tensordot(dense, other, {0, 2}, {0, 1}));
   expect_near(kron(wide, other), kron(dense, other));
+}
+
+/// A row of the product at a time is too little to be compiled, and gives the same.
+Tensor by_rows(const Tensor& a, const Tensor& b) {
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < a.size(0); ++i)
+    rows.push_back(matmul(a.narrow(0, i, 1).clone(), b.clone()));
+  return cat(rows, 0);
+}
+
+/// Of many elements, wherever they lie.
+TEST(LinalgProducts, OfManyElementsInEveryDType) {
+  for (const DType dtype : {f64, i64, i32, i16, i8, u8}) {
+    const auto given = [&](const Shape& sizes) {
+      return dtype == f64 ? randn(sizes, f64) : randint(-90, 90, sizes).to(dtype);
+    };
+    const Tensor dense = given({140, 130}), b = given({130, 9});
+    for (const Tensor& a : {dense, given({130, 140}).t(), given({140, 260}).slice(1, 0, 260, 2),
+                            given({1, 130}).expand({140, 130})}) {
+      const Tensor expected = by_rows(a, b);
+      EXPECT_TRUE(allclose(matmul(a, b).to(f64), expected.to(f64), 1e-10, 1e-10));
+      const Tensor sum = ones({140, 9}, dtype);
+      EXPECT_TRUE(allclose(sum.addmm_(a, b).to(f64), (expected + 1).to(f64), 1e-10, 1e-10));
+      EXPECT_TRUE(allclose(
+          bmm(a.unsqueeze(0).expand({3, 140, 130}), b.expand({3, 130, 9})).select(0, 2).to(f64),
+          expected.to(f64), 1e-10, 1e-10));
+    }
+    EXPECT_EQ(matmul(dense, given({130, 0})).sizes(), Shape({140, 0}));
+    EXPECT_EQ(matmul(given({140, 0}), given({0, 140})).abs().sum().to(f64).item(), 0);
+  }
+  Tensor a = numbers({140, 130});
+  a[3][5].fill_(std::numeric_limits<double>::quiet_NaN());
+  const Tensor nan = isnan(matmul(a, ones({130, 9}, f64)));
+  EXPECT_EQ(nan.sum().item(), 9);
+  EXPECT_TRUE(nan[3].all().item() != 0);
+}
+
+TEST(LinalgProducts, OfARowByAColumnHaveGradients) {
+  const auto as_matrices = [](const Tensor& v, const Tensor& w) {
+    return bmm(v.view({1, 1, v.size(0)}), w.reshape({1, w.size(0), 1})).sum() * 3;
+  };
+  const auto compiled = compile(as_matrices);
+  for (const DType dtype : {f32, f64, bf16})
+    for (const int64_t n : {1, 40, 40'000}) {
+      const Tensor x = randn({n}, dtype).requires_grad_(),
+                   y = randn({2 * n}, dtype).slice(0, 0, 2 * n, 2).requires_grad_();
+      for (const Tensor& z : {dot(x, y) * 3, as_matrices(x, y), compiled(x, y)}) {
+        const std::vector<Tensor> got = grad({z}, {x, y});
+        EXPECT_TRUE(equal(got[0], y.detach() * 3));
+        EXPECT_TRUE(equal(got[1], x.detach() * 3));
+      }
+    }
 }
 
 TEST(LinalgProducts, WriteIntoGivenTensors) {
