@@ -4,11 +4,33 @@
 #include "autodiff/product_terms.h"
 
 namespace tandem::autodiff {
+namespace {
+
+/// Whether the gradient is that of a row by a column: a number, by which the other is scaled.
+bool is_number(Args a) {
+  const Shape sizes = a.b.sizes(a.g);
+  return sizes[sizes.rank() - 2] == 1 && sizes.back() == 1;
+}
+
+}  // namespace
+
 // y [m, n] = a [m, k] @ b [k, n]: g b^T, a^T g
-const VjpRule vjp_mm = rule(wrt<kOther>([](Args a) { return mm(a.g, t(a.x(1))); }),
-                            wrt<kSelf>([](Args a) { return mm(t(a.x(0)), a.g); }));
-const VjpRule vjp_bmm = rule(wrt<kOther>([](Args a) { return bmm(a.g, bt(a.x(1))); }),
-                             wrt<kSelf>([](Args a) { return bmm(bt(a.x(0)), a.g); }));
+const VjpRule vjp_mm = rule(wrt<kOther>([](Args a) {
+                              const Term b = t(a.x(1));
+                              return is_number(a) ? a.g * b : mm(a.g, b);
+                            }),
+                            wrt<kSelf>([](Args a) {
+                              const Term x = t(a.x(0));
+                              return is_number(a) ? x * a.g : mm(x, a.g);
+                            }));
+const VjpRule vjp_bmm = rule(wrt<kOther>([](Args a) {
+                               const Term b = bt(a.x(1));
+                               return is_number(a) ? a.g * b : bmm(a.g, b);
+                             }),
+                             wrt<kSelf>([](Args a) {
+                               const Term x = bt(a.x(0));
+                               return is_number(a) ? x * a.g : bmm(x, a.g);
+                             }));
 const VjpRule vjp_addmm = rule(wrt<kNothing>([](Args a) { return a.g; }),
                                wrt<kThird>([](Args a) { return mm(a.g, t(a.x(2))); }),
                                wrt<kOther>([](Args a) { return mm(t(a.x(1)), a.g); }));
