@@ -144,9 +144,33 @@ Bags bags_of(const Tensor& indices, const EmbeddingBagOptions& options, const So
   return {flat, sub(Located(behind, at), Located(1, at)), count};
 }
 
+/// What bags are summed in.
+DType wide_of(DType dtype) { return dtype == f64 ? f64 : f32; }
+
+/// Sums or means of bags of equal length [bags, n], made in one pass: nothing holds the rows.
+Tensor of_equal_bags(const Tensor& weight, const Tensor& indices, const Tensor& per_sample_weights,
+                     std::optional<int64_t> padding, Mode mode, const SourceLocation& at) {
+  Call c(at);
+  const V places = c.in(indices);
+  V rows = c.b.embedding(c.in(weight), places);
+  if (per_sample_weights.defined())
+    rows = c.b.mul(rows, c.b.unsqueeze(c.in(per_sample_weights), 2));
+  const DType wide = wide_of(c.b.dtype(rows));
+  rows = c.b.convert(rows, wide);
+  V counts = c.b.full({indices.size(0), 1}, wide, Number(int64_t{indices.size(1)}));
+  if (padding) {
+    const V kept = c.b.unsqueeze(c.b.ne(places, *padding), 2);
+    rows = c.b.where(kept, rows, 0);
+    counts = c.b.sum(c.b.convert(kept, wide), {1});
+  }
+  V result = c.b.sum(rows, {1});
+  if (mode == Mode::Mean) result = c.b.div(result, c.b.maximum(counts, 1));
+  return c.out(c.b.convert(result, weight.dtype()));
+}
+
 /// Sums of rows [n, d] by bag; halves are summed in f32.
 Tensor sums(const Tensor& rows, const Bags& bags, const SourceLocation& at) {
-  const DType wide = rows.dtype() == f64 ? f64 : f32;
+  const DType wide = wide_of(rows.dtype());
   const Tensor start = zeros({bags.count, rows.size(1)}, wide, at);
   return index_add(start, 0, bags.bag, rows.to(wide, at), at);
 }
@@ -219,8 +243,10 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices,
   const Mode mode = mode_named(options.mode);
   require_options(indices, options, mode);
   const auto padding = padding_row(weight, options.padding_idx);
-  const Bags bags = bags_of(indices, options, at);
   if (options.max_norm) renormalize(weight, indices, options.norm_type, *options.max_norm, at);
+  if (indices.dim() == 2 && mode != Mode::Max && !options.scale_grad_by_freq)
+    return of_equal_bags(weight, indices, options.per_sample_weights, padding, mode, at);
+  const Bags bags = bags_of(indices, options, at);
   Tensor rows = rows_at(weight, bags.indices, options.scale_grad_by_freq, at);
   if (options.per_sample_weights.defined())
     rows = mul(Located(rows, at), Located(options.per_sample_weights.reshape({-1, 1}, at), at));

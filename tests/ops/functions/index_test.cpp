@@ -43,6 +43,33 @@ TEST(IndexFunctions, RefuseWithTheNameThatWasCalled) {
   expect_error(Errc::DType, "igamma: expected a floating dtype", [&] { igamma(i, i); });
 }
 
+/// Of bags of equal length, as of the same ones with offsets.
+TEST(IndexFunctions, BagsOfEqualLengthAreBags) {
+  for (const DType dtype : {f32, f64, f16, bf16})
+    for (const auto& [bags, length] : {std::pair<int64_t, int64_t>{5, 3}, {90, 40}, {4, 0}, {0, 3}})
+      for (const int form : {0, 1, 2, 3}) {
+        const Tensor table = randint(-9, 9, {70, 30}).to(dtype).t().requires_grad_();
+        const Tensor places = randint(0, 30, {length, bags}).t(),
+                     weights = randint(-3, 3, {bags, length}).to(dtype);
+        EmbeddingBagOptions o{.mode = form < 2 ? "sum" : "mean"};
+        if (form % 2 == 1) o.padding_idx = -2;
+        if (form == 1) o.per_sample_weights = weights;
+        EmbeddingBagOptions with_offsets = o;
+        with_offsets.offsets = arange(bags) * length;
+        if (form == 1) with_offsets.per_sample_weights = weights.reshape({-1});
+        const auto equal_bags = [&](const Tensor& t) { return embedding_bag(t, places, o); };
+        const Tensor expected = embedding_bag(table, places.reshape({-1}), with_offsets);
+        const Tensor g = grad({expected.sum()}, {table})[0];
+        for (const Tensor& got : {equal_bags(table), compile(equal_bags)(table)}) {
+          EXPECT_EQ(got.dtype(), dtype);
+          EXPECT_TRUE(equal(got, expected));
+          EXPECT_TRUE(allclose(grad({got.sum()}, {table})[0], g, 2e-2, 2e-2));
+        }
+      }
+  expect_error(Errc::Index, "index out of range",
+               [] { embedding_bag(zeros({4, 9000}), tensor({{0, 4}})); });
+}
+
 TEST(IndexFunctions, MaxNormScalesTheTable) {
   const Tensor table = tensor({{3, 4}, {0.3, 0.4}, {6, 8}}, f64).requires_grad_();
   const Tensor rows = embedding(table, tensor({0, 1, 0}), {.max_norm = 1.0});
