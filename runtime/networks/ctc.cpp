@@ -17,9 +17,9 @@ constexpr double kNever = -1e30;
 /// A batch of paths over labels with blanks around each.
 struct Paths {
   Call& c;
-  V log_p;     // [t, n, c]
-  V labels;    // [n, l], l = 2 s + 1
-  V may_skip;  // [n, l]: a label that the one before last may lead to
+  V emissions;  // [t, n, l], l = 2 s + 1: the logarithms of the labels' probabilities
+  V may_skip;   // [n, l]: a label that the one before last may lead to
+  V never;      // kNever
   int64_t n, l;
 };
 
@@ -40,6 +40,12 @@ int64_t longest(const std::vector<Dim>& lengths) {
   int64_t most = 0;
   for (const Dim length : lengths) most = std::max(most, int64_t{length});
   return most;
+}
+
+int64_t shortest(const std::vector<Dim>& lengths) {
+  int64_t least = longest(lengths);
+  for (const Dim length : lengths) least = std::min(least, int64_t{length});
+  return least;
 }
 
 /// Targets [n, s] or one after the other, as [n, s] with blanks behind each one's end.
@@ -86,10 +92,14 @@ V moved(Call& c, V x, int64_t by, const Number& value) {
 
 V log_sum(Call& c, V a, V b) { return c.b.pointwise(ir::Op::logaddexp, {a, b}); }
 
-/// The logarithms of the labels' probabilities at time t.
-V emission(const Paths& p, int64_t t) {
-  return p.c.b.gather(p.c.b.select(p.log_p, 0, t), 1, p.labels);
+/// The logarithms of the probabilities that log_p [t, n, c] has for labels [n, l].
+V emissions_of(Call& c, V log_p, V labels) {
+  Shape sizes = c.b.sizes(labels);
+  sizes = {c.b.sizes(log_p)[0], sizes[0], sizes[1]};
+  return c.b.gather(log_p, 2, c.b.expand(labels, sizes));
 }
+
+V emission(const Paths& p, int64_t t) { return p.c.b.select(p.emissions, 0, t); }
 
 /// The logarithms of the probabilities of all paths up to a label.
 V first_step(const Paths& p, V ends) {
@@ -100,8 +110,9 @@ V first_step(const Paths& p, V ends) {
 }
 
 V next_step(const Paths& p, V alpha, int64_t t) {
-  const V step = log_sum(p.c, alpha, moved(p.c, alpha, 1, kNever));
-  const V skip = p.c.b.where(p.may_skip, moved(p.c, alpha, 2, kNever), kNever);
+  const V behind = p.c.b.pad(alpha, std::vector<Dim>{0, 0, 2, 0}, kNever);
+  const V step = log_sum(p.c, alpha, p.c.b.slice(behind, 1, 1, p.l + 1));
+  const V skip = p.c.b.where(p.may_skip, p.c.b.slice(behind, 1, 0, p.l), p.never);
   return p.c.b.add(log_sum(p.c, step, skip), emission(p, t));
 }
 
@@ -116,8 +127,11 @@ V log_likelihood(const Paths& p, const std::vector<Dim>& input_lengths,
   }
   const V ends = numbers(p.c, lengths, {p.n, 1});
   V alpha = first_step(p, ends);
-  for (int64_t t = 1; t < longest(input_lengths); ++t)
-    alpha = p.c.b.where(p.c.b.gt(ends, t), next_step(p, alpha, t), alpha);
+  const int64_t first_end = shortest(input_lengths);
+  for (int64_t t = 1; t < longest(input_lengths); ++t) {
+    const V next = next_step(p, alpha, t);
+    alpha = t < first_end ? next : p.c.b.where(p.c.b.gt(ends, t), next, alpha);
+  }
   const V at_last = p.c.b.gather(alpha, 1, numbers(p.c, last, {p.n, 1}));
   const V at_label = p.c.b.gather(alpha, 1, numbers(p.c, before, {p.n, 1}));
   const V has_label = p.c.b.gt(numbers(p.c, last, {p.n, 1}), 0);
@@ -158,7 +172,9 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets,
   labels = with_blanks(c, padded_targets(c, labels, target_lengths, options.blank), options.blank);
   const V may_skip = c.b.logical_and(c.b.ne(labels, options.blank),
                                      c.b.ne(labels, moved(c, labels, 2, options.blank)));
-  const Paths paths{c, log_p, labels, may_skip, sizes[1], c.b.sizes(labels)[1]};
+  const V never = c.b.full({}, c.b.dtype(log_p), kNever);
+  const Paths paths{
+      c, emissions_of(c, log_p, labels), may_skip, never, sizes[1], c.b.sizes(labels)[1]};
   const V likelihood = log_likelihood(paths, input_lengths, target_lengths);
   const double impossible = options.zero_infinity ? 0 : std::numeric_limits<double>::infinity();
   const V losses = c.b.where(c.b.gt(likelihood, kNever / 10), c.b.neg(likelihood), impossible);
