@@ -16,6 +16,7 @@ struct Line {
   T* first;
   int64_t size, stride;  // elements
   T& operator[](int64_t i) const { return first[i * stride]; }
+  Line part(int64_t begin, int64_t count) const { return {first + begin * stride, count, stride}; }
 };
 
 /// A tensor as lines along `dim`, numbered in row-major order of the other dimensions.

@@ -3,6 +3,9 @@
 // stable.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <utility>
+#include <vector>
 
 #include "machine/lines/items.h"
 #include "machine/lines/lines.h"
@@ -47,25 +50,93 @@ void sort_block(Item<K>* items, Item<K>* spare, int64_t n) {
     radix_sort(items, spare, n);
 }
 
-/// Blocks by themselves, then pairs of neighbours, pairs of pairs, ...: in `items` or `spare`.
+/// Items of a line in parts of ascending keys, each in the order that the items came in.
 template <class K>
-Item<K>* sort_long(Item<K>* items, Item<K>* spare, int64_t n) {
-  const int64_t blocks = ceil_div(n, kBlock);
-  parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t b = begin; b < end; ++b)
-      sort_block(items + b * kBlock, spare + b * kBlock, std::min(kBlock, n - b * kBlock));
-  });
-  for (int64_t width = kBlock; width < n; width *= 2) {
-    parallel_for(ceil_div(n, 2 * width), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t pair = begin; pair < end; ++pair) {
-        const int64_t first = pair * 2 * width;
-        const int64_t middle = std::min(first + width, n), last = std::min(middle + width, n);
-        std::merge(items + first, items + middle, items + middle, items + last, spare + first);
-      }
+class Parts {
+ public:
+  static constexpr size_t kCount = size_t{1} << 11;
+
+  /// Those of `from` [n], in `to`.
+  Parts(const Item<K>* from, Item<K>* to, int64_t n) : blocks_(ceil_div(n, kBlock)) {
+    find_range(from, n);
+    std::vector<Counts> begins(static_cast<size_t>(blocks_));
+    for_each_block(n, [&](int64_t b, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++begins[static_cast<size_t>(b)][part(from[i])];
     });
-    std::swap(items, spare);
+    int64_t begin = 0;
+    for (size_t p = 0; p < kCount; ++p) {
+      begins_[p] = begin;
+      for (Counts& of_block : begins) begin += std::exchange(of_block[p], begin);
+    }
+    begins_[kCount] = n;
+    for_each_block(n, [&](int64_t b, int64_t first, int64_t end) {
+      Counts& next = begins[static_cast<size_t>(b)];
+      for (int64_t i = first; i < end; ++i) to[next[part(from[i])]++] = from[i];
+    });
   }
-  return items;
+
+  int64_t begin(size_t part) const { return begins_[part]; }
+  int64_t size(size_t part) const { return begins_[part + 1] - begins_[part]; }
+  /// Whether items of one part have equal keys.
+  bool are_equal() const { return shift_ == 0; }
+
+ private:
+  using Counts = std::array<int64_t, kCount>;
+
+  template <class F>
+  void for_each_block(int64_t n, F f) const {
+    parallel_for(blocks_, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) f(b, b * kBlock, std::min((b + 1) * kBlock, n));
+    });
+  }
+
+  size_t part(const Item<K>& item) const {
+    return static_cast<size_t>((item.key - least_) >> shift_);
+  }
+
+  void find_range(const Item<K>* items, int64_t n) {
+    std::vector<K> least(static_cast<size_t>(blocks_)), most(least.size());
+    for_each_block(n, [&](int64_t b, int64_t begin, int64_t end) {
+      K low = items[begin].key, high = low;
+      for (int64_t i = begin; i < end; ++i)
+        low = std::min(low, items[i].key), high = std::max(high, items[i].key);
+      least[static_cast<size_t>(b)] = low, most[static_cast<size_t>(b)] = high;
+    });
+    least_ = *std::ranges::min_element(least);
+    constexpr int kBits = std::countr_zero(kCount);
+    const K range = *std::ranges::max_element(most) - least_;
+    shift_ = std::max(static_cast<int>(std::bit_width(range)) - kBits, 0);
+  }
+
+  int64_t blocks_;
+  K least_;
+  int shift_;
+  std::array<int64_t, kCount + 1> begins_;
+};
+
+/// Parts by themselves, among threads; long ones in parts again.
+template <class K>
+void sort_long(Item<K>* items, Item<K>* spare, int64_t n) {
+  const Parts<K> parts(items, spare, n);
+  const auto is_long = [&](size_t p) { return !parts.are_equal() && parts.size(p) > kBlock; };
+  parallel_for(Parts<K>::kCount, 1, [&](int64_t first, int64_t last, int) {
+    for (auto p = static_cast<size_t>(first); p < static_cast<size_t>(last); ++p) {
+      Item<K>* const part = spare + parts.begin(p);
+      if (!parts.are_equal() && !is_long(p))
+        sort_block(part, items + parts.begin(p), parts.size(p));
+      std::copy_n(part, parts.size(p), items + parts.begin(p));
+    }
+  });
+  for (size_t p = 0; p < Parts<K>::kCount; ++p)
+    if (is_long(p)) sort_long(items + parts.begin(p), spare + parts.begin(p), parts.size(p));
+}
+
+template <class K>
+void sort_line(Item<K>* items, Item<K>* spare, int64_t n) {
+  if (n > 2 * kBlock)
+    sort_long(items, spare, n);
+  else
+    sort_block(items, spare, n);
 }
 
 /// arrange(number of the line, its items, spare) for each line.
@@ -85,13 +156,8 @@ void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   arrange_items(in[0], numbers[0], numbers[1] != 0,
                 [&]<class K>(int64_t i, Item<K>* items, Item<K>* spare) {
-                  const int64_t n = to.size();
-                  const Item<K>* sorted = items;
-                  if (n > 2 * kBlock)
-                    sorted = sort_long(items, spare, n);
-                  else
-                    sort_block(items, spare, n);
-                  write_positions(sorted, n, to[i]);
+                  sort_line(items, spare, to.size());
+                  write_positions(items, to.size(), to[i]);
                 });
 }
 
@@ -123,8 +189,8 @@ void median_index(Views in, Integers64 numbers, const ir::BufferView& out) {
 void mode_index(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
   const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    std::sort(items, items + n);
+  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>* spare) {
+    sort_line(items, spare, n);
     int64_t longest = 0, last = 0;
     for (int64_t begin = 0, k = 0; k < n; ++k) {
       if (items[k].key != items[begin].key) begin = k;
@@ -136,38 +202,62 @@ void mode_index(Views in, Integers64 numbers, const ir::BufferView& out) {
 
 namespace {
 
-/// How many of the line come before v (behind equal ones if `right`); NaN comes last.
-template <class T>
-int64_t position_in(const Line<const T>& line, T value, bool right) {
-  const auto v = load(value);
-  int64_t begin = 0, end = line.size;
-  while (begin < end) {
-    const int64_t middle = begin + (end - begin) / 2;
-    const auto here = load(line[middle]);
-    const bool is_number = here == here;
-    if (right ? v != v || (is_number && !(here > v)) : is_number && !(here >= v))
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin;
+/// Searches that go on together, so that none waits for another's loads.
+constexpr int kSearches = 8;
+
+/// How many of the line come before each of `count` values, of which comes_before(element, value)
+/// holds. There is one way for all: which half is searched on is computed, not jumped to. (They
+/// look where std::partition_point does, so they agree with it on lines that are not sorted.)
+template <int count, class T, class ComesBefore>
+void search(const Line<const T>& line, const Line<const T>& values, const Line<int64_t>& places,
+            ComesBefore comes_before) {
+  std::array<Compute<T>, count> value;
+  std::array<int64_t, count> begin{}, left;
+  left.fill(line.size);
+  for (int s = 0; s < count; ++s) value[static_cast<size_t>(s)] = load(values[s]);
+  for (int64_t most = line.size; most > 0; most /= 2)
+    TANDEM_UNROLL for (size_t s = 0; s < count; ++s) {
+      const int64_t half = left[s] / 2, middle = std::min(begin[s] + half, line.size - 1);
+      const bool is_behind = comes_before(load(line[middle]), value[s]) & (left[s] > 0);
+      const int64_t mask = -static_cast<int64_t>(is_behind);
+      begin[s] += (half + 1) & mask;
+      left[s] = half - ((2 * half + 1 - left[s]) & mask);
+    }
+  for (int s = 0; s < count; ++s) places[s] = begin[static_cast<size_t>(s)];
+}
+
+template <class T, class ComesBefore>
+void search_all(const Line<const T>& line, const Line<const T>& values, const Line<int64_t>& places,
+                ComesBefore comes_before) {
+  int64_t k = 0;
+  for (; k + kSearches <= places.size; k += kSearches)
+    search<kSearches>(line, values.part(k, kSearches), places.part(k, kSearches), comes_before);
+  for (; k < places.size; ++k) search<1>(line, values.part(k, 1), places.part(k, 1), comes_before);
 }
 
 }  // namespace
 
+// NaN comes last.
 void searchsorted(Views in, Integers64 numbers, const ir::BufferView& out) {
   const int last = out.sizes.rank() - 1;
-  const bool is_one_line = in[0].sizes.rank() == 1;
+  const bool is_one_line = in[0].sizes.rank() == 1, right = numbers[0] != 0;
+  const auto is_before = [](auto v, auto value) { return (v == v) & !(v >= value); };
+  const auto is_up_to = [](auto v, auto value) {
+    return ((v == v) & !(v > value)) | (value != value);
+  };
   with_type<All>(in[0].dtype, [&]<class T>(Tag<T>) {
     const Lines<const T> sorted(in[0], in[0].sizes.rank() - 1), values(in[1], last);
     const Lines<int64_t> to(out, last);
     const int64_t parts = ceil_div(to.size(), kGrain);
     for_each_line(to.count() * parts, std::min(to.size(), kGrain), [&](int64_t i, int) {
-      const Line<const T> line = sorted[is_one_line ? 0 : i / parts], wanted = values[i / parts];
-      const Line<int64_t> places = to[i / parts];
-      const int64_t begin = i % parts * kGrain;
-      for (int64_t k = begin; k < std::min(begin + kGrain, places.size); ++k)
-        places[k] = position_in(line, wanted[k], numbers[0] != 0);
+      const Line<const T> line = sorted[is_one_line ? 0 : i / parts];
+      const int64_t begin = i % parts * kGrain, count = std::min(kGrain, to.size() - begin);
+      const Line<const T> wanted = values[i / parts].part(begin, count);
+      const Line<int64_t> places = to[i / parts].part(begin, count);
+      if (right)
+        search_all(line, wanted, places, is_up_to);
+      else
+        search_all(line, wanted, places, is_before);
     });
   });
 }

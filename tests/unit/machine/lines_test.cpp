@@ -81,6 +81,42 @@ TEST(Lines, SortsOfAnyLengthAreStable) {
   check_sorts<int32_t>(DType::I32, 5000, 7);
 }
 
+/// All but a few lie in one part of the range of keys, and most of those in one part of that.
+template <class T>
+std::vector<T> crowded(size_t n) {
+  std::mt19937_64 random(n);
+  std::vector<T> out(n);
+  for (T& v : out) {
+    const uint64_t kind = random() % 1000;
+    v = T{1} + static_cast<T>(random() % 30000) * std::numeric_limits<T>::epsilon();
+    if (kind == 0) v = std::numeric_limits<T>::quiet_NaN();
+    if (kind == 1) v = -std::numeric_limits<T>::max() / static_cast<T>(random() % 7 + 1);
+    if (kind > 900) v += static_cast<T>(random() % 1000);
+  }
+  return out;
+}
+
+template <class T>
+void check_crowded_sort(DType dtype) {
+  constexpr int64_t kLong = 500000;
+  std::vector<T> data = crowded<T>(kLong);
+  std::vector<int64_t> order(data.size());
+  const BufferView in = view(data, dtype, {kLong}), out = view(order, DType::I64, {kLong});
+  for (const int64_t descending : {0, 1}) {
+    const int64_t attributes[] = {0, descending};
+    for (const int threads : {1, 3}) {
+      const tandem::testing::Threads some(threads);
+      lines::argsort({&in, 1}, attributes, out);
+      ASSERT_EQ(order, stably_sorted(data.data(), kLong, descending != 0)) << ir::name(dtype);
+    }
+  }
+}
+
+TEST(Lines, LongSortsOfCrowdedKeysAreStable) {
+  check_crowded_sort<float>(DType::F32);
+  check_crowded_sort<double>(DType::F64);
+}
+
 /// The first `kept` of [n] numbers, and of as many that lie apart.
 template <class T>
 void check_first(DType dtype, int64_t n, int64_t kept) {
@@ -232,6 +268,46 @@ TEST(Lines, SearchesFindBothEndsOfEqualElements) {
     lines::searchsorted(in, {&right, 1}, view(found, DType::I64, {40000}));
     for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], expected[i % 5]) << i;
   }
+}
+
+/// Of values [3, count] in sorted lines [3, n] (or one, [n]), whose elements lie `apart`.
+template <class T>
+void check_searches(DType dtype, int64_t n, int64_t count, int64_t apart, bool is_one_line) {
+  const auto lines = int64_t{is_one_line ? 1 : 3};
+  std::vector<T> sorted(static_cast<size_t>(lines * n * apart)), values = numbers<T>(3 * count);
+  const auto before = [](T x, T y) { return y != y ? x == x : x < y; };
+  std::vector<int64_t> found(values.size());
+  for (int64_t l = 0; l < lines; ++l) {
+    std::vector<T> line = numbers<T>(static_cast<size_t>(n + l));
+    std::ranges::sort(line, before);
+    for (int64_t i = 0; i < n; ++i) sorted[(l * n + i) * apart] = line[static_cast<size_t>(i)];
+  }
+  const ir::Shape sizes = is_one_line ? ir::Shape{n} : ir::Shape{lines, n};
+  const ir::Strides strides = is_one_line ? ir::Strides{apart} : ir::Strides{n * apart, apart};
+  const BufferView in[] = {{sorted.data(), dtype, sizes, strides}, view(values, dtype, {3, count})};
+  for (const int64_t right : {0, 1}) {
+    lines::searchsorted(in, {&right, 1}, view(found, DType::I64, {3, count}));
+    for (size_t i = 0; i < found.size(); ++i) {
+      int64_t expected = 0;
+      const size_t line = is_one_line ? 0 : i / static_cast<size_t>(count);
+      for (int64_t k = 0; k < n; ++k) {
+        const T v = sorted[(static_cast<int64_t>(line) * n + k) * apart];
+        expected += right != 0 ? !before(values[i], v) : before(v, values[i]);
+      }
+      ASSERT_EQ(found[i], expected) << ir::name(dtype) << " " << n << " " << right;
+    }
+  }
+}
+
+TEST(Lines, SearchesCountWhatComesBefore) {
+  for (const int64_t n : {0, 1, 2, 3, 7, 8, 100, 1023})
+    for (const int64_t count : {1, 8, 100})
+      for (const bool is_one_line : {false, true}) {
+        check_searches<float>(DType::F32, n, count, 1, is_one_line);
+        check_searches<double>(DType::F64, n, count, 3, is_one_line);
+        check_searches<int64_t>(DType::I64, n, count, 1, is_one_line);
+        check_searches<uint8_t>(DType::U8, n, count, 2, is_one_line);
+      }
 }
 
 }  // namespace
