@@ -8,6 +8,7 @@
 
 #include "ir/base/error.h"
 #include "runtime/indexing/positions.h"
+#include "runtime/indexing/true_places.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/trace/trace.h"
 
@@ -138,23 +139,6 @@ std::vector<int> masked_dims(const Shape& self, const Tensor& mask, int first) {
   return dims;
 }
 
-/// Where the elements are true: for each dimension a vector of positions.
-std::vector<Tensor> true_positions(const Tensor& mask) {
-  const Tensor dense = mask.contiguous();
-  const std::span<const bool> flags(dense.data<bool>(), static_cast<size_t>(mask.numel()));
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < flags.size(); ++i)
-    if (flags[i]) places.push_back(static_cast<int64_t>(i));
-  std::vector<Tensor> positions(static_cast<size_t>(mask.dim()));
-  for (size_t d = positions.size(); d-- > 0;) {
-    const int64_t size = mask.size(static_cast<int64_t>(d));
-    positions[d] = runtime::empty_tensor({static_cast<int64_t>(places.size())}, i64);
-    auto* out = positions[d].data<int64_t>();
-    for (int64_t& place : places) *out++ = place % size, place /= size;
-  }
-  return positions;
-}
-
 /// With positions in place of masks; a tensor for each dimension.
 std::vector<Tensor> without_masks(const Shape& self, const std::vector<Tensor>& tensors) {
   std::vector<Tensor> positions;
@@ -169,7 +153,7 @@ std::vector<Tensor> without_masks(const Shape& self, const std::vector<Tensor>& 
                "index: a mask chooses elements whose number depends on data, which a trace cannot "
                "hold; expected where or masked_fill in its place, or the positions that "
                "nonzero_static finds, of a given number; got a mask inside a trace");
-    std::ranges::copy(true_positions(t), std::back_inserter(positions));
+    std::ranges::copy(runtime::true_positions(t), std::back_inserter(positions));
   }
   return positions;
 }

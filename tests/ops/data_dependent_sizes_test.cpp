@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/threads.h"
 
 namespace tandem::testing {
 namespace {
@@ -33,6 +34,58 @@ TEST(DataDependentSizes, HaveFormsOfAGivenSize) {
       compile([](const Tensor& x) { return masked_select_static(x, x > 1, 3, -1); });
   EXPECT_EQ(chosen(tensor({3, 1, 2})).to_vector<int>(), (std::vector<int>{3, 2, -1}));
   EXPECT_EQ(chosen(tensor({5, 6, 7, 8})).to_vector<int>(), (std::vector<int>{5, 6, 7}));
+}
+
+/// The positions of what is not zero, one after the other.
+std::vector<int64_t> expected_places(const Tensor& x) {
+  const std::vector<double> elements = x.to_vector<double>();
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (elements[i] == 0) continue;
+    std::vector<int64_t> place;
+    auto rest = static_cast<int64_t>(i);
+    for (int64_t d = x.dim(); d-- > 0; rest /= int64_t{x.size(d)})
+      place.insert(place.begin(), rest % int64_t{x.size(d)});
+    places.insert(places.end(), place.begin(), place.end());
+  }
+  return places;
+}
+
+/// Of `x` [a, b, c] of any dtype: layouts that a caller may give.
+std::vector<Tensor> layouts_of(const Tensor& x) {
+  return {x,
+          x.transpose(0, 2),
+          x.slice(1, 1, {}, 2),
+          x.slice(2, 0, 1).expand({-1, -1, 5}),
+          x.flatten(),
+          x.select(0, 0).select(0, 0).select(0, 0),
+          x.slice(1, 0, 0),
+          x.unsqueeze(3)};
+}
+
+TEST(DataDependentSizes, PlacesAreInRowMajorOrderInAnyLayout) {
+  manual_seed(5);
+  const Tensor numbers = trunc(randn({7, 31, 43}));
+  const Tensor with_nan = where(numbers > 1, std::nan(""), where(numbers < -1, -0.0, numbers));
+  for (const DType dtype : {f32, f64, bf16, i64, i32, u8, boolean})
+    for (const Tensor& x :
+         layouts_of(ir::is_floating(dtype) ? with_nan.to(dtype) : numbers.abs().to(dtype)))
+      for (const int threads : {1, 3}) {
+        SCOPED_TRACE(to_string(x.sizes()) + " of " + std::string(ir::name(dtype)));
+        const Threads some(threads);
+        const Tensor places = nonzero(x);
+        const std::vector<int64_t> expected = expected_places(x);
+        EXPECT_EQ(places.to_vector<int64_t>(), expected);
+        EXPECT_EQ(places.size(1), x.dim());
+        EXPECT_EQ(places.size(0),
+                  x.dim() > 0 ? Dim(std::ssize(expected) / x.dim()) : Dim(x.item<double>() != 0));
+        const Tensor mask = x != 0;
+        const Tensor chosen = masked_select(x, mask), counted = x.flatten();
+        std::vector<double> kept;
+        for (const double v : counted.to_vector<double>())
+          if (v != 0) kept.push_back(std::isnan(v) ? 99 : v);
+        EXPECT_EQ(nan_to_num(chosen.to(f64), 99).to_vector<double>(), kept);
+      }
 }
 
 TEST(Distributions, HaveTheirMeans) {

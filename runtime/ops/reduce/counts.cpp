@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runtime/indexing/positions.h"
+#include "runtime/indexing/true_places.h"
 #include "runtime/ops/reduce/along.h"
 
 namespace tandem {
@@ -249,7 +250,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength, So
 Tensor nonzero(const Tensor& self, SourceLocation at) {
   const ErrorScope errors(at);
   runtime::require_no_trace("nonzero_static, which takes the size");
-  return nonzero_static(self, Dim(count_nonzero(self, {}, at).item<int64_t>(at)), -1, at);
+  return runtime::true_places(self.dtype() == boolean ? self : self.detach() != 0);
 }
 Tensor argwhere(const Tensor& self, SourceLocation at) {
   const ErrorScope errors(at);
