@@ -1,6 +1,7 @@
 // Reductions become what one sweep computes (rows; partials of blocks) and what combines partials.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "codegen/nodes/maker.h"
 #include "ir/reduction_order.h"
@@ -11,6 +12,9 @@ namespace {
 /// Partials are combined by an expression if there are about so many, else by a loop. Others that
 /// are the identity change no bit (no sum is -0), and spare code for each number there is.
 constexpr std::array<int64_t, 12> kTrees = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+/// So many neighbouring runs are worth two sweeps over rows, where a sweep down each is the other
+/// way.
+constexpr int64_t kManyColumns = 16;
 /// With fewer runs than this, a run of several blocks is shared out among threads by blocks.
 constexpr int64_t kManyRuns = 16;
 
@@ -96,17 +100,50 @@ View combine_column(Maker& m, const Reduction& r, const View& first, DType type)
   return dest;
 }
 
-View column_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
+View column_reduction(Maker& m, Reduction r, const View& x, DType type) {
   const auto* const tree = std::ranges::lower_bound(kTrees, r.blocks());
   if (tree != kTrees.end()) r.empty_blocks = *tree - r.blocks();
   const View partial =
-      reduce_node(m, Node::Kind::ColPartial, r, x, t.dtype, {r.outer, r.blocks(), r.inner});
+      reduce_node(m, Node::Kind::ColPartial, r, x, type, {r.outer, r.blocks(), r.inner});
   if (tree == kTrees.end()) {
     const View last = permuted(partial, std::array<ir::Axis, 3>{0, 2, 1});
-    return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), t.dtype);
+    return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), type);
   }
   const View first = sliced(partial, 1, 0, 1, 1);
-  return r.blocks() == 1 ? first : combine_column(m, r, first, t.dtype);
+  return r.blocks() == 1 ? first : combine_column(m, r, first, type);
+}
+
+/// The numbers 0, 1, ... along `dims` of `sizes`.
+View numbers_along(Maker& m, const ir::Axes& dims, DType type, const Shape& sizes) {
+  Shape run = Shape::filled(sizes.rank(), 1);
+  for (const ir::Axis d : dims) run[d] = sizes[d];
+  const RootId root = m.add({.kind = Root::Kind::Iota,
+                             .dtype = type,
+                             .numel = ir::numel(run),
+                             .first = Number(0),
+                             .increment = Number(1)});
+  return expanded(whole(root, run), sizes);
+}
+
+/// The positions of extrema in neighbouring runs: one sweep over rows finds the extrema, another
+/// where the first elements are that equal them. (Of a NaN, the first NaN.)
+View column_positions(Maker& m, Reduction r, const View& x, const ir::Axes& dims) {
+  Shape kept = x.sizes;
+  for (const ir::Axis d : dims) kept[d] = 1;
+  r.combine = r.combine == Combine::ArgMax ? Combine::Max : Combine::Min;
+  const View extremum = *reshaped(column_reduction(m, r, x, r.dtype), kept);
+  View is_there = m.pointwise(Op::eq, {x, expanded(extremum, x.sizes)}, DType::Bool, x.sizes);
+  if (ir::is_floating(r.dtype)) {
+    const View is_nan = m.pointwise(Op::ne, {x, x}, DType::Bool, x.sizes);
+    is_there = m.pointwise(Op::logical_or, {is_there, is_nan}, DType::Bool, x.sizes);
+  }
+  r.combine = Combine::Min;
+  r.dtype = r.n <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
+  const View places = m.pointwise(
+      Op::where,
+      {is_there, numbers_along(m, dims, r.dtype, x.sizes), m.filled(r.n, r.dtype, x.sizes)},
+      r.dtype, x.sizes);
+  return m.converted(column_reduction(m, r, places, r.dtype), DType::I64);
 }
 
 }  // namespace
@@ -126,14 +163,17 @@ void reduction_nodes(Maker& m, EquationId e) {
               neighbours ? dims.back() : x.sizes.rank() - 1);
   const ir::ReductionOrder order = ir::reduction_order(m.dims_attr(e, Attr::order), r.n);
   r.lanes = order.lanes;
-  r.block = position ? std::max<int64_t>(r.n, 1) : order.block;
+  r.block = order.block;
   if (r.n <= 1) return m.set(e, trivial(m, r, x, t));
+  if (position && r.inner >= kManyColumns && r.lanes == 1)
+    return m.set(e, *reshaped(column_positions(m, r, x, dims), t.sizes));
+  if (position) r.block = r.n;
   if (r.inner != 1 && (position || r.lanes != 1)) {
     x = reduced_last(x, dims);
     r.outer *= r.inner;
     r.inner = 1;
   }
-  const View result = r.inner == 1 ? row_reduction(m, r, x, t) : column_reduction(m, r, x, t);
+  const View result = r.inner == 1 ? row_reduction(m, r, x, t) : column_reduction(m, r, x, t.dtype);
   m.set(e, *reshaped(result, t.sizes));
 }
 

@@ -37,6 +37,30 @@ void check(const Program& function, const MakeInputs& make_inputs, CheckOptions 
   }
 }
 
+// --- positions of extrema
+
+/// In neighbouring columns they are found by other sweeps than in rows.
+TEST(Extremes, PositionsInColumnsAreThoseInRows) {
+  manual_seed(4);
+  const Tensor drawn = trunc(randn({3, 700, 40}) * 2);
+  const Tensor odd = where(drawn > 5, std::nan(""), where(drawn == 0, -0.0, drawn));
+  for (const DType dtype : {f32, f64, bf16, f16, i64, i32, i16, i8, u8}) {
+    SCOPED_TRACE(ir::name(dtype));
+    const Tensor x = (ir::is_floating(dtype) ? odd : drawn.abs()).to(dtype);
+    for (const Tensor& columns : {x, x.slice(2, 0, {}, 2), x.slice(2, 0, 1).expand({3, 700, 20}),
+                                  x.slice(1, 0, 1), x.slice(0, 0, 0), x.slice(2, 0, 17)}) {
+      const Tensor rows = columns.transpose(1, 2).contiguous();
+      for (const auto find : {+[](const Tensor& t, int64_t dim) { return argmax(t, dim); },
+                              +[](const Tensor& t, int64_t dim) { return argmin(t, dim); }}) {
+        const Tensor expected = find(rows, 2);
+        EXPECT_EQ(values(find(columns, 1)), values(expected));
+        const auto in_columns = compile([&](const Tensor& t) { return find(t, 1); });
+        EXPECT_EQ(values(in_columns(columns)), values(expected));
+      }
+    }
+  }
+}
+
 // --- attention
 
 Tensor mask_of(std::initializer_list<bool> rows, int64_t keys) {
