@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/rules.h"
+#include "autodiff/scan_terms.h"
 
 namespace tandem::autodiff {
 namespace {
@@ -47,19 +48,15 @@ const VjpRule vjp_mean = rule(wrt<kNothing>([](Args a) { return mean_gradient(a,
 
 namespace {
 
-/// Product of the elements before (reversed: after) each one along the last dim of x [m, n]: a scan
-/// in log2(n) steps, right with any number of zeros.
-Term exclusive_product(Term x, bool reversed) {
-  Builder& b = *x.b;
-  const Dim n = b.sizes(x)[1];
-  const auto shifted = [&](Term v, Dim by) {
-    const Dims padding = reversed ? Dims{0, 0, 0, by} : Dims{0, 0, by, 0};
-    const V padded = b.pad(v, padding, 1);
-    return Term{&b, reversed ? b.slice(padded, 1, by, n + by) : b.slice(padded, 1, 0, n)};
-  };
-  Term run = shifted(x, 1);
-  for (Dim step = 1; step < n; step = step * 2) run = run * shifted(run, step);
-  return run;
+/// Product of the elements before each one along the last dim of x [m, n].
+Term product_before(Term x) {
+  return shifted({x.b, x.b->emit(Op::cumprod, {x}, {int64_t{1}})}, 1, 1, 1);
+}
+
+/// Product of all other elements, right with any number of zeros.
+Term product_of_others(Term x) {
+  const auto flipped = [](Term v) { return Term{v.b, v.b->flip(v, Axes{1})}; };
+  return product_before(x) * flipped(product_before(flipped(x)));
 }
 
 /// The order of dimensions with `dims` last.
@@ -91,8 +88,7 @@ Term from_rows(Args a, Term rows, const Axes& order) {
 const VjpRule vjp_prod = rule(wrt<kSelf>([](Args a) {
   const Axes order = reduced_last(a.sizes().rank(), a.attr<Axes>(Attr::dims));
   const Term x = as_rows(a, order);
-  const Term others = exclusive_product(x, false) * exclusive_product(x, true);
-  return spread(a, a.g) * from_rows(a, others, order);
+  return spread(a, a.g) * from_rows(a, product_of_others(x), order);
 }));
 
 namespace {
