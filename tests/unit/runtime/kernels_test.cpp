@@ -187,5 +187,38 @@ TEST(Kernels, ShapesAndIndices) {
     }
 }
 
+// Each arrangement into each other: blocks of lines, whole and cut, and rows; some large enough for
+// several threads.
+TEST(Kernels, CopiesBetweenLayouts) {
+  const std::function<Tensor(const Tensor&)> layouts[] = {
+      [](const Tensor& x) { return x; },
+      [](const Tensor& x) { return x.transpose(0, 2); },
+      [](const Tensor& x) { return x.transpose(1, 2); },
+      [](const Tensor& x) { return x.slice(2, 1, x.size(2) - 1); },
+      [](const Tensor& x) { return x.slice(0, 0, x.size(0), 2).transpose(0, 1); },
+      [](const Tensor& x) { return x.select(1, 0); },
+      [](const Tensor& x) { return x.slice(1, 0, 1).expand({-1, 9, -1}).transpose(0, 2); },
+  };
+  for (DType dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean})
+    for (const Shape& sizes : {Shape{5, 3, 4}, {67, 2, 130}, {35, 33, 70}, {1, 9, 8}, {3, 9, 0}})
+      for (const auto& layout : layouts) {
+        const Tensor x = layout(randint(0, 100, sizes).to(dtype));
+        for (int turned = 0; turned < x.dim(); ++turned) {
+          Shape wide = x.sizes();
+          std::swap(wide[turned], wide[x.dim() - 1]);
+          wide[x.dim() - 1] += turned;  // gapped
+          const Tensor y = zeros(wide, dtype).slice(-1, 0, x.size(turned)).transpose(turned, -1);
+          y.copy_(x);
+          const ir::Buffer expected = ir::copy_of(x.impl()->view());
+          const ir::Buffer got = ir::copy_of(y.impl()->view());
+          ASSERT_EQ(got.type(), expected.type());
+          int64_t differ = 0;
+          for (int64_t i = 0; i < got.numel(); ++i)
+            differ += got.at(i).to_double() != expected.at(i).to_double();
+          EXPECT_EQ(differ, 0) << ir::name(dtype) << " " << to_string(sizes) << " " << turned;
+        }
+      }
+}
+
 }  // namespace
 }  // namespace tandem
