@@ -1,5 +1,8 @@
 // Images at places that a grid says.
+#include <array>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/networks/images.h"
@@ -53,47 +56,66 @@ struct Sampling {
     return clipped(o.padding_mode == "reflection" ? reflected(x, d) : x, d);
   }
 
+  /// A whole place along one dimension: the element there, and whether there is one.
+  struct Place {
+    V index, is_inside;
+  };
+
+  Place whole(V place, int d) const {
+    const auto last = static_cast<double>(size(d) - 1);
+    const V at = c.b.stop_gradient(place);
+    const V is_inside = c.b.logical_and(c.b.ge(at, 0), c.b.le(at, last));
+    const V safe = c.b.clamp(c.b.where(c.b.isnan(at), 0.0, at), Number(0), Number(last));
+    return {c.b.convert(safe, i64), is_inside};
+  }
+
   /// The elements at whole places, one list for each dimension: 0 outside.
-  V at(const std::vector<V>& places) const {
-    V position = c.b.full({}, i64, 0), inside = c.b.full({}, boolean, true);
-    for (size_t d = 0; d < places.size(); ++d) {
-      const auto last = static_cast<double>(size(static_cast<int>(d)) - 1);
-      const V whole = c.b.stop_gradient(places[d]);
-      inside = c.b.logical_and(inside, c.b.logical_and(c.b.ge(whole, 0), c.b.le(whole, last)));
-      const V safe = c.b.clamp(c.b.where(c.b.isnan(whole), 0.0, whole), Number(0), Number(last));
-      position = c.b.add(c.b.mul(position, size(static_cast<int>(d))), c.b.convert(safe, i64));
+  V at(const std::vector<Place>& places) const {
+    auto [position, is_inside] = places[0];
+    for (size_t d = 1; d < places.size(); ++d) {
+      position = c.b.add(c.b.mul(position, size(static_cast<int>(d))), places[d].index);
+      is_inside = c.b.logical_and(is_inside, places[d].is_inside);
     }
     const Shape all{sizes[0], sizes[1], points};
     const V index = c.b.expand(c.b.unsqueeze(position, 1), all);
-    return c.b.where(c.b.unsqueeze(inside, 1), c.b.gather(images, 2, index), 0);
+    return c.b.where(c.b.unsqueeze(is_inside, 1), c.b.gather(images, 2, index), 0);
   }
 
   V weighted(V elements, V weight) const { return c.b.mul(elements, c.b.unsqueeze(weight, 1)); }
 
   V nearest(const std::vector<V>& places) const {
-    std::vector<V> whole;
-    for (size_t d = 0; d < places.size(); ++d)
-      whole.push_back(c.b.round(c.b.stop_gradient(padded(places[d], static_cast<int>(d)))));
-    return at(whole);
+    std::vector<Place> at_nearest;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int d = static_cast<int>(i);
+      at_nearest.push_back(whole(c.b.round(c.b.stop_gradient(padded(places[i], d))), d));
+    }
+    return at(at_nearest);
   }
 
-  V linear(const std::vector<V>& given) const {
-    std::vector<V> places, low;
-    for (size_t d = 0; d < given.size(); ++d) {
-      places.push_back(padded(given[d], static_cast<int>(d)));
-      low.push_back(c.b.floor(c.b.stop_gradient(places.back())));
+  /// An element beside a place, and its share.
+  struct Neighbour {
+    Place place;
+    V weight;
+  };
+
+  V linear(const std::vector<V>& places) const {
+    std::vector<std::array<Neighbour, 2>> beside;  // below and above
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int d = static_cast<int>(i);
+      const V place = padded(places[i], d), low = c.b.floor(c.b.stop_gradient(place));
+      const V rest = c.b.sub(place, low);
+      beside.push_back({{{whole(low, d), c.b.sub(1, rest)}, {whole(c.b.add(low, 1), d), rest}}});
     }
     std::optional<V> sum;
     for (size_t corner = 0; corner < size_t{1} << places.size(); ++corner) {
-      std::vector<V> whole;
+      std::vector<Place> at_corner;
       std::optional<V> weight;
       for (size_t d = 0; d < places.size(); ++d) {
-        const bool high = (corner >> d & 1) != 0;
-        whole.push_back(high ? c.b.add(low[d], 1) : low[d]);
-        const V rest = c.b.sub(places[d], low[d]), share = high ? rest : c.b.sub(1, rest);
+        const auto& [place, share] = beside[d][corner >> d & 1];
+        at_corner.push_back(place);
         weight = weight ? c.b.mul(*weight, share) : share;
       }
-      const V part = weighted(at(whole), *weight);
+      const V part = weighted(at(at_corner), *weight);
       sum = sum ? c.b.add(*sum, part) : part;
     }
     return *sum;
@@ -117,20 +139,22 @@ struct Sampling {
     return {far(c.b.add(rest, 1)), near(rest), near(other), far(c.b.add(other, 1))};
   }
 
+  /// Four neighbours along one dimension, and their weights.
+  std::vector<Neighbour> cubic_neighbours(V place, int d) const {
+    const V low = c.b.floor(c.b.stop_gradient(place));
+    const std::vector<V> weights = cubic_weights(c.b.sub(place, low));
+    std::vector<Neighbour> all;
+    for (int i = 0; i < 4; ++i)
+      all.push_back({whole(padded(c.b.add(low, i - 1), d), d), weights[static_cast<size_t>(i)]});
+    return all;
+  }
+
   V cubic(const std::vector<V>& places) const {
-    std::vector<V> low;
-    std::vector<std::vector<V>> weights;
-    for (const V place : places) {
-      low.push_back(c.b.floor(c.b.stop_gradient(place)));
-      weights.push_back(cubic_weights(c.b.sub(place, low.back())));
-    }
     std::optional<V> sum;
-    for (int64_t i = 0; i < 4; ++i)
-      for (int64_t j = 0; j < 4; ++j) {
-        const V y = padded(c.b.add(low[0], i - 1), 0), x = padded(c.b.add(low[1], j - 1), 1);
-        const V weight =
-            c.b.mul(weights[0][static_cast<size_t>(i)], weights[1][static_cast<size_t>(j)]);
-        const V part = weighted(at({y, x}), weight);
+    const std::vector<Neighbour> columns = cubic_neighbours(places[1], 1);
+    for (const Neighbour& y : cubic_neighbours(places[0], 0))
+      for (const Neighbour& x : columns) {
+        const V part = weighted(at({y.place, x.place}), c.b.mul(y.weight, x.weight));
         sum = sum ? c.b.add(*sum, part) : part;
       }
     return *sum;
