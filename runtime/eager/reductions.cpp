@@ -103,12 +103,19 @@ constexpr int64_t kRows = 128;
 template <class Acc>
 using Lanes = std::array<Acc, kLanes>;
 
+template <class Acc>
+struct VectorType {
+  using Element = std::conditional_t<std::is_integral_v<Acc>, uint64_t, Acc>;  // overflow wraps
+  static_assert(sizeof(Element) == sizeof(Acc));
+  using type [[gnu::vector_size(16)]] = Element;
+};
+template <class Acc>
+using VectorOf = typename VectorType<Acc>::type;
+
 /// Takes elements that lie side by side into lanes that stay in registers; how many were taken.
 template <class Acc, class Combine>
 int64_t take_vectors(const Acc* x, int64_t n, Lanes<Acc>& lanes, Combine combine) {
-  using Element = std::conditional_t<std::is_integral_v<Acc>, uint64_t, Acc>;  // overflow wraps
-  static_assert(sizeof(Element) == sizeof(Acc));
-  using Vector [[gnu::vector_size(16)]] = Element;
+  using Vector = VectorOf<Acc>;
   constexpr int kWidth = 16 / sizeof(Acc), kVectors = kLanes / kWidth;
   Vector held[kVectors];
   std::memcpy(held, lanes.data(), sizeof held);
@@ -125,6 +132,27 @@ int64_t take_vectors(const Acc* x, int64_t n, Lanes<Acc>& lanes, Combine combine
   return i;
 }
 
+/// The lanes combined by halves: by whole vectors as long as there are several.
+template <class Acc, class Combine>
+Acc combine_lanes(Lanes<Acc>& lanes, Combine combine) {
+  int width = kLanes / 2;
+  if constexpr (Combine::kTakesVectors) {
+    using Vector = VectorOf<Acc>;
+    constexpr int kWidth = sizeof(Vector) / sizeof(Acc);
+    Vector held[kLanes / kWidth];
+    std::memcpy(held, lanes.data(), sizeof held);
+#pragma GCC unroll 8
+    for (int vectors = kLanes / kWidth / 2; vectors >= 1; vectors /= 2)
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) held[v] = combine(held[v], held[v + vectors]);
+    std::memcpy(lanes.data(), held, sizeof(Vector));
+    width = kWidth / 2;
+  }
+  for (; width >= 1; width /= 2)
+    for (int j = 0; j < width; ++j) lanes[j] = combine(lanes[j], lanes[j + width]);
+  return lanes[0];
+}
+
 template <class T, class Acc, class Combine>
 Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine combine) {
   Lanes<Acc> lanes;
@@ -139,9 +167,7 @@ Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine comb
   }
   for (; i < n; ++i)
     lanes[i % kLanes] = combine(lanes[i % kLanes], static_cast<Acc>(load(x[i * stride])));
-  for (int width = kLanes / 2; width >= 1; width /= 2)
-    for (int j = 0; j < width; ++j) lanes[j] = combine(lanes[j], lanes[j + width]);
-  return lanes[0];
+  return combine_lanes(lanes, combine);
 }
 
 /// Runs fn over [0, units) of `elements` each, in parallel if that is much.
