@@ -243,10 +243,12 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices,
   const Mode mode = mode_named(options.mode);
   require_options(indices, options, mode);
   const auto padding = padding_row(weight, options.padding_idx);
+  const bool are_equal = indices.dim() == 2 && mode != Mode::Max && !options.scale_grad_by_freq;
+  // (Offsets are looked at before anything is written.)
+  const Bags bags = are_equal ? Bags() : bags_of(indices, options, at);
   if (options.max_norm) renormalize(weight, indices, options.norm_type, *options.max_norm, at);
-  if (indices.dim() == 2 && mode != Mode::Max && !options.scale_grad_by_freq)
+  if (are_equal)
     return of_equal_bags(weight, indices, options.per_sample_weights, padding, mode, at);
-  const Bags bags = bags_of(indices, options, at);
   Tensor rows = rows_at(weight, bags.indices, options.scale_grad_by_freq, at);
   if (options.per_sample_weights.defined())
     rows = mul(Located(rows, at), Located(options.per_sample_weights.reshape({-1, 1}, at), at));

@@ -43,6 +43,13 @@ TEST(IndexFunctions, RefuseWithTheNameThatWasCalled) {
   expect_error(Errc::DType, "igamma: expected a floating dtype", [&] { igamma(i, i); });
 }
 
+TEST(IndexFunctions, WrongOffsetsLeaveTheTableAsItIs) {
+  const Tensor table = full({4, 3}, 5), before = table.clone(), i = arange(2);
+  expect_error(Errc::Argument, "embedding_bag: offsets do not begin where indices do",
+               [&] { embedding_bag(table, i, {.offsets = i + 1, .max_norm = 1}); });
+  EXPECT_TRUE(equal(table, before));
+}
+
 /// Of bags of equal length, as of the same ones with offsets.
 TEST(IndexFunctions, BagsOfEqualLengthAreBags) {
   for (const DType dtype : {f32, f64, f16, bf16})
