@@ -6,31 +6,22 @@
 namespace tandem::autodiff {
 namespace {
 
-/// Whether the gradient is that of a row by a column: a number, by which the other is scaled.
-bool is_number(Args a) {
+/// left @ right, of which one is the gradient [..., m, n] of a product. That of a row by a column
+/// is a number, by which the other is scaled.
+template <Term product(Term, Term)>
+Term times(Args a, Term left, Term right) {
   const Shape sizes = a.b.sizes(a.g);
-  return sizes[sizes.rank() - 2] == 1 && sizes.back() == 1;
+  const bool is_number = sizes[sizes.rank() - 2] == 1 && sizes.back() == 1;
+  return is_number ? left * right : product(left, right);
 }
 
 }  // namespace
 
 // y [m, n] = a [m, k] @ b [k, n]: g b^T, a^T g
-const VjpRule vjp_mm = rule(wrt<kOther>([](Args a) {
-                              const Term b = t(a.x(1));
-                              return is_number(a) ? a.g * b : mm(a.g, b);
-                            }),
-                            wrt<kSelf>([](Args a) {
-                              const Term x = t(a.x(0));
-                              return is_number(a) ? x * a.g : mm(x, a.g);
-                            }));
-const VjpRule vjp_bmm = rule(wrt<kOther>([](Args a) {
-                               const Term b = bt(a.x(1));
-                               return is_number(a) ? a.g * b : bmm(a.g, b);
-                             }),
-                             wrt<kSelf>([](Args a) {
-                               const Term x = bt(a.x(0));
-                               return is_number(a) ? x * a.g : bmm(x, a.g);
-                             }));
+const VjpRule vjp_mm = rule(wrt<kOther>([](Args a) { return times<mm>(a, a.g, t(a.x(1))); }),
+                            wrt<kSelf>([](Args a) { return times<mm>(a, t(a.x(0)), a.g); }));
+const VjpRule vjp_bmm = rule(wrt<kOther>([](Args a) { return times<bmm>(a, a.g, bt(a.x(1))); }),
+                             wrt<kSelf>([](Args a) { return times<bmm>(a, bt(a.x(0)), a.g); }));
 const VjpRule vjp_addmm = rule(wrt<kNothing>([](Args a) { return a.g; }),
                                wrt<kThird>([](Args a) { return mm(a.g, t(a.x(2))); }),
                                wrt<kOther>([](Args a) { return mm(t(a.x(1)), a.g); }));
