@@ -86,10 +86,12 @@ Call::Call() {
 }
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
-  const T one = 1, zero = 0;
-  Functions<T>::gemm("N", "N", Int(m), Int(n), Int(k), &one, a, leading(m), b, leading(k), &zero, c,
-                     leading(m), 1, 1);
+void gemm(const ProductSize& size, const Factor<T>& a, const Factor<T>& b,
+          const ProductResult<T>& c) {
+  const T one = 1, kept = c.adds ? 1 : 0;
+  Functions<T>::gemm(a.transposed ? "T" : "N", b.transposed ? "T" : "N", Int(size.m), Int(size.n),
+                     Int(size.k), &one, a.first, leading(a.step), b.first, leading(b.step), &kept,
+                     c.first, leading(c.step), 1, 1);
 }
 
 template <class T>
@@ -170,17 +172,18 @@ int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int
   return info;
 }
 
-#define TANDEM_LAPACK(T)                                                    \
-  template void gemm(int64_t, int64_t, int64_t, const T*, const T*, T*);    \
-  template void trsm(const Triangle<T>&, int64_t, int64_t, T*);             \
-  template int potrf(int64_t, T*);                                          \
-  template int getrf(int64_t, int64_t, T*, int*);                           \
-  template Work qr_work<T>(int64_t, int64_t, int64_t);                      \
-  template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                \
-  template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t); \
-  template Work syevd_work<T>(int64_t);                                     \
-  template int syevd(int64_t, T*, T*, T*, int64_t, int*, int64_t);          \
-  template Work gesdd_work<T>(int64_t, int64_t, bool);                      \
+#define TANDEM_LAPACK(T)                                                     \
+  template void gemm(const ProductSize&, const Factor<T>&, const Factor<T>&, \
+                     const ProductResult<T>&);                               \
+  template void trsm(const Triangle<T>&, int64_t, int64_t, T*);              \
+  template int potrf(int64_t, T*);                                           \
+  template int getrf(int64_t, int64_t, T*, int*);                            \
+  template Work qr_work<T>(int64_t, int64_t, int64_t);                       \
+  template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                 \
+  template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t);  \
+  template Work syevd_work<T>(int64_t);                                      \
+  template int syevd(int64_t, T*, T*, T*, int64_t, int*, int64_t);           \
+  template Work gesdd_work<T>(int64_t, int64_t, bool);                       \
   template int gesdd(int64_t, int64_t, bool, T*, T*, T*, T*, T*, int64_t, int*);
 TANDEM_LAPACK(float)
 TANDEM_LAPACK(double)

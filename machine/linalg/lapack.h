@@ -27,9 +27,26 @@ class Call {
   std::unique_lock<std::mutex> alone_;
 };
 
-/// c [m, n] = a [m, k] b [k, n].
+/// Of a product c [m, n] = a [m, k] b [k, n].
+struct ProductSize {
+  int64_t m, n, k;
+};
+/// A matrix whose columns, or rows if it is `transposed`, begin `step` elements apart.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c);
+struct Factor {
+  const T* first;
+  int64_t step;
+  bool transposed = false;
+};
+template <class T>
+struct ProductResult {
+  T* first;
+  int64_t step;
+  bool adds = false;  // to what is there, instead of writing over it
+};
+template <class T>
+void gemm(const ProductSize& size, const Factor<T>& a, const Factor<T>& b,
+          const ProductResult<T>& c);
 
 /// A triangular matrix, whose columns begin `step` elements apart.
 template <class T>

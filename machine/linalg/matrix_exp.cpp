@@ -29,7 +29,8 @@ int64_t elements_of(const Square& a) { return a.rows * a.columns; }
 
 /// In column-major order, as BLAS reads, out^T = b^T a^T.
 void multiply(const Square& a, const Square& b, const Square& out) {
-  lapack::gemm(a.rows, a.rows, a.rows, b.first, a.first, out.first);
+  const int64_t n = a.rows;
+  lapack::gemm<double>({n, n, n}, {b.first, n}, {a.first, n}, {out.first, n});
 }
 
 /// The largest sum of magnitudes of a row.

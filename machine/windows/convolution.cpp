@@ -12,6 +12,7 @@
 #include "machine/windows/pixel_convolution.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/sliding_weight.h"
+#include "machine/windows/strip_convolution.h"
 #include "machine/windows/taps.h"
 #include "machine/windows/unfolded_convolution.h"
 
@@ -202,6 +203,8 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (sought == Sought::Weight && is_weight_grouped(s))
         return sum_grouped(*slide_kernels(), s, data);
     }
+    if constexpr (std::is_same_v<T, double>)
+      if (is_of_strips(s)) return convolve_strips(s, sought, data);
     if (convolved_by_library(s, sought, data)) return;
   }
   if constexpr (std::is_same_v<T, Bf16>)

@@ -1,5 +1,5 @@
 // For tests of convolutions: tensors of numbers that any dtype holds exactly, specs, what the loops
-// in f64 make of them, and the instruction sets of sliding windows.
+// make of them, and the instruction sets of sliding windows.
 #ifndef TANDEM_TESTS_UNIT_MACHINE_CONVOLUTION_TENSORS_H
 #define TANDEM_TESTS_UNIT_MACHINE_CONVOLUTION_TENSORS_H
 
@@ -32,20 +32,23 @@ struct Tensors {
   }
 };
 
+/// Numbers are whole ones over this.
+inline constexpr int64_t kDenominator = 32;
+
 template <class T>
-std::vector<T> numbers(int64_t n, int64_t seed) {
+std::vector<T> numbers(int64_t n, int64_t seed, int64_t denominator = kDenominator) {
   std::vector<T> out;
   for (int64_t i = 0; i < n; ++i)
-    out.push_back(static_cast<T>((i * 37 + seed * 11) % 101 - 50) / static_cast<T>(32));
+    out.push_back(static_cast<T>((i * 37 + seed * 11) % 101 - 50) / static_cast<T>(denominator));
   return out;
 }
 
 template <class T>
-Tensors<T> tensors(const ConvolutionSpec& s) {
-  return {numbers<T>(s.images * s.in * product(s.input), 1),
-          numbers<T>(s.out * (s.in / s.groups) * product(s.kernel), 2),
-          numbers<T>(s.images * s.out * product(s.output), 3),
-          numbers<T>(std::max(s.in, s.out), 4)};
+Tensors<T> tensors(const ConvolutionSpec& s, int64_t denominator = kDenominator) {
+  return {numbers<T>(s.images * s.in * product(s.input), 1, denominator),
+          numbers<T>(s.out * (s.in / s.groups) * product(s.kernel), 2, denominator),
+          numbers<T>(s.images * s.out * product(s.output), 3, denominator),
+          numbers<T>(std::max(s.in, s.out), 4, denominator)};
 }
 
 inline int64_t made(const ConvolutionSpec& s, size_t d) {
@@ -74,10 +77,15 @@ inline ConvolutionSpec in_groups(ConvolutionSpec s, int64_t groups, int64_t in, 
   return s;
 }
 
+/// Without an error: what the loops make of whole numbers.
 inline std::vector<double> expected(const ConvolutionSpec& s, Sought sought, bool has_bias) {
-  Tensors<double> t = tensors<double>(s);
+  Tensors<int64_t> t = tensors<int64_t>(s, 1);
+  for (int64_t& bias : t.bias) bias *= kDenominator;
   convolve(s, sought, t.data(sought, has_bias));
-  return t.result(sought);
+  std::vector<double> out;
+  for (const int64_t x : t.result(sought))
+    out.push_back(static_cast<double>(x) / (kDenominator * kDenominator));
+  return out;
 }
 
 inline std::string text(const ConvolutionSpec& s, Sought sought) {

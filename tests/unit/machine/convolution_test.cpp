@@ -1,5 +1,4 @@
-// Convolutions in parts, by the library, against the loops in f64; and their bits on any number of
-// threads.
+// Convolutions in parts, by libraries, against the loops; and their bits on any number of threads.
 #include "machine/windows/convolution.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +37,8 @@ std::vector<ConvolutionSpec> specs() {
   ConvolutionSpec deep{1, 8, 40, 1, {6, 7, 8}, {3, 2, 3}, {6, 6, 8}, {1, 1, 1}, {1, 0, 1}};
   ConvolutionSpec deep_and_wide{2,         40,        600,       1,         {3, 4, 5},
                                 {2, 3, 2}, {2, 1, 3}, {2, 3, 2}, {1, 0, 1}, {1, 1, 2}};
+  ConvolutionSpec deep_in_groups{2,         36,        60,        3,         {7, 9, 8},
+                                 {2, 3, 3}, {3, 5, 6}, {2, 2, 1}, {0, 2, 1}, {2, 2, 2}};
   return {square(5, 35, 70, 1, 14, 3, 1),
           square(1, 64, 100, 1, 14, 3, 2),
           square(19, 16, 16, 1, 15, 3, 1),
@@ -60,7 +61,8 @@ std::vector<ConvolutionSpec> specs() {
           square(2, 35, 30, 1, 57, 5, 1),
           square(4, 3, 20, 1, 33, 3, 1),
           strided,
-          deep};
+          deep,
+          deep_in_groups};
 }
 
 TEST(Convolution, OfThePartsIsNearTheWhole) {
@@ -71,11 +73,9 @@ TEST(Convolution, OfThePartsIsNearTheWhole) {
         const Cut cut = cut_of(s, sought);
         images |= cut.image_parts > 1, channels |= cut.channel_parts > 1;
         Tensors<float> single = tensors<float>(s);
-        Tensors<double> twice = tensors<double>(s);
         convolve(s, sought, single.data(sought, bias));
-        convolve(s, sought, twice.data(sought, bias));
         const std::vector<float>& got = single.result(sought);
-        const std::vector<double>& want = twice.result(sought);
+        const std::vector<double> want = expected(s, sought, bias);
         double most = 0, far = 0;
         for (size_t i = 0; i < got.size(); ++i) {
           most = std::max(most, std::abs(want[i]));
@@ -132,6 +132,53 @@ TEST(Convolution, BitsDoNotDependOnTheThreads) {
     }
   assume_processors(0);
   set_num_threads(before);
+}
+
+// Sums of these numbers have no error in f64, in any order.
+TEST(Convolution, OfF64IsWithoutErrorWhereItsSumsAre) {
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll)
+      for (const bool bias : {false, true}) {
+        Tensors<double> t = tensors<double>(s);
+        std::ranges::fill(t.result(sought), std::nan(""));
+        convolve(s, sought, t.data(sought, bias));
+        ASSERT_EQ(t.result(sought), expected(s, sought, bias)) << text(s, sought);
+      }
+}
+
+TEST(Convolution, BitsOfF64DoNotDependOnTheThreads) {
+  constexpr int64_t kInexact = 31;
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll) {
+      std::vector<double> first;
+      for (const int threads : {1, 3}) {
+        const testing::Threads restored(threads);
+        Tensors<double> t = tensors<double>(s, kInexact);
+        convolve(s, sought, t.data(sought, true));
+        if (first.empty()) first = t.result(sought);
+        EXPECT_EQ(first, t.result(sought)) << text(s, sought) << " " << threads;
+      }
+    }
+}
+
+// A vector's elements, a long line that is cut in strips, one pixel, and windows outside of images.
+TEST(Convolution, OfF64OfOddShapesIsThatOfTheLoops) {
+  const ConvolutionSpec shapes[] = {
+      spec(1, 4, 5, {1, 1, 20011}, {1, 1, 3}, {0, 0, 1}),
+      spec(2, 3, 4, {1, 1, 5000}, {1, 1, 300}, {0, 0, 7}, {1, 1, 3}, {1, 1, 5}),
+      spec(3, 16, 9, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}),
+      spec(3, 9, 16, {1, 1, 1}, {1, 3, 3}, {0, 1, 1}),
+      spec(1, 5, 4, {1, 2, 3}, {1, 2, 2}, {0, 6, 9}, {1, 3, 2}),
+      spec(2, 20, 40, {1, 70, 70}, {1, 1, 1}, {0, 0, 0}),
+      spec(2, 20, 40, {1, 30, 30}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, {1, 2, 3}),
+      in_groups(spec(2, 4, 4, {1, 17, 9}, {1, 5, 2}, {0, 4, 1}, {1, 1, 2}, {1, 3, 2}), 5, 3, 7)};
+  for (const ConvolutionSpec& s : shapes)
+    for (const Sought sought : kAll) {
+      Tensors<double> t = tensors<double>(s);
+      std::ranges::fill(t.result(sought), std::nan(""));
+      convolve(s, sought, t.data(sought, true));
+      ASSERT_EQ(t.result(sought), expected(s, sought, true)) << text(s, sought);
+    }
 }
 
 /// Elements that are bf16's own.
