@@ -1,141 +1,14 @@
 #include "bench/ops/cases.h"
 
+#include "bench/ops/inputs.h"
+
 namespace bench {
 namespace {
 
 namespace td = tandem;
 using td::Tensor;
 
-// --- what the functions are given
-Tensors square() { return {td::randn({1024, 1024})}; }
-Tensors positive() { return {td::rand({1024, 1024}) + 0.1}; }
-Tensors two() { return {td::randn({1024, 1024}), td::randn({1024, 1024}) + 3}; }
-Tensors three() {
-  return {td::randn({1024, 1024}), td::randn({1024, 1024}), td::randn({1024, 1024})};
-}
-Tensors row() { return {td::randn({1024, 1024}), td::randn({1024})}; }
-Tensors masked() {
-  return {td::randn({1024, 1024}) > 0, td::randn({1024, 1024}), td::randn({1024, 1024})};
-}
-Tensors factors() { return {td::randn({512, 512}), td::randn({512, 512})}; }
-Tensors batches() { return {td::randn({32, 128, 64}), td::randn({32, 64, 128})}; }
-Tensors layer() { return {td::randn({256, 1024}), td::randn({512, 1024}), td::randn({512})}; }
-Tensors norm() { return {td::randn({1024, 1024}), td::randn({1024}), td::randn({1024})}; }
-Tensors images() { return {td::randn({8, 64, 56, 56})}; }
-Tensors channels() { return {td::randn({8, 64, 56, 56}), td::randn({64}), td::randn({64})}; }
-Tensors conv() { return {td::randn({8, 32, 32, 32}), td::randn({64, 32, 3, 3}), td::randn({64})}; }
-Tensors depthwise() {
-  return {td::randn({8, 64, 56, 56}), td::randn({64, 1, 3, 3}), td::randn({64})};
-}
-Tensors line() { return {td::randn({8, 64, 512}), td::randn({64, 64, 3}), td::randn({64})}; }
-Tensors transposed() {
-  return {td::randn({8, 32, 16, 16}), td::randn({32, 32, 4, 4}), td::randn({32})};
-}
-Tensors heads() {
-  return {td::randn({2, 8, 128, 64}), td::randn({2, 8, 128, 64}), td::randn({2, 8, 128, 64})};
-}
-Tensors logits() { return {td::randn({512, 1024}), td::randint(0, 1024, {512})}; }
-Tensors chances() { return {td::randn({1024, 1024}), td::rand({1024, 1024})}; }
-Tensors table() { return {td::randn({10000, 128}), td::randint(0, 10000, {32, 128})}; }
-Tensors rows() { return {td::randn({1024, 1024}), td::randint(0, 1024, {512})}; }
-Tensors places() { return {td::randn({1024, 1024}), td::randint(0, 1024, {1024, 512})}; }
-Tensors added() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {1024, 512}), td::randn({1024, 512})};
-}
-Tensor definite_matrix(const td::Shape& sizes) {
-  const Tensor x = td::randn(sizes);
-  return td::matmul(x, x.mT()) + td::eye(sizes.back()) * 10;
-}
-Tensors fractions() { return {td::rand({1024, 1024}) * 1.8 - 0.9}; }
-Tensors fractions_up() { return {td::rand({1024, 1024})}; }
-Tensors weights() { return {td::rand({512, 1024})}; }
-Tensors integers() {
-  return {td::randint(0, 1000, {1024, 1024}), td::randint(0, 1000, {1024, 1024})};
-}
-Tensors digits() { return {td::randint(0, 100, {256, 1024})}; }
-Tensors numbers() { return {td::randint(0, 1000, {100000})}; }
-Tensors numbers_few() { return {td::randint(0, 1000, {1024})}; }
-Tensors halves() { return {td::randn({1024, 1024}, td::bf16), td::randn({1024, 1024}, td::bf16)}; }
-Tensors half() { return {td::randn({1024, 1024}, td::bf16)}; }
-Tensors doubles() { return {td::randn({1024, 1024}, td::f64)}; }
-Tensors cube() { return {td::randn({64, 128, 128})}; }
-Tensors masks() { return {td::randn({1024, 1024}) > 0}; }
-Tensors sorted() { return {td::sort(td::randn({10000}), 0).values, td::randn({100000})}; }
-Tensors tested() { return {td::randint(0, 10000, {100000}), td::randint(0, 10000, {1000})}; }
-Tensors long_rows() { return {td::randn({1000000}), td::randn({1000000})}; }
-Tensors short_rows() { return {td::randn({1024}), td::randn({1024})}; }
-Tensors row_alone() { return {td::randn({1024})}; }
-Tensors one_row() { return {td::randn({1, 1024}), td::randn({1024, 1024})}; }
-Tensors few_rows() { return {td::randn({8, 1024}), td::randn({1024, 1024})}; }
-Tensors half_factors() {
-  return {td::randn({512, 512}, td::bf16), td::randn({512, 512}, td::bf16)};
-}
-Tensors double_factors() {
-  return {td::randn({512, 512}, td::f64), td::randn({512, 512}, td::f64)};
-}
-Tensors tall() { return {td::randn({100000, 16}), td::randn({16, 16})}; }
-Tensors small_batches() { return {td::randn({4096, 8, 8}), td::randn({4096, 8, 8})}; }
-Tensors added_batches() {
-  return {td::randn({32, 128, 128}), td::randn({32, 128, 64}), td::randn({32, 64, 128})};
-}
-Tensors joined() { return {td::randn({32, 64, 64}), td::randn({32, 64, 64}), td::randn({32, 64})}; }
-Tensors little() { return {td::randn({32, 32}), td::randn({32, 32})}; }
-Tensors points() { return {td::randn({1000, 16}), td::randn({1000, 16})}; }
-Tensors pairs() { return {td::randn({128, 64}), td::randn({128, 64}), td::randn({32, 64, 64})}; }
-Tensors definite() { return {definite_matrix({256, 256})}; }
-Tensors many_definite() { return {definite_matrix({256, 16, 16})}; }
-Tensors equations() { return {definite_matrix({256, 256}), td::randn({256, 64})}; }
-Tensors generators() { return {td::randn({64, 64}) * 0.1}; }
-Tensors conv_1x1() {
-  return {td::randn({8, 64, 28, 28}), td::randn({256, 64, 1, 1}), td::randn({256})};
-}
-Tensors first_layer() {
-  return {td::randn({4, 3, 112, 112}), td::randn({64, 3, 7, 7}), td::randn({64})};
-}
-Tensors conv_5x5() {
-  return {td::randn({4, 32, 28, 28}), td::randn({32, 32, 5, 5}), td::randn({32})};
-}
-Tensors conv_grouped() {
-  return {td::randn({8, 64, 28, 28}), td::randn({64, 16, 3, 3}), td::randn({64})};
-}
-Tensors depthwise_5x5() {
-  return {td::randn({8, 64, 28, 28}), td::randn({64, 1, 5, 5}), td::randn({64})};
-}
-Tensors line_depthwise() {
-  return {td::randn({8, 64, 512}), td::randn({64, 1, 7}), td::randn({64})};
-}
-Tensors line_alone() { return {td::randn({8, 64, 2048})}; }
-Tensors volume_conv() {
-  return {td::randn({2, 16, 16, 16, 16}), td::randn({32, 16, 3, 3, 3}), td::randn({32})};
-}
-Tensors volumes() { return {td::randn({4, 16, 32, 32, 32})}; }
-Tensors columns() { return {td::randn({4, 288, 3136})}; }
-Tensors sampled() { return {td::randn({4, 32, 56, 56}), td::rand({4, 56, 56, 2}) * 2 - 1}; }
-Tensors bags() { return {td::randn({10000, 128}), td::randint(0, 10000, {128, 32})}; }
-Tensors spoken() {
-  return {td::log_softmax(td::randn({100, 16, 50}), 2), td::randint(1, 50, {16, 20})};
-}
-Tensors heads_flat() { return {td::randn({4, 256, 8, 64})}; }
-Tensors indexed() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {100000}), td::randint(0, 1024, {100000})};
-}
-Tensors put_pairs() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {100000}), td::randint(0, 1024, {100000}),
-          td::randn({100000})};
-}
-Tensors added_rows() {
-  return {td::randn({1024, 1024}), td::randperm(512), td::randn({512, 1024})};
-}
-Tensors graph() {
-  return {td::randn({5000, 64}), td::randint(0, 5000, {50000, 1}), td::randn({50000, 64})};
-}
-Tensors small_two() { return {td::randn({32, 32}), td::randn({32, 32})}; }
-Tensors small_layer() { return {td::randn({8, 32}), td::randn({32, 32}), td::randn({32})}; }
-Tensors small_logits() { return {td::randn({8, 10}), td::randint(0, 10, {8})}; }
-Tensors small_table() { return {td::randn({100, 16}), td::randint(0, 100, {8})}; }
-Tensors small_conv() { return {td::randn({1, 4, 8, 8}), td::randn({4, 4, 3, 3}), td::randn({4})}; }
-Tensors small_equations() { return {definite_matrix({8, 8}), td::randn({8, 2})}; }
-Tensors small_heads() { return {td::randn({1, 2, 8, 16})}; }
+using namespace inputs;  // NOLINT(google-build-using-namespace): the table's words
 
 #define CALL(...) []([[maybe_unused]] const Tensors& x) -> Tensor { return __VA_ARGS__; }
 
@@ -202,6 +75,70 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"to_bf16", square, CALL(x[0].to(td::bf16))},
       {"add_transposed", two, CALL(x[0] + x[1].T())},
       {"exp_of_every_other", square, CALL(td::exp(x[0].index({td::ellipsis, td::Slice{0, {}, 2}})))},
+      {"neg", square, CALL(td::neg(x[0]))},
+      {"sign", square, CALL(td::sign(x[0]))},
+      {"round", square, CALL(td::round(x[0]))},
+      {"exp2", square, CALL(td::exp2(x[0]))},
+      {"expm1", square, CALL(td::expm1(x[0]))},
+      {"cos", square, CALL(td::cos(x[0]))},
+      {"tan", square, CALL(td::tan(x[0]))},
+      {"atan", square, CALL(td::atan(x[0]))},
+      {"sinh", square, CALL(td::sinh(x[0]))},
+      {"cosh", square, CALL(td::cosh(x[0]))},
+      {"asinh", square, CALL(td::asinh(x[0]))},
+      {"erfc", square, CALL(td::erfc(x[0]))},
+      {"frac", square, CALL(td::frac(x[0]))},
+      {"sinc", square, CALL(td::sinc(x[0]))},
+      {"deg2rad", square, CALL(td::deg2rad(x[0]))},
+      {"log1p", positive, CALL(td::log1p(x[0]))},
+      {"log10", positive, CALL(td::log10(x[0]))},
+      {"rsqrt", positive, CALL(td::rsqrt(x[0]))},
+      {"reciprocal", positive, CALL(td::reciprocal(x[0]))},
+      {"asin", fractions, CALL(td::asin(x[0]))},
+      {"acos", fractions, CALL(td::acos(x[0]))},
+      {"atanh", fractions, CALL(td::atanh(x[0]))},
+      {"acosh", above_one, CALL(td::acosh(x[0]))},
+      {"logit", fractions_up, CALL(td::logit(x[0]))},
+      {"bitwise_not", integers, CALL(td::bitwise_not(x[0])), false},
+      {"logical_not", square, CALL(td::logical_not(x[0])), false},
+      {"isnan", square, CALL(td::isnan(x[0])), false},
+      {"signbit", square, CALL(td::signbit(x[0])), false},
+      {"angle", square, CALL(td::angle(x[0]))},
+      {"relu6", square, CALL(td::relu6(x[0]))},
+      {"selu", square, CALL(td::selu(x[0]))},
+      {"hardsigmoid", square, CALL(td::hardsigmoid(x[0]))},
+      {"softsign", square, CALL(td::softsign(x[0]))},
+      {"floor_divide", two, CALL(td::floor_divide(x[0], x[1])), false},
+      {"minimum", two, CALL(td::minimum(x[0], x[1]))},
+      {"fmax", two, CALL(td::fmax(x[0], x[1]))},
+      {"copysign", two, CALL(td::copysign(x[0], x[1]))},
+      {"heaviside", two, CALL(td::heaviside(x[0], x[1])), false},
+      {"nextafter", two, CALL(td::nextafter(x[0], x[1])), false},
+      {"logaddexp2", two, CALL(td::logaddexp2(x[0], x[1]))},
+      {"eq", integers, CALL(td::eq(x[0], x[1])), false},
+      {"float_power", two_positive, CALL(td::float_power(x[0], x[1]))},
+      {"ldexp", two, CALL(td::ldexp(x[0], x[1]))},
+      {"igamma", two_positive, CALL(td::igamma(x[0], x[1])), false},
+      {"gcd", integers, CALL(td::gcd(x[0], x[1])), false},
+      {"lcm", integers, CALL(td::lcm(x[0], x[1])), false},
+      {"shift_left", shifts, CALL(td::shift_left(x[0], x[1])), false},
+      {"bitwise_xor", integers, CALL(td::bitwise_xor(x[0], x[1])), false},
+      {"logical_and", two_masks, CALL(td::logical_and(x[0], x[1])), false},
+      {"div_integers", shifts, CALL(x[0] / (x[1] + 1)), false},
+      {"remainder_integers", shifts, CALL(td::remainder(x[0], x[1] + 1)), false},
+      {"to_i64", square, CALL(x[0].to(td::i64)), false},
+      {"add_column", square, CALL(x[0] + x[0].index({td::Slice{}, td::Slice{0, 1}}))},
+      {"fill_of_slice", square, CALL(td::slice_scatter(x[0], x[0].index({td::Slice{0, 512}}) * 2, 0, 256, 768))},
+      {"entr", positive, CALL(td::special::entr(x[0]))},
+      {"erfcx", square, CALL(td::special::erfcx(x[0]))},
+      {"i0e", square, CALL(td::special::i0e(x[0]))},
+      {"i1", square, CALL(td::special::i1(x[0]))},
+      {"i1e", square, CALL(td::special::i1e(x[0]))},
+      {"log_ndtr", square, CALL(td::special::log_ndtr(x[0]))},
+      {"ndtri", fractions_up, CALL(td::special::ndtri(x[0]))},
+      {"ndtr", square, CALL(td::special::ndtr(x[0]))},
+      {"xlog1py", chances, CALL(td::special::xlog1py(x[0], x[1]))},
+      {"zeta", zeta_arguments, CALL(td::special::zeta(x[0], x[1])), false},
       // --- reductions, scans, sorts
       {"sum", square, CALL(td::sum(x[0]))},
       {"sum_rows", square, CALL(td::sum(x[0], {1}))},
@@ -248,6 +185,36 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"searchsorted", sorted, CALL(td::searchsorted(x[0], x[1])), false},
       {"unique", numbers, CALL(td::unique(x[0]).values), false, false},
       {"isin", tested, CALL(td::isin(x[0], x[1])), false},
+      {"max_of_all", square, CALL(td::max(x[0]))},
+      {"min_rows", square, CALL(td::min(x[0], 1).values)},
+      {"aminmax", square, CALL(td::aminmax(x[0]).max)},
+      {"all", masks, CALL(td::all(x[0])), false},
+      {"nanmean", square, CALL(td::nanmean(x[0]))},
+      {"trace", square, CALL(td::trace(x[0]))},
+      {"msort", square, CALL(td::msort(x[0]))},
+      {"nanmedian", square, CALL(td::nanmedian(x[0], 1).values)},
+      {"nanquantile", square, CALL(td::nanquantile(x[0], 0.3, 1))},
+      {"renorm", square, CALL(td::renorm(x[0], 2, 0, 5))},
+      {"dist", two, CALL(td::dist(x[0], x[1]))},
+      {"cov", square, CALL(td::cov(x[0]))},
+      {"corrcoef", square, CALL(td::corrcoef(x[0]))},
+      {"vector_norm", square, CALL(td::linalg::vector_norm(x[0], 2, {0}))},
+      {"matrix_norm_1", square, CALL(td::linalg::matrix_norm(x[0], 1))},
+      {"var_of_all", square, CALL(td::var(x[0]))},
+      {"mean_of_images", images, CALL(td::mean(x[0], {2, 3}))},
+      {"sum_integers", integers, CALL(td::sum(x[0])), false},
+      {"cummin", square, CALL(td::cummin(x[0], 1).values)},
+      {"cumsum_integers", integers, CALL(td::cumsum(x[0], 1)), false},
+      {"gradient", square, CALL(td::gradient(x[0])[0])},
+      {"trapezoid", square, CALL(td::trapezoid(x[0]))},
+      {"cumulative_trapezoid", square, CALL(td::cumulative_trapezoid(x[0]))},
+      {"histogram", square, CALL(td::histogram(x[0], 100).hist), false},
+      {"unique_consecutive", digits_line, CALL(td::unique_consecutive(x[0]).values), false, false},
+      {"argwhere", masks, CALL(td::argwhere(x[0])), false, false},
+      {"bucketize", edges, CALL(td::bucketize(x[0], x[1])), false},
+      {"sort_descending", square, CALL(td::sort(x[0], 1, true).values)},
+      {"sort_line", edges, CALL(td::sort(x[0]).values)},
+      {"topk_of_line", edges, CALL(td::topk(x[0], 100).values)},
       // --- products
       {"matmul", factors, CALL(td::matmul(x[0], x[1]))},
       {"bmm", batches, CALL(td::matmul(x[0], x[1]))},
@@ -270,6 +237,20 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"cdist_p1", points, CALL(td::cdist(x[0], x[1], 1))},
       {"cosine_similarity", two, CALL(td::cosine_similarity(x[0], x[1]))},
       {"bilinear", pairs, CALL(td::bilinear(x[0], x[1], x[2]))},
+      {"addmm", added_layer, CALL(td::addmm(x[0], x[1], x[2]))},
+      {"addbmm", summed_batches, CALL(td::addbmm(x[0], x[1], x[2]))},
+      {"addmv", added_vector, CALL(td::addmv(x[0], x[1], x[2]))},
+      {"addr", added_outer, CALL(td::addr(x[0], x[1], x[2]))},
+      {"inner", layer, CALL(td::inner(x[0], x[1]))},
+      {"tensordot", tensors, CALL(td::tensordot(x[0], x[1]))},
+      {"multi_dot", chain, CALL(td::linalg::multi_dot({x[0], x[1], x[2]}))},
+      {"vecdot", two, CALL(td::linalg::vecdot(x[0], x[1]))},
+      {"matrix_power", little_matrix, CALL(td::matrix_power(x[0], 5))},
+      {"cross", space, CALL(td::linalg::cross(x[0], x[1]))},
+      {"einsum_outer", two, CALL(td::einsum("ij,kj->ik", {x[0], x[1]}))},
+      {"matmul_transposed", factors, CALL(td::matmul(x[0].T(), x[1]))},
+      {"matmul_integers", digits, CALL(td::matmul(x[0], x[0].T())), false},
+      {"linear_bf16", table_of_halves, CALL(td::linear(x[0], x[0], x[1]))},
       // --- linear algebra
       {"cholesky", definite, CALL(td::linalg::cholesky(x[0]))},
       {"inverse", definite, CALL(td::inverse(x[0]))},
@@ -282,6 +263,18 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"matrix_exp", generators, CALL(td::matrix_exp(x[0]))},
       {"cholesky_of_many", many_definite, CALL(td::linalg::cholesky(x[0]))},
       {"inverse_of_many", many_definite, CALL(td::inverse(x[0]))},
+      {"slogdet", definite, CALL(td::slogdet(x[0]).logabsdet)},
+      {"pinv", tall_matrix, CALL(td::linalg::pinv(x[0]))},
+      {"lstsq", tall_matrix, CALL(td::linalg::lstsq(x[0], x[1]).solution)},
+      {"lu_factor", definite, CALL(td::linalg::lu_factor(x[0]).lu)},
+      {"cholesky_solve", equations, CALL(td::cholesky_solve(x[1], x[0]))},
+      {"cholesky_inverse", definite, CALL(td::cholesky_inverse(x[0]))},
+      {"svd", definite, CALL(td::linalg::svd(x[0], false).s)},
+      {"eigvalsh", definite, CALL(td::linalg::eigvalsh(x[0]))},
+      {"matrix_rank", definite, CALL(td::linalg::matrix_rank(x[0])), false},
+      {"solve_of_many", many_definite, CALL(td::linalg::solve(x[0], x[0]))},
+      {"eigh_of_many", many_definite, CALL(td::linalg::eigh(x[0]).eigenvalues)},
+      {"svd_lowrank", square, CALL(td::svd_lowrank(x[0]).s), false},
       // --- networks
       {"layer_norm", norm, CALL(td::layer_norm(x[0], {1024}, x[1], x[2]))},
       {"rms_norm", norm, CALL(td::rms_norm(x[0], {1024}, x[1]))},
@@ -332,6 +325,42 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"huber_loss", two, CALL(td::huber_loss(x[0], x[1]))},
       {"triplet_margin_loss", three, CALL(td::triplet_margin_loss(x[0], x[1], x[2]))},
       {"ctc_loss", spoken, CALL(td::ctc_loss(x[0], x[1], std::vector<td::Dim>(16, 100), std::vector<td::Dim>(16, 20)))},
+      {"binary_cross_entropy", chances_of_chances, CALL(td::binary_cross_entropy(x[0], x[1]))},
+      {"gaussian_nll_loss", measured, CALL(td::gaussian_nll_loss(x[0], x[1], x[2]))},
+      {"poisson_nll_loss", chances, CALL(td::poisson_nll_loss(x[0], x[1]))},
+      {"soft_margin_loss", two, CALL(td::soft_margin_loss(x[0], x[1].detach()))},
+      {"multi_margin_loss", short_labels, CALL(td::multi_margin_loss(x[0], x[1]))},
+      {"multilabel_margin_loss", many_labels, CALL(td::multilabel_margin_loss(x[0], x[1]))},
+      {"multilabel_soft_margin_loss", chances, CALL(td::multilabel_soft_margin_loss(x[0], x[1]))},
+      {"margin_ranking_loss", signs, CALL(td::margin_ranking_loss(x[0], x[1], x[2]))},
+      {"hinge_embedding_loss", signs, CALL(td::hinge_embedding_loss(x[0], x[2]))},
+      {"cosine_embedding_loss", sign_of_rows, CALL(td::cosine_embedding_loss(x[0], x[1], x[2]))},
+      {"pairwise_distance", two, CALL(td::pairwise_distance(x[0], x[1]))},
+      {"pdist", few_points, CALL(td::pdist(x[0]))},
+      {"cross_entropy_smoothed", logits, CALL(td::cross_entropy(x[0], x[1], {.label_smoothing = 0.1}))},
+      {"conv_transpose1d", line_transposed, CALL(td::conv_transpose1d(x[0], x[1], x[2], {.stride = 2, .padding = 1}))},
+      {"conv_transpose3d", volume_transposed, CALL(td::conv_transpose3d(x[0], x[1], x[2], {.stride = 2, .padding = 1}))},
+      {"fractional_max_pool2d", images, CALL(td::fractional_max_pool2d(x[0], 3, {.output_size = 24}))},
+      {"avg_pool1d", line_alone, CALL(td::avg_pool1d(x[0], 4))},
+      {"adaptive_avg_pool2d_7", images, CALL(td::adaptive_avg_pool2d(x[0], 7))},
+      {"adaptive_avg_pool3d", volumes, CALL(td::adaptive_avg_pool3d(x[0], 4))},
+      {"affine_grid", angles, CALL(td::affine_grid(x[0], {8, 3, 224, 224}))},
+      {"interpolate_linear", line_alone, CALL(td::interpolate(x[0], {.scale_factor = {2}, .mode = "linear"}))},
+      {"interpolate_trilinear", volumes, CALL(td::interpolate(x[0], {.scale_factor = {2}, .mode = "trilinear"}))},
+      {"interpolate_down", images, CALL(td::interpolate(x[0], {.size = 28, .mode = "bilinear"}))},
+      {"pixel_unshuffle", images, CALL(td::pixel_unshuffle(x[0], 2))},
+      {"channel_shuffle", images, CALL(td::channel_shuffle(x[0], 4))},
+      {"alpha_dropout", square, CALL(td::alpha_dropout(x[0], 0.5, true))},
+      {"feature_dropout", images, CALL(td::feature_dropout(x[0]))},
+      {"batch_norm_eval", channels, CALL(td::batch_norm(x[0], x[1].detach(), td::abs(x[1].detach()), x[1], x[2]))},
+      {"layer_norm_bf16", table_of_halves, CALL(td::layer_norm(x[0], {1024}, x[1], x[2]))},
+      {"softmax_bf16", half, CALL(td::softmax(x[0], 1))},
+      {"attention_bf16", half_heads, CALL(td::scaled_dot_product_attention(x[0], x[1], x[2]))},
+      {"attention_masked", masked_heads, CALL(td::scaled_dot_product_attention(x[0], x[1], x[2], td::AttentionOptions{.attn_mask = x[3].detach()}))},
+      {"attention_of_one", one_query, CALL(td::scaled_dot_product_attention(x[0], x[1], x[2]))},
+      {"pad_reflected", images, CALL(td::pad(x[0], {1, 1, 1, 1}, "reflect"))},
+      {"pad_replicated", images, CALL(td::pad(x[0], {1, 1, 1, 1}, "replicate"))},
+      {"pad_circular", images, CALL(td::pad(x[0], {1, 1, 1, 1}, "circular"))},
       // --- shapes, indexing
       {"cat", two, CALL(td::cat({x[0], x[1]}, 1))},
       {"stack", two, CALL(td::stack({x[0], x[1]}, 0))},
@@ -364,12 +393,38 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"scatter_reduce_amax", added, CALL(td::scatter_reduce(x[0], 1, x[1], x[2], "amax"))},
       {"scatter_add_rows", graph, CALL(td::scatter_add(x[0], 0, td::expand(x[1], {-1, 64}), x[2]))},
       {"take_along_dim", places, CALL(td::take_along_dim(x[0], x[1], 1))},
+      {"take", taken, CALL(td::take(x[0], x[1]))},
+      {"put", taken, CALL(td::put(x[0], x[1], x[2], true))},
+      {"index_fill", rows, CALL(td::index_fill(x[0], 0, x[1], 0.5))},
+      {"index_columns", rows, CALL(x[0].index({td::Slice{}, x[1]}))},
+      {"slice_scatter", half_rows, CALL(td::slice_scatter(x[0], x[1], 0, 256, 768))},
+      {"diag_embed", square, CALL(td::diag_embed(x[0].index({td::Slice{0, 16}})))},
+      {"diagonal_sum", square, CALL(td::sum(td::diagonal(x[0])))},
+      {"triu", square, CALL(td::triu(x[0], 1))},
+      {"tril_indices", row_alone, CALL(td::tril_indices(1024, 1024)), false},
+      {"meshgrid", short_rows, CALL(td::meshgrid({x[0], x[1]})[0].contiguous())},
+      {"cartesian_prod", short_rows, CALL(td::cartesian_prod({x[0], x[1]}))},
+      {"combinations", row_alone, CALL(td::combinations(x[0]))},
+      {"vander", row_alone, CALL(td::vander(x[0], 64)), false},
+      {"linspace", row_alone, CALL(td::linspace(0, 1, 1000000)), false},
+      {"arange", row_alone, CALL(td::arange(1000000)), false},
+      {"tile", square, CALL(td::tile(x[0], {1, 3}))},
+      {"expand_contiguous", row_alone, CALL(x[0].expand({1024, 1024}).contiguous())},
+      {"unfold_windows", square, CALL(x[0].unfold(1, 16, 8).contiguous())},
+      {"flip_rows", square, CALL(td::flip(x[0], {0}))},
+      {"unbind_and_stacked", square, CALL(td::stack(td::unbind(x[0].index({td::Slice{0, 32}})), 1))},
+      {"cat_columns_of_many", square, CALL(td::cat({x[0], x[0], x[0], x[0]}, 1))},
+      {"scatter_rows", rows, CALL(td::index_copy(x[0], 0, td::arange(512), x[0].index({x[1]})))},
+      {"hstack", two, CALL(td::hstack({x[0], x[1]}))},
       // --- random
       {"randn", row_alone, CALL(td::randn({1024, 1024})), false, false},
       {"rand", row_alone, CALL(td::rand({1024, 1024})), false, false},
       {"randperm", row_alone, CALL(td::randperm(1000000)), false, false},
       {"bernoulli", fractions_up, CALL(td::bernoulli(x[0])), false},
       {"multinomial", weights, CALL(td::multinomial(x[0], 10, true)), false},
+      {"normal", square, CALL(td::normal(x[0].detach(), 2.0)), false},
+      {"randint", row_alone, CALL(td::randint(0, 1000, {1024, 1024})), false, false},
+      {"exponential", square, CALL(x[0].clone().exponential_()), false, false},
       // --- of a few elements: what a call costs
       {"add_small", small_two, CALL(x[0] + x[1])},
       {"mul_number_small", small_two, CALL(x[0] * 0.5)},
@@ -395,6 +450,27 @@ const std::vector<OpCase>& op_cases() {  // NOLINT(readability-function-size): a
       {"mse_loss_small", small_two, CALL(td::mse_loss(x[0], x[1]))},
       {"solve_small", small_equations, CALL(td::linalg::solve(x[0], x[1]))},
       {"attention_small", small_heads, CALL(td::scaled_dot_product_attention(x[0], x[0], x[0]))},
+      {"add_row_small", small_row, CALL(x[0] + x[1])},
+      {"div_small", small_two, CALL(x[0] / x[1])},
+      {"sum_rows_small", small_two, CALL(td::sum(x[0], {1}))},
+      {"amax_small", small_two, CALL(td::amax(x[0], {1}))},
+      {"argmax_small", small_two, CALL(td::argmax(x[0], 1)), false},
+      {"relu_small", small_two, CALL(td::relu(x[0]))},
+      {"dropout_small", small_two, CALL(td::dropout(x[0], 0.1))},
+      {"clone_small", small_two, CALL(x[0].clone())},
+      {"zeros_small", small_two, CALL(td::zeros({32, 32})), false},
+      {"randn_small", small_two, CALL(td::randn({32, 32})), false, false},
+      {"slice_and_add_small", small_two, CALL(x[0].index({td::Slice{0, 16}}) + x[1].index({td::Slice{16, 32}}))},
+      {"view_small", small_two, CALL(x[0].view({4, 8, 32}).transpose(0, 1).reshape({8, 128}))},
+      {"item_small", small_two, CALL(td::full({1}, x[0].index({0, 0}).item<double>())), false, false},
+      {"einsum_small", small_two, CALL(td::einsum("ij,kj->ik", {x[0], x[1]}))},
+      {"norm_small", small_two, CALL(td::norm(x[0]))},
+      {"log_softmax_small", small_logits, CALL(td::log_softmax(x[0], 1))},
+      {"gather_small", small_logits, CALL(td::gather(x[0], 1, td::unsqueeze(x[1], 1)))},
+      {"one_hot_small", small_logits, CALL(td::one_hot(x[1], 10)), false},
+      {"batch_norm_small", small_layer, CALL(td::batch_norm(x[0], {}, {}, x[2], x[2], true))},
+      {"inverse_small", small_equations, CALL(td::inverse(x[0]))},
+      {"bce_with_logits_small", small_two, CALL(td::binary_cross_entropy_with_logits(x[0], td::sigmoid(x[1]).detach()))},
   };
   return cases;
 }

@@ -96,6 +96,39 @@ small_table = lambda: [randn(100, 16), randint(0, 100, (8,))]
 small_conv = lambda: [randn(1, 4, 8, 8), randn(4, 4, 3, 3), randn(4)]
 small_equations = lambda: [definite_matrix(8, 8), randn(8, 2)]
 small_heads = lambda: [randn(1, 2, 8, 16)]
+above_one = lambda: [rand(1024, 1024) + 1.1]
+shifts = lambda: [randint(0, 1000, (1024, 1024)), randint(0, 8, (1024, 1024))]
+two_positive = lambda: [rand(1024, 1024) + 0.1, rand(1024, 1024) + 0.1]
+two_masks = lambda: [randn(1024, 1024) > 0, randn(1024, 1024) > 0]
+zeta_arguments = lambda: [rand(256, 1024) + 1.5, rand(256, 1024) + 0.5]
+digits_line = lambda: [randint(0, 3, (100000,))]
+edges = lambda: [randn(100000), randn(100).sort().values]
+taken = lambda: [randn(1024, 1024), randint(0, 1000000, (100000,)), randn(100000)]
+space = lambda: [randn(100000, 3), randn(100000, 3)]
+added_layer = lambda: [randn(512), randn(256, 1024), randn(1024, 512)]
+added_vector = lambda: [randn(1024), randn(1024, 1024), randn(1024)]
+added_outer = lambda: [randn(1024, 1024), randn(1024), randn(1024)]
+summed_batches = lambda: [randn(128, 128), randn(32, 128, 64), randn(32, 64, 128)]
+tensors = lambda: [randn(64, 32, 16), randn(32, 16, 64)]
+chain = lambda: [randn(256, 32), randn(32, 512), randn(512, 64)]
+little_matrix = lambda: [randn(128, 128) * 0.1]
+tall_matrix = lambda: [randn(256, 64), randn(256, 8)]
+short_labels = lambda: [rand(512, 100), randint(0, 100, (512,))]
+many_labels = lambda: [randn(512, 100), randint(0, 2, (512, 100))]
+signs = lambda: [randn(1024, 1024), randn(1024, 1024), randn(1024, 1024).sign()]
+sign_of_rows = lambda: [randn(1024, 1024), randn(1024, 1024), randn(1024).sign()]
+chances_of_chances = lambda: [rand(1024, 1024) * 0.98 + 0.01, rand(1024, 1024)]
+measured = lambda: [randn(1024, 1024), randn(1024, 1024), rand(1024, 1024) + 0.1]
+few_points = lambda: [randn(500, 16)]
+line_transposed = lambda: [randn(8, 64, 256), randn(64, 32, 4), randn(32)]
+volume_transposed = lambda: [randn(2, 16, 8, 8, 8), randn(16, 16, 4, 4, 4), randn(16)]
+angles = lambda: [randn(8, 2, 3)]
+half_heads = lambda: [*(randn(2, 8, 128, 64).bfloat16() for _ in range(3))]
+masked_heads = lambda: [*(randn(2, 8, 128, 64) for _ in range(3)), randn(128, 128)]
+one_query = lambda: [randn(2, 8, 1, 64), randn(2, 8, 1024, 64), randn(2, 8, 1024, 64)]
+half_rows = lambda: [randn(1024, 1024), randn(512, 1024)]
+table_of_halves = lambda: [randn(1024, 1024).bfloat16(), randn(1024).bfloat16(), randn(1024).bfloat16()]
+small_row = lambda: [randn(32, 32), randn(32)]
 
 CASES = {
     "add": (two, lambda x, y: x + y), "sub_scaled": (two, lambda x, y: torch.sub(x, y, alpha=0.5)), "mul": (two, lambda x, y: x * y),
@@ -213,6 +246,107 @@ CASES = {
     "cumsum_small": (small_two, lambda x, y: x.cumsum(1)), "var_small": (small_two, lambda x, y: x.var(1)),
     "mse_loss_small": (small_two, F.mse_loss), "solve_small": (small_equations, torch.linalg.solve),
     "attention_small": (small_heads, lambda x: F.scaled_dot_product_attention(x, x, x)),
+    "neg": (square, torch.neg), "sign": (square, torch.sign), "round": (square, torch.round), "exp2": (square, torch.exp2),
+    "expm1": (square, torch.expm1), "cos": (square, torch.cos), "tan": (square, torch.tan), "atan": (square, torch.atan),
+    "sinh": (square, torch.sinh), "cosh": (square, torch.cosh), "asinh": (square, torch.asinh), "erfc": (square, torch.erfc),
+    "frac": (square, torch.frac), "sinc": (square, torch.sinc), "deg2rad": (square, torch.deg2rad), "log1p": (positive, torch.log1p),
+    "log10": (positive, torch.log10), "rsqrt": (positive, torch.rsqrt), "reciprocal": (positive, torch.reciprocal),
+    "asin": (fractions, torch.asin), "acos": (fractions, torch.acos), "atanh": (fractions, torch.atanh), "acosh": (above_one, torch.acosh),
+    "logit": (fractions_up, torch.logit), "bitwise_not": (integers, lambda x, y: torch.bitwise_not(x)), "logical_not": (square, torch.logical_not),
+    "isnan": (square, torch.isnan), "signbit": (square, torch.signbit), "angle": (square, torch.angle), "relu6": (square, F.relu6),
+    "selu": (square, F.selu), "hardsigmoid": (square, F.hardsigmoid), "softsign": (square, F.softsign),
+    "floor_divide": (two, torch.floor_divide), "minimum": (two, torch.minimum), "fmax": (two, torch.fmax),
+    "copysign": (two, torch.copysign), "heaviside": (two, torch.heaviside), "nextafter": (two, torch.nextafter),
+    "logaddexp2": (two, torch.logaddexp2), "eq": (integers, torch.eq), "float_power": (two_positive, torch.float_power),
+    "ldexp": (two, torch.ldexp), "igamma": (two_positive, torch.igamma), "gcd": (integers, torch.gcd), "lcm": (integers, torch.lcm),
+    "shift_left": (shifts, torch.bitwise_left_shift), "bitwise_xor": (integers, torch.bitwise_xor),
+    "logical_and": (two_masks, torch.logical_and), "div_integers": (shifts, lambda x, y: x / (y + 1)),
+    "remainder_integers": (shifts, lambda x, y: x % (y + 1)), "to_i64": (square, lambda x: x.long()),
+    "add_column": (square, lambda x: x + x[:, :1]), "fill_of_slice": (square, lambda x: torch.slice_scatter(x, x[:512] * 2, 0, 256, 768)),
+    "entr": (positive, torch.special.entr), "erfcx": (square, torch.special.erfcx), "i0e": (square, torch.special.i0e),
+    "i1": (square, torch.special.i1), "i1e": (square, torch.special.i1e), "log_ndtr": (square, torch.special.log_ndtr),
+    "ndtri": (fractions_up, torch.special.ndtri), "ndtr": (square, torch.special.ndtr), "xlog1py": (chances, torch.special.xlog1py),
+    "zeta": (zeta_arguments, torch.special.zeta), "max_of_all": (square, torch.max), "min_rows": (square, lambda x: x.min(1).values),
+    "aminmax": (square, lambda x: x.aminmax().max), "all": (masks, torch.all), "nanmean": (square, torch.nanmean),
+    "trace": (square, torch.trace), "msort": (square, torch.msort), "nanmedian": (square, lambda x: x.nanmedian(1).values),
+    "nanquantile": (square, lambda x: x.nanquantile(0.3, 1)), "renorm": (square, lambda x: x.renorm(2, 0, 5)), "dist": (two, torch.dist),
+    "cov": (square, torch.cov), "corrcoef": (square, torch.corrcoef), "vector_norm": (square, lambda x: torch.linalg.vector_norm(x, 2, 0)),
+    "matrix_norm_1": (square, lambda x: torch.linalg.matrix_norm(x, 1)), "var_of_all": (square, torch.var),
+    "mean_of_images": (images, lambda x: x.mean((2, 3))), "sum_integers": (integers, lambda x, y: x.sum()),
+    "cummin": (square, lambda x: x.cummin(1).values), "cumsum_integers": (integers, lambda x, y: x.cumsum(1)),
+    "gradient": (square, lambda x: torch.gradient(x)[0]), "trapezoid": (square, torch.trapezoid),
+    "cumulative_trapezoid": (square, lambda x: torch.cumulative_trapezoid(x)),
+    "histogram": (square, lambda x: torch.histogram(x, 100).hist), "unique_consecutive": (digits_line, torch.unique_consecutive),
+    "argwhere": (masks, torch.argwhere), "bucketize": (edges, torch.bucketize),
+    "sort_descending": (square, lambda x: x.sort(1, True).values), "sort_line": (edges, lambda x, y: x.sort().values),
+    "topk_of_line": (edges, lambda x, y: x.topk(100).values), "addmm": (added_layer, torch.addmm), "addbmm": (summed_batches, torch.addbmm),
+    "addmv": (added_vector, torch.addmv), "addr": (added_outer, torch.addr), "inner": (layer, lambda x, w, b: torch.inner(x, w)),
+    "tensordot": (tensors, torch.tensordot), "multi_dot": (chain, lambda x, y, z: torch.linalg.multi_dot([x, y, z])),
+    "vecdot": (two, torch.linalg.vecdot), "matrix_power": (little_matrix, lambda x: torch.matrix_power(x, 5)),
+    "cross": (space, torch.linalg.cross), "einsum_outer": (two, lambda x, y: torch.einsum("ij,kj->ik", x, y)),
+    "matmul_transposed": (factors, lambda x, y: x.T @ y), "matmul_integers": (digits, lambda x: x @ x.T),
+    "linear_bf16": (table_of_halves, lambda x, b, c: F.linear(x, x, b)), "slogdet": (definite, lambda x: torch.slogdet(x).logabsdet),
+    "pinv": (tall_matrix, lambda x, y: torch.linalg.pinv(x)), "lstsq": (tall_matrix, lambda x, y: torch.linalg.lstsq(x, y).solution),
+    "lu_factor": (definite, lambda x: torch.linalg.lu_factor(x).LU), "cholesky_solve": (equations, lambda a, b: torch.cholesky_solve(b, a)),
+    "cholesky_inverse": (definite, torch.cholesky_inverse), "svd": (definite, lambda x: torch.linalg.svd(x, False).S),
+    "eigvalsh": (definite, torch.linalg.eigvalsh), "matrix_rank": (definite, torch.linalg.matrix_rank),
+    "solve_of_many": (many_definite, lambda x: torch.linalg.solve(x, x)),
+    "eigh_of_many": (many_definite, lambda x: torch.linalg.eigh(x).eigenvalues), "svd_lowrank": (square, lambda x: torch.svd_lowrank(x)[1]),
+    "binary_cross_entropy": (chances_of_chances, F.binary_cross_entropy), "gaussian_nll_loss": (measured, F.gaussian_nll_loss),
+    "poisson_nll_loss": (chances, F.poisson_nll_loss), "soft_margin_loss": (two, lambda x, y: F.soft_margin_loss(x, y.detach())),
+    "multi_margin_loss": (short_labels, F.multi_margin_loss), "multilabel_margin_loss": (many_labels, F.multilabel_margin_loss),
+    "multilabel_soft_margin_loss": (chances, F.multilabel_soft_margin_loss), "margin_ranking_loss": (signs, F.margin_ranking_loss),
+    "hinge_embedding_loss": (signs, lambda x, y, s: F.hinge_embedding_loss(x, s)),
+    "cosine_embedding_loss": (sign_of_rows, F.cosine_embedding_loss), "pairwise_distance": (two, F.pairwise_distance),
+    "pdist": (few_points, F.pdist), "cross_entropy_smoothed": (logits, lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1)),
+    "conv_transpose1d": (line_transposed, lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1)),
+    "conv_transpose3d": (volume_transposed, lambda x, w, b: F.conv_transpose3d(x, w, b, stride=2, padding=1)),
+    "fractional_max_pool2d": (images, lambda x: F.fractional_max_pool2d(x, 3, 24)),
+    "avg_pool1d": (line_alone, lambda x: F.avg_pool1d(x, 4)), "adaptive_avg_pool2d_7": (images, lambda x: F.adaptive_avg_pool2d(x, 7)),
+    "adaptive_avg_pool3d": (volumes, lambda x: F.adaptive_avg_pool3d(x, 4)),
+    "affine_grid": (angles, lambda t: F.affine_grid(t, (8, 3, 224, 224), align_corners=False)),
+    "interpolate_linear": (line_alone, lambda x: F.interpolate(x, scale_factor=2, mode="linear")),
+    "interpolate_trilinear": (volumes, lambda x: F.interpolate(x, scale_factor=2, mode="trilinear")),
+    "interpolate_down": (images, lambda x: F.interpolate(x, 28, mode="bilinear")),
+    "pixel_unshuffle": (images, lambda x: F.pixel_unshuffle(x, 2)), "channel_shuffle": (images, lambda x: F.channel_shuffle(x, 4)),
+    "alpha_dropout": (square, lambda x: F.alpha_dropout(x, 0.5, True)), "feature_dropout": (images, F.dropout2d),
+    "batch_norm_eval": (channels, lambda x, w, b: F.batch_norm(x, w.detach(), w.detach().abs(), w, b)),
+    "layer_norm_bf16": (table_of_halves, lambda x, w, b: F.layer_norm(x, (1024,), w, b)), "softmax_bf16": (half, lambda x: x.softmax(1)),
+    "attention_bf16": (half_heads, F.scaled_dot_product_attention),
+    "attention_masked": (masked_heads, lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m.detach())),
+    "attention_of_one": (one_query, F.scaled_dot_product_attention),
+    "pad_reflected": (images, lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect")),
+    "pad_replicated": (images, lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate")),
+    "pad_circular": (images, lambda x: F.pad(x, (1, 1, 1, 1), mode="circular")), "take": (taken, lambda x, i, v: x.take(i)),
+    "put": (taken, lambda x, i, v: x.put(i, v, True)), "index_fill": (rows, lambda x, i: x.index_fill(0, i, 0.5)),
+    "index_columns": (rows, lambda x, i: x[:, i]), "slice_scatter": (half_rows, lambda x, y: torch.slice_scatter(x, y, 0, 256, 768)),
+    "diag_embed": (square, lambda x: torch.diag_embed(x[:16])), "diagonal_sum": (square, lambda x: torch.diagonal(x).sum()),
+    "triu": (square, lambda x: x.triu(1)), "tril_indices": (row_alone, lambda x: torch.tril_indices(1024, 1024)),
+    "meshgrid": (short_rows, lambda x, y: torch.meshgrid(x, y, indexing="ij")[0].contiguous()),
+    "cartesian_prod": (short_rows, torch.cartesian_prod), "combinations": (row_alone, torch.combinations),
+    "vander": (row_alone, lambda x: torch.vander(x, 64)), "linspace": (row_alone, lambda x: torch.linspace(0, 1, 1000000)),
+    "arange": (row_alone, lambda x: torch.arange(1000000)), "tile": (square, lambda x: x.tile(1, 3)),
+    "expand_contiguous": (row_alone, lambda x: x.expand(1024, 1024).contiguous()),
+    "unfold_windows": (square, lambda x: x.unfold(1, 16, 8).contiguous()), "flip_rows": (square, lambda x: x.flip(0)),
+    "unbind_and_stacked": (square, lambda x: torch.stack(x[:32].unbind(), 1)),
+    "cat_columns_of_many": (square, lambda x: torch.cat((x, x, x, x), 1)),
+    "scatter_rows": (rows, lambda x, i: x.index_copy(0, torch.arange(512), x[i])), "hstack": (two, lambda x, y: torch.hstack((x, y))),
+    "normal": (square, lambda x: torch.normal(x, 2.0)), "randint": (row_alone, lambda x: torch.randint(0, 1000, (1024, 1024))),
+    "exponential": (square, lambda x: x.clone().exponential_()), "add_row_small": (small_row, lambda x, y: x + y),
+    "div_small": (small_two, lambda x, y: x / y), "sum_rows_small": (small_two, lambda x, y: x.sum(1)),
+    "amax_small": (small_two, lambda x, y: x.amax(1)), "argmax_small": (small_two, lambda x, y: x.argmax(1)),
+    "relu_small": (small_two, lambda x, y: F.relu(x)), "dropout_small": (small_two, lambda x, y: F.dropout(x, 0.1)),
+    "clone_small": (small_two, lambda x, y: x.clone()), "zeros_small": (small_two, lambda x, y: torch.zeros(32, 32)),
+    "randn_small": (small_two, lambda x, y: randn(32, 32)), "slice_and_add_small": (small_two, lambda x, y: x[:16] + y[16:]),
+    "view_small": (small_two, lambda x, y: x.view(4, 8, 32).transpose(0, 1).reshape(8, 128)),
+    "item_small": (small_two, lambda x, y: torch.full((1,), x[0, 0].item())),
+    "einsum_small": (small_two, lambda x, y: torch.einsum("ij,kj->ik", x, y)), "norm_small": (small_two, lambda x, y: x.norm()),
+    "log_softmax_small": (small_logits, lambda x, t: x.log_softmax(1)),
+    "gather_small": (small_logits, lambda x, t: x.gather(1, t.unsqueeze(1))),
+    "one_hot_small": (small_logits, lambda x, t: F.one_hot(t, 10)),
+    "batch_norm_small": (small_layer, lambda x, w, b: F.batch_norm(x, None, None, b, b, True)),
+    "inverse_small": (small_equations, lambda a, b: torch.inverse(a)),
+    "bce_with_logits_small": (small_two, lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid().detach())),
 }
 
 
