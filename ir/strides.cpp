@@ -46,7 +46,11 @@ bool all_places(const Placed& t, Test test) {
 Axes memory_order(const Strides& strides) {
   Axes order;
   for (int d = 0; d < strides.rank(); ++d) order.push_back(d);
-  std::ranges::sort(order, {}, [&](Dim d) { return std::pair(-strides[static_cast<int>(d)], d); });
+  const auto apart = [&](Dim d) {
+    const Dim stride = strides[static_cast<int>(d)];
+    return stride < 0 ? Dim(-stride) : stride;
+  };
+  std::ranges::sort(order, {}, [&](Dim d) { return std::pair(-apart(d), d); });
   return order;
 }
 

@@ -6,7 +6,8 @@
 
 namespace tandem::ir {
 
-/// The dimensions from the largest stride to the smallest, equal ones in their order.
+/// The dimensions from the largest stride to the smallest, in either direction; equal ones in their
+/// order.
 TANDEM_API Axes memory_order(const Strides& strides);
 
 /// How many elements lie between the first and the last, both counted; 0 of an empty tensor.

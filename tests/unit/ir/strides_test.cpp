@@ -14,6 +14,8 @@ TEST(Strides, MemoryOrder) {
   EXPECT_EQ(memory_order({3, 1}), Axes({0, 1}));
   EXPECT_EQ(memory_order({1, 12, 4}), Axes({1, 2, 0}));
   EXPECT_EQ(memory_order({0, 1, 0}), Axes({1, 0, 2}));
+  EXPECT_EQ(memory_order({-3, 1}), Axes({0, 1}));
+  EXPECT_EQ(memory_order({1, -12, 4}), Axes({1, 2, 0}));
   EXPECT_EQ(memory_order({}), Axes());
 }
 
