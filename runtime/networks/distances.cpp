@@ -1,6 +1,7 @@
 // Norms of rows and what is made of them: normalize, renorm, distances.
 #include <tandem/ops/linalg.h>
 #include <tandem/ops/reductions.h>
+#include <tandem/ops/shapes.h>
 
 #include <cmath>
 #include <limits>
@@ -44,22 +45,6 @@ V norm_over(Call& c, V x, double p, const ir::Axes& dims, bool keepdim) {
   const V is_zero = c.b.eq(powers, 0), safe = c.b.where(is_zero, 1.0, powers);
   const V root = p == 2 ? c.b.sqrt(safe) : c.b.pow(safe, 1 / p);
   return c.b.where(is_zero, p < 0 ? c.b.reciprocal(powers) : powers, root);
-}
-
-/// The places of the pairs i < j of n rows.
-struct Pairs {
-  std::vector<Number> first, second;
-};
-Pairs pairs_of(int64_t n) {
-  Pairs pairs;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i + 1; j < n; ++j) pairs.first.emplace_back(i), pairs.second.emplace_back(j);
-  return pairs;
-}
-
-V rows_at(Call& c, V x, const std::vector<Number>& places) {
-  const Dim n = static_cast<int64_t>(places.size());
-  return c.b.index_select(x, 0, c.in(from_numbers(places, {n}, i64)));
 }
 
 // --- cdist
@@ -173,8 +158,10 @@ Tensor pdist(const Tensor& self, double p, SourceLocation at) {
   if (c.b.rank(x) != 2 || !(p >= 0))
     ir::fail(Errc::Argument, fmt::format("{}: expected a matrix and p of at least 0, got {} and {}",
                                          function(), to_string(c.b.sizes(x)), p));
-  const Pairs pairs = pairs_of(c.b.sizes(x)[0]);
-  const V d = c.b.sub(rows_at(c, x, pairs.first), rows_at(c, x, pairs.second));
+  const Dim rows = c.b.sizes(x)[0];
+  const V pairs = c.in(triu_indices(rows, rows, 1, i64, at));
+  const auto side = [&](Dim i) { return c.b.index_select(x, 0, c.b.select(pairs, 0, i)); };
+  const V d = c.b.sub(side(0), side(1));
   return c.out(norm_over(c, d, p, ir::Axes{1}, false));
 }
 

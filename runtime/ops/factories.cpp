@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <tandem/ops/shapes.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/base/error.h"
@@ -145,14 +146,8 @@ V equal_steps(Call& c, const Number& start, const Number& end, Dim steps, DType 
   return c.b.where(c.b.lt(place, Number(static_cast<double>(steps / 2))), first, second);
 }
 
-/// Numbers [rows, columns] as a tensor; inside a trace as one of each call's own.
-Tensor places(const std::vector<Number>& numbers, DType dtype, const SourceLocation& at) {
-  const auto count = static_cast<int64_t>(numbers.size() / 2);
-  const Tensor t = from_numbers(numbers, {2, count}, dtype);
-  return runtime::Trace::current() != nullptr ? clone(t, at) : t;
-}
-
-/// Those for which `first` <= column < `last` in each row.
+/// The places [2, n] for which `first` <= column < `last` in each row; inside a trace as a tensor
+/// of each call's own.
 template <class First, class Last>
 Tensor triangle(std::string_view op, Dim rows, Dim columns, DType dtype, const SourceLocation& at,
                 First first, Last last) {
@@ -161,15 +156,26 @@ Tensor triangle(std::string_view op, Dim rows, Dim columns, DType dtype, const S
                                          int64_t{rows}, int64_t{columns}));
   if (dtype != i64 && dtype != i32)
     ir::fail(Errc::DType, fmt::format("{}: expected i64 or i32, got {}", op, ir::name(dtype)));
-  std::vector<Number> row_places, column_places;
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = std::max<int64_t>(first(row), 0);
-         column < std::min<int64_t>(last(row), columns); ++column) {
-      row_places.emplace_back(row);
-      column_places.emplace_back(column);
+  const auto for_each_row = [&](auto f) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t begin = std::max<int64_t>(first(row), 0),
+                    end = std::min<int64_t>(last(row), columns);
+      if (begin < end) f(row, begin, end);
     }
-  row_places.insert(row_places.end(), column_places.begin(), column_places.end());
-  return places(row_places, dtype, at);
+  };
+  int64_t count = 0;
+  for_each_row([&](int64_t, int64_t begin, int64_t end) { count += end - begin; });
+  const Tensor t = runtime::empty_tensor({2, count}, dtype);
+  const auto fill = [&]<class T>(T* rows_at) {
+    T* columns_at = rows_at + count;
+    for_each_row([&](int64_t row, int64_t begin, int64_t end) {
+      rows_at = std::fill_n(rows_at, end - begin, static_cast<T>(row));
+      for (int64_t column = begin; column < end; ++column) *columns_at++ = static_cast<T>(column);
+    });
+  };
+  void* const data = t.impl()->data();
+  dtype == i64 ? fill(static_cast<int64_t*>(data)) : fill(static_cast<int32_t*>(data));
+  return runtime::Trace::current() != nullptr ? clone(t, at) : t;
 }
 
 }  // namespace
