@@ -10,6 +10,8 @@ namespace {
 /// How many channels a part has at least, and of what it has a multiple.
 constexpr int64_t kChannels = 16, kFewest = 32;
 constexpr double kLeastFlops = 1 << 21, kMostParts = 16;
+/// Parts that are not given up to save reads: threads are to have some each.
+constexpr int64_t kWantedParts = 8;
 
 // Nanoseconds an element, on a Xeon with AVX-512: to read weights that the second-level cache
 // holds, or does not; and to bring images into the layout that the library wants.
@@ -38,14 +40,18 @@ Parts with_images(int64_t images, int64_t most, int64_t channel_cuts) {
 }
 
 /// About `most` parts of a convolution that is no sum over images; fewer where that saves reads,
-/// but not less than half of those that images can be cut into.
+/// but not less than half of those that images can be cut into, nor less than are wanted.
 Parts fewest_reads(const ConvolutionSpec& s, Sought sought, int64_t most, int64_t channel_cuts) {
   const Parts first = with_images(std::min(s.images, most), most, channel_cuts);
+  const int64_t parts_of_images = first.images * first.channels,
+                enough =
+                    std::max(ceil_div(parts_of_images, 2), std::min(parts_of_images, kWantedParts));
   Parts best = first;
   for (int64_t images = first.images / 2; images >= 1; images /= 2) {
     const Parts parts = with_images(images, most, channel_cuts);
-    const bool is_enough = 2 * parts.images * parts.channels >= first.images * first.channels;
-    if (is_enough && ns_of_reads(s, sought, parts) < ns_of_reads(s, sought, best)) best = parts;
+    if (parts.images * parts.channels >= enough &&
+        ns_of_reads(s, sought, parts) < ns_of_reads(s, sought, best))
+      best = parts;
   }
   return best;
 }

@@ -116,6 +116,15 @@ TEST(Convolution, OfFewPixelsIsCutByChannels) {
   }
 }
 
+TEST(Convolution, OfFewImagesIsCutIntoAsMany) {
+  for (const Sought sought : kBoth)
+    for (int64_t images = 1; images <= 8; ++images) {
+      const Cut cut = cut_of(
+          {images, 16, 32, 1, {16, 16, 16}, {3, 3, 3}, {16, 16, 16}, {1, 1, 1}, {1, 1, 1}}, sought);
+      EXPECT_GE(cut.image_parts * cut.channel_parts, images);
+    }
+}
+
 TEST(Convolution, BitsDoNotDependOnTheThreads) {
   const int before = num_threads();
   assume_processors(8);
