@@ -11,8 +11,9 @@
 
 namespace tandem::codegen {
 
-/// The `algorithm` of contractions that the library computes in bf16.
-inline constexpr std::string_view kBf16 = "bf16";
+/// The `algorithm` of contractions that a library computes as a whole: those of bf16, and large
+/// ones of f64.
+inline constexpr std::string_view kBf16 = "bf16", kBlas = "blas";
 /// Whether contractions of this dtype are computed in f32 between converts: of halves, unless this
 /// processor multiplies them.
 bool is_widened(ir::DType dtype);

@@ -6,6 +6,7 @@
 #include "codegen/contractions/contraction.h"
 #include "codegen/lower.h"
 #include "ir/build/rewrite.h"
+#include "machine/linalg/f64_product.h"
 
 namespace tandem::codegen {
 namespace {
@@ -93,8 +94,14 @@ Graph with_widened_contractions(Graph core) {
   return splicer.take();
 }
 
-std::string algorithm_of(ir::DType dtype) {
-  return std::string(dtype == ir::DType::BF16 ? kBf16 : algorithm_for(dtype));
+std::string algorithm_of(const Graph& g, EquationId e) {
+  const size_t count = g.operands(e).size();
+  const ir::Type &a = g.type(g.operand(e, count - 2)), &result = g.type(g.result(e));
+  const bool is_large = result.dtype == ir::DType::F64 &&
+                        machine::is_large_f64_product(a.sizes[a.sizes.rank() - 2],
+                                                      result.sizes.back(), a.sizes.back());
+  if (is_large) return std::string(kBlas);
+  return std::string(result.dtype == ir::DType::BF16 ? kBf16 : algorithm_for(result.dtype));
 }
 
 class Planner final : public ir::ContractionPlanner {
@@ -106,7 +113,7 @@ class Planner final : public ir::ContractionPlanner {
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;
-      out.set_attr(e, Attr::algorithm, algorithm_of(out.type(out.result(e)).dtype));
+      out.set_attr(e, Attr::algorithm, algorithm_of(out, e));
     }
     return out;
   }

@@ -7,6 +7,7 @@
 #include "ir/base/error.h"
 #include "machine/attention/attention.h"
 #include "machine/library/bf16_matmul.h"
+#include "machine/linalg/f64_product.h"
 #include "machine/linalg/matrices.h"
 #include "machine/lines/lines.h"
 #include "machine/products/int8.h"
@@ -149,23 +150,26 @@ void flash_attention_backward(const LibraryCall& c) {
   machine::attend_backward(c.operands, attention_options(c), c.results);
 }
 
-/// mm, bmm, or addmm of an addend of the result's sizes; in bf16.
-void bf16_product(const LibraryCall& c) {
+/// mm, bmm, or addmm of an addend of the result's sizes; in bf16 or f64.
+void dense_product(const LibraryCall& c) {
   const size_t first = c.operands.size() - 2;
   const ir::BufferView &a = c.operands[first], &b = c.operands[first + 1], &out = c.results[0];
   const auto& algorithm = c.attr<std::string>(Attr::algorithm);
   const int rank = out.sizes.rank();
-  machine::Bf16Product p{.batch = rank == 3 ? int64_t{out.sizes[0]} : 1,
-                         .m = out.sizes[rank - 2],
-                         .n = out.sizes[rank - 1],
-                         .transposed_a = algorithm.find(kTransposedA) != std::string::npos,
-                         .transposed_b = algorithm.find(kTransposedB) != std::string::npos,
-                         .accumulate = first > 0};
+  machine::DenseProduct p{.batch = rank == 3 ? int64_t{out.sizes[0]} : 1,
+                          .m = out.sizes[rank - 2],
+                          .n = out.sizes[rank - 1],
+                          .transposed_a = algorithm.find(kTransposedA) != std::string::npos,
+                          .transposed_b = algorithm.find(kTransposedB) != std::string::npos,
+                          .accumulate = first > 0};
   p.k = p.transposed_a ? a.sizes[a.sizes.rank() - 2] : a.sizes.back();
   if (p.accumulate)
     std::memcpy(out.data, c.operands[0].data,
                 static_cast<size_t>(int64_t{ir::numel(out.sizes)}) * ir::size_of(out.dtype));
-  machine::multiply_bf16(p, a.data, b.data, out.data);
+  if (out.dtype == DType::F64)
+    machine::multiply_f64(p, data<double>(a), data<double>(b), data<double>(out));
+  else
+    machine::multiply_bf16(p, a.data, b.data, out.data);
 }
 
 void weight_int8pack_mm(const LibraryCall& c) {
@@ -212,9 +216,9 @@ constexpr Entry kEntries[] = {
     {Op::flash_attention_backward, flash_attention_backward},
     {Op::weight_int8pack_mm, weight_int8pack_mm},
     {Op::int_mm, int_mm},
-    {Op::mm, bf16_product},
-    {Op::bmm, bf16_product},
-    {Op::addmm, bf16_product},
+    {Op::mm, dense_product},
+    {Op::bmm, dense_product},
+    {Op::addmm, dense_product},
 };
 
 }  // namespace

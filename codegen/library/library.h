@@ -10,8 +10,8 @@
 
 namespace tandem::codegen {
 
-/// Follow a bf16 contraction's `algorithm` where an operand is given as the matrix that it is the
-/// transposition of.
+/// Follow the `algorithm` of a contraction computed as a whole where an operand is given as the
+/// matrix that it is the transposition of.
 inline constexpr std::string_view kTransposedA = " transposed-a", kTransposedB = " transposed-b";
 
 /// An equation. Operands and results are contiguous, but for operands that read_lines().

@@ -197,7 +197,7 @@ void library_contraction(Maker& m, EquationId e, std::vector<View> operands, con
 
 constexpr std::array<ir::Axis, 3> kTransposed = {0, 2, 1};
 
-/// Operand `i` as the library's bf16 products read it: dense, or the dense matrix that it is the
+/// Operand `i` as products of whole matrices read it: dense, or the dense matrix that it is the
 /// transposition of, of which `mark` is then added to `algorithm`.
 View dense_matrix(Maker& m, EquationId e, int i, std::string_view mark, std::string& algorithm) {
   const View v = matrix(m, e, i);
@@ -208,10 +208,10 @@ View dense_matrix(Maker& m, EquationId e, int i, std::string_view mark, std::str
   return back;
 }
 
-/// A whole as those of library/.
-void bf16_contraction(Maker& m, EquationId e, int first, const View* addend) {
+/// One that a function of library/ computes.
+void whole_contraction(Maker& m, EquationId e, int first, const View* addend) {
   const ir::Type& t = m.result_type(e);
-  std::string algorithm(kBf16);
+  std::string algorithm = m.graph().attr<std::string>(e, Attr::algorithm);
   Node n{.kind = Node::Kind::External, .op = m.graph().op(e), .dtype = t.dtype, .domain = t.sizes};
   if (addend) n.operands.push_back(is_linear(*addend) ? m.stored(*addend) : m.copied(*addend));
   n.operands.push_back(dense_matrix(m, e, first, kTransposedA, algorithm));
@@ -240,13 +240,14 @@ void generated_contraction(Maker& m, EquationId e, int first, const View& dest,
 void contraction(Maker& m, EquationId e, int first, const View* addend) {
   const ir::Type& t = m.result_type(e);
   const bool is_empty = batched(m.operand(e, first)).sizes[2] == 0;
-  if (!is_empty && m.graph().attr<std::string>(e, Attr::algorithm) == kBf16)
-    return bf16_contraction(m, e, first, addend);
+  const auto& algorithm = m.graph().attr<std::string>(e, Attr::algorithm);
+  if (!is_empty && (algorithm == kBf16 || algorithm == kBlas))
+    return whole_contraction(m, e, first, addend);
   const View dest = m.fresh(e);
   m.set(e, dest);
   if (is_empty) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
-  } else if (is_library_contraction(t.dtype, m.graph().attr<std::string>(e, Attr::algorithm))) {
+  } else if (is_library_contraction(t.dtype, algorithm)) {
     if (!addend && split_matmul(m, e, dest)) return;
     library_contraction(m, e, {matrix(m, e, first), matrix(m, e, first + 1)}, dest, addend);
   } else {

@@ -22,14 +22,14 @@ constexpr double kLeastFlops = 2e6;  // of a block: some microseconds
 
 /// Where a product is cut: its batch, or the larger of m and n.
 struct Cut {
-  int64_t Bf16Product::* along;
+  int64_t DenseProduct::* along;
   int64_t extent, blocks;
 };
 
-Cut cut_of(const Bf16Product& p) {
-  const auto along = p.batch > 1  ? &Bf16Product::batch
-                     : p.m >= p.n ? &Bf16Product::m
-                                  : &Bf16Product::n;
+Cut cut_of(const DenseProduct& p) {
+  const auto along = p.batch > 1  ? &DenseProduct::batch
+                     : p.m >= p.n ? &DenseProduct::m
+                                  : &DenseProduct::n;
   const int64_t unit = p.batch > 1 ? 1 : kUnit, size = p.*along;
   const double flops = 2.0 * static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
   const auto wanted =
@@ -45,18 +45,18 @@ struct Matrices {
 };
 
 /// Of the block that begins at `at` along the cut.
-Matrices block_at(const Bf16Product& p, const Cut& cut, const Matrices& whole, int64_t at) {
+Matrices block_at(const DenseProduct& p, const Cut& cut, const Matrices& whole, int64_t at) {
   int64_t a = 0, b = 0, c = 0;  // elements
-  if (cut.along == &Bf16Product::batch)
+  if (cut.along == &DenseProduct::batch)
     a = at * p.m * p.k, b = at * p.k * p.n, c = at * p.m * p.n;
-  else if (cut.along == &Bf16Product::m)
+  else if (cut.along == &DenseProduct::m)
     a = p.transposed_a ? at : at * p.k, c = at * p.n;
   else
     b = p.transposed_b ? at * p.k : at, c = at;
   return {whole.a + a * kElement, whole.b + b * kElement, whole.c + c * kElement};
 }
 
-Bf16Block block_of(const Bf16Product& p, const Cut& cut, int64_t extent) {
+Bf16Block block_of(const DenseProduct& p, const Cut& cut, int64_t extent) {
   Bf16Block block{p, p};
   block.part.*cut.along = extent;
   return block;
@@ -73,7 +73,7 @@ void require_done(int status) {
 
 bool has_bf16_products() { return cpu_features().avx512_bf16; }
 
-void multiply_bf16(const Bf16Product& p, const void* a, const void* b, void* c) {
+void multiply_bf16(const DenseProduct& p, const void* a, const void* b, void* c) {
   const int64_t results = p.batch * p.m * p.n;
   if (results == 0) return;
   if (p.k == 0) {

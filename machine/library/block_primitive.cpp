@@ -60,7 +60,7 @@ dnnl::memory::desc bf16_desc(int64_t batch, int64_t rows, int64_t cols, int64_t 
 }
 
 dnnl::matmul::primitive_desc describe(const Bf16Block& block) {
-  const Bf16Product &x = block.part, &of = block.whole;
+  const DenseProduct &x = block.part, &of = block.whole;
   const dnnl::matmul::desc desc(bf16_desc(x.batch, x.m, x.k, of.m, of.k, of.transposed_a),
                                 bf16_desc(x.batch, x.k, x.n, of.k, of.n, of.transposed_b),
                                 bf16_desc(x.batch, x.m, x.n, of.m, of.n, false));

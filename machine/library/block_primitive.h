@@ -27,7 +27,7 @@ std::shared_ptr<BlockPrimitive> block_primitive(const MatmulSpec& spec, int64_t 
 
 /// A block of a product: `part` has its extents, `whole` those that its strides step over.
 struct Bf16Block {
-  Bf16Product whole, part;
+  DenseProduct whole, part;
   auto operator<=>(const Bf16Block&) const = default;
 };
 std::shared_ptr<BlockPrimitive> block_primitive(const Bf16Block& block);

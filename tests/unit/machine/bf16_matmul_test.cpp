@@ -26,20 +26,20 @@ double at(const Halves& v, int64_t i) { return ir::bf16_to_float(v[static_cast<s
 
 struct Operands {
   Halves a, b, c;
-  explicit Operands(const Bf16Product& p)
+  explicit Operands(const DenseProduct& p)
       : a(random_halves(p.batch * p.m * p.k, 1)),
         b(random_halves(p.batch * p.k * p.n, 2)),
         c(random_halves(p.batch * p.m * p.n, 3)) {}
 };
 
-Halves run(const Bf16Product& p, const Operands& x) {
+Halves run(const DenseProduct& p, const Operands& x) {
   Halves c = x.c;
   multiply_bf16(p, x.a.data(), x.b.data(), c.data());
   return c;
 }
 
 /// Sums in f32 differ from f64's by k roundings, the result by one to bf16.
-void check(const Bf16Product& p) {
+void check(const DenseProduct& p) {
   SCOPED_TRACE(::testing::Message() << p.batch << " x " << p.m << " x " << p.n << " x " << p.k
                                     << " " << p.transposed_a << p.transposed_b << p.accumulate);
   const Operands x(p);
@@ -113,9 +113,9 @@ TEST_F(Bf16Matmul, Vectors) {
 }
 
 TEST_F(Bf16Matmul, NothingToSum) {
-  const Bf16Product p{.m = 2, .n = 3, .k = 0};
+  const DenseProduct p{.m = 2, .n = 3, .k = 0};
   EXPECT_EQ(run(p, Operands(p)), Halves(6, 0));
-  const Bf16Product kept{.m = 2, .n = 3, .k = 0, .accumulate = true};
+  const DenseProduct kept{.m = 2, .n = 3, .k = 0, .accumulate = true};
   EXPECT_EQ(run(kept, Operands(kept)), Operands(kept).c);
 }
 
