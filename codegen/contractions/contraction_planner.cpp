@@ -26,6 +26,13 @@ bool is_transposition(std::span<const ir::Axis> dims) {
          dims[static_cast<size_t>(rank - 1)] == rank - 2;
 }
 
+ir::Axes transposition(int rank) {
+  ir::Axes dims;
+  for (int d = 0; d < rank; ++d) dims.push_back(d);
+  std::swap(dims[static_cast<size_t>(rank - 2)], dims[static_cast<size_t>(rank - 1)]);
+  return dims;
+}
+
 /// The contraction of two operands that view `e` transposes, if nothing else uses it; else invalid.
 EquationId transposed_contraction(const Graph& g, EquationId e, const std::vector<uint32_t>& uses) {
   if (!ir::has_attr(g.op(e), Attr::dims) || !ir::is_view(g.op(e))) return {};
@@ -94,6 +101,101 @@ Graph with_widened_contractions(Graph core) {
   return splicer.take();
 }
 
+// --- products with vectors
+
+/// Whether `e` is a product that neither a library nor the processor has a way for.
+bool is_generated(const Graph& g, EquationId e) {
+  if (!ir::has_attr(g.op(e), Attr::algorithm)) return false;
+  const ir::DType dtype = g.type(g.result(e)).dtype;
+  return dtype != ir::DType::BF16 && !is_library_contraction(dtype, {});
+}
+
+struct Factors {
+  ValueId a, b;
+  std::optional<ValueId> addend;
+};
+
+Factors factors_of(const Graph& g, EquationId e) {
+  if (g.operands(e).size() == 2) return {g.operand(e, 0), g.operand(e, 1), {}};
+  return {g.operand(e, 1), g.operand(e, 2), g.operand(e, 0)};
+}
+
+void emit_sum(ir::Splicer& splicer, EquationId e, ValueId product, std::optional<ValueId> addend) {
+  splicer.replace(e, {{addend ? splicer.builder().add(*addend, product) : product}});
+}
+
+/// A column by a row: one product for each element, which is added to 0 as those of others are.
+void emit_outer(ir::Splicer& splicer, EquationId e, const Factors& x) {
+  ir::Builder& builder = splicer.builder();
+  const bool rounds = ir::is_floating(builder.dtype(x.a));
+  const ValueId product =
+      rounds ? builder.fma(x.a, x.b, builder.number(0.0, x.a)) : builder.mul(x.a, x.b);
+  emit_sum(splicer, e, product, x.addend);
+}
+
+/// A matrix, and which of its last two dims is summed.
+struct SummedMatrix {
+  ValueId matrix;
+  bool by_rows;
+};
+
+/// Whether the rows of `v`, an input of the graph, lie across memory.
+bool has_columns(const Graph& g, ValueId v) {
+  const int input = g.input_index(v);
+  if (input < 0) return false;
+  const ir::Strides& strides = g.inputs()[static_cast<size_t>(input)].strides;
+  const int rank = g.type(v).sizes.rank();
+  return strides[rank - 2] < strides[rank - 1];
+}
+
+/// As its memory is likely to lie.
+SummedMatrix as_it_lies(ir::Splicer& splicer, SummedMatrix x) {
+  const Graph& g = splicer.graph();
+  const EquationId e = g.producer(x.matrix);
+  const bool is_view = e.valid() && g.op(e) == ir::Op::permute;
+  if (is_view && is_transposition(g.attr<ir::Axes>(e, Attr::dims)))
+    x = {g.operand(e, 0), !x.by_rows};
+  if (!has_columns(g, x.matrix)) return x;
+  const ir::Axes dims = transposition(g.type(x.matrix).sizes.rank());
+  return {transposed(splicer, x.matrix, dims), !x.by_rows};
+}
+
+/// A matrix and a vector: the sums are the work. As reductions they run along whichever dim lies in
+/// memory, in lanes, and in parts that threads share; and fuse with what is around.
+void emit_sums(ir::Splicer& splicer, EquationId e, const Factors& f) {
+  ir::Builder& builder = splicer.builder();
+  const ir::Type t = builder.type(splicer.graph().result(e));
+  const bool of_row = t.sizes[t.sizes.rank() - 2] == 1;
+  const SummedMatrix given{of_row ? f.b : f.a, of_row}, x = as_it_lies(splicer, given);
+  ValueId vector = of_row ? f.a : f.b;
+  if (x.by_rows == given.by_rows)
+    vector = transposed(splicer, vector, transposition(t.sizes.rank()));
+  const ValueId sums =
+      builder.sum(builder.mul(x.matrix, vector), {ir::Axis(x.by_rows ? -2 : -1)}, true);
+  emit_sum(splicer, e, builder.convert(builder.view(sums, t.sizes), t.dtype), f.addend);
+}
+
+void emit_with_vectors(ir::Splicer& splicer, EquationId e) {
+  const Graph& g = splicer.graph();
+  const Factors f = factors_of(g, e);
+  const ir::Shape a = g.type(f.a).sizes, b = g.type(f.b).sizes;
+  const int rank = a.rank();
+  if (a[rank - 1] == 1)
+    emit_outer(splicer, e, f);
+  else if (a[rank - 1] > 1 && (a[rank - 2] == 1 || b[rank - 1] == 1))
+    emit_sums(splicer, e, f);
+}
+
+Graph with_vector_products(Graph core) {
+  const size_t count = core.num_equations();
+  ir::Splicer splicer(std::move(core));
+  for (uint32_t i = 0; i < count; ++i) {
+    splicer.at({i});
+    if (is_generated(splicer.graph(), {i})) emit_with_vectors(splicer, {i});
+  }
+  return splicer.take();
+}
+
 std::string algorithm_of(const Graph& g, EquationId e) {
   const size_t count = g.operands(e).size();
   const ir::Type &a = g.type(g.operand(e, count - 2)), &result = g.type(g.result(e));
@@ -110,6 +212,7 @@ class Planner final : public ir::ContractionPlanner {
     for (uint32_t i = 0; i < core.subgraphs().size(); ++i)
       core.subgraph({i}) = plan(std::move(core.subgraph({i})));
     Graph out = with_widened_contractions(with_transposed_contractions(std::move(core)));
+    out = with_vector_products(std::move(out));
     for (size_t i = 0; i < out.num_equations(); ++i) {
       const EquationId e = out.equation_id(i);
       if (!ir::has_attr(out.op(e), Attr::algorithm)) continue;

@@ -4,8 +4,10 @@
 #include <tandem/tandem.h>
 
 #include <limits>
+#include <tuple>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/threads.h"
 
 namespace tandem::testing {
 namespace {
@@ -35,6 +37,70 @@ TEST(LinalgProducts, RefuseWhatDoesNotFit) {
   expect_error(Errc::Argument, "cdist: compute_mode", [&] { cdist(a, a, 2, "fast"); });
   expect_error(Errc::Shape, "bilinear: sizes do not fit",
                [&] { bilinear(a, a, numbers({5, 2, 3})); });
+}
+
+/// x as it is, and where its rows lie across memory, and with gaps.
+std::vector<Tensor> in_layouts(const Tensor& x) {
+  const Shape gaps{x.size(0) * 2, x.size(1) * 3};
+  Tensor gapped = full(gaps, 7, x.dtype()).index({Slice{0, {}, 2}, Slice{0, {}, 3}});
+  gapped.copy_(x);
+  return {x, x.t().contiguous().t(), gapped};
+}
+
+/// The sums of products of whole numbers, which no order rounds.
+void expect_products_of_vectors(DType dtype, Dim m, Dim k, Dim n) {
+  const Tensor a = randint(-9, 9, {m, k}).to(dtype), b = randint(-9, 9, {k, n}).to(dtype);
+  const Tensor expected = sum(unsqueeze(a, 2) * unsqueeze(b, 0), {1}).to(dtype);
+  const auto product = [](const Tensor& x, const Tensor& y) { return matmul(x, y); };
+  const auto compiled = compile(product);
+  const auto added =
+      compile([](const Tensor& c, const Tensor& x, const Tensor& y) { return addmm(c, x, y); });
+  const Tensor c = randint(-9, 9, {m, n}).to(dtype);
+  for (const Tensor& x : in_layouts(a))
+    for (const Tensor& y : in_layouts(b)) {
+      EXPECT_TRUE(equal(product(x, y), expected)) << m << " " << k << " " << n;
+      EXPECT_TRUE(equal(compiled(x, y), expected)) << m << " " << k << " " << n;
+      EXPECT_TRUE(equal(added(c, x, y), expected + c)) << m << " " << k << " " << n;
+    }
+}
+
+TEST(LinalgProducts, OfVectorsInAnyLayout) {
+  for (const DType dtype : {f64, f32, i64, i32})
+    for (const auto& [m, k, n] : {std::tuple<Dim, Dim, Dim>{1, 70, 1},
+                                  {1, 300, 90},
+                                  {90, 300, 1},
+                                  {1, 1, 5},
+                                  {130, 1, 140},
+                                  {1, 0, 3},
+                                  {0, 4, 1},
+                                  {1, 40000, 1}})
+      expect_products_of_vectors(dtype, m, k, n);
+}
+
+TEST(LinalgProducts, OfVectorsKeepNanAndHaveNoNegativeZero) {
+  const auto product = compile([](const Tensor& x, const Tensor& y) { return matmul(x, y); });
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor a = zeros({3, 40}, f64), v = full({40, 1}, -1.0, f64);
+  a.index({1, 7}).fill_(nan);
+  for (const Tensor& got : {product(a, v), product(v.t(), a.t()).t()}) {
+    EXPECT_FALSE(signbit(got[0]).item<bool>());
+    EXPECT_TRUE(isnan(got[1]).item<bool>());
+    EXPECT_FALSE(signbit(got[2]).item<bool>());
+  }
+  EXPECT_FALSE(any(signbit(product(v, zeros({1, 40}, f64)))).item<bool>());
+}
+
+TEST(LinalgProducts, OfVectorsHaveTheSameBitsOnAnyNumberOfThreads) {
+  const Tensor a = numbers({300, 1000}), v = numbers({1000}), x = numbers({100000});
+  const auto products = [&] {
+    return cat({mv(a, v), mv(a.t(), ones({300}, f64)), matmul(v, a.t()), dot(x, x).reshape({1})});
+  };
+  const Tensor one = [&] {
+    const Threads threads(1);
+    return products();
+  }();
+  const Threads threads(3);
+  EXPECT_TRUE(equal(products(), one));
 }
 
 TEST(LinalgProducts, EinsumSaysWhatItDoesNotUnderstand) {
