@@ -8,7 +8,7 @@
 
 namespace tandem::jit {
 
-/// Whether the machine has that for vectors of floats or doubles of this type: one register.
+/// Whether the machine has that for vectors of floats or doubles of this type: a register or some.
 bool has_extreme_number(const Target& target, const llvm::Type* type);
 
 /// Of a number and a NaN the number.
