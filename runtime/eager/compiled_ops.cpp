@@ -25,9 +25,10 @@ using ir::OpInfo;
 using ir::OpLevel;
 using ir::ValueId;
 
-/// From so many elements on; below, what code saves is less than a call of it costs. An operation
-/// that is a chain of kernels, a reduction, or a long function of each element gains from fewer on.
-constexpr int64_t kMany = 16384, kManyOfLong = 256;
+/// From so many elements on; below, what code saves is less than a call of it costs. A reduction,
+/// or a long function of each element, gains from fewer on, and a chain of kernels, which costs a
+/// call for each, from where it is worth making code for.
+constexpr int64_t kMany = 16384, kManyOfLong = 256, kManyOfChain = 64;
 
 /// TANDEM_COMPILED_OPS_FROM sets another number for all.
 std::optional<int64_t> chosen_elements() {
@@ -39,9 +40,12 @@ std::optional<int64_t> chosen_elements() {
   return chosen;
 }
 
-bool is_long(Op op) {
-  if (!has_kernel(op) || ir::info(op).cls == OpClass::Reduction) return true;
-  return ir::is_pointwise(op) && !ir::is_composite(op) && codegen::scalar_op(op).is_long();
+int64_t many_of(Op op) {
+  if (!has_kernel(op)) return kManyOfChain;
+  if (ir::info(op).cls == OpClass::Reduction) return kManyOfLong;
+  const bool is_long =
+      ir::is_pointwise(op) && !ir::is_composite(op) && codegen::scalar_op(op).is_long();
+  return is_long ? kManyOfLong : kMany;
 }
 
 constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
@@ -299,8 +303,7 @@ auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
 bool are_many(Dim elements) { return elements >= chosen_elements().value_or(kMany); }
 
 bool runs_compiled(Op op, DType dtype, Dim elements, Dim results) {
-  const int64_t from = chosen_elements().value_or(is_long(op) ? kManyOfLong : kMany);
-  if (elements < from || !gains(op, dtype)) return false;
+  if (elements < chosen_elements().value_or(many_of(op)) || !gains(op, dtype)) return false;
   constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
   return op != Op::sum || results >= kFew;
 }
