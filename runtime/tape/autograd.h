@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,13 @@ struct Edge {
 
 using Edges = ir::InlineVector<Edge, 3>;
 
+/// Elements [start, start + some) of `dim` of a tensor of `whole` sizes.
+struct Part {
+  Shape whole;
+  int dim;
+  Dim start;
+};
+
 /// One differentiable step. Derive from it, implement apply, and attach it by set_history. Make
 /// nodes by make_node only: it frees long chains without recursion.
 struct Node : std::enable_shared_from_this<Node> {
@@ -47,6 +55,8 @@ struct Node : std::enable_shared_from_this<Node> {
   /// the results (undefined where zero). `wanted`: by edge; never true where it leads nowhere. In
   /// grad mode if the graph of the gradients is wanted.
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) = 0;
+  /// Of a view that shows a part of its operand: which one.
+  virtual std::optional<Part> shown_part() const { return {}; }
   /// Frees what apply needs; a later apply is an Error.
   virtual void release() = 0;
   /// Whether operand i's gradient is wanted.

@@ -8,9 +8,11 @@
 
 #include "ir/base/error.h"
 #include "ir/buffer.h"
+#include "runtime/levels/levels.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
+#include "runtime/tape/gradient_sum.h"
 #include "runtime/tape/nodes.h"
 #include "runtime/trace/trace.h"
 
@@ -27,7 +29,7 @@ struct Capture {
 /// A node to visit, and what its results have received so far.
 struct Pending {
   std::shared_ptr<Node> node;
-  std::vector<Tensor> grads;
+  std::vector<GradientSum> grads;
 };
 
 class Engine {
@@ -49,20 +51,23 @@ class Engine {
     if (Trace* const trace = Trace::current()) trace->note_backward();
     while (!pending_.empty()) {
       auto latest = pending_.extract(pending_.begin());
-      visit(*latest.mapped().node, std::move(latest.mapped().grads));
+      std::vector<Tensor> grads;
+      for (GradientSum& sum : latest.mapped().grads) grads.push_back(sum.take());
+      visit(*latest.mapped().node, std::move(grads));
     }
   }
 
   std::vector<Tensor> take_captured() { return std::move(captured_); }
 
  private:
-  /// Adds into what a node's result has received so far.
-  void receive(const Edge& edge, Tensor gradient) {
+  /// Adds into what a node's result has received so far: a tensor, or the gradient of a part.
+  template <class Gradient>
+  void receive(const Edge& edge, Gradient gradient) {
     auto [it, is_new] = pending_.try_emplace(edge.node->sequence);
     Pending& pending = it->second;
-    if (is_new) pending = {edge.node, std::vector<Tensor>(static_cast<size_t>(edge.node->results))};
-    Tensor& slot = pending.grads[static_cast<size_t>(edge.result)];
-    slot = slot.defined() ? add_tensors(slot, gradient) : std::move(gradient);
+    if (is_new)
+      pending = {edge.node, std::vector<GradientSum>(static_cast<size_t>(edge.node->results))};
+    pending.grads[static_cast<size_t>(edge.result)].add(std::move(gradient));
   }
 
   void visit(Node& node, std::vector<Tensor> grads) {
@@ -76,6 +81,7 @@ class Engine {
     Flags asked(node.edges.size());
     for (size_t i = 0; i < node.edges.size(); ++i)
       asked[i] = node.edges[i].node && wanted(node.edges[i]);
+    if (pass_on_as_part(node, grads, asked.all())) return;
     std::vector<Tensor> out = apply(node, std::move(grads), asked.all());
     if (checks_gradients()) check_given(node, out);
     if (!retain_graph_) node.release();
@@ -84,6 +90,20 @@ class Engine {
       const Edge& edge = node.edges[i];
       if (out[i].defined() && asked[i]) receive(edge, std::move(out[i]));
     }
+  }
+
+  /// The gradient of a view of a part, as that: what other parts' gradients are comes later. (One
+  /// that is itself differentiated or recorded is brought between zeros by itself.)
+  bool pass_on_as_part(const Node& node, const std::vector<Tensor>& grads,
+                       std::span<const bool> asked) {
+    if (grad_enabled() || checks_gradients() || Trace::current() || level_depth() != 0)
+      return false;
+    const std::optional<Part> part = node.shown_part();
+    if (!part || !asked[0] || !grads[0].defined()) return false;
+    const bool keeps_dim = grads[0].dim() == part->whole.rank();
+    receive(node.edges[0],
+            PartGradient{keeps_dim ? grads[0] : grads[0].unsqueeze(part->dim), *part});
+    return true;
   }
 
   static std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads,

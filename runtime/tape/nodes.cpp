@@ -199,6 +199,16 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads, std::span<const boo
   return out;
 }
 
+std::optional<Part> OpNode::shown_part() const {
+  const auto attr = [&]<class T>(ir::Attr name, T) {
+    return std::get<T>(attrs_[static_cast<size_t>(ir::attr_index(op_, name))]);
+  };
+  const bool is_slice = op_ == ir::Op::slice && attr(ir::Attr::step, Dim()) == 1;
+  if (!is_slice && op_ != ir::Op::select) return {};
+  return Part{operands_[0].type.sizes, static_cast<int>(attr(ir::Attr::dim, int64_t{})),
+              attr(is_slice ? ir::Attr::start : ir::Attr::index, Dim())};
+}
+
 void OpNode::release() {
   for (KeptList* values : {&operands_, &results_})
     for (Kept& v : *values) released_ = released_ || v.saved.defined(), v.saved.reset();

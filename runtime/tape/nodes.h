@@ -29,6 +29,7 @@ struct OpNode final : Node {
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor> grads, std::span<const bool> wanted) override;
+  std::optional<Part> shown_part() const override;
   void release() override;
 
   bool overwrites_part = false;  // of a base, which takes care of what was there before
