@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -161,28 +162,97 @@ void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
                 });
 }
 
-void kth_index(Views in, Integers64 numbers, const ir::BufferView& out) {
-  const Lines<int64_t> to(out, numbers[0]);
-  const int64_t k = numbers[1], n = in[0].sizes[static_cast<int>(numbers[0])];
-  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    std::nth_element(items, items + k, items + n);
-    write_positions(items + k, 1, to[i]);
+namespace {
+
+/// Of longer lines some elements say first between which keys the one looked for lies.
+constexpr int64_t kSampledFrom = int64_t{1} << 13, kSample = 1024, kMargin = kSample / 20;
+
+/// Two keys, and between them most likely the one in place k of the line.
+template <class K, class T>
+std::pair<K, K> bounds_of(const Line<const T>& line, int64_t k) {
+  std::array<K, kSample> keys;
+  for (int64_t i = 0; i < kSample; ++i)
+    keys[static_cast<size_t>(i)] = widened<K>(key_of(line[i * (line.size / kSample)], false));
+  std::ranges::sort(keys);
+  const auto place = static_cast<int64_t>(static_cast<double>(k) / static_cast<double>(line.size) *
+                                          static_cast<double>(kSample));
+  const auto key = [&](int64_t at) {
+    return keys[static_cast<size_t>(std::clamp<int64_t>(at, 0, kSample - 1))];
+  };
+  const bool first = place <= kMargin, last = place + kMargin >= kSample;
+  return {first ? K{0} : key(place - kMargin),
+          last ? std::numeric_limits<K>::max() : key(place + kMargin)};
+}
+
+template <class K>
+Item<K> item_in_place(Item<K>* items, int64_t k, int64_t n) {
+  std::nth_element(items, items + k, items + n);
+  return items[k];
+}
+
+/// The same of a long line, of which few elements become items; none if what was sampled misleads.
+template <class T, class K>
+std::optional<Item<K>> sampled_item(const Line<const T>& line, int64_t k, Item<K>* items) {
+  const auto [low, high] = bounds_of<K>(line, k);
+  int64_t below = 0, count = 0;
+  for (int64_t i = 0; i < line.size; ++i) {
+    const K key = widened<K>(key_of(line[i], false));
+    items[count] = {key, static_cast<K>(i)};
+    below += key < low;
+    count += static_cast<K>(key - low) <= static_cast<K>(high - low);  // no branch
+  }
+  if (k < below || k >= below + count) return std::nullopt;
+  return item_in_place(items, k - below, count);
+}
+
+/// How many elements of a line, or of the items made of one, are NaN.
+template <class T>
+int64_t count_nan(const Line<const T>& line) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < line.size; ++i) count += rank_of(line[i]) == kLastRank<T>;
+  return count;
+}
+template <class K>
+int64_t count_nan(const Item<K>* items, int64_t n) {
+  return std::count_if(items, items + n, [](const Item<K>& item) {
+    return item.key == std::numeric_limits<K>::max();
   });
 }
 
+/// For each line the position of the element in place place_of(a count of NaN, how many there
+/// are) of the sorted line, the first of equals first.
+template <class PlaceOf>
+void positions_in_place(Views in, int64_t dim, const ir::BufferView& out, PlaceOf place_of) {
+  const Lines<int64_t> to(out, dim);
+  arrange_lines(
+      in[0], dim,
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+        const int64_t n = line.size;
+        std::optional<Item<K>> item;
+        if (n >= kSampledFrom)
+          item = sampled_item(line, place_of([&] { return has_nan<T> ? count_nan(line) : 0; }, n),
+                              items);
+        if (!item) {
+          fill(line, false, items);
+          const int64_t k = place_of([&] { return has_nan<T> ? count_nan(items, n) : 0; }, n);
+          item = item_in_place(items, k, n);
+        }
+        write_positions(&*item, 1, to[i]);
+      });
+}
+
+}  // namespace
+
+void kth_index(Views in, Integers64 numbers, const ir::BufferView& out) {
+  positions_in_place(in, numbers[0], out, [&](auto, int64_t) { return numbers[1]; });
+}
+
 void median_index(Views in, Integers64 numbers, const ir::BufferView& out) {
-  const Lines<int64_t> to(out, numbers[0]);
-  const int64_t n = in[0].sizes[static_cast<int>(numbers[0])];
-  const bool ignores_nan = numbers[1] != 0, may_have_nan = ir::is_floating(in[0].dtype);
-  arrange_items(in[0], numbers[0], false, [&]<class K>(int64_t i, Item<K>* items, Item<K>*) {
-    const auto is_nan = [&](const Item<K>& item) {
-      return may_have_nan && item.key == std::numeric_limits<K>::max();
-    };
-    const int64_t nans = std::count_if(items, items + n, is_nan), numbers_left = n - nans;
-    int64_t k = (n - 1) / 2;
-    if (nans > 0) k = ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
-    std::nth_element(items, items + k, items + n);
-    write_positions(items + k, 1, to[i]);
+  const bool ignores_nan = numbers[1] != 0;
+  positions_in_place(in, numbers[0], out, [&](auto nans_of_line, int64_t n) {
+    const int64_t nans = nans_of_line(), numbers_left = n - nans;
+    if (nans == 0) return (n - 1) / 2;
+    return ignores_nan && numbers_left > 0 ? (numbers_left - 1) / 2 : numbers_left;
   });
 }
 

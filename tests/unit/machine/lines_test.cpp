@@ -257,6 +257,60 @@ TEST(Lines, SelectionsAreOfTheSort) {
   }
 }
 
+/// Two lines side by side, so that elements of each lie apart: what is found in `places` of the
+/// sorted lines, and their medians.
+template <class T>
+void check_places(DType dtype, std::vector<T> data) {
+  const auto n = static_cast<int64_t>(data.size() / 2);
+  const BufferView in = view(data, dtype, {n, 2});
+  std::vector<int64_t> found(2);
+  const BufferView out = view(found, DType::I64, {1, 2});
+  for (const int64_t line : {0, 1}) {
+    std::vector<T> one;
+    for (int64_t i = 0; i < n; ++i) one.push_back(data[static_cast<size_t>(2 * i + line)]);
+    const std::vector<int64_t> order = stably_sorted(one.data(), n, false);
+    const int64_t nans = std::ranges::count_if(one, [](T x) { return x != x; });
+    const auto check = [&](LineFunction function, std::vector<int64_t> attributes, int64_t place) {
+      function({&in, 1}, attributes, out);
+      EXPECT_EQ(found[static_cast<size_t>(line)], order[static_cast<size_t>(place)])
+          << ir::name(dtype) << " " << n << ", place " << place;
+    };
+    for (const int64_t k : {int64_t{0}, int64_t{1}, n / 3, n / 2, n - 2, n - 1})
+      check(lines::kth_index, {0, k}, k);
+    check(lines::median_index, {0, 0}, nans > 0 ? n - nans : (n - 1) / 2);
+    check(lines::median_index, {0, 1}, nans < n ? (n - nans - 1) / 2 : 0);
+  }
+}
+
+template <class T>
+void check_long_places(DType dtype) {
+  for (const size_t n : {8191, 8192, 20000, 150001}) {
+    std::vector<T> data = numbers<T>(2 * n);
+    check_places(dtype, data);
+    std::vector<T> rising = data;
+    std::ranges::sort(rising, [](T x, T y) { return y != y ? x == x : x < y; });
+    check_places(dtype, rising);
+    for (size_t i = 0; i < data.size(); ++i)  // what a sample in steps sees is not what there is
+      if (i / 2 % (n / 1024) == 0) data[i] = static_cast<T>(99);
+    check_places(dtype, data);
+    check_places(dtype, std::vector<T>(2 * n, static_cast<T>(3)));
+    if constexpr (std::is_floating_point_v<T>) {
+      for (size_t i = 0; i < data.size(); ++i)
+        if (i % 5 != 0) data[i] = std::numeric_limits<T>::quiet_NaN();
+      check_places(dtype, data);
+      check_places(dtype, std::vector<T>(2 * n, std::numeric_limits<T>::quiet_NaN()));
+    }
+  }
+}
+
+TEST(Lines, PlacesOfLongLinesAreThoseOfTheSort) {
+  check_long_places<float>(DType::F32);
+  check_long_places<double>(DType::F64);
+  check_long_places<int64_t>(DType::I64);
+  check_long_places<int16_t>(DType::I16);
+  check_long_places<uint8_t>(DType::U8);
+}
+
 TEST(Lines, SearchesFindBothEndsOfEqualElements) {
   std::vector<double> sorted = {1, 2, 2, 3, std::nan("")}, values(40000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 5);
