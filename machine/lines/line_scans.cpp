@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/base/error.h"
+#include "machine/halves/halves.h"
 #include "machine/lines/line.h"
 #include "machine/lines/lines.h"
 #include "machine/unroll.h"
@@ -46,12 +47,23 @@ struct Bundle {
   Bundle(const Lines<T>& lines, int64_t begin, int count) : count(count), stride(lines.stride()) {
     for (int l = 0; l < count; ++l) first[static_cast<size_t>(l)] = lines[begin + l].first;
   }
+  Bundle(T* data, int64_t from_line_to_line, int count, int64_t stride)
+      : count(count), stride(stride) {
+    for (int l = 0; l < count; ++l) first[static_cast<size_t>(l)] = data + l * from_line_to_line;
+  }
   bool are_neighbours() const {
     if (count != kTogether) return false;
     for (int l = 1; l < kTogether; ++l)
       if (first[static_cast<size_t>(l)] != first[0] + l) return false;
     return true;
   }
+};
+
+/// What the lines of a bundle have come to.
+template <class T>
+struct Progress {
+  std::array<Sum<T>, kTogether> states{};
+  int64_t seen = 0;  // elements
 };
 
 /// f.first(in[0]...), then f.next(what was before, in[k]...).
@@ -61,37 +73,115 @@ TANDEM_INLINE void step(const F& f, Sum<T>& state, int64_t k, Values... in) {
 }
 
 template <class T, class F, class... In>
-void scan_neighbours(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
-  std::array<Sum<T>, kTogether> state{};
+void scan_neighbours(int64_t size, const F& f, Progress<T>& progress, const Bundle<T>& out,
+                     const Bundle<In>&... in) {
+  std::array<Sum<T>, kTogether> state = progress.states;
+  const int64_t seen = progress.seen;
   for (int64_t k = 0; k < size; ++k) {
     TANDEM_UNROLL for (int l = 0; l < kTogether; ++l)
-        step<T>(f, state[static_cast<size_t>(l)], k, in.first[0][k * in.stride + l]...);
+        step<T>(f, state[static_cast<size_t>(l)], seen + k, in.first[0][k * in.stride + l]...);
     TANDEM_UNROLL for (int l = 0; l < kTogether; ++l) out.first[0][k * out.stride + l] =
         narrow<T>(state[static_cast<size_t>(l)]);
   }
+  progress.states = state;
 }
 
 /// `count` lines from the bundle's line `begin` on.
 template <int count, class T, class F, class... In>
-void scan_some(int begin, int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
-  std::array<Sum<T>, count> state{};
+void scan_some(int begin, int64_t size, const F& f, Progress<T>& progress, const Bundle<T>& out,
+               const Bundle<In>&... in) {
+  std::array<Sum<T>, count> state;
+  std::copy_n(progress.states.begin() + begin, count, state.begin());
+  const int64_t seen = progress.seen;
   for (int64_t k = 0; k < size; ++k) TANDEM_UNROLL for (int l = 0; l < count; ++l) {
       Sum<T>& s = state[static_cast<size_t>(l)];
       const auto line = static_cast<size_t>(begin + l);
-      step<T>(f, s, k, in.first[line][k * in.stride]...);
+      step<T>(f, s, seen + k, in.first[line][k * in.stride]...);
       out.first[line][k * out.stride] = narrow<T>(s);
     }
+  std::copy_n(state.begin(), count, progress.states.begin() + begin);
+}
+
+/// The next `size` elements.
+template <class T, class F, class... In>
+void scan_part(int64_t size, const F& f, Progress<T>& progress, const Bundle<T>& out,
+               const Bundle<In>&... in) {
+  if (out.are_neighbours() && (in.are_neighbours() && ...)) {
+    scan_neighbours(size, f, progress, out, in...);
+  } else {
+    constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
+    int l = 0;
+    for (; l + kAtATime <= out.count; l += kAtATime)
+      scan_some<kAtATime>(l, size, f, progress, out, in...);
+    for (; l + 2 <= out.count; l += 2) scan_some<2>(l, size, f, progress, out, in...);
+    if (l < out.count) scan_some<1>(l, size, f, progress, out, in...);
+  }
+  progress.seen += size;
+}
+
+/// Elements of a bundle of halves as f32: of neighbours side by side, else line by line.
+class WidePart {
+ public:
+  static constexpr int64_t kElements = 128;  // of each line
+
+  explicit WidePart(bool of_neighbours) : of_neighbours_(of_neighbours) {}
+  WidePart(const WidePart&) = delete;
+  WidePart& operator=(const WidePart&) = delete;
+
+  template <class T>
+  void read(const Bundle<T>& from, int64_t begin, int64_t size) {
+    for_each_run(from, begin, size, machine::widen<std::remove_const_t<T>>);
+  }
+  template <class T>
+  void write(const Bundle<T>& to, int64_t begin, int64_t size) {
+    for_each_run(to, begin, size,
+                 [](T* halves, int64_t n, const float* wide) { machine::narrow(wide, n, halves); });
+  }
+  Bundle<float> bundle(int count) {
+    return {numbers_, of_neighbours_ ? 1 : kElements, count, of_neighbours_ ? kTogether : 1};
+  }
+
+ private:
+  template <class T, class F>
+  void for_each_run(const Bundle<T>& halves, int64_t begin, int64_t size, F f) {
+    if (of_neighbours_) {
+      for (int64_t k = 0; k < size; ++k)
+        f(halves.first[0] + (begin + k) * halves.stride, kTogether, numbers_ + k * kTogether);
+    } else {
+      for (int l = 0; l < halves.count; ++l)
+        f(halves.first[static_cast<size_t>(l)] + begin, size, numbers_ + l * kElements);
+    }
+  }
+  bool of_neighbours_;
+  float numbers_[kTogether * kElements];
+};
+
+/// Lines of halves that lie in runs.
+template <class T, class F, class... In>
+void scan_widened(int64_t size, const F& f, bool of_neighbours, const Bundle<T>& out,
+                  const Bundle<In>&... in) {
+  WidePart results(of_neighbours);
+  std::array<WidePart, sizeof...(In)> parts{((void)in, WidePart(of_neighbours))...};
+  Progress<float> progress;
+  for (int64_t begin = 0; begin < size; begin += WidePart::kElements) {
+    const int64_t n = std::min(size - begin, WidePart::kElements);
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      (parts[i].read(in, begin, n), ...);
+      scan_part(n, f, progress, results.bundle(out.count), parts[i].bundle(out.count)...);
+    }(std::index_sequence_for<In...>());
+    results.write(out, begin, n);
+  }
 }
 
 template <class T, class F, class... In>
 void scan_bundle(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
-  if (out.are_neighbours() && (in.are_neighbours() && ...))
-    return scan_neighbours(size, f, out, in...);
-  constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
-  int l = 0;
-  for (; l + kAtATime <= out.count; l += kAtATime) scan_some<kAtATime>(l, size, f, out, in...);
-  for (; l + 2 <= out.count; l += 2) scan_some<2>(l, size, f, out, in...);
-  if (l < out.count) scan_some<1>(l, size, f, out, in...);
+  if constexpr (is_half<T>) {
+    const bool of_neighbours = out.are_neighbours() && (in.are_neighbours() && ...);
+    if (of_neighbours || (out.stride == 1 && ((in.stride == 1) && ...)))
+      return scan_widened(size, f, of_neighbours, out, in...);
+  }
+  Progress<T> progress;
+  scan_part(size, f, progress, out, in...);
 }
 
 /// f(first line, how many) for bundles of `count` lines of `size` elements, among threads.

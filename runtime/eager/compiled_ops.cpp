@@ -8,6 +8,7 @@
 #include "ir/base/error.h"
 #include "ir/build/rewrite.h"
 #include "ir/strides.h"
+#include "machine/library/bf16_matmul.h"
 #include "runtime/backends/backends.h"
 #include "runtime/compile/pipeline.h"
 #include "runtime/eager/kept_code.h"
@@ -50,9 +51,10 @@ int64_t many_of(Op op) {
 
 constexpr int64_t kMaxHeldBytes = int64_t{64} << 20;
 
-/// Whether matrices of `dtype` are multiplied by the library, halves as f32 at least.
+/// Whether the library multiplies matrices of `dtype` as they are. (Halves that it does not take
+/// are widened: code does so where it multiplies, or not at all.)
 bool multiplies_in_library(DType dtype) {
-  return ir::is_floating(dtype) && ir::size_of(dtype) <= ir::size_of(DType::F32);
+  return dtype == DType::F32 || (dtype == DType::BF16 && machine::has_bf16_products());
 }
 
 /// Whether code beats the operation's kernel. (Views are free, scans, factors and products in

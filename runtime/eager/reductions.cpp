@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 
+#include "machine/halves/halves.h"
 #include "machine/threads/thread_pool.h"
 #include "runtime/eager/loops.h"
 
@@ -153,8 +154,16 @@ Acc combine_lanes(Lanes<Acc>& lanes, Combine combine) {
   return lanes[0];
 }
 
+/// Of up to kBlock elements.
 template <class T, class Acc, class Combine>
 Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine combine) {
+  if constexpr (is_half<T>) {
+    if (stride == 1 && n >= kLanes) {
+      float wide[kBlock];
+      machine::widen(x, n, wide);
+      return reduce_run(wide, n, 1, identity, combine);
+    }
+  }
   Lanes<Acc> lanes;
   lanes.fill(identity);
   int64_t i = 0;

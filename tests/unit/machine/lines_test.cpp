@@ -11,6 +11,7 @@
 #include <random>
 #include <span>
 
+#include "machine/element.h"
 #include "machine/threads/thread_pool.h"
 #include "tests/support/threads.h"
 
@@ -186,12 +187,21 @@ struct Scanned {
 /// (Which of two NaNs an operation gives is the compiler's choice.)
 template <class T>
 bool have_equal_bits(T a, T b) {
-  return (a != a && b != b) || std::memcmp(&a, &b, sizeof(T)) == 0;
+  const bool are_nan = load(a) != load(a) && load(b) != load(b);
+  return are_nan || std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+/// numbers() as they are stored.
+template <class T>
+std::vector<T> stored_numbers(size_t n) {
+  std::vector<T> out;
+  for (const Compute<T> v : numbers<Compute<T>>(n)) out.push_back(store<T>(v));
+  return out;
 }
 
 template <class T, class S>
 void check_scans(DType dtype, const Scanned& s) {
-  std::vector<T> x = numbers<T>(s.elements()), factors = x, y(x.size()), expected(x.size());
+  std::vector<T> x = stored_numbers<T>(s.elements()), factors = x, y(x.size()), expected(x.size());
   std::ranges::reverse(factors);
   const auto view_of = [&](std::vector<T>& v) {
     return BufferView{v.data(), dtype, s.sizes(), s.strides()};
@@ -203,9 +213,9 @@ void check_scans(DType dtype, const Scanned& s) {
         S state{};
         for (int64_t k = 0; k < s.line; ++k) {
           const size_t at = s.at(o, k, i);
-          const S term = static_cast<S>(x[at]), factor = static_cast<S>(factors[at]);
+          const S term = static_cast<S>(load(x[at])), factor = static_cast<S>(load(factors[at]));
           state = k == 0 ? first(term) : next(state, term, factor);
-          expected[at] = static_cast<T>(state);
+          expected[at] = store<T>(static_cast<Compute<T>>(state));
         }
       }
     const int64_t dim = 1;
@@ -229,11 +239,15 @@ TEST(Lines, ScansOfAnyLinesAreStepByStep) {
                                                          {67, 30, 1, 2},
                                                          {2, 40, 16, 1},
                                                          {2, 40, 16, 2},
+                                                         {2, 300, 16, 1},
+                                                         {35, 257, 1, 1},
                                                          {3, 9, 37, 1},
                                                          {1, 3, 5000, 1},
                                                          {5000, 3, 1, 1}}) {
     check_scans<float, double>(DType::F32, s);
     check_scans<double, double>(DType::F64, s);
+    check_scans<Bf16, double>(DType::BF16, s);
+    check_scans<F16, double>(DType::F16, s);
     check_scans<int64_t, uint64_t>(DType::I64, s);
     check_scans<int16_t, uint64_t>(DType::I16, s);
   }
