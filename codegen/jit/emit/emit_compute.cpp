@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -256,14 +257,23 @@ constexpr std::array<Rule, ir::kOpCount> all_rules(std::index_sequence<i...>) {
 
 constexpr auto kRules = all_rules(std::make_index_sequence<ir::kOpCount>());
 
+/// Operations that make floats of any format numbers of that format: nothing is to be rounded.
+constexpr Op kExact[] = {Op::where, Op::clone, Op::stop_gradient, Op::neg,
+                         Op::abs,   Op::sign,  Op::floor,         Op::ceil,
+                         Op::round, Op::trunc, Op::maximum,       Op::minimum};
+
+bool rounds(Op op, const Compute& call) {
+  const bool to_half = call.to == DType::BF16 || call.to == DType::F16;
+  return to_half && (call.from != call.to || std::ranges::find(kExact, op) == std::end(kExact));
+}
+
 }  // namespace
 
 Value* emit_op(Op op, const Compute& call) {
   const Rule rule = kRules[static_cast<size_t>(op)];
   TANDEM_CHECK(rule, "not a pointwise primitive: " + std::string(ir::name(op)));
   Value* result = rule(call);
-  const bool half = call.to == DType::BF16 || call.to == DType::F16;
-  return half ? rounded_to_half(call, result) : result;
+  return rounds(op, call) ? rounded_to_half(call, result) : result;
 }
 
 namespace {

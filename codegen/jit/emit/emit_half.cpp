@@ -1,5 +1,6 @@
 // bf16 and f16 against f32: exact widening, narrowing by round to nearest even. f16 uses the
 // conversion instructions where the CPU has them, and integer formulas otherwise.
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <numeric>
@@ -108,9 +109,21 @@ Value* from_f16_bits(Bits b, Value* stored) {
   return b.real(b.ir.CreateOr(result, b.ir.CreateShl(b.mask(bits, 0x8000), 16)));
 }
 
+/// The bits that from_half_bits made a float of by instruction, null if it did not: LLVM does not
+/// look through the fence.
+Value* widened_bits(DType dtype, Value* x) {
+  const auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+  if (dtype != DType::F16 || !fence || fence->getIntrinsicID() != llvm::Intrinsic::arithmetic_fence)
+    return nullptr;
+  const auto* wide = llvm::dyn_cast<llvm::FPExtInst>(fence->getArgOperand(0));
+  const auto* half = wide ? llvm::dyn_cast<llvm::BitCastInst>(wide->getOperand(0)) : nullptr;
+  return half ? half->getOperand(0) : nullptr;
+}
+
 }  // namespace
 
 Value* half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* x) {
+  if (Value* bits = widened_bits(dtype, x)) return bits;
   Bits b(ir, x);
   if (dtype == DType::BF16) return ir.CreateTrunc(ir.CreateLShr(b.of(x), 16), b.shorts);
   return has_f16(target) ? f16_bits_by_instruction(b, x) : f16_bits_of(b, x);

@@ -1,5 +1,7 @@
 // Loads and stores: addresses, index checks, and the choice between scalar, vector, reversed and
 // gathered accesses. Only the alignment of one element is assumed.
+#include <algorithm>
+
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
 #include "ir/base/error.h"
@@ -155,11 +157,15 @@ bool Emitter::may_stream(const Access& access, const Address& a) const {
          bytes <= static_cast<unsigned>(target_.vector_bytes);
 }
 
-// Streaming stores need aligned addresses; rows of odd lengths have them only now and then.
+// Streaming stores need aligned addresses; rows of odd lengths have them only now and then. What
+// streams are whole cache lines, if there are so many bytes: of a line that other stores complete a
+// part would go to memory by itself.
 void Emitter::stream(const Address& a, const Parts& values) {
-  const unsigned bytes = scope_.lanes * a.size;
+  constexpr unsigned kLineBytes = 64;
+  const unsigned bytes = scope_.lanes * a.size,
+                 together = std::min(bytes * scope_.parts, kLineBytes);
   llvm::Value* misaligned = ir_.CreateAnd(ir_.CreatePtrToInt(a.base, ir_.getInt64Ty()),
-                                          i64(static_cast<int64_t>(bytes) - 1));
+                                          i64(static_cast<int64_t>(together) - 1));
   llvm::Value* aligned = ir_.CreateICmpEQ(misaligned, i64(0));
   llvm::MDNode* yes = llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)));
   when(aligned, {}, [&] {
