@@ -76,15 +76,66 @@ Graph with_transposed_contractions(Graph core) {
   return splicer.take();
 }
 
+/// Whether one of the matrices that give `result` is a single row or column.
+bool is_with_vector(const ir::Shape& result) {
+  const int rank = result.rank();
+  return result[rank - 2] == 1 || result[rank - 1] == 1;
+}
+
+/// Whether a column's elements lie closer together than a row's.
+bool lies_by_columns(const Graph& g, ValueId v) {
+  bool turned = false;
+  for (EquationId e = g.producer(v); e.valid() && g.op(e) == ir::Op::permute; e = g.producer(v)) {
+    if (!is_transposition(g.attr<ir::Axes>(e, Attr::dims))) break;
+    turned = !turned;
+    v = g.operand(e, 0);
+  }
+  const int input = g.input_index(v), rank = g.type(v).sizes.rank();
+  if (input < 0) return turned;
+  const ir::Strides& strides = g.inputs()[static_cast<size_t>(input)].strides;
+  return turned != (strides[rank - 2] < strides[rank - 1]);
+}
+
+/// The matrices of a batch with rows as columns.
+ValueId turned(ir::Splicer& splicer, ValueId v) {
+  ir::Axes dims;
+  for (int d = 0; d < splicer.builder().sizes(v).rank(); ++d) dims.push_back(d);
+  std::swap(dims[dims.size() - 2], dims.back());
+  return transposed(splicer, v, dims);
+}
+
+/// A B, one of which is a vector, as sums of products along the matrix as it lies: a product of the
+/// library would read a widened copy. (Views come before the converts, which are read through.)
+ValueId sums_of_products(ir::Splicer& splicer, ValueId x, ValueId y) {
+  ir::Builder& b = splicer.builder();
+  const Graph& g = splicer.graph();
+  const int column = b.sizes(x).rank() - 1;
+  const bool gives_column = b.sizes(y)[column] == 1;
+  const bool along_rows = gives_column ? !lies_by_columns(g, x) : lies_by_columns(g, y);
+  ValueId& other = along_rows ? y : x;
+  other = turned(splicer, other);
+  const ir::Shape sizes = b.sizes(gives_column ? x : y);
+  for (ValueId* v : {&x, &y}) *v = b.convert(b.expand(*v, sizes), ir::DType::F32);
+  const ValueId sums = b.sum(b.mul(x, y), {along_rows ? column : column - 1}, true);
+  return gives_column == along_rows ? sums : turned(splicer, sums);
+}
+
 /// In f32 between converts: the same sums, rounded once.
 void emit_widened(ir::Splicer& splicer, EquationId e) {
   const Graph& g = splicer.graph();
-  const ir::DType dtype = g.type(g.result(e)).dtype;
+  ir::Builder& b = splicer.builder();
+  const ir::Type type = g.type(g.result(e));
   ir::ValueList wide;
   for (const ValueId v : g.operands(e)) wide.push_back(v);
-  for (ValueId& v : wide) v = splicer.builder().convert(v, ir::DType::F32);
-  const ValueId sum = splicer.builder().emit(g.op(e), wide, {std::string()});
-  splicer.replace(e, {{splicer.builder().convert(sum, dtype)}});
+  ValueId sum;
+  if (is_with_vector(type.sizes)) {
+    sum = sums_of_products(splicer, wide[wide.size() - 2], wide.back());
+    if (wide.size() == 3) sum = b.add(b.convert(wide[0], ir::DType::F32), sum);
+  } else {
+    for (ValueId& v : wide) v = b.convert(v, ir::DType::F32);
+    sum = b.emit(g.op(e), wide, {std::string()});
+  }
+  splicer.replace(e, {{b.convert(sum, type.dtype)}});
 }
 
 Graph with_widened_contractions(Graph core) {
