@@ -90,10 +90,11 @@ bool lies_by_columns(const Graph& g, ValueId v) {
     turned = !turned;
     v = g.operand(e, 0);
   }
-  const int input = g.input_index(v), rank = g.type(v).sizes.rank();
-  if (input < 0) return turned;
+  const ir::Shape& sizes = g.type(v).sizes;
+  const int input = g.input_index(v), column = sizes.rank() - 1, row = column - 1;
+  if (input < 0 || sizes[row] == 1 || sizes[column] == 1) return turned;
   const ir::Strides& strides = g.inputs()[static_cast<size_t>(input)].strides;
-  return turned != (strides[rank - 2] < strides[rank - 1]);
+  return turned != (strides[row] < strides[column]);
 }
 
 /// The matrices of a batch with rows as columns.

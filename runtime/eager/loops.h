@@ -3,10 +3,12 @@
 #ifndef TANDEM_RUNTIME_EAGER_LOOPS_H
 #define TANDEM_RUNTIME_EAGER_LOOPS_H
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "ir/base/function_ref.h"
+#include "machine/halves/halves.h"
 #include "runtime/eager/element.h"
 #include "runtime/eager/kernel_table.h"
 
@@ -28,6 +30,50 @@ T& at(char* data, int64_t i, int64_t stride) {
   return *reinterpret_cast<T*>(data + i * stride);
 }
 
+/// How many elements of a run are widened together: they stay in the first-level cache.
+inline constexpr int64_t kPart = 256;
+
+/// A part of a run as what is computed with: halves widened, all else as it lies.
+template <class T>
+class PartRead {
+ public:
+  const Compute<T>* operator()(const T* x, int64_t n) {
+    if constexpr (is_half<T>) {
+      machine::widen(x, n, wide_);
+      return wide_;
+    } else {
+      return x;
+    }
+  }
+
+ private:
+  float wide_[is_half<T> ? kPart : 1];
+};
+
+/// out[i] = f(i), which halves narrow, for up to kPart of them.
+template <class R, class F>
+void write_part(R* out, int64_t n, F f) {
+  if constexpr (is_half<R>) {
+    float wide[kPart];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) wide[i] = f(i);
+    machine::narrow(wide, n, out);
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(i);
+  }
+}
+
+/// f(begin, n) for the parts of a run, which is one if nothing is widened or narrowed.
+template <class... T, class F>
+void for_each_part(int64_t n, F f) {
+  if constexpr ((is_half<T> || ...)) {
+    for (int64_t begin = 0; begin < n; begin += kPart) f(begin, std::min(n - begin, kPart));
+  } else {
+    f(0, n);
+  }
+}
+
 /// out[i] = f(x[i]).
 template <class R, class T, class F>
 void map(const BufferView& out, const BufferView& x, F f) {
@@ -36,8 +82,11 @@ void map(const BufferView& out, const BufferView& x, F f) {
     if (s[0] == sizeof(R) && s[1] == sizeof(T)) {
       auto* o = reinterpret_cast<R*>(p[0]);
       auto* v = reinterpret_cast<const T*>(p[1]);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) o[i] = store<R>(f(load(v[i])));
+      for_each_part<R, T>(n, [&](int64_t begin, int64_t count) {
+        PartRead<T> read;
+        const auto* from = read(v + begin, count);
+        write_part(o + begin, count, [&](int64_t i) { return f(from[i]); });
+      });
       return;
     }
     for (int64_t i = 0; i < n; ++i) at<R>(p[0], i, s[0]) = store<R>(f(load(at<T>(p[1], i, s[1]))));
@@ -53,14 +102,20 @@ void map(const BufferView& out, const BufferView& x, const BufferView& y, F f) {
     auto* v = reinterpret_cast<const T*>(p[1]);
     auto* w = reinterpret_cast<const T*>(p[2]);
     constexpr auto kUnit = static_cast<int64_t>(sizeof(T));
-    const bool packed = s[0] == static_cast<int64_t>(sizeof(R));
-    if (packed && s[1] == kUnit && s[2] == kUnit) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) o[i] = store<R>(f(load(v[i]), load(w[i])));
-    } else if (packed && s[1] == kUnit && s[2] == 0) {
+    const bool packed = s[0] == static_cast<int64_t>(sizeof(R)) && s[1] == kUnit;
+    if (packed && s[2] == kUnit) {
+      for_each_part<R, T>(n, [&](int64_t begin, int64_t count) {
+        PartRead<T> read_left, read_right;
+        const auto *left = read_left(v + begin, count), *right = read_right(w + begin, count);
+        write_part(o + begin, count, [&](int64_t i) { return f(left[i], right[i]); });
+      });
+    } else if (packed && s[2] == 0) {
       const auto right = load(*w);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) o[i] = store<R>(f(load(v[i]), right));
+      for_each_part<R, T>(n, [&](int64_t begin, int64_t count) {
+        PartRead<T> read;
+        const auto* left = read(v + begin, count);
+        write_part(o + begin, count, [&](int64_t i) { return f(left[i], right); });
+      });
     } else {
       for (int64_t i = 0; i < n; ++i)
         at<R>(p[0], i, s[0]) = store<R>(f(load(at<T>(p[1], i, s[1])), load(at<T>(p[2], i, s[2]))));

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -257,14 +256,10 @@ constexpr std::array<Rule, ir::kOpCount> all_rules(std::index_sequence<i...>) {
 
 constexpr auto kRules = all_rules(std::make_index_sequence<ir::kOpCount>());
 
-/// Operations that make floats of any format numbers of that format: nothing is to be rounded.
-constexpr Op kExact[] = {Op::where, Op::clone, Op::stop_gradient, Op::neg,
-                         Op::abs,   Op::sign,  Op::floor,         Op::ceil,
-                         Op::round, Op::trunc, Op::maximum,       Op::minimum};
-
+/// Whether a result is to be made a number of a 16-bit format; what only moves is one.
 bool rounds(Op op, const Compute& call) {
   const bool to_half = call.to == DType::BF16 || call.to == DType::F16;
-  return to_half && (call.from != call.to || std::ranges::find(kExact, op) == std::end(kExact));
+  return to_half && (call.from != call.to || !ir::info(op).moves);
 }
 
 }  // namespace

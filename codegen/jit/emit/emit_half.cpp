@@ -109,21 +109,83 @@ Value* from_f16_bits(Bits b, Value* stored) {
   return b.real(b.ir.CreateOr(result, b.ir.CreateShl(b.mask(bits, 0x8000), 16)));
 }
 
-/// The bits that from_half_bits made a float of by instruction, null if it did not: LLVM does not
-/// look through the fence.
-Value* widened_bits(DType dtype, Value* x) {
+/// What from_half_bits made a float of by instruction, null if it did not: LLVM does not look
+/// through the fence.
+Value* widened_f16(Value* x) {
   const auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
-  if (dtype != DType::F16 || !fence || fence->getIntrinsicID() != llvm::Intrinsic::arithmetic_fence)
-    return nullptr;
+  if (!fence || fence->getIntrinsicID() != llvm::Intrinsic::arithmetic_fence) return nullptr;
   const auto* wide = llvm::dyn_cast<llvm::FPExtInst>(fence->getArgOperand(0));
   const auto* half = wide ? llvm::dyn_cast<llvm::BitCastInst>(wide->getOperand(0)) : nullptr;
   return half ? half->getOperand(0) : nullptr;
 }
 
+/// The same of bf16.
+Value* widened_bf16(Value* x) {
+  const auto* real = llvm::dyn_cast<llvm::BitCastInst>(x);
+  const auto* upper = real ? llvm::dyn_cast<llvm::BinaryOperator>(real->getOperand(0)) : nullptr;
+  if (!upper || upper->getOpcode() != llvm::Instruction::Shl) return nullptr;
+  const auto* wide = llvm::dyn_cast<llvm::ZExtInst>(upper->getOperand(0));
+  return wide && wide->getSrcTy()->getScalarType()->isIntegerTy(16) ? wide->getOperand(0) : nullptr;
+}
+
+/// The bits of a float that was widened from them, null if it was not; of its magnitude and its
+/// negative, whose sign is the first bit in any format.
+Value* known_bits(llvm::IRBuilder<>& ir, DType dtype, Value* x) {
+  constexpr uint64_t kSign = 0x8000, kRest = 0x7fff;
+  const auto widened = dtype == DType::F16 ? widened_f16 : widened_bf16;
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+  const auto* unary = llvm::dyn_cast<llvm::UnaryOperator>(x);
+  if (call && call->getIntrinsicID() == llvm::Intrinsic::fabs) {
+    Value* bits = widened(call->getArgOperand(0));
+    return bits ? ir.CreateAnd(bits, llvm::ConstantInt::get(bits->getType(), kRest)) : nullptr;
+  }
+  if (unary && unary->getOpcode() == llvm::Instruction::FNeg) {
+    Value* bits = widened(unary->getOperand(0));
+    return bits ? ir.CreateXor(bits, llvm::ConstantInt::get(bits->getType(), kSign)) : nullptr;
+  }
+  return widened(x);
+}
+
+bool is_constant_of(DType dtype, Value* x) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(x);
+  if (constant && x->getType()->isVectorTy()) constant = constant->getSplatValue();
+  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  if (!number) return false;
+  llvm::APFloat value = number->getValueAPF();
+  bool loses = true;
+  value.convert(dtype == DType::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
+                llvm::APFloat::rmNearestTiesToEven, &loses);
+  return !loses;
+}
+
+/// Whether x is seen to be a number of `dtype`, which rounding would leave as it is: widened from
+/// one, or chosen or made whole from such.
+bool is_number_of(DType dtype, Value* x) {
+  if ((dtype == DType::F16 ? widened_f16 : widened_bf16)(x) || is_constant_of(dtype, x))
+    return true;
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+  switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
+    case llvm::Intrinsic::fabs:
+    case llvm::Intrinsic::floor:
+    case llvm::Intrinsic::ceil:
+    case llvm::Intrinsic::trunc:
+    case llvm::Intrinsic::roundeven:
+      return is_number_of(dtype, call->getArgOperand(0));
+    case llvm::Intrinsic::maximum:
+    case llvm::Intrinsic::minimum:
+      return is_number_of(dtype, call->getArgOperand(0)) &&
+             is_number_of(dtype, call->getArgOperand(1));
+    default:
+      break;
+  }
+  const auto* negated = llvm::dyn_cast<llvm::UnaryOperator>(x);
+  return negated && is_number_of(dtype, negated->getOperand(0));
+}
+
 }  // namespace
 
 Value* half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, Value* x) {
-  if (Value* bits = widened_bits(dtype, x)) return bits;
+  if (Value* bits = known_bits(ir, dtype, x)) return bits;
   Bits b(ir, x);
   if (dtype == DType::BF16) return ir.CreateTrunc(ir.CreateLShr(b.of(x), 16), b.shorts);
   return has_f16(target) ? f16_bits_by_instruction(b, x) : f16_bits_of(b, x);
@@ -143,6 +205,7 @@ Value* from_half_bits(llvm::IRBuilder<>& ir, const Target& target, DType dtype, 
 Value* rounded_to_half(const Compute& k, Value* x) {
   if (x->getType()->getScalarType()->isDoubleTy())
     x = k.ir.CreateFPTrunc(x, with_element(x->getType(), k.ir.getFloatTy()));
+  if (is_number_of(k.to, x)) return x;
   Bits b(k.ir, x);
   if (k.to == DType::BF16) return b.real(round_to_bf16(b, x));
   return from_half_bits(k.ir, k.target, DType::F16, half_bits(k.ir, k.target, DType::F16, x));
