@@ -1,0 +1,17 @@
+// Products with vectors that no library makes.
+#ifndef TANDEM_CODEGEN_CONTRACTIONS_VECTOR_PRODUCTS_H
+#define TANDEM_CODEGEN_CONTRACTIONS_VECTOR_PRODUCTS_H
+
+#include "ir/graph.h"
+
+namespace tandem::codegen {
+
+/// A matrix times a vector as a reduction of products, along whichever dim lies in memory: in
+/// lanes, in parts that threads share, and fused with what is around it. A column by a row as
+/// products of elements. Those of halves are summed in f32, and rounded once. (As library products
+/// those of halves would read a widened copy of the matrix.)
+ir::Graph with_vector_products(ir::Graph core);
+
+}  // namespace tandem::codegen
+
+#endif  // TANDEM_CODEGEN_CONTRACTIONS_VECTOR_PRODUCTS_H
