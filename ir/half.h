@@ -41,7 +41,8 @@ inline int32_t select(bool condition, int32_t x, int32_t y) {
 }  // namespace f16
 
 inline float f16_to_float(uint16_t bits) {
-  using namespace f16;
+  using f16::kInfinity, f16::kNormal, f16::kQuiet, f16::kRebias, f16::kWideInfinity,
+      f16::kWideNormal, f16::select;
   const int32_t magnitude = bits & 0x7fff, sign = (bits & 0x8000) << 16, wide = magnitude << 13;
   // Of a subnormal: with an exponent and a leading one, which are subtracted again.
   const float subnormal =
@@ -54,7 +55,8 @@ inline float f16_to_float(uint16_t bits) {
 }
 
 inline uint16_t float_to_f16(float value) {
-  using namespace f16;
+  using f16::kInfinity, f16::kQuiet, f16::kRebias, f16::kUnit, f16::kWideBeyond, f16::kWideInfinity,
+      f16::kWideNormal, f16::select;
   const auto bits = std::bit_cast<int32_t>(value);
   const int32_t magnitude = bits & 0x7fffffff, sign = (bits >> 16) & 0x8000;
   // Of a subnormal: the addition rounds.
