@@ -179,9 +179,23 @@ bool retrace_enabled() {
 std::string first_difference(const ir::Graph& before, const ir::Graph& after) {
   const std::string a = ir::print(before), b = ir::print(after);
   const auto [at, other] = std::ranges::mismatch(a, b);
-  const size_t start = a.rfind('\n', static_cast<size_t>(at - a.begin())) + 1;
+  const auto place = static_cast<size_t>(at - a.begin());
+  const size_t start = place == 0 ? 0 : a.rfind('\n', place - 1) + 1;
   return fmt::format("was `{}`, is `{}`", a.substr(start, a.find('\n', start) - start),
                      b.substr(start, b.find('\n', start) - start));
+}
+
+/// Dimensions of one element or none, whose strides guards do not look at, as in contiguous memory.
+ir::Graph with_plain_strides(ir::Graph g) {
+  const auto make_plain = [&](ir::ValueId value, ir::Strides& strides) {
+    const ir::Shape& sizes = g.type(value).sizes;
+    const ir::Strides plain = ir::contiguous_strides(sizes);
+    for (int d = 0; d < strides.rank(); ++d)
+      if (sizes[d] <= 1) strides[d] = plain[d];
+  };
+  for (ir::Input& in : g.inputs()) make_plain(in.value, in.strides);
+  for (ir::Output& out : g.outputs()) make_plain(out.value, out.strides);
+  return g;
 }
 
 void check_retrace(const Variant& variant, const Flat& arguments, Tracer tracer) {
@@ -190,12 +204,14 @@ void check_retrace(const Variant& variant, const Flat& arguments, Tracer tracer)
   const Tensors tensors = guarded_tensors(variant.recording, arguments, inputs.tensors);
   if (!shares_as_guarded(variant.guards, span_of(tensors))) return;
   const std::string& name = variant.graphs.traced.name;
-  const Recording again = record(name, tracer, variant.recording.bounds_memory);
-  if (again.traced == variant.graphs.traced) return;
+  const ir::Graph before = with_plain_strides(variant.graphs.traced),
+                  after = with_plain_strides(
+                      record(name, tracer, variant.recording.bounds_memory).traced);
+  if (after == before) return;
   ir::fail(Errc::Trace, fmt::format("{}: tracing again gives another graph, so the function "
                                     "depends on state that is not guarded (a captured "
                                     "number or flag that changed?); first difference: {}",
-                                    name, first_difference(variant.graphs.traced, again.traced)));
+                                    name, first_difference(before, after)));
 }
 
 Guards guards_of(const Recording& recording, const Flat& arguments) {
