@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "machine/linalg/lapack.h"
-#include "machine/rounding.h"
+#include "machine/parts.h"
 #include "machine/threads/thread_pool.h"
 
 namespace tandem::machine {
@@ -13,22 +13,12 @@ namespace {
 // A block's sides, at most: each block brings its rows and columns into BLAS's panels again.
 constexpr int64_t kRows = 384, kColumns = 768;
 
-/// In equal parts but for the last.
-struct Cut {
-  Cut(int64_t all, int64_t most)
-      : size(all), extent(ceil_div(all, ceil_div(all, most))), count(ceil_div(all, extent)) {}
-  int64_t begin(int64_t i) const { return i * extent; }
-  int64_t length(int64_t i) const { return std::min(extent, size - begin(i)); }
-
-  int64_t size, extent, count;
-};
-
 /// BLAS takes columns where we have rows: C^T = B^T A^T.
 void multiply_block(const DenseProduct& p, const double* a, const double* b, double* c,
-                    const Cut& rows, int64_t i, const Cut& columns, int64_t j) {
-  const int64_t row = rows.begin(i), column = columns.begin(j);
+                    const Range& rows, const Range& columns) {
+  const int64_t row = rows.begin, column = columns.begin;
   lapack::gemm<double>(
-      {.m = columns.length(j), .n = rows.length(i), .k = p.k},
+      {.m = columns.size(), .n = rows.size(), .k = p.k},
       {b + (p.transposed_b ? column * p.k : column), p.transposed_b ? p.k : p.n, p.transposed_b},
       {a + (p.transposed_a ? row : row * p.k), p.transposed_a ? p.m : p.k, p.transposed_a},
       {c + row * p.n + column, p.n, p.accumulate});
@@ -48,14 +38,14 @@ bool is_large_f64_product(int64_t m, int64_t n, int64_t k) {
 
 void multiply_f64(const DenseProduct& p, const double* a, const double* b, double* c) {
   if (p.batch * p.m * p.n == 0) return;
-  const Cut rows(p.m, kRows), columns(p.n, kColumns);
+  const EvenParts rows(p.m, kRows), columns(p.n, kColumns);
   const int64_t blocks = rows.count * columns.count;
   parallel_for(p.batch * blocks, 1, [&](int64_t begin, int64_t end, int) {
     const lapack::Call in_library;
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t matrix = unit / blocks, block = unit % blocks;
       multiply_block(p, a + matrix * p.m * p.k, b + matrix * p.k * p.n, c + matrix * p.m * p.n,
-                     rows, block / columns.count, columns, block % columns.count);
+                     rows[block / columns.count], columns[block % columns.count]);
     }
   });
 }

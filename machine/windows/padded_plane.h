@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "machine/parts.h"
 #include "machine/windows/convolution.h"
-#include "machine/windows/parts.h"
 #include "machine/windows/slide_kernels.h"
 
 namespace tandem::machine {

@@ -8,6 +8,7 @@
 #include "machine/products/tree_sum.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/taps.h"
 
 namespace tandem::machine {
 namespace {
@@ -76,9 +77,8 @@ void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& dat
 }  // namespace
 
 bool is_of_pixels(const ConvolutionSpec& s) {
-  constexpr Extents kOnes{1, 1, 1}, kNone{0, 0, 0};
-  return products::panels() && s.groups == 1 && s.kernel == kOnes && s.stride == kOnes &&
-         s.padding == kNone && product(s.input) >= kFewestPixels;
+  return products::panels() && s.groups == 1 && windows_are_pixels(s) &&
+         product(s.input) >= kFewestPixels;
 }
 
 void convolve_pixels(const ConvolutionSpec& s, Sought sought, const ConvolutionData<float>& d) {

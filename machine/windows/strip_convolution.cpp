@@ -5,8 +5,8 @@
 
 #include "machine/linalg/lapack.h"
 #include "machine/memory/arena.h"
+#include "machine/parts.h"
 #include "machine/threads/thread_pool.h"
-#include "machine/windows/parts.h"
 #include "machine/windows/taps.h"
 
 namespace tandem::machine {
@@ -32,9 +32,7 @@ struct Shape {
   const ConvolutionSpec& s;
   int64_t pixels = product(s.input), made = product(s.output), taps = product(s.kernel);
   int64_t in = s.in / s.groups, out = s.out / s.groups, window = in * taps;
-  /// Windows are single pixels: their strips are what x is.
-  bool is_of_pixels =
-      s.kernel == Extents{1, 1, 1} && s.stride == Extents{1, 1, 1} && s.padding == Extents{0, 0, 0};
+  bool is_of_pixels = windows_are_pixels(s);
 };
 
 /// Channels that make at least so many rows of `each`, and no more parts of all than are wanted.

@@ -10,6 +10,12 @@
 
 namespace tandem::machine {
 
+/// Whether each window is a single pixel, and each pixel one: x is then what the windows are.
+inline bool windows_are_pixels(const ConvolutionSpec& s) {
+  constexpr Extents kOnes{1, 1, 1}, kNone{0, 0, 0};
+  return s.kernel == kOnes && s.stride == kOnes && s.padding == kNone;
+}
+
 /// Places [begin, end) of an output's row at which a tap lies inside the input.
 struct TapRange {
   int64_t begin, end;

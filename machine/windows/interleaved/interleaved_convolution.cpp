@@ -5,10 +5,10 @@
 
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
+#include "machine/parts.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/interleaved/interleaved_planes.h"
-#include "machine/windows/parts.h"
 
 namespace tandem::machine {
 namespace {

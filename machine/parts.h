@@ -1,6 +1,6 @@
-// Parts that convolutions are cut into.
-#ifndef TANDEM_MACHINE_WINDOWS_PARTS_H
-#define TANDEM_MACHINE_WINDOWS_PARTS_H
+// Parts that convolutions and products are cut into.
+#ifndef TANDEM_MACHINE_PARTS_H
+#define TANDEM_MACHINE_PARTS_H
 
 #include <cstdint>
 
@@ -33,4 +33,4 @@ inline int64_t units_for_a_thread(int64_t units, double flops) {
 
 }  // namespace tandem::machine
 
-#endif  // TANDEM_MACHINE_WINDOWS_PARTS_H
+#endif  // TANDEM_MACHINE_PARTS_H
