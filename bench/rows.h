@@ -23,6 +23,9 @@ struct Row {
 /// Layers and blocks, measured alone or as networks (models.cpp).
 std::span<const Row> model_rows();
 
+/// Whole networks of other kinds (networks.cpp).
+std::span<const Row> network_rows();
+
 /// The tensors named p.*, requiring gradients, without the prefix.
 inline Parameters trained(const Data& data) {
   Parameters p;

@@ -196,7 +196,8 @@ constexpr Row kWorkloads[] = {
 };
 
 const Row& row_of(const std::string& name) {
-  for (const std::span<const Row> rows : {std::span<const Row>(kWorkloads), model_rows()})
+  for (const std::span<const Row> rows :
+       {std::span<const Row>(kWorkloads), model_rows(), network_rows()})
     for (const Row& row : rows)
       if (row.name == name) return row;
   throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);

@@ -5,9 +5,14 @@ import jax.numpy as jnp
 import models
 
 
-def attend(q, k, v):
+def attend_to(q, k, v, mask=None, causal=False):
+    """Of [batch, heads, tokens, channels]."""
     t = lambda x: x.swapaxes(1, 2)
-    return t(jax.nn.dot_product_attention(t(q), t(k), t(v), is_causal=True))
+    return t(jax.nn.dot_product_attention(t(q), t(k), t(v), mask=mask, is_causal=causal))
+
+
+def attend(q, k, v):
+    return attend_to(q, k, v, causal=True)
 
 
 def rotate(x, d):
