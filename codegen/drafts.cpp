@@ -43,13 +43,13 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
 
 /// The kernels of what runs in kernels.
 std::vector<KernelDraft> build(const Slice& slice) {
-  const Node& first = slice.program.nodes[NodeId{0}];
+  const Node& last = slice.program.nodes.back();  // nodes before a scatter make what it moves
   std::vector<KernelDraft> one;
-  switch (first.kind) {
+  switch (last.kind) {
     case Node::Kind::TiledMatmul:
-      return tiled_matmul(slice.program, first);
+      return tiled_matmul(slice.program, last);
     case Node::Kind::Scatter:
-      one.push_back(scatter_kernel(slice.program, first));
+      one.push_back(scatter_kernel(slice.program));
       return one;
     case Node::Kind::Pointwise:
     case Node::Kind::Fold:

@@ -4,6 +4,7 @@
 #include "codegen/drafts.h"
 #include "codegen/fusion/bundle.h"
 #include "codegen/fusion/rematerialize.h"
+#include "codegen/fusion/sources.h"
 #include "codegen/fusion/updates.h"
 #include "codegen/memory/memory_plan.h"
 #include "codegen/nodes/program.h"
@@ -103,7 +104,8 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   Fusion fusion = fuse_lean(make_program(graph));
   const Program& program = fusion.program;
   const std::vector<int> targets = write_targets(graph, options);
-  std::vector<Group> groups = with_updates_in_place(program, std::move(fusion.groups), targets);
+  std::vector<Group> groups = with_updates_in_place(
+      program, with_sources_inside(program, std::move(fusion.groups)), targets);
   const Table<RootId, bool> stored = stored_roots(program, groups);
   Drafts drafts = make_drafts(program, bundle(program, std::move(groups), stored), stored);
   Plan plan;

@@ -257,16 +257,13 @@ class GroupWriter {
     for (const View& v : n.operands) args.push_back(operand(v, row));
     switch (n.kind) {
       case Node::Kind::Gather:
-        return w_.load_at(n.table.root, index(n.table, row),
-                          {args[0], n.gather_stride, n.gather_extent}, n.check);
+        return w_.compute_node(n, std::move(args), index(n.table, row));
       case Node::Kind::Random: {
         const View linear = whole({}, n.domain);
         return w_.random_bits(n.dtype, args[0], args[1], n.random_offset, index(linear, row));
       }
       case Node::Kind::Pointwise:
-        return scalar_op(n.op).code == ScalarOp::Code::Nothing
-                   ? args[0]
-                   : w_.compute(n.op, std::move(args), n.dtype, n.check);
+        return w_.compute_node(n, std::move(args), {});
       case Node::Kind::Fold:
       case Node::Kind::RowReduce:
       case Node::Kind::RowPartial:

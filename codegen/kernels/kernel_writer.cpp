@@ -58,6 +58,14 @@ void KernelWriter::store_local(LocalId local, Affine index, InstrId value) {
         .access = {.local = local, .index = std::move(index)}});
 }
 
+InstrId KernelWriter::compute_node(const Node& node, InstrArgs args, Affine table) {
+  if (node.kind == Node::Kind::Gather)
+    return load_at(node.table.root, std::move(table),
+                   {args[0], node.gather_stride, node.gather_extent}, node.check);
+  if (scalar_op(node.op).code == ScalarOp::Code::Nothing) return args[0];
+  return compute(node.op, std::move(args), node.dtype, node.check);
+}
+
 InstrId KernelWriter::load_local_at(LocalId local, Access::Indirect at, const std::string& check) {
   const InstrId i = load_local(local, {});
   from_data(at, check, false);

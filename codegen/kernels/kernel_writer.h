@@ -30,6 +30,9 @@ class KernelWriter {
   InstrId constant(const ir::Number& number, ir::DType dtype);
   /// `check`: what a division by zero is reported as, where the op can fail.
   InstrId compute(ir::Op op, InstrArgs args, ir::DType dtype, const std::string& check = {});
+  /// What a Pointwise or Gather node makes of its operands; `table`: where a gather reads, but for
+  /// its index.
+  InstrId compute_node(const Node& node, InstrArgs args, Affine table);
   InstrId load_local(LocalId local, Affine index);
   void store_local(LocalId local, Affine index, InstrId value);
   /// The same at a position that comes from data; `check`: what one out of range is reported as.

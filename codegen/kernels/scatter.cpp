@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/kernels/kernel_writer.h"
+#include "codegen/kernels/source_rows.h"
 #include "ir/base/error.h"
 
 namespace tandem::codegen {
@@ -45,8 +46,8 @@ Op combining(Op scatter) {
 /// What both kinds of kernel share: reading operands at the loops of the dims.
 class Scatter {
  protected:
-  Scatter(const Program& p, const Node& n)
-      : node(n), w(p), by_dim(static_cast<size_t>(n.domain.rank())) {}
+  explicit Scatter(const Program& p)
+      : node(p.nodes.back()), w(p), by_dim(static_cast<size_t>(node.domain.rank())) {}
 
   DimLoops& loops(int d) { return by_dim[static_cast<size_t>(d)]; }
 
@@ -54,15 +55,17 @@ class Scatter {
     return affine(v.offset, {v.strides.begin(), v.strides.end()}, by_dim);
   }
   InstrId read(const View& v) { return w.read(v.root, at(v)); }
-  /// dest[index] = src, or what src and dest[index] combine to, at the current loops.
-  void put(InstrId index) {
+  /// dest[index] = source, or what it and dest[index] combine to, at the current loops.
+  template <class F>
+  void put(InstrId index, F source) {
     const Access::Indirect target{index, node.gather_stride, node.gather_extent};
-    const InstrId stored = node.op == Op::scatter ? read(node.operands[1]) : combined(target);
+    const InstrId stored = node.op == Op::scatter ? source() : combined(target, source);
     w.store_at(node.table.root, at(node.table), target, stored, node.check);
   }
-  InstrId combined(const Access::Indirect& target) {
+  template <class F>
+  InstrId combined(const Access::Indirect& target, F source) {
     const InstrId old = w.load_at(node.table.root, at(node.table), target, node.check);
-    return w.compute(combining(node.op), {old, read(node.operands[1])}, node.dtype);
+    return w.compute(combining(node.op), {old, source()}, node.dtype);
   }
 
   const Node& node;
@@ -73,7 +76,7 @@ class Scatter {
 /// Units share out the innermost dim that is not indexed, and the others outside it.
 class ByColumns : Scatter {
  public:
-  ByColumns(const Program& p, const Node& n) : Scatter(p, n) {}
+  explicit ByColumns(const Program& p) : Scatter(p) {}
 
   KernelDraft run() {
     const int rank = node.domain.rank();
@@ -97,7 +100,7 @@ class ByColumns : Scatter {
     }
     w.begin(rows);
     if (vector.valid()) w.begin(vector);
-    put(read(node.operands[0]));
+    put(read(node.operands[0]), [&] { return read(node.operands[1]); });
     if (vector.valid()) w.end(vector);
     w.end(rows);
     return w.take(std::string(ir::name(node.op)), 1);
@@ -121,9 +124,9 @@ class ByColumns : Scatter {
 /// units fill their rows and then write their sources.
 class ByRows : Scatter {
  public:
-  ByRows(const Program& p, const Node& n) : Scatter(p, n) {
-    const auto size = static_cast<int64_t>(ir::size_of(n.dtype));
-    const int64_t row = row_elements(n.domain, n.scatter_dim), rows = n.gather_extent;
+  explicit ByRows(const Program& p) : Scatter(p), source_rows_(w, p.nodes, by_dim) {
+    const auto size = static_cast<int64_t>(ir::size_of(node.dtype));
+    const int64_t row = row_elements(node.domain, node.scatter_dim), rows = node.gather_extent;
     const auto power = [](int64_t v) {
       return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(v, 1))));
     };
@@ -144,7 +147,10 @@ class ByRows : Scatter {
       add_rows_of_many();
     } else {
       if (node.operands.size() > 2) fill();
-      for_own_sources([&](InstrId index) { over_row([&] { put(index); }); });
+      for_own_sources([&](InstrId index) {
+        const SourceRows::Row source = source_rows_.row();
+        over_row([&] { put(index, [&] { return source_rows_.element(source); }); });
+      });
     }
     return w.take(std::string(ir::name(node.op)) + "_rows", 1);
   }
@@ -250,13 +256,6 @@ class ByRows : Scatter {
 
   int64_t sources() const { return node.domain[node.scatter_dim]; }
 
-  /// An element of source `number`, where the row is that of the loops.
-  InstrId element(InstrId number) {
-    const View& v = node.operands[1];
-    return w.load_at(v.root, source_at_, {number, v.strides[node.scatter_dim], sources()},
-                     node.check);
-  }
-
   void write_rows_of_few() {
     w.store_local(any_of_many_, {}, w.constant(false, DType::Bool));
     for_own_rows(false, [&](const Affine& row) {
@@ -276,14 +275,12 @@ class ByRows : Scatter {
                  : w.load_local_at(before_, {numbers.back(), 1, this->sources()}, node.check);
       numbers.push_back(w.compute(Op::convert, {number}, DType::I64));
     }
-    const DimLoops rows = loops(node.scatter_dim);
+    std::vector<SourceRows::Row> rows;
+    for (InstrId number : numbers) rows.push_back(source_rows_.row(number));
     over_row([&] {
       InstrId sum = read(node.operands[2]);
-      loops(node.scatter_dim) = {};
-      source_at_ = at(node.operands[1]);
-      for (size_t i = numbers.size(); i-- > 0;)
-        sum = w.compute(Op::add, {sum, element(numbers[i])}, node.dtype);
-      loops(node.scatter_dim) = rows;
+      for (size_t i = rows.size(); i-- > 0;)
+        sum = w.compute(Op::add, {sum, source_rows_.element(rows[i])}, node.dtype);
       w.store(node.dest.root, at(node.dest), sum);
     });
   }
@@ -294,17 +291,21 @@ class ByRows : Scatter {
       const Access::Indirect row = row_at(index);
       const InstrId count = w.load_local_at(count_, row, node.check);
       const Access::Indirect target{index, node.gather_stride, node.gather_extent};
-      const auto add = [&](InstrId to) {
-        const InstrId sum = w.compute(Op::add, {to, read(node.operands[1])}, node.dtype);
-        w.store_at(node.table.root, at(node.table), target, sum, node.check, true);
+      const auto add_to = [&](auto place) {
+        const SourceRows::Row source = source_rows_.row();
+        over_row([&] {
+          const InstrId sum =
+              w.compute(Op::add, {place(), source_rows_.element(source)}, node.dtype);
+          w.store_at(node.table.root, at(node.table), target, sum, node.check, true);
+        });
       };
       when(compare(Op::eq, count, small(0)), [&] {
-        over_row(
-            [&] { add(w.load_at(node.table.root, at(node.table), target, node.check, true)); });
+        add_to(
+            [&] { return w.load_at(node.table.root, at(node.table), target, node.check, true); });
       });
       when(compare(Op::gt, count, small(kFew)), [&] {
         w.store_local_at(count_, row, small(0), node.check);
-        over_row([&] { add(read(node.operands[2])); });
+        add_to([&] { return read(node.operands[2]); });
       });
     };
     for_own_sources(add_source, w.load_local(any_of_many_, {}));
@@ -314,7 +315,7 @@ class ByRows : Scatter {
   LoopId part_;
   LocalId count_, last_, before_;  // by row, by row, by source
   LocalId any_of_many_;            // whether a row has more than kFew
-  Affine source_at_;
+  SourceRows source_rows_;
 };
 
 }  // namespace
@@ -326,10 +327,10 @@ bool scatters_rows(const View& index, int dim, const ir::Shape& sizes) {
   return sizes[sizes.rank() - 1] > 1;
 }
 
-KernelDraft scatter_kernel(const Program& program, const Node& node) {
-  return scatters_rows(node.operands[0], node.scatter_dim, node.domain)
-             ? ByRows(program, node).run()
-             : ByColumns(program, node).run();
+KernelDraft scatter_kernel(const Program& program) {
+  const Node& node = program.nodes.back();
+  return scatters_rows(node.operands[0], node.scatter_dim, node.domain) ? ByRows(program).run()
+                                                                        : ByColumns(program).run();
 }
 
 }  // namespace tandem::codegen

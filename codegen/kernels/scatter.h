@@ -12,9 +12,10 @@ namespace tandem::codegen {
 /// destination with the node's third operand first, if it has one.
 bool scatters_rows(const View& index, int dim, const ir::Shape& sizes);
 
-/// The kernel of a Scatter node. Every destination takes its sources in ascending order; units
-/// share out destination rows, or the dims other than the scattered one.
-KernelDraft scatter_kernel(const Program& program, const Node& node);
+/// The kernel of a Scatter node, the program's last; those before it make what it moves
+/// (fusion/sources.h). Every destination takes its sources in ascending order; units share out
+/// destination rows, or the dims other than the scattered one.
+KernelDraft scatter_kernel(const Program& program);
 
 }  // namespace tandem::codegen
 

@@ -24,3 +24,4 @@ const bool kCompiled = (kernel_runner = run_compiled, true);
 }  // namespace tandem::codegen
 
 #include "tests/unit/codegen/lower_test.cpp"
+#include "tests/unit/codegen/sources_test.cpp"
