@@ -7,14 +7,6 @@
 namespace bench {
 namespace {
 
-std::string numbered(const char* name, int64_t i) { return name + std::to_string(i); }
-
-/// The gradients of `forward`, a plain function.
-template <Tensor (*forward)(const Parameters&, const Data&)>
-Workload gradients(const Data& data) {
-  return gradients_of([](const Parameters& p, const Data& d) { return forward(p, d); }, data);
-}
-
 // --- attention
 
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {

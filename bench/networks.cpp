@@ -1,4 +1,4 @@
-// Whole networks of other kinds beside the peers: inference, graphs, experts, second derivatives.
+// Whole networks of other kinds beside the peers: inference, graphs, experts.
 // bench/peers/README.md says what each computes.
 #include <tandem/nn.h>
 
@@ -6,36 +6,6 @@
 
 namespace bench {
 namespace {
-
-std::string numbered(const char* name, int64_t i) { return name + std::to_string(i); }
-
-/// The gradients of `forward`, a plain function.
-template <Tensor (*forward)(const Parameters&, const Data&)>
-Workload gradients(const Data& data) {
-  return gradients_of([](const Parameters& p, const Data& d) { return forward(p, d); }, data);
-}
-
-template <Tensor (*loss)(const Parameters&, const Data&)>
-Workload training(const Data& data) {
-  return training_of([](const Parameters& p, const Data& d) { return loss(p, d); }, data, make_sgd);
-}
-
-/// The result of `forward` alone.
-template <Tensor (*forward)(const Parameters&, const Data&)>
-Workload inference(const Data& data) {
-  auto out = std::make_shared<Tensor>();
-  auto compiled = td::compile([](const Parameters& p, const Data& d) { return forward(p, d); },
-                              {.name = "forward"});
-  return {[out, compiled, p = trained(data), data] {
-            const td::NoGrad no_grad;
-            *out = compiled(p, data);
-          },
-          [out, data] { return std::vector<double>{td::mean(*out * data.at("g")).item()}; }};
-}
-
-Tensor linear(const Parameters& p, const Tensor& x, const std::string& name) {
-  return td::matmul(x, p.at(name + ".w")) + p.at(name + ".b");
-}
 
 Tensor layer_norm(const Parameters& p, const Tensor& x, const std::string& name) {
   return td::layer_norm(x, {x.size(-1)}, p.at(name + ".w"), p.at(name + ".b"), 1e-5);
@@ -200,19 +170,6 @@ Tensor graph_loss(const Parameters& p, const Data& d) {
   return td::cross_entropy(layer(td::relu(layer(d.at("x"), "l0")), "l1"), d.at("t"));
 }
 
-/// Burgers' equation, u_t + u u_x = 0.01 u_xx.
-Tensor physics_loss(const Parameters& p, const Data& d) {
-  const Tensor x = d.at("x").detach().requires_grad_(), t = d.at("t").detach().requires_grad_();
-  Tensor u = td::cat({x, t}, 1);
-  for (int64_t i = 0; i < 4; ++i) {
-    u = linear(p, u, numbered("l", i));
-    if (i < 3) u = td::tanh(u);
-  }
-  const auto first = td::grad({td::sum(u)}, {x, t}, {.create_graph = true});
-  const Tensor u_xx = td::grad({td::sum(first[0])}, {x}, {.create_graph = true})[0];
-  return td::mean(td::square(first[1] + u * first[0] - 0.01 * u_xx));
-}
-
 Tensor gru(const Parameters& p, const Data&) {
   td::nn::GRU layer;
   for (const std::string way : {"", "_reverse"})
@@ -238,7 +195,6 @@ constexpr Row kNetworks[] = {
     {"vit", training<vit_loss>},
     {"vae", training<vae_loss>},
     {"graph", training<graph_loss>},
-    {"physics", training<physics_loss>},
     {"gru", gradients<gru>},
     {"convnext", gradients<convnext>},
     {"wavenet", gradients<wavenet>},

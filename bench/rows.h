@@ -26,6 +26,9 @@ std::span<const Row> model_rows();
 /// Whole networks of other kinds (networks.cpp).
 std::span<const Row> network_rows();
 
+/// Attention with biases, dense predictions, volumes, and what is no network (science.cpp).
+std::span<const Row> science_rows();
+
 /// The tensors named p.*, requiring gradients, without the prefix.
 inline Parameters trained(const Data& data) {
   Parameters p;
@@ -129,6 +132,36 @@ inline std::shared_ptr<td::optim::Optimizer> make_adamw(std::vector<Tensor> p) {
       std::move(p),
       td::optim::AdamWOptions{
           .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01});
+}
+
+inline std::string numbered(const char* name, int64_t i) { return name + std::to_string(i); }
+
+/// The gradients of `forward`, a plain function.
+template <Tensor (*forward)(const Parameters&, const Data&)>
+Workload gradients(const Data& data) {
+  return gradients_of([](const Parameters& p, const Data& d) { return forward(p, d); }, data);
+}
+
+template <Tensor (*loss)(const Parameters&, const Data&)>
+Workload training(const Data& data) {
+  return training_of([](const Parameters& p, const Data& d) { return loss(p, d); }, data, make_sgd);
+}
+
+/// The result of `forward` alone.
+template <Tensor (*forward)(const Parameters&, const Data&)>
+Workload inference(const Data& data) {
+  auto out = std::make_shared<Tensor>();
+  auto compiled = td::compile([](const Parameters& p, const Data& d) { return forward(p, d); },
+                              {.name = "forward"});
+  return {[out, compiled, p = trained(data), data] {
+            const td::NoGrad no_grad;
+            *out = compiled(p, data);
+          },
+          [out, data] { return std::vector<double>{td::mean(*out * data.at("g")).item()}; }};
+}
+
+inline Tensor linear(const Parameters& p, const Tensor& x, const std::string& name) {
+  return td::matmul(x, p.at(name + ".w")) + p.at(name + ".b");
 }
 
 }  // namespace bench

@@ -99,10 +99,6 @@ struct GptShape {
   int64_t layers, heads;
 };
 
-Tensor linear(const Parameters& p, const Tensor& x, const std::string& name) {
-  return td::matmul(x, p.at(name + ".w")) + p.at(name + ".b");
-}
-
 Tensor norm(const Parameters& p, const Tensor& x, const std::string& name) {
   return td::layer_norm(x, {x.size(-1)}, p.at(name + ".w"), p.at(name + ".b"), 1e-5);
 }
@@ -197,7 +193,7 @@ constexpr Row kWorkloads[] = {
 
 const Row& row_of(const std::string& name) {
   for (const std::span<const Row> rows :
-       {std::span<const Row>(kWorkloads), model_rows(), network_rows()})
+       {std::span<const Row>(kWorkloads), model_rows(), network_rows(), science_rows()})
     for (const Row& row : rows)
       if (row.name == name) return row;
   throw td::Error(td::Errc::Argument, "tandem-bench: unknown workload " + name);

@@ -108,20 +108,6 @@ def graph(p, d):
     return cross_entropy(x, d["t"])
 
 
-def physics(p, d):
-    def u(x, t):
-        y = jnp.stack([x, t])
-        for i in range(4):
-            y = linear(p, y, f"l{i}")
-            y = jnp.tanh(y) if i < 3 else y
-        return y[0]
-
-    def error(x, t):
-        u_x, u_t = jax.grad(u, (0, 1))(x, t)
-        return u_t + u(x, t) * u_x - 0.01 * jax.grad(jax.grad(u))(x, t)
-    return jnp.square(jax.vmap(error)(d["x"][:, 0], d["t"][:, 0])).mean()
-
-
 def gru(p):
     def one_way(way):
         w = lambda k: p[f"p.{k}_l0{way}"]
@@ -175,8 +161,7 @@ def contrastive(p):
 
 def forward(name, p, d):
     """The result of a row that is here."""
-    of_data = {"resnet18_eval": resnet18_eval, "bert_eval": bert_eval, "decode": decode, "vit": vit, "vae": vae, "graph": graph,
-               "physics": physics}
+    of_data = {"resnet18_eval": resnet18_eval, "bert_eval": bert_eval, "decode": decode, "vit": vit, "vae": vae, "graph": graph}
     if name in of_data:
         return of_data[name](p, d)
     return {"gru": gru, "convnext": convnext, "wavenet": wavenet, "experts": experts, "contrastive": contrastive}[name](p)

@@ -1,4 +1,4 @@
-"""The data of whole networks of other kinds: inference, graphs, experts, second derivatives."""
+"""The data of whole networks of other kinds: inference, graphs, experts."""
 import math
 
 import models
@@ -10,8 +10,8 @@ GRAPH = dict(nodes=10000, edges=80000, channels=(64, 64, 16))
 EXPERTS = dict(tokens=1024, channels=256, experts=8, capacity=256, hidden=512)
 DILATIONS = [1, 2, 4, 8, 16, 32]  # of wavenet's layers
 
-INFERENCE = ["resnet18_eval", "bert_eval", "decode"]  # no gradients are asked for
-TRAINED_BY_SGD = ["vit", "vae", "graph", "physics"]
+INFERENCE = ["resnet18_eval", "bert_eval", "decode"]
+TRAINED_BY_SGD = ["vit", "vae", "graph"]
 NAMES = [*INFERENCE, *TRAINED_BY_SGD, "gru", "convnext", "wavenet", "experts", "contrastive"]
 
 
@@ -75,11 +75,6 @@ def make(name, np, randn, labels, zeros, ones):
         d = {"x": randn(m["nodes"], m["channels"][0]), "t": labels(m["channels"][-1], m["nodes"]), "source": source, "target": target,
              "weight": (1 / np.sqrt(degree[source] * degree[target])).astype(np.float32)[:, None]}
         for i, (a, b) in enumerate(zip(m["channels"], m["channels"][1:])):
-            d |= linear(f"l{i}", a, b)
-        return d
-    if name == "physics":
-        d = {"x": randn(2048, 1), "t": randn(2048, 1)}
-        for i, (a, b) in enumerate([(2, 64), (64, 64), (64, 64), (64, 1)]):
             d |= linear(f"l{i}", a, b)
         return d
     if name == "gru":

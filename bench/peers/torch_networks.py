@@ -93,18 +93,6 @@ def graph(p, d):
     return F.cross_entropy(x, d["t"])
 
 
-def physics(p, d):
-    """Burgers' equation, u_t + u u_x = 0.01 u_xx."""
-    x, t = d["x"].requires_grad_(), d["t"].requires_grad_()
-    u = torch.cat([x, t], 1)
-    for i in range(4):
-        u = linear(p, u, f"l{i}")
-        u = torch.tanh(u) if i < 3 else u
-    u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
-    (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
-    return (u_t + u * u_x - 0.01 * u_xx).square().mean()
-
-
 def gru(p):
     weights = [p[f"p.{k}_l0{way}"] for way in ("", "_reverse") for k in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     zero = torch.zeros(2, p["p.x"].shape[1], weights[1].shape[1])
@@ -144,8 +132,7 @@ def contrastive(p):
 
 def forward_of(name, p, d):
     """f(p) of a row that is here."""
-    of_data = {"resnet18_eval": resnet18_eval, "bert_eval": bert_eval, "decode": decode, "vit": vit, "vae": vae, "graph": graph,
-               "physics": physics}
+    of_data = {"resnet18_eval": resnet18_eval, "bert_eval": bert_eval, "decode": decode, "vit": vit, "vae": vae, "graph": graph}
     if name in of_data:
         return lambda p: of_data[name](p, d)
     return {"gru": gru, "convnext": convnext, "wavenet": wavenet, "experts": experts, "contrastive": contrastive}[name]
