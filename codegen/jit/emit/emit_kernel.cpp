@@ -319,7 +319,9 @@ void Emitter::set_masks(llvm::Value* count) {
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
   for (unsigned p = 0; p < scope_.parts; ++p) {
     const uint64_t before = uint64_t{p} * scope_.lanes;
-    if (known && known->getZExtValue() >= before + scope_.lanes) {
+    const uint64_t inside = known ? known->getZExtValue() - before : 0;
+    scope_.few.push_back(inside < scope_.lanes ? static_cast<unsigned>(inside) : 0);
+    if (inside >= scope_.lanes) {
       scope_.masks.push_back(nullptr);
       continue;
     }

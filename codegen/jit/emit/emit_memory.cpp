@@ -1,6 +1,7 @@
 // Loads and stores: addresses, index checks, and the choice between scalar, vector, reversed and
 // gathered accesses. Only the alignment of one element is assumed.
 #include <algorithm>
+#include <bit>
 
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
@@ -33,11 +34,13 @@ Emitter::Address Emitter::address(size_t at) {
 }
 
 Emitter::Address Emitter::address(const Access& access, DType dtype) {
-  Address a{access.is_local() ? locals_[access.local] : params_[access.param],
-            memory_type(context_, dtype),
-            static_cast<unsigned>(ir::size_of(dtype)),
-            lane_stride(access.index),
-            {}};
+  Address a{
+      access.is_local() ? locals_[access.local] : params_[access.param],
+      memory_type(context_, dtype),
+      static_cast<unsigned>(ir::size_of(dtype)),
+      lane_stride(access.index),
+      {},
+      access.is_local() || kernel_.params[access.param].use == codegen::Param::Use::ReadWrite};
   a.base = ir_.CreateGEP(a.element, a.base, outer_affine(access.index));
   for (const Access::Indirect& x : access.indirect) {
     const Emitted& v = emitted_[x.value.index];
@@ -74,11 +77,31 @@ llvm::Value* Emitter::lane_pointers(const Address& a, unsigned part) {
   return ir_.CreateGEP(a.element, part_base(a, part), offsets);
 }
 
+// Of few lanes, without a mask, if that is one access. A load of what a masked store reaches, be it
+// behind the mask, waits until that is done: where short rows grow in memory each would wait for
+// the one before, so there several accesses are better too.
+bool Emitter::takes_few(const Address& a, unsigned part) const {
+  const unsigned count = scope_.few_in(part);
+  return count > 0 && (a.both_ways || std::has_single_bit(count));
+}
+
+llvm::Value* Emitter::load_few(const Address& a, unsigned part) {
+  const unsigned count = scope_.few_in(part);
+  llvm::Value* few =
+      ir_.CreateAlignedLoad(vector_type(a.element, count), part_base(a, part), llvm::Align(a.size));
+  llvm::Value* zeros = llvm::Constant::getNullValue(vector_type(a.element, scope_.lanes));
+  if (count == 1) return ir_.CreateInsertElement(zeros, few, uint64_t{0});
+  std::vector<int> lanes;
+  for (unsigned l = 0; l < scope_.lanes; ++l) lanes.push_back(static_cast<int>(std::min(l, count)));
+  return ir_.CreateShuffleVector(few, llvm::Constant::getNullValue(few->getType()), lanes);
+}
+
 llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
   llvm::Type* type = vector_type(a.element, scope_.lanes);
   const llvm::Align align(a.size);
   llvm::Value* mask = scope_.mask(part);
   const bool run = a.varying.empty();
+  if (run && a.lane_stride == 1 && takes_few(a, part)) return load_few(a, part);
   if (run && a.lane_stride == 1 && mask)
     return ir_.CreateMaskedLoad(type, part_base(a, part), align, mask,
                                 llvm::Constant::getNullValue(type));
@@ -120,7 +143,9 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
   const llvm::Align align(a.size);
   llvm::Value* mask = scope_.mask(part);
   const bool run = a.varying.empty();
-  if (run && a.lane_stride == 1 && mask) {
+  if (run && a.lane_stride == 1 && takes_few(a, part)) {
+    ir_.CreateAlignedStore(first_lanes(value, 0, scope_.few_in(part)), part_base(a, part), align);
+  } else if (run && a.lane_stride == 1 && mask) {
     ir_.CreateMaskedStore(value, part_base(a, part), align, mask);
   } else if (run && a.lane_stride == 1) {
     ir_.CreateAlignedStore(value, part_base(a, part), align);

@@ -56,10 +56,12 @@ class Emitter {
   struct Scope {
     LoopId loop;
     unsigned lanes = 1, parts = 1;
-    Parts masks;  // by part: lanes inside the loop; null where all are
+    Parts masks;                // by part: lanes inside the loop; null where all are
+    std::vector<unsigned> few;  // by part, as masks: how many, if that is known; 0 where all are
 
     bool vector() const { return loop.valid(); }
     llvm::Value* mask(unsigned part) const { return masks.empty() ? nullptr : masks[part]; }
+    unsigned few_in(unsigned part) const { return few.empty() ? 0 : few[part]; }
   };
 
   /// The running state of an accumulator: vectors that follow each other in its lanes (over a
@@ -79,6 +81,7 @@ class Emitter {
     unsigned size;  // of an element, bytes
     int64_t lane_stride = 0;
     Parts varying;
+    bool both_ways = false;  // memory that the kernel both reads and writes
     bool uniform() const { return lane_stride == 0 && varying.empty(); }
   };
 
@@ -123,6 +126,8 @@ class Emitter {
   void store(size_t at);
   llvm::Value* load_part(const Address& a, unsigned part);
   void store_part(const Address& a, unsigned part, llvm::Value* value);
+  bool takes_few(const Address& a, unsigned part) const;
+  llvm::Value* load_few(const Address& a, unsigned part);
   bool may_stream(const codegen::Access& access, const Address& a) const;
   void stream(const Address& a, const Parts& values);
   llvm::Value* part_base(const Address& a, unsigned part);
