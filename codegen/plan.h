@@ -49,6 +49,7 @@ struct ExternalCall {
     BufferRef buffer;
     ir::Type type;
     ir::Strides strides;
+    bool unread = false;  // a result that no step reads, of a function that can do without it
   };
   ir::Op op = ir::Op::custom_operator;
   std::vector<ir::AttrValue> attrs;

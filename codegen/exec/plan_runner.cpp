@@ -212,7 +212,8 @@ void PlanRunner::execute(const Call& call, const RunExternal& step) const {
   const BufferRef* next = &buffers_[step.first_buffer];
   std::vector<ir::BufferView> operands, results;
   const auto add = [&](const codegen::ExternalCall::Argument& a, std::vector<ir::BufferView>& to) {
-    to.push_back({call.address(*next++), a.type.dtype, a.type.sizes, a.strides});
+    void* const address = call.address(*next++);
+    to.push_back({a.unread ? nullptr : address, a.type.dtype, a.type.sizes, a.strides});
   };
   for (const auto& a : e.operands) add(a, operands);
   for (const auto& a : e.results) add(a, results);

@@ -229,6 +229,8 @@ DType library_dtype(Op op, DType dtype) {
   return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
 }
 
+bool leaves_out_unread(Op op) { return op == Op::eigh || op == Op::svd; }
+
 bool reads_lines(Op op, const ir::Shape& sizes, const ir::Strides& strides) {
   const auto steps_by_one = [&](int d) { return sizes[d] == 1 || strides[d] == 1; };
   const int last = sizes.rank() - 1;

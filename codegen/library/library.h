@@ -32,6 +32,10 @@ struct LibraryCall {
 /// for convolutions of bf16 on processors that have them), else their own.
 ir::DType library_dtype(ir::Op op, ir::DType dtype);
 
+/// Whether the function of `op` does without work for results without an address, which nobody
+/// reads.
+bool leaves_out_unread(ir::Op op);
+
 /// Whether the function of `op` reads an operand with these strides, though it be in several
 /// pieces: some read rows, whose elements alone lie side by side, or columns too.
 bool reads_lines(ir::Op op, const ir::Shape& sizes, const ir::Strides& strides);

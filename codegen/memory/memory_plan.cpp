@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "codegen/library/library.h"
 #include "codegen/loops/kernel_table.h"
 #include "codegen/memory/in_place.h"
 #include "ir/base/error.h"
@@ -317,10 +318,14 @@ class MemoryPlanner {
     if (c.bias.valid()) call.bias = ref(c.bias, c.bias_offset);
     return call;
   }
-  ExternalCall finished(ExternalDraft& e, StepId /*step*/) const {
+  ExternalCall finished(ExternalDraft& e, StepId step) const {
     for (size_t i = 0; i < e.operands.size(); ++i)
       e.call.operands[i].buffer = ref(e.operands[i], e.offsets[i]);
-    for (size_t i = 0; i < e.results.size(); ++i) e.call.results[i].buffer = ref(e.results[i]);
+    for (size_t i = 0; i < e.results.size(); ++i) {
+      const RootId r = e.results[i];
+      e.call.results[i].buffer = ref(r);
+      e.call.results[i].unread = leaves_out_unread(e.call.op) && in_arena(r) && last_[r] == step;
+    }
     return std::move(e.call);
   }
   Launch finished(LaunchDraft& l, StepId step) {

@@ -60,7 +60,10 @@ struct Int {
 /// Rows of a matrix in memory.
 Int leading(int64_t rows) { return Int(std::max<int64_t>(rows, 1)); }
 
-const char* job(bool full) { return full ? "A" : "S"; }
+const char* job(Vectors vectors) {
+  constexpr const char* kJobs[] = {"N", "S", "A"};
+  return kJobs[static_cast<size_t>(vectors)];
+}
 
 /// What OpenBLAS has beside BLAS, or null in another library.
 template <class F>
@@ -140,35 +143,37 @@ int orgqr(int64_t m, int64_t columns, int64_t reflectors, T* a, const T* tau, T*
 }
 
 template <class T>
-Work syevd_work(int64_t n) {
+Work syevd_work(int64_t n, Vectors vectors) {
   T a = 0, w = 0, size = 0;
   int ints = 0;
-  syevd(n, &a, &w, &size, -1, &ints, -1);
+  syevd(n, vectors, &a, &w, &size, -1, &ints, -1);
   return {static_cast<int64_t>(size), ints};
 }
 
 template <class T>
-int syevd(int64_t n, T* a, T* values, T* work, int64_t size, int* ints, int64_t int_size) {
+int syevd(int64_t n, Vectors vectors, T* a, T* values, T* work, int64_t size, int* ints,
+          int64_t int_size) {
   int info = 0;
-  Functions<T>::syevd("V", "L", Int(n), a, leading(n), values, work, Int(size), ints, Int(int_size),
-                      &info, 1, 1);
+  Functions<T>::syevd(vectors == Vectors::None ? "N" : "V", "L", Int(n), a, leading(n), values,
+                      work, Int(size), ints, Int(int_size), &info, 1, 1);
   return info;
 }
 
 template <class T>
-Work gesdd_work(int64_t m, int64_t n, bool full) {
+Work gesdd_work(int64_t m, int64_t n, Vectors vectors) {
   T a = 0, s = 0, u = 0, vh = 0, size = 0;
   int ints = 0;
-  gesdd(m, n, full, &a, &s, &u, &vh, &size, -1, &ints);
+  gesdd(m, n, vectors, &a, &s, &u, &vh, &size, -1, &ints);
   return {static_cast<int64_t>(size), 8 * std::min(m, n)};
 }
 
 template <class T>
-int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int64_t size,
+int gesdd(int64_t m, int64_t n, Vectors vectors, T* a, T* s, T* u, T* vh, T* work, int64_t size,
           int* ints) {
   int info = 0;
-  Functions<T>::gesdd(job(full), Int(m), Int(n), a, leading(m), s, u, leading(m), vh,
-                      leading(full ? n : std::min(m, n)), work, Int(size), ints, &info, 1);
+  Functions<T>::gesdd(job(vectors), Int(m), Int(n), a, leading(m), s, u, leading(m), vh,
+                      leading(vectors == Vectors::All ? n : std::min(m, n)), work, Int(size), ints,
+                      &info, 1);
   return info;
 }
 
@@ -181,10 +186,10 @@ int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int
   template Work qr_work<T>(int64_t, int64_t, int64_t);                       \
   template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                 \
   template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t);  \
-  template Work syevd_work<T>(int64_t);                                      \
-  template int syevd(int64_t, T*, T*, T*, int64_t, int*, int64_t);           \
-  template Work gesdd_work<T>(int64_t, int64_t, bool);                       \
-  template int gesdd(int64_t, int64_t, bool, T*, T*, T*, T*, T*, int64_t, int*);
+  template Work syevd_work<T>(int64_t, Vectors);                             \
+  template int syevd(int64_t, Vectors, T*, T*, T*, int64_t, int*, int64_t);  \
+  template Work gesdd_work<T>(int64_t, int64_t, Vectors);                    \
+  template int gesdd(int64_t, int64_t, Vectors, T*, T*, T*, T*, T*, int64_t, int*);
 TANDEM_LAPACK(float)
 TANDEM_LAPACK(double)
 #undef TANDEM_LAPACK

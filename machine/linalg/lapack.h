@@ -76,19 +76,23 @@ template <class T>
 int orgqr(int64_t m, int64_t columns, int64_t reflectors, T* a, const T* tau, T* work,
           int64_t size);
 
-/// Ascending eigenvalues of the symmetric a [n, n], of which the lower triangle is read; a becomes
-/// the vectors.
-template <class T>
-Work syevd_work(int64_t n);
-template <class T>
-int syevd(int64_t n, T* a, T* values, T* work, int64_t size, int* ints, int64_t int_size);
+/// Which vectors there are beside values: of `Some` as many as there are values.
+enum class Vectors : uint8_t { None, Some, All };
 
-/// a [m, n] = u diag(s) vh; u and vh are square if `full`, else have as many columns and rows as s
-/// has elements. Destroys a.
+/// Ascending eigenvalues of the symmetric a [n, n], of which the lower triangle is read; a becomes
+/// the vectors, or is destroyed.
 template <class T>
-Work gesdd_work(int64_t m, int64_t n, bool full);
+Work syevd_work(int64_t n, Vectors vectors);
 template <class T>
-int gesdd(int64_t m, int64_t n, bool full, T* a, T* s, T* u, T* vh, T* work, int64_t size,
+int syevd(int64_t n, Vectors vectors, T* a, T* values, T* work, int64_t size, int* ints,
+          int64_t int_size);
+
+/// a [m, n] = u diag(s) vh; u and vh are square if all vectors are wanted, and not written if none
+/// is. Destroys a.
+template <class T>
+Work gesdd_work(int64_t m, int64_t n, Vectors vectors);
+template <class T>
+int gesdd(int64_t m, int64_t n, Vectors vectors, T* a, T* s, T* u, T* vh, T* work, int64_t size,
           int* ints);
 
 }  // namespace tandem::machine::lapack

@@ -12,7 +12,8 @@
 
 namespace tandem::machine {
 
-/// Views of any strides; `numbers`: the op's attributes in their order; `name`: of errors.
+/// Views of any strides; `numbers`: the op's attributes in their order; `name`: of errors. Results
+/// of eigh and svd without an address are not written, and vectors then not computed.
 struct MatrixCall {
   std::span<const ir::BufferView> in;
   std::span<const int64_t> numbers;

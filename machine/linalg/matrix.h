@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "ir/base/error.h"
 #include "machine/linalg/lapack.h"
@@ -34,14 +36,44 @@ Matrix<T> row_major(T* first, int64_t rows, int64_t columns) {
   return {first, rows, columns, columns, 1};
 }
 
+inline constexpr int64_t kTile = 16;
+
+/// Rows that become columns, each without gaps: of a whole tile both sides are lines.
+template <class T>
+void turn_tile(const T* from, int64_t row_step, T* to, int64_t column_step) {
+  T tile[kTile][kTile];
+  for (int64_t r = 0; r < kTile; ++r)
+    for (int64_t c = 0; c < kTile; ++c) tile[c][r] = from[r * row_step + c];
+  for (int64_t c = 0; c < kTile; ++c) std::copy_n(tile[c], kTile, to + c * column_step);
+}
+
 /// By tiles: where the orders of the two differ, lines of both stay in the nearest cache.
 template <class T, class U>
-void copy(const Matrix<T>& from, const Matrix<U>& to) {
-  constexpr int64_t kTile = 16;
+void copy_by_tiles(const Matrix<T>& from, const Matrix<U>& to) {
+  const bool turns = from.column_step == 1 && to.row_step == 1;
   for (int64_t r0 = 0; r0 < to.rows; r0 += kTile)
-    for (int64_t c0 = 0; c0 < to.columns; c0 += kTile)
+    for (int64_t c0 = 0; c0 < to.columns; c0 += kTile) {
+      if constexpr (std::is_same_v<std::remove_const_t<T>, U>)
+        if (turns && r0 + kTile <= to.rows && c0 + kTile <= to.columns) {
+          turn_tile<U>(&from(r0, c0), from.row_step, &to(r0, c0), to.column_step);
+          continue;
+        }
       for (int64_t r = r0; r < std::min(r0 + kTile, to.rows); ++r)
         for (int64_t c = c0; c < std::min(c0 + kTile, to.columns); ++c) to(r, c) = from(r, c);
+    }
+}
+
+template <class T, class U>
+void copy(const Matrix<T>& from, const Matrix<U>& to) {
+  if constexpr (std::is_same_v<std::remove_const_t<T>, U>) {
+    if (from.column_step == 1 && to.column_step == 1) {
+      for (int64_t r = 0; r < to.rows; ++r) std::copy_n(&from(r, 0), to.columns, &to(r, 0));
+      return;
+    }
+    if (from.row_step == 1 && (to.row_step == 1 || to.column_step == 1))
+      return copy(from.transposed(), to.transposed());
+  }
+  copy_by_tiles(from, to);
 }
 
 /// A tensor as matrices in its last two dimensions (vectors in the last, numbers), numbered in

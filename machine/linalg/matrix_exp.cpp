@@ -27,10 +27,39 @@ using Square = Matrix<double>;
 
 int64_t elements_of(const Square& a) { return a.rows * a.columns; }
 
-/// In column-major order, as BLAS reads, out^T = b^T a^T.
-void multiply(const Square& a, const Square& b, const Square& out) {
-  const int64_t n = a.rows;
-  lapack::gemm<double>({n, n, n}, {b.first, n}, {a.first, n}, {out.first, n});
+/// Products of matrices of n rows. Of those with zeros below two blocks of `half` rows on the
+/// diagonal (a derivative is a part of the exponential of such a matrix) so are products, and half
+/// of the work is left out; half 0: of any.
+struct Multiply {
+  int64_t n, half;
+
+  void operator()(const Square& a, const Square& b, const Square& out) const {
+    if (half == 0) return multiply(a.first, b.first, out.first, n, n, n);
+    const int64_t low = half * n + half;
+    multiply(a.first, b.first, out.first, half, half, half);
+    multiply(a.first, b.first + half, out.first + half, half, half, n);
+    multiply(a.first + low, b.first + low, out.first + low, half, half, half);
+    for (int64_t r = half; r < n; ++r) std::fill_n(&out(r, 0), half, 0.0);
+  }
+
+ private:
+  /// Of blocks [rows, k] and [k, columns]. In column-major order, as BLAS reads, out^T = b^T a^T.
+  void multiply(const double* a, const double* b, double* out, int64_t rows, int64_t columns,
+                int64_t k) const {
+    lapack::gemm<double>({columns, rows, k}, {b, n}, {a, n}, {out, n});
+  }
+};
+
+/// From so many rows on, less work is worth more calls.
+constexpr int64_t kManyRows = 32;
+
+Multiply multiply_of(const Square& a, double norm) {
+  const int64_t n = a.rows, half = n / 2;
+  if (n < kManyRows || n % 2 != 0 || !std::isfinite(norm)) return {n, 0};
+  for (int64_t r = half; r < n; ++r)
+    for (int64_t c = 0; c < half; ++c)
+      if (a(r, c) != 0) return {n, 0};
+  return {n, half};
 }
 
 /// The largest sum of magnitudes of a row.
@@ -65,7 +94,7 @@ void add_terms(const Powers& powers, int first, const Square& sum) {
 }
 
 /// Into `sum`, of a matrix whose powers have memory.
-void add_polynomial(const Powers& powers, Square& sum, Square& product) {
+void add_polynomial(const Multiply& multiply, const Powers& powers, Square& sum, Square& product) {
   for (size_t i = 1; i < powers.size(); ++i) multiply(powers[i - 1], powers[0], powers[i]);
   std::fill_n(sum.first, elements_of(sum), 0.0);
   int first = kDegree / kPowers * kPowers;
@@ -80,9 +109,12 @@ void add_polynomial(const Powers& powers, Square& sum, Square& product) {
 /// Into `sum`; powers[0], the matrix, is scaled.
 void exponentiate(const Powers& powers, Square& sum, Square& product) {
   const Square& a = powers[0];
-  const int times = squarings(norm_of(a));
-  for (int64_t e = 0; e < elements_of(a); ++e) a.first[e] = std::ldexp(a.first[e], -times);
-  add_polynomial(powers, sum, product);
+  const double norm = norm_of(a);
+  const int times = squarings(norm);
+  const double scale = std::ldexp(1.0, -times);
+  for (int64_t e = 0; e < elements_of(a); ++e) a.first[e] *= scale;
+  const Multiply multiply = multiply_of(a, norm);
+  add_polynomial(multiply, powers, sum, product);
   for (int i = 0; i < times; ++i) {
     multiply(sum, sum, product);
     std::swap(sum, product);

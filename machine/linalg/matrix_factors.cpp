@@ -16,24 +16,47 @@ std::string of_iteration(int info) {
          std::to_string(info);
 }
 
+/// Of a matrix in column-major order; of its lower triangle alone if it is `symmetric`.
 template <class T>
-bool is_finite(const Matrix<T>& a) {
-  for (int64_t r = 0; r < a.rows; ++r)
-    for (int64_t c = 0; c < a.columns; ++c)
+bool is_finite(const Matrix<T>& a, bool symmetric) {
+  for (int64_t c = 0; c < a.columns; ++c)
+    for (int64_t r = symmetric ? c : 0; r < a.rows; ++r)
       if (!std::isfinite(a(r, c))) return false;
   return true;
 }
 
+/// 1, 1/2, 1/3, ... into memory of n elements.
 template <class T>
-bool is_turned(const Matrix<T>& vectors, int64_t c) {
-  T sum = 0;
-  for (int64_t r = 0; r < vectors.rows; ++r) sum += vectors(r, c) / static_cast<T>(r + 1);
+const T* fill_weights(T* weights, int64_t n) {
+  for (int64_t r = 0; r < n; ++r) weights[r] = 1 / static_cast<T>(r + 1);
+  return weights;
+}
+
+/// Of a column of vectors in column-major order.
+template <class T>
+bool is_turned(const Matrix<T>& vectors, int64_t c, const T* weights) {
+  constexpr int64_t kLanes = 16;
+  const T* const column = &vectors(0, c);
+  T sums[kLanes] = {}, sum = 0;
+  int64_t r = 0;
+  for (; r + kLanes <= vectors.rows; r += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) sums[l] += column[r + l] * weights[r + l];
+  for (; r < vectors.rows; ++r) sum += column[r] * weights[r];
+  for (const T part : sums) sum += part;
   return sum < 0;
 }
 
 template <class T>
 void turn(const Matrix<T>& vectors, int64_t c) {
   for (int64_t r = 0; r < vectors.rows; ++r) vectors(r, c) = -vectors(r, c);
+}
+
+/// Whether the caller has a place for a result.
+bool is_wanted(const ir::BufferView& result) { return result.data != nullptr; }
+
+template <class T>
+void write_values(const T* from, const Matrix<T>& to) {
+  for (int64_t i = 0; i < to.rows; ++i) to[i] = from[i];
 }
 
 double flops_of(int64_t m, int64_t n) {
@@ -95,23 +118,27 @@ void eigh(const MatrixCall& call) {
     const Batch<const T> a(call.in[0]);
     const Batch<T> values(call.out[0], 1), vectors(call.out[1]);
     const int64_t n = a.rows();
-    const lapack::Work work = lapack::syevd_work<T>(n);
+    const auto wanted = is_wanted(call.out[1]) ? lapack::Vectors::Some : lapack::Vectors::None;
+    const lapack::Work work = lapack::syevd_work<T>(n, wanted);
+    const auto write_vectors = [&](const Matrix<T>& v, const Matrix<T>& to, T* memory) {
+      const T* const weights = fill_weights(memory, n);
+      for (int64_t c = 0; c < n; ++c)
+        if (is_turned(v, c, weights)) turn(v, c);
+      copy(v, to);
+    };
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
       const Matrix<T> v = column_major(scratch.floats(n * n), n, n);
       T* const w = scratch.floats(n);
-      for (int64_t r = 0; r < n; ++r)
-        for (int64_t c = 0; c < n; ++c) v(r, c) = a[i](std::max(r, c), std::min(r, c));
-      if (!is_finite(v)) return kNotFinite;
+      copy(a[i], v);
+      if (!is_finite(v, true)) return kNotFinite;
       T* const memory = scratch.floats(work.floats);
-      const int info =
-          lapack::syevd(n, v.first, w, memory, work.floats, scratch.ints(work.ints), work.ints);
-      for (int64_t c = 0; c < n; ++c)
-        if (is_turned(v, c)) turn(v, c);
-      copy(v, vectors[i]);
-      for (int64_t c = 0; c < n; ++c) values[i][c] = w[c];
+      const int info = lapack::syevd(n, wanted, v.first, w, memory, work.floats,
+                                     scratch.ints(work.ints), work.ints);
+      if (wanted != lapack::Vectors::None) write_vectors(v, vectors[i], scratch.floats(n));
+      if (is_wanted(call.out[0])) write_values(w, values[i]);
       return info;
     };
-    const lapack::Work all{n * n + n + work.floats, work.ints};
+    const lapack::Work all{n * n + 2 * n + work.floats, work.ints};
     report(call, a.is_batch(), for_each_matrix<T>(a.count(), 2 * flops_of(n, n), all, factor),
            of_iteration);
   });
@@ -122,28 +149,40 @@ void svd(const MatrixCall& call) {
     const Batch<const T> a(call.in[0]);
     const Batch<T> us(call.out[0]), values(call.out[1], 1), vhs(call.out[2]);
     const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n);
-    const bool full = call.numbers[0] != 0;
-    const int64_t u_columns = us.columns(), vh_rows = vhs.rows();
-    const lapack::Work work = k == 0 ? lapack::Work() : lapack::gesdd_work<T>(m, n, full);
+    const bool has_vectors = is_wanted(call.out[0]) || is_wanted(call.out[2]);
+    const auto wanted = !has_vectors           ? lapack::Vectors::None
+                        : call.numbers[0] != 0 ? lapack::Vectors::All
+                                               : lapack::Vectors::Some;
+    const int64_t u_columns = has_vectors ? us.columns() : 0,
+                  vh_rows = has_vectors ? vhs.rows() : 0;
+    const lapack::Work work = k == 0 ? lapack::Work() : lapack::gesdd_work<T>(m, n, wanted);
+    const auto write_vectors = [&](const Matrix<T>& u, const Matrix<T>& vh, int64_t i, T* memory) {
+      const T* const weights = fill_weights(memory, m);
+      for (int64_t c = 0; c < k; ++c)
+        if (is_turned(u, c, weights)) turn(u, c), turn(vh.transposed(), c);
+      if (is_wanted(call.out[0])) copy(u, us[i]);
+      if (is_wanted(call.out[2])) copy(vh, vhs[i]);
+    };
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
-      if (k == 0) return fill_identity(us[i]), fill_identity(vhs[i]), 0;
+      if (k == 0) {
+        if (is_wanted(call.out[0])) fill_identity(us[i]);
+        if (is_wanted(call.out[2])) fill_identity(vhs[i]);
+        return 0;
+      }
       const Matrix<T> x = column_major(scratch.floats(m * n), m, n);
       const Matrix<T> u = column_major(scratch.floats(m * u_columns), m, u_columns);
       const Matrix<T> vh = column_major(scratch.floats(vh_rows * n), vh_rows, n);
       T* const s = scratch.floats(k);
       copy(a[i], x);
-      if (!is_finite(x)) return kNotFinite;
+      if (!is_finite(x, false)) return kNotFinite;
       const int info =
-          lapack::gesdd(m, n, full, x.first, s, u.first, vh.first, scratch.floats(work.floats),
+          lapack::gesdd(m, n, wanted, x.first, s, u.first, vh.first, scratch.floats(work.floats),
                         work.floats, scratch.ints(work.ints));
-      for (int64_t c = 0; c < k; ++c)
-        if (is_turned(u, c)) turn(u, c), turn(vh.transposed(), c);
-      copy(u, us[i]);
-      copy(vh, vhs[i]);
-      for (int64_t c = 0; c < k; ++c) values[i][c] = s[c];
+      if (has_vectors) write_vectors(u, vh, i, scratch.floats(m));
+      if (is_wanted(call.out[1])) write_values(s, values[i]);
       return info;
     };
-    const lapack::Work all{m * n + m * u_columns + vh_rows * n + k + work.floats, work.ints};
+    const lapack::Work all{m * n + m * u_columns + vh_rows * n + k + m + work.floats, work.ints};
     report(call, a.is_batch(), for_each_matrix<T>(a.count(), 4 * flops_of(m, n), all, factor),
            of_iteration);
   });

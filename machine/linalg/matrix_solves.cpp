@@ -8,6 +8,19 @@ double cube(int64_t n) {
   return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
 }
 
+/// Where a result is made in row-major order: in its own place if it lies so, else in
+/// `memory`.
+template <class T>
+Matrix<T> working_place(const Matrix<T>& result, T* memory) {
+  const bool is_dense = result.column_step == 1 && result.row_step == result.columns;
+  return is_dense ? result : row_major(memory, result.rows, result.columns);
+}
+
+template <class T>
+void bring_from(const Matrix<T>& place, const Matrix<T>& result) {
+  if (place.first != result.first) copy(place, result);
+}
+
 /// Exchanges rows of x [n, k] as pivots say, or back.
 template <class T>
 void exchange_rows(const Matrix<const int32_t>& pivots, bool backwards, T* x, int64_t k) {
@@ -60,12 +73,11 @@ void cholesky(const MatrixCall& call) {
     const Batch<int32_t> infos(call.out[1], 0);
     const int64_t n = a.rows();
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
-      const Matrix<T> l = row_major(scratch.floats(n * n), n, n);
+      const Matrix<T> l = working_place(factors[i], scratch.floats(n * n));
       copy(a[i], l);
       const int info = lapack::potrf(n, l.first);
-      const Matrix<T> out = factors[i];
-      for (int64_t r = 0; r < n; ++r)
-        for (int64_t c = 0; c < n; ++c) out(r, c) = c <= r ? l(r, c) : T(0);
+      for (int64_t r = 0; r < n; ++r) std::fill_n(&l(r, 0) + r + 1, n - r - 1, T(0));
+      bring_from(l, factors[i]);
       return infos[i][0] = info;
     };
     report_if_checked(call, a.is_batch(),
@@ -123,11 +135,11 @@ void triangular_solve(const MatrixCall& call) {
     const int64_t n = b.rows(), k = b.columns();
     const double flops = static_cast<double>(n * k) * static_cast<double>(n);
     for_each_matrix<T>(results.count(), flops, {n * k + n * n}, [&](int64_t i, Scratch<T> scratch) {
-      const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
+      const Matrix<T> x = working_place(results[i], scratch.floats(n * k));
       copy(b[i], x);
       solve_triangular(a[i], call.numbers[0] != 0, call.numbers[1] != 0, x.first, k,
                        scratch.floats(n * n));
-      copy(x, results[i]);
+      bring_from(x, results[i]);
       return 0;
     });
   });
@@ -143,7 +155,7 @@ void lu_solve(const MatrixCall& call) {
     const bool transposed = call.numbers[0] != 0;
     const auto solve = [&](int64_t i, Scratch<T> scratch) {
       if (!are_rows(pivots[i], n)) return 1;
-      const Matrix<T> x = row_major(scratch.floats(n * k), n, k);
+      const Matrix<T> x = working_place(results[i], scratch.floats(n * k));
       T* const memory = scratch.floats(n * n);
       const Matrix<const T> lu = factors[i];
       copy(b[i], x);
@@ -156,7 +168,7 @@ void lu_solve(const MatrixCall& call) {
         solve_triangular(lu, false, true, x.first, k, memory);
         solve_triangular(lu, true, false, x.first, k, memory);
       }
-      copy(x, results[i]);
+      bring_from(x, results[i]);
       return 0;
     };
     const double flops = 2 * static_cast<double>(n * k) * static_cast<double>(n);

@@ -84,8 +84,14 @@ V pseudoinverse(Call& c, V self, const RankOptions& o) {
       {o.hermitian});
 }
 
+V eigenvalues(Call& c, V self) {
+  const runtime::OnlyResult values(Op::eigh, 0);
+  return factors(c, Op::eigh, self)[0];
+}
+
 V magnitudes(Call& c, V self, bool hermitian) {
-  if (hermitian) return c.b.abs(factors(c, Op::eigh, self)[0]);
+  if (hermitian) return c.b.abs(eigenvalues(c, self));
+  const runtime::OnlyResult values(Op::svd, 1);
   return factors(c, Op::svd, self, {false})[1];
 }
 
@@ -127,12 +133,14 @@ Tensor exponential(Call&& c, const Tensor& self) {
 
 // --- least squares
 
-/// What an algorithm of LAPACK gives beside the solution.
+/// What an algorithm of LAPACK gives beside the solution, and whether it is one of matrices of full
+/// rank alone.
 struct Driver {
   std::string_view name;
   bool residuals, rank, singular_values;
+  bool takes_full_rank = false;
 };
-constexpr Driver kDrivers[] = {{"gels", true, false, false},
+constexpr Driver kDrivers[] = {{"gels", true, false, false, true},
                                {"gelsy", false, true, false},
                                {"gelsd", true, true, true},
                                {"gelss", true, true, true}};
@@ -143,6 +151,16 @@ const Driver& driver_named(std::string_view name) {
   reject(Errc::Argument,
          "driver is not there; expected \"gels\", \"gelsy\", \"gelsd\" or \"gelss\", got \"{}\"",
          name);
+}
+
+/// Of a matrix of full rank: x = R^-1 Q^T b, or, where there are fewer rows than columns, the
+/// shortest of the solutions, Q R^-T b of A^T = Q R.
+V full_rank_solution(Call& c, V a, V b) {
+  const bool is_wide = rows_of(c, a) < columns_of(c, a);
+  const ir::ValueList found = factors(c, Op::qr, is_wide ? transposed(c, a) : a, {false});
+  const V q = found[0], r = found[1];
+  if (is_wide) return c.b.matmul(q, runtime::triangular_solved(c, transposed(c, r), b, false));
+  return runtime::triangular_solved(c, r, c.b.matmul(transposed(c, q), b), true);
 }
 
 V residuals_of(Call& c, V a, V b, V x) {
@@ -186,7 +204,7 @@ Eigh linalg::eigh(const Tensor& self, std::string_view uplo, SourceLocation at) 
 }
 Tensor linalg::eigvalsh(const Tensor& self, std::string_view uplo, SourceLocation at) {
   Call c(at);
-  return c.out(factors(c, Op::eigh, symmetric_operand(c, self, uplo))[0]);
+  return c.out(eigenvalues(c, symmetric_operand(c, self, uplo)));
 }
 
 Tensor linalg::pinv(const Tensor& self, const RankOptions& options, SourceLocation at) {
@@ -213,7 +231,9 @@ LeastSquares linalg::lstsq(const Tensor& self, const Tensor& other, std::optiona
     reject(Errc::Shape, "sizes do not fit; expected [..., m, n] and [..., m, k], got {} and {}",
            to_string(c.b.sizes(a)), to_string(c.b.sizes(given)));
   const RankOptions options{.rtol = rcond};
-  const V x = c.b.matmul(pseudoinverse(c, a, options), b), none = c.b.full({0}, c.b.dtype(a), 0);
+  const V x = gives.takes_full_rank ? full_rank_solution(c, a, b)
+                                    : c.b.matmul(pseudoinverse(c, a, options), b);
+  const V none = c.b.full({0}, c.b.dtype(a), 0);
   return {c.out(is_vectors ? c.b.squeeze(x, ir::Axes{-1}) : x),
           c.out(gives.residuals ? residuals_of(c, a, b, x) : none),
           c.out(gives.rank ? rank_of(c, a, options) : c.b.full({0}, i64, 0)),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 #include "decomps/decompose.h"
 #include "decomps/rules/rules.h"
@@ -28,6 +29,13 @@ namespace {
 thread_local bool t_grad_enabled = true;
 thread_local bool t_below_tape = false;
 thread_local bool t_has_location = false;
+
+/// Of which operation which result alone is asked for.
+struct Only {
+  ir::Op op;
+  size_t result;
+};
+thread_local std::optional<Only> t_only;
 thread_local std::source_location t_location;
 
 Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue> attrs,
@@ -140,6 +148,7 @@ TensorList run_kernel(ir::Op op, std::span<const Tensor> operands,
   for (size_t i = 0; i < types.size(); ++i) {
     results.push_back(empty_tensor(types[i].sizes, strides[i], types[i].dtype));
     outs.push_back(results.back().impl()->view());
+    if (t_only && t_only->op == op && t_only->result != i) outs.back().data = nullptr;
   }
   eager::run(op, operands, attrs, {outs.data(), outs.size()});
   return results;
@@ -211,7 +220,10 @@ TensorList follow(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs, 
   const std::span<const Tensor> operands = trace != nullptr ? std::span(resolved) : given;
   if (in_place) check_writable(operands, op);
   std::shared_ptr<Node> node;
-  if (tape_wants(op, operands, types)) node = prepare_node(op, operands, attrs, in_place, types);
+  if (tape_wants(op, operands, types)) {
+    t_only.reset();
+    node = prepare_node(op, operands, attrs, in_place, types);
+  }
   if (node && in_place && trace == nullptr)
     return run_with_history(node, op, operands, attrs, types);
   TensorList results = run_or_record(trace, op, operands, attrs, in_place, types);
@@ -228,12 +240,14 @@ TensorList follow_checked(ir::Op op, std::span<const Tensor> operands, ir::Attrs
                           bool in_place, std::span<const ir::Type> types) {
   if (!checks_results()) [[likely]]
     return follow(op, operands, attrs, in_place, types);
+  t_only.reset();
   return run_checked(op, operands, [&] { return follow(op, operands, attrs, in_place, types); });
 }
 
 /// Inside a level of forward-mode differentiation or of vmap.
 TensorList dispatch_in_level(ir::Op op, std::span<const Tensor> given, ir::AttrsRef attrs,
                              bool in_place, std::span<const ir::Type> types) {
+  t_only.reset();
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) resolved.push_back(in_current_trace(t));
   const std::span<const Tensor> operands(resolved.data(), resolved.size());
@@ -263,6 +277,9 @@ LocationScope::~LocationScope() {
   if (outermost_) t_has_location = false;
 }
 const std::source_location& current_location() { return t_location; }
+
+OnlyResult::OnlyResult(ir::Op op, size_t result) { t_only = Only{op, result}; }
+OnlyResult::~OnlyResult() { t_only.reset(); }
 
 bool grad_enabled() { return t_grad_enabled; }
 bool set_grad_enabled(bool enabled) { return std::exchange(t_grad_enabled, enabled); }

@@ -30,6 +30,17 @@ TensorList run_eager(ir::Op op, std::span<const Tensor> operands,
                      std::span<const ir::AttrValue> attrs, bool in_place,
                      std::span<const ir::Type> types);
 
+/// While it lives nobody asks for other results of `op` than this one: they are left out (their
+/// tensors hold anything) where it runs at once, its kernel can do so, and neither the tape nor a
+/// level looks at results.
+class OnlyResult {
+ public:
+  OnlyResult(ir::Op op, size_t result);
+  ~OnlyResult();
+  OnlyResult(const OnlyResult&) = delete;
+  OnlyResult& operator=(const OnlyResult&) = delete;
+};
+
 /// The strides of the result of an op that is no view, with these sizes.
 Strides result_strides(ir::Op op, std::span<const Tensor> operands, const Shape& sizes);
 

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
+#include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/threads.h"
@@ -304,6 +306,79 @@ TEST(LinalgFactors, ATriangleIsSolvedWhereverItLies) {
         const Tensor x = linalg::solve_triangular(a, b, {.upper = upper, .unitriangular = unit});
         expect_near((unit ? triangle + eye(5, {}, f64) : triangle).matmul(x), b);
       }
+}
+
+/// The same values in row-major order, as columns, with gaps, and reversed in memory.
+std::vector<Tensor> layouts_of(const Tensor& x) {
+  const Tensor apart = stack({x, x}, -1).select(-1, 1);
+  return {x, x.mT().contiguous().mT(), apart, flip(flip(x, {-1}).contiguous(), {-1})};
+}
+
+// Nobody asks for vectors, the tape does, a level does, or code does not.
+void expect_same_values(const std::function<Tensor(const Tensor&)>& alone, const Tensor& x,
+                        const Tensor& expected) {
+  const double tolerance = x.dtype() == f32 ? 1e-4 : 1e-9;
+  for (const Tensor& t : layouts_of(x)) {
+    expect_near(alone(t), expected, tolerance);
+    expect_near(alone(t.detach().requires_grad_()), expected, tolerance);
+    EXPECT_TRUE(equal(compile(alone)(t), alone(t)));
+  }
+  expect_near(vmap(alone)(x.unsqueeze(0)), expected.unsqueeze(0), tolerance);
+}
+
+TEST(LinalgFactors, ValuesAloneAreThoseBesideVectors) {
+  for (const DType dtype : {f32, f64})
+    for (const Shape& sizes : {Shape{3, 5, 5}, Shape{2, 40, 7}, Shape{6, 30}, Shape{1, 1},
+                               Shape{2, 0, 4}, Shape{4, 0}, Shape{0, 3, 3}}) {
+      const Tensor x = numbers(sizes, dtype), square = x.mT().matmul(x);
+      expect_same_values([](const Tensor& t) { return linalg::svdvals(t); }, x,
+                         linalg::svd(x, false).s);
+      expect_same_values([](const Tensor& t) { return linalg::eigvalsh(t); }, square,
+                         linalg::eigh(square).eigenvalues);
+    }
+  const Tensor lopsided = numbers({17, 17});
+  for (const char* uplo : {"L", "U"})
+    expect_near(linalg::eigvalsh(lopsided, uplo), linalg::eigh(lopsided, uplo).eigenvalues);
+}
+
+TEST(LinalgFactors, VectorsAloneAreThoseBesideValues) {
+  const Tensor x = numbers({2, 9, 6}), square = x.mT().matmul(x);
+  const auto of_u = compile([](const Tensor& t) { return linalg::svd(t, false).u; });
+  const auto of_vh = compile([](const Tensor& t) { return linalg::svd(t).vh; });
+  const auto of_eigh = compile([](const Tensor& t) { return linalg::eigh(t).eigenvectors; });
+  EXPECT_TRUE(equal(of_u(x), linalg::svd(x, false).u));
+  EXPECT_TRUE(equal(of_vh(x), linalg::svd(x).vh));
+  EXPECT_TRUE(equal(of_eigh(square), linalg::eigh(square).eigenvectors));
+}
+
+TEST(LinalgFactors, SolutionsOfFullRankAreTheShortest) {
+  for (const Shape& sizes : {Shape{2, 9, 4}, Shape{2, 4, 9}, Shape{5, 5}, Shape{3, 0}}) {
+    const Tensor a = numbers(sizes).requires_grad_();
+    Shape right = sizes;
+    right[right.rank() - 1] = 3;
+    const Tensor b = numbers(right).requires_grad_();
+    const auto solution = [&](const char* driver) {
+      return linalg::lstsq(a, b, {}, driver).solution;
+    };
+    const Tensor x = solution("gels"), expected = solution("gelsd");
+    expect_near(x, expected, 1e-7);
+    const auto got = grad({x.square().sum()}, {a, b}),
+               wanted = grad({expected.square().sum()}, {a, b});
+    for (size_t i = 0; i < 2; ++i) expect_near(got[i], wanted[i], 1e-6);
+  }
+}
+
+// Reversed, blocks with zeros below them are blocks with zeros above.
+TEST(LinalgFactors, ExponentialsOfBlocksAreThoseOfAny) {
+  const auto reversed = [](const Tensor& t) { return flip(t, {-1, -2}); };
+  for (const int64_t n : {4, 31, 32, 66}) {
+    const Tensor x = numbers({2, n, n}), zeros_below = x.clone();
+    zeros_below.narrow(-2, n / 2, n - n / 2).narrow(-1, 0, n / 2).zero_();
+    for (const Tensor& t : {x, zeros_below})
+      expect_near(matrix_exp(t * 0.3), reversed(matrix_exp(reversed(t) * 0.3)), 1e-7);
+    zeros_below.index({0, 0, n - 1}).fill_(kNan);
+    EXPECT_TRUE(isnan(matrix_exp(zeros_below)).index({0}).any().item<bool>());
+  }
 }
 
 }  // namespace

@@ -204,9 +204,9 @@ TANDEM_API Tensor pinv(const Tensor& self, const RankOptions& options = {}, TAND
 TANDEM_API Tensor matrix_rank(const Tensor& self, const RankOptions& options = {}, TANDEM_AT);
 /// The least x that makes |self @ x - other| least. Singular values up to rcond (the dtype's
 /// epsilon times the larger size) times the largest count as 0. `driver` says what is given beside
-/// x, all else is without elements: "gels" the residuals, "gelsy" the rank, "gelsd" and "gelss"
-/// both and the singular values. residuals: the squares of what is left, of matrices of more rows
-/// than columns, which count as of full rank.
+/// x, all else is without elements: "gels", for which self counts as of full rank, the residuals,
+/// "gelsy" the rank, "gelsd" and "gelss" both and the singular values. residuals: the squares of
+/// what is left, of matrices of more rows than columns, which count as of full rank.
 TANDEM_API LeastSquares lstsq(const Tensor& self, const Tensor& other,
                               std::optional<double> rcond = {}, std::string_view driver = "gelsy",
                               TANDEM_AT);
