@@ -168,18 +168,31 @@ int64_t offset_of(const ir::BufferView& view, int64_t number) {
   return offset;
 }
 
+/// Elements of a row, `step` apart.
+template <class T>
+struct Row {
+  Row(const ir::BufferView& view, int64_t number)
+      : first(static_cast<T*>(view.data) + offset_of(view, number)),
+        step(view.sizes.rank() == 0 ? 0 : int64_t{view.strides[view.sizes.rank() - 1]}) {}
+  T& operator[](int64_t i) const { return first[i * step]; }
+  T* first;
+  int64_t step;
+};
+
 /// out = f(in[0], in[1]), of equal sizes.
 template <double (*f)(double, double)>
 void by_element(std::span<const ir::BufferView> in, const ir::BufferView& out) {
   constexpr int64_t kGrain = 256;
+  const int64_t length = out.sizes.rank() == 0 ? 1 : int64_t{out.sizes.back()};
   with_type<Floats>(out.dtype, [&]<class T>(Tag<T>) {
-    const auto element = [](const ir::BufferView& view, int64_t number) -> T& {
-      return static_cast<T*>(view.data)[offset_of(view, number)];
-    };
     parallel_for(ir::numel(out.sizes), kGrain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i)
-        element(out, i) =
-            store<T>(static_cast<Compute<T>>(f(load(element(in[0], i)), load(element(in[1], i)))));
+      for (int64_t i = begin, next = 0; i < end; i = next) {
+        next = std::min(end, (i / length + 1) * length);
+        const Row<const T> a(in[0], i), x(in[1], i);
+        const Row<T> results(out, i);
+        for (int64_t k = 0; k < next - i; ++k)
+          results[k] = store<T>(static_cast<Compute<T>>(f(load(a[k]), load(x[k]))));
+      }
     });
   });
 }
