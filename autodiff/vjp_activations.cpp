@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "autodiff/product_terms.h"
 #include "autodiff/rules.h"
 
 namespace tandem::autodiff {
@@ -11,14 +12,21 @@ namespace {
 using std::numbers::inv_sqrtpi;
 using std::numbers::sqrt2;
 
+/// f(x, g), of halves in f32 and rounded once, as ATen computes it.
+template <class F>
+Term rounded_once(Args a, F f) {
+  return {&a.b, a.b.convert(f(wide(a.x()), wide(a.g)), a.b.dtype(a.x()))};
+}
+
 /// x where it is negative, else 0: exp of it never overflows, so that second derivatives of the
 /// branch that `where` drops stay finite.
 Term negative_part(Term x) { return where(x > 0, 0, x); }
 
 /// scale * (x > 0 ? x : alpha * (exp(x / width) - 1)), the common form of elu, selu and celu.
 Term elu_gradient(Args a, double scale, double alpha, double width) {
-  const Term x = a.x();
-  return where(x > 0, a.g * scale, a.g * (scale * alpha / width) * exp(negative_part(x) / width));
+  return rounded_once(a, [&](Term x, Term g) {
+    return where(x > 0, g * scale, g * (scale * alpha / width) * exp(negative_part(x) / width));
+  });
 }
 
 /// `g` strictly inside (low, high).
@@ -45,48 +53,54 @@ const VjpRule vjp_celu = rule(wrt<kSelf>([](Args a) {
 }));
 // x s(x), s the sigmoid: s (1 + x (1 - s))
 const VjpRule vjp_silu = rule(wrt<kSelf>([](Args a) {
-  const Term s = sigmoid(a.x());
-  return a.g * (s * (1 + a.x() * (1 - s)));
+  return rounded_once(a, [](Term x, Term g) {
+    const Term s = sigmoid(x);
+    return g * (s * (1 + x * (1 - s)));
+  });
 }));
 // x t, t = tanh(softplus(x)): t + x s(x) (1 - t^2)
 const VjpRule vjp_mish = rule(wrt<kSelf>([](Args a) {
-  const Term x = a.x();
-  const Term t = tanh(Term{&a.b, a.b.emit(Op::softplus, {x}, {1.0, 20.0})});
-  return a.g * (t + x * sigmoid(x) * (1 - t * t));
+  return rounded_once(a, [](Term x, Term g) {
+    const Term t = tanh(Term{x.b, x.b->emit(Op::softplus, {x}, {1.0, 20.0})});
+    return g * (t + x * sigmoid(x) * (1 - t * t));
+  });
 }));
 
 namespace {
 
 /// x cdf(x): cdf + x pdf
-Term gelu_gradient(Args a) {
-  const Term x = a.x();
+Term gelu_gradient(Term x, Term g) {
   const Term cdf = 0.5 * (1 + erf(x * (1 / sqrt2)));
   const Term pdf = exp(-0.5 * (x * x)) * (inv_sqrtpi / sqrt2);
-  return a.g * (cdf + x * pdf);
+  return g * (cdf + x * pdf);
 }
 
 /// x/2 (1 + t), t = tanh(b (x + k x^3)): (1 + t)/2 + x/2 (1 - t^2) b (1 + 3 k x^2)
-Term gelu_tanh_gradient(Args a) {
+Term gelu_tanh_gradient(Term x, Term g) {
   constexpr double kB = sqrt2 * inv_sqrtpi, kK = 0.044715;
-  const Term x = a.x(), xx = x * x;
+  const Term xx = x * x;
   const Term t = tanh(kB * (x + kK * (xx * x)));
-  return a.g * (0.5 * (1 + t) + 0.5 * x * ((1 - t * t) * (kB * (1 + 3 * kK * xx))));
+  return g * (0.5 * (1 + t) + 0.5 * x * ((1 - t * t) * (kB * (1 + 3 * kK * xx))));
 }
 
 }  // namespace
 
 const VjpRule vjp_gelu = rule(wrt<kSelf>([](Args a) {
-  return a.attr<std::string>(Attr::approximate) == "tanh" ? gelu_tanh_gradient(a)
-                                                          : gelu_gradient(a);
+  const bool approximate = a.attr<std::string>(Attr::approximate) == "tanh";
+  return rounded_once(a, approximate ? gelu_tanh_gradient : gelu_gradient);
 }));
 // log(1 + exp(b x)) / b, and x where b x > threshold
 const VjpRule vjp_softplus = rule(wrt<kSelf>([](Args a) {
-  const Term bx = a.x() * a.attr<double>(Attr::beta);
-  return where(bx > a.attr<double>(Attr::alpha), a.g, a.g * sigmoid(bx));
+  return rounded_once(a, [&](Term x, Term g) {
+    const Term bx = x * a.attr<double>(Attr::beta);
+    return where(bx > a.attr<double>(Attr::alpha), g, g * sigmoid(bx));
+  });
 }));
 const VjpRule vjp_softsign = rule(wrt<kSelf>([](Args a) {
-  const Term d = 1 + abs(a.x());
-  return a.g / (d * d);
+  return rounded_once(a, [](Term x, Term g) {
+    const Term d = 1 + abs(x);
+    return g / (d * d);
+  });
 }));
 // Nothing flows to x at or beyond a bound; there the bound has the gradient (the upper one where
 // both coincide).
@@ -99,9 +113,11 @@ const VjpRule vjp_hardtanh = rule(
         [](Args a) { return where(a.x(0) >= a.x(2) || a.x(1) >= a.x(2), a.g, 0); }));
 const VjpRule vjp_hardsigmoid = rule(wrt<kSelf>([](Args a) { return inside(a, -3, 3, a.g / 6); }));
 const VjpRule vjp_hardswish = rule(wrt<kSelf>([](Args a) {
-  return where(a.x() >= 3, a.g, zero_where(a.x() <= -3, a.g * (a.x() / 3 + 0.5)));
+  return rounded_once(
+      a, [](Term x, Term g) { return where(x >= 3, g, zero_where(x <= -3, g * (x / 3 + 0.5))); });
 }));
-const VjpRule vjp_log_sigmoid = rule(wrt<kSelf>([](Args a) { return a.g * sigmoid(-a.x()); }));
+const VjpRule vjp_log_sigmoid = rule(wrt<kSelf>(
+    [](Args a) { return rounded_once(a, [](Term x, Term g) { return g * sigmoid(-x); }); }));
 const VjpRule vjp_logit = rule(wrt<kSelf>([](Args a) { return a.g / (a.x() * (1 - a.x())); }));
 const VjpRule vjp_square = rule(wrt<kSelf>([](Args a) { return a.g * (2 * a.x()); }));
 const VjpRule vjp_frac = rule(wrt<kNothing>([](Args a) { return a.g; }));

@@ -127,5 +127,31 @@ TEST(HalfNumbers, AreChosenAsTheyAre) {
   }
 }
 
+TEST(HalfGradients, OfActivationsAreRoundedOnce) {
+  manual_seed(9);
+  const std::function<Tensor(const Tensor&)> functions[] = {
+      [](const Tensor& x) { return gelu(x); },     [](const Tensor& x) { return gelu(x, "tanh"); },
+      [](const Tensor& x) { return silu(x); },     [](const Tensor& x) { return mish(x); },
+      [](const Tensor& x) { return elu(x); },      [](const Tensor& x) { return softplus(x); },
+      [](const Tensor& x) { return softsign(x); }, [](const Tensor& x) { return log_sigmoid(x); },
+      [](const Tensor& x) { return hardswish(x); }};
+  for (const DType dtype : {f16, bf16})
+    for (const int64_t rows : {3, 90}) {
+      const Tensor special = tensor({0.0, -0.0, 1e30, -1e30, kNaN, 4.0}).to(dtype);
+      const Tensor x = cat({randn({rows, 300}, dtype).mul(4).flatten(), special});
+      const Tensor g = randn(x.sizes(), dtype);
+      for (const auto& f : functions) {
+        const auto gradient = [&](const auto& call, const Tensor& at, const Tensor& tangent) {
+          const Tensor a = at.detach().requires_grad_();
+          return grad({(call(a) * tangent).sum()}, {a})[0];
+        };
+        const Tensor expected = gradient(f, x.to(f32), g.to(f32)).to(dtype).to(f32);
+        const double unit = dtype == f16 ? 0x1p-10 : 0x1p-7;
+        for (const Tensor& got : {gradient(f, x, g), gradient(compile(f), x, g)})
+          EXPECT_TRUE(allclose(got.to(f32), expected, unit, 1e-5, true));
+      }
+    }
+}
+
 }  // namespace
 }  // namespace tandem
