@@ -19,6 +19,9 @@ struct LowerOptions {
   int64_t cache_bytes = 0;
   /// Of f32 products.
   machine::MatmulPrecision matmul_precision = machine::MatmulPrecision::Highest;
+  /// A library function does without what no step reads, though this may change the last bits of
+  /// what it gives beside that: not for halves of one graph, which may both compute the same.
+  bool leaves_out_unread = false;
   /// Each buffer of the arena lies between guard pages, and no two share memory one after the other
   /// (but in place): for tests.
   machine::GuardPages guard_pages = machine::GuardPages::None;

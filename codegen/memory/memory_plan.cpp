@@ -324,7 +324,8 @@ class MemoryPlanner {
     for (size_t i = 0; i < e.results.size(); ++i) {
       const RootId r = e.results[i];
       e.call.results[i].buffer = ref(r);
-      e.call.results[i].unread = leaves_out_unread(e.call.op) && in_arena(r) && last_[r] == step;
+      e.call.results[i].unread = options_.leaves_out_unread && leaves_out_unread(e.call.op) &&
+                                 in_arena(r) && last_[r] == step;
     }
     return std::move(e.call);
   }

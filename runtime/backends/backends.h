@@ -13,6 +13,7 @@ namespace tandem::runtime {
 struct JitOptions {
   std::string cache_dir = {};  // where object code is kept; empty: TANDEM_CACHE_DIR, if set
   machine::MatmulPrecision matmul_precision = machine::MatmulPrecision::Highest;
+  bool leaves_out_unread = false;  // as LowerOptions'
 };
 
 /// Fused kernels compiled in process by LLVM, library products for contractions.

@@ -57,6 +57,7 @@ Compiled compile(const ir::Graph& graph, const JitOptions& options, jit::Sizes s
   codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
                                               .cache_bytes = machine::own_cache_bytes(),
                                               .matmul_precision = options.matmul_precision,
+                                              .leaves_out_unread = options.leaves_out_unread,
                                               .guard_pages = machine::guard_pages()});
   const double lower_seconds = seconds_since(start);
   const auto middle = std::chrono::steady_clock::now();

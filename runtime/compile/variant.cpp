@@ -25,7 +25,11 @@ std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
                                               const std::shared_ptr<const ir::Backend>& chosen,
                                               const Variant& variant) {
   if (chosen) return chosen->compile(graph);
-  const JitOptions options{variant.options.cache_dir, of_machine(variant.guards.matmul_precision)};
+  const CompiledGraphs& graphs = variant.graphs;
+  const bool computed_once =
+      graphs.backward.num_equations() == 0 && graphs.partition.recomputed.empty();
+  const JitOptions options{variant.options.cache_dir, of_machine(variant.guards.matmul_precision),
+                           computed_once};
   try {
     return variant.any_size ? compile_for_any_size(graph, options) : compile_by_jit(graph, options);
   } catch (const ir::InternalError& error) {

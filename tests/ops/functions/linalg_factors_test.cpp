@@ -341,6 +341,17 @@ TEST(LinalgFactors, ValuesAloneAreThoseBesideVectors) {
     expect_near(linalg::eigvalsh(lopsided, uplo), linalg::eigh(lopsided, uplo).eigenvalues);
 }
 
+// Where both halves of a graph compute them, the backward with vectors, so does the forward.
+TEST(LinalgFactors, ValuesHaveTheSameBitsWhateverIsSaved) {
+  const Tensor x = numbers({40, 40}).requires_grad_();
+  const auto values = [](const Tensor& t) {
+    return cat({linalg::svdvals(t), linalg::eigvalsh(t + t.mT())});
+  };
+  const Tensor eager = values(x);
+  for (const char* partition : {"default", "save-all", "recompute-all", "reference"})
+    EXPECT_TRUE(equal(compile(values, {.partition = partition})(x), eager)) << partition;
+}
+
 TEST(LinalgFactors, VectorsAloneAreThoseBesideValues) {
   const Tensor x = numbers({2, 9, 6}), square = x.mT().matmul(x);
   const auto of_u = compile([](const Tensor& t) { return linalg::svd(t, false).u; });
