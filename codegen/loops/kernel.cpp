@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "codegen/hasher.h"
 #include "ir/base/error.h"
@@ -231,6 +232,19 @@ bool can_stream(const Kernel& kernel, ParamId param) {
   return std::none_of(kernel.code.begin(), kernel.code.end(), [&](const Instr& i) {
     return i.kind == Instr::Kind::Load && i.access.param == param && !i.access.again;
   });
+}
+
+int64_t most_read(const Kernel& kernel, ParamId param) {
+  double most = 0;  // may exceed any integer
+  for (const Instr& i : kernel.code) {
+    if (i.kind != Instr::Kind::Load || i.access.param != param) continue;
+    if (!i.access.indirect.empty()) return std::numeric_limits<int64_t>::max();
+    double read = 1;
+    for (const Affine::Term& t : i.access.index.terms)
+      read *= static_cast<double>(kernel.loops[t.loop].extent);
+    most += read;
+  }
+  return static_cast<int64_t>(std::min(most, 1e18));
 }
 
 size_t scratch_bytes(const Kernel& kernel) {

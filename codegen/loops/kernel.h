@@ -172,6 +172,8 @@ inline constexpr int64_t kLocalGap = 320;
 size_t scratch_bytes(const Kernel& kernel);
 /// Whether `param` has stores that may go past the caches.
 bool can_stream(const Kernel& kernel, ParamId param);
+/// A bound on how many elements of `param` are read; places that come from data may be any.
+int64_t most_read(const Kernel& kernel, ParamId param);
 std::string print(const Kernel& kernel);
 /// Throws InternalError if the kernel breaks a rule of this header.
 void verify(const Kernel& kernel);

@@ -340,23 +340,38 @@ class MemoryPlanner {
     return launch;
   }
 
+  /// How much a value of `own` bytes, and as much of `read` as it has itself, take of the caches.
+  static int64_t taken(int64_t own, int64_t read) { return own + std::min(own, read); }
+
+  /// How much memory the kernel of `l` reads; what is read several times counts once.
+  int64_t read_bytes(const LaunchDraft& l) const {
+    int64_t read = 0;
+    for (ParamId p : kernel(l).params.ids()) {
+      const RootId r = l.roots[p.index];
+      const auto size = static_cast<int64_t>(ir::size_of(p_.roots[r].dtype));
+      read += std::min(p_.roots[r].numel, most_read(kernel(l), p)) * size;
+    }
+    return read;
+  }
+
   /// Streams what would hardly be found in the caches when it is read: values that no later step
-  /// reads if they and as much that is read for them fill 9/16 of the caches, and others if they
-  /// alone fill them. (Stored the ordinary way, memory is first read to be written over. On Zen
-  /// with 32 MiB for two cores both ways to copy are even at 9/16; at half of it streams lose a
-  /// third.) The size of a value decides, not what else its kernel touches: memory of a size is
-  /// handed from kernel to kernel, and a stream to lines that the last one left in the caches is
-  /// slow.
+  /// reads if they and what is read for them, up to as much, fill 9/16 of the caches, and
+  /// others if they alone fill them. (Stored the ordinary way, memory is first read to be written
+  /// over. On Zen with 32 MiB for two cores both ways to copy are even there, whether as much is
+  /// read as is written or a third of it; a little below, streams take twice as long.) What else
+  /// the kernel reads does not decide: memory of a size is handed from kernel to kernel, and a
+  /// stream to lines that the last one left in the caches is slow.
   void choose_streams(LaunchDraft& l, StepId step) {
     const int64_t cache = options_.cache_bytes;
-    const int64_t unread = cache / 32 * 9;  // the least of a value that no later step reads
-    const auto is_small = [&](RootId r) { return bytes(r) < unread; };
+    const int64_t unread = cache / 16 * 9;  // taken by a value that no later step reads
+    const auto is_small = [&](RootId r) { return taken(bytes(r), bytes(r)) < unread; };
     if (cache <= 0 || std::ranges::all_of(l.roots, is_small)) return;
+    const int64_t read = read_bytes(l);
     std::vector<bool> streams;
     for (ParamId p : kernel(l).params.ids()) {
       const RootId r = l.roots[p.index];
-      const int64_t least = last_[r] > step ? cache : unread;
-      streams.push_back(bytes(r) >= least && can_stream(kernel(l), p));
+      const bool fills = last_[r] > step ? bytes(r) >= cache : taken(bytes(r), read) >= unread;
+      streams.push_back(fills && can_stream(kernel(l), p));
     }
     l.kernel = kernels_.streaming(l.kernel, streams);
   }

@@ -79,11 +79,32 @@ std::pair<Value*, Value*> shift_count(const Compute& k) {
   return {fits, k.ir.CreateSelect(fits, k.b, zero(k))};
 }
 
+/// Towards 0, NaN gives 0, and what is too large the nearest there is. (LLVM's own conversions that
+/// say so take an element of a vector after the other.)
+Value* saturated(const Compute& k, llvm::Type* type) {
+  const unsigned bits = type->getScalarSizeInBits();
+  const bool has_sign = !is_unsigned(k.to);
+  const auto limit = llvm::APInt::getOneBitSet(128, has_sign ? bits - 1 : bits);
+  Value* above = llvm::ConstantFP::get(k.a->getType(), limit.roundToDouble());
+  Value* below = has_sign ? k.ir.CreateFNeg(above) : zero(k);
+  Value* fits = k.ir.CreateAnd(k.ir.CreateFCmpOLT(k.a, above), k.ir.CreateFCmpOGT(k.a, below));
+  Value* inside = k.ir.CreateSelect(fits, k.a, zero(k));
+  Value* whole = has_sign ? k.ir.CreateFPToSI(inside, type) : k.ir.CreateFPToUI(inside, type);
+  const auto most =
+      has_sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  const auto least = has_sign ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0);
+  const auto bounded = [&](Value* beyond, const llvm::APInt& bound) {
+    whole = k.ir.CreateSelect(beyond, llvm::ConstantInt::get(type, bound), whole);
+  };
+  bounded(k.ir.CreateFCmpOGE(k.a, above), most);
+  bounded(k.ir.CreateFCmpOLE(k.a, below), least);
+  return whole;
+}
+
 Value* convert_float(const Compute& k, llvm::Type* type) {
   if (ir::is_floating(k.to)) return k.ir.CreateFPCast(k.a, type);
   if (k.to == DType::Bool) return k.ir.CreateFCmpUNE(k.a, zero(k));  // NaN is true
-  const auto id = k.to == DType::U8 ? Intrinsic::fptoui_sat : Intrinsic::fptosi_sat;
-  return k.ir.CreateIntrinsic(id, {type, k.a->getType()}, {k.a});
+  return saturated(k, type);
 }
 
 Value* convert_int(const Compute& k, llvm::Type* type) {

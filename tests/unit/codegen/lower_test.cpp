@@ -365,11 +365,15 @@ bool streams(const Plan& plan) {
 // place; what a later step reads, if it fills them.
 TEST(Lower, LargeSweepsStream) {
   const int64_t bytes = 4 * 40 * 32;
-  TestGraph sum, rows, table, in_place, read_again;
+  TestGraph sum, spread, rows, table, in_place, read_again;
   sum.output(sum.b.add(sum.input({40, 32}), sum.input({40, 32})));
   EXPECT_TRUE(streams(lower(sum.finish(), {.cache_bytes = 3 * bytes})));
   EXPECT_FALSE(streams(lower(sum.finish(), {.cache_bytes = 4 * bytes})));
   EXPECT_FALSE(streams(lower(sum.finish())));
+  const V few = spread.input({10, 1, 32});  // read again and again
+  spread.output(spread.b.clone(spread.b.expand(few, {10, 4, 32})));
+  EXPECT_TRUE(streams(lower(spread.finish(), {.cache_bytes = 2 * bytes})));
+  EXPECT_FALSE(streams(lower(spread.finish(), {.cache_bytes = 3 * bytes})));
   rows.output(rows.b.sum(rows.input({40, 32}), ir::Axes{1}));
   EXPECT_FALSE(streams(lower(rows.finish(), {.cache_bytes = bytes})));
   table.output(table.b.index_select(table.input({40, 32}), 0, table.input({40}, DType::I64)));
