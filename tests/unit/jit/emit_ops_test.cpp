@@ -125,6 +125,26 @@ TEST(EmitOps, Convert) {
       check_op(Op::convert, {static_cast<DType>(from)}, static_cast<DType>(to));
 }
 
+/// Where the integers end: floats on both sides of it, and of what is rounded to it.
+TEST(EmitOps, ConvertsToTheNearestInteger) {
+  for (DType from : kFloats)
+    for (DType to : kInts) {
+      const int bits = static_cast<int>(8 * ir::size_of(to));
+      const double beyond = std::ldexp(1.0, to == DType::U8 ? bits : bits - 1);
+      std::vector<double> values = {0.0, -0.0, 0.75, -0.75, -1, INFINITY, NAN, 1e30};
+      for (double near : {beyond, beyond - 0.5, beyond - 1, beyond + 1, std::nextafter(beyond, 0.0),
+                          std::nextafter(float(beyond), 0.0F) * 1.0, std::nextafter(beyond, 1e300)})
+        values.push_back(near);
+      const auto n = static_cast<int64_t>(values.size());
+      Argument x(from, 2 * n);
+      for (int64_t i = 0; i < n; ++i) {
+        x.set(2 * i, values[static_cast<size_t>(i)]);
+        x.set(2 * i + 1, -values[static_cast<size_t>(i)]);
+      }
+      check(kernel_of(Op::convert, {from}, to, 2 * n), {x, Argument(to, 2 * n)});
+    }
+}
+
 /// All 65536 patterns of a 16-bit float survive, and every f32 rounds as the interpreter says.
 TEST(EmitOps, HalfPatterns) {
   for (DType half : {DType::BF16, DType::F16}) {
