@@ -241,15 +241,16 @@ double log_add_exp(double x, double y) {
 template <int count, class T, class Better>
 void extrema_of_some(int begin, int64_t size, Better better, const Bundle<const T>& in,
                      const Bundle<int64_t>& places) {
-  std::array<Compute<T>, count> held{};
+  if (size == 0) return;
+  std::array<Compute<T>, count> held;
   std::array<int64_t, count> best{};
-  for (int64_t k = 0; k < size; ++k)
-    for (int l = 0; l < count; ++l) {
+  for (int l = 0; l < count; ++l)
+    held[static_cast<size_t>(l)] = load(*in.first[static_cast<size_t>(begin + l)]);
+  for (int64_t k = 0; k < size; ++k) TANDEM_UNROLL for (int l = 0; l < count; ++l) {
       const auto line = static_cast<size_t>(begin + l), at = static_cast<size_t>(l);
       const auto v = load(in.first[line][k * in.stride]);
-      const auto h = held[at];
-      const bool is_better = k == 0 || v != v || (h == h && better(v, h));
-      held[at] = is_better ? v : h;
+      const bool is_better = v != v || better(v, held[at]);  // than NaN no number is
+      held[at] = is_better ? v : held[at];
       best[at] = is_better ? k : best[at];
       places.first[line][k * places.stride] = best[at];
     }
@@ -265,7 +266,11 @@ void extremum_indices(Views in, int64_t dim, const ir::BufferView& out, Better b
       const Bundle<int64_t> places(to, begin, count);
       if (line.are_neighbours())
         return extrema_of_some<kTogether>(0, to.size(), better, line, places);
-      for (int l = 0; l < count; ++l) extrema_of_some<1>(l, to.size(), better, line, places);
+      constexpr int kAtATime = 4;  // whose addresses registers hold
+      int l = 0;
+      for (; l + kAtATime <= count; l += kAtATime)
+        extrema_of_some<kAtATime>(l, to.size(), better, line, places);
+      for (; l < count; ++l) extrema_of_some<1>(l, to.size(), better, line, places);
     });
   });
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -146,6 +147,45 @@ TEST(Lines, TheFirstFewAreThoseOfTheSort) {
     check_first<int16_t>(DType::I16, n, kept);
     check_first<uint8_t>(DType::U8, n, kept);
   }
+}
+
+/// cummax's positions, or cummin's, in each line of the middle dimension of [outer, n, inner].
+template <class T>
+void check_extrema(DType dtype, int64_t outer, int64_t n, int64_t inner, bool is_max) {
+  std::vector<T> data(static_cast<size_t>(outer * n * inner));
+  for (size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<T>(static_cast<int>(i * 7 % 11) - 5);  // with many equals
+    if constexpr (std::is_floating_point_v<T>) {
+      if (i % 13 == 5) data[i] = -T(0);
+      if (i % 61 == 60) data[i] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+  std::vector<int64_t> found(data.size()), wanted(data.size());
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i)
+      for (int64_t k = 0, best = 0; k < n; ++k) {
+        const auto at = [&](int64_t j) { return static_cast<size_t>((o * n + j) * inner + i); };
+        const T v = data[at(k)], held = data[at(best)];
+        if (v != v || (held == held && (is_max ? v >= held : v <= held))) best = k;
+        wanted[at(k)] = best;
+      }
+  const ir::Shape sizes{outer, n, inner};
+  const BufferView in = view(data, dtype, sizes);
+  const std::array<int64_t, 1> dim{1};
+  (is_max ? lines::cummax_indices : lines::cummin_indices)({&in, 1}, dim,
+                                                           view(found, DType::I64, sizes));
+  EXPECT_EQ(found, wanted) << ir::name(dtype) << " [" << outer << ", " << n << ", " << inner << "]";
+}
+
+TEST(Lines, ExtremaSoFarAreTheLastOfEqualsOrTheLastNaN) {
+  for (const auto& [outer, n, inner] : std::initializer_list<std::array<int64_t, 3>>{
+           {1, 1, 1}, {3, 200, 1}, {7, 90, 1}, {2, 65, 3}, {2, 65, 16}, {3, 40, 37}, {4, 0, 5}})
+    for (const bool is_max : {true, false}) {
+      check_extrema<float>(DType::F32, outer, n, inner, is_max);
+      check_extrema<double>(DType::F64, outer, n, inner, is_max);
+      check_extrema<int64_t>(DType::I64, outer, n, inner, is_max);
+      check_extrema<int8_t>(DType::I8, outer, n, inner, is_max);
+    }
 }
 
 /// The positions that each selection finds in [40, 3000] numbers, along either dimension.
