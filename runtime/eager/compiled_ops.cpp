@@ -71,8 +71,9 @@ bool gains(Op op, DType dtype) {
       return true;
     case OpClass::Contraction:
       return info.level == OpLevel::Composite || !multiplies_in_library(dtype);
-    case OpClass::View:
     case OpClass::Factory:
+      return op == Op::iota;
+    case OpClass::View:
     case OpClass::Scan:
     case OpClass::Linalg:
     case OpClass::Control:

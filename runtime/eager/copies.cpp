@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "machine/threads/thread_pool.h"
@@ -169,8 +170,18 @@ void where(const Args& a) {
 }
 
 void fill(const Args& a) {
-  uint64_t value = fill_bits(a.op, a.attrs, a.out.dtype);
-  copy_elements({&value, a.out.dtype, a.out.sizes, Strides::filled(a.out.sizes.rank(), 0)}, a.out);
+  const uint64_t bits = fill_bits(a.op, a.attrs, a.out.dtype);
+  const BufferView* views[] = {&a.out};
+  with_size(a.out.dtype, [&]<class T>(Tag<T>) {
+    T value;
+    std::memcpy(&value, &bits, sizeof(value));
+    for_each_row(views, [&](char* const* p, const int64_t* s, int64_t n) {
+      if (s[0] == sizeof(T))
+        std::fill_n(reinterpret_cast<T*>(p[0]), n, value);
+      else
+        for (int64_t i = 0; i < n; ++i) at<T>(p[0], i, s[0]) = value;
+    });
+  });
 }
 void full(const Args& a) { fill(a); }
 

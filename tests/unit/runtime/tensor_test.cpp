@@ -40,6 +40,36 @@ TEST(Tensor, FactoriesFill) {
   EXPECT_EQ(tensor({{1, 2}, {3, 4}}).sizes(), Shape({2, 2}));
 }
 
+// Those of many elements are made by code, others by a kernel.
+TEST(Tensor, RangesOfAnyLengthAreTheSame) {
+  for (DType dtype : {i64, i32, i16, i8, u8, f32, f64, bf16, f16}) {
+    const Number first = ir::is_floating(dtype) ? Number(-1.7) : Number(3);
+    const Number step = ir::is_floating(dtype) ? Number(0.3) : Number(2);
+    const auto range = [&](int64_t n) {
+      const double end = first.to_double() + static_cast<double>(n) * step.to_double();
+      return arange(first, ir::is_floating(dtype) ? Number(end) : Number(std::llround(end)), step,
+                    dtype);
+    };
+    const Tensor few = range(1000), many = range(40000);
+    EXPECT_EQ(values(few), values(many.slice(0, 0, few.size(0)))) << ir::name(dtype);
+  }
+}
+
+TEST(Tensor, FillsAnyLayout) {
+  for (DType dtype : {i64, i32, i16, i8, u8, boolean, f32, f64, bf16, f16})
+    for (const Number value : {Number(1), Number(-0.0)}) {
+      const Tensor x = zeros({6, 5, 4}, dtype);
+      for (const Tensor& part : {x, x.transpose(0, 2), x.slice(1, 1, {}, 2), x.slice(2, 0, 0),
+                                 x.select(0, 2).select(0, 1)}) {
+        x.zero_();
+        part.fill_(value);
+        const Tensor wanted = tensor(value).to(dtype).expand(part.sizes());
+        EXPECT_EQ(values(1 / part.to(f64)), values(1 / wanted.to(f64))) << ir::name(dtype);
+        EXPECT_EQ(x.to(f64).sum().item(), part.to(f64).sum().item()) << ir::name(dtype);
+      }
+    }
+}
+
 TEST(Tensor, ViewsShareStorage) {
   const Tensor x = counted({2, 3});
   EXPECT_EQ(values(x.t()), Values({0, 3, 1, 4, 2, 5}));
