@@ -84,7 +84,7 @@ V begins(Call& c, V u, const FractionalWindows& w, size_t d) {
 int sample_of(int d, int spatial) { return spatial == 2 ? 1 - d : d; }
 
 /// The elements that each window covers, as places in their channel:
-/// [n, channels, windows..., window...].
+/// [n, channels, window..., windows...].
 V places_of(Call& c, V samples, const FractionalWindows& w) {
   const int spatial = static_cast<int>(w.input.size());
   V places;
@@ -94,8 +94,8 @@ V places_of(Call& c, V samples, const FractionalWindows& w) {
     const V begin = begins(c, c.b.slice(samples, 2, sample, sample + 1), w, at);
     Shape outer = Shape::filled(2 + 2 * spatial, 1), inner = outer;
     for (int k = 0; k < 2; ++k) outer[k] = c.b.sizes(begin)[k];
-    outer[2 + d] = w.sizes[at];
-    inner[2 + spatial + d] = w.window[at];
+    outer[2 + spatial + d] = w.sizes[at];
+    inner[2 + d] = w.window[at];
     const V inside = c.b.reshape(c.b.iota(w.window[at], DType::I64), inner);
     const V along = c.b.add(c.b.reshape(begin, outer), inside);
     places = d == 0 ? along : c.b.add(c.b.mul(places, int64_t{w.input[at]}), along);
@@ -103,15 +103,15 @@ V places_of(Call& c, V samples, const FractionalWindows& w) {
   return places;
 }
 
-/// Of each row of `places` [n, channels, windows, elements] that where `images` [n, channels,
-/// elements] is largest: [n, channels, windows].
+/// Of each column of `places` [n, channels, elements of a window, windows] that where `images` [n,
+/// channels, elements] is largest: [n, channels, windows]. (Pools compare vectors of columns.)
 V largest(Call& c, V images, V places) {
   const Shape sizes = c.b.sizes(places);
   const V all = c.b.flatten(places, 2, -1);
-  const V rows = c.b.reshape(c.b.gather(images, 2, all), sizes);
+  const V columns = c.b.reshape(c.b.gather(images, 2, all), sizes);
   const V chosen =
-      c.b.emit(Op::max_pool_indices, {rows},
-               {Dims{sizes[2], 1}, Dims{1, sizes[3]}, Dims{1, 1}, Dims{0, 0}, Dims{1, 1}});
+      c.b.emit(Op::max_pool_indices, {columns},
+               {Dims{1, sizes[3]}, Dims{sizes[2], 1}, Dims{1, 1}, Dims{0, 0}, Dims{1, 1}});
   return c.b.gather(all, 2, c.b.flatten(chosen, 2, -1));
 }
 
@@ -124,15 +124,14 @@ ValuesAndIndices fractional_max_pool(Call&& c, int spatial, const Tensor& self,
                                       ir::ErrorScope::function(), name(self.dtype())));
   const FractionalWindows w = windows_of(spatial_sizes(c, x.v), spatial, kernel_size, o);
   const V places = places_of(c, samples_of(c, x.v, spatial, o.random_samples, at), w);
-  Shape rows = c.b.sizes(x.v), sizes = rows;
-  rows = {rows[0], rows[1], 1, 1};
+  Shape sizes = c.b.sizes(x.v), columns{sizes[0], sizes[1], 1, 1};
   for (size_t d = 0; d < w.sizes.size(); ++d) {
     sizes[2 + static_cast<int>(d)] = w.sizes[d];
-    rows[2] = rows[2] * w.sizes[d];
-    rows[3] = rows[3] * w.window[d];
+    columns[2] = columns[2] * w.window[d];
+    columns[3] = columns[3] * w.sizes[d];
   }
   const V flat = c.b.flatten(x.v, 2, -1);
-  const V indices = largest(c, flat, c.b.reshape(places, rows));
+  const V indices = largest(c, flat, c.b.reshape(places, columns));
   const V values = c.b.gather(flat, 2, indices);
   const auto [found, where] =
       given_back(c, c.b.reshape(values, sizes), c.b.reshape(indices, sizes), x);
