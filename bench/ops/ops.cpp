@@ -51,6 +51,8 @@ Tensors with_leaves(const Prepared& p) {
 }
 
 void time(const Prepared& p, bool is_compiled, bool backward, int count) {
+  if (backward && p.leaves.empty())
+    throw td::Error(td::Errc::Argument, "tandem-ops: a case without gradients");
   const Function& call = is_compiled ? p.compiled : p.eager;
   const Tensors inputs = backward ? with_leaves(p) : p.inputs;
   for (int i = 0; i < count; ++i) {
@@ -88,7 +90,7 @@ int main(int argc, char** argv) {
           if (op.name == name) cases.emplace(name, prepare(op, dtype));
       }
       time(cases.at(name), how == "compiled", direction == "backward", count);
-    } catch (const td::Error&) {  // of this dtype there is none
+    } catch (const td::Error&) {  // of this dtype, or gradients, there is none
       std::printf("nan\n");
       std::fflush(stdout);
     }
