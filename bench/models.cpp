@@ -1,7 +1,6 @@
 // Layers, blocks and small networks beside the peers: bench/peers/README.md says what each
 // computes.
-#include <tandem/nn.h>
-
+#include "bench/layers.h"
 #include "bench/rows.h"
 
 namespace bench {
@@ -70,14 +69,9 @@ Data with_statistics(const Data& data) {
   return all;
 }
 
-Tensor batch_norm_of(const Parameters& p, const Data& d, const Tensor& x, const std::string& name) {
-  return td::batch_norm(x, d.at(name + ".mean"), d.at(name + ".var"), p.at(name + ".w"),
-                        p.at(name + ".b"), true);
-}
-
-Workload batch_norm(const Data& data) {
+Workload batch_norm_alone(const Data& data) {
   return gradients_of(
-      [](const Parameters& p, const Data& d) { return batch_norm_of(p, d, p.at("x"), "bn"); },
+      [](const Parameters& p, const Data& d) { return batch_norm(p, d, p.at("x"), "bn", true); },
       with_statistics(data));
 }
 
@@ -91,11 +85,12 @@ Workload mobile(const Data& data) {
   return gradients_of(
       [](const Parameters& p, const Data& d) {
         const Tensor& x = p.at("x");
-        const Tensor wide = td::relu6(batch_norm_of(p, d, td::conv2d(x, p.at("k1")), "bn1"));
+        const Tensor wide = td::relu6(batch_norm(p, d, td::conv2d(x, p.at("k1")), "bn1", true));
         const Tensor mixed =
             td::conv2d(wide, p.at("k2"), {}, {.padding = 1, .groups = wide.size(1)});
-        const Tensor narrow = td::conv2d(td::relu6(batch_norm_of(p, d, mixed, "bn2")), p.at("k3"));
-        return x + batch_norm_of(p, d, narrow, "bn3");
+        const Tensor narrow =
+            td::conv2d(td::relu6(batch_norm(p, d, mixed, "bn2", true)), p.at("k3"));
+        return x + batch_norm(p, d, narrow, "bn3", true);
       },
       with_statistics(data));
 }
@@ -110,26 +105,10 @@ Tensor unet(const Parameters& p, const Data&) {
   return stage(td::cat({td::interpolate(inner, {.scale_factor = {2}}), down}, 1), "3");
 }
 
-Tensor resnet_block(const Parameters& p, const Data& d, const Tensor& x, const std::string& block) {
-  const auto conv = [&](const Tensor& t, const char* name, int64_t stride, int64_t padding) {
-    return td::conv2d(t, p.at(block + name), {}, {.stride = stride, .padding = padding});
-  };
-  const bool shrinks = p.contains(block + ".k0");
-  const Tensor h =
-      td::relu(batch_norm_of(p, d, conv(x, ".k1", shrinks ? 2 : 1, 1), block + ".bn1"));
-  const Tensor y = batch_norm_of(p, d, conv(h, ".k2", 1, 1), block + ".bn2");
-  return td::relu(y + (shrinks ? batch_norm_of(p, d, conv(x, ".k0", 2, 0), block + ".bn0") : x));
-}
-
-Workload resnet18(const Data& data) {
+Workload resnet18_loss(const Data& data) {
   return training_of(
       [statistics = with_statistics(data)](const Parameters& p, const Data& d) {
-        Tensor x = td::conv2d(d.at("x"), p.at("k"), {}, {.stride = 2, .padding = 3});
-        x = td::max_pool2d(td::relu(batch_norm_of(p, statistics, x, "bn")), 3,
-                           {.stride = 2, .padding = 1});
-        for (int64_t i = 0; i < 8; ++i) x = resnet_block(p, statistics, x, numbered("h", i));
-        const Tensor y = td::matmul(td::mean(x, {2, 3}), p.at("fc.w")) + p.at("fc.b");
-        return td::cross_entropy(y, d.at("t"));
+        return td::cross_entropy(resnet18(p, statistics, d.at("x"), true), d.at("t"));
       },
       data, make_sgd);
 }
@@ -137,12 +116,7 @@ Workload resnet18(const Data& data) {
 // --- the others
 
 Tensor lstm(const Parameters& p, const Data&) {
-  td::nn::LSTM layer;
-  for (const char* name : {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"})
-    layer.weights.list.emplace_back(name, p.at(name));
-  layer.input_size = p.at("weight_ih_l0").size(1);
-  layer.hidden_size = p.at("weight_hh_l0").size(1);
-  return layer(p.at("x")).output;
+  return recurrent<td::nn::LSTM>(p, {""})(p.at("x")).output;
 }
 
 /// Linear layers with a relu between them.
@@ -183,11 +157,11 @@ constexpr Row kModels[] = {
     {"rotary", gradients<rotary>},
     {"swiglu", gradients<swiglu>},
     {"llama", gradients<llama>},
-    {"batch_norm", batch_norm},
+    {"batch_norm", batch_norm_alone},
     {"group_norm_silu", gradients<group_norm_silu>},
     {"mobile", mobile},
     {"unet", gradients<unet>},
-    {"resnet18", resnet18},
+    {"resnet18", resnet18_loss},
     {"lstm", gradients<lstm>},
     {"dlrm", dlrm},
     {"topk", gradients<topk>},

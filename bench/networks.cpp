@@ -1,35 +1,12 @@
 // Whole networks of other kinds beside the peers: inference, graphs, experts.
 // bench/peers/README.md says what each computes.
-#include <tandem/nn.h>
-
+#include "bench/layers.h"
 #include "bench/rows.h"
 
 namespace bench {
 namespace {
 
-Tensor layer_norm(const Parameters& p, const Tensor& x, const std::string& name) {
-  return td::layer_norm(x, {x.size(-1)}, p.at(name + ".w"), p.at(name + ".b"), 1e-5);
-}
-
 // --- transformers
-
-struct Heads {
-  Tensor q, k, v;
-};
-
-/// Of a linear layer's result, [batch, heads, tokens, channels].
-Heads heads_of(const Parameters& p, const Tensor& x, const std::string& block, int64_t heads) {
-  const auto parts = td::chunk(linear(p, x, block + ".qkv"), 3, -1);
-  const auto head = [&](const Tensor& t) {
-    return t.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
-  };
-  return {head(parts[0]), head(parts[1]), head(parts[2])};
-}
-
-/// Heads side by side again, through the last layer.
-Tensor joined(const Parameters& p, const Tensor& y, const Tensor& x, const std::string& block) {
-  return linear(p, y.transpose(1, 2).reshape(x.sizes()), block + ".proj");
-}
 
 Tensor attention(const Parameters& p, const Tensor& x, const std::string& block, int64_t heads,
                  const Tensor& mask = {}) {
@@ -98,24 +75,8 @@ Tensor experts(const Parameters& p, const Data&) {
 
 // --- images and sounds
 
-Tensor resnet18(const Parameters& p, const Data& d) {
-  const auto norm = [&](const Tensor& x, const std::string& name) {
-    return td::batch_norm(x, d.at(name + ".mean"), d.at(name + ".var"), p.at(name + ".w"),
-                          p.at(name + ".b"), false);
-  };
-  const auto conv = [&](const Tensor& x, const std::string& name, int64_t stride, int64_t padding) {
-    return td::conv2d(x, p.at(name), {}, {.stride = stride, .padding = padding});
-  };
-  Tensor x = td::relu(norm(conv(d.at("x"), "k", 2, 3), "bn"));
-  x = td::max_pool2d(x, 3, {.stride = 2, .padding = 1});
-  for (int64_t i = 0; i < 8; ++i) {
-    const std::string block = numbered("h", i);
-    const bool shrinks = p.contains(block + ".k0");
-    const Tensor h = td::relu(norm(conv(x, block + ".k1", shrinks ? 2 : 1, 1), block + ".bn1"));
-    const Tensor y = norm(conv(h, block + ".k2", 1, 1), block + ".bn2");
-    x = td::relu(y + (shrinks ? norm(conv(x, block + ".k0", 2, 0), block + ".bn0") : x));
-  }
-  return linear(p, td::mean(x, {2, 3}), "fc");
+Tensor resnet18_of_image(const Parameters& p, const Data& d) {
+  return resnet18(p, d, d.at("x"), false);
 }
 
 Tensor vae_loss(const Parameters& p, const Data& d) {
@@ -171,12 +132,7 @@ Tensor graph_loss(const Parameters& p, const Data& d) {
 }
 
 Tensor gru(const Parameters& p, const Data&) {
-  td::nn::GRU layer;
-  for (const std::string way : {"", "_reverse"})
-    for (const char* name : {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"})
-      layer.weights.list.emplace_back(name + way, p.at(name + way));
-  layer.input_size = p.at("weight_ih_l0").size(1);
-  layer.hidden_size = p.at("weight_hh_l0").size(1);
+  td::nn::GRU layer = recurrent<td::nn::GRU>(p, {"", "_reverse"});
   layer.bidirectional = true;
   return layer(p.at("x")).output;
 }
@@ -189,7 +145,7 @@ Tensor contrastive_loss(const Parameters& p, const Data&) {
 }
 
 constexpr Row kNetworks[] = {
-    {"resnet18_eval", inference<resnet18>},
+    {"resnet18_eval", inference<resnet18_of_image>},
     {"bert_eval", inference<bert>},
     {"decode", inference<decode>},
     {"vit", training<vit_loss>},

@@ -134,8 +134,6 @@ inline std::shared_ptr<td::optim::Optimizer> make_adamw(std::vector<Tensor> p) {
           .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01});
 }
 
-inline std::string numbered(const char* name, int64_t i) { return name + std::to_string(i); }
-
 /// The gradients of `forward`, a plain function.
 template <Tensor (*forward)(const Parameters&, const Data&)>
 Workload gradients(const Data& data) {
@@ -158,10 +156,6 @@ Workload inference(const Data& data) {
             *out = compiled(p, data);
           },
           [out, data] { return std::vector<double>{td::mean(*out * data.at("g")).item()}; }};
-}
-
-inline Tensor linear(const Parameters& p, const Tensor& x, const std::string& name) {
-  return td::matmul(x, p.at(name + ".w")) + p.at(name + ".b");
 }
 
 }  // namespace bench

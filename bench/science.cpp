@@ -1,5 +1,6 @@
 // Attention with biases, dense predictions, volumes, and programs that differentiate what is no
 // network, beside the peers: bench/peers/README.md says what each computes.
+#include "bench/layers.h"
 #include "bench/rows.h"
 
 namespace bench {

@@ -1,5 +1,6 @@
 #include "bench/workloads.h"
 
+#include "bench/layers.h"
 #include "bench/rows.h"
 
 namespace bench {
@@ -99,30 +100,20 @@ struct GptShape {
   int64_t layers, heads;
 };
 
-Tensor norm(const Parameters& p, const Tensor& x, const std::string& name) {
-  return td::layer_norm(x, {x.size(-1)}, p.at(name + ".w"), p.at(name + ".b"), 1e-5);
-}
-
 Tensor attention(const Parameters& p, const Tensor& x, const std::string& block, int64_t heads) {
-  const td::Dim batch = x.size(0), time = x.size(1), channels = x.size(2);
-  const auto split = td::split(linear(p, x, block + ".qkv"), channels, 2);
-  const auto head = [&](const Tensor& t) {
-    return t.view({batch, time, heads, channels / heads}).transpose(1, 2);
-  };
-  const Tensor y =
-      td::scaled_dot_product_attention(head(split[0]), head(split[1]), head(split[2]), {}, true);
-  return linear(p, y.transpose(1, 2).reshape({batch, time, channels}), block + ".proj");
+  const auto [q, k, v] = heads_of(p, x, block, heads);
+  return joined(p, td::scaled_dot_product_attention(q, k, v, {}, true), x, block);
 }
 
 Tensor gpt_loss(const Parameters& p, const Data& d, GptShape shape) {
   Tensor x = td::embedding(p.at("wte"), d.at("tokens")) + p.at("wpe");
   for (int64_t i = 0; i < shape.layers; ++i) {
     const std::string block = "h" + std::to_string(i);
-    x = x + attention(p, norm(p, x, block + ".ln1"), block, shape.heads);
-    x = x + linear(p, td::gelu(linear(p, norm(p, x, block + ".ln2"), block + ".fc"), "tanh"),
+    x = x + attention(p, layer_norm(p, x, block + ".ln1"), block, shape.heads);
+    x = x + linear(p, td::gelu(linear(p, layer_norm(p, x, block + ".ln2"), block + ".fc"), "tanh"),
                    block + ".fc2");
   }
-  const Tensor logits = td::matmul(norm(p, x, "lnf"), p.at("wte").t());
+  const Tensor logits = td::matmul(layer_norm(p, x, "lnf"), p.at("wte").t());
   return td::cross_entropy(logits.view({-1, logits.size(-1)}), d.at("targets").view({-1}));
 }
 

@@ -38,9 +38,12 @@ def llama(p, d):
     return x
 
 
-def conv(x, k, stride=1, padding=0, groups=1):
-    return jax.lax.conv_general_dilated(x, k, (stride,) * 2, [(padding,) * 2] * 2, feature_group_count=groups,
-                                        dimension_numbers=("NCHW", "OIHW", "NCHW"))
+def conv(x, k, stride=1, padding=0, groups=1, dilation=1):
+    """Of images or volumes."""
+    dims = x.ndim - 2
+    spatial = "DHW"[-dims:]
+    return jax.lax.conv_general_dilated(x, k, (stride,) * dims, [(padding,) * 2] * dims, rhs_dilation=(dilation,) * dims,
+                                        feature_group_count=groups, dimension_numbers=("NC" + spatial, "OI" + spatial, "NC" + spatial))
 
 
 def max_pool(x, window, stride, padding=0):
@@ -79,13 +82,13 @@ def cross_entropy(logits, t):
     return -jnp.take_along_axis(jax.nn.log_softmax(logits), t[:, None], 1).mean()
 
 
-def resnet18(p, d):
-    x = max_pool(jax.nn.relu(batch_norm(p, conv(d["x"], p["p.k"], 2, 3), "bn")), 3, 2, 1)
+def resnet18(p, x, bn):
+    x = max_pool(jax.nn.relu(bn(p, conv(x, p["p.k"], 2, 3), "bn")), 3, 2, 1)
     for i, (_, _, shrinks) in enumerate(models.RESNET):
-        h = jax.nn.relu(batch_norm(p, conv(x, p[f"p.h{i}.k1"], 2 if shrinks else 1, 1), f"h{i}.bn1"))
-        y = batch_norm(p, conv(h, p[f"p.h{i}.k2"], 1, 1), f"h{i}.bn2")
-        x = jax.nn.relu(y + (batch_norm(p, conv(x, p[f"p.h{i}.k0"], 2), f"h{i}.bn0") if shrinks else x))
-    return cross_entropy(x.mean((2, 3)) @ p["p.fc.w"] + p["p.fc.b"], d["t"])
+        h = jax.nn.relu(bn(p, conv(x, p[f"p.h{i}.k1"], 2 if shrinks else 1, 1), f"h{i}.bn1"))
+        y = bn(p, conv(h, p[f"p.h{i}.k2"], 1, 1), f"h{i}.bn2")
+        x = jax.nn.relu(y + (bn(p, conv(x, p[f"p.h{i}.k0"], 2), f"h{i}.bn0") if shrinks else x))
+    return x.mean((2, 3)) @ p["p.fc.w"] + p["p.fc.b"]
 
 
 def lstm(p):
@@ -125,7 +128,7 @@ def forward(name, p, d):
         "group_norm_silu": lambda: jax.nn.silu(group_norm(p["p.x"], 32, p["p.w"], p["p.b"])),
         "mobile": lambda: mobile(p),
         "unet": lambda: unet(p),
-        "resnet18": lambda: resnet18(p, d),
+        "resnet18": lambda: cross_entropy(resnet18(p, d["x"], batch_norm), d["t"]),
         "lstm": lambda: lstm(p),
         "dlrm": lambda: dlrm(p, d),
         "topk": lambda: jax.lax.top_k(p["p.x"], 50)[0],

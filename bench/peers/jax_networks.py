@@ -2,9 +2,8 @@
 import jax
 import jax.numpy as jnp
 
-import models
 import networks
-from jax_models import attend_to, conv, cross_entropy, max_pool
+from jax_models import attend_to, conv, cross_entropy, resnet18
 
 
 def linear(p, x, k):
@@ -34,15 +33,10 @@ def mlp(p, x, block):
 
 
 def resnet18_eval(p, d):
-    def bn(x, k):
+    def bn(p, x, k):
         scale = p[f"p.{k}.w"] * jax.lax.rsqrt(d[f"{k}.var"] + 1e-5)
         return x * scale[:, None, None] + (p[f"p.{k}.b"] - d[f"{k}.mean"] * scale)[:, None, None]
-    x = max_pool(jax.nn.relu(bn(conv(d["x"], p["p.k"], 2, 3), "bn")), 3, 2, 1)
-    for i, (_, _, shrinks) in enumerate(models.RESNET):
-        h = jax.nn.relu(bn(conv(x, p[f"p.h{i}.k1"], 2 if shrinks else 1, 1), f"h{i}.bn1"))
-        y = bn(conv(h, p[f"p.h{i}.k2"], 1, 1), f"h{i}.bn2")
-        x = jax.nn.relu(y + (bn(conv(x, p[f"p.h{i}.k0"], 2), f"h{i}.bn0") if shrinks else x))
-    return linear(p, x.mean((2, 3)), "fc")
+    return resnet18(p, d["x"], bn)
 
 
 def bert_eval(p, d):

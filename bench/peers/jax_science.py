@@ -3,11 +3,8 @@ import jax
 import jax.numpy as jnp
 
 import science
-from jax_models import cross_entropy
-
-
-def linear(p, x, k):
-    return x @ p[f"p.{k}.w"] + p[f"p.{k}.b"]
+from jax_models import conv, cross_entropy
+from jax_networks import linear
 
 
 def attend(q, k, v, bias, scale):
@@ -29,18 +26,10 @@ def windows(p, d):
     return p["p.x"] + jnp.roll(y, (3, 3), (1, 2))
 
 
-def conv(x, k, stride=1, padding=0, dilation=1):
-    """Of images or volumes."""
-    dims = x.ndim - 2
-    spatial = "DHW"[-dims:]
-    return jax.lax.conv_general_dilated(x, k, (stride,) * dims, [(padding,) * 2] * dims, rhs_dilation=(dilation,) * dims,
-                                        dimension_numbers=("NC" + spatial, "OI" + spatial, "NC" + spatial))
-
-
 def segmentation(p, d):
     x = jax.nn.relu(conv(d["x"], p["p.k1"], 2, 1))
     x = jax.nn.relu(conv(x, p["p.k2"], 2, 1))
-    x = jnp.concatenate([jax.nn.relu(conv(x, p[f"p.d{i}"], 1, i, i)) for i in (1, 2, 4)], 1)
+    x = jnp.concatenate([jax.nn.relu(conv(x, p[f"p.d{i}"], padding=i, dilation=i)) for i in (1, 2, 4)], 1)
     y = conv(x, p["p.k3"])
     y = jax.image.resize(y, (*y.shape[:2], 4 * y.shape[2], 4 * y.shape[3]), "bilinear")
     return cross_entropy(y.transpose(0, 2, 3, 1).reshape(-1, y.shape[1]), d["t"].reshape(-1))

@@ -22,6 +22,16 @@ def angles(np, tokens, channels):
     return {"cos": np.cos(turns).astype(np.float32), "sin": np.sin(turns).astype(np.float32)}
 
 
+def resnet18(weight, norm):
+    """Weights of the convolutions, and what `norm(layer, channels)` gives of each norm."""
+    d = {"p.k": weight(64, 3, 7, 7), **norm("bn", 64)}
+    for i, (a, b, shrinks) in enumerate(RESNET):
+        d |= {f"p.h{i}.k1": weight(b, a, 3, 3), **norm(f"h{i}.bn1", b), f"p.h{i}.k2": weight(b, b, 3, 3), **norm(f"h{i}.bn2", b)}
+        if shrinks:
+            d |= {f"p.h{i}.k0": weight(b, a, 1, 1), **norm(f"h{i}.bn0", b)}
+    return d
+
+
 def make(name, np, randn, labels, zeros, ones):
     """Arrays of row `name`, or None if it is none of these."""
     weight = lambda *shape: randn(*shape, scale=1 / math.sqrt(math.prod(shape[1:])))  # of a convolution
@@ -57,11 +67,7 @@ def make(name, np, randn, labels, zeros, ones):
             d |= {f"p.k{i}": weight(b, a, 3, 3), f"p.w{i}": ones(b), f"p.b{i}": zeros(b)}
         return d
     if name == "resnet18":
-        d = {"x": randn(16, 3, 64, 64), "t": labels(10, 16), "p.k": weight(64, 3, 7, 7), **norm("bn", 64)}
-        for i, (a, b, shrinks) in enumerate(RESNET):
-            d |= {f"p.h{i}.k1": weight(b, a, 3, 3), **norm(f"h{i}.bn1", b), f"p.h{i}.k2": weight(b, b, 3, 3), **norm(f"h{i}.bn2", b)}
-            if shrinks:
-                d |= {f"p.h{i}.k0": weight(b, a, 1, 1), **norm(f"h{i}.bn0", b)}
+        d = {"x": randn(16, 3, 64, 64), "t": labels(10, 16), **resnet18(weight, norm)}
         return d | {"p.fc.w": randn(512, 10, scale=.01), "p.fc.b": zeros(10)}
     if name == "lstm":
         t, n, a, c = 64, 32, 128, 256

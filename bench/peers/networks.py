@@ -34,11 +34,7 @@ def make(name, np, randn, labels, zeros, ones):
     norm = lambda layer, c: {f"p.{layer}.w": ones(c), f"p.{layer}.b": zeros(c)}
     if name == "resnet18_eval":
         trained = lambda layer, c: norm(layer, c) | {f"{layer}.mean": randn(c, scale=.1), f"{layer}.var": 1 + np.abs(randn(c, scale=.3))}
-        d = {"x": randn(1, 3, 224, 224), "p.k": weight(64, 3, 7, 7), **trained("bn", 64)}
-        for i, (a, b, shrinks) in enumerate(models.RESNET):
-            d |= {f"p.h{i}.k1": weight(b, a, 3, 3), **trained(f"h{i}.bn1", b), f"p.h{i}.k2": weight(b, b, 3, 3), **trained(f"h{i}.bn2", b)}
-            if shrinks:
-                d |= {f"p.h{i}.k0": weight(b, a, 1, 1), **trained(f"h{i}.bn0", b)}
+        d = {"x": randn(1, 3, 224, 224), **models.resnet18(weight, trained)}
         return d | linear("fc", 512, 1000) | {"g": randn(1, 1000)}
     if name == "bert_eval":
         m = BERT

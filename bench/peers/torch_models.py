@@ -47,13 +47,13 @@ def mobile(p, bn):
     return p["p.x"] + bn(F.conv2d(mixed, p["p.k3"]), "bn3", p)
 
 
-def resnet18(p, d, bn):
-    x = F.max_pool2d(F.relu(bn(F.conv2d(d["x"], p["p.k"], stride=2, padding=3), "bn", p)), 3, 2, 1)
+def resnet18(p, x, bn):
+    x = F.max_pool2d(F.relu(bn(F.conv2d(x, p["p.k"], stride=2, padding=3), "bn", p)), 3, 2, 1)
     for i, (_, _, shrinks) in enumerate(models.RESNET):
         h = F.relu(bn(F.conv2d(x, p[f"p.h{i}.k1"], stride=2 if shrinks else 1, padding=1), f"h{i}.bn1", p))
         y = bn(F.conv2d(h, p[f"p.h{i}.k2"], padding=1), f"h{i}.bn2", p)
         x = F.relu(y + (bn(F.conv2d(x, p[f"p.h{i}.k0"], stride=2), f"h{i}.bn0", p) if shrinks else x))
-    return F.cross_entropy(x.mean((2, 3)) @ p["p.fc.w"] + p["p.fc.b"], d["t"])
+    return x.mean((2, 3)) @ p["p.fc.w"] + p["p.fc.b"]
 
 
 def lstm(p):
@@ -86,7 +86,7 @@ def forward_of(name, p, d):
         "group_norm_silu": lambda p: F.silu(F.group_norm(p["p.x"], 32, p["p.w"], p["p.b"], 1e-5)),
         "mobile": lambda p: mobile(p, bn),
         "unet": unet,
-        "resnet18": lambda p: resnet18(p, d, bn),
+        "resnet18": lambda p: F.cross_entropy(resnet18(p, d["x"], bn), d["t"]),
         "lstm": lstm,
         "dlrm": lambda p: dlrm(p, d),
         "topk": lambda p: p["p.x"].topk(50).values,

@@ -2,8 +2,8 @@
 import torch
 import torch.nn.functional as F
 
-import models
 import networks
+from torch_models import resnet18
 
 
 def linear(p, x, k):
@@ -30,13 +30,7 @@ def mlp(p, x, block):
 
 
 def resnet18_eval(p, d):
-    bn = lambda x, k: F.batch_norm(x, d[f"{k}.mean"], d[f"{k}.var"], p[f"p.{k}.w"], p[f"p.{k}.b"])
-    x = F.max_pool2d(F.relu(bn(F.conv2d(d["x"], p["p.k"], stride=2, padding=3), "bn")), 3, 2, 1)
-    for i, (_, _, shrinks) in enumerate(models.RESNET):
-        h = F.relu(bn(F.conv2d(x, p[f"p.h{i}.k1"], stride=2 if shrinks else 1, padding=1), f"h{i}.bn1"))
-        y = bn(F.conv2d(h, p[f"p.h{i}.k2"], padding=1), f"h{i}.bn2")
-        x = F.relu(y + (bn(F.conv2d(x, p[f"p.h{i}.k0"], stride=2), f"h{i}.bn0") if shrinks else x))
-    return linear(p, x.mean((2, 3)), "fc")
+    return resnet18(p, d["x"], lambda x, k, p: F.batch_norm(x, d[f"{k}.mean"], d[f"{k}.var"], p[f"p.{k}.w"], p[f"p.{k}.b"]))
 
 
 def bert_eval(p, d):

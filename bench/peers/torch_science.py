@@ -3,10 +3,7 @@ import torch
 import torch.nn.functional as F
 
 import science
-
-
-def linear(p, x, k):
-    return x @ p[f"p.{k}.w"] + p[f"p.{k}.b"]
+from torch_networks import linear
 
 
 def biased_attention(p, d):

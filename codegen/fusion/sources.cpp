@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 #include "codegen/kernels/scatter.h"
 #include "codegen/kernels/source_rows.h"

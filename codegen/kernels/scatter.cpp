@@ -322,9 +322,7 @@ class ByRows : Scatter {
 
 bool scatters_rows(const View& index, int dim, const ir::Shape& sizes) {
   if (row_elements(sizes, dim) < kMinRow || ir::numel(sizes) < kMinTotal) return false;
-  for (int d = dim + 1; d < sizes.rank(); ++d)
-    if (sizes[d] != 1 && index.strides[d] != 0) return false;
-  return sizes[sizes.rank() - 1] > 1;
+  return is_same_along_row(index, dim) && sizes[sizes.rank() - 1] > 1;
 }
 
 KernelDraft scatter_kernel(const Program& program) {

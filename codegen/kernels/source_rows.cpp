@@ -23,6 +23,12 @@ std::optional<SourceView> source_view(const View& v, const Node& scatter) {
   return std::nullopt;
 }
 
+bool is_same_along_row(const View& v, int dim) {
+  for (int d = dim + 1; d < v.sizes.rank(); ++d)
+    if (v.sizes[d] != 1 && v.strides[d] != 0) return false;
+  return true;
+}
+
 SourceRows::SourceRows(KernelWriter& writer, const std::vector<Node>& nodes,
                        const std::vector<DimLoops>& loops)
     : w_(writer), nodes_(nodes), loops_(loops) {
@@ -59,12 +65,6 @@ InstrId SourceRows::element(Row row) {
   for (size_t n = 0; n + 1 < nodes_.size(); ++n)
     if (!row.values[n].valid()) row.values[n] = compute(n, row);
   return operand(nodes_.size() - 1, 1, row);
-}
-
-bool SourceRows::is_same_along_row(const View& v) const {
-  for (int d = scatter().scatter_dim + 1; d < v.sizes.rank(); ++d)
-    if (v.sizes[d] != 1 && v.strides[d] != 0) return false;
-  return true;
 }
 
 Affine SourceRows::at(const View& v) const {

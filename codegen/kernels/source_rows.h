@@ -20,6 +20,10 @@ struct SourceView {
 /// What a node that makes sources reads, as the scatter sees it; nothing if strides cannot say so.
 std::optional<SourceView> source_view(const View& v, const Node& scatter);
 
+/// Whether a view over a scatter's domain is the same for all elements of a row: of what lies
+/// behind `dim`, the scattered one.
+bool is_same_along_row(const View& v, int dim);
+
 class SourceRows {
  public:
   /// `nodes`: of the group; the last is the scatter. `loops`: of the dims of its domain, as they
@@ -40,7 +44,9 @@ class SourceRows {
  private:
   const Node& scatter() const { return nodes_.back(); }
   const View& view(size_t node, size_t operand) const { return views_[node][operand].view; }
-  bool is_same_along_row(const View& v) const;
+  bool is_same_along_row(const View& v) const {
+    return codegen::is_same_along_row(v, scatter().scatter_dim);
+  }
   InstrId load(const SourceView& v, const Row& row);
   Affine at(const View& v) const;
   InstrId operand(size_t node, size_t operand, const Row& row);
