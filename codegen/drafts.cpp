@@ -42,7 +42,7 @@ ExternalDraft external_draft(const Program& p, const Node& n) {
 }
 
 /// The kernels of what runs in kernels.
-std::vector<KernelDraft> build(const Slice& slice) {
+std::vector<KernelDraft> build(const Slice& slice, int vector_bytes) {
   const Node& last = slice.program.nodes.back();  // nodes before a scatter make what it moves
   std::vector<KernelDraft> one;
   switch (last.kind) {
@@ -58,7 +58,7 @@ std::vector<KernelDraft> build(const Slice& slice) {
     case Node::Kind::RowReduce:
     case Node::Kind::RowPartial:
     case Node::Kind::ColPartial:
-      one.push_back(build_kernel(slice.program, slice.bundle, slice.stored));
+      one.push_back(build_kernel(slice.program, slice.bundle, slice.stored, vector_bytes));
       return one;
     case Node::Kind::Matmul:
     case Node::Kind::External:
@@ -70,7 +70,8 @@ std::vector<KernelDraft> build(const Slice& slice) {
 
 class Drafter {
  public:
-  Drafter(const Program& p, const Table<RootId, bool>& stored) : p_(p), slicer_(p, stored) {}
+  Drafter(const Program& p, const Table<RootId, bool>& stored, int vector_bytes)
+      : p_(p), vector_bytes_(vector_bytes), slicer_(p, stored) {}
 
   Drafts run(const std::vector<Bundle>& bundles) {
     for (const Bundle& b : bundles) add(b);
@@ -121,7 +122,8 @@ class Drafter {
   const std::vector<LaunchDraft>& launches(const Slice& slice) {
     const auto [at, fresh] = known_.try_emplace(slice);
     if (fresh)
-      for (KernelDraft& d : build(at->first)) at->second.push_back(with_kernel(std::move(d)));
+      for (KernelDraft& d : build(at->first, vector_bytes_))
+        at->second.push_back(with_kernel(std::move(d)));
     return at->second;
   }
 
@@ -132,6 +134,7 @@ class Drafter {
   }
 
   const Program& p_;
+  const int vector_bytes_;
   Slicer slicer_;
   Checks checks_;
   std::unordered_map<Slice, std::vector<LaunchDraft>, SliceHash> known_;
@@ -141,8 +144,8 @@ class Drafter {
 }  // namespace
 
 Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
-                   const Table<RootId, bool>& stored) {
-  return Drafter(program, stored).run(bundles);
+                   const Table<RootId, bool>& stored, int vector_bytes) {
+  return Drafter(program, stored, vector_bytes).run(bundles);
 }
 
 }  // namespace tandem::codegen

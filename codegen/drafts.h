@@ -11,8 +11,9 @@ namespace tandem::codegen {
 
 /// The steps of the bundles, in their order; the kernels of bundles that compute the same are built
 /// once. `stored`: by root, whether it has to be in memory after the step that computes it.
+/// `vector_bytes`: as LowerOptions has it.
 Drafts make_drafts(const Program& program, const std::vector<Bundle>& bundles,
-                   const Table<RootId, bool>& stored);
+                   const Table<RootId, bool>& stored, int vector_bytes);
 
 }  // namespace tandem::codegen
 

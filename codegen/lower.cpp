@@ -107,7 +107,8 @@ Plan lower(const ir::Graph& graph, const LowerOptions& options) {
   std::vector<Group> groups = with_updates_in_place(
       program, with_sources_inside(program, std::move(fusion.groups)), targets);
   const Table<RootId, bool> stored = stored_roots(program, groups);
-  Drafts drafts = make_drafts(program, bundle(program, std::move(groups), stored), stored);
+  Drafts drafts = make_drafts(program, bundle(program, std::move(groups), stored), stored,
+                              options.vector_bytes);
   Plan plan;
   describe(graph, program, plan);
   plan_memory(program, std::move(drafts), targets, input_memories(graph), options, plan);

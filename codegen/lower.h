@@ -17,6 +17,8 @@ struct LowerOptions {
   /// Of the last level cache, as far as it is ours; 0 if unknown. Values that are large beside it
   /// are written past the caches.
   int64_t cache_bytes = 0;
+  /// Of the processor's widest. What is worth it depends on them, no result does.
+  int vector_bytes = 64;
   /// Of f32 products.
   machine::MatmulPrecision matmul_precision = machine::MatmulPrecision::Highest;
   /// A library function does without what no step reads, though this may change the last bits of

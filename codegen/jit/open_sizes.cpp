@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "codegen/jit/interleaved.h"
 #include "codegen/jit/transposition.h"
 
 namespace tandem::jit {
@@ -139,7 +140,7 @@ class Opener {
       return open_words(i.affine);
     }
     open_steps(i.affine);
-    open_steps(i.access.index);
+    open_steps(i.access.index, !may_interleave(kernel_, i.access));
     if (all_ && ir::size_of(i.dtype) >= 4) open_transposed_steps(i.access.index);
     for (codegen::Access::Indirect& x : i.access.indirect) {
       open(Kind::Index, 0, x.extent);
@@ -152,10 +153,10 @@ class Opener {
     return loop.kind != Loop::Kind::Vector && !inside_[t.loop] && !transposed_[t.loop];
   }
 
-  void open_steps(Affine& a) {
+  void open_steps(Affine& a, bool is_open = true) {
     for (Affine::Term& t : a.terms)
       if (has_open_step(t)) open(Kind::Stride, t.loop.index, t.stride);
-    if (all_ && a.offset != 0) open(Kind::Offset, 0, a.offset);
+    if (all_ && is_open && a.offset != 0) open(Kind::Offset, 0, a.offset);
   }
 
   /// Code knows which of them are one element, and which lines of 16 or 8.

@@ -5,6 +5,7 @@
 
 #include "codegen/fusion/slabs.h"
 #include "codegen/kernels/group_writer.h"
+#include "codegen/kernels/narrow_rows.h"
 #include "codegen/kernels/tiles.h"
 
 namespace tandem::codegen {
@@ -68,20 +69,28 @@ KernelDraft build_rows(const Program& p, const std::vector<Group>& groups,
   return w.take(kernel_name(p, groups), grain_of(s.units, static_cast<double>(total), cost));
 }
 
+KernelDraft build_group(const Program& p, const Group& g, const Table<RootId, bool>& is_stored) {
+  KernelWriter w(p);
+  const double cost = cost_per_element(p, g, is_stored);
+  const Schedule s = make_schedule(g.domain, cost, tile_of(p, g), w);
+  write_group(p, g, is_stored, s, w);
+  return w.take(kernel_name(p, {&g, 1}),
+                grain_of(s.units, static_cast<double>(g.domain.total), cost));
+}
+
+KernelDraft build(const Program& p, const Bundle& bundle, const Table<RootId, bool>& is_stored) {
+  if (bundle.slabs.count > 0) return build_slabs(p, bundle, is_stored);
+  if (bundle.groups.size() > 1) return build_rows(p, bundle.groups, is_stored);
+  return build_group(p, bundle.groups[0], is_stored);
+}
+
 }  // namespace
 
 KernelDraft build_kernel(const Program& program, const Bundle& bundle,
-                         const Table<RootId, bool>& is_stored) {
-  const std::vector<Group>& groups = bundle.groups;
-  if (bundle.slabs.count > 0) return build_slabs(program, bundle, is_stored);
-  if (groups.size() > 1) return build_rows(program, groups, is_stored);
-  const Group& g = groups[0];
-  KernelWriter w(program);
-  const double cost = cost_per_element(program, g, is_stored);
-  const Schedule s = make_schedule(g.domain, cost, tile_of(program, g), w);
-  write_group(program, g, is_stored, s, w);
-  return w.take(kernel_name(program, groups),
-                grain_of(s.units, static_cast<double>(g.domain.total), cost));
+                         const Table<RootId, bool>& is_stored, int vector_bytes) {
+  KernelDraft draft = build(program, bundle, is_stored);
+  draft.kernel = with_lanes_along_narrow_rows(std::move(draft.kernel), vector_bytes);
+  return draft;
 }
 
 }  // namespace tandem::codegen

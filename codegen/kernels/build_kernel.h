@@ -10,9 +10,9 @@
 namespace tandem::codegen {
 
 /// The kernel of a fusible group, or of several that run side by side. `is_stored`: by root,
-/// whether it has to be in memory afterwards.
+/// whether it has to be in memory afterwards. `vector_bytes`: as LowerOptions has it.
 KernelDraft build_kernel(const Program& program, const Bundle& bundle,
-                         const Table<RootId, bool>& is_stored);
+                         const Table<RootId, bool>& is_stored, int vector_bytes);
 
 }  // namespace tandem::codegen
 

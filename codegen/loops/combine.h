@@ -13,6 +13,11 @@ ir::Op combining_op(Combine combine);
 /// The value of `combine` over nothing, in `dtype`.
 ir::Number identity_of(Combine combine, ir::DType dtype);
 
+/// Whether it gives where an extremum is.
+constexpr bool finds_position(Combine combine) {
+  return combine == Combine::ArgMax || combine == Combine::ArgMin;
+}
+
 }  // namespace tandem::codegen
 
 #endif  // TANDEM_CODEGEN_LOOPS_COMBINE_H

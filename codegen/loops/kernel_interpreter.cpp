@@ -103,8 +103,7 @@ bool better(const Accumulator& acc, const Entry& b, const Entry& a) {
 }
 
 Entry combine(const Accumulator& acc, const Entry& a, const Entry& b) {
-  if (acc.combine == Combine::ArgMax || acc.combine == Combine::ArgMin)
-    return better(acc, b, a) ? b : a;
+  if (finds_position(acc.combine)) return better(acc, b, a) ? b : a;
   const Cell args[] = {a.value, b.value};
   const DType types[] = {acc.dtype, acc.dtype};
   return {compute(combining_op(acc.combine), args, types, acc.dtype)};
@@ -227,8 +226,7 @@ class Interpreter {
     const Entry result = ir::reduce_in_order<Entry>(
         order, n, identity(acc), [&](int64_t j) { return entries[static_cast<size_t>(j)]; },
         [&](const Entry& x, const Entry& y) { return combine(acc, x, y); });
-    const bool position = acc.combine == Combine::ArgMax || acc.combine == Combine::ArgMin;
-    return position ? Cell{0, result.position} : result.value;
+    return finds_position(acc.combine) ? Cell{0, result.position} : result.value;
   }
 
   bool compute_step(size_t at) {

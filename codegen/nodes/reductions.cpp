@@ -18,10 +18,6 @@ constexpr int64_t kManyColumns = 16;
 /// With fewer runs than this, a run of several blocks is shared out among threads by blocks.
 constexpr int64_t kManyRuns = 16;
 
-bool finds_position(Combine combine) {
-  return combine == Combine::ArgMax || combine == Combine::ArgMin;
-}
-
 /// Whether the view's memory steps unevenly somewhere inside its innermost `inner * n` elements but
 /// not at `inner`.
 bool uneven_inside(const View& v, int64_t n, int64_t inner) {

@@ -56,6 +56,7 @@ Compiled compile(const ir::Graph& graph, const JitOptions& options, jit::Sizes s
   const auto start = std::chrono::steady_clock::now();
   codegen::Plan plan = codegen::lower(graph, {.write_into_input = direct_writes(graph),
                                               .cache_bytes = machine::own_cache_bytes(),
+                                              .vector_bytes = machine::cpu_features().vector_bytes,
                                               .matmul_precision = options.matmul_precision,
                                               .leaves_out_unread = options.leaves_out_unread,
                                               .guard_pages = machine::guard_pages()});

@@ -32,6 +32,10 @@ llvm::Function* declare(llvm::Module& module, const std::string& name) {
 /// little, and LLVM would take a millisecond or more for each.
 constexpr size_t kMostInline = 32;
 
+/// Of narrow rows, all columns of which are written out: a longer body is emitted once, with masks,
+/// which cost little beside it.
+constexpr size_t kLongBody = 128;
+
 /// How much of polynomials a kernel has: a branch costs LLVM as much as several without, and so
 /// does a power in f64, whose logarithm has twice the bits.
 size_t polynomials(const codegen::Kernel& kernel, const std::vector<bool>& unit) {
@@ -105,6 +109,8 @@ Emitter::Emitter(llvm::Module& module, const Form& form, const Target& target,
       emitted_(kernel_.code.size()),
       running_(kernel_.accumulators.size()),
       ends_(kernel_.code.size()),
+      sorted_of_(kernel_.code.size(), -1),
+      column_sum_of_(kernel_.code.size(), -1),
       unit_(within_unit(kernel_)),
       calls_(polynomials(kernel_, unit_) > kMostInline),
       ahead_(kernel_.loops.size()) {
@@ -261,6 +267,7 @@ void Emitter::vector_loop(size_t at) {
   const LoopId id = kernel_.code[at].loop;
   llvm::Value* count = trips(id);
   scope_ = choose_scope(at);
+  find_interleaved(at);
   if (has_blocks(id)) {
     blocked_loop(at, count);
   } else {
@@ -274,6 +281,7 @@ void Emitter::vector_loop(size_t at) {
 void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
   const LoopId id = kernel_.code[at].loop;
   const auto step = static_cast<int64_t>(scope_.lanes) * scope_.parts;
+  if (!sorted_.empty() && ends_[at] - at > kLongBody) return masked_range(at, first, count);
   llvm::Value* main = ir_.CreateAnd(count, i64(-step));
   count_loop(main, step, slots_of(id), [&](llvm::Value* i) {
     index_[id] = ir_.CreateAdd(first, i);
@@ -281,6 +289,20 @@ void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
     read_ahead();
   });
   rest(at, ir_.CreateAdd(first, main), ir_.CreateSub(count, main));
+}
+
+// With a mask in all iterations.
+void Emitter::masked_range(size_t at, llvm::Value* first, llvm::Value* count) {
+  const LoopId id = kernel_.code[at].loop;
+  const Scope full = scope_;
+  count_loop(count, static_cast<int64_t>(scope_.lanes) * scope_.parts, slots_of(id),
+             [&](llvm::Value* i) {
+               index_[id] = ir_.CreateAdd(first, i);
+               set_masks(ir_.CreateSub(count, i));
+               run(at + 1, ends_[at]);
+               read_ahead();
+             });
+  scope_ = full;
 }
 
 // Fewer iterations than the parts of the scope have lanes: at once, or, if that saves much code,
@@ -322,11 +344,12 @@ void Emitter::set_masks(llvm::Value* count) {
     const uint64_t inside = known ? known->getZExtValue() - before : 0;
     scope_.few.push_back(inside < scope_.lanes ? static_cast<unsigned>(inside) : 0);
     if (inside >= scope_.lanes) {
-      scope_.masks.push_back(nullptr);
+      scope_.masks.push_back(nullptr), scope_.left.push_back(nullptr);
       continue;
     }
     llvm::Value* left =
         ir_.CreateTrunc(ir_.CreateSub(count, i64(static_cast<int64_t>(before))), ir_.getInt32Ty());
+    scope_.left.push_back(left);
     scope_.masks.push_back(
         ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes), spread(left)));
   }

@@ -79,10 +79,12 @@ llvm::Value* Emitter::lane_pointers(const Address& a, unsigned part) {
 
 // Of few lanes, without a mask, if that is one access. A load of what a masked store reaches, be it
 // behind the mask, waits until that is done: where short rows grow in memory each would wait for
-// the one before, so there several accesses are better too.
-bool Emitter::takes_few(const Address& a, unsigned part) const {
+// the one before, so there several accesses are better too. So they are where masked stores take
+// many cycles, as AVX2's do on some processors.
+bool Emitter::takes_few(const Address& a, unsigned part, bool stores) const {
   const unsigned count = scope_.few_in(part);
-  return count > 0 && (a.both_ways || std::has_single_bit(count));
+  const bool is_slow = stores && !target_.has("avx512bw");
+  return count > 0 && (a.both_ways || is_slow || std::has_single_bit(count));
 }
 
 llvm::Value* Emitter::load_few(const Address& a, unsigned part) {
@@ -101,7 +103,7 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
   const llvm::Align align(a.size);
   llvm::Value* mask = scope_.mask(part);
   const bool run = a.varying.empty();
-  if (run && a.lane_stride == 1 && takes_few(a, part)) return load_few(a, part);
+  if (run && a.lane_stride == 1 && takes_few(a, part, false)) return load_few(a, part);
   if (run && a.lane_stride == 1 && mask)
     return ir_.CreateMaskedLoad(type, part_base(a, part), align, mask,
                                 llvm::Constant::getNullValue(type));
@@ -125,6 +127,7 @@ bool Emitter::stays_the_same(const Access& access) const {
 }
 
 void Emitter::load(size_t at) {
+  if (const int s = sorted_of_[at]; s >= 0) return load_sorted(at, sorted_[static_cast<size_t>(s)]);
   check_indices(at);
   const DType dtype = kernel_.code[at].dtype;
   const Address a = address(at);
@@ -143,7 +146,7 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
   const llvm::Align align(a.size);
   llvm::Value* mask = scope_.mask(part);
   const bool run = a.varying.empty();
-  if (run && a.lane_stride == 1 && takes_few(a, part)) {
+  if (run && a.lane_stride == 1 && takes_few(a, part, true)) {
     ir_.CreateAlignedStore(first_lanes(value, 0, scope_.few_in(part)), part_base(a, part), align);
   } else if (run && a.lane_stride == 1 && mask) {
     ir_.CreateMaskedStore(value, part_base(a, part), align, mask);
@@ -159,6 +162,8 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
 }
 
 void Emitter::store(size_t at) {
+  if (const int s = sorted_of_[at]; s >= 0)
+    return store_sorted(at, sorted_[static_cast<size_t>(s)]);
   check_indices(at);
   const codegen::Instr& i = kernel_.code[at];
   const Address a = address(at);
@@ -188,18 +193,18 @@ bool Emitter::may_stream(const Access& access, const Address& a) const {
 void Emitter::stream(const Address& a, const Parts& values) {
   constexpr unsigned kLineBytes = 64;
   const unsigned bytes = scope_.lanes * a.size,
-                 together = std::min(bytes * scope_.parts, kLineBytes);
+                 together = std::min(bytes * static_cast<unsigned>(values.size()), kLineBytes);
   llvm::Value* misaligned = ir_.CreateAnd(ir_.CreatePtrToInt(a.base, ir_.getInt64Ty()),
                                           i64(static_cast<int64_t>(together) - 1));
   llvm::Value* aligned = ir_.CreateICmpEQ(misaligned, i64(0));
   llvm::MDNode* yes = llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)));
   when(aligned, {}, [&] {
-    for (unsigned p = 0; p < scope_.parts; ++p)
+    for (unsigned p = 0; p < values.size(); ++p)
       ir_.CreateAlignedStore(values[p], part_base(a, p), llvm::Align(bytes))
           ->setMetadata(llvm::LLVMContext::MD_nontemporal, yes);
   });
   when(ir_.CreateNot(aligned), {}, [&] {
-    for (unsigned p = 0; p < scope_.parts; ++p) store_part(a, p, values[p]);
+    for (unsigned p = 0; p < values.size(); ++p) store_part(a, p, values[p]);
   });
 }
 

@@ -10,15 +10,11 @@
 #include "ir/base/error.h"
 
 namespace tandem::jit {
-namespace {
 
 using codegen::Accumulator;
 using codegen::Combine;
+using codegen::finds_position;
 using ir::DType;
-
-bool finds_position(const Accumulator& acc) {
-  return acc.combine == Combine::ArgMax || acc.combine == Combine::ArgMin;
-}
 
 llvm::Constant* identity_of(const Accumulator& acc, llvm::Type* type) {
   const ir::Number number = codegen::identity_of(acc.combine, acc.dtype);
@@ -26,10 +22,8 @@ llvm::Constant* identity_of(const Accumulator& acc, llvm::Type* type) {
   return llvm::ConstantInt::getSigned(type, number.to_int());
 }
 
-}  // namespace
-
 bool is_ordered(const Accumulator& acc) {
-  return ir::is_floating(acc.dtype) && !finds_position(acc);
+  return ir::is_floating(acc.dtype) && !finds_position(acc.combine);
 }
 
 // Where the order does not matter, one vector.
@@ -50,10 +44,11 @@ void Emitter::begin_accumulators(LoopId loop) {
     r.value.assign(all / lanes, identity_of(acc, type));
     if (over_vector && notes_nan(acc))
       r.nan = llvm::Constant::getNullValue(vector_type(ir_.getInt1Ty(), lanes));
-    if (finds_position(acc))
+    if (finds_position(acc.combine))
       r.position.assign(all / lanes,
                         llvm::ConstantInt::getSigned(vector_type(ir_.getInt64Ty(), lanes), -1));
   }
+  if (loop == scope_.loop) begin_column_sums();
 }
 
 Slots Emitter::slots_of(LoopId loop) {
@@ -68,6 +63,7 @@ Slots Emitter::slots_of(LoopId loop) {
 }
 
 void Emitter::end_accumulators(LoopId loop) {
+  if (loop == scope_.loop) end_column_sums();
   for (AccumulatorId a : running_.ids()) {
     const Accumulator& acc = kernel_.accumulators[a];
     if (acc.loop == loop && loop == scope_.loop) halve(acc, running_[a]);
@@ -80,7 +76,7 @@ void Emitter::set_results(LoopId loop) {
     const Accumulator& acc = kernel_.accumulators[a];
     Running& r = running_[a];
     if (acc.loop != loop) continue;
-    r.result = {finds_position(acc) ? r.position : r.value,
+    r.result = {finds_position(acc.combine) ? r.position : r.value,
                 loop == scope_.loop || !scope_.vector()};
   }
 }
@@ -103,6 +99,8 @@ void Emitter::accumulate(size_t at) {
   const Accumulator& acc = kernel_.accumulators[a];
   Running& r = running_[a];
   const bool over_vector = acc.loop == scope_.loop;
+  if (const int sums = column_sum_of_[at]; sums >= 0)
+    return add_rows(at, column_sums_[static_cast<size_t>(sums)]);
   if (r.nan) return accumulate_numbers(acc, r, i.args[0]);
   for (unsigned p = 0; p < scope_.parts; ++p) {
     llvm::Value* x = part(i.args[0], p);
@@ -111,14 +109,14 @@ void Emitter::accumulate(size_t at) {
     else if (acc.combine == Combine::Dot)
       r.value[p] = dot(acc, x, part(i.args[1], p), r.value[p]);
     else
-      take(acc, r, p, x, finds_position(acc) ? spread(index_[acc.loop]) : nullptr, nullptr);
+      take(acc, r, p, x, finds_position(acc.combine) ? spread(index_[acc.loop]) : nullptr, nullptr);
   }
 }
 
 // An accumulator with fewer lanes than a vector takes the vector in pieces.
 void Emitter::accumulate_lanes(const Accumulator& acc, Running& r, unsigned part, llvm::Value* x) {
   llvm::Value* position = nullptr;
-  if (finds_position(acc)) {
+  if (finds_position(acc.combine)) {
     llvm::Value* first = ir_.CreateAdd(index_[scope_.loop], i64(int64_t{part} * scope_.lanes));
     position = ir_.CreateAdd(spread(first), lane_numbers(ir_.getInt64Ty(), scope_.lanes));
   }
@@ -224,18 +222,18 @@ void Emitter::halve(const Accumulator& acc, Running& r) {
   while (r.value.size() > 1) {
     const size_t half = r.value.size() / 2;
     for (size_t v = 0; v < half; ++v) {
-      llvm::Value* position = finds_position(acc) ? r.position[v + half] : nullptr;
+      llvm::Value* position = finds_position(acc.combine) ? r.position[v + half] : nullptr;
       take(acc, r, v, r.value[v + half], position, nullptr);
     }
     r.value.resize(half);
-    if (finds_position(acc)) r.position.resize(half);
+    if (finds_position(acc.combine)) r.position.resize(half);
   }
   const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(r.value[0]->getType());
   for (unsigned w = type ? type->getNumElements() / 2 : 0; w >= 1; w /= 2) {
     llvm::Value* x = first_lanes(r.value[0], w, w);
     r.value[0] = first_lanes(r.value[0], 0, w);
     llvm::Value* position = nullptr;
-    if (finds_position(acc)) {
+    if (finds_position(acc.combine)) {
       position = first_lanes(r.position[0], w, w);
       r.position[0] = first_lanes(r.position[0], 0, w);
     }

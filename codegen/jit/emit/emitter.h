@@ -6,12 +6,14 @@
 #ifndef TANDEM_CODEGEN_JIT_EMIT_EMITTER_H
 #define TANDEM_CODEGEN_JIT_EMIT_EMITTER_H
 
+#include <bit>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/jit/form.h"
+#include "codegen/jit/interleaved.h"
 #include "codegen/jit/jit.h"
 #include "codegen/jit/llvm.h"
 #include "codegen/jit/transposition.h"
@@ -39,6 +41,7 @@ bool branches(const codegen::Instr& i);
 
 /// Whether the bits of the result depend on the order of combination.
 bool is_ordered(const codegen::Accumulator& acc);
+llvm::Constant* identity_of(const codegen::Accumulator& acc, llvm::Type* type);
 
 class Emitter {
  public:
@@ -57,6 +60,7 @@ class Emitter {
     LoopId loop;
     unsigned lanes = 1, parts = 1;
     Parts masks;                // by part: lanes inside the loop; null where all are
+    Parts left;                 // by part, as masks: how many are inside, which may be below 0
     std::vector<unsigned> few;  // by part, as masks: how many, if that is known; 0 where all are
 
     bool vector() const { return loop.valid(); }
@@ -95,6 +99,7 @@ class Emitter {
   void loop(size_t at);
   void vector_loop(size_t at);
   void vector_range(size_t at, llvm::Value* first, llvm::Value* count);
+  void masked_range(size_t at, llvm::Value* first, llvm::Value* count);
   void rest(size_t at, llvm::Value* first, llvm::Value* count);
   bool is_shorter_by_part(size_t at) const;
   void set_masks(llvm::Value* count);
@@ -126,7 +131,7 @@ class Emitter {
   void store(size_t at);
   llvm::Value* load_part(const Address& a, unsigned part);
   void store_part(const Address& a, unsigned part, llvm::Value* value);
-  bool takes_few(const Address& a, unsigned part) const;
+  bool takes_few(const Address& a, unsigned part, bool stores) const;
   llvm::Value* load_few(const Address& a, unsigned part);
   bool may_stream(const codegen::Access& access, const Address& a) const;
   void stream(const Address& a, const Parts& values);
@@ -134,6 +139,29 @@ class Emitter {
   llvm::Value* lane_pointers(const Address& a, unsigned part);
   llvm::Value* to_register(llvm::Value* v, ir::DType dtype);
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);
+
+  // --- emit_interleaved.cpp
+  struct Sorted {
+    Interleaved what;
+    std::vector<Parts> columns;  // of what is loaded: by part
+  };
+  void find_interleaved(size_t at);
+  Address address(const Sorted& s);
+  llvm::Value* row_mask(const Interleaved& i, unsigned part, unsigned vector);
+  void load_sorted(size_t at, Sorted& s);
+  void load_rows(Sorted& s);
+  void store_sorted(size_t at, Sorted& s);
+  /// Accumulators of one lane that each row of a Vector loop adds to together, by their
+  /// instructions. The first one's value is that of all.
+  struct ColumnSums {
+    std::vector<size_t> members;
+    unsigned width() const { return std::bit_ceil(static_cast<unsigned>(members.size())); }
+  };
+  void find_column_sums(size_t at);
+  Running& running_of(const ColumnSums& sums, size_t column);
+  void begin_column_sums();
+  void add_rows(size_t at, const ColumnSums& sums);
+  void end_column_sums();
 
   // --- emit_ahead.cpp
   /// What a sweep over a row asks for of the next row.
@@ -255,7 +283,11 @@ class Emitter {
   Table<LoopId, llvm::Value*> index_;  // of the scope's loop: of lane 0 of part 0
   std::vector<Emitted> emitted_;       // by instruction
   Table<AccumulatorId, Running> running_;
-  std::vector<size_t> ends_;                 // LoopBegin -> its LoopEnd
+  std::vector<size_t> ends_;    // LoopBegin -> its LoopEnd
+  std::vector<Sorted> sorted_;  // of the scope's loop
+  std::vector<int> sorted_of_;  // by instruction: which it belongs to, or -1
+  std::vector<ColumnSums> column_sums_;
+  std::vector<int> column_sum_of_;           // by instruction: as above
   std::vector<bool> unit_;                   // by instruction: NaN or within [-1, 1]
   bool calls_;                               // polynomials are functions rather than inline
   Table<LoopId, std::vector<Ahead>> ahead_;  // of Vector loops

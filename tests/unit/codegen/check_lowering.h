@@ -92,6 +92,11 @@ inline void expect_close(const ir::Buffer& want, const ir::Buffer& got, double t
   }
 }
 
+/// Of sums of a few numbers, each of which is rounded.
+inline double tolerance_of(DType dtype) {
+  return dtype == DType::BF16 ? 0.15 : dtype == DType::F16 ? 0.02 : 1e-5;
+}
+
 /// What runs the kernels; the tests of jit put emitted code here.
 inline test::KernelRunner kernel_runner = interpret;
 

@@ -16,8 +16,8 @@ using ir::Dim;
 class RandomGraph {
  public:
   explicit RandomGraph(uint32_t seed) : random_(seed) {
-    const Shape sizes =
-        pick(std::vector<Shape>{{6, 8}, {3, 4, 5}, {40, 20}, {2, 70}, {24}, {4, 1, 6}});
+    const Shape sizes = pick(std::vector<Shape>{
+        {6, 8}, {3, 4, 5}, {40, 20}, {2, 70}, {24}, {4, 1, 6}, {40, 3}, {20, 2, 3}, {5, 18, 4}});
     for (int i = 0; i < 3; ++i) values_.push_back(t_.input(sizes, DType::F32, strides(sizes)));
     inputs_ = 3;
     values_.push_back(t_.input({sizes.back()}));

@@ -10,11 +10,6 @@ namespace {
 constexpr int64_t kHeight = 19;
 constexpr std::array kDtypes = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64};
 
-/// Of sums of kHeight numbers, each of which is rounded.
-double tolerance_of(DType dtype) {
-  return dtype == DType::BF16 ? 0.15 : dtype == DType::F16 ? 0.02 : 1e-5;
-}
-
 /// For rows of `dtype`, of each length: `make` writes a graph of one input of them.
 template <class F>
 void check_lengths(DType dtype, F make) {

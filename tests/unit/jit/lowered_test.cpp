@@ -24,5 +24,6 @@ const bool kCompiled = (kernel_runner = run_compiled, true);
 }  // namespace tandem::codegen
 
 #include "tests/unit/codegen/lower_test.cpp"
+#include "tests/unit/codegen/narrow_rows_test.cpp"
 #include "tests/unit/codegen/short_rows_test.cpp"
 #include "tests/unit/codegen/sources_test.cpp"

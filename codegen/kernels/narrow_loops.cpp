@@ -1,0 +1,300 @@
+#include "codegen/kernels/narrow_loops.h"
+
+#include <bit>
+#include <utility>
+
+#include "codegen/loops/combine.h"
+#include "codegen/loops/scalar_ops.h"
+
+namespace tandem::codegen {
+namespace {
+
+using Kind = Instr::Kind;
+
+constexpr int64_t kMostColumns = 32;
+constexpr int64_t kLeastRows = 16;
+constexpr size_t kMostCode = 512;  // of the columns written out
+
+// What as many rows cost as a vector has lanes, in cycles (fitted to a Zen 4).
+constexpr double kShort = 0.5, kPolynomial = 8;  // an instruction
+constexpr double kAcross = 5, kFarAcross = 8;    // to combine a vector's elements; more than a half
+constexpr double kShuffle = 1, kShuffles = 2;    // of two vectors; where it takes several
+constexpr double kGather = 24;                   // a vector of elements here and there
+constexpr double kTurn = 0.75, kLatency = 3;     // to add one row to another; until that is done
+constexpr double kWorthIt = 1.35;                // as many times as long
+
+size_t end_of(const Kernel& k, size_t begin) {
+  size_t end = begin;
+  while (k.code[end].kind != Kind::LoopEnd || k.code[end].loop != k.code[begin].loop) ++end;
+  return end;
+}
+
+std::optional<Combine> combine_by(ir::Op op) {
+  for (const Combine c :
+       {Combine::Sum, Combine::Prod, Combine::Max, Combine::Min, Combine::Any, Combine::All})
+    if (combining_op(c) == op) return c;
+  return std::nullopt;
+}
+
+/// Shuffles that make columns of as many vectors of rows, or rows of columns.
+double shuffles(int64_t vectors) {
+  double all = 0;
+  for (int64_t left = vectors, p = 2; left > 1; ++p)
+    for (; left % p == 0; left /= p) all += static_cast<double>(vectors * (p - 1));
+  return all;
+}
+
+/// What a loop over rows costs with lanes along the columns, and along the rows.
+class Price {
+ public:
+  Price(LoopId rows, int vector_bytes)
+      : rows_(rows),
+        lanes_(vector_bytes / 4),
+        shuffle_(vector_bytes == 64 ? kShuffle : kShuffles) {}
+
+  /// `turns`: of the loops around it that are not vector loops; `columns`: of all loops; `sums`:
+  /// whether it is a part of a sum of columns.
+  void add(const Instr& i, const Kernel& k, int64_t turns, int64_t columns, bool sums) {
+    const double each = cost_of(i, k, columns / turns);
+    const auto n = static_cast<double>(columns);
+    const int64_t vectors = (columns / turns + lanes_ - 1) / lanes_;
+    const int64_t of_each = i.kind == Kind::Accumulate ? turns : turns * vectors;
+    along_columns_ += lanes() * static_cast<double>(of_each) * each;
+    if (sums)
+      along_rows_ += add_row(i, columns);
+    else if (i.kind == Kind::Load || i.kind == Kind::Store)
+      along_rows_ += access_cost(i, n);
+    else
+      along_rows_ += n * (i.kind == Kind::Accumulate ? kShort : each);
+  }
+
+  bool is_worth_it() const {
+    const double least = any_sum_ ? lanes() * kLatency : 0;
+    return std::max(along_rows_, least) * kWorthIt <= std::max(along_columns_, least);
+  }
+
+ private:
+  double lanes() const { return static_cast<double>(lanes_); }
+
+  double add_row(const Instr& i, int64_t columns) {
+    if (i.kind != Kind::Store) return 0;
+    any_sum_ = true;
+    const auto width = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(columns)));
+    return shuffles(width) * shuffle_ + lanes() * kTurn;
+  }
+
+  double cost_of(const Instr& i, const Kernel& k, int64_t columns) const {
+    const double across = columns > lanes_ / 2 ? kFarAcross : kAcross;
+    switch (i.kind) {
+      case Kind::Compute:
+        return scalar_op(i.op).is_long() ? kPolynomial : kShort;
+      case Kind::RandomBits:
+        return kPolynomial;
+      case Kind::Load:
+      case Kind::Store:
+        return kShort;
+      case Kind::Accumulate:
+        return finds_position(k.accumulators[i.accumulator].combine) ? 2 * across : across;
+      default:
+        return 0;
+    }
+  }
+
+  double access_cost(const Instr& i, double columns) {
+    const Access& a = i.access;
+    const bool stores = i.kind == Kind::Store;
+    constexpr int64_t kMostSorted = 32;  // columns, as codegen/jit/interleaved.cpp has it
+    if (!a.indirect.empty()) return columns * kGather;
+    int64_t stride = 0;
+    for (const Affine::Term& t : a.index.terms)
+      if (t.loop == rows_) stride = t.stride;
+    if (stride == 0) return 0;
+    if (stride == 1) return columns * kShort;
+    if (stride < 0 || stride > kMostSorted) return columns * kGather;
+    Seen rows{a.param, a.local, a.index.terms, stores};
+    ir::erase_if(rows.terms, [&](const Affine::Term& t) { return t.loop > rows_; });
+    if (std::ranges::find(seen_, rows) != seen_.end()) return 0;
+    seen_.push_back(std::move(rows));
+    return shuffles(stride) * shuffle_ + static_cast<double>(stride) * kShort;
+  }
+
+  /// Rows of a buffer that all columns of are loaded, or stored, at once.
+  struct Seen {
+    ParamId param;
+    LocalId local;
+    decltype(Affine::terms) terms;
+    bool stores;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  LoopId rows_;
+  int64_t lanes_;
+  double shuffle_;
+  double along_columns_ = 0, along_rows_ = 0;
+  bool any_sum_ = false;
+  std::vector<Seen> seen_;
+};
+
+/// Decides on the Serial loop that begins with an instruction.
+class Analysis {
+ public:
+  Analysis(const Kernel& k, size_t begin, int vector_bytes)
+      : k_(k),
+        rows_{begin, end_of(k, begin), k.code[begin].loop, {}},
+        price_(rows_.loop, vector_bytes) {}
+
+  std::optional<NarrowRows> run() {
+    const bool any_rows =
+        k_.loops[rows_.loop].extent >= kLeastRows && k_.code[rows_.begin].args.empty();
+    if (!any_rows || !are_narrow()) return std::nullopt;
+    find_sums();
+    for (at_ = rows_.begin + 1; at_ < rows_.end; ++at_)
+      if (!fits(k_.code[at_])) return std::nullopt;
+    if (code_ > kMostCode || !crosses_ || !price_.is_worth_it()) return std::nullopt;
+    return std::move(rows_);
+  }
+
+ private:
+  /// Whether there are vector loops, and all loops together have few columns.
+  bool are_narrow() const {
+    bool any_vector = false;
+    int64_t columns = 1;
+    for (size_t at = rows_.begin + 1; at < rows_.end; ++at) {
+      const Instr& i = k_.code[at];
+      if (i.kind == Kind::LoopEnd) columns /= k_.loops[i.loop].extent;
+      if (i.kind != Kind::LoopBegin) continue;
+      const Loop& loop = k_.loops[i.loop];
+      columns *= loop.extent;
+      any_vector |= loop.kind == Loop::Kind::Vector;
+      const bool is_whole = i.args.empty() && !loop.clamp_loop.valid();
+      if (!is_whole || columns < 1 || columns > kMostColumns) return false;
+    }
+    return any_vector;
+  }
+
+  void find_sums() {
+    std::vector<int> uses(k_.code.size());
+    for (size_t i = rows_.begin; i < rows_.end; ++i)
+      for (const InstrId a : k_.code[i].args) ++uses[a.index];
+    for (size_t store = rows_.begin; store < rows_.end; ++store) {
+      const Instr& s = k_.code[store];
+      if (s.kind != Kind::Store || !holds_row(k_, rows_, s.access)) continue;
+      const size_t add = s.args[0].index;
+      const Instr& a = k_.code[add];
+      if (a.kind != Kind::Compute || a.args.size() != 2) continue;
+      const size_t load = a.args[0].index;
+      const Instr& l = k_.code[load];
+      const auto combine = combine_by(a.op);
+      if (combine && rows_.contains(load) && l.kind == Kind::Load && l.access == s.access &&
+          uses[add] == 1 && uses[load] == 1 && loops_around(store) == s.access.index.terms.size())
+        rows_.sums.push_back({load, add, store, *combine});
+    }
+  }
+
+  /// Loops inside the rows that are open at an instruction.
+  size_t loops_around(size_t at) const {
+    size_t open = 0;
+    for (size_t i = rows_.begin + 1; i < at; ++i)
+      open += k_.code[i].kind == Kind::LoopBegin, open -= k_.code[i].kind == Kind::LoopEnd;
+    return open;
+  }
+
+  bool is_sum_of(LocalId local) const {
+    return std::ranges::any_of(
+        rows_.sums, [&](const ColumnSum& s) { return k_.code[s.load].access.local == local; });
+  }
+
+  /// Whether all of local's accesses are those of one sum, or lie in these rows, which write before
+  /// they read.
+  bool is_known(LocalId local) const {
+    const bool is_sum = is_sum_of(local);
+    size_t inside = 0;
+    bool written = is_sum;
+    for (size_t i = 0; i < k_.code.size(); ++i) {
+      const Access& a = k_.code[i].access;
+      if ((k_.code[i].kind != Kind::Load && k_.code[i].kind != Kind::Store) || a.local != local)
+        continue;
+      if (!a.indirect.empty()) return false;
+      inside += rows_.contains(i);
+      if (!rows_.contains(i) && !is_sum) return false;
+      written |= k_.code[i].kind == Kind::Store;
+      if (!written) return false;
+    }
+    return !is_sum || (inside == 2 && !nested_);
+  }
+
+  bool fits(const Instr& i) {
+    code_ += static_cast<size_t>(columns_);
+    price_.add(i, k_, turns_, columns_, rows_.is_part_of_sum(at_));
+    switch (i.kind) {
+      case Kind::LoopBegin:
+        columns_ *= k_.loops[i.loop].extent;
+        if (k_.loops[i.loop].kind == Loop::Kind::Serial) turns_ *= k_.loops[i.loop].extent;
+        ++depth_;
+        return true;
+      case Kind::LoopEnd:
+        columns_ /= k_.loops[i.loop].extent;
+        if (k_.loops[i.loop].kind == Loop::Kind::Serial) turns_ /= k_.loops[i.loop].extent;
+        --depth_;
+        return true;
+      case Kind::RandomBits:
+        return depth_ == 0;
+      case Kind::Load:
+      case Kind::Store:
+        crosses_ |= depth_ == 0;
+        if (!i.access.indirect.empty()) return depth_ == 0;
+        return !holds_row(k_, rows_, i.access) || is_known(i.access.local);
+      case Kind::Compute:
+        crosses_ |= depth_ == 0;
+        return depth_ == 0 || !may_fail(i.op, i.dtype);
+      case Kind::Accumulate: {
+        const Accumulator& a = k_.accumulators[i.accumulator];
+        crosses_ = true;
+        return a.loop != rows_.loop && a.combine != Combine::Dot;
+      }
+      case Kind::Constant:
+      case Kind::Index:
+      case Kind::Reduced:
+        return true;
+    }
+    return false;
+  }
+
+  bool is_nested() const {
+    int open = 0;
+    for (size_t i = 0; i < rows_.begin; ++i)
+      open += (k_.code[i].kind == Kind::LoopBegin) - (k_.code[i].kind == Kind::LoopEnd);
+    return open > 0;
+  }
+
+  const Kernel& k_;
+  NarrowRows rows_;
+  const bool nested_ = is_nested();
+  size_t at_ = 0, code_ = 0;
+  int64_t columns_ = 1, turns_ = 1;  // of the open loops; of those that are serial
+  int depth_ = 0;
+  Price price_;
+  bool crosses_ = false;  // something has one value for a whole row
+};
+
+}  // namespace
+
+bool holds_row(const Kernel& k, const NarrowRows& rows, const Access& a) {
+  const auto is_over_columns = [&](const Affine::Term& t) {
+    return std::any_of(k.code.begin() + static_cast<ptrdiff_t>(rows.begin) + 1,
+                       k.code.begin() + static_cast<ptrdiff_t>(rows.end), [&](const Instr& i) {
+                         return i.kind == Kind::LoopBegin && i.loop == t.loop;
+                       });
+  };
+  return a.is_local() && std::ranges::all_of(a.index.terms, is_over_columns);
+}
+
+std::optional<NarrowRows> find_narrow_rows(const Kernel& kernel, int vector_bytes) {
+  for (size_t at = 0; at < kernel.code.size(); ++at) {
+    const Instr& i = kernel.code[at];
+    if (i.kind != Kind::LoopBegin || kernel.loops[i.loop].kind != Loop::Kind::Serial) continue;
+    if (auto rows = Analysis(kernel, at, vector_bytes).run()) return rows;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tandem::codegen
