@@ -59,6 +59,9 @@ V windows(Args a, Op op) {
                    a.attr<Dims>(Attr::padding)});
 }
 
+/// Images as [n, channels, elements].
+V planes(Args a, V images) { return a.b.flatten(images, 2, -1); }
+
 V gradient_of_self(Args a) {
   const Dims sizes = spatial(a.b, a.x(0));
   return transposed(a) ? convolved(a, a.g, a.x(1), sizes) : convolved_back(a, a.g, a.x(1), sizes);
@@ -99,6 +102,10 @@ const VjpRule vjp_window_sum =
     rule(wrt<kNothing>([](Args a) { return windows(a, Op::window_spread); }));
 const VjpRule vjp_window_spread =
     rule(wrt<kNothing>([](Args a) { return windows(a, Op::window_sum); }));
-const VjpRule vjp_max_pool_indices = kZeroGradient;
+const VjpRule vjp_max_pool = rule(wrt<kSecondResult>([](Args a) {
+  const V zeros = planes(a, a.b.zeros_like(a.x()));
+  const V sums = a.b.scatter_add(zeros, 2, planes(a, a.result(1)), planes(a, a.g));
+  return a.b.reshape(sums, a.sizes());
+}));
 
 }  // namespace tandem::autodiff

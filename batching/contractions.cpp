@@ -126,7 +126,7 @@ const BatchRule batch_convolution_weight = formula([](Examples e) {
 
 const BatchRule batch_window_sum = kFolded;
 const BatchRule batch_window_spread = kFolded;
-const BatchRule batch_max_pool_indices = kFolded;
+const BatchRule batch_max_pool = kFolded;
 
 // --- attention
 namespace {

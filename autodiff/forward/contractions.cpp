@@ -34,7 +34,11 @@ const JvpRule jvp_convolution = formula([](Along a) {
 const JvpRule jvp_convolution_weight = multilinear(kSelf | kOther);
 const JvpRule jvp_window_sum = linear(kSelf);
 const JvpRule jvp_window_spread = linear(kSelf);
-const JvpRule jvp_max_pool_indices = kNoTangent;
+const JvpRule jvp_max_pool = formula([](Along a) {
+  const auto planes = [&](V images) { return a.b.flatten(images, 2, -1); };
+  const V chosen = a.b.gather(planes(a.t()), 2, planes(a.result(1)));
+  return results(a.b.reshape(chosen, a.b.sizes(a.y)), V());
+});
 
 namespace {
 

@@ -131,10 +131,11 @@ void window_spread(const LibraryCall& c) {
   });
 }
 
-void max_pool_indices(const LibraryCall& c) {
-  const ir::BufferView &x = c.operands[0], &y = c.results[0];
+void max_pool(const LibraryCall& c) {
+  const ir::BufferView &x = c.operands[0], &values = c.results[0], &indices = c.results[1];
   with_library_type(x.dtype, [&]<class T>(T) {
-    machine::find_maxima(window_spec(c, x.sizes, y.sizes), data<const T>(x), data<int64_t>(y));
+    machine::find_maxima<T>(window_spec(c, x.sizes, values.sizes), data<const T>(x),
+                            {data<T>(values), data<int64_t>(indices)});
   });
 }
 
@@ -211,7 +212,7 @@ constexpr Entry kEntries[] = {
     {Op::convolution_weight, convolution_weight},
     {Op::window_sum, window_sum},
     {Op::window_spread, window_spread},
-    {Op::max_pool_indices, max_pool_indices},
+    {Op::max_pool, max_pool},
     {Op::flash_attention, flash_attention},
     {Op::flash_attention_backward, flash_attention_backward},
     {Op::weight_int8pack_mm, weight_int8pack_mm},
@@ -229,7 +230,7 @@ DType library_dtype(Op op, DType dtype) {
   return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
 }
 
-bool leaves_out_unread(Op op) { return op == Op::eigh || op == Op::svd; }
+bool leaves_out_unread(Op op) { return op == Op::eigh || op == Op::svd || op == Op::max_pool; }
 
 bool reads_lines(Op op, const ir::Shape& sizes, const ir::Strides& strides) {
   const auto steps_by_one = [&](int d) { return sizes[d] == 1 || strides[d] == 1; };

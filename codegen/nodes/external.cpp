@@ -10,6 +10,13 @@ namespace {
 /// Whether `v` lies as what computes `op` reads it.
 bool is_ready(Op op, const View& v) { return is_linear(v) || reads_lines(op, v.sizes, v.strides); }
 
+/// The node stands for its first result.
+void lead_by_first(Maker& m, Node& n) {
+  n.dest = n.results[0];
+  n.domain = n.dest.sizes;
+  n.dtype = m.dtype(n.dest);
+}
+
 /// The operands and results that are tensors: tokens say when a node runs, not what it reads.
 Node external_node(Maker& m, EquationId e) {
   const Graph& g = m.graph();
@@ -26,11 +33,7 @@ Node external_node(Maker& m, EquationId e) {
     n.results.push_back(m.computed(t.dtype, t.sizes));
     m.set(result, n.results.back());
   }
-  if (!n.results.empty()) {
-    n.dest = n.results[0];
-    n.domain = n.dest.sizes;
-    n.dtype = m.dtype(n.dest);
-  }
+  if (!n.results.empty()) lead_by_first(m, n);
   return n;
 }
 
@@ -44,17 +47,21 @@ View library_operand(Maker& m, Op op, ValueId operand) {
 
 void library_nodes(Maker& m, EquationId e) {
   const Graph& g = m.graph();
-  const ir::Type& t = m.result_type(e);
-  Node n{.kind = Node::Kind::External, .op = g.op(e), .domain = t.sizes};
+  Node n{.kind = Node::Kind::External, .op = g.op(e)};
   n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
   for (const ValueId operand : g.operands(e))
     n.operands.push_back(library_operand(m, n.op, operand));
-  const View made = m.computed(library_dtype(n.op, t.dtype), t.sizes);
-  n.results = {made};
-  n.dest = made;
-  n.dtype = m.dtype(made);
+  for (const ValueId result : g.results(e)) {
+    const ir::Type& t = g.type(result);
+    n.results.push_back(m.computed(library_dtype(n.op, t.dtype), t.sizes));
+  }
+  lead_by_first(m, n);
+  const auto made = n.results;
   m.push_external(std::move(n));
-  m.set(e, m.converted(made, t.dtype));
+  for (size_t i = 0; i < made.size(); ++i) {
+    const ValueId result = g.results(e)[i];
+    m.set(result, m.converted(made[i], g.type(result).dtype));
+  }
 }
 
 template <>
@@ -74,7 +81,7 @@ void nodes_of<Op::window_spread>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 template <>
-void nodes_of<Op::max_pool_indices>(Maker& m, EquationId e) {
+void nodes_of<Op::max_pool>(Maker& m, EquationId e) {
   library_nodes(m, e);
 }
 

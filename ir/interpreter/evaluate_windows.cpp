@@ -122,24 +122,25 @@ Tensor window_spread(const Context& c) {
   });
 }
 
-Tensor max_pool_indices(const Context& c) {
+std::array<Tensor, 2> max_pool(const Context& c) {
   const Shape& sizes = c.operand(0).sizes();
   const Strides strides = contiguous_strides(sizes);
   int64_t plane = 1;
   for (int d = 2; d < sizes.rank(); ++d) plane *= sizes[d];
-  Tensor result = zeros(c.result());
+  Tensor values = zeros(c.result()), indices = zeros(c.result(1));
   by_category(c.operand(0).dtype(), [&]<class T>(T) {
-    for_each_index(result.sizes(), [&](const Shape& at, int64_t i) {
+    for_each_index(values.sizes(), [&](const Shape& at, int64_t i) {
       int64_t best = -1;
-      for_each_in_window(c, sizes, result.sizes(), at, [&](const Shape& from) {
+      for_each_in_window(c, sizes, values.sizes(), at, [&](const Shape& from) {
         const int64_t position = position_of(from, strides);
         const T *all = elements<T>(c.operand(0)), value = all[position];
         if (best < 0 || value > all[best] || value != value) best = position;
       });
-      elements<int64_t>(result)[i] = best % plane;
+      elements<T>(values)[i] = elements<T>(c.operand(0))[best];
+      elements<int64_t>(indices)[i] = best % plane;
     });
   });
-  return result;
+  return {values, indices};
 }
 
 }  // namespace tandem::ir::evaluate

@@ -163,12 +163,13 @@ Type window(const ShapeContext& c) {
 
 Type spread(const ShapeContext& c) { return window(c); }
 
-Type window_index(const ShapeContext& c) {
+std::array<Type, 2> max_pool(const ShapeContext& c) {
   require_numbers(c);
   require_window_attrs(c);
   require_each(c, Attr::dilation, 1);
   require_elements(c, c.attr<Dims>(Attr::dilation));
-  return {DType::I64, with_spatial(c.operands[0].sizes, c.attr<Dims>(Attr::sizes))};
+  const Shape sizes = with_spatial(c.operands[0].sizes, c.attr<Dims>(Attr::sizes));
+  return {Type{c.operands[0].dtype, sizes}, Type{DType::I64, sizes}};
 }
 
 }  // namespace tandem::ir::shape_rule

@@ -110,8 +110,8 @@ V largest(Call& c, V images, V places) {
   const V all = c.b.flatten(places, 2, -1);
   const V columns = c.b.reshape(c.b.gather(images, 2, all), sizes);
   const V chosen =
-      c.b.emit(Op::max_pool_indices, {columns},
-               {Dims{1, sizes[3]}, Dims{sizes[2], 1}, Dims{1, 1}, Dims{0, 0}, Dims{1, 1}});
+      c.b.emit_all(Op::max_pool, std::array{columns},
+                   {Dims{1, sizes[3]}, Dims{sizes[2], 1}, Dims{1, 1}, Dims{0, 0}, Dims{1, 1}})[1];
   return c.b.gather(all, 2, c.b.flatten(chosen, 2, -1));
 }
 

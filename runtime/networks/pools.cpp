@@ -186,11 +186,10 @@ Tensor adaptive_avg_pool(Call&& c, int spatial, const Tensor& self, const Spatia
 V flattened(Call& c, V v) { return c.b.flatten(v, 2, -1); }
 
 ValuesAndIndices maxima(Call& c, const Images& x, const Windows& w) {
-  const V indices = c.b.emit(Op::max_pool_indices, {widened(c, x.v)},
-                             {w.sizes, w.window, w.stride, w.padding, w.dilation});
-  const Shape sizes = c.b.sizes(indices);
-  const V found = c.b.gather(flattened(c, x.v), 2, flattened(c, indices));
-  const auto [values, places] = given_back(c, c.b.reshape(found, sizes), indices, x);
+  const ir::ValueList found = c.b.emit_all(Op::max_pool, std::array{widened(c, x.v)},
+                                           {w.sizes, w.window, w.stride, w.padding, w.dilation});
+  const V largest = c.b.convert(found[0], c.b.dtype(x.v));
+  const auto [values, places] = given_back(c, largest, found[1], x);
   return {values, places};
 }
 
@@ -274,6 +273,7 @@ Tensor max_unpool(Call&& c, int spatial, const Tensor& self, const Tensor& indic
   }                                                                                            \
   Tensor max_pool##spatial##d(const Tensor& self, const Spatial& kernel_size,                  \
                               const MaxPoolOptions& options, SourceLocation at) {              \
+    const runtime::OnlyResult values(Op::max_pool, 0);                                         \
     return max_pool(Call(at), spatial, self, kernel_size, options).values;                     \
   }                                                                                            \
   ValuesAndIndices max_pool##spatial##d_with_indices(                                          \
@@ -291,6 +291,7 @@ Tensor max_unpool(Call&& c, int spatial, const Tensor& self, const Tensor& indic
   }                                                                                            \
   Tensor adaptive_max_pool##spatial##d(const Tensor& self, const Spatial& output_size,         \
                                        SourceLocation at) {                                    \
+    const runtime::OnlyResult values(Op::max_pool, 0);                                         \
     return adaptive_max_pool(Call(at), spatial, self, output_size).values;                     \
   }                                                                                            \
   ValuesAndIndices adaptive_max_pool##spatial##d_with_indices(                                 \

@@ -177,7 +177,7 @@ Forms window_forms(Op op, int64_t n) {
     case Op::window_spread:
       return {{{{2, 3, half[0]}}, {Dims{n}, three, two, one}},
               {{{1, 2, 2, 3}}, {Dims{3, n}, Dims{}, Dims{1, 1}, Dims{0, 0}}}};
-    case Op::max_pool_indices:
+    case Op::max_pool:
       return {{{{2, 3, n}}, {half, three, two, one, one}}};
     default:
       return {};

@@ -1,4 +1,4 @@
-// Where the largest elements of windows lie: the loops of each instruction set.
+// The largest elements of windows and where they lie: the loops of each instruction set.
 #ifndef TANDEM_MACHINE_WINDOWS_POOLING_MAXIMA_H
 #define TANDEM_MACHINE_WINDOWS_POOLING_MAXIMA_H
 
@@ -32,12 +32,19 @@ struct PlaneWindows {
   int64_t tap_count, taps_along;
 };
 
-/// y: the row-major place of each window's largest element in the plane x; the first of equals, the
-/// last NaN. `taps` [tap_count] is for the kernel's own use.
+/// Each window's largest element and its row-major place in the plane: the first of equals, the
+/// last NaN. Either may be left out (nullptr).
+template <class T>
+struct Maxima {
+  T* values;
+  int64_t* places;
+};
+
+/// Those of the plane x. `taps` [tap_count] is for the kernel's own use.
 struct MaximaKernels {
-  void (*of_f32)(const PlaneWindows& s, const float* x, int64_t* y, int64_t* taps);
-  void (*of_f64)(const PlaneWindows& s, const double* x, int64_t* y, int64_t* taps);
-  void (*of_i64)(const PlaneWindows& s, const int64_t* x, int64_t* y, int64_t* taps);
+  void (*of_f32)(const PlaneWindows& s, const float* x, Maxima<float> y, int64_t* taps);
+  void (*of_f64)(const PlaneWindows& s, const double* x, Maxima<double> y, int64_t* taps);
+  void (*of_i64)(const PlaneWindows& s, const int64_t* x, Maxima<int64_t> y, int64_t* taps);
 };
 
 extern const MaximaKernels kMaximaBase, kMaximaAvx2, kMaximaAvx512;

@@ -131,6 +131,12 @@ std::vector<int64_t> taps_of(const WindowSpec& s) {
 }
 
 template <class T>
+Maxima<T> at(Maxima<T> y, int64_t i) {
+  return {y.values == nullptr ? nullptr : y.values + i,
+          y.places == nullptr ? nullptr : y.places + i};
+}
+
+template <class T>
 auto kernel_of(const MaximaKernels& kernels) {
   if constexpr (std::is_same_v<T, float>)
     return kernels.of_f32;
@@ -163,7 +169,7 @@ void spread_windows(const WindowSpec& s, const T* y, T* x) {
 }
 
 template <class T>
-void find_maxima(const WindowSpec& s, const T* x, int64_t* y, const MaximaKernels& kernels) {
+void find_maxima(const WindowSpec& s, const T* x, Maxima<T> y, const MaximaKernels& kernels) {
   const std::vector<Shown> deep = windows(s, 0), high = windows(s, 1), wide = windows(s, 2);
   const std::vector<int64_t> taps = taps_of(s);
   const auto [begin, end] = whole_columns<T>(s);
@@ -183,7 +189,7 @@ void find_maxima(const WindowSpec& s, const T* x, int64_t* y, const MaximaKernel
   const int64_t in = product(s.input), out = product(s.output);
   const auto find = kernel_of<T>(kernels);
   for_each_plane<int64_t>(s, plane.tap_count, [&](int64_t p, int64_t* own) {
-    find(plane, x + p * in, y + p * out, own);
+    find(plane, x + p * in, at(y, p * out), own);
   });
 }
 

@@ -22,16 +22,15 @@ void sum_windows(const WindowSpec& spec, const T* x, T* y);
 /// x: the sums of the elements of y in whose windows it lies.
 template <class T>
 void spread_windows(const WindowSpec& spec, const T* y, T* x);
-/// The row-major place of each window's largest element: the first of equals, the last NaN. No
-/// window is empty.
+/// Each window's largest element and its row-major place in its plane. No window is empty.
 template <class T>
-void find_maxima(const WindowSpec& spec, const T* x, int64_t* y,
+void find_maxima(const WindowSpec& spec, const T* x, Maxima<T> y,
                  const MaximaKernels& kernels = maxima_kernels());
 
 #define TANDEM_WINDOWS(prefix, T)                              \
   prefix void sum_windows(const WindowSpec&, const T*, T*);    \
   prefix void spread_windows(const WindowSpec&, const T*, T*); \
-  prefix void find_maxima(const WindowSpec&, const T*, int64_t*, const MaximaKernels&);
+  prefix void find_maxima(const WindowSpec&, const T*, Maxima<T>, const MaximaKernels&);
 TANDEM_WINDOWS(extern template, float)
 TANDEM_WINDOWS(extern template, double)
 TANDEM_WINDOWS(extern template, int64_t)

@@ -1,9 +1,11 @@
-// Maxima of windows, against plain loops: of every kind of window, with NaN, equals and -0.
+// Maxima of windows and their places, against plain loops: of every kind of window, with NaN,
+// equals and -0.
 #include "machine/windows/pooling/pooling.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -54,6 +56,21 @@ std::vector<int64_t> maxima_by_loops(const WindowSpec& s, const std::vector<T>& 
   return out;
 }
 
+/// The elements at `places` of their planes.
+template <class T>
+std::vector<T> chosen(const WindowSpec& s, const std::vector<T>& x,
+                      const std::vector<int64_t>& places) {
+  const int64_t pixels = product(s.input), windows = product(s.output);
+  std::vector<T> out;
+  for (const int64_t place : places) out.push_back(x[std::ssize(out) / windows * pixels + place]);
+  return out;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& p, const std::vector<T>& q) {
+  return std::memcmp(p.data(), q.data(), p.size() * sizeof(T)) == 0;
+}
+
 /// Few different numbers, so that many are equal.
 template <class T>
 std::vector<T> elements(int64_t n, std::mt19937& random) {
@@ -95,8 +112,16 @@ void expect_maxima(const WindowSpec& s, std::mt19937& random) {
   const std::vector<int64_t> expected = maxima_by_loops(s, x);
   for (const MaximaKernels* kernels : those_that_run(kMaximaBase, kMaximaAvx2, kMaximaAvx512)) {
     std::vector<int64_t> found(expected.size(), -1);
-    find_maxima(s, x.data(), found.data(), *kernels);
+    std::vector<T> values(expected.size());
+    find_maxima<T>(s, x.data(), {values.data(), found.data()}, *kernels);
     EXPECT_EQ(found, expected);
+    EXPECT_TRUE(same_bits(values, chosen(s, x, expected)));
+    std::vector<T> alone(expected.size());
+    find_maxima<T>(s, x.data(), {alone.data(), nullptr}, *kernels);
+    EXPECT_TRUE(same_bits(alone, values));
+    std::vector<int64_t> places(expected.size(), -1);
+    find_maxima<T>(s, x.data(), {nullptr, places.data()}, *kernels);
+    EXPECT_EQ(places, expected);
   }
 }
 
