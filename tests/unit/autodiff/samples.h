@@ -222,6 +222,10 @@ inline void add_contractions(std::vector<Sample>& all) {
     all.push_back(
         {op, {floats({1, 1, sum ? 5 : 3})}, {Dims{sum ? 3 : 5}, Dims{}, Dims{1}, Dims{0}}});
   }
+  all.push_back({Op::max_pool, {floats({1, 2, 5})}, {Dims{3}, Dims{3}, Dims{2}, Dims{1}, Dims{1}}});
+  all.push_back({Op::max_pool,
+                 {floats({2, 1, 4, 5})},
+                 {Dims{2, 2}, Dims{2, 2}, Dims{1, 2}, Dims{0, 0}, Dims{2, 1}}});
   all.push_back({Op::mm, {floats({2, 3}, 1), floats({3, 4}, 2)}, {std::string()}});
   all.push_back({Op::bmm, {floats({2, 2, 3}, 1), floats({2, 3, 4}, 2)}, {std::string()}});
   all.push_back(
