@@ -295,13 +295,14 @@ void Emitter::vector_range(size_t at, llvm::Value* first, llvm::Value* count) {
 void Emitter::masked_range(size_t at, llvm::Value* first, llvm::Value* count) {
   const LoopId id = kernel_.code[at].loop;
   const Scope full = scope_;
-  count_loop(count, static_cast<int64_t>(scope_.lanes) * scope_.parts, slots_of(id),
-             [&](llvm::Value* i) {
-               index_[id] = ir_.CreateAdd(first, i);
-               set_masks(ir_.CreateSub(count, i));
-               run(at + 1, ends_[at]);
-               read_ahead();
-             });
+  const auto step = static_cast<int64_t>(scope_.lanes) * scope_.parts;
+  count_loop(count, step, slots_of(id), [&](llvm::Value* i) {
+    llvm::Value* left = ir_.CreateSub(count, i);
+    index_[id] = ir_.CreateAdd(first, i);
+    set_masks(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, i64(step)));
+    run(at + 1, ends_[at]);
+    read_ahead();
+  });
   scope_ = full;
 }
 
