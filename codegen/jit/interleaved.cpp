@@ -14,8 +14,7 @@ using codegen::Instr;
 using codegen::Kernel;
 using codegen::Loop;
 
-constexpr int64_t kMostStride = 32;  // vectors that are loaded at once
-constexpr int64_t kFewStride = 8;    // of stores of a single column
+constexpr int64_t kFewStride = 8;  // of stores of a single column
 
 /// From an iteration of the vector loop around the access to the next.
 int64_t stride_of(const Kernel& k, const Access& a) {
@@ -66,7 +65,8 @@ bool Interleaved::is_whole() const {
 
 bool may_interleave(const Kernel& kernel, const Access& access) {
   const int64_t stride = stride_of(kernel, access);
-  return stride >= 2 && stride <= kMostStride && access.indirect.empty() && !access.again;
+  return stride >= 2 && stride <= codegen::kMostSortedStride && access.indirect.empty() &&
+         !access.again;
 }
 
 std::vector<Interleaved> interleaved(const Kernel& kernel, size_t begin, size_t end) {

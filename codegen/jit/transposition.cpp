@@ -7,12 +7,6 @@ namespace tandem::jit {
 using codegen::Instr;
 using codegen::LoopId;
 
-int64_t stride_along(const codegen::Affine& a, LoopId loop) {
-  for (const auto& t : a.terms)
-    if (t.loop == loop) return t.stride;
-  return 0;
-}
-
 std::optional<Transposition> transposition(const codegen::Kernel& kernel, size_t at,
                                            bool any_size) {
   using enum Instr::Kind;

@@ -20,8 +20,6 @@ struct Transposition {
 /// are none unless `any_size`.
 std::optional<Transposition> transposition(const codegen::Kernel& kernel, size_t at, bool any_size);
 
-int64_t stride_along(const codegen::Affine& a, codegen::LoopId loop);
-
 }  // namespace tandem::jit
 
 #endif  // TANDEM_CODEGEN_JIT_TRANSPOSITION_H

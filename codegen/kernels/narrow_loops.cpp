@@ -103,14 +103,11 @@ class Price {
   double access_cost(const Instr& i, double columns) {
     const Access& a = i.access;
     const bool stores = i.kind == Kind::Store;
-    constexpr int64_t kMostSorted = 32;  // columns, as codegen/jit/interleaved.cpp has it
     if (!a.indirect.empty()) return columns * kGather;
-    int64_t stride = 0;
-    for (const Affine::Term& t : a.index.terms)
-      if (t.loop == rows_) stride = t.stride;
+    const int64_t stride = stride_along(a.index, rows_);
     if (stride == 0) return 0;
     if (stride == 1) return columns * kShort;
-    if (stride < 0 || stride > kMostSorted) return columns * kGather;
+    if (stride < 0 || stride > kMostSortedStride) return columns * kGather;
     Seen rows{a.param, a.local, a.index.terms, stores};
     ir::erase_if(rows.terms, [&](const Affine::Term& t) { return t.loop > rows_; });
     if (std::ranges::find(seen_, rows) != seen_.end()) return 0;
@@ -185,15 +182,16 @@ class Analysis {
       const Instr& l = k_.code[load];
       const auto combine = combine_by(a.op);
       if (combine && rows_.contains(load) && l.kind == Kind::Load && l.access == s.access &&
-          uses[add] == 1 && uses[load] == 1 && loops_around(store) == s.access.index.terms.size())
+          uses[add] == 1 && uses[load] == 1 &&
+          open_loops(rows_.begin + 1, store) == s.access.index.terms.size())
         rows_.sums.push_back({load, add, store, *combine});
     }
   }
 
-  /// Loops inside the rows that are open at an instruction.
-  size_t loops_around(size_t at) const {
+  /// Loops that begin from `begin` on and are open at instruction `at`.
+  size_t open_loops(size_t begin, size_t at) const {
     size_t open = 0;
-    for (size_t i = rows_.begin + 1; i < at; ++i)
+    for (size_t i = begin; i < at; ++i)
       open += k_.code[i].kind == Kind::LoopBegin, open -= k_.code[i].kind == Kind::LoopEnd;
     return open;
   }
@@ -219,7 +217,7 @@ class Analysis {
       written |= k_.code[i].kind == Kind::Store;
       if (!written) return false;
     }
-    return !is_sum || (inside == 2 && !nested_);
+    return !is_sum || (inside == 2 && open_loops(0, rows_.begin) == 0);
   }
 
   bool fits(const Instr& i) {
@@ -259,16 +257,8 @@ class Analysis {
     return false;
   }
 
-  bool is_nested() const {
-    int open = 0;
-    for (size_t i = 0; i < rows_.begin; ++i)
-      open += (k_.code[i].kind == Kind::LoopBegin) - (k_.code[i].kind == Kind::LoopEnd);
-    return open > 0;
-  }
-
   const Kernel& k_;
   NarrowRows rows_;
-  const bool nested_ = is_nested();
   size_t at_ = 0, code_ = 0;
   int64_t columns_ = 1, turns_ = 1;  // of the open loops; of those that are serial
   int depth_ = 0;

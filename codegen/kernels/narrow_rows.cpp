@@ -61,8 +61,7 @@ class Rewriter {
   Affine at_column(Affine a, int64_t column) const {
     for (size_t l = open_.size(); l-- > 0;) {
       const int64_t extent = k_.loops[open_[l]].extent;
-      for (const Affine::Term& t : a.terms)
-        if (t.loop == open_[l]) a.offset += t.stride * (column % extent);
+      a.offset += stride_along(a, open_[l]) * (column % extent);
       ir::erase_if(a.terms, [&](const Affine::Term& t) { return t.loop == open_[l]; });
       column /= extent;
     }

@@ -215,6 +215,12 @@ class Verifier {
 
 }  // namespace
 
+int64_t stride_along(const Affine& a, LoopId loop) {
+  for (const Affine::Term& t : a.terms)
+    if (t.loop == loop) return t.stride;
+  return 0;
+}
+
 int64_t Kernel::units() const {
   int64_t units = 1;
   for (const Loop& l : loops)

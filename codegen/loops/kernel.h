@@ -63,6 +63,11 @@ struct Affine {
   ir::InlineVector<Term, 2> terms;  // by ascending loop, no zero strides
   friend bool operator==(const Affine&, const Affine&) = default;
 };
+/// From an iteration of the loop to the next.
+int64_t stride_along(const Affine& a, LoopId loop);
+
+/// Loads and stores of every n-th element run as whole vectors, sorted, up to this n.
+inline constexpr int64_t kMostSortedStride = 32;
 
 /// The address of a Load or Store: base buffer, affine part, and index values read from data
 /// (checked: 0 <= value < extent).

@@ -38,15 +38,9 @@ Access at_first(Access access, LoopId loop) {
   return access;
 }
 
-int64_t stride_over(const Affine& a, LoopId loop) {
-  for (const Affine::Term& t : a.terms)
-    if (t.loop == loop) return t.stride;
-  return 0;
-}
-
 /// Whether the loop's iterations access one element after the other.
 bool runs_along(const Access& access, LoopId loop) {
-  return access.indirect.empty() && stride_over(access.index, loop) == 1;
+  return access.indirect.empty() && stride_along(access.index, loop) == 1;
 }
 
 /// What the sweep [begin, end), number `sweep` of the row loop at `row`, accesses along the row.
@@ -60,7 +54,7 @@ void add_streams(const codegen::Kernel& kernel, size_t row, size_t begin, size_t
     const Access access = at_first(x.access, loop);
     if (std::ranges::none_of(streams, [&](const Stream& s) { return s.access == access; }))
       streams.push_back(
-          {access, x.dtype, sweep, stride_over(access.index, kernel.code[row].loop), reads});
+          {access, x.dtype, sweep, stride_along(access.index, kernel.code[row].loop), reads});
   }
 }
 
@@ -156,7 +150,7 @@ std::vector<UnitRead> unit_reads(const codegen::Kernel& kernel, size_t begin, si
     int64_t elements = 1;
     for (LoopId l : open) elements *= kernel.loops[l].extent;
     reads.push_back(
-        {x.access, x.dtype, open.back(), stride_over(x.access.index, LoopId{0}), elements});
+        {x.access, x.dtype, open.back(), stride_along(x.access.index, LoopId{0}), elements});
   }
   return reads;
 }

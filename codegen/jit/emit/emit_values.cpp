@@ -37,11 +37,7 @@ llvm::Constant* Emitter::lane_numbers(llvm::Type* element, unsigned lanes, int64
   return lanes == 1 ? numbers[0] : llvm::ConstantVector::get(numbers);
 }
 
-int64_t Emitter::lane_stride(const Affine& a) const {
-  for (const Affine::Term& t : a.terms)
-    if (t.loop == scope_.loop) return t.stride;
-  return 0;
-}
+int64_t Emitter::lane_stride(const Affine& a) const { return stride_along(a, scope_.loop); }
 
 // Outer loops first, so that LLVM can move the sum's beginning out of the inner ones.
 llvm::Value* Emitter::outer_affine(const Affine& a) {
