@@ -120,8 +120,10 @@ class Rewriter {
   }
 
   // --- memory
-  /// What is read of a row twice, or written and read, is read once or not at all.
+  /// What is read of a row twice, or written and read, is read once or not at all. But what is
+  /// checked stays, as launches number the checks.
   void load(const Instr& i) {
+    if (!i.access.indirect.empty()) return copy(i);
     for (int64_t c = 0; c < columns_; ++c) {
       Instr here = at_column(i, c);
       const auto known = std::ranges::find(known_, here.access, &Known::first);

@@ -227,6 +227,25 @@ TEST(NarrowRows, AreFoundByIndex) {
   check_lowering(t.finish());
 }
 
+// What can fail is reported by its place among all that can: a row looked up twice is checked
+// twice.
+TEST(NarrowRows, CheckAsOftenAsLaunchesSay) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V i = t.input({kManyRows}, DType::I64), j = t.input({kManyRows}, DType::I64);
+  const V table = t.input({9, 1}), x = t.input({kManyRows, 3});
+  const V twice = b.add(b.index_select(table, 0, i), b.index_select(table, 0, i));
+  t.output(softmax(b, b.mul(x, b.mul(twice, b.index_select(table, 0, j)))));
+  const Checked c = check_lowering(t.finish());
+  EXPECT_TRUE(runs_along_rows(c.plan));
+  for (const Step& step : c.plan.steps)
+    if (const auto* launch = std::get_if<Launch>(&step)) {
+      const auto& code = c.plan.kernels[launch->kernel].code;
+      const auto is_checked = [](const Instr& instr) { return !instr.access.indirect.empty(); };
+      EXPECT_EQ(std::ranges::count_if(code, is_checked), std::ssize(launch->checks));
+    }
+}
+
 // Where the last row ends, memory does.
 TEST(NarrowRows, EndWhereMemoryDoes) {
   for (const int64_t rows : {16, 17, 31, 32, 63, 64, 65, 200})
