@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 
 namespace tandem::jit {
@@ -34,34 +34,33 @@ bool are_alike(const Access& a, const Access& b) {
   return a.param == b.param && a.local == b.local && a.index.terms == b.index.terms;
 }
 
-/// What begins with the candidate `from` and lies within one stride; moves `from` behind it.
-Interleaved next_window(const Candidates& c, int64_t stride,
-                        std::multimap<int64_t, size_t>::const_iterator& from) {
+/// A store of few of many columns is not: it would be as many masked stores.
+bool is_worth_it(const Interleaved& i, int64_t distinct) {
+  return !i.stores || (distinct == std::ssize(i.columns) &&
+                       (i.stride <= kFewStride || 2 * distinct >= i.stride));
+}
+
+/// What begins with the candidate `from` and lies within one stride, if it is worth it; moves
+/// `from` behind it.
+std::optional<Interleaved> next_window(const Candidates& c, int64_t stride,
+                                       std::multimap<int64_t, size_t>::const_iterator& from) {
   Interleaved out{.first = from->first, .stride = stride, .stores = c.stores};
   std::vector<std::pair<size_t, int64_t>> members;
+  int64_t distinct = 0;
   for (; from != c.members.end() && from->first < out.first + stride; ++from) {
     members.push_back({from->second, from->first - out.first});
+    distinct += members.back().second >= out.width;  // they ascend
     out.width = members.back().second + 1;
   }
   std::ranges::sort(members);
   for (const auto& [instruction, column] : members)
     out.members.push_back(instruction), out.columns.push_back(column);
+  out.whole = distinct == stride;
+  if (!is_worth_it(out, distinct)) return std::nullopt;
   return out;
 }
 
-/// A store of few of many columns is not: it would be as many masked stores.
-bool is_worth_it(const Interleaved& i) {
-  if (!i.stores) return true;
-  const std::set<int64_t> distinct(i.columns.begin(), i.columns.end());
-  return distinct.size() == i.columns.size() &&
-         (i.stride <= kFewStride || 2 * std::ssize(distinct) >= i.stride);
-}
-
 }  // namespace
-
-bool Interleaved::is_whole() const {
-  return static_cast<int64_t>(std::set<int64_t>(columns.begin(), columns.end()).size()) == stride;
-}
 
 bool may_interleave(const Kernel& kernel, const Access& access) {
   const int64_t stride = stride_of(kernel, access);
@@ -95,10 +94,9 @@ std::vector<Interleaved> interleaved(const Kernel& kernel, size_t begin, size_t 
   close([](const Candidates&) { return true; });
   std::vector<Interleaved> out;
   for (const Candidates& c : all)
-    for (auto from = c.members.begin(); from != c.members.end();) {
-      Interleaved next = next_window(c, stride_of(kernel, *c.like), from);
-      if (is_worth_it(next)) out.push_back(std::move(next));
-    }
+    for (auto from = c.members.begin(); from != c.members.end();)
+      if (auto next = next_window(c, stride_of(kernel, *c.like), from))
+        out.push_back(*std::move(next));
   return out;
 }
 

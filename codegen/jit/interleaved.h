@@ -19,9 +19,7 @@ struct Interleaved {
   int64_t stride = 0;            // from a row to the next
   int64_t width = 0;             // the last column and one
   bool stores = false;
-
-  /// Whether the members' columns are all that lies between rows.
-  bool is_whole() const;
+  bool whole = false;  // the members' columns are all that lies between rows
 };
 
 /// Whether the access may be one of these: then code has to know its offset.

@@ -91,7 +91,7 @@ void Emitter::find_interleaved(size_t at) {
   sorted_.clear();
   std::ranges::fill(sorted_of_, -1);
   for (Interleaved& i : interleaved(kernel_, at, ends_[at])) {
-    if (i.stores && !i.is_whole() && !target_.has("avx512bw")) continue;
+    if (i.stores && !i.whole && !target_.has("avx512bw")) continue;
     for (const size_t member : i.members) sorted_of_[member] = static_cast<int>(sorted_.size());
     sorted_.push_back({std::move(i), {}});
   }
@@ -118,7 +118,7 @@ llvm::Value* Emitter::row_mask(const Interleaved& i, unsigned part, unsigned vec
   if (!known || known->getSExtValue() < before + lanes)
     mask = ir_.CreateICmpSLT(lane_numbers(ir_.getInt32Ty(), scope_.lanes),
                              spread(ir_.CreateSub(elements, ir_.getInt32(before))));
-  if (!i.stores || i.is_whole()) return mask;
+  if (!i.stores || i.whole) return mask;
   std::vector<llvm::Constant*> stored;
   for (int l = 0; l < lanes; ++l)
     stored.push_back(ir_.getInt1(std::ranges::count(i.columns, (before + l) % i.stride) > 0));
@@ -169,7 +169,7 @@ void Emitter::store_sorted(size_t at, Sorted& s) {
     rows.append(vectors.begin(), vectors.end());
   }
   a.lane_stride = 1;
-  if (s.what.is_whole() && may_stream(last.access, a)) return stream(a, rows);
+  if (s.what.whole && may_stream(last.access, a)) return stream(a, rows);
   for (unsigned v = 0; v < rows.size(); ++v) {
     const auto each = static_cast<unsigned>(s.what.stride);
     llvm::Value* mask = row_mask(s.what, v / each, v % each);
