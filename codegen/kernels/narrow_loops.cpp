@@ -55,17 +55,17 @@ class Price {
   /// `turns`: of the loops around it that are not vector loops; `columns`: of all loops; `sums`:
   /// whether it is a part of a sum of columns.
   void add(const Instr& i, const Kernel& k, int64_t turns, int64_t columns, bool sums) {
-    const double each = cost_of(i, k, columns / turns);
+    const int64_t width = columns / turns, vectors = (width + lanes_ - 1) / lanes_;
+    const double each = cost_of(i, k, width);
+    const bool reduces = i.kind == Kind::Accumulate;  // all vectors of a row, then across one
+    along_columns_ += lanes() * static_cast<double>(reduces ? turns : turns * vectors) * each;
     const auto n = static_cast<double>(columns);
-    const int64_t vectors = (columns / turns + lanes_ - 1) / lanes_;
-    const int64_t of_each = i.kind == Kind::Accumulate ? turns : turns * vectors;
-    along_columns_ += lanes() * static_cast<double>(of_each) * each;
     if (sums)
       along_rows_ += add_row(i, columns);
     else if (i.kind == Kind::Load || i.kind == Kind::Store)
       along_rows_ += access_cost(i, n);
     else
-      along_rows_ += n * (i.kind == Kind::Accumulate ? kShort : each);
+      along_rows_ += n * (reduces ? kShort : each);
   }
 
   bool is_worth_it() const {
@@ -83,8 +83,8 @@ class Price {
     return shuffles(width) * shuffle_ + lanes() * kTurn;
   }
 
-  double cost_of(const Instr& i, const Kernel& k, int64_t columns) const {
-    const double across = columns > lanes_ / 2 ? kFarAcross : kAcross;
+  double cost_of(const Instr& i, const Kernel& k, int64_t width) const {
+    const double across = width > lanes_ / 2 ? kFarAcross : kAcross;
     switch (i.kind) {
       case Kind::Compute:
         return scalar_op(i.op).is_long() ? kPolynomial : kShort;
