@@ -65,6 +65,7 @@ void copy_by_tiles(const Matrix<T>& from, const Matrix<U>& to) {
 
 template <class T, class U>
 void copy(const Matrix<T>& from, const Matrix<U>& to) {
+  if (to.rows == 0 || to.columns == 0) return;  // there may be no memory either
   if constexpr (std::is_same_v<std::remove_const_t<T>, U>) {
     if (from.column_step == 1 && to.column_step == 1) {
       for (int64_t r = 0; r < to.rows; ++r) std::copy_n(&from(r, 0), to.columns, &to(r, 0));
