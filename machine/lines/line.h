@@ -3,6 +3,7 @@
 #define TANDEM_MACHINE_LINES_LINE_H
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/buffer.h"
 #include "machine/element.h"
@@ -25,13 +26,29 @@ class Lines {
  public:
   Lines(const ir::BufferView& view, int64_t dim)
       : view_(view), dim_(static_cast<int>(dim)), data_(static_cast<T*>(view.data)) {
-    for (int d = 0; d < view.sizes.rank(); ++d)
-      if (d != dim_) count_ *= int64_t{view.sizes[d]};
+    for (int d = view.sizes.rank() - 1; d >= 0; --d)
+      if (d != dim_ && view.sizes[d] != 1) add_dim(view.sizes[d], view.strides[d]);
   }
   int64_t count() const { return count_; }
   int64_t size() const { return view_.sizes[dim_]; }
   int64_t stride() const { return view_.strides[dim_]; }
+  /// From each line to the next, if that is the same everywhere.
+  std::optional<int64_t> step() const { return step_; }
   Line<T> operator[](int64_t line) const {
+    return {data_ + (step_ ? line * *step_ : offset(line)), size(), stride()};
+  }
+
+ private:
+  /// The next one outwards.
+  void add_dim(int64_t size, int64_t stride) {
+    if (count_ == 1)
+      step_ = stride;
+    else if (step_ && stride != count_ * *step_)
+      step_.reset();
+    count_ *= size;
+  }
+
+  int64_t offset(int64_t line) const {
     int64_t offset = 0;
     for (int d = view_.sizes.rank() - 1; d >= 0; --d) {
       if (d == dim_) continue;
@@ -39,14 +56,14 @@ class Lines {
       offset += line % size * int64_t{view_.strides[d]};
       line /= size;
     }
-    return {data_ + offset, size(), stride()};
+    return offset;
   }
 
- private:
   const ir::BufferView& view_;
   int dim_;
   T* data_;
   int64_t count_ = 1;
+  std::optional<int64_t> step_ = 0;
 };
 
 /// What is worth a thread, in elements.

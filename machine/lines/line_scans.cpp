@@ -36,6 +36,8 @@ T narrow(Sum<T> v) {
 /// Lines that are looked at together: where they are neighbours, element by element, as those along
 /// an outer dimension are, vectors scan them.
 constexpr int kTogether = 16;
+/// Lines of so few elements are begun more at a time than registers hold addresses of.
+constexpr int64_t kFew = 32;
 
 /// The first elements of up to so many lines of a tensor, and how far others are apart.
 template <class T>
@@ -102,6 +104,16 @@ void scan_some(int begin, int64_t size, const F& f, Progress<T>& progress, const
   std::copy_n(state.begin(), count, progress.states.begin() + begin);
 }
 
+/// Those from line `begin` on, at most so many at a time.
+template <int most, class T, class F, class... In>
+void scan_rest(int begin, int64_t size, const F& f, Progress<T>& progress, const Bundle<T>& out,
+               const Bundle<In>&... in) {
+  for (; begin + most <= out.count; begin += most)
+    scan_some<most>(begin, size, f, progress, out, in...);
+  if constexpr (most > 1)
+    scan_rest<(most > 4 ? most / 2 : most - 1)>(begin, size, f, progress, out, in...);
+}
+
 /// The next `size` elements.
 template <class T, class F, class... In>
 void scan_part(int64_t size, const F& f, Progress<T>& progress, const Bundle<T>& out,
@@ -110,11 +122,10 @@ void scan_part(int64_t size, const F& f, Progress<T>& progress, const Bundle<T>&
     scan_neighbours(size, f, progress, out, in...);
   } else {
     constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
-    int l = 0;
-    for (; l + kAtATime <= out.count; l += kAtATime)
-      scan_some<kAtATime>(l, size, f, progress, out, in...);
-    for (; l + 2 <= out.count; l += 2) scan_some<2>(l, size, f, progress, out, in...);
-    if (l < out.count) scan_some<1>(l, size, f, progress, out, in...);
+    if (size <= kFew)
+      scan_rest<8>(0, size, f, progress, out, in...);
+    else
+      scan_rest<kAtATime>(0, size, f, progress, out, in...);
   }
   progress.seen += size;
 }

@@ -108,6 +108,14 @@ class Choice {
   const Selection<T>& kernels_ = std::get<Selection<T>>(selections());
 };
 
+/// Puts the first `kept` of n items in front, in their order.
+template <class I>
+void first_items(Item<I>* items, Item<I>* spare, int64_t kept, int64_t n) {
+  if (n <= kFewItems) return sort_few(items, spare, n);
+  if (kept < n) std::nth_element(items, items + kept, items + n);
+  std::sort(items, items + kept);
+}
+
 }  // namespace
 
 const Selections& selections() {
@@ -130,8 +138,7 @@ void topk_indices(std::span<const ir::BufferView> in, std::span<const int64_t> n
           choice.first(kept, items, spare);
         } else {
           fill(line, descending, items);
-          if (kept < n) std::nth_element(items, items + kept, items + n);
-          std::sort(items, items + kept);
+          first_items(items, spare, kept, n);
         }
         write_positions(items, kept, to[i]);
       });

@@ -18,8 +18,8 @@ namespace {
 using Views = std::span<const ir::BufferView>;
 using Integers64 = std::span<const int64_t>;
 
-/// Shorter lines are sorted by comparisons.
-constexpr int64_t kFewItems = 256;
+/// Longer lines are sorted by digits.
+constexpr int64_t kMostCompared = 256;
 
 /// Sorts items, which are in the order of their positions, by digits of 11 bits of their keys; the
 /// result is in `items`.
@@ -46,6 +46,8 @@ void radix_sort(Item<K>* items, Item<K>* spare, int64_t n) {
 template <class K>
 void sort_block(Item<K>* items, Item<K>* spare, int64_t n) {
   if (n <= kFewItems)
+    sort_few(items, spare, n);
+  else if (n <= kMostCompared)
     std::sort(items, items + n);
   else
     radix_sort(items, spare, n);
@@ -185,14 +187,18 @@ std::pair<K, K> bounds_of(const Line<const T>& line, int64_t k) {
 }
 
 template <class K>
-Item<K> item_in_place(Item<K>* items, int64_t k, int64_t n) {
-  std::nth_element(items, items + k, items + n);
+Item<K> item_in_place(Item<K>* items, Item<K>* spare, int64_t k, int64_t n) {
+  if (n <= kFewItems)
+    sort_few(items, spare, n);
+  else
+    std::nth_element(items, items + k, items + n);
   return items[k];
 }
 
 /// The same of a long line, of which few elements become items; none if what was sampled misleads.
 template <class T, class K>
-std::optional<Item<K>> sampled_item(const Line<const T>& line, int64_t k, Item<K>* items) {
+std::optional<Item<K>> sampled_item(const Line<const T>& line, int64_t k, Item<K>* items,
+                                    Item<K>* spare) {
   const auto [low, high] = bounds_of<K>(line, k);
   int64_t below = 0, count = 0;
   for (int64_t i = 0; i < line.size; ++i) {
@@ -202,7 +208,7 @@ std::optional<Item<K>> sampled_item(const Line<const T>& line, int64_t k, Item<K
     count += static_cast<K>(key - low) <= static_cast<K>(high - low);  // no branch
   }
   if (k < below || k >= below + count) return std::nullopt;
-  return item_in_place(items, k - below, count);
+  return item_in_place(items, spare, k - below, count);
 }
 
 /// How many elements of a line, or of the items made of one, are NaN.
@@ -226,16 +232,16 @@ void positions_in_place(Views in, int64_t dim, const ir::BufferView& out, PlaceO
   const Lines<int64_t> to(out, dim);
   arrange_lines(
       in[0], dim,
-      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>*) {
+      [&]<class T, class K>(int64_t i, const Line<const T>& line, Item<K>* items, Item<K>* spare) {
         const int64_t n = line.size;
         std::optional<Item<K>> item;
         if (n >= kSampledFrom)
           item = sampled_item(line, place_of([&] { return has_nan<T> ? count_nan(line) : 0; }, n),
-                              items);
+                              items, spare);
         if (!item) {
           fill(line, false, items);
           const int64_t k = place_of([&] { return has_nan<T> ? count_nan(items, n) : 0; }, n);
-          item = item_in_place(items, k, n);
+          item = item_in_place(items, spare, k, n);
         }
         write_positions(&*item, 1, to[i]);
       });

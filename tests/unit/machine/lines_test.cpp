@@ -80,7 +80,33 @@ TEST(Lines, SortsOfAnyLengthAreStable) {
     check_sorts<uint8_t>(DType::U8, 1, n);
   }
   check_sorts<float>(DType::F32, 300, 700);
-  check_sorts<int32_t>(DType::I32, 5000, 7);
+  for (const int64_t n : {1, 2, 3, 7, 15, 16, 17, 40}) {
+    check_sorts<float>(DType::F32, 5000, n);
+    check_sorts<double>(DType::F64, 100, n);
+    check_sorts<int32_t>(DType::I32, 5000, n);
+    check_sorts<uint8_t>(DType::U8, 100, n);
+  }
+}
+
+/// Lines of the last dimension of [7, 5, 9] numbers, in any order of the dimensions in memory.
+TEST(Lines, LieInAnyOrder) {
+  const ir::Shape sizes{7, 5, 9};
+  std::vector<float> data = numbers<float>(315);
+  std::vector<int64_t> order(315);
+  for (const ir::Strides& strides : std::initializer_list<ir::Strides>{
+           {45, 9, 1}, {9, 63, 1}, {1, 7, 35}, {5, 1, 35}, {45, 1, 5}, {0, 9, 1}, {9, 0, 1}}) {
+    const BufferView in{data.data(), DType::F32, sizes, strides};
+    const int64_t attributes[] = {2, 0};
+    lines::argsort({&in, 1}, attributes, view(order, DType::I64, sizes));
+    for (int64_t i = 0; i < 35; ++i) {
+      std::vector<float> line;
+      for (int64_t k = 0; k < 9; ++k)
+        line.push_back(data[static_cast<size_t>(
+            i / 5 * int64_t{strides[0]} + i % 5 * int64_t{strides[1]} + k * int64_t{strides[2]})]);
+      const auto expected = stably_sorted(line.data(), 9, false);
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), order.begin() + i * 9)) << i;
+    }
+  }
 }
 
 /// All but a few lie in one part of the range of keys, and most of those in one part of that.
@@ -139,8 +165,17 @@ void check_first(DType dtype, int64_t n, int64_t kept) {
 }
 
 TEST(Lines, TheFirstFewAreThoseOfTheSort) {
-  for (const auto& [n, kept] : std::initializer_list<std::pair<int64_t, int64_t>>{
-           {1, 1}, {15, 1}, {16, 1}, {129, 1}, {1000, 5}, {1000, 62}, {1000, 63}, {5003, 300}}) {
+  for (const auto& [n, kept] : std::initializer_list<std::pair<int64_t, int64_t>>{{1, 1},
+                                                                                  {9, 4},
+                                                                                  {15, 1},
+                                                                                  {16, 1},
+                                                                                  {16, 16},
+                                                                                  {17, 3},
+                                                                                  {129, 1},
+                                                                                  {1000, 5},
+                                                                                  {1000, 62},
+                                                                                  {1000, 63},
+                                                                                  {5003, 300}}) {
     check_first<float>(DType::F32, n, kept);
     check_first<double>(DType::F64, n, kept);
     check_first<int64_t>(DType::I64, n, kept);
@@ -277,6 +312,11 @@ TEST(Lines, ScansOfAnyLinesAreStepByStep) {
                                                          {1, 700, 1, 1},
                                                          {3, 50, 1, 1},
                                                          {67, 30, 1, 2},
+                                                         {37, 1, 1, 1},
+                                                         {23, 5, 1, 1},
+                                                         {7, 32, 3, 1},
+                                                         {45, 33, 1, 1},
+                                                         {2, 300, 3, 2},
                                                          {2, 40, 16, 1},
                                                          {2, 40, 16, 2},
                                                          {2, 300, 16, 1},
@@ -354,6 +394,16 @@ void check_long_places(DType dtype) {
       check_places(dtype, data);
       check_places(dtype, std::vector<T>(2 * n, std::numeric_limits<T>::quiet_NaN()));
     }
+  }
+}
+
+TEST(Lines, PlacesOfFewElementsAreThoseOfTheSort) {
+  for (size_t n = 2; n <= 20; ++n) {
+    check_places(DType::F32, numbers<float>(2 * n));
+    check_places(DType::F64, numbers<double>(2 * n));
+    check_places(DType::I64, numbers<int64_t>(2 * n));
+    check_places(DType::U8, numbers<uint8_t>(2 * n));
+    check_places(DType::F32, std::vector<float>(2 * n, std::numeric_limits<float>::quiet_NaN()));
   }
 }
 
