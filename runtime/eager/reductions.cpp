@@ -230,26 +230,85 @@ Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
   return tree.finish()[0];
 }
 
-/// Up to kTile neighbouring results: `columns` kept elements, `stride` apart.
+/// Rows of so few columns are added together by several, side by side as they lie.
+constexpr int64_t kFewColumns = 16, kRowsTogether = 16;
+
+/// Up to kRows rows without gaps, of at most kFewColumns: rows that are kRowsTogether apart first.
 template <class T, class Acc, class Combine>
-std::array<Acc, kTile> reduce_tile(const T* x, int64_t columns, int64_t stride, const Dims& reduced,
-                                   Acc identity, Combine combine) {
-  Tree<Acc, kTile, Combine> tree(identity, combine);
-  const int64_t count = reduced.count();
-  for (int64_t start = 0; start < count; start += kRows) {
-    std::array<Acc, kTile> sum;
-    sum.fill(identity);
-    for (int64_t i = start; i < std::min(count, start + kRows); ++i) {
-      const T* row = x + reduced.offset(i);
-      if (stride == 1 && columns == kTile) {
-        for (int j = 0; j < kTile; ++j) sum[j] = combine(sum[j], static_cast<Acc>(load(row[j])));
-      } else {
-        for (int64_t j = 0; j < columns; ++j)
-          sum[j] = combine(sum[j], static_cast<Acc>(load(row[j * stride])));
-      }
-    }
-    tree.push(sum);
+std::array<Acc, kTile> reduce_narrow_rows(const T* x, int64_t rows, int64_t columns, Acc identity,
+                                          Combine combine) {
+  std::array<Acc, kRowsTogether * kFewColumns> sums;
+  sums.fill(identity);
+  const int64_t width = kRowsTogether * columns;
+  for (const T* const end = x + rows * columns; x < end; x += width)
+    for (int64_t j = 0, n = std::min(width, end - x); j < n; ++j)
+      sums[j] = combine(sums[j], static_cast<Acc>(load(x[j])));
+  for (int64_t left = width / 2; left >= columns; left /= 2)
+    for (int64_t j = 0; j < left; ++j) sums[j] = combine(sums[j], sums[j + left]);
+  std::array<Acc, kTile> row;
+  row.fill(identity);
+  std::copy_n(sums.begin(), columns, row.begin());
+  return row;
+}
+
+/// Up to kTile neighbouring results: those of `columns` kept elements, `stride` apart from `x` on.
+template <class T>
+struct Tile {
+  const T* x;
+  int64_t columns, stride;
+  const Dims& reduced;
+
+  int64_t rows() const { return reduced.count(); }
+  int64_t blocks() const { return (rows() + kRows - 1) / kRows; }
+  /// Whether there are many rows, one after the other.
+  bool is_narrow() const {
+    return rows() > kRows && columns <= kFewColumns && (stride == 1 || columns == 1) &&
+           reduced.rank == 1 && reduced.strides[0] == columns;
   }
+};
+
+/// Of a block of rows.
+template <class T, class Acc, class Combine>
+std::array<Acc, kTile> reduce_block(const Tile<T>& tile, int64_t block, Acc identity,
+                                    Combine combine) {
+  const int64_t begin = block * kRows, end = std::min(tile.rows(), begin + kRows);
+  if (tile.is_narrow())
+    return reduce_narrow_rows(tile.x + begin * tile.columns, end - begin, tile.columns, identity,
+                              combine);
+  std::array<Acc, kTile> sum;
+  sum.fill(identity);
+  for (int64_t i = begin; i < end; ++i) {
+    const T* row = tile.x + tile.reduced.offset(i);
+    if (tile.stride == 1 && tile.columns == kTile) {
+      for (int j = 0; j < kTile; ++j) sum[j] = combine(sum[j], static_cast<Acc>(load(row[j])));
+    } else {
+      for (int64_t j = 0; j < tile.columns; ++j)
+        sum[j] = combine(sum[j], static_cast<Acc>(load(row[j * tile.stride])));
+    }
+  }
+  return sum;
+}
+
+template <class T, class Acc, class Combine>
+std::array<Acc, kTile> reduce_blocks(const Tile<T>& tile, int64_t begin, int64_t end, Acc identity,
+                                     Combine combine) {
+  Tree<Acc, kTile, Combine> tree(identity, combine);
+  for (int64_t b = begin; b < end; ++b) tree.push(reduce_block(tile, b, identity, combine));
+  return tree.finish();
+}
+
+/// Threads take subtrees of many rows, as of a long one.
+template <class T, class Acc, class Combine>
+std::array<Acc, kTile> reduce_tile(const Tile<T>& tile, Acc identity, Combine combine) {
+  const int64_t blocks = tile.blocks(), subtrees = (blocks + kSubtree - 1) / kSubtree;
+  if (subtrees <= 1) return reduce_blocks(tile, 0, blocks, identity, combine);
+  const auto partials = std::make_unique<std::array<Acc, kTile>[]>(static_cast<size_t>(subtrees));
+  for_units(subtrees, kSubtree * kRows * tile.columns, [&](int64_t i) {
+    partials[static_cast<size_t>(i)] =
+        reduce_blocks(tile, i * kSubtree, std::min(blocks, (i + 1) * kSubtree), identity, combine);
+  });
+  Tree<Acc, kTile, Combine> tree(identity, combine);
+  for (int64_t i = 0; i < subtrees; ++i) tree.push(partials[static_cast<size_t>(i)]);
   return tree.finish();
 }
 
@@ -274,13 +333,16 @@ void reduce(const Args& a, Acc identity, Combine combine) {
   if (!columns) return for_units(results, count, row);
   const int64_t width = split.kept.sizes[split.kept.rank - 1];
   const int64_t tiles = (width + kTile - 1) / kTile;
-  for_units(results / std::max<int64_t>(width, 1) * tiles, count * kTile, [&](int64_t unit) {
-    const int64_t start = unit % tiles * kTile, first = unit / tiles * width + start;
-    const int64_t n = std::min<int64_t>(kTile, width - start);
-    const auto sums = reduce_tile(x + split.kept.offset(first), n, split.kept.innermost(),
-                                  split.reduced, identity, combine);
-    for (int64_t j = 0; j < n; ++j) out[first + j] = finish(sums[j]);
-  });
+  const int64_t units = results / std::max<int64_t>(width, 1) * tiles;
+  const auto unit = [&](int64_t i) {
+    const int64_t start = i % tiles * kTile, first = i / tiles * width + start;
+    const Tile<T> tile{x + split.kept.offset(first), std::min<int64_t>(kTile, width - start),
+                       split.kept.innermost(), split.reduced};
+    const auto sums = reduce_tile(tile, identity, combine);
+    for (int64_t j = 0; j < tile.columns; ++j) out[first + j] = finish(sums[j]);
+  };
+  if (units == 1) return unit(0);
+  for_units(units, count * kTile, unit);
 }
 
 /// How two are combined. What takes vectors does the same to each of their lanes.

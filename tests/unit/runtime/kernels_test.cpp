@@ -8,6 +8,7 @@
 #include "ir/interpreter/interpret.h"
 #include "runtime/tensor/tensor_impl.h"
 #include "runtime/trace/trace.h"
+#include "tests/support/threads.h"
 
 namespace tandem {
 namespace {
@@ -148,6 +149,42 @@ TEST(Kernels, ReductionsAndContractions) {
       compare(std::string(name) + " transposed", program, {x.transpose(0, 2)},
               10 * tolerance_of(dtype));
     }
+}
+
+/// What runs down rows of a few columns, which lie one after the other, or with gaps, or across.
+Tensors narrow_rows(DType dtype, int64_t rows, int64_t columns) {
+  manual_seed(static_cast<uint64_t>(rows * 37 + columns));
+  const Tensor wide = randint(-3, 4, {rows, columns + 2}).to(dtype);
+  const Tensor dense = wide.slice(1, 0, columns).contiguous();
+  return {dense, wide.slice(1, 1, columns + 1), dense.t().contiguous().t(),
+          dense.slice(0, 0, rows, 2)};
+}
+
+TEST(Kernels, ReductionsDownNarrowRows) {
+  for (DType dtype : {f64, f32, bf16, i64, u8, boolean})
+    for (const int64_t columns : {1, 2, 3, 7, 16, 17})
+      for (const int64_t rows : {1, 15, 16, 17, 128, 129, 9000})
+        for (const Tensor& x : narrow_rows(dtype, rows, columns)) {
+          SCOPED_TRACE(::testing::Message() << rows << " rows");
+          const auto check = [&](const char* name, Tensor (*f)(const Tensor&)) {
+            compare(name, [&](const Tensors& in) { return f(in[0]); }, {x}, tolerance_of(dtype));
+          };
+          check("sum", [](const Tensor& t) { return sum(t, {0}); });
+          check("amax", [](const Tensor& t) { return amax(t, {0}); });
+          if (dtype == boolean) check("any", [](const Tensor& t) { return any(t, {0}); });
+        }
+}
+
+/// Many rows are shared out among threads.
+TEST(Kernels, NarrowSumsDoNotDependOnThreads) {
+  manual_seed(5);
+  const Tensor x = randn({100000, 3});
+  const auto sums = [&](int threads) {
+    const testing::Threads some(threads);
+    return ir::copy_of(sum(x, {0}).impl()->view());
+  };
+  const ir::Buffer alone = sums(1), shared = sums(3);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(alone.at(i).to_double(), shared.at(i).to_double());
 }
 
 TEST(Kernels, ShapesAndIndices) {
