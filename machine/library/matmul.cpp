@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/base/error.h"
 #include "machine/library/block_primitive.h"
@@ -292,9 +293,9 @@ void check_status(int status) {
   TANDEM_CHECK(false, "oneDNN refused a matmul with status " + std::to_string(status));
 }
 
-void clear(const MatmulSpec& s, float* c) {
+void fill(const MatmulSpec& s, float* c, float number) {
   for (int64_t r = 0; r < s.matrices() * s.m; ++r)
-    std::fill_n(c + offset_of(s, s.c, r / s.m) + r % s.m * s.c.row, s.n, 0.0f);
+    std::fill_n(c + offset_of(s, s.c, r / s.m) + r % s.m * s.c.row, s.n, number);
 }
 
 std::string describe(const MatmulSpec& s) {
@@ -338,10 +339,12 @@ int parts_of(const MatmulSpec& s) {
   return products::splits(s.m, s.n, s.k, parts) ? parts : 0;
 }
 
-/// (A product with a vector reads each element of the matrix once: nothing to pack.)
+/// (A product with a vector reads each element of the matrix once: nothing to pack, unless sums are
+/// short.)
 BlockAlgorithm algorithm_of(const MatmulSpec& s) {
-  if (!products::panels() || (s.m == 1) != (s.n == 1)) return BlockAlgorithm::Sgemm;
-  return s.m == 1 ? BlockAlgorithm::Dot : BlockAlgorithm::Panels;
+  const bool is_of_vector = (s.m == 1) != (s.n == 1);
+  if (!products::panels() || (is_of_vector && s.k > kFewProducts)) return BlockAlgorithm::Sgemm;
+  return s.m == 1 && s.n == 1 ? BlockAlgorithm::Dot : BlockAlgorithm::Panels;
 }
 
 bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
@@ -375,7 +378,8 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
       !spec.stride_free || (!spec.accumulate && can_be_stride_free(spec.m, spec.n, spec.k)),
       "matmul: bits that depend on strides");
   TANDEM_CHECK(!spec.plus_zero || spec.stride_free, "matmul: a zero that has no place");
-  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
+  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed ||
+             (products::panels() && is_column_of_few(spec));
   spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
   if (spec.k == 0) return;
   split_parts_ = parts_of(spec_);
@@ -437,13 +441,16 @@ MatmulBlocks Matmul::blocks_for(int threads, bool b_packed) const {
 void Matmul::run(const float* a, const float* b, float* c, void* scratch, const float* bias,
                  const float* packed) const {
   const MatmulSpec& s = spec_;
-  TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && !swapped_), "matmul: a bias that has no place");
+  const bool is_column = swapped_ && s.m == 1;
+  TANDEM_CHECK(!bias || (s.accumulate && s.k > 0 && (!swapped_ || is_column)),
+               "matmul: a bias that has no place");
   if (empty(s)) return;
   if (s.k == 0) {
-    if (!s.accumulate) clear(s, c);
+    if (!s.accumulate) fill(s, c, 0);
     return;
   }
   if (swapped_) std::swap(a, b);
+  if (bias && is_column) fill(s, c, *std::exchange(bias, nullptr));
   const MatmulBlocks blocks = blocks_for(num_threads(), packed != nullptr);
   Job job{s,
           blocks,

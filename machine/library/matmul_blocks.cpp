@@ -261,6 +261,10 @@ MatmulSpec fold_batch(const MatmulSpec& spec) {
   return s;
 }
 
+bool is_column_of_few(const MatmulSpec& s) {
+  return s.n == 1 && s.m > 1 && s.k <= kFewProducts && s.c.row == 1;
+}
+
 void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
   block.grid_batch = ceil_div(s.matrices(), block.batch);
   block.grid_m = ceil_div(s.m, block.m);

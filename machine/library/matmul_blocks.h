@@ -29,6 +29,13 @@ MatmulSpec merge_batches(const MatmulSpec& spec);
 /// the next.
 MatmulSpec fold_batch(const MatmulSpec& spec);
 
+/// Sums of at most so many products run side by side, whatever they are of.
+inline constexpr int64_t kFewProducts = 32;
+
+/// Whether rows of few elements are multiplied with one vector, and what they give lies in a row,
+/// as it does in the transposed product.
+bool is_column_of_few(const MatmulSpec& spec);
+
 /// The cut of a supported, normalised spec with m, n, k > 0, into blocks for `algorithm`, Sgemm or
 /// Panels; in place of Sgemm for Primitive where that pays, if `primitives` may be taken.
 MatmulBlocks choose_blocks(const MatmulSpec& spec, BlockAlgorithm algorithm, bool primitives);

@@ -155,12 +155,41 @@ TEST(Matmul, OfARowByAColumnKeepsInfinities) {
   EXPECT_FALSE(std::signbit(run(s, x)[0]));
 }
 
+/// What few products are summed for: a matrix of short rows by a vector, or a vector by few rows.
+TEST(Matmul, OfShortRowsByAVector) {
+  for (const int64_t k : {1, 2, 3, 31, 32, 33})
+    for (const int64_t m : {2, 17, 5000})
+      for (const bool ta : {false, true})
+        for (const bool accumulate : {false, true}) {
+          MatmulSpec column = dense_matmul(3, m, 1, k, ta),
+                     row = dense_matmul(3, 1, m, k, false, ta);
+          column.accumulate = row.accumulate = accumulate;
+          check(column);
+          check(row);
+        }
+}
+
+TEST(Matmul, OfShortRowsByAVectorHasTheSameBitsWhereverTheyLie) {
+  if (!products::panels()) GTEST_SKIP() << "the library's may differ";
+  for (const int64_t k : {3, 32}) {
+    const MatmulSpec s = dense_matmul(1, 1000, 1, k);
+    const Operands x(s);
+    MatmulSpec gapped = s;
+    gapped.c.row = 3;
+    Operands y(gapped);
+    y.a = x.a, y.b = x.b;
+    const std::vector<float> expected = run(s, x), found = run(gapped, y);
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(found[3 * i], expected[i]) << i;
+  }
+}
+
 TEST(Matmul, StartsWithABias) {
   std::vector<MatmulSpec> specs;
   for (const bool tb : {false, true})
     for (const int64_t m : {1, 5, 64, 300}) specs.push_back(dense_matmul(1, m, 100, 70, false, tb));
   for (const int64_t k : {70, 70'000}) specs.push_back(dense_matmul(1, 1, 1, k));
   specs.push_back(dense_matmul(3, 16, 24, 8));
+  for (const int64_t k : {3, 33}) specs.push_back(dense_matmul(2, 300, 1, k));
   specs.push_back(dense_matmul(1, 40, 48, 30'000, true, false));  // a sum in parts
   for (MatmulSpec s : specs) {
     s.accumulate = true;
