@@ -9,22 +9,29 @@ namespace bench::inputs {
 namespace td = tandem;
 using td::Tensor;
 
-inline Tensors square() { return {td::randn({1024, 1024})}; }
-inline Tensors positive() { return {td::rand({1024, 1024}) + 0.1}; }
-inline Tensors two() { return {td::randn({1024, 1024}), td::randn({1024, 1024}) + 3}; }
-inline Tensors three() {
-  return {td::randn({1024, 1024}), td::randn({1024, 1024}), td::randn({1024, 1024})};
-}
-inline Tensors row() { return {td::randn({1024, 1024}), td::randn({1024})}; }
+/// Of the matrices that most functions are given.
+struct Sides {
+  int64_t rows = 1024, columns = 1024;
+};
+inline Sides sides;
+inline td::Shape matrix() { return {sides.rows, sides.columns}; }
+
+inline Tensors square() { return {td::randn(matrix())}; }
+inline Tensors positive() { return {td::rand(matrix()) + 0.1}; }
+inline Tensors two() { return {td::randn(matrix()), td::randn(matrix()) + 3}; }
+inline Tensors three() { return {td::randn(matrix()), td::randn(matrix()), td::randn(matrix())}; }
+inline Tensors row() { return {td::randn(matrix()), td::randn({sides.columns})}; }
 inline Tensors masked() {
-  return {td::randn({1024, 1024}) > 0, td::randn({1024, 1024}), td::randn({1024, 1024})};
+  return {td::randn(matrix()) > 0, td::randn(matrix()), td::randn(matrix())};
 }
 inline Tensors factors() { return {td::randn({512, 512}), td::randn({512, 512})}; }
 inline Tensors batches() { return {td::randn({32, 128, 64}), td::randn({32, 64, 128})}; }
 inline Tensors layer() {
   return {td::randn({256, 1024}), td::randn({512, 1024}), td::randn({512})};
 }
-inline Tensors norm() { return {td::randn({1024, 1024}), td::randn({1024}), td::randn({1024})}; }
+inline Tensors norm() {
+  return {td::randn(matrix()), td::randn({sides.columns}), td::randn({sides.columns})};
+}
 inline Tensors images() { return {td::randn({8, 64, 56, 56})}; }
 inline Tensors channels() { return {td::randn({8, 64, 56, 56}), td::randn({64}), td::randn({64})}; }
 inline Tensors conv() {
@@ -40,34 +47,40 @@ inline Tensors transposed() {
 inline Tensors heads() {
   return {td::randn({2, 8, 128, 64}), td::randn({2, 8, 128, 64}), td::randn({2, 8, 128, 64})};
 }
-inline Tensors logits() { return {td::randn({512, 1024}), td::randint(0, 1024, {512})}; }
-inline Tensors chances() { return {td::randn({1024, 1024}), td::rand({1024, 1024})}; }
+inline Tensors logits() {
+  return {td::randn({sides.rows / 2, sides.columns}),
+          td::randint(0, sides.columns, {sides.rows / 2})};
+}
+inline Tensors chances() { return {td::randn(matrix()), td::rand(matrix())}; }
 inline Tensors table() { return {td::randn({10000, 128}), td::randint(0, 10000, {32, 128})}; }
-inline Tensors rows() { return {td::randn({1024, 1024}), td::randint(0, 1024, {512})}; }
-inline Tensors places() { return {td::randn({1024, 1024}), td::randint(0, 1024, {1024, 512})}; }
+inline Tensors rows() {
+  return {td::randn(matrix()), td::randint(0, sides.rows, {sides.rows / 2})};
+}
+inline Tensors places() {
+  return {td::randn(matrix()), td::randint(0, sides.columns, {sides.rows, sides.columns / 2})};
+}
 inline Tensors added() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {1024, 512}), td::randn({1024, 512})};
+  return {td::randn(matrix()), td::randint(0, sides.columns, {sides.rows, sides.columns / 2}),
+          td::randn({sides.rows, sides.columns / 2})};
 }
 inline Tensor definite_matrix(const td::Shape& sizes) {
   const Tensor x = td::randn(sizes);
   return td::matmul(x, x.mT()) + td::eye(sizes.back()) * 10;
 }
-inline Tensors fractions() { return {td::rand({1024, 1024}) * 1.8 - 0.9}; }
-inline Tensors fractions_up() { return {td::rand({1024, 1024})}; }
+inline Tensors fractions() { return {td::rand(matrix()) * 1.8 - 0.9}; }
+inline Tensors fractions_up() { return {td::rand(matrix())}; }
 inline Tensors weights() { return {td::rand({512, 1024})}; }
 inline Tensors integers() {
-  return {td::randint(0, 1000, {1024, 1024}), td::randint(0, 1000, {1024, 1024})};
+  return {td::randint(0, 1000, matrix()), td::randint(0, 1000, matrix())};
 }
 inline Tensors digits() { return {td::randint(0, 100, {256, 1024})}; }
 inline Tensors numbers() { return {td::randint(0, 1000, {100000})}; }
 inline Tensors numbers_few() { return {td::randint(0, 1000, {1024})}; }
-inline Tensors halves() {
-  return {td::randn({1024, 1024}, td::bf16), td::randn({1024, 1024}, td::bf16)};
-}
-inline Tensors half() { return {td::randn({1024, 1024}, td::bf16)}; }
-inline Tensors doubles() { return {td::randn({1024, 1024}, td::f64)}; }
+inline Tensors halves() { return {td::randn(matrix(), td::bf16), td::randn(matrix(), td::bf16)}; }
+inline Tensors half() { return {td::randn(matrix(), td::bf16)}; }
+inline Tensors doubles() { return {td::randn(matrix(), td::f64)}; }
 inline Tensors cube() { return {td::randn({64, 128, 128})}; }
-inline Tensors masks() { return {td::randn({1024, 1024}) > 0}; }
+inline Tensors masks() { return {td::randn(matrix()) > 0}; }
 inline Tensors sorted() { return {td::sort(td::randn({10000}), 0).values, td::randn({100000})}; }
 inline Tensors tested() { return {td::randint(0, 10000, {100000}), td::randint(0, 10000, {1000})}; }
 inline Tensors long_rows() { return {td::randn({1000000}), td::randn({1000000})}; }
@@ -129,14 +142,16 @@ inline Tensors spoken() {
 }
 inline Tensors heads_flat() { return {td::randn({4, 256, 8, 64})}; }
 inline Tensors indexed() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {100000}), td::randint(0, 1024, {100000})};
+  return {td::randn(matrix()), td::randint(0, sides.rows, {100000}),
+          td::randint(0, sides.columns, {100000})};
 }
 inline Tensors put_pairs() {
-  return {td::randn({1024, 1024}), td::randint(0, 1024, {100000}), td::randint(0, 1024, {100000}),
-          td::randn({100000})};
+  return {td::randn(matrix()), td::randint(0, sides.rows, {100000}),
+          td::randint(0, sides.columns, {100000}), td::randn({100000})};
 }
 inline Tensors added_rows() {
-  return {td::randn({1024, 1024}), td::randperm(512), td::randn({512, 1024})};
+  return {td::randn(matrix()), td::randperm(sides.rows / 2),
+          td::randn({sides.rows / 2, sides.columns})};
 }
 inline Tensors graph() {
   return {td::randn({5000, 64}), td::randint(0, 5000, {50000, 1}), td::randn({50000, 64})};
@@ -150,31 +165,27 @@ inline Tensors small_conv() {
 }
 inline Tensors small_equations() { return {definite_matrix({8, 8}), td::randn({8, 2})}; }
 inline Tensors small_heads() { return {td::randn({1, 2, 8, 16})}; }
-inline Tensors above_one() { return {td::rand({1024, 1024}) + 1.1}; }
-inline Tensors shifts() {
-  return {td::randint(0, 1000, {1024, 1024}), td::randint(0, 8, {1024, 1024})};
-}
-inline Tensors two_positive() {
-  return {td::rand({1024, 1024}) + 0.1, td::rand({1024, 1024}) + 0.1};
-}
-inline Tensors two_masks() { return {td::randn({1024, 1024}) > 0, td::randn({1024, 1024}) > 0}; }
+inline Tensors above_one() { return {td::rand(matrix()) + 1.1}; }
+inline Tensors shifts() { return {td::randint(0, 1000, matrix()), td::randint(0, 8, matrix())}; }
+inline Tensors two_positive() { return {td::rand(matrix()) + 0.1, td::rand(matrix()) + 0.1}; }
+inline Tensors two_masks() { return {td::randn(matrix()) > 0, td::randn(matrix()) > 0}; }
 inline Tensors zeta_arguments() {
   return {td::rand({256, 1024}) + 1.5, td::rand({256, 1024}) + 0.5};
 }
 inline Tensors digits_line() { return {td::randint(0, 3, {100000})}; }
 inline Tensors edges() { return {td::randn({100000}), td::sort(td::randn({100}), 0).values}; }
 inline Tensors taken() {
-  return {td::randn({1024, 1024}), td::randint(0, 1000000, {100000}), td::randn({100000})};
+  return {td::randn(matrix()), td::randint(0, 1000000, {100000}), td::randn({100000})};
 }
 inline Tensors space() { return {td::randn({100000, 3}), td::randn({100000, 3})}; }
 inline Tensors added_layer() {
   return {td::randn({512}), td::randn({256, 1024}), td::randn({1024, 512})};
 }
 inline Tensors added_vector() {
-  return {td::randn({1024}), td::randn({1024, 1024}), td::randn({1024})};
+  return {td::randn({sides.rows}), td::randn(matrix()), td::randn({sides.columns})};
 }
 inline Tensors added_outer() {
-  return {td::randn({1024, 1024}), td::randn({1024}), td::randn({1024})};
+  return {td::randn(matrix()), td::randn({sides.rows}), td::randn({sides.columns})};
 }
 inline Tensors summed_batches() {
   return {td::randn({128, 128}), td::randn({32, 128, 64}), td::randn({32, 64, 128})};
@@ -188,16 +199,16 @@ inline Tensors tall_matrix() { return {td::randn({256, 64}), td::randn({256, 8})
 inline Tensors short_labels() { return {td::rand({512, 100}), td::randint(0, 100, {512})}; }
 inline Tensors many_labels() { return {td::randn({512, 100}), td::randint(0, 2, {512, 100})}; }
 inline Tensors signs() {
-  return {td::randn({1024, 1024}), td::randn({1024, 1024}), td::sign(td::randn({1024, 1024}))};
+  return {td::randn(matrix()), td::randn(matrix()), td::sign(td::randn(matrix()))};
 }
 inline Tensors sign_of_rows() {
-  return {td::randn({1024, 1024}), td::randn({1024, 1024}), td::sign(td::randn({1024}))};
+  return {td::randn(matrix()), td::randn(matrix()), td::sign(td::randn({sides.rows}))};
 }
 inline Tensors chances_of_chances() {
-  return {td::rand({1024, 1024}) * 0.98 + 0.01, td::rand({1024, 1024})};
+  return {td::rand(matrix()) * 0.98 + 0.01, td::rand(matrix())};
 }
 inline Tensors measured() {
-  return {td::randn({1024, 1024}), td::randn({1024, 1024}), td::rand({1024, 1024}) + 0.1};
+  return {td::randn(matrix()), td::randn(matrix()), td::rand(matrix()) + 0.1};
 }
 inline Tensors few_points() { return {td::randn({500, 16})}; }
 inline Tensors line_transposed() {
@@ -218,10 +229,12 @@ inline Tensors masked_heads() {
 inline Tensors one_query() {
   return {td::randn({2, 8, 1, 64}), td::randn({2, 8, 1024, 64}), td::randn({2, 8, 1024, 64})};
 }
-inline Tensors half_rows() { return {td::randn({1024, 1024}), td::randn({512, 1024})}; }
+inline Tensors half_rows() {
+  return {td::randn(matrix()), td::randn({sides.rows / 2, sides.columns})};
+}
 inline Tensors table_of_halves() {
-  return {td::randn({1024, 1024}, td::bf16), td::randn({1024}, td::bf16),
-          td::randn({1024}, td::bf16)};
+  return {td::randn(matrix(), td::bf16), td::randn({sides.columns}, td::bf16),
+          td::randn({sides.columns}, td::bf16)};
 }
 inline Tensors small_row() { return {td::randn({32, 32}), td::randn({32})}; }
 

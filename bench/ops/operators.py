@@ -9,16 +9,17 @@ import torch.nn.functional as F
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 2)))
 randn, rand, randint = torch.randn, torch.rand, torch.randint
 
-square = lambda: [randn(1024, 1024)]
-positive = lambda: [rand(1024, 1024) + 0.1]
-two = lambda: [randn(1024, 1024), randn(1024, 1024) + 3]
-three = lambda: [randn(1024, 1024) for _ in range(3)]
-row = lambda: [randn(1024, 1024), randn(1024)]
-masked = lambda: [randn(1024, 1024) > 0, randn(1024, 1024), randn(1024, 1024)]
+sides = (1024, 1024)  # of the matrices that most functions are given
+square = lambda: [randn(*sides)]
+positive = lambda: [rand(*sides) + 0.1]
+two = lambda: [randn(*sides), randn(*sides) + 3]
+three = lambda: [randn(*sides) for _ in range(3)]
+row = lambda: [randn(*sides), randn(sides[1])]
+masked = lambda: [randn(*sides) > 0, randn(*sides), randn(*sides)]
 factors = lambda: [randn(512, 512), randn(512, 512)]
 batches = lambda: [randn(32, 128, 64), randn(32, 64, 128)]
 layer = lambda: [randn(256, 1024), randn(512, 1024), randn(512)]
-norm = lambda: [randn(1024, 1024), randn(1024), randn(1024)]
+norm = lambda: [randn(*sides), randn(sides[1]), randn(sides[1])]
 images = lambda: [randn(8, 64, 56, 56)]
 channels = lambda: [randn(8, 64, 56, 56), randn(64), randn(64)]
 conv = lambda: [randn(8, 32, 32, 32), randn(64, 32, 3, 3), randn(64)]
@@ -26,24 +27,24 @@ depthwise = lambda: [randn(8, 64, 56, 56), randn(64, 1, 3, 3), randn(64)]
 line = lambda: [randn(8, 64, 512), randn(64, 64, 3), randn(64)]
 transposed = lambda: [randn(8, 32, 16, 16), randn(32, 32, 4, 4), randn(32)]
 heads = lambda: [randn(2, 8, 128, 64) for _ in range(3)]
-logits = lambda: [randn(512, 1024), randint(0, 1024, (512,))]
-chances = lambda: [randn(1024, 1024), rand(1024, 1024)]
+logits = lambda: [randn(sides[0] // 2, sides[1]), randint(0, sides[1], (sides[0] // 2,))]
+chances = lambda: [randn(*sides), rand(*sides)]
 table = lambda: [randn(10000, 128), randint(0, 10000, (32, 128))]
-rows = lambda: [randn(1024, 1024), randint(0, 1024, (512,))]
-places = lambda: [randn(1024, 1024), randint(0, 1024, (1024, 512))]
-added = lambda: [randn(1024, 1024), randint(0, 1024, (1024, 512)), randn(1024, 512)]
-fractions = lambda: [rand(1024, 1024) * 1.8 - 0.9]
-fractions_up = lambda: [rand(1024, 1024)]
+rows = lambda: [randn(*sides), randint(0, sides[0], (sides[0] // 2,))]
+places = lambda: [randn(*sides), randint(0, sides[1], (sides[0], sides[1] // 2))]
+added = lambda: [randn(*sides), randint(0, sides[1], (sides[0], sides[1] // 2)), randn(sides[0], sides[1] // 2)]
+fractions = lambda: [rand(*sides) * 1.8 - 0.9]
+fractions_up = lambda: [rand(*sides)]
 weights = lambda: [rand(512, 1024)]
-integers = lambda: [randint(0, 1000, (1024, 1024)), randint(0, 1000, (1024, 1024))]
+integers = lambda: [randint(0, 1000, sides), randint(0, 1000, sides)]
 digits = lambda: [randint(0, 100, (256, 1024))]
 numbers = lambda: [randint(0, 1000, (100000,))]
 numbers_few = lambda: [randint(0, 1000, (1024,))]
-halves = lambda: [randn(1024, 1024).bfloat16(), randn(1024, 1024).bfloat16()]
-half = lambda: [randn(1024, 1024).bfloat16()]
-doubles = lambda: [randn(1024, 1024).double()]
+halves = lambda: [randn(*sides).bfloat16(), randn(*sides).bfloat16()]
+half = lambda: [randn(*sides).bfloat16()]
+doubles = lambda: [randn(*sides).double()]
 cube = lambda: [randn(64, 128, 128)]
-masks = lambda: [randn(1024, 1024) > 0]
+masks = lambda: [randn(*sides) > 0]
 sorted = lambda: [randn(10000).sort().values, randn(100000)]
 tested = lambda: [randint(0, 10000, (100000,)), randint(0, 10000, (1000,))]
 long_rows = lambda: [randn(1000000), randn(1000000)]
@@ -78,9 +79,9 @@ sampled = lambda: [randn(4, 32, 56, 56), rand(4, 56, 56, 2) * 2 - 1]
 bags = lambda: [randn(10000, 128), randint(0, 10000, (128, 32))]
 spoken = lambda: [randn(100, 16, 50).log_softmax(2), randint(1, 50, (16, 20))]
 heads_flat = lambda: [randn(4, 256, 8, 64)]
-indexed = lambda: [randn(1024, 1024), randint(0, 1024, (100000,)), randint(0, 1024, (100000,))]
-put_pairs = lambda: [randn(1024, 1024), randint(0, 1024, (100000,)), randint(0, 1024, (100000,)), randn(100000)]
-added_rows = lambda: [randn(1024, 1024), torch.randperm(512), randn(512, 1024)]
+indexed = lambda: [randn(*sides), randint(0, sides[0], (100000,)), randint(0, sides[1], (100000,))]
+put_pairs = lambda: [randn(*sides), randint(0, sides[0], (100000,)), randint(0, sides[1], (100000,)), randn(100000)]
+added_rows = lambda: [randn(*sides), torch.randperm(sides[0] // 2), randn(sides[0] // 2, sides[1])]
 graph = lambda: [randn(5000, 64), randint(0, 5000, (50000, 1)), randn(50000, 64)]
 
 
@@ -96,18 +97,18 @@ small_table = lambda: [randn(100, 16), randint(0, 100, (8,))]
 small_conv = lambda: [randn(1, 4, 8, 8), randn(4, 4, 3, 3), randn(4)]
 small_equations = lambda: [definite_matrix(8, 8), randn(8, 2)]
 small_heads = lambda: [randn(1, 2, 8, 16)]
-above_one = lambda: [rand(1024, 1024) + 1.1]
-shifts = lambda: [randint(0, 1000, (1024, 1024)), randint(0, 8, (1024, 1024))]
-two_positive = lambda: [rand(1024, 1024) + 0.1, rand(1024, 1024) + 0.1]
-two_masks = lambda: [randn(1024, 1024) > 0, randn(1024, 1024) > 0]
+above_one = lambda: [rand(*sides) + 1.1]
+shifts = lambda: [randint(0, 1000, sides), randint(0, 8, sides)]
+two_positive = lambda: [rand(*sides) + 0.1, rand(*sides) + 0.1]
+two_masks = lambda: [randn(*sides) > 0, randn(*sides) > 0]
 zeta_arguments = lambda: [rand(256, 1024) + 1.5, rand(256, 1024) + 0.5]
 digits_line = lambda: [randint(0, 3, (100000,))]
 edges = lambda: [randn(100000), randn(100).sort().values]
-taken = lambda: [randn(1024, 1024), randint(0, 1000000, (100000,)), randn(100000)]
+taken = lambda: [randn(*sides), randint(0, 1000000, (100000,)), randn(100000)]
 space = lambda: [randn(100000, 3), randn(100000, 3)]
 added_layer = lambda: [randn(512), randn(256, 1024), randn(1024, 512)]
-added_vector = lambda: [randn(1024), randn(1024, 1024), randn(1024)]
-added_outer = lambda: [randn(1024, 1024), randn(1024), randn(1024)]
+added_vector = lambda: [randn(sides[0]), randn(*sides), randn(sides[1])]
+added_outer = lambda: [randn(*sides), randn(sides[0]), randn(sides[1])]
 summed_batches = lambda: [randn(128, 128), randn(32, 128, 64), randn(32, 64, 128)]
 tensors = lambda: [randn(64, 32, 16), randn(32, 16, 64)]
 chain = lambda: [randn(256, 32), randn(32, 512), randn(512, 64)]
@@ -115,10 +116,10 @@ little_matrix = lambda: [randn(128, 128) * 0.1]
 tall_matrix = lambda: [randn(256, 64), randn(256, 8)]
 short_labels = lambda: [rand(512, 100), randint(0, 100, (512,))]
 many_labels = lambda: [randn(512, 100), randint(0, 2, (512, 100))]
-signs = lambda: [randn(1024, 1024), randn(1024, 1024), randn(1024, 1024).sign()]
-sign_of_rows = lambda: [randn(1024, 1024), randn(1024, 1024), randn(1024).sign()]
-chances_of_chances = lambda: [rand(1024, 1024) * 0.98 + 0.01, rand(1024, 1024)]
-measured = lambda: [randn(1024, 1024), randn(1024, 1024), rand(1024, 1024) + 0.1]
+signs = lambda: [randn(*sides), randn(*sides), randn(*sides).sign()]
+sign_of_rows = lambda: [randn(*sides), randn(*sides), randn(sides[0]).sign()]
+chances_of_chances = lambda: [rand(*sides) * 0.98 + 0.01, rand(*sides)]
+measured = lambda: [randn(*sides), randn(*sides), rand(*sides) + 0.1]
 few_points = lambda: [randn(500, 16)]
 line_transposed = lambda: [randn(8, 64, 256), randn(64, 32, 4), randn(32)]
 volume_transposed = lambda: [randn(2, 16, 8, 8, 8), randn(16, 16, 4, 4, 4), randn(16)]
@@ -126,8 +127,8 @@ angles = lambda: [randn(8, 2, 3)]
 half_heads = lambda: [*(randn(2, 8, 128, 64).bfloat16() for _ in range(3))]
 masked_heads = lambda: [*(randn(2, 8, 128, 64) for _ in range(3)), randn(128, 128)]
 one_query = lambda: [randn(2, 8, 1, 64), randn(2, 8, 1024, 64), randn(2, 8, 1024, 64)]
-half_rows = lambda: [randn(1024, 1024), randn(512, 1024)]
-table_of_halves = lambda: [randn(1024, 1024).bfloat16(), randn(1024).bfloat16(), randn(1024).bfloat16()]
+half_rows = lambda: [randn(*sides), randn(sides[0] // 2, sides[1])]
+table_of_halves = lambda: [randn(*sides).bfloat16(), randn(sides[1]).bfloat16(), randn(sides[1]).bfloat16()]
 small_row = lambda: [randn(32, 32), randn(32)]
 
 CASES = {
@@ -147,7 +148,7 @@ CASES = {
     "cumsum": (square, lambda x: x.cumsum(1)), "sort": (square, lambda x: x.sort(1).values), "topk": (square, lambda x: x.topk(16).values),
     "matmul": (factors, torch.matmul), "bmm": (batches, torch.matmul), "linear": (layer, F.linear),
     "attention": (heads, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)),
-    "layer_norm": (norm, lambda x, w, b: F.layer_norm(x, (1024,), w, b)), "rms_norm": (norm, lambda x, w, b: F.rms_norm(x, (1024,), w)),
+    "layer_norm": (norm, lambda x, w, b: F.layer_norm(x, (sides[1],), w, b)), "rms_norm": (norm, lambda x, w, b: F.rms_norm(x, (sides[1],), w)),
     "batch_norm": (channels, lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
     "group_norm": (channels, lambda x, w, b: F.group_norm(x, 8, w, b)),
     "conv2d": (conv, lambda x, w, b: F.conv2d(x, w, b, padding=1)),
@@ -311,7 +312,7 @@ CASES = {
     "pixel_unshuffle": (images, lambda x: F.pixel_unshuffle(x, 2)), "channel_shuffle": (images, lambda x: F.channel_shuffle(x, 4)),
     "alpha_dropout": (square, lambda x: F.alpha_dropout(x, 0.5, True)), "feature_dropout": (images, F.dropout2d),
     "batch_norm_eval": (channels, lambda x, w, b: F.batch_norm(x, w.detach(), w.detach().abs(), w, b)),
-    "layer_norm_bf16": (table_of_halves, lambda x, w, b: F.layer_norm(x, (1024,), w, b)), "softmax_bf16": (half, lambda x: x.softmax(1)),
+    "layer_norm_bf16": (table_of_halves, lambda x, w, b: F.layer_norm(x, (sides[1],), w, b)), "softmax_bf16": (half, lambda x: x.softmax(1)),
     "attention_bf16": (half_heads, F.scaled_dot_product_attention),
     "attention_masked": (masked_heads, lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m.detach())),
     "attention_of_one": (one_query, F.scaled_dot_product_attention),
@@ -387,4 +388,6 @@ def serve(dtype):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        sides = tuple(map(int, sys.argv[2].split("x")))
     serve(DTYPES[sys.argv[1] if len(sys.argv) > 1 else "f32"])

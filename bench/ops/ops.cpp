@@ -1,8 +1,10 @@
 // tandem-ops: the worker of `./dev bench ops`. For each line `NAME eager|compiled forward|backward
 // COUNT` of its input it prints the milliseconds of COUNT calls, each on a line; "backward" is
-// forward and gradients. Its argument: the dtype, f32 if left out, that inputs of f32 are given.
+// forward and gradients. Its arguments, if not left out: the dtype that inputs of f32 are given,
+// and the sides of the matrices that most functions are given, 1024x1024.
 // `--list` prints the names, and whether each has gradients and can be compiled. The first call of
 // a case in a mode compiles.
+#include <cinttypes>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -11,6 +13,7 @@
 
 #include "bench/clock.h"
 #include "bench/ops/cases.h"
+#include "bench/ops/inputs.h"
 
 namespace td = tandem;
 using bench::OpCase;
@@ -79,6 +82,9 @@ int main(int argc, char** argv) {
   const std::string argument = argc > 1 ? argv[1] : "f32";
   if (argument == "--list") return list();
   const td::DType dtype = dtypes.at(argument);
+  bench::inputs::Sides& sides = bench::inputs::sides;
+  if (argc > 2 && std::sscanf(argv[2], "%" SCNd64 "x%" SCNd64, &sides.rows, &sides.columns) != 2)
+    return 1;
   std::map<std::string, Prepared> cases;
   std::string name, how, direction;
   int count = 0;
