@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "codegen/loops/combine.h"
+
 namespace tandem::codegen {
 namespace {
 
@@ -66,9 +68,12 @@ bool is_plain(const Domain& d) {
   return d.cols == 0 && d.partial.n == 0 && !d.row_nodes && !d.row_reduces;
 }
 
+/// Both are known, and not the same.
+bool differ(int64_t a, int64_t b) { return a != 0 && b != 0 && a != b; }
+
 std::optional<Domain> of_equal_totals(const Domain& a, const Domain& b) {
-  if (a.total != b.total) return std::nullopt;
-  if (a.cols != 0 && b.cols != 0 && a.cols != b.cols) return std::nullopt;
+  if (a.total != b.total || differ(a.cols, b.cols) || differ(a.row_block, b.row_block))
+    return std::nullopt;
   if (a.partial.n > 0 && b.partial.n > 0) {
     if (a.col_partial != b.col_partial || a.partial.n != b.partial.n ||
         a.partial.outer != b.partial.outer || a.partial.block != b.partial.block)
@@ -78,6 +83,7 @@ std::optional<Domain> of_equal_totals(const Domain& a, const Domain& b) {
   out.cols = std::max(a.cols, b.cols);
   out.row_nodes |= b.row_nodes;
   out.row_reduces |= b.row_reduces;
+  out.row_block = std::max(a.row_block, b.row_block);
   if (b.partial.n > 0) out.partial = b.partial, out.col_partial = b.col_partial;
   for (int64_t cut : b.cuts) add_cut(out, cut);
   if (out.cols > 0) add_cut(out, out.cols);
@@ -123,6 +129,7 @@ Domain domain_of(const Node& node) {
     case Makes::Rows:
       d.row_reduces = true;
       d.cols = r.n;
+      if (is_ordered(r.combine, r.dtype)) d.row_block = std::min(r.n, r.block);
       break;
     case Makes::RowBlocks:
       d.partial = r;

@@ -19,6 +19,7 @@ struct Domain {
   int64_t cols = 0;           // 0: undetermined
   bool row_nodes = false;     // has nodes of one element a row
   bool row_reduces = false;   // has reductions of whole rows
+  int64_t row_block = 0;      // of these, if their order matters: elements of a block; 0: of none
   Reduction partial{.n = 0};  // of the ColPartial or RowPartial nodes; n = 0: has none
   bool col_partial = false;   // `partial` is that of columns
   // where accesses step unevenly: suffix products, ascending

@@ -17,6 +17,10 @@ ir::Number identity_of(Combine combine, ir::DType dtype);
 constexpr bool finds_position(Combine combine) {
   return combine == Combine::ArgMax || combine == Combine::ArgMin;
 }
+/// Whether the bits of the result depend on the order of combination.
+inline bool is_ordered(Combine combine, ir::DType dtype) {
+  return ir::is_floating(dtype) && !finds_position(combine);
+}
 
 }  // namespace tandem::codegen
 

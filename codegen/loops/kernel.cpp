@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "codegen/hasher.h"
+#include "codegen/loops/combine.h"
 #include "ir/base/error.h"
 
 namespace tandem::codegen {
@@ -166,6 +167,12 @@ class Verifier {
       in_scope_[v] = false;
   }
 
+  /// A loop runs in blocks of one length: those of all its accumulators whose order matters.
+  static bool run_in_blocks(const Accumulator& a, const Accumulator& b) {
+    return a.loop != b.loop || a.block == b.block || !is_ordered(a.combine, a.dtype) ||
+           !is_ordered(b.combine, b.dtype);
+  }
+
   void accumulate(const Instr& i) const {
     check(i.accumulator.index < k_.accumulators.size(), "no such accumulator");
     const Accumulator& acc = k_.accumulators[i.accumulator];
@@ -175,6 +182,9 @@ class Verifier {
     check(acc.lanes >= 1 && std::has_single_bit(static_cast<uint64_t>(acc.lanes)),
           "lanes are a power of two");
     check(acc.combine != Combine::Dot || serial, "dot accumulates over serial loops");
+    check(std::ranges::all_of(k_.accumulators,
+                              [&](const Accumulator& other) { return run_in_blocks(acc, other); }),
+          "one loop reduces in blocks of two lengths");
     check(i.args.size() == (acc.combine == Combine::Dot ? 2u : 1u), "argument count");
     for (InstrId a : i.args) check(k_.code[a.index].dtype == acc.dtype, "the accumulator's dtype");
   }

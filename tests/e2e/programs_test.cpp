@@ -69,6 +69,16 @@ TEST(Programs, SoftmaxAndLayerNorm) {
       leaves({{6, 33}, {33}, {33}}, f64), kAllPartitions);
 }
 
+// 65536 numbers are summed in four blocks.
+TEST(Programs, RowsAsShortAsLongOnesHaveBlocks) {
+  check_compiled(
+      [](const Tensors& in) -> Tensors {
+        const Tensor shifts = sum(in[1], {1}, true);
+        return {sum(in[0], {1}), amax(in[0] + shifts, {1})};
+      },
+      leaves({{5, 4}, {5, 65536}}), {.settings = kLeavesInGradMode});
+}
+
 TEST(Programs, Attention) {
   check_compiled(
       [](const Tensors& in) -> Tensors {

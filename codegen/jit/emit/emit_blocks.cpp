@@ -1,10 +1,10 @@
 // Reductions whose run is longer than a block: partials are combined with their neighbours pair by
 // pair as soon as both are there, so that the stack holds one for each level of the tree.
+#include <algorithm>
 #include <bit>
 
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
-#include "ir/base/error.h"
 
 namespace tandem::jit {
 
@@ -17,13 +17,10 @@ llvm::Value* Emitter::stack_array(llvm::Type* element, int64_t count) {
 }
 
 int64_t Emitter::block_of(LoopId loop) const {
-  int64_t block = 0;
-  for (const Accumulator& acc : kernel_.accumulators) {
-    if (acc.loop != loop || !is_ordered(acc)) continue;
-    TANDEM_CHECK(block == 0 || block == acc.block, "one loop reduces in blocks of two lengths");
-    block = acc.block;
-  }
-  return block;
+  const auto first = std::ranges::find_if(kernel_.accumulators, [&](const Accumulator& acc) {
+    return acc.loop == loop && is_ordered(acc);
+  });
+  return first == kernel_.accumulators.end() ? 0 : first->block;
 }
 
 void Emitter::blocked_loop(size_t at, llvm::Value* count) {

@@ -22,9 +22,7 @@ llvm::Constant* identity_of(const Accumulator& acc, llvm::Type* type) {
   return llvm::ConstantInt::getSigned(type, number.to_int());
 }
 
-bool is_ordered(const Accumulator& acc) {
-  return ir::is_floating(acc.dtype) && !finds_position(acc.combine);
-}
+bool is_ordered(const Accumulator& acc) { return codegen::is_ordered(acc.combine, acc.dtype); }
 
 // Where the order does not matter, one vector.
 unsigned Emitter::lanes_of(const Accumulator& acc) const {

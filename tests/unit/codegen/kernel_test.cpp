@@ -142,6 +142,11 @@ TEST(Kernel, VerifierRefuses) {
   Kernel streams_input = softmax();
   streams_input.params[ParamId{0}].streams = true;
   EXPECT_THROW(verify(streams_input), ir::InternalError);
+  Kernel two_blocks = softmax();
+  Accumulator other = two_blocks.accumulators[AccumulatorId{0}];
+  other.block = 2;
+  two_blocks.accumulators.add(other);
+  EXPECT_THROW(verify(two_blocks), ir::InternalError);
 }
 
 TEST(Kernel, IndexOutOfRangeStops) {

@@ -213,6 +213,20 @@ TEST(Lower, ManyRunsOfSeveralBlocks) {
   EXPECT_EQ(check_lowering(t.finish(4, 16)).plan.report.kernels, 1);
 }
 
+// Few long runs leave a partial of each block, which are combined pair by pair: not in the loop
+// that reduces as many numbers in another order.
+TEST(Lower, RunsOfTwoLengthsOfBlocks) {
+  for (const bool sum_first : {false, true}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({3, 100}), y = t.input({3, 7});
+    const V before = b.sum(y, {1}), s = b.sum(x, {1}, true), after = b.sum(b.exp(y), {1});
+    t.output(sum_first ? before : after);
+    t.output(b.amax(b.mul(y, s), {1}));
+    check_lowering(t.finish(4, 16));
+  }
+}
+
 TEST(Lower, ReductionsOfEveryKind) {
   TestGraph t;
   const V x = t.input({6, 10}), k = t.input({6, 10}, DType::I32);

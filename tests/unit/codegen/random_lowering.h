@@ -1,9 +1,10 @@
 // Random graphs for lowering: views, reductions, contractions, scatters, writes into inputs, of
-// contiguous and permuted tensors.
+// contiguous, permuted and gapped tensors of one or several dtypes.
 #ifndef TANDEM_TESTS_UNIT_CODEGEN_RANDOM_LOWERING_H
 #define TANDEM_TESTS_UNIT_CODEGEN_RANDOM_LOWERING_H
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -16,12 +17,26 @@ using ir::Dim;
 class RandomGraph {
  public:
   explicit RandomGraph(uint32_t seed) : random_(seed) {
-    const Shape sizes = pick(std::vector<Shape>{
-        {6, 8}, {3, 4, 5}, {40, 20}, {2, 70}, {24}, {4, 1, 6}, {40, 3}, {20, 2, 3}, {5, 18, 4}});
-    for (int i = 0; i < 3; ++i) values_.push_back(t_.input(sizes, DType::F32, strides(sizes)));
+    const Shape sizes = pick(std::vector<Shape>{{6, 8},
+                                                {3, 4, 5},
+                                                {40, 20},
+                                                {2, 70},
+                                                {24},
+                                                {4, 1, 6},
+                                                {40, 3},
+                                                {20, 2, 3},
+                                                {5, 18, 4},
+                                                {77, 3},
+                                                {67, 5},
+                                                {33, 12},
+                                                {50, 2, 4},
+                                                {17, 31}});
+    const DType dtype = pick(std::vector{DType::F32, DType::F32, DType::F64, DType::BF16});
+    for (int i = 0; i < 3; ++i) values_.push_back(t_.input(sizes, dtype, strides(sizes)));
     inputs_ = 3;
     values_.push_back(t_.input({sizes.back()}));
     rows_ = t_.input({3}, DType::I64);
+    many_rows_ = t_.input({41}, DType::I64);
     for (int i = 0, n = 5 + below(20); i < n; ++i) step();
   }
 
@@ -32,6 +47,9 @@ class RandomGraph {
       t_.output(values_[i], strides(t_.b.sizes(values_[i])), mutated(values_[i]));
     return t_.finish(pick(std::vector<int64_t>{1, 4}), pick(std::vector<int64_t>{4, 16, 1024}));
   }
+
+  /// How far results may be from the reference.
+  double tolerance() const { return has_halves_ ? 0.3 : 1e-4; }
 
  private:
   int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
@@ -45,16 +63,17 @@ class RandomGraph {
   }
   int64_t numel(V v) const { return t_.b.numel(v); }
 
-  /// Contiguous, or of a random order of dims.
+  /// Contiguous, of a random order of dims, or with gaps.
   ir::Strides strides(const Shape& sizes) {
     std::vector<int> order;
     for (int d = 0; d < sizes.rank(); ++d) order.push_back(d);
     if (below(2) == 0) std::shuffle(order.begin(), order.end(), random_);
     ir::Strides out = ir::Strides::filled(sizes.rank(), 0);
-    int64_t stride = 1;
+    const bool gaps = below(4) == 0;
+    int64_t stride = gaps ? 1 + below(2) : 1;
     for (size_t i = order.size(); i-- > 0;) {
       out[order[i]] = stride;
-      stride *= int64_t{sizes[order[i]]};
+      stride = stride * int64_t{sizes[order[i]]} + (gaps ? below(3) : 0);
     }
     return out;
   }
@@ -69,16 +88,25 @@ class RandomGraph {
   void step() {
     using Step = void (RandomGraph::*)();
     static const std::vector<Step> steps = {
-        &RandomGraph::unary,  &RandomGraph::unary,   &RandomGraph::binary, &RandomGraph::binary,
-        &RandomGraph::binary, &RandomGraph::reduce,  &RandomGraph::reduce, &RandomGraph::normalise,
-        &RandomGraph::view,   &RandomGraph::permute, &RandomGraph::slice,  &RandomGraph::shape,
-        &RandomGraph::select, &RandomGraph::matmul,  &RandomGraph::scatter};
+        &RandomGraph::unary,   &RandomGraph::unary,     &RandomGraph::binary,
+        &RandomGraph::binary,  &RandomGraph::binary,    &RandomGraph::reduce,
+        &RandomGraph::reduce,  &RandomGraph::normalise, &RandomGraph::view,
+        &RandomGraph::permute, &RandomGraph::slice,     &RandomGraph::shape,
+        &RandomGraph::select,  &RandomGraph::matmul,    &RandomGraph::scatter,
+        &RandomGraph::convert, &RandomGraph::position,  &RandomGraph::move_rows};
     (this->*pick(steps))();
   }
 
   void push(V v) {
+    const DType dtype = t_.b.dtype(v);
+    has_halves_ |= dtype == DType::BF16 || dtype == DType::F16;
     if (numel(v) > 0 && numel(v) < 20000) values_.push_back(v);
   }
+
+  void convert() {
+    push(t_.b.convert(any(), pick(std::vector{DType::F32, DType::F64, DType::BF16, DType::F16})));
+  }
+  V like(V x, V other) { return t_.b.convert(x, t_.b.dtype(other)); }
 
   void unary() {
     push(t_.b.emit(pick(std::vector<Op>{Op::sin, Op::neg, Op::sigmoid, Op::abs, Op::tanh}),
@@ -98,7 +126,8 @@ class RandomGraph {
     V b = any();
     for (int i = 0; i < 5 && !fits(b); ++i) b = any();
     if (!fits(b)) b = a;
-    push(t_.b.pointwise(pick(std::vector<Op>{Op::add, Op::sub, Op::mul, Op::maximum}), {a, b}));
+    push(t_.b.pointwise(pick(std::vector<Op>{Op::add, Op::sub, Op::mul, Op::maximum}),
+                        {a, like(b, a)}));
   }
 
   void reduce() {
@@ -189,10 +218,29 @@ class RandomGraph {
     if (size > 3) push(t_.b.index_add(x, d, rows_, t_.b.index_select(x, d, rows_)));
   }
 
+  /// Of an input: of what is computed, roundings would decide.
+  void position() {
+    const V x = values_[static_cast<size_t>(below(3))];
+    const ir::Axis last = t_.b.rank(x) - 1;
+    const Op op = pick(std::vector<Op>{Op::argmax, Op::argmin});
+    push(t_.b.convert(t_.b.reduce(op, x, std::array{last}, below(2) == 0), t_.b.dtype(x)));
+  }
+
+  /// Rows that are gathered, weighted and added where others are.
+  void move_rows() {
+    const V x = any(), weights = any();
+    if (t_.b.rank(x) == 0 || t_.b.sizes(x)[0] < 3) return;
+    V moved = t_.b.index_select(x, 0, many_rows_);
+    if (t_.b.rank(weights) > 0 && t_.b.sizes(weights) == t_.b.sizes(x))
+      moved = t_.b.mul(moved, like(t_.b.index_select(weights, 0, many_rows_), moved));
+    push(below(2) == 0 ? moved : t_.b.index_add(x, 0, many_rows_, t_.b.mul(moved, 1.0 / 41)));
+  }
+
   std::mt19937 random_;
   TestGraph t_;
   std::vector<V> values_;
-  V rows_;
+  V rows_, many_rows_;
+  bool has_halves_ = false;
   int inputs_ = 0;  // that may still be the target of an output
 };
 
