@@ -120,6 +120,7 @@ class Generator {
     if (options.samples && below(8) == 0) program_.floating = pick({DType::BF16, DType::F16});
     float_ = options.widened ? DType::F64 : program_.floating;
     for (Dim& size : sizes_) size = pick({1, 2, 3, 4, 5, 7, 8, 17});
+    if (below(2) == 0) rows_ = pick({17, 33, 50, 67, 100});
   }
 
   RandomProgram run() {
@@ -157,8 +158,18 @@ class Generator {
   }
   Dim any_size() { return sizes_[below(3)]; }
   Shape any_shape() {
+    if (rows_ > 0) return many_rows();
     Shape shape;
     for (int rank = 1 + below(3); rank > 0; --rank) shape.push_back(any_size());
+    return shape;
+  }
+  /// Many rows of few columns, which compiled code goes along; sometimes across, or one column.
+  Shape many_rows() {
+    Shape shape{rows_};
+    for (int more = 1 + below(2); more > 0; --more)
+      if (const Dim size = any_size(); ir::numel(shape) * size <= kMaxElements)
+        shape.push_back(size);
+    if (below(8) == 0) std::swap(shape[0], shape[shape.rank() - 1]);
     return shape;
   }
 
@@ -265,7 +276,9 @@ class Generator {
                 overlap ? ir::contiguous_strides(sizes) : any_strides(sizes));
     }
     if (overlap) add_overlapping();
-    if (below(3) == 0) add_input("n", {below(2) ? DType::I64 : DType::I32, common}, false);
+    if (below(3) == 0)
+      add_input("n", {pick({DType::I64, DType::I32, DType::I16, DType::I8, DType::U8}), common},
+                false);
     if (below(3) == 0) add_input("mask", {DType::Bool, common}, false);
     if (below(3) == 0) add_rng();
   }
@@ -409,8 +422,7 @@ class Generator {
   }
 
   std::optional<Value> any_integer() {
-    return find(
-        [&](const Value& v) { return type(v).dtype == DType::I64 || type(v).dtype == DType::I32; });
+    return find([&](const Value& v) { return !is_float(v) && type(v).dtype != DType::Bool; });
   }
   void integers() {
     const auto v = any_integer();
@@ -498,13 +510,28 @@ class Generator {
     }
   }
 
+  /// Places of `size` in another order, or of some of them, several times each.
+  ValueId places(Dim size) {
+    const int64_t last = int64_t{size} - 1, step = 1 + below(3);
+    const ValueId backwards = b_.iota(size, DType::I64, last, -1);
+    if (below(2)) return backwards;
+    return b_.pointwise(Op::floor_divide, {backwards, b_.number(1 + step, backwards)});
+  }
+
   void index() {
-    const Value v = floats_of_rank(1, 3);
-    const int dim = below(type(v).rank());
-    const Dim size = type(v).sizes[dim];
-    if (size == 0) return;
-    const ValueId backwards = b_.iota(size, DType::I64, int64_t{size} - 1, -1);
-    fresh(b_.index_select(v.id, dim, backwards), bound(v), {v});
+    const Value v = within(floats_of_rank(1, 3), 5);
+    const Shape sizes = type(v).sizes;  // new equations move the graph's types
+    const int dim = below(sizes.rank());
+    if (sizes[dim] == 0) return;
+    const ValueId at = places(sizes[dim]);
+    const auto fits = [&](const Value& o) {
+      return is_float(o) && type(o).sizes == sizes && bound(o) <= 5;
+    };
+    if (const Value added = *find(fits); below(2))
+      fresh(b_.index_add(v.id, dim, at, added.id), 5.0 + 5.0 * static_cast<double>(sizes[dim]),
+            {v, added});
+    else
+      fresh(b_.index_select(v.id, dim, at), bound(v), {v});
   }
 
   // --- reductions and contractions
@@ -922,8 +949,8 @@ class Generator {
   StridedSink sink_;
   ir::Builder b_;
   DType float_;
-  Dim sizes_[3];
-  ValueId rng_;  // invalid: the program does not draw
+  Dim sizes_[3], rows_ = 0;  // rows: many, of which all inputs are; or none
+  ValueId rng_;              // invalid: the program does not draw
   Dim draws_ = 0;
   std::vector<ValueId> drawn_;
   std::vector<Value> values_;
