@@ -1,5 +1,6 @@
-// Joins parts: the gradient of what was split is a sum of parts, each padded with zeros to the
-// whole. Parts that lie beside each other make one concatenation, which touches memory once.
+// Joins parts: the gradient of what was split, or read here and there, is a sum of parts, each
+// padded with zeros to the whole. Piece by piece, each the sum of those that have it, they make one
+// concatenation, which touches memory once.
 #include <algorithm>
 
 #include "decomps/simplify.h"
@@ -72,95 +73,173 @@ Terms terms_of(const Graph& g, ValueId v) {
   return terms;
 }
 
-/// The sums of nothing but parts.
+/// A sum with parts among its terms, in postfix order: terms, and additions of what the two steps
+/// before give.
+struct Step {
+  std::optional<Part> term;  // none: an addition
+};
+
+/// The sums of parts, and of parts and values that are as large as the sum.
 class PartSums {
  public:
   explicit PartSums(const Graph& graph)
-      : g_(graph), uses_(use_counts(graph)), is_sum_(graph), is_term_(graph) {
-    for (uint32_t i = 0; i < g_.num_equations(); ++i) {
-      const ValueId sum = g_.results({i}).empty() ? ValueId() : g_.results({i})[0];
-      if (!sum.valid()) continue;
-      const Terms terms = terms_of(g_, sum);
-      const auto is_part = [&](const Term& t) { return is_inner(t) || part_of(g_, t.value); };
-      if (terms.empty() || !std::ranges::all_of(terms, is_part)) continue;
-      is_sum_[sum] = true;
-      for (const Term& t : terms) is_term_[t.value] = is_term_[t.value] || is_inner(t);
-    }
+      : g_(graph), uses_(use_counts(graph)), dims_(graph.num_values(), -1), is_term_(graph) {
+    for (uint32_t i = 0; i < g_.num_equations(); ++i)
+      if (!g_.results({i}).empty()) look_at(g_.results({i})[0]);
   }
 
-  /// The parts that `sum` adds, in order, if it is no term of a larger such sum and they lie beside
-  /// each other; or none.
-  std::vector<Part> parts_of(ValueId sum) const {
-    if (!is_sum_[sum] || is_term_[sum]) return {};
-    std::vector<Part> parts;
+  /// The steps of `sum`, if it is no term of a larger such sum and can be put together of pieces.
+  std::vector<Step> steps_of(ValueId sum) const {
+    if (dims_[sum.index] < 0 || is_term_[sum]) return {};
+    std::vector<Step> steps;
     std::vector<ValueId> open = {sum};
-    while (!open.empty()) {
+    while (!open.empty()) {  // last step first
       const ValueId v = open.back();
       open.pop_back();
-      if (const auto part = part_of(g_, v))
-        parts.push_back(*part);
-      else
-        for (const Term& term : terms_of(g_, v)) open.push_back(term.value);
+      const bool is_leaf = v != sum && !is_term(v);
+      steps.push_back({is_leaf ? std::optional(leaf(v, dims_[sum.index])) : std::nullopt});
+      if (is_leaf) continue;
+      for (const Term& term : terms_of(g_, v)) open.push_back(term.value);
     }
-    std::ranges::sort(parts, {}, &Part::start);
-    return lie_beside_each_other(parts) ? parts : std::vector<Part>();
+    std::ranges::reverse(steps);
+    return may_join(steps) ? steps : std::vector<Step>();
   }
 
  private:
-  /// Whether a term is such a sum that nothing else uses.
-  bool is_inner(const Term& t) const {
-    const bool once = uses_[t.value.index] == 1;
-    return is_sum_[t.value] && once && (!t.widened.valid() || uses_[t.widened.index] == 1);
+  static constexpr size_t kMaxOverlapping = 8;  // terms: each may be cut where any other one ends
+
+  void look_at(ValueId sum) {
+    const Terms terms = terms_of(g_, sum);
+    int dim = -1;
+    for (const Term& t : terms) {
+      const int of_term = dim_of(t);
+      if (of_term >= 0 && dim >= 0 && dim != of_term) return;
+      dim = std::max(dim, of_term);
+    }
+    if (dim < 0) return;
+    dims_[sum.index] = dim;
+    for (const Term& t : terms) is_term_[t.value] = is_term_[t.value] || is_inner(t);
   }
 
-  static bool lie_beside_each_other(const std::vector<Part>& parts) {
-    for (size_t i = 1; i < parts.size(); ++i)
-      if (parts[i].dim != parts[0].dim || parts[i].start < parts[i - 1].end) return false;
-    return true;
+  /// The dim along which a term is a part, or a sum of parts that nothing else uses; -1: neither.
+  int dim_of(const Term& t) const {
+    if (is_inner(t)) return dims_[t.value.index];
+    const auto part = part_of(g_, t.value);
+    return part ? part->dim : -1;
+  }
+  bool is_inner(const Term& t) const {
+    const bool once = uses_[t.value.index] == 1;
+    return dims_[t.value.index] >= 0 && once && (!t.widened.valid() || uses_[t.widened.index] == 1);
+  }
+
+  /// Of what stands there by now, too.
+  bool is_term(ValueId v) const { return v.index < dims_.size() && is_term_[v]; }
+
+  Part leaf(ValueId v, int dim) const {
+    const auto part = part_of(g_, v);
+    return part && part->dim == dim ? *part : Part{v, dim, 0, g_.type(v).sizes[dim]};
+  }
+
+  static bool may_join(const std::vector<Step>& steps) {
+    if (steps.size() < 2 * kMaxOverlapping) return true;
+    std::vector<Part> parts;
+    for (const Step& step : steps)
+      if (step.term) parts.push_back(*step.term);
+    std::ranges::sort(parts, {}, &Part::start);
+    const auto meet = [](const Part& a, const Part& b) { return b.start < a.end; };
+    return std::ranges::adjacent_find(parts, meet) == parts.end();
   }
 
   const Graph& g_;
   std::vector<uint32_t> uses_;
-  ir::ValueMap<bool> is_sum_;   // its operands are parts and sums of them that nothing else uses
-  ir::ValueMap<bool> is_term_;  // of a larger one
+  std::vector<int> dims_;       // by value: of a sum of parts along this dim; else -1
+  ir::ValueMap<bool> is_term_;  // such a sum, which a larger one has as a term
 };
 
-/// In f32 for halves, as all sums are.
-ValueId plus_zero(ir::Builder& b, ValueId v) {
-  const ir::DType dtype = b.dtype(v), wide = ir::size_of(dtype) < 4 ? ir::DType::F32 : dtype;
-  return b.convert(b.add(b.convert(v, wide), b.full(b.sizes(v), wide, 0)), dtype);
-}
-
-/// pad(x) + pad(y) + ... = pad(cat(x + 0, y + 0, ...)): adding 0 turns -0 into 0.
-ValueId joined(ir::Builder& b, const std::vector<Part>& parts, const ir::Type& type) {
-  const int dim = parts[0].dim;
-  const auto zeros = [&](ir::Shape sizes, Dim length) {
-    sizes[dim] = length;
-    return b.full(sizes, type.dtype, 0);
-  };
-  std::vector<ValueId> pieces;
-  Dim at = parts[0].start;
-  for (const Part& part : parts) {
-    if (part.start > at) pieces.push_back(zeros(type.sizes, part.start - at));
-    const ValueId v = part.value;
-    const bool is_float = ir::is_floating(type.dtype);
-    pieces.push_back(is_float ? plus_zero(b, v) : v);
-    at = part.end;
+/// What a sum of parts is, piece by piece along their dim.
+class Pieces {
+ public:
+  Pieces(ir::Builder& b, const std::vector<Step>& steps, const ir::Type& type)
+      : b_(b), steps_(steps), type_(type) {
+    for (const Step& step : steps_) {
+      if (!step.term) continue;
+      dim_ = step.term->dim;
+      cuts_.push_back(step.term->start), cuts_.push_back(step.term->end);
+    }
+    std::ranges::sort(cuts_);
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
   }
-  const ValueId whole = b.cat(pieces, dim);
-  if (b.sizes(whole) == type.sizes) return whole;
-  std::vector<Dim> padding(2 * static_cast<size_t>(type.rank()));
-  padding[2 * static_cast<size_t>(dim)] = parts[0].start;
-  padding[2 * static_cast<size_t>(dim) + 1] = type.sizes[dim] - at;
-  return b.pad(whole, padding, 0);
-}
+
+  // pad(x) + y + ... = pad(cat(y + 0, x + y, ...)): adding 0 turns -0 into 0
+  ValueId joined() {
+    std::vector<ValueId> pieces;
+    for (size_t i = 1; i < cuts_.size(); ++i) pieces.push_back(piece(cuts_[i - 1], cuts_[i]));
+    if (pieces.empty()) return zeros(type_.sizes[dim_]);
+    const ValueId whole = b_.cat(pieces, dim_);
+    if (b_.sizes(whole) == type_.sizes) return whole;
+    std::vector<Dim> padding(2 * static_cast<size_t>(type_.rank()));
+    padding[2 * static_cast<size_t>(dim_)] = cuts_.front();
+    padding[2 * static_cast<size_t>(dim_) + 1] = type_.sizes[dim_] - cuts_.back();
+    return b_.pad(whole, padding, 0);
+  }
+
+ private:
+  ValueId piece(Dim start, Dim end) {
+    std::vector<ValueId> stack;  // invalid: zeros
+    bool adds_zeros = false;
+    for (const Step& step : steps_) {
+      if (step.term) {
+        stack.push_back(shown(*step.term, start, end));
+        adds_zeros = adds_zeros || !stack.back().valid();
+        continue;
+      }
+      const ValueId right = stack.back();
+      stack.pop_back();
+      stack.back() = sum(stack.back(), right);
+    }
+    if (!stack[0].valid()) return zeros(end - start);
+    return adds_zeros && ir::is_floating(type_.dtype) ? plus_zero(stack[0]) : stack[0];
+  }
+
+  /// What a term has at [start, end), none or all of which it covers.
+  ValueId shown(const Part& part, Dim start, Dim end) {
+    if (start < part.start || end > part.end) return {};
+    if (start == part.start && end == part.end) return part.value;
+    return b_.slice(part.value, dim_, start - part.start, end - part.start);
+  }
+
+  /// In f32 for halves, as all sums are.
+  ValueId sum(ValueId x, ValueId y) {
+    if (!x.valid() || !y.valid()) return x.valid() ? x : y;
+    return b_.convert(b_.add(b_.convert(x, wide()), b_.convert(y, wide())), type_.dtype);
+  }
+  ValueId plus_zero(ValueId v) {
+    return b_.convert(b_.add(b_.convert(v, wide()), b_.full(b_.sizes(v), wide(), 0)), type_.dtype);
+  }
+  ir::DType wide() const {
+    const bool is_half = ir::is_floating(type_.dtype) && ir::size_of(type_.dtype) < 4;
+    return is_half ? ir::DType::F32 : type_.dtype;
+  }
+
+  ValueId zeros(Dim length) {
+    ir::Shape sizes = type_.sizes;
+    sizes[dim_] = length;
+    return b_.full(sizes, type_.dtype, 0);
+  }
+
+  ir::Builder& b_;
+  const std::vector<Step>& steps_;
+  const ir::Type& type_;
+  int dim_ = 0;
+  std::vector<Dim> cuts_;  // where terms start and end, in order
+};
 
 }  // namespace
 
 Graph join_parts(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = join_parts(std::move(graph.subgraph({i})));
-  if (std::ranges::count(graph.equations(), Op::pad, &ir::Equation::op) < 2) return graph;
+  if (std::ranges::count(graph.equations(), Op::pad, &ir::Equation::op) == 0) return graph;
   ir::Splicer splicer(std::move(graph));
   const Graph& g = splicer.graph();
   const PartSums sums(g);
@@ -168,9 +247,9 @@ Graph join_parts(Graph graph) {
     const EquationId e{i};
     splicer.at(e);
     if (g.op(e) != Op::add && g.op(e) != Op::convert) continue;
-    const std::vector<Part> parts = sums.parts_of(g.result(e));
+    const std::vector<Step> steps = sums.steps_of(g.result(e));
     const ir::Type type = g.type(g.result(e));
-    if (!parts.empty()) splicer.replace(e, {{joined(splicer.builder(), parts, type)}});
+    if (!steps.empty()) splicer.replace(e, {{Pieces(splicer.builder(), steps, type).joined()}});
   }
   return splicer.take();
 }

@@ -17,9 +17,14 @@ ir::Graph simplify(ir::Graph graph);
 /// stays.
 ir::Graph eliminate_common_subexpressions(ir::Graph graph);
 
-/// Sums of parts that were padded with zeros along one dim and lie beside each other (the gradient
-/// of what was split) become concatenations.
+/// Sums of parts that were padded with zeros along one dim, and of values as large as the sum (the
+/// gradient of what was split, or read here and there), become concatenations of what each piece of
+/// the dim is.
 ir::Graph join_parts(ir::Graph graph);
+
+/// Views of concatenations that lead nowhere but into further concatenations become concatenations
+/// of views.
+ir::Graph nest_concatenations(ir::Graph graph);
 
 /// Scattered additions to zeros (index_add, scatter_add) that are then added to something else add
 /// to that instead. Changes the order of the additions to an element.

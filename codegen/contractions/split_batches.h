@@ -48,9 +48,10 @@ class ResultPaths {
   /// The way of `result` through values with one reader each, if it leads to a copy: to a view that
   /// strides cannot express, or into a concatenation.
   std::optional<ResultPath> of(ir::ValueId result) const;
+  /// The equation that alone reads `v`, and once; none if there is no such.
+  ir::EquationId only_reader(ir::ValueId v) const;
 
  private:
-  ir::EquationId only_reader(ir::ValueId v) const;
   bool adds_zero(ir::EquationId e, ir::ValueId to) const;
 
   const ir::Graph& graph_;

@@ -1,12 +1,46 @@
 // What joins or overwrites parts becomes copies into regions of one value.
+#include <ranges>
 #include <utility>
 
 #include "codegen/nodes/maker.h"
 
 namespace tandem::codegen {
+namespace {
+
+/// The concatenation that alone reads the result of `e`, if there is one.
+EquationId joined_by(Maker& m, EquationId e) {
+  const EquationId reader = m.paths().only_reader(m.graph().result(e));
+  return reader.valid() && m.graph().op(reader) == Op::cat ? reader : EquationId();
+}
+
+/// Says where the concatenations lie that are parts of `e` alone: in it.
+void place_inner(Maker& m, EquationId e) {
+  for_each_part(m, e, [&](ValueId operand, const View& part) {
+    const EquationId inner = m.graph().producer(operand);
+    const bool is_cat = inner.valid() && m.graph().op(inner) == Op::cat;
+    if (is_cat && !m.is_known(inner) && joined_by(m, inner) == e) m.set(inner, part);
+  });
+}
+
+/// Says where concatenation `e` lies: in the one that it is a part of alone, and that may be a part
+/// itself; or by itself.
+void place(Maker& m, EquationId e) {
+  std::vector<EquationId> outer;
+  for (EquationId x = e; !m.is_known(x);) {
+    const EquationId reader = joined_by(m, x);
+    if (!reader.valid())
+      m.set(x, m.fresh(x));
+    else
+      outer.push_back(x = reader);
+  }
+  for (const EquationId x : std::views::reverse(outer)) place_inner(m, x);
+  if (!m.is_known(e)) m.set(e, m.fresh(e));  // a legacy empty tensor has no place in the outer one
+}
+
+}  // namespace
 
 void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const View&)> f) {
-  if (!m.is_known(e)) m.set(e, m.fresh(e));
+  if (!m.is_known(e)) place(m, e);
   const View dest = m.view(m.graph().result(e));
   const int dim = m.dim_attr(e, Attr::dim);
   int64_t at = 0;

@@ -49,6 +49,7 @@ constexpr Stage kStages[] = {
     {"decompose", Level::Functional, Level::Joint, Level::Core, reading<decomps::decompose>},
     {"simplify", Level::Core, Level::Backward, {}, taking<decomps::simplify>},
     {"parts", Level::Core, Level::Core, {}, taking<decomps::join_parts>},
+    {"nesting", Level::Core, Level::Core, {}, taking<decomps::nest_concatenations>},
     {"sharing", Level::Core, Level::Core, {}, taking<decomps::share_between_bodies>},
     {"loops", Level::Core, Level::Core, {}, taking<decomps::move_out_of_loops>},
     {"cse", Level::Core, Level::Backward, {}, taking<decomps::eliminate_common_subexpressions>},

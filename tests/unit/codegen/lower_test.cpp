@@ -368,6 +368,52 @@ TEST(Lower, PartsThatDoNotShareRowsAreApart) {
   EXPECT_EQ(steps_of(chain), 2u);
 }
 
+// A concatenation that only another one reads is written into that, at any depth.
+TEST(Lower, ConcatenationsOfConcatenationsAreWrittenOnce) {
+  for (const int64_t rows : {1, 3, 40}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({rows, 30}), y = t.input({rows, 7}, DType::F32, ir::Strides{1, rows});
+    V v = b.cat(std::vector<V>{x, b.exp(y)}, 1);
+    for (int i = 0; i < 3; ++i) {
+      v = b.cat(
+          std::vector<V>{
+              v, t.input({1, b.sizes(v)[1]}),
+              b.cat(std::vector<V>{t.input({2, 5}), t.input({2, b.sizes(v)[1] - 5})}, 1)},
+          0);
+      v = b.cat(std::vector<V>{t.input({b.sizes(v)[0], 2}), v}, 1);
+    }
+    t.output(v);
+    EXPECT_EQ(check_lowering(t.finish()).plan.report.arena_bytes, 0) << rows;
+  }
+}
+
+TEST(Lower, ConcatenationsThatAreReadTwiceLieByThemselves) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({4, 30}), y = t.input({4, 7});
+  const V both = b.cat(std::vector<V>{x, y}, 1), twice = b.cat(std::vector<V>{y, x}, 1);
+  t.output(b.cat(std::vector<V>{both, t.input({2, 37})}, 0));
+  t.output(b.exp(both));
+  t.output(b.cat(std::vector<V>{twice, twice}, 0));
+  const V given = b.cat(std::vector<V>{x, x}, 0);
+  t.output(given);
+  t.output(b.cat(std::vector<V>{given, given}, 1));
+  check_lowering(t.finish());
+}
+
+// Products write their matrices into the concatenation of concatenations, and parts may be empty.
+TEST(Lower, PartsOfInnerConcatenations) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({2, 8, 16}), y = t.input({2, 16, 4}), none = t.input({0});
+  const V inner = b.cat(std::vector<V>{b.bmm(x, y), t.input({2, 8, 3})}, 2);
+  const V empty = b.cat(std::vector<V>{none, t.input({0})}, 0);
+  t.output(b.cat(std::vector<V>{inner, t.input({2, 0, 7}), t.input({2, 5, 7})}, 1));
+  t.output(b.cat(std::vector<V>{t.input({3}), empty}, 0));
+  check_lowering(t.finish());
+}
+
 bool streams(const Plan& plan) {
   for (const Kernel& k : plan.kernels)
     for (const Param& p : k.params)

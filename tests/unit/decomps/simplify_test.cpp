@@ -197,18 +197,112 @@ TEST(JoinParts, KeepsTheSignOfZero) {
   expect_same_bits(run(joined, inputs), run(graph, inputs), ir::print(joined));
 }
 
+/// Gradients of what a padding reads again: parts that overlap, of values as large as the sum.
+Graph sums_of_overlapping_parts(DType dtype) {
+  const auto part = [&](Dim columns) { return Type{dtype, {4, columns}}; };
+  return core_graph({part(9), part(3), part(4)}, [](Builder& b, const Values& x) {
+    const auto padded = [&](ValueId v, Dim before) {
+      const Dim after = Dim(9) - before - b.sizes(v)[1];
+      return b.pad(v, std::vector<Dim>{0, 0, before, after}, 0);
+    };
+    const ValueId ends = b.add(b.add(padded(x[1], 0), x[0]), padded(x[2], 5));
+    const ValueId inside = b.add(x[0], b.add(padded(x[2], 4), padded(x[1], 2)));
+    const ValueId no_whole = b.add(padded(x[2], 3), padded(x[1], 1));
+    const ValueId twice = b.add(b.neg(padded(x[2], 3)), padded(x[1], 1));
+    return Values{ends, b.neg(inside), no_whole, twice, b.add(ends, padded(x[1], 6))};
+  });
+}
+
+TEST(JoinParts, AddsWhereTheyOverlap) {
+  for (DType dtype : {DType::F32, DType::I64}) {
+    const Graph graph = sums_of_overlapping_parts(dtype), joined = decomps::join_parts(graph);
+    EXPECT_EQ(count(joined, Op::cat), 5);
+    EXPECT_EQ(count(joined, Op::pad), 2);  // of neg, and around one without whole terms
+    expect_same_outputs(graph, joined);
+  }
+}
+
+TEST(JoinParts, AddsHalvesInF32) {
+  const Type whole{DType::BF16, {9}}, part{DType::BF16, {4}};
+  const Graph graph = core_graph({whole, part, part}, [](Builder& b, const Values& x) {
+    const auto wide = [&](ValueId v) { return b.convert(v, DType::F32); };
+    const auto sum = [&](ValueId x, ValueId y) {
+      return b.convert(b.add(wide(x), wide(y)), DType::BF16);
+    };
+    const ValueId first = sum(x[0], b.pad(x[1], std::vector<Dim>{2, 3}, 0));
+    return Values{sum(first, b.pad(x[2], std::vector<Dim>{4, 1}, 0))};
+  });
+  const Graph joined = decomps::join_parts(graph);
+  EXPECT_EQ(count(joined, Op::cat), 1);
+  expect_same_outputs(graph, joined);
+}
+
+TEST(JoinParts, KeepsTheSignOfZeroWhereTheyOverlap) {
+  const Graph graph = sums_of_overlapping_parts(DType::F32), joined = decomps::join_parts(graph);
+  Buffers inputs = random_inputs(graph, 1);
+  for (auto& x : inputs)
+    for (int64_t i = 0; i < x.numel(); ++i) x.set(i, -0.0);
+  expect_same_bits(run(joined, inputs), run(graph, inputs), ir::print(joined));
+}
+
+TEST(JoinParts, OfNoElementsAreZeros) {
+  const Graph graph = core_graph({f32({4, 0}), f32({4, 0})}, [](Builder& b, const Values& x) {
+    const auto padded = [&](ValueId v) { return b.pad(v, std::vector<Dim>{0, 0, 2, 3}, 0); };
+    return Values{b.add(padded(x[0]), padded(x[1]))};
+  });
+  expect_same_outputs(graph, decomps::join_parts(graph));
+}
+
 TEST(JoinParts, LeavesOtherSumsAlone) {
   const Graph graph = core_graph({f32({4, 5}), f32({2, 9})}, [](Builder& b, const Values& x) {
     const auto padded = [&](ValueId v, std::vector<Dim> padding, double value = 0) {
       return b.pad(v, padding, value);
     };
     const ValueId first = padded(x[0], {0, 0, 0, 4});
-    return Values{b.add(first, padded(x[0], {0, 0, 4, 0})),  // they overlap
-                  b.add(first, padded(x[1], {2, 0, 0, 0})),  // along two dims
-                  b.add(first, padded(b.slice(x[0], 1, 0, 4, 1), {0, 0, 5, 0}, 1)),  // with ones
-                  b.add(first, b.add(b.exp(first), padded(x[0], {0, 0, 4, 0})))};
+    const ValueId ones = padded(b.slice(x[0], 1, 0, 4, 1), {0, 0, 5, 0}, 1);
+    ValueId many = first;  // that overlap
+    for (int i = 0; i < 8; ++i) many = b.add(many, padded(x[0], {0, 0, i % 5, 4 - i % 5}));
+    return Values{b.add(first, padded(x[1], {2, 0, 0, 0})),  // along two dims
+                  b.add(b.exp(first), ones), many};
   });
   EXPECT_EQ(decomps::join_parts(graph), graph);
+}
+
+/// x [4, 9] as a padding reads it: along columns, then along rows.
+ValueId padded_twice(Builder& b, ValueId x) {
+  const auto left = b.flip(b.slice(x, 1, Dim(1), Dim(3)), ir::Axes{1});
+  const auto right = b.expand(b.slice(x, 1, Dim(8), Dim(9)), {4, 3});
+  const ValueId wide = b.cat(std::vector{left, x, right}, 1);
+  const auto above = b.flip(b.slice(wide, 0, Dim(1), Dim(3)), ir::Axes{0});
+  const auto below = b.expand(b.slice(wide, 0, Dim(3), Dim(4)), {2, 14});
+  return b.cat(std::vector{above, wide, below}, 0);
+}
+
+TEST(NestConcatenations, TakesViewsOfThemApart) {
+  const Graph graph = core_graph({f32({4, 9})}, [](Builder& b, const Values& x) {
+    const ValueId padded = padded_twice(b, x[0]);
+    return Values{padded};
+  });
+  const Graph nested = decomps::nest_concatenations(graph);
+  EXPECT_EQ(count(nested, Op::cat), 4);  // three of columns in one of rows
+  expect_same_outputs(graph, nested);
+  EXPECT_EQ(decomps::nest_concatenations(nested), nested);
+}
+
+TEST(NestConcatenations, LeavesThoseThatAreNeededWhole) {
+  const Graph graph = core_graph({f32({4, 9})}, [](Builder& b, const Values& x) {
+    const auto rows = [&](ValueId v) { return b.slice(v, 0, Dim(1), Dim(3)); };
+    const ValueId given = b.cat(std::vector{x[0], b.neg(x[0])}, 1);
+    const ValueId read = b.cat(std::vector{x[0], b.exp(x[0])}, 1);
+    const ValueId cut_through = b.cat(std::vector{x[0], b.sin(x[0])}, 1);
+    std::vector<ValueId> parts(20, x[0]);
+    const ValueId many = b.cat(parts, 1);
+    return Values{given, b.cat(std::vector{rows(given), given}, 0),
+                  b.cat(std::vector{rows(read), b.exp(rows(read))}, 0),
+                  b.cat(std::vector{b.slice(cut_through, 1, Dim(3), Dim(12)), x[0]}, 0),
+                  b.cat(std::vector{rows(many), many}, 0)};
+  });
+  EXPECT_EQ(decomps::nest_concatenations(graph), graph);
 }
 
 TEST(Fma, TakesProductsOfOneUse) {
