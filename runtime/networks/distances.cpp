@@ -47,6 +47,12 @@ V norm_over(Call& c, V x, double p, const ir::Axes& dims, bool keepdim) {
   return c.b.where(is_zero, p < 0 ? c.b.reciprocal(powers) : powers, root);
 }
 
+/// The norms of differences along the last dim; of no elements 0, whatever p.
+V distances(Call& c, V differences, double p) {
+  const bool has_none = c.b.sizes(differences).back() == 0;
+  return norm_over(c, differences, has_none ? 1 : p, ir::Axes{-1}, false);
+}
+
 // --- cdist
 
 constexpr Dim kFewRows = 25;
@@ -89,7 +95,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view comp
   const Dim rows = m[m.rank() - 2], columns = n[n.rank() - 2];
   if (uses_product(compute_mode, p, rows, columns)) return c.out(distances_by_product(c, x, y));
   const V differences = c.b.sub(c.b.unsqueeze(x, -2), c.b.unsqueeze(y, -3));
-  return c.out(norm_over(c, differences, p, ir::Axes{-1}, false));
+  return c.out(distances(c, differences, p));
 }
 
 Tensor normalize(const Tensor& self, double p, const DimList& dims, double eps, SourceLocation at) {
@@ -151,6 +157,56 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double ep
   return c.out(norm_over(c, d, p, ir::Axes{-1}, keepdim));
 }
 
+// --- pdist
+
+namespace {
+
+/// How pairs of rows (i, j), i < j, are found: rows in bands, each beside all rows from its first
+/// on. What is computed for nothing lies in its square on the diagonal. (To gather both rows of
+/// each pair takes twice as long, and to add gradients at them several times.)
+class Bands {
+ public:
+  explicit Bands(int64_t rows)
+      : rows_(rows), height_(std::max(kLeast, (rows + kMost - 1) / kMost)) {}
+
+  /// f(first row, behind the last row)
+  template <class F>
+  void for_each(F f) const {
+    for (int64_t start = 0; start < rows_; start += height_)
+      f(start, std::min(start + height_, rows_));
+  }
+
+  /// Where the pairs in order are in the distances of one band after the other.
+  Tensor places() const {
+    const Tensor t = runtime::empty_tensor({rows_ * (rows_ - 1) / 2}, i64);
+    auto* to = static_cast<int64_t*>(t.impl()->data());
+    int64_t of_row = 0;
+    for_each([&](int64_t start, int64_t end) {
+      for (int64_t i = start; i < end; ++i, of_row += rows_ - start)
+        for (int64_t j = i + 1; j < rows_; ++j) *to++ = of_row + j - start;
+    });
+    return t;
+  }
+
+ private:
+  static constexpr int64_t kMost = 4, kLeast = 32;
+  int64_t rows_, height_;
+};
+
+/// |x_i - x_j| of rows i in [start, end) and j from start on, flat. That of a row and itself, which
+/// nobody asks for, is 0 without a gradient, be it infinite.
+V band_of_distances(Call& c, V x, Dim start, Dim end, double p) {
+  const V upper = c.b.slice(x, 0, start, end), all = c.b.slice(x, 0, start, std::nullopt);
+  const auto numbers = [&](V v, int dim) {
+    return c.b.unsqueeze(c.b.unsqueeze(c.b.iota(c.b.sizes(v)[0], i64, 0, 1), dim), 2);
+  };
+  const V is_same = c.b.eq(numbers(upper, 1), numbers(all, 0));
+  const V differences = c.b.sub(c.b.unsqueeze(upper, 1), c.b.unsqueeze(all, 0));
+  return c.b.reshape(distances(c, c.b.where(is_same, 0.0, differences), p), Shape{-1});
+}
+
+}  // namespace
+
 Tensor pdist(const Tensor& self, double p, SourceLocation at) {
   Call c(at);
   const V x = c.in(self);
@@ -159,10 +215,13 @@ Tensor pdist(const Tensor& self, double p, SourceLocation at) {
     ir::fail(Errc::Argument, fmt::format("{}: expected a matrix and p of at least 0, got {} and {}",
                                          function(), to_string(c.b.sizes(x)), p));
   const Dim rows = c.b.sizes(x)[0];
-  const V pairs = c.in(triu_indices(rows, rows, 1, i64, at));
-  const auto side = [&](Dim i) { return c.b.index_select(x, 0, c.b.select(pairs, 0, i)); };
-  const V d = c.b.sub(side(0), side(1));
-  return c.out(norm_over(c, d, p, ir::Axes{1}, false));
+  if (rows <= 1) return c.out(distances(c, c.b.slice(x, 0, 0, 0), p));
+  c.expect(rows * (rows - 1) / 2 * c.b.sizes(x)[1]);
+  const Bands bands(rows);
+  std::vector<V> parts;
+  bands.for_each(
+      [&](Dim start, Dim end) { parts.push_back(band_of_distances(c, x, start, end, p)); });
+  return c.out(c.b.index_select(c.b.cat(parts, 0), 0, c.in(bands.places())));
 }
 
 }  // namespace tandem

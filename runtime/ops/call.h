@@ -52,6 +52,8 @@ class Call {
   std::optional<V> maybe(const Tensor& t) {
     return t.defined() ? std::optional(sink_.add(cast(t))) : std::nullopt;
   }
+  /// As EagerSink::expect.
+  void expect(Dim elements) { sink_.expect(elements); }
   const Tensor& out(V v) { return sink_.tensor(v); }
   /// Several, where operations that they share are to run once.
   template <class... Vs>

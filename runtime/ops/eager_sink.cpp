@@ -86,6 +86,8 @@ void EagerSink::check_written(const Tensor& self) const {
 
 // --- those that wait
 
+void EagerSink::expect(Dim elements) { expects_many_ = eager::are_many(elements); }
+
 bool EagerSink::waits(ir::Op op, std::span<const ValueId> operands,
                       std::span<const ir::Type> types) const {
   if (mode_ == Mode::AtOnce || !eager::may_wait(op)) return false;
@@ -93,7 +95,8 @@ bool EagerSink::waits(ir::Op op, std::span<const ValueId> operands,
     return t.rank() > 0 && eager::are_many(ir::numel(t.sizes));
   };
   const auto has_many = [&](ValueId v) { return slot(v).pending >= 0 || is_large(type(v)); };
-  if (std::ranges::none_of(operands, has_many) && std::ranges::none_of(types, is_large))
+  if (!expects_many_ && std::ranges::none_of(operands, has_many) &&
+      std::ranges::none_of(types, is_large))
     return false;
   if (detects_anomaly() || level_depth() != 0) return false;
   if (waiting_) return waiting_->grad_mode == grad_enabled();

@@ -27,6 +27,10 @@ class EagerSink final : public ir::Sink {
   };
   explicit EagerSink(Mode mode = Mode::AtOnce) : mode_(mode) {}
 
+  /// Says that so many elements are made of what is added, be it few itself: if they are many,
+  /// the operations on it may wait too.
+  void expect(Dim elements);
+
   ir::ValueId add(const Tensor& t);
   /// A value of which only the type is known; no equation may use it.
   ir::ValueId add_type(const ir::Type& type);
@@ -84,6 +88,7 @@ class EagerSink final : public ir::Sink {
   // References to what is in a slot stay valid. Most calls have few and allocate nothing.
   static constexpr size_t kFew = 10;
   Mode mode_;
+  bool expects_many_ = false;
   ir::InlineVector<Slot, kFew> few_;
   std::unique_ptr<std::deque<Slot>> more_;
   std::unique_ptr<Waiting> waiting_;
