@@ -32,11 +32,12 @@ std::optional<std::vector<Use>> uses_of(const Kernel& k, ParamId param) {
   return uses;
 }
 
-/// An index with the loops that two accesses do not share told apart only by what they run over.
-using Shape = std::vector<std::tuple<int64_t, int, int64_t, int64_t>>;
+/// The steps of an index, with the loops that two accesses do not share told apart only by what
+/// they run over.
+using Steps = std::vector<std::tuple<int64_t, int, int64_t, int64_t>>;
 
-Shape shape_of(const Kernel& k, const Affine& a, const std::vector<LoopId>& shared) {
-  Shape out;
+Steps steps_of(const Kernel& k, const Affine& a, const std::vector<LoopId>& shared) {
+  Steps out;
   for (const auto& t : a.terms) {
     const Loop& l = k.loops[t.loop];
     if (l.kind == Loop::Kind::Unit || std::ranges::count(shared, t.loop) > 0)
@@ -45,27 +46,28 @@ Shape shape_of(const Kernel& k, const Affine& a, const std::vector<LoopId>& shar
       out.push_back({-1, static_cast<int>(l.kind), l.extent, t.stride});
   }
   std::sort(out.begin(), out.end());
-  out.push_back({-2, 0, 0, a.offset});
   return out;
 }
 
-/// Whether two accesses meet the same elements in each iteration of the loops around both.
-bool meet_the_same(const Kernel& k, const Use& a, const Use& b) {
+/// Whether two accesses meet elements that are as far apart in each iteration of the loops around
+/// both: the same ones, if their offsets are.
+bool go_along(const Kernel& k, const Use& a, const Use& b) {
   const auto end = std::ranges::mismatch(a.open, b.open).in1;
   const std::vector<LoopId> shared(a.open.begin(), end);
-  return shape_of(k, a.index(k), shared) == shape_of(k, b.index(k), shared);
+  return steps_of(k, a.index(k), shared) == steps_of(k, b.index(k), shared);
 }
 
-/// Whether different iterations always give different elements, as in a dense tensor: by ascending
-/// stride, each stride is at least what the smaller ones reach over.
-bool is_injective(const Kernel& k, const Affine& a) {
+/// Whether different iterations always give different elements, and none of `width` elements from
+/// one's on is another's, as in a dense tensor: by ascending stride, each stride is at least what
+/// the smaller ones reach over.
+bool is_injective(const Kernel& k, const Affine& a, int64_t width) {
   std::vector<std::pair<int64_t, int64_t>> steps;  // stride, trips
   for (const auto& t : a.terms) {
     if (t.stride < 0) return false;
     steps.push_back({t.stride, k.loops[t.loop].extent});
   }
   std::sort(steps.begin(), steps.end());
-  int64_t reach = 1;
+  int64_t reach = width;
   for (const auto& [stride, trips] : steps) {
     if (stride < reach) return false;
     reach += stride * (trips - 1);
@@ -86,17 +88,27 @@ bool uses_all_loops(const Kernel& k, const Use& use) {
 }
 
 /// Whether each element of param `read` is read for the last time before, and where, it is written
-/// as one of `written`.
+/// as one of `written`. (Columns that are written out one by one are as many elements from one on.)
 bool can_be_one(const Kernel& k, ParamId read, ParamId written) {
   const Param from = k.params[read];
   if (from.use != Param::Use::Read || from.dtype != k.params[written].dtype) return false;
   const auto reads = uses_of(k, read), writes = uses_of(k, written);
   if (!reads || !writes || reads->empty() || writes->empty()) return false;
   const Use& first = writes->front();
-  if (reads->back().at >= first.at) return false;
-  const auto meets_first = [&](const Use& use) { return meet_the_same(k, use, first); };
-  return std::ranges::all_of(*reads, meets_first) && std::ranges::all_of(*writes, meets_first) &&
-         is_injective(k, first.index(k)) && uses_all_loops(k, first);
+  const auto offset = [&](const Use& use) { return use.index(k).offset; };
+  const auto goes_along = [&](const Use& use) { return go_along(k, use, first); };
+  const auto is_read_before = [&](const Use& r) {
+    return std::ranges::all_of(*writes,
+                               [&](const Use& w) { return offset(r) != offset(w) || r.at < w.at; });
+  };
+  if (!std::ranges::all_of(*reads, goes_along) || !std::ranges::all_of(*writes, goes_along) ||
+      !std::ranges::all_of(*reads, is_read_before))
+    return false;
+  const auto [low, high] = std::ranges::minmax(*writes, {}, offset);
+  const auto [low_read, high_read] = std::ranges::minmax(*reads, {}, offset);
+  const int64_t width =
+      std::max(offset(high), offset(high_read)) - std::min(offset(low), offset(low_read)) + 1;
+  return is_injective(k, first.index(k), width) && uses_all_loops(k, first);
 }
 
 }  // namespace

@@ -246,6 +246,49 @@ TEST(NarrowRows, CheckAsOftenAsLaunchesSay) {
     }
 }
 
+/// The params of the one kernel there is, run on what lies where it writes.
+size_t params_in_place(TestGraph& t) {
+  const Checked c = check_lowering(t.finish(), {}, {.write_into_input = {0}});
+  EXPECT_TRUE(runs_along_rows(c.plan));
+  if (c.plan.steps.size() != 1) return 0;
+  return std::get<Launch>(c.plan.steps[0]).params.size();
+}
+
+TEST(NarrowRows, AreWrittenWhereTheyWereRead) {
+  for (const int64_t columns : {2, 3, 5, 8}) {
+    SCOPED_TRACE(columns);
+    TestGraph dense, gapped, two;
+    dense.output(softmax(dense.b, dense.input({kManyRows, columns})), {}, 0);
+    EXPECT_EQ(params_in_place(dense), 1u);
+    const ir::Strides apart{columns + 2, 1};
+    gapped.output(softmax(gapped.b, gapped.input({kManyRows, columns}, DType::F32, apart)), apart,
+                  0);
+    EXPECT_EQ(params_in_place(gapped), 1u);
+    const V x = two.input({kManyRows, columns}), y = two.input({kManyRows, columns});
+    two.output(two.b.add(softmax(two.b, x), y), {}, 0);
+    EXPECT_EQ(params_in_place(two), 2u);
+  }
+}
+
+// Columns that change places are read after others were written.
+TEST(NarrowRows, ButNotWhereOthersAreStillRead) {
+  for (const int64_t columns : {2, 3, 5}) {
+    SCOPED_TRACE(columns);
+    const auto make = [&](auto turned) {
+      TestGraph t;
+      const V x = t.input({kManyRows, columns});
+      t.output(t.b.mul(softmax(t.b, x), turned(t.b, x)), {}, 0);
+      check_lowering(t.finish(), {}, {.write_into_input = {0}});
+    };
+    make([](Builder& b, V x) { return b.flip(x, ir::Axes{1}); });
+    make([](Builder& b, V x) { return b.flip(x, ir::Axes{0}); });
+    make([&](Builder& b, V x) {
+      const std::array parts{b.slice(x, 1, 1, columns, 1), b.slice(x, 1, 0, 1, 1)};
+      return b.cat(parts, 1);
+    });
+  }
+}
+
 // Where the last row ends, memory does.
 TEST(NarrowRows, EndWhereMemoryDoes) {
   for (const int64_t rows : {16, 17, 31, 32, 63, 64, 65, 200})
