@@ -95,20 +95,18 @@ bool can_be_one(const Kernel& k, ParamId read, ParamId written) {
   const auto reads = uses_of(k, read), writes = uses_of(k, written);
   if (!reads || !writes || reads->empty() || writes->empty()) return false;
   const Use& first = writes->front();
+  std::vector<Use> all = *reads;
+  all.insert(all.end(), writes->begin(), writes->end());
   const auto offset = [&](const Use& use) { return use.index(k).offset; };
   const auto goes_along = [&](const Use& use) { return go_along(k, use, first); };
   const auto is_read_before = [&](const Use& r) {
     return std::ranges::all_of(*writes,
                                [&](const Use& w) { return offset(r) != offset(w) || r.at < w.at; });
   };
-  if (!std::ranges::all_of(*reads, goes_along) || !std::ranges::all_of(*writes, goes_along) ||
-      !std::ranges::all_of(*reads, is_read_before))
-    return false;
-  const auto [low, high] = std::ranges::minmax(*writes, {}, offset);
-  const auto [low_read, high_read] = std::ranges::minmax(*reads, {}, offset);
-  const int64_t width =
-      std::max(offset(high), offset(high_read)) - std::min(offset(low), offset(low_read)) + 1;
-  return is_injective(k, first.index(k), width) && uses_all_loops(k, first);
+  const auto [low, high] = std::ranges::minmax(all, {}, offset);
+  return std::ranges::all_of(all, goes_along) && std::ranges::all_of(*reads, is_read_before) &&
+         is_injective(k, first.index(k), offset(high) - offset(low) + 1) &&
+         uses_all_loops(k, first);
 }
 
 }  // namespace

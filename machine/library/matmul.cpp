@@ -378,9 +378,9 @@ Matmul::Matmul(const MatmulSpec& spec) : spec_(spec) {
       !spec.stride_free || (!spec.accumulate && can_be_stride_free(spec.m, spec.n, spec.k)),
       "matmul: bits that depend on strides");
   TANDEM_CHECK(!spec.plus_zero || spec.stride_free, "matmul: a zero that has no place");
-  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed ||
-             (products::panels() && is_column_of_few(spec));
+  swapped_ = blas_layout(spec.c, spec.m, spec.n)->transposed;
   spec_ = fold_batch(merge_batches(swapped_ ? swapped(spec) : spec));
+  if (products::panels() && is_column_of_few(spec_)) spec_ = swapped(spec_), swapped_ = true;
   if (spec.k == 0) return;
   split_parts_ = parts_of(spec_);
   if (split_parts_ > 0) return;

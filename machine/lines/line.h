@@ -32,8 +32,6 @@ class Lines {
   int64_t count() const { return count_; }
   int64_t size() const { return view_.sizes[dim_]; }
   int64_t stride() const { return view_.strides[dim_]; }
-  /// From each line to the next, if that is the same everywhere.
-  std::optional<int64_t> step() const { return step_; }
   Line<T> operator[](int64_t line) const {
     return {data_ + (step_ ? line * *step_ : offset(line)), size(), stride()};
   }
@@ -63,7 +61,7 @@ class Lines {
   int dim_;
   T* data_;
   int64_t count_ = 1;
-  std::optional<int64_t> step_ = 0;
+  std::optional<int64_t> step_ = 0;  // from each line to the next, if that is the same everywhere
 };
 
 /// What is worth a thread, in elements.

@@ -188,6 +188,27 @@ void for_units(int64_t units, int64_t elements, F fn) {
   });
 }
 
+/// What `blocks` blocks of `elements` each come to, W results side by side; block(b): of one.
+/// Threads take subtrees of many, which is why their number changes no bit.
+template <int W, class Acc, class Combine, class Block>
+std::array<Acc, W> combine_blocks(int64_t blocks, int64_t elements, Acc identity, Combine combine,
+                                  Block block) {
+  const auto subtree = [&](int64_t begin, int64_t end) {
+    Tree<Acc, W, Combine> tree(identity, combine);
+    for (int64_t b = begin; b < end; ++b) tree.push(block(b));
+    return tree.finish();
+  };
+  const int64_t subtrees = (blocks + kSubtree - 1) / kSubtree;
+  if (subtrees <= 1) return subtree(0, blocks);
+  const auto partials = std::make_unique<std::array<Acc, W>[]>(static_cast<size_t>(subtrees));
+  for_units(subtrees, kSubtree * elements, [&](int64_t i) {
+    partials[static_cast<size_t>(i)] = subtree(i * kSubtree, std::min(blocks, (i + 1) * kSubtree));
+  });
+  Tree<Acc, W, Combine> tree(identity, combine);
+  for (int64_t i = 0; i < subtrees; ++i) tree.push(partials[static_cast<size_t>(i)]);
+  return tree.finish();
+}
+
 /// Blocks of a row: of each run along the innermost reduced dimension, one after the other.
 struct RowBlocks {
   int64_t run, stride, in_run, count;
@@ -199,35 +220,16 @@ struct RowBlocks {
         count(run == 0 ? 0 : reduced.count() / run * in_run) {}
 };
 
-/// Those numbered [begin, end), from the row's first element `x` on.
-template <class T, class Acc, class Combine>
-Acc reduce_blocks(const T* x, const Dims& reduced, int64_t begin, int64_t end, Acc identity,
-                  Combine combine) {
-  const RowBlocks blocks(reduced);
-  Tree<Acc, 1, Combine> tree(identity, combine);
-  for (int64_t b = begin; b < end; ++b) {
-    const int64_t i = b % blocks.in_run * kBlock;
-    const T* from = x + reduced.offset(b / blocks.in_run * blocks.run) + i * blocks.stride;
-    tree.push(
-        {reduce_run(from, std::min(kBlock, blocks.run - i), blocks.stride, identity, combine)});
-  }
-  return tree.finish()[0];
-}
-
-/// One result: all reduced elements from `x` on. Threads take subtrees of a long row, which is why
-/// their number changes no bit.
+/// One result: all reduced elements from `x` on.
 template <class T, class Acc, class Combine>
 Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
-  const int64_t blocks = RowBlocks(reduced).count, subtrees = (blocks + kSubtree - 1) / kSubtree;
-  if (subtrees <= 1) return reduce_blocks(x, reduced, 0, blocks, identity, combine);
-  const auto partial = std::make_unique<Acc[]>(static_cast<size_t>(subtrees));
-  for_units(subtrees, kSubtree * kBlock, [&](int64_t i) {
-    partial[static_cast<size_t>(i)] = reduce_blocks(
-        x, reduced, i * kSubtree, std::min(blocks, (i + 1) * kSubtree), identity, combine);
-  });
-  Tree<Acc, 1, Combine> tree(identity, combine);
-  for (int64_t i = 0; i < subtrees; ++i) tree.push({partial[static_cast<size_t>(i)]});
-  return tree.finish()[0];
+  const RowBlocks blocks(reduced);
+  return combine_blocks<1>(blocks.count, kBlock, identity, combine, [&](int64_t b) {
+    const int64_t i = b % blocks.in_run * kBlock;
+    const T* from = x + reduced.offset(b / blocks.in_run * blocks.run) + i * blocks.stride;
+    return std::array{
+        reduce_run(from, std::min(kBlock, blocks.run - i), blocks.stride, identity, combine)};
+  })[0];
 }
 
 /// Rows of so few columns are added together by several, side by side as they lie.
@@ -290,26 +292,9 @@ std::array<Acc, kTile> reduce_block(const Tile<T>& tile, int64_t block, Acc iden
 }
 
 template <class T, class Acc, class Combine>
-std::array<Acc, kTile> reduce_blocks(const Tile<T>& tile, int64_t begin, int64_t end, Acc identity,
-                                     Combine combine) {
-  Tree<Acc, kTile, Combine> tree(identity, combine);
-  for (int64_t b = begin; b < end; ++b) tree.push(reduce_block(tile, b, identity, combine));
-  return tree.finish();
-}
-
-/// Threads take subtrees of many rows, as of a long one.
-template <class T, class Acc, class Combine>
 std::array<Acc, kTile> reduce_tile(const Tile<T>& tile, Acc identity, Combine combine) {
-  const int64_t blocks = tile.blocks(), subtrees = (blocks + kSubtree - 1) / kSubtree;
-  if (subtrees <= 1) return reduce_blocks(tile, 0, blocks, identity, combine);
-  const auto partials = std::make_unique<std::array<Acc, kTile>[]>(static_cast<size_t>(subtrees));
-  for_units(subtrees, kSubtree * kRows * tile.columns, [&](int64_t i) {
-    partials[static_cast<size_t>(i)] =
-        reduce_blocks(tile, i * kSubtree, std::min(blocks, (i + 1) * kSubtree), identity, combine);
-  });
-  Tree<Acc, kTile, Combine> tree(identity, combine);
-  for (int64_t i = 0; i < subtrees; ++i) tree.push(partials[static_cast<size_t>(i)]);
-  return tree.finish();
+  return combine_blocks<kTile>(tile.blocks(), kRows * tile.columns, identity, combine,
+                               [&](int64_t b) { return reduce_block(tile, b, identity, combine); });
 }
 
 template <class R, class T, class Acc, class Combine>

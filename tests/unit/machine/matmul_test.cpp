@@ -166,6 +166,8 @@ TEST(Matmul, OfShortRowsByAVector) {
           column.accumulate = row.accumulate = accumulate;
           check(column);
           check(row);
+          column.b.batch = 0;  // one vector for all
+          check(column);
         }
 }
 
