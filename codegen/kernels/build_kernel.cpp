@@ -4,6 +4,7 @@
 #include <span>
 
 #include "codegen/fusion/slabs.h"
+#include "codegen/kernels/column_sums.h"
 #include "codegen/kernels/group_writer.h"
 #include "codegen/kernels/narrow_rows.h"
 #include "codegen/kernels/tiles.h"
@@ -90,6 +91,7 @@ KernelDraft build_kernel(const Program& program, const Bundle& bundle,
                          const Table<RootId, bool>& is_stored, int vector_bytes) {
   KernelDraft draft = build(program, bundle, is_stored);
   draft.kernel = with_lanes_along_narrow_rows(std::move(draft.kernel), vector_bytes);
+  draft.kernel = with_column_sums_in_registers(std::move(draft.kernel), vector_bytes);
   return draft;
 }
 

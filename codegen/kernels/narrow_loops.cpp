@@ -23,19 +23,6 @@ constexpr double kGather = 24;                   // a vector of elements here an
 constexpr double kTurn = 0.75, kLatency = 3;     // to add one row to another; until that is done
 constexpr double kWorthIt = 1.35;                // as many times as long
 
-size_t end_of(const Kernel& k, size_t begin) {
-  size_t end = begin;
-  while (k.code[end].kind != Kind::LoopEnd || k.code[end].loop != k.code[begin].loop) ++end;
-  return end;
-}
-
-std::optional<Combine> combine_by(ir::Op op) {
-  for (const Combine c :
-       {Combine::Sum, Combine::Prod, Combine::Max, Combine::Min, Combine::Any, Combine::All})
-    if (combining_op(c) == op) return c;
-  return std::nullopt;
-}
-
 /// Shuffles that make columns of as many vectors of rows, or rows of columns.
 double shuffles(int64_t vectors) {
   double all = 0;
@@ -135,15 +122,12 @@ class Price {
 class Analysis {
  public:
   Analysis(const Kernel& k, size_t begin, int vector_bytes)
-      : k_(k),
-        rows_{begin, end_of(k, begin), k.code[begin].loop, {}},
-        price_(rows_.loop, vector_bytes) {}
+      : k_(k), rows_(rows_at(k, begin)), price_(rows_.loop, vector_bytes) {}
 
-  std::optional<NarrowRows> run() {
+  std::optional<Rows> run() {
     const bool any_rows =
         k_.loops[rows_.loop].extent >= kLeastRows && k_.code[rows_.begin].args.empty();
     if (!any_rows || !are_narrow()) return std::nullopt;
-    find_sums();
     for (at_ = rows_.begin + 1; at_ < rows_.end; ++at_)
       if (!fits(k_.code[at_])) return std::nullopt;
     if (code_ > kMostCode || !crosses_ || !price_.is_worth_it()) return std::nullopt;
@@ -168,56 +152,19 @@ class Analysis {
     return any_vector;
   }
 
-  void find_sums() {
-    std::vector<int> uses(k_.code.size());
-    for (size_t i = rows_.begin; i < rows_.end; ++i)
-      for (const InstrId a : k_.code[i].args) ++uses[a.index];
-    for (size_t store = rows_.begin; store < rows_.end; ++store) {
-      const Instr& s = k_.code[store];
-      if (s.kind != Kind::Store || !holds_row(k_, rows_, s.access)) continue;
-      const size_t add = s.args[0].index;
-      const Instr& a = k_.code[add];
-      if (a.kind != Kind::Compute || a.args.size() != 2) continue;
-      const size_t load = a.args[0].index;
-      const Instr& l = k_.code[load];
-      const auto combine = combine_by(a.op);
-      if (combine && rows_.contains(load) && l.kind == Kind::Load && l.access == s.access &&
-          uses[add] == 1 && uses[load] == 1 &&
-          open_loops(rows_.begin + 1, store) == s.access.index.terms.size())
-        rows_.sums.push_back({load, add, store, *combine});
-    }
-  }
-
-  /// Loops that begin from `begin` on and are open at instruction `at`.
-  size_t open_loops(size_t begin, size_t at) const {
-    size_t open = 0;
-    for (size_t i = begin; i < at; ++i)
-      open += k_.code[i].kind == Kind::LoopBegin, open -= k_.code[i].kind == Kind::LoopEnd;
-    return open;
-  }
-
-  bool is_sum_of(LocalId local) const {
-    return std::ranges::any_of(
-        rows_.sums, [&](const ColumnSum& s) { return k_.code[s.load].access.local == local; });
-  }
-
   /// Whether all of local's accesses are those of one sum, or lie in these rows, which write before
   /// they read.
   bool is_known(LocalId local) const {
-    const bool is_sum = is_sum_of(local);
-    size_t inside = 0;
-    bool written = is_sum;
+    if (holds_only_sum(k_, rows_, local)) return true;
+    bool written = false;
     for (size_t i = 0; i < k_.code.size(); ++i) {
       const Access& a = k_.code[i].access;
       if ((k_.code[i].kind != Kind::Load && k_.code[i].kind != Kind::Store) || a.local != local)
         continue;
-      if (!a.indirect.empty()) return false;
-      inside += rows_.contains(i);
-      if (!rows_.contains(i) && !is_sum) return false;
       written |= k_.code[i].kind == Kind::Store;
-      if (!written) return false;
+      if (!written || !a.indirect.empty() || !rows_.contains(i)) return false;
     }
-    return !is_sum || (inside == 2 && open_loops(0, rows_.begin) == 0);
+    return true;
   }
 
   bool fits(const Instr& i) {
@@ -258,7 +205,7 @@ class Analysis {
   }
 
   const Kernel& k_;
-  NarrowRows rows_;
+  Rows rows_;
   size_t at_ = 0, code_ = 0;
   int64_t columns_ = 1, turns_ = 1;  // of the open loops; of those that are serial
   int depth_ = 0;
@@ -268,17 +215,7 @@ class Analysis {
 
 }  // namespace
 
-bool holds_row(const Kernel& k, const NarrowRows& rows, const Access& a) {
-  const auto is_over_columns = [&](const Affine::Term& t) {
-    return std::any_of(k.code.begin() + static_cast<ptrdiff_t>(rows.begin) + 1,
-                       k.code.begin() + static_cast<ptrdiff_t>(rows.end), [&](const Instr& i) {
-                         return i.kind == Kind::LoopBegin && i.loop == t.loop;
-                       });
-  };
-  return a.is_local() && std::ranges::all_of(a.index.terms, is_over_columns);
-}
-
-std::optional<NarrowRows> find_narrow_rows(const Kernel& kernel, int vector_bytes) {
+std::optional<Rows> find_narrow_rows(const Kernel& kernel, int vector_bytes) {
   for (size_t at = 0; at < kernel.code.size(); ++at) {
     const Instr& i = kernel.code[at];
     if (i.kind != Kind::LoopBegin || kernel.loops[i.loop].kind != Loop::Kind::Serial) continue;

@@ -18,7 +18,7 @@ using Kind = Instr::Kind;
 /// instruction, each for all columns, so that accesses of neighbouring columns stand together.
 class Rewriter {
  public:
-  Rewriter(const Kernel& k, NarrowRows rows)
+  Rewriter(const Kernel& k, Rows rows)
       : k_(k), rows_(std::move(rows)), values_(k.code.size()), out_(k) {
     out_.code.clear();
     out_.loops[rows_.loop].kind = Loop::Kind::Vector;
@@ -258,7 +258,7 @@ class Rewriter {
   }
 
   const Kernel& k_;
-  const NarrowRows rows_;
+  const Rows rows_;
   std::vector<std::vector<InstrId>> values_;  // by instruction of k_: of each column
   Kernel out_;
   size_t at_ = 0;
@@ -331,7 +331,7 @@ class Compaction {
 
 Kernel with_lanes_along_narrow_rows(Kernel kernel, int vector_bytes) {
   bool any = false;
-  while (std::optional<NarrowRows> rows = find_narrow_rows(kernel, vector_bytes)) {
+  while (std::optional<Rows> rows = find_narrow_rows(kernel, vector_bytes)) {
     kernel = Rewriter(kernel, *std::move(rows)).run();
     any = true;
   }

@@ -9,8 +9,8 @@
 namespace tandem::codegen {
 namespace {
 
-/// Partials are combined by an expression if there are about so many, else by a loop. Others that
-/// are the identity change no bit (no sum is -0), and spare code for each number there is.
+/// How many partials one expression combines. Others that are the identity change no bit (no sum is
+/// -0), and spare code for each number there is.
 constexpr std::array<int64_t, 12> kTrees = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 /// So many neighbouring runs are worth two sweeps over rows, where a sweep down each is the other
 /// way.
@@ -82,8 +82,12 @@ View row_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
   return combine_row(m, r, partial, t.dtype);
 }
 
-/// Partials of neighbouring blocks, of which `first` shows the first.
-View combine_column(Maker& m, const Reduction& r, const View& first, DType type) {
+/// [outer, groups * blocks, inner] -> [outer, groups, inner].
+View combine_columns(Maker& m, const Reduction& r, const View& partial, int64_t blocks,
+                     DType type) {
+  const int64_t groups = partial.sizes[1] / blocks;
+  const View grouped = *reshaped(partial, {r.outer, groups, blocks, r.inner});
+  const View first = *reshaped(sliced(grouped, 2, 0, 1, 1), {r.outer, groups, r.inner});
   const View dest = m.computed(type, first.sizes);
   m.push({.kind = Node::Kind::Fold,
           .op = combining_op(r.combine),
@@ -91,22 +95,25 @@ View combine_column(Maker& m, const Reduction& r, const View& first, DType type)
           .domain = first.sizes,
           .operands = {first},
           .dest = dest,
-          .parts = r.blocks(),
+          .parts = blocks,
           .part_step = r.inner});
   return dest;
 }
 
+/// At least `blocks`, so many that one expression combines them, or groups of them that are as
+/// large as can be, and groups of groups.
+int64_t padded(int64_t blocks) {
+  int64_t group = 1;
+  while (blocks > group * kTrees.back()) group *= kTrees.back();
+  return group * *std::ranges::lower_bound(kTrees, (blocks + group - 1) / group);
+}
+
 View column_reduction(Maker& m, Reduction r, const View& x, DType type) {
-  const auto* const tree = std::ranges::lower_bound(kTrees, r.blocks());
-  if (tree != kTrees.end()) r.empty_blocks = *tree - r.blocks();
-  const View partial =
-      reduce_node(m, Node::Kind::ColPartial, r, x, type, {r.outer, r.blocks(), r.inner});
-  if (tree == kTrees.end()) {
-    const View last = permuted(partial, std::array<ir::Axis, 3>{0, 2, 1});
-    return combine_row(m, r, *reshaped(m.copied(last), {r.outer * r.inner, r.blocks()}), type);
-  }
-  const View first = sliced(partial, 1, 0, 1, 1);
-  return r.blocks() == 1 ? first : combine_column(m, r, first, type);
+  r.empty_blocks = padded(r.blocks()) - r.blocks();
+  View out = reduce_node(m, Node::Kind::ColPartial, r, x, type, {r.outer, r.blocks(), r.inner});
+  while (out.sizes[1] > 1)
+    out = combine_columns(m, r, out, std::min(int64_t{out.sizes[1]}, kTrees.back()), type);
+  return out;
 }
 
 /// The numbers 0, 1, ... along `dims` of `sizes`.

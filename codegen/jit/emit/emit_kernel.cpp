@@ -394,7 +394,11 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[id].extent);
   auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
-  if (inner > 0) return std::min(parts, std::bit_floor(std::max(1u, 12 / inner)));
+  if (inner > 0) {  // few columns at once, be the last vector a part of one
+    const auto all =
+        static_cast<unsigned>(std::clamp<uint64_t>((extent + lanes - 1) / lanes, 1, 4));
+    return std::min(std::bit_ceil(all), std::bit_floor(std::max(1u, 12 / inner)));
+  }
   if (random > 0) return parts;  // one counter gives the words of up to four parts
   if (longest) return 1;
   // In a long chain, whose steps wait for each other and hide what comes after, parts are worth

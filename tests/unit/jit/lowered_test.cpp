@@ -23,6 +23,7 @@ const bool kCompiled = (kernel_runner = run_compiled, true);
 }  // namespace
 }  // namespace tandem::codegen
 
+#include "tests/unit/codegen/column_sums_test.cpp"
 #include "tests/unit/codegen/lower_test.cpp"
 #include "tests/unit/codegen/narrow_rows_test.cpp"
 #include "tests/unit/codegen/short_rows_test.cpp"
