@@ -9,6 +9,7 @@
 #include "ir/base/error.h"
 #include "machine/cpu.h"
 #include "machine/library/block_primitive.h"
+#include "machine/products/bf16/bf16_product.h"
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 
@@ -80,6 +81,9 @@ void multiply_bf16(const DenseProduct& p, const void* a, const void* b, void* c)
     if (!p.accumulate) std::memset(c, 0, static_cast<size_t>(results * kElement));
     return;
   }
+  if (products::has_bf16_tiles())
+    return products::multiply_bf16(p, static_cast<const uint16_t*>(a),
+                                   static_cast<const uint16_t*>(b), static_cast<uint16_t*>(c));
   const Cut cut = cut_of(p);
   const int64_t rest = p.*cut.along % cut.extent;
   const auto full = block_primitive(block_of(p, cut, cut.extent));

@@ -1,6 +1,7 @@
-// bf16 matrix products through oneDNN, where the processor has instructions for them: sums in f32,
-// rounded once. A product is cut into blocks of its output by its shape alone, each one a
-// single-threaded primitive, as f32 ones are (matmul.h).
+// bf16 matrix products where the processor has instructions for them: sums in f32, rounded once. By
+// loops of ours (products/bf16/) or, where there is AMX, through oneDNN: a product is then cut into
+// blocks of its output by its shape alone, each one a single-threaded primitive, as f32 ones are
+// (matmul.h).
 #ifndef TANDEM_MACHINE_LIBRARY_BF16_MATMUL_H
 #define TANDEM_MACHINE_LIBRARY_BF16_MATMUL_H
 

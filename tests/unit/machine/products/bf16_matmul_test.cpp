@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -110,6 +111,52 @@ TEST_F(Bf16Matmul, Vectors) {
   check({.m = 65, .n = 1, .k = 40});
   check({.m = 1, .n = 1, .k = 1});
   check({.m = 65, .n = 33, .k = 1, .transposed_a = true});
+}
+
+TEST_F(Bf16Matmul, RowsAndColumnsOfParts) {
+  for (int64_t m = 1; m <= 14; ++m)
+    for (const int64_t n : {1, 4, 15, 16, 17, 63, 64, 67})
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true})
+          check({.m = m, .n = n, .k = 30 + m, .transposed_a = ta, .transposed_b = tb});
+}
+
+TEST_F(Bf16Matmul, SumsOfSeveralParts) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const bool accumulate : {false, true})
+        for (const int64_t m : {2, 20})
+          for (const int64_t k : {1023, 1024, 1025, 2050, 9001})
+            check({.m = m,
+                   .n = 35,
+                   .k = k,
+                   .transposed_a = ta,
+                   .transposed_b = tb,
+                   .accumulate = accumulate});
+}
+
+// What is not there is never multiplied: neighbours in memory may be anything.
+TEST_F(Bf16Matmul, SpecialNumbersStayInTheirRowsAndColumns) {
+  const uint16_t nan = ir::float_to_bf16(std::numeric_limits<float>::quiet_NaN());
+  for (const int64_t m : {3, 29})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) {
+        const DenseProduct p{.m = m, .n = 21, .k = 7, .transposed_a = ta, .transposed_b = tb};
+        const Operands usual(p);
+        Operands x = usual;
+        const int64_t row = 1, column = 20;
+        x.a[static_cast<size_t>(ta ? 6 * m + row : row * 7 + 6)] = nan;
+        x.b[static_cast<size_t>(tb ? column * 7 : column)] = nan;
+        const Halves c = run(p, x), expected = run(p, usual);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < 21; ++j) {
+            const int64_t place = i * 21 + j;
+            if (i == row || j == column)
+              EXPECT_TRUE(std::isnan(at(c, place))) << i << " " << j;
+            else
+              EXPECT_EQ(at(c, place), at(expected, place)) << i << " " << j;
+          }
+      }
 }
 
 TEST_F(Bf16Matmul, NothingToSum) {
