@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "machine/cpu.h"
 #include "machine/linalg/lapack.h"
 #include "machine/parts.h"
 #include "machine/threads/thread_pool.h"
@@ -28,11 +29,11 @@ void multiply_block(const DenseProduct& p, const double* a, const double* b, dou
 
 // (One thread of a Zen 4 of 1 MB, quiet and beside others, 2026-11; Gflop/s of generated kernels
 // and so. 512^3: 53, 30; 51, 49. 1024^3: 51, 20; 49, 48. 2048^3: 12, 5; 50, 49. 256^3: 59, 59;
-// 52, 52.)
+// 52, 52. With AVX2, quiet: 256^3: 50, 53; 384^3: 44, 54; 512^3: 31, 50.)
 bool is_large_f64_product(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kElements = int64_t{1} << 18, kFewest = 32;
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  return std::min({m, n, k}) >= kFewest && k * n > kElements && m * n >= kElements / 8 &&
+  constexpr int64_t kFewest = 32, kMost = std::numeric_limits<int>::max();
+  const int64_t elements = int64_t{1} << (cpu_features().vector_bytes == 64 ? 18 : 16);
+  return std::min({m, n, k}) >= kFewest && k * n > elements && m * n >= elements / 8 &&
          std::max({m, n, k}) <= kMost;
 }
 

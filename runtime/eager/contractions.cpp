@@ -6,6 +6,7 @@
 #include "ir/strides.h"
 #include "machine/library/bf16_matmul.h"
 #include "machine/library/matmul.h"
+#include "machine/products/f64/f64_rows.h"
 #include "machine/threads/thread_pool.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
@@ -88,21 +89,34 @@ void multiply_bf16(const BufferView& a, const BufferView& b, const BufferView& c
 /// Whether C can be written as it lies.
 bool is_dense(const BufferView& c) { return c.strides == ir::contiguous_strides(c.sizes); }
 
+/// What one thread does of dense matrices: C [m, n] += A [m, k] B [k, n].
+template <class T>
+struct DenseRows {
+  int64_t m, n, k;
+  const T* a;
+  const T* b;
+  T* c;
+};
+
 /// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
 template <class T>
-void multiply_rows(const T* a, const T* b, T* c, int64_t n, int64_t k, int64_t rows) {
+void add_product(const DenseRows<T>& p) {
   // Integers wrap; small ones would be multiplied as int, which overflows.
   using U = std::conditional_t<std::is_integral_v<T>,
                                std::make_unsigned<std::common_type_t<T, int32_t>>, Tag<T>>;
   using W = typename U::type;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t p = 0; p < k; ++p) {
-      const auto factor = static_cast<W>(a[i * k + p]);
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t l = 0; l < p.k; ++l) {
+      const auto factor = static_cast<W>(p.a[i * p.k + l]);
+      const T* const from = p.b + l * p.n;
+      T* const to = p.c + i * p.n;
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j)
-        c[i * n + j] =
-            static_cast<T>(static_cast<W>(c[i * n + j]) + factor * static_cast<W>(b[p * n + j]));
+      for (int64_t j = 0; j < p.n; ++j)
+        to[j] = static_cast<T>(static_cast<W>(to[j]) + factor * static_cast<W>(from[j]));
     }
+}
+void add_product(const DenseRows<double>& p) {
+  machine::products::add_product({p.m, p.n, p.k, p.a, p.b, p.c});
 }
 
 /// Dense matrices of any other dtype, added into C.
@@ -113,10 +127,12 @@ void multiply_dense(const BufferView& a, const BufferView& b, const BufferView& 
     if constexpr (!is_half<T>) {
       const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(n * k, 1), 1);
       machine::parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
-        for (int64_t row = begin; row < end; ++row)
-          multiply_rows(static_cast<const T*>(a.data) + row * k,
-                        static_cast<const T*>(b.data) + row / m * k * n,
-                        static_cast<T*>(c.data) + row * n, n, k, 1);
+        for (int64_t row = begin, next; row < end; row = next) {
+          next = std::min(end, (row / m + 1) * m);  // of one matrix
+          add_product(DenseRows<T>{next - row, n, k, static_cast<const T*>(a.data) + row * k,
+                                   static_cast<const T*>(b.data) + row / m * k * n,
+                                   static_cast<T*>(c.data) + row * n});
+        }
       });
     }
   });

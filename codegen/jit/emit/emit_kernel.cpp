@@ -361,8 +361,8 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
   bool four = false, eight = false;
   for (size_t i = at; i < ends_[at]; ++i) {
     const Instr& x = kernel_.code[i];
-    if (x.kind == InstrKind::Index || x.kind == InstrKind::LoopBegin ||
-        x.kind == InstrKind::LoopEnd || x.dtype == DType::Bool)
+    if (x.kind == InstrKind::Index || x.kind == InstrKind::Accumulate ||
+        x.kind == InstrKind::LoopBegin || x.kind == InstrKind::LoopEnd || x.dtype == DType::Bool)
       continue;
     (ir::size_of(x.dtype) == 8 ? eight : four) = true;
   }
@@ -394,10 +394,11 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   }
   const auto extent = static_cast<uint64_t>(kernel_.loops[id].extent);
   auto parts = static_cast<unsigned>(std::bit_floor(std::clamp<uint64_t>(extent / lanes, 1, 4)));
+  const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
   if (inner > 0) {  // few columns at once, be the last vector a part of one
     const auto all =
         static_cast<unsigned>(std::clamp<uint64_t>((extent + lanes - 1) / lanes, 1, 4));
-    return std::min(std::bit_ceil(all), std::bit_floor(std::max(1u, 12 / inner)));
+    return std::min(std::bit_ceil(all), std::bit_floor(std::max(1u, registers * 3 / 4 / inner)));
   }
   if (random > 0) return parts;  // one counter gives the words of up to four parts
   if (longest) return 1;
@@ -406,7 +407,6 @@ unsigned Emitter::choose_parts(size_t at, unsigned lanes) const {
   if (cost > kLongBody && 4 * kLong * longest_chain(kernel_, at + 1, ends_[at]) > cost)
     return parts;
   // A polynomial's own values take about eight registers; a long body has independent work enough.
-  const unsigned registers = target_.vector_bytes == 64 ? 32 : 16;
   if (cost > 12) parts = std::min(parts, registers / 8);
   if (cost > kLongBody) parts = std::min(parts, 2u);
   const unsigned live = most_live(kernel_, at + 1, ends_[at]);

@@ -1,0 +1,26 @@
+// Products of small f64 matrices, where they lie. (Of large ones there are generated kernels, and
+// BLAS: linalg/f64_product.h.)
+#ifndef TANDEM_MACHINE_PRODUCTS_F64_F64_ROWS_H
+#define TANDEM_MACHINE_PRODUCTS_F64_F64_ROWS_H
+
+#include <cstdint>
+
+namespace tandem::machine::products {
+
+/// C [m, n] += A [m, k] B [k, n], of dense rows.
+struct F64Rows {
+  int64_t m, n, k;
+  const double* a;
+  const double* b;
+  double* c;
+};
+
+/// By one thread. Each element gets one product after the other, along k.
+void add_product(const F64Rows& product);
+
+using AddF64Product = void(const F64Rows& product);
+AddF64Product add_product_base, add_product_avx2, add_product_avx512;
+
+}  // namespace tandem::machine::products
+
+#endif  // TANDEM_MACHINE_PRODUCTS_F64_F64_ROWS_H
