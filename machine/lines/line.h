@@ -32,6 +32,8 @@ class Lines {
   int64_t count() const { return count_; }
   int64_t size() const { return view_.sizes[dim_]; }
   int64_t stride() const { return view_.strides[dim_]; }
+  /// How far each line is from the next, if that is the same everywhere.
+  std::optional<int64_t> apart() const { return step_; }
   Line<T> operator[](int64_t line) const {
     return {data_ + (step_ ? line * *step_ : offset(line)), size(), stride()};
   }

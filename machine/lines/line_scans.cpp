@@ -195,20 +195,75 @@ void scan_bundle(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In
   scan_part(size, f, progress, out, in...);
 }
 
-/// f(first line, how many) for bundles of `count` lines of `size` elements, among threads.
+/// f(begin, end) for parts of `count` lines of `size` elements, among threads.
 template <class F>
-void for_each_bundle(int64_t count, int64_t size, F f) {
+void for_each_part(int64_t count, int64_t size, F f) {
   const int64_t grain = std::max({kGrain / std::max<int64_t>(size, 1), int64_t{1},
                                   std::min<int64_t>(count / num_threads(), kTogether)});
-  parallel_for(count, grain, [&](int64_t begin, int64_t end, int) {
+  parallel_for(count, grain, [&](int64_t begin, int64_t end, int) { f(begin, end); });
+}
+
+/// f(first line, how many) for bundles of them.
+template <class F>
+void for_each_bundle(int64_t count, int64_t size, F f) {
+  for_each_part(count, size, [&](int64_t begin, int64_t end) {
     for (; begin < end; begin += kTogether)
       f(begin, static_cast<int>(std::min<int64_t>(end - begin, kTogether)));
+  });
+}
+
+/// Lines each as far from the next, so that no list says where they are: short ones would take
+/// longer to list than to scan.
+template <class T>
+struct EvenLines {
+  T* first;
+  int64_t apart, stride;
+
+  explicit EvenLines(const Lines<T>& lines)
+      : first(lines[0].first), apart(*lines.apart()), stride(lines.stride()) {}
+  T& at(int64_t line, int64_t k) const { return first[line * apart + k * stride]; }
+};
+
+/// Lines [begin, begin + count).
+template <int count, class T, class F, class... In>
+TANDEM_INLINE void scan_even_lines(int64_t begin, int64_t size, const F& f, EvenLines<T> out,
+                                   EvenLines<In>... in) {
+  std::array<Sum<T>, count> state;
+  TANDEM_UNROLL for (int l = 0; l < count; ++l) {
+    Sum<T>& s = state[static_cast<size_t>(l)];
+    s = f.first(wide(in.at(begin + l, 0))...);
+    out.at(begin + l, 0) = narrow<T>(s);
+  }
+  for (int64_t k = 1; k < size; ++k) TANDEM_UNROLL for (int l = 0; l < count; ++l) {
+      Sum<T>& s = state[static_cast<size_t>(l)];
+      s = f.next(s, wide(in.at(begin + l, k))...);
+      out.at(begin + l, k) = narrow<T>(s);
+    }
+}
+
+/// Whether lines are best scanned as even ones: neighbours are by vectors, halves wide.
+template <class T, class... In>
+bool are_even(const Lines<T>& to, const Lines<In>&... from) {
+  const bool are_neighbours = to.size() > 1 && to.apart() == 1 && ((from.apart() == 1) && ...);
+  return !is_half<T> && !are_neighbours && to.size() > 0 && to.apart() && (from.apart() && ...);
+}
+
+template <class T, class F, class... In>
+void scan_even(const F& f, const Lines<T>& to, const Lines<In>&... from) {
+  constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
+  const int64_t size = to.size();
+  for_each_part(to.count(), size, [&](int64_t begin, int64_t end) {
+    for (; begin + kAtATime <= end; begin += kAtATime)
+      scan_even_lines<kAtATime>(begin, size, f, EvenLines(to), EvenLines(from)...);
+    for (; begin < end; ++begin)
+      scan_even_lines<1>(begin, size, f, EvenLines(to), EvenLines(from)...);
   });
 }
 
 /// Each line for itself.
 template <class T, class F, class... In>
 void scan(const F& f, const Lines<T>& to, const Lines<In>&... from) {
+  if (are_even(to, from...)) return scan_even(f, to, from...);
   for_each_bundle(to.count(), to.size(), [&](int64_t begin, int count) {
     scan_bundle(to.size(), f, Bundle<T>(to, begin, count), Bundle<In>(from, begin, count)...);
   });

@@ -1,6 +1,6 @@
-// Sorts and searches. Elements become keys, unsigned numbers of the same order, beside their
-// positions: so no two items are equal, every way of sorting them gives the same, and that is
-// stable.
+// Sorts, and elements in a place of one. Elements become keys, unsigned numbers of the same order,
+// beside their positions: so no two items are equal, every way of sorting them gives the same, and
+// that is stable.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -21,26 +21,58 @@ using Integers64 = std::span<const int64_t>;
 /// Longer lines are sorted by digits.
 constexpr int64_t kMostCompared = 256;
 
-/// Sorts items, which are in the order of their positions, by digits of 11 bits of their keys; the
-/// result is in `items`.
-template <class K>
-void radix_sort(Item<K>* items, Item<K>* spare, int64_t n) {
-  constexpr int kBits = 11, kDigits = (8 * sizeof(K) + kBits - 1) / kBits;
+/// Sorts items, which are in the order of their positions, by three digits of 11 bits of
+/// prefix(item); the result is in `items`.
+template <class K, class Prefix>
+void sort_by_digits(Item<K>* items, Item<K>* spare, int64_t n, Prefix prefix) {
+  constexpr int kBits = 11, kDigits = 3;
   constexpr size_t kValues = size_t{1} << kBits;
   std::array<std::array<uint32_t, kValues>, kDigits> counts{};
-  const auto digit = [](K key, int d) { return (key >> (d * kBits)) & (kValues - 1); };
+  const auto digit = [&](const Item<K>& item, int d) {
+    return (prefix(item) >> (d * kBits)) & (kValues - 1);
+  };
   for (int64_t i = 0; i < n; ++i)
-    for (int d = 0; d < kDigits; ++d) ++counts[d][digit(items[i].key, d)];
+    for (int d = 0; d < kDigits; ++d) ++counts[d][digit(items[i], d)];
   Item<K>*from = items, *to = spare;
   for (int d = 0; d < kDigits; ++d) {
     auto& count = counts[d];
-    if (count[digit(from[0].key, d)] == n) continue;  // all the same
+    if (count[digit(from[0], d)] == n) continue;  // all the same
     uint32_t begin = 0;
     for (uint32_t& c : count) begin += std::exchange(c, begin);
-    for (int64_t i = 0; i < n; ++i) to[count[digit(from[i].key, d)]++] = from[i];
+    for (int64_t i = 0; i < n; ++i) to[count[digit(from[i], d)]++] = from[i];
     std::swap(from, to);
   }
   if (from != items) std::copy_n(from, n, items);
+}
+
+template <class K>
+void sort_block(Item<K>* items, Item<K>* spare, int64_t n);
+
+/// By the first 33 bits in which keys differ, and what is equal in them by itself: of long keys
+/// little is.
+template <class K>
+void sort_by_long_keys(Item<K>* items, Item<K>* spare, int64_t n) {
+  constexpr int kBits = 33;
+  K least = items[0].key, most = least;
+  for (int64_t i = 1; i < n; ++i)
+    least = std::min(least, items[i].key), most = std::max(most, items[i].key);
+  if (least == most) return;
+  const int shift = std::max(static_cast<int>(std::bit_width<K>(most - least)) - kBits, 0);
+  const auto prefix = [=](const Item<K>& item) { return (item.key - least) >> shift; };
+  sort_by_digits(items, spare, n, prefix);
+  if (shift == 0) return;
+  for (int64_t begin = 0, end = 1; begin < n; begin = end++) {
+    while (end < n && prefix(items[end]) == prefix(items[begin])) ++end;
+    if (end - begin > 1) sort_block(items + begin, spare + begin, end - begin);
+  }
+}
+
+template <class K>
+void radix_sort(Item<K>* items, Item<K>* spare, int64_t n) {
+  if constexpr (sizeof(K) > 4)
+    sort_by_long_keys(items, spare, n);
+  else
+    sort_by_digits(items, spare, n, [](const Item<K>& item) { return item.key; });
 }
 
 template <class K>
@@ -273,68 +305,6 @@ void mode_index(Views in, Integers64 numbers, const ir::BufferView& out) {
       if (k - begin + 1 > longest) longest = k - begin + 1, last = k;
     }
     write_positions(items + last, 1, to[i]);
-  });
-}
-
-namespace {
-
-/// Searches that go on together, so that none waits for another's loads.
-constexpr int kSearches = 8;
-
-/// How many of the line come before each of `count` values, of which comes_before(element, value)
-/// holds. There is one way for all: which half is searched on is computed, not jumped to. (They
-/// look where std::partition_point does, so they agree with it on lines that are not sorted.)
-template <int count, class T, class ComesBefore>
-void search(const Line<const T>& line, const Line<const T>& values, const Line<int64_t>& places,
-            ComesBefore comes_before) {
-  std::array<Compute<T>, count> value;
-  std::array<int64_t, count> begin{}, left;
-  left.fill(line.size);
-  for (int s = 0; s < count; ++s) value[static_cast<size_t>(s)] = load(values[s]);
-  for (int64_t most = line.size; most > 0; most /= 2)
-    TANDEM_UNROLL for (size_t s = 0; s < count; ++s) {
-      const int64_t half = left[s] / 2, middle = std::min(begin[s] + half, line.size - 1);
-      const bool is_behind = comes_before(load(line[middle]), value[s]) & (left[s] > 0);
-      const int64_t mask = -static_cast<int64_t>(is_behind);
-      begin[s] += (half + 1) & mask;
-      left[s] = half - ((2 * half + 1 - left[s]) & mask);
-    }
-  for (int s = 0; s < count; ++s) places[s] = begin[static_cast<size_t>(s)];
-}
-
-template <class T, class ComesBefore>
-void search_all(const Line<const T>& line, const Line<const T>& values, const Line<int64_t>& places,
-                ComesBefore comes_before) {
-  int64_t k = 0;
-  for (; k + kSearches <= places.size; k += kSearches)
-    search<kSearches>(line, values.part(k, kSearches), places.part(k, kSearches), comes_before);
-  for (; k < places.size; ++k) search<1>(line, values.part(k, 1), places.part(k, 1), comes_before);
-}
-
-}  // namespace
-
-// NaN comes last.
-void searchsorted(Views in, Integers64 numbers, const ir::BufferView& out) {
-  const int last = out.sizes.rank() - 1;
-  const bool is_one_line = in[0].sizes.rank() == 1, right = numbers[0] != 0;
-  const auto is_before = [](auto v, auto value) { return (v == v) & !(v >= value); };
-  const auto is_up_to = [](auto v, auto value) {
-    return ((v == v) & !(v > value)) | (value != value);
-  };
-  with_type<All>(in[0].dtype, [&]<class T>(Tag<T>) {
-    const Lines<const T> sorted(in[0], in[0].sizes.rank() - 1), values(in[1], last);
-    const Lines<int64_t> to(out, last);
-    const int64_t parts = ceil_div(to.size(), kGrain);
-    for_each_line(to.count() * parts, std::min(to.size(), kGrain), [&](int64_t i, int) {
-      const Line<const T> line = sorted[is_one_line ? 0 : i / parts];
-      const int64_t begin = i % parts * kGrain, count = std::min(kGrain, to.size() - begin);
-      const Line<const T> wanted = values[i / parts].part(begin, count);
-      const Line<int64_t> places = to[i / parts].part(begin, count);
-      if (right)
-        search_all(line, wanted, places, is_up_to);
-      else
-        search_all(line, wanted, places, is_before);
-    });
   });
 }
 

@@ -109,6 +109,22 @@ TEST(Lines, LieInAnyOrder) {
   }
 }
 
+/// Keys whose first bits most have in common.
+TEST(Lines, SortsOfLongKeysLookAtAllOfThem) {
+  for (const int64_t n : {300, 3000, 70000})
+    for (const int shared : {0, 20, 40}) {
+      std::mt19937_64 random(static_cast<uint64_t>(n));
+      std::vector<int64_t> data(static_cast<size_t>(n)), order(data.size());
+      for (int64_t& v : data)
+        v = static_cast<int64_t>((random() % 3 << 62) + (random() % 5 << 40) +
+                                 (random() >> shared >> 24));
+      const BufferView in = view(data, DType::I64, {n}), out = view(order, DType::I64, {n});
+      const int64_t attributes[] = {0, 0};
+      lines::argsort({&in, 1}, attributes, out);
+      ASSERT_EQ(order, stably_sorted(data.data(), n, false)) << n << ", " << shared;
+    }
+}
+
 /// All but a few lie in one part of the range of keys, and most of those in one part of that.
 template <class T>
 std::vector<T> crowded(size_t n) {
@@ -308,22 +324,12 @@ void check_scans(DType dtype, const Scanned& s) {
 }
 
 TEST(Lines, ScansOfAnyLinesAreStepByStep) {
-  for (const Scanned& s : std::initializer_list<Scanned>{{1, 1, 1, 1},
-                                                         {1, 700, 1, 1},
-                                                         {3, 50, 1, 1},
-                                                         {67, 30, 1, 2},
-                                                         {37, 1, 1, 1},
-                                                         {23, 5, 1, 1},
-                                                         {7, 32, 3, 1},
-                                                         {45, 33, 1, 1},
-                                                         {2, 300, 3, 2},
-                                                         {2, 40, 16, 1},
-                                                         {2, 40, 16, 2},
-                                                         {2, 300, 16, 1},
-                                                         {35, 257, 1, 1},
-                                                         {3, 9, 37, 1},
-                                                         {1, 3, 5000, 1},
-                                                         {5000, 3, 1, 1}}) {
+  for (const Scanned& s : std::initializer_list<Scanned>{
+           {1, 1, 1, 1},    {1, 700, 1, 1},  {3, 50, 1, 1},   {67, 30, 1, 2},  {37, 1, 1, 1},
+           {23, 5, 1, 1},   {7, 32, 3, 1},   {45, 33, 1, 1},  {2, 300, 3, 2},  {2, 40, 16, 1},
+           {2, 40, 16, 2},  {2, 300, 16, 1}, {35, 257, 1, 1}, {3, 9, 37, 1},   {1, 3, 5000, 1},
+           {5000, 3, 1, 1}, {5001, 1, 1, 1}, {39, 1, 1, 3},   {1, 1, 5003, 1}, {1, 1, 35, 2},
+           {1001, 16, 1, 2}}) {
     check_scans<float, double>(DType::F32, s);
     check_scans<double, double>(DType::F64, s);
     check_scans<Bf16, double>(DType::BF16, s);
@@ -458,14 +464,29 @@ void check_searches(DType dtype, int64_t n, int64_t count, int64_t apart, bool i
 }
 
 TEST(Lines, SearchesCountWhatComesBefore) {
-  for (const int64_t n : {0, 1, 2, 3, 7, 8, 100, 1023})
-    for (const int64_t count : {1, 8, 100})
+  for (const int64_t n : {0, 1, 2, 3, 7, 8, 100, 1023, 1025})
+    for (const int64_t count : {1, 8, 101, 1027})
       for (const bool is_one_line : {false, true}) {
         check_searches<float>(DType::F32, n, count, 1, is_one_line);
         check_searches<double>(DType::F64, n, count, 3, is_one_line);
         check_searches<int64_t>(DType::I64, n, count, 1, is_one_line);
         check_searches<uint8_t>(DType::U8, n, count, 2, is_one_line);
       }
+}
+
+// On a line that is not sorted too, it does not matter how many values are looked for.
+TEST(Lines, SearchesOfOneValueAreThoseOfMany) {
+  std::vector<float> line = numbers<float>(100), values = numbers<float>(500);
+  std::vector<int64_t> found(500), alone(1);
+  const BufferView in[] = {view(line, DType::F32, {100}), view(values, DType::F32, {500})};
+  for (const int64_t right : {0, 1}) {
+    lines::searchsorted(in, {&right, 1}, view(found, DType::I64, {500}));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const BufferView one[] = {in[0], {&values[i], DType::F32, {1}, {1}}};
+      lines::searchsorted(one, {&right, 1}, view(alone, DType::I64, {1}));
+      ASSERT_EQ(found[i], alone[0]) << i << " " << right;
+    }
+  }
 }
 
 }  // namespace
