@@ -77,14 +77,13 @@ std::optional<BackwardForm::Part> part_of_tangent(const ir::Graph& full, ir::Val
 
 }  // namespace
 
-// (Others are copied: whoever takes a gradient counts on its layout.)
+// (As eager hands them on: what a leaf keeps is its own, and what counts on a layout asks for it.)
 std::vector<BackwardForm::Part> parts_of_tangents(const ir::Graph& full,
                                                   const BackwardRequest& request) {
   std::vector<BackwardForm::Part> parts;
   for (size_t k = 0; k < full.outputs().size(); ++k) {
     auto part = request.wanted[k] ? part_of_tangent(full, full.outputs()[k].value) : std::nullopt;
-    if (!part || !request.defined[part->tangent] || part->strides != full.outputs()[k].strides)
-      continue;
+    if (!part || !request.defined[part->tangent]) continue;
     part->gradient = k;
     parts.push_back(*part);
   }

@@ -57,7 +57,7 @@ TEST(GradientParts, AreEagersOfAnyTangent) {
   }
 }
 
-TEST(GradientParts, LieInTheTangentIfItIsLaidOutAsTheyAre) {
+TEST(GradientParts, LieInTheTangent) {
   const auto compiled = compile([](const Tensor& x, const Tensor& y) { return stack({x, y}); });
   const Tensor x = noise({4, 6}, 1).requires_grad_(), y = noise({4, 6}, 2).requires_grad_();
   const Tensor tangent = noise({2, 4, 6}, 3);
@@ -66,18 +66,61 @@ TEST(GradientParts, LieInTheTangentIfItIsLaidOutAsTheyAre) {
   EXPECT_TRUE(equal(gradients[1], tangent[1]) && gradients[1].is_contiguous());
 }
 
+TEST(GradientParts, LieInItWithTheStridesOfEagers) {
+  const Tensor x = noise({4, 6}, 1).requires_grad_(), y = noise({4, 6}, 2).requires_grad_();
+  for (const auto& [name, f] : functions()) {
+    if (std::string(name) != "cat columns" && std::string(name) != "transposed") continue;
+    const auto compiled = compile(f);
+    const Tensor tangent = noise(f(x, y).sizes(), 3);
+    const Tensors eager = grad({f(x, y)}, {x, y}, {.grad_outputs = {tangent}});
+    const Tensors parts = grad({compiled(x, y)}, {x, y}, {.grad_outputs = {tangent}});
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_TRUE(parts[i].shares_storage(tangent)) << name;
+      EXPECT_EQ(parts[i].strides(), eager[i].strides()) << name;
+    }
+  }
+}
+
+TEST(GradientParts, OfSumsAreOneNumber) {
+  const Tensor x = noise({4, 6}, 1).requires_grad_(), tangent = noise({}, 2);
+  const auto compiled = compile([](const Tensor& t) { return t.sum(); });
+  const Tensor gradient = grad({compiled(x)}, {x}, {.grad_outputs = {tangent}})[0];
+  EXPECT_TRUE(gradient.shares_storage(tangent) && equal(gradient, tangent.expand({4, 6})));
+}
+
+// The function before takes them in the layout that its own backward was compiled for.
+TEST(GradientParts, GoOnIntoOtherFunctions) {
+  const Tensor x = noise({4, 6}, 1).requires_grad_(), y = noise({4, 6}, 2).requires_grad_();
+  const auto before = compile([](const Tensor& t) { return sin(t) * t; });
+  for (const auto& [name, f] : functions()) {
+    const auto compiled = compile(f);
+    const auto twice = [&](const auto& inner, const auto& outer) {
+      const Tensor z = outer(inner(x), inner(y));
+      return grad({z.sum() + square(z).sum()}, {x, y});
+    };
+    const Tensors expected = twice([](const Tensor& t) { return sin(t) * t; }, f);
+    const Tensors got = twice(before, compiled);
+    for (size_t i = 0; i < got.size(); ++i) expect_close(expected[i], got[i], 1e-6, name);
+  }
+}
+
 // Whoever holds .grad may write it.
 TEST(GradientParts, OfLeavesAreTheirOwn) {
-  const auto compiled = compile([](const Tensor& x, const Tensor& y) { return stack({x, y}); });
-  const Tensor x = noise({4, 6}, 1).requires_grad_(), y = noise({4, 6}, 2).requires_grad_();
-  const Tensor tangent = noise({2, 4, 6}, 3), before = tangent.clone();
-  for (int time = 1; time <= 2; ++time) {
-    compiled(x, y).backward(tangent);
-    expect_close(before[0] * time, x.grad(), 1e-6, "x");
-    expect_close(before[1] * time, y.grad(), 1e-6, "y");
+  for (const int64_t dim : {0, 1}) {
+    const auto compiled =
+        compile([&](const Tensor& x, const Tensor& y) { return cat({x, y}, dim); });
+    const Tensor x = noise({4, 6}, 1).requires_grad_(), y = noise({4, 6}, 2).requires_grad_();
+    const Tensor tangent = noise(cat({x, y}, dim).sizes(), 3), before = tangent.clone();
+    const std::vector<Tensor> parts = split(before, dim == 0 ? 4 : 6, dim);
+    for (int time = 1; time <= 2; ++time) {
+      compiled(x, y).backward(tangent);
+      expect_close(parts[0] * time, x.grad(), 1e-6, "x");
+      expect_close(parts[1] * time, y.grad(), 1e-6, "y");
+      EXPECT_TRUE(x.grad().is_contiguous());
+    }
+    x.grad().zero_();
+    EXPECT_TRUE(equal(tangent, before));
   }
-  x.grad().zero_();
-  EXPECT_TRUE(equal(tangent, before));
 }
 
 TEST(GradientParts, HaveGradients) {
