@@ -63,17 +63,22 @@ void index_select(const Args& a) {
       });
 }
 
+// Each element of the result looks into a line of operand 0, which begins where it does but for
+// `dim`.
 void gather(const Args& a) {
   const int dim = a.dim();
-  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  const BufferView places{index.data(), DType::I64, a.out.sizes,
+                          ir::contiguous_strides(a.out.sizes)};
+  BufferView lines{a.in[0].data, a.in[0].dtype, a.out.sizes, a.in[0].strides};
+  lines.strides[dim] = 0;
+  const BufferView* views[] = {&a.out, &places, &lines};
   with_size(a.out.dtype, [&]<class T>(Tag<T>) {
-    const auto* from = static_cast<const T*>(a.in[0].data);
-    auto* out = static_cast<T*>(a.out.data);
-    Odometer at(a.out.sizes);
-    for (const int64_t i : index) {
-      out[at.offset(a.out.strides)] = from[offset_with(at, a.in[0].strides, dim, i)];
-      at.next();
-    }
+    const int64_t apart = int64_t{a.in[0].strides[dim]} * static_cast<int64_t>(sizeof(T));
+    for_each_row(views, [&](char* const* p, const int64_t* s, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        at<T>(p[0], i, s[0]) = at<T>(p[2] + at<int64_t>(p[1], i, s[1]) * apart, i, s[2]);
+    });
   });
 }
 

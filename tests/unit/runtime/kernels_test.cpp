@@ -257,5 +257,36 @@ TEST(Kernels, CopiesBetweenLayouts) {
       }
 }
 
+/// Of any layouts; but along `dim` the index may be smaller than what it looks into.
+TEST(Kernels, GatherLooksAlongAnyDimension) {
+  const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&)>>> layouts{
+      {"contiguous", [](const Tensor& t) { return t.clone(); }},
+      {"turned", [](const Tensor& t) { return t.transpose(0, 2).contiguous().transpose(0, 2); }},
+      {"gapped", [](const Tensor& t) { return cat({t, t}, 2).slice(2, t.size(2)); }},
+      {"expanded", [](const Tensor& t) { return t.slice(1, 0, 1).expand(t.sizes()); }},
+  };
+  for (DType dtype : {f64, f32, bf16, i64, i16, u8, boolean})
+    for (int dim = 0; dim < 3; ++dim)
+      for (const auto& [from, lay_out] : layouts)
+        for (const auto& [to, lay_out_index] : layouts) {
+          const Tensor x = lay_out(sample(dtype, 1).unsqueeze(2).expand({3, 5, 4}) * 1);
+          Shape sizes{2, 4, 3};
+          sizes[dim] = 7;
+          const Tensor index = lay_out_index(randint(0, int64_t{x.size(dim)}, sizes));
+          compare(
+              std::string(from) + ", " + to + " along " + std::to_string(dim),
+              [&](const Tensors& in) { return in[0].gather(dim, in[1]); }, {x, index}, 0);
+        }
+}
+
+TEST(Kernels, GatherOfManyIsSharedAmongThreads) {
+  const Tensor x = rand({300, 400}, f64).t(), index = randint(0, 400, {500, 300});
+  const testing::Threads three(3);
+  compare("gather", [](const Tensors& in) { return in[0].gather(0, in[1]); }, {x, index}, 0);
+  compare(
+      "empty", [](const Tensors& in) { return in[0].gather(0, in[1]); }, {x, index.slice(0, 0, 0)},
+      0);
+}
+
 }  // namespace
 }  // namespace tandem
