@@ -95,8 +95,10 @@ Unique unique_of(const Tensor& ordered, const Tensor& places, const std::optiona
   if (limit) {
     found = limited(ordered, runs, *limit, at);
   } else {
-    const Dim count = starts.numel() == 0 ? Dim(0) : Dim(runs.slice(0, -1).item<int64_t>(at) + 1);
-    found = {ordered.index({starts}, at), runs, bincount_static(runs, count, {}, at)};
+    const Tensor first = runtime::true_positions(starts)[0];
+    const Dim n = starts.numel();
+    const Tensor end = full({std::min<Dim>(n, 1)}, int64_t{n}, i64, at);
+    found = {index_select(ordered, 0, first, at), runs, diff(first, 1, 0, {}, end, at)};
   }
   if (places.defined()) found.inverse = scatter(zeros_like(runs, {}, at), 0, places, runs);
   return found;
@@ -211,8 +213,9 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max, SourceLoc
   const Tensor inside = (x >= range.low) & (x <= range.high);
   const Tensor place = trunc((x - range.low) * bins / (range.high - range.low), at);
   const Tensor bin = clamp_max(where(inside, place, 0).to(i64, at), bins - 1);
-  const Tensor counts = scatter_add(zeros({bins + 1}, self.dtype(), at), 0,
-                                    where(inside, bin, bins), ones_like(x, {}, at), at);
+  const Tensor counts =
+      scatter_add(zeros({bins + 1}, self.dtype(), at), 0, where(inside, bin, bins),
+                  ones({}, self.dtype(), at).expand(x.sizes()), at);
   return slice(counts, 0, 0, bins, 1, at).contiguous(at);
 }
 
@@ -225,7 +228,7 @@ Tensor bincount_static(const Tensor& self, Dim size, const Tensor& weights, Sour
                          to_string(self.sizes()), to_string(weights.sizes())));
   const DType dtype = !weights.defined() ? i64 : weights.dtype() == f32 ? f32 : f64;
   const Tensor each =
-      weights.defined() ? weights.detach().to(dtype, at) : ones(self.sizes(), dtype, at);
+      weights.defined() ? weights.detach().to(dtype, at) : ones({}, dtype, at).expand(self.sizes());
   return scatter_add(zeros({size}, dtype, at), 0, self.to(i64, at), each, at);
 }
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength, SourceLocation at) {

@@ -87,7 +87,8 @@ Tensor counted(const Tensor& rows, const std::vector<Tensor>& edges, const Histo
     box = box * int64_t{sizes[static_cast<int>(d)]} + found.bin;
     inside = logical_and(inside, found.inside);
   }
-  const Tensor weights = o.weight.defined() ? o.weight.reshape({-1}) : ones_like(box, rows.dtype());
+  const Tensor weights =
+      o.weight.defined() ? o.weight.reshape({-1}) : ones({}, rows.dtype(), at).expand(box.sizes());
   if (weights.numel() != box.numel() || weights.dtype() != rows.dtype())
     reject(Errc::Shape, "weight does not fit; expected {} of self's dtype, got {} {}",
            int64_t{box.numel()}, ir::name(weights.dtype()), to_string(o.weight.sizes()));

@@ -60,11 +60,6 @@ void require_numbers(const Tensor& y) {
                                       ErrorScope::function()));
 }
 
-/// Sums of neighbours.
-Tensor pairs(const Tensor& y, int64_t dim, const SourceLocation& at) {
-  return add(slice(y, dim, 1, {}, 1, at), slice(y, dim, 0, -1, 1, at));
-}
-
 /// The distances of the places x, which are a vector along `dim`, or broadcast with y.
 Tensor distances(const Tensor& y, const Tensor& x, int64_t dim, const SourceLocation& at) {
   require_numbers(x);
@@ -84,18 +79,22 @@ Tensor distances(const Tensor& y, const Tensor& x, int64_t dim, const SourceLoca
   return view(difference(x, 0, at), sizes, at);
 }
 
-Tensor areas(const Tensor& y, const Tensor& x, int64_t dim, const SourceLocation& at) {
-  require_numbers(y);
-  return mul(distances(y, x, dim, at), pairs(y, dim, at));
+/// Sums of neighbours along `dim`, each weighted by the distance of their places (undefined: not).
+V areas(Call& c, const Tensor& y, const Tensor& apart, int dim) {
+  const V v = c.in(y, "y");
+  const V pairs = c.b.add(c.b.slice(v, dim, 1, {}, 1), c.b.slice(v, dim, 0, -1, 1));
+  return apart.defined() ? c.b.mul(c.in(apart), pairs) : pairs;
 }
 
-Tensor areas(const Tensor& y, int64_t dim, const SourceLocation& at) {
-  require_numbers(y);
-  return pairs(y, dim, at);
+/// (One call, so that areas need not lie in memory.)
+Tensor integral(Call& c, const Tensor& y, const Tensor& apart, double factor, int64_t dim) {
+  const int along = runtime::as_int(dim);
+  return c.out(c.b.mul(c.b.sum(areas(c, y, apart, along), {along}), factor));
 }
-
-Tensor integral(const Tensor& areas, const Number& factor, int64_t dim, const SourceLocation& at) {
-  return mul(Located(sum(areas, dim, false, at), at), Located(factor, at));
+Tensor running_integral(Call& c, const Tensor& y, const Tensor& apart, double factor, int64_t dim,
+                        const SourceLocation& at) {
+  const Tensor each = c.out(areas(c, y, apart, runtime::as_int(dim)));
+  return mul(Located(cumsum(each, dim, {}, at), at), Located(factor, at));
 }
 
 }  // namespace
@@ -141,12 +140,14 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
 }
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim, SourceLocation at) {
-  const ErrorScope errors(at);
-  return integral(areas(y, x, dim, at), 0.5, dim, at);
+  Call c(at);
+  require_numbers(y);
+  return integral(c, y, distances(y, x, dim, at), 0.5, dim);
 }
 Tensor trapezoid(const Tensor& y, const Number& dx, int64_t dim, SourceLocation at) {
-  const ErrorScope errors(at);
-  return integral(areas(y, dim, at), dx.to_double() / 2, dim, at);
+  Call c(at);
+  require_numbers(y);
+  return integral(c, y, {}, dx.to_double() / 2, dim);
 }
 Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim, SourceLocation at) {
   const ErrorScope errors(at);
@@ -157,12 +158,14 @@ Tensor trapz(const Tensor& y, const Number& dx, int64_t dim, SourceLocation at) 
   return trapezoid(y, dx, dim, at);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim, SourceLocation at) {
-  const ErrorScope errors(at);
-  return mul(Located(cumsum(areas(y, x, dim, at), dim, {}, at), at), Located(0.5, at));
+  Call c(at);
+  require_numbers(y);
+  return running_integral(c, y, distances(y, x, dim, at), 0.5, dim, at);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Number& dx, int64_t dim, SourceLocation at) {
-  const ErrorScope errors(at);
-  return mul(Located(cumsum(areas(y, dim, at), dim, {}, at), at), Located(dx.to_double() / 2, at));
+  Call c(at);
+  require_numbers(y);
+  return running_integral(c, y, {}, dx.to_double() / 2, dim, at);
 }
 
 }  // namespace tandem

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
+#include <cmath>
+
 #include "tests/support/expect_error.h"
 
 namespace tandem::testing {
@@ -113,6 +115,28 @@ TEST(IndexFunctions, UniqueOfAGivenSize) {
             Values({1, 2, 1, 0, 0}));
   EXPECT_EQ(values(unique_static(tensor({{2, 1}, {2, 1}, {0, 5}}), 2, 0).values),
             Values({0, 5, 2, 1}));
+}
+
+/// Of n elements in runs.
+void check_unique(const Unique& u, const Tensor& flat) {
+  const int64_t n = flat.numel();
+  EXPECT_EQ(u.counts.sum().item<int64_t>(), n);
+  EXPECT_EQ(u.counts.sizes(), Shape({u.values.size(0)}));
+  EXPECT_TRUE(equal(u.values.index_select(0, u.inverse.flatten()), flat));
+  EXPECT_TRUE(equal(u.counts, bincount(u.inverse.flatten(), {}, int64_t{u.values.size(0)})));
+}
+
+TEST(IndexFunctions, UniqueGivesEveryElementBack) {
+  for (const DType dtype : {f64, bf16, i64, i16, u8, boolean}) {
+    const Tensor x = randint(0, 2, {7, 40}).to(dtype);
+    for (const Tensor& t : {x, x.t(), x.slice(1, 0, 40, 3), x.select(0, 1).expand({3, 40}),
+                            x.slice(0, 0, 0), x.slice(0, 0, 1).slice(1, 0, 1), zeros({9}, dtype)}) {
+      check_unique(unique(t), t.flatten());
+      check_unique(unique_consecutive(t), t.flatten());
+    }
+  }
+  const Tensor numbers = tensor({-0.0, 0.0, NAN, NAN, 1.0});
+  EXPECT_EQ(values(unique_consecutive(numbers).counts), Values({2, 1, 1, 1}));
 }
 
 /// Each of two elements of one place, both zero: what ATen refuses.
