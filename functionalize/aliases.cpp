@@ -162,7 +162,8 @@ void Aliases::depend_on_overwritten(Storage& storage) {
 /// Whether what is written through `traced` is all of its base.
 bool Aliases::replaces_all(ValueId traced) const {
   for (; alias(traced).parent.valid(); traced = alias(traced).parent)
-    if (keeps_rest(alias(traced).view.op) || has_own_history(alias(traced))) return false;
+    if (keeps_rest(alias(traced).view.op, type(traced)) || has_own_history(alias(traced)))
+      return false;
   return true;
 }
 
@@ -194,9 +195,11 @@ void Aliases::count_write(ValueId traced, EquationId e) {
 
 void Aliases::write(ValueId traced, ValueId value, EquationId e, ValueId overwritten) {
   count_write(traced, e);
-  if (ir::numel(type(traced).sizes) == 0) return;
   Alias& a = alias(traced);
-  if (a.repeats) return write_repeated(traced, value, e, overwritten);
+  if (a.repeats) {
+    if (ir::numel(type(traced).sizes) != 0) write_repeated(traced, value, e, overwritten);
+    return;
+  }
   Storage& storage = storages_[a.storage];
   if (storage.newest.valid() && storage.newest != traced) fold(storage);
   set_current(a, value);
@@ -272,7 +275,8 @@ void Aliases::fold(Storage& storage) {
 }
 
 ValueId Aliases::folded_into_parent(const Alias& child, ValueId value) {
-  const bool needs_old = keeps_rest(child.view.op) || has_own_history(child);
+  const ir::Type shown = rewriter_.target().type(value);
+  const bool needs_old = keeps_rest(child.view.op, shown) || has_own_history(child);
   const ValueId old = needs_old ? regenerate(child.parent) : ValueId();
   const ir::Type type = this->type(child.parent);
   at(storages_[child.storage].last_write);

@@ -96,9 +96,10 @@ ValueId apply(ir::Builder& b, const ViewOp& view, ValueId parent) {
   return identity ? parent : b.emit(view.op, {parent}, view.attrs);
 }
 
-bool keeps_rest(Op view) {
+bool keeps_rest(Op view, const ir::Type& shown) {
   return view == Op::slice || view == Op::select || view == Op::diagonal ||
-         view == Op::as_strided || view == Op::unfold;
+         view == Op::as_strided || view == Op::unfold ||
+         (view == Op::expand && ir::numel(shown.sizes) == 0);
 }
 
 ValueId invert(ir::Builder& b, const ViewOp& view, const ir::Type& type, ValueId parent,

@@ -20,9 +20,9 @@ struct ViewOp {
 /// What `view` shows of `parent`.
 ir::ValueId apply(ir::Builder& b, const ViewOp& view, ir::ValueId parent);
 
-/// Whether part of the parent lies outside the view, so that the inverse needs the parent's old
-/// value.
-bool keeps_rest(ir::Op view);
+/// Whether part of the parent lies outside what the view shows, so that the inverse needs the
+/// parent's old value.
+bool keeps_rest(ir::Op view, const ir::Type& shown);
 
 /// `parent`, of `type`, with what `view` shows of it replaced by `value`, which is the same
 /// wherever it shows the same element. Where keeps_rest is false, `parent` may be invalid.
