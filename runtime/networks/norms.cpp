@@ -118,12 +118,29 @@ void require_channels(Call& c, V x) {
                                       to_string(c.b.sizes(x))));
 }
 
-/// The number of values that each statistic is of.
-void require_several(Call& c, V x, Dim statistics) {
-  if (c.b.numel(x) == statistics)
+/// The elements of one channel of one image.
+Dim image_size(Call& c, V x) {
+  Dim count = 1;
+  for (int d = 2; d < c.b.rank(x); ++d) count = count * c.b.sizes(x)[d];
+  return count;
+}
+
+/// `values`: how many each statistic is of.
+void require_several(Call& c, V x, Dim values) {
+  if (values == 1)
     ir::fail(Errc::Shape, fmt::format("{}: expected more than one value per channel in training, "
                                       "got {}",
                                       function(), to_string(c.b.sizes(x))));
+}
+
+/// Of a batch without elements, which has no statistics: those that run stay as they are, and the
+/// parameters' gradients are zeros.
+Tensor without_elements(Call& c, V x, const BatchNorm& n) {
+  const Dim channels = c.b.sizes(x)[1];
+  const V out =
+      with_parameters(c, wide(c, c.b.clone(x)), per_channel(c, n.weight, "weight", channels),
+                      per_channel(c, n.bias, "bias", channels));
+  return c.out(c.b.convert(out, c.b.dtype(x)));
 }
 
 /// [n, c, ...] as [1, n c, ...].
@@ -161,9 +178,10 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   require_channels(c, x);
   const BatchNorm n{running_mean, running_var, weight, bias, momentum, eps};
   if (!training) return by_running(c, x, n);
-  require_several(c, x, c.b.sizes(x)[1]);
+  require_several(c, x, c.b.sizes(x)[0] * image_size(c, x));
   per_channel(c, running_mean, "running_mean", c.b.sizes(x)[1]);
   per_channel(c, running_var, "running_var", c.b.sizes(x)[1]);
+  if (c.b.numel(x) == 0) return without_elements(c, x, n);
   const Normed normed = by_batch(c, x, n);
   update(running_mean, normed.mean, momentum, at);
   update(running_var, normed.var, momentum, at);
@@ -179,9 +197,10 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
   const BatchNorm n{running_mean, running_var, weight, bias, momentum, eps};
   if (!use_input_stats) return by_running(c, x, n);
   const Dim images = c.b.sizes(x)[0], channels = c.b.sizes(x)[1];
-  require_several(c, x, images * channels);
+  require_several(c, x, image_size(c, x));
   per_channel(c, running_mean, "running_mean", channels);
   per_channel(c, running_var, "running_var", channels);
+  if (c.b.numel(x) == 0) return without_elements(c, x, n);
   const Tensor none;
   const Normed normed = by_batch(c, as_one_image(c, x), {none, none, none, none, momentum, eps});
   const Shape each{images, channels};

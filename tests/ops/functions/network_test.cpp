@@ -1,4 +1,4 @@
-// Convolutions and pools of integers, and what dropouts leave.
+// Convolutions and pools of integers, norms of batches of nothing, and what dropouts leave.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
@@ -84,6 +84,50 @@ TEST(Networks, TrainCompiledAsEagerly) {
 /// The share of elements of `t` that are `value`.
 double share(const Tensor& t, double value) {
   return t.sub(value).abs().lt(1e-5).to(f64).mean().item();
+}
+
+/// A norm over batches, in training: (input, running mean, running var, weight, bias).
+using Norm = Tensor (*)(const std::vector<Tensor>&);
+const Norm kBatchNorms[] = {
+    [](const std::vector<Tensor>& t) { return batch_norm(t[0], t[1], t[2], t[3], t[4], true); },
+    [](const std::vector<Tensor>& t) { return instance_norm(t[0], t[1], t[2], t[3], t[4]); }};
+
+TEST(BatchNorms, OfNoElementsLeaveStatisticsAndParametersAsTheyAre) {
+  for (const Norm norm : kBatchNorms)
+    for (const Shape& sizes : {Shape{0, 3, 4, 5}, Shape{2, 3, 0, 5}, Shape{0, 3, 1}})
+      for (const DType dtype : {f32, bf16})
+        for (const bool compiles : {false, true}) {
+          if (sizes == Shape{0, 3, 1} && norm == kBatchNorms[1]) continue;  // refused, see below
+          const Tensor x = zeros(sizes, dtype).requires_grad_();
+          const Tensor weight = full({3}, 2, dtype).requires_grad_();
+          const Tensor bias = ones({3}, dtype).requires_grad_();
+          const Tensor mean = full({3}, 0.5), var = full({3}, 4.0);
+          const std::vector<Tensor> arguments{x, mean, var, weight, bias};
+          const Tensor y = compiles ? compile(norm)(arguments) : norm(arguments);
+          y.sum().backward();
+          EXPECT_EQ(y.sizes(), sizes);
+          EXPECT_EQ(y.dtype(), dtype);
+          EXPECT_EQ(mean.to_vector<double>(), Numbers(3, 0.5));
+          EXPECT_EQ(var.to_vector<double>(), Numbers(3, 4.0));
+          EXPECT_EQ(weight.grad().to_vector<double>(), Numbers(3, 0.0));
+          EXPECT_EQ(bias.grad().to_vector<double>(), Numbers(3, 0.0));
+          EXPECT_EQ(x.grad().sizes(), sizes);
+        }
+}
+
+TEST(BatchNorms, OfNothingGiveATensorOfTheirOwn) {
+  const Tensor x = zeros({0, 3, 4});
+  EXPECT_FALSE(batch_norm(x, {}, {}, {}, {}, true).is_same(x));
+  EXPECT_FALSE(instance_norm(x).is_same(x));
+  const Tensor no_channels = zeros({2, 0, 4});
+  EXPECT_EQ(batch_norm(no_channels, {}, {}, {}, {}, true).sizes(), no_channels.sizes());
+  EXPECT_EQ(instance_norm(no_channels).sizes(), no_channels.sizes());
+}
+
+TEST(BatchNorms, RefuseStatisticsOfOneValue) {
+  EXPECT_THROW(batch_norm(ones({1, 3, 1, 1}), {}, {}, {}, {}, true), Error);
+  EXPECT_THROW(batch_norm(ones({1, 0}), {}, {}, {}, {}, true), Error);
+  for (const int64_t images : {0, 1, 4}) EXPECT_THROW(instance_norm(ones({images, 3, 1})), Error);
 }
 
 TEST(Dropouts, DropWholeChannels) {
