@@ -92,7 +92,14 @@ void Tensor::for_each_number(const std::function<void(const Number&)>& visit) co
 
 // --- autograd
 
-bool Tensor::requires_grad() const { return runtime::requires_grad(*this); }
+/// A traced function may branch on what it asks of a tensor from outside, which is therefore an
+/// input, so that it is guarded, even if the branch does not use it.
+bool Tensor::requires_grad() const {
+  runtime::Trace* trace = runtime::Trace::current();
+  if (trace && defined() && !impl_->is_traced() && !runtime::is_batched(*this))
+    trace->resolve(*this);
+  return runtime::requires_grad(*this);
+}
 
 const Tensor& Tensor::requires_grad_(bool value) const {
   get(*this, "requires_grad_");

@@ -152,7 +152,7 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
 void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
   const AutogradMeta* from = real.impl()->autograd.get();
   const bool is_view = from != nullptr && from->view != nullptr;
-  if (!real.requires_grad() && !is_view) return;
+  if (!requires_grad(real) && !is_view) return;
   AutogradMeta& meta = autograd_meta(*stand_in.impl());
   meta.requires_grad = receives_gradient(real);
   meta.outside_history = meta.requires_grad && !real.is_leaf();

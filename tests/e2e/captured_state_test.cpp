@@ -1,5 +1,5 @@
-// Functions that reach tensors through a capture: what is written there is written for all, and
-// captured tensors may share memory with arguments.
+// Functions that reach tensors through a capture: what is written there is written for all, what is
+// asked about them is guarded, and captured tensors may share memory with arguments.
 #include <gtest/gtest.h>
 
 #include "tests/support/check_compiled.h"
@@ -115,6 +115,68 @@ TEST_P(CapturedState, IsAsEager) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, CapturedState, ::testing::ValuesIn(kRows),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// A function that asks whether its captured state requires grad, in some place.
+struct Asking {
+  const char* name;
+  std::function<Tensor(const Tensor& state, const Tensor& x)> function;
+};
+
+std::ostream& operator<<(std::ostream& out, const Asking& asking) { return out << asking.name; }
+
+const std::vector<Asking> kAsking{
+    {"Directly",
+     [](const Tensor& state, const Tensor& x) {
+       return state.requires_grad() ? (x * state).sum() : x.sum();
+     }},
+    {"OfAView",
+     [](const Tensor& state, const Tensor& x) {
+       return state.slice(0, 0, 1).requires_grad() ? (x * state).sum() : x.sum();
+     }},
+    {"InABranch",
+     [](const Tensor& state, const Tensor& x) {
+       const auto times = [&](const Tensor& t) {
+         return state.requires_grad() ? t * state : t * 1;
+       };
+       return cond(x.sum() > -100, times, [](const Tensor& t) { return t * 3; }, x).sum();
+     }},
+    {"InALoop",
+     [](const Tensor& state, const Tensor& x) {
+       const auto step = [&](const Tensor&, const Tensor& t) {
+         return state.requires_grad() ? t * state : t + 1;
+       };
+       return fori_loop(0, 3, step, x).sum();
+     }},
+    {"InAVmap", [](const Tensor& state, const Tensor& x) {
+       const auto scaled = [&](const Tensor& t) { return state.requires_grad() ? t * 2 : t * 3; };
+       return vmap(scaled)(x).sum();
+     }}};
+
+class AskedForGradients : public ::testing::TestWithParam<Asking> {};
+
+/// Frozen and thawed in turn: the variant of each kind is found again.
+TEST_P(AskedForGradients, IsGuardedWhetherOrNotItIsUsed) {
+  const Tensor state = noise({4}, 1);
+  const auto function = [&](const Tensor& x) { return GetParam().function(state, x); };
+  const auto compiled = compile(function);
+  for (const bool trained : {true, false, true, false, true}) {
+    state.requires_grad_(trained);
+    const Tensor eager = noise({4}, 2).requires_grad_(), x = noise({4}, 2).requires_grad_();
+    const Tensor expected = function(eager), got = compiled(x);
+    expect_close(expected, got, 1e-6, "value");
+    const GradOptions maybe{.allow_unused = true};
+    const std::vector<Tensor> inputs = trained ? Tensors{eager, state} : Tensors{eager};
+    const std::vector<Tensor> of = trained ? Tensors{x, state} : Tensors{x};
+    const Tensors want = grad({expected}, inputs, maybe), have = grad({got}, of, maybe);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(want[i].defined(), have[i].defined());
+      if (want[i].defined()) expect_close(want[i], have[i], 1e-6, "gradient");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CapturedState, AskedForGradients, ::testing::ValuesIn(kAsking),
                          [](const auto& info) { return std::string(info.param.name); });
 
 /// `write` of the base, then a use of the view: the view is met, inside a trace, after the write.
