@@ -171,6 +171,19 @@ std::vector<double> scales_of(const InterpolateOptions& o, int spatial) {
   return o.scale_factor.size() == n ? o.scale_factor : std::vector(n, o.scale_factor[0]);
 }
 
+/// floor(size * scale), 0 if that is no size.
+int64_t scaled(double size, double scale) {
+  const double out = std::floor(size * scale);
+  return out >= 0 && out < 0x1p63 ? static_cast<int64_t>(out) : 0;
+}
+
+/// Before what is as long as the result is made: Error{Argument} for one that no memory holds.
+void require_countable(Call& c, V x, const std::vector<Line>& lines) {
+  Shape sizes = c.b.sizes(x);
+  for (size_t d = 0; d < lines.size(); ++d) sizes[static_cast<int>(d) + 2] = lines[d].out;
+  ir::checked_mul(ir::numel(sizes), ir::size_of(c.b.dtype(x)), "interpolate: the size in bytes");
+}
+
 /// The dimensions of images of `input` spatial sizes.
 std::vector<Line> lines_of(const Dims& input, const InterpolateOptions& o) {
   const int spatial = static_cast<int>(input.size());
@@ -183,9 +196,7 @@ std::vector<Line> lines_of(const Dims& input, const InterpolateOptions& o) {
   std::vector<Line> lines;
   for (size_t d = 0; d < input.size(); ++d) {
     const auto in = static_cast<double>(int64_t{input[d]});
-    Line l{input[d],
-           is_sized ? int64_t{sizes[d]} : static_cast<int64_t>(std::floor(in * scales[d])), 1,
-           o.align_corners};
+    Line l{input[d], is_sized ? int64_t{sizes[d]} : scaled(in, scales[d]), 1, o.align_corners};
     if (l.in < 1 || l.out < 1)
       ir::fail(Errc::Shape, fmt::format("{}: expected sizes of at least 1, got {} to {}",
                                         function(), l.in, l.out));
@@ -224,6 +235,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
                                       function(), to_string(c.b.sizes(given))));
   check_mode(options, spatial);
   const std::vector<Line> lines = lines_of(spatial_sizes(c, given), options);
+  require_countable(c, given, lines);
   if (options.mode == "area") return area(input, lines, at);
   const bool is_weighted = !options.mode.starts_with("nearest");
   const DType dtype = c.b.dtype(given);

@@ -14,10 +14,10 @@ using runtime::V;
 
 std::string function() { return ir::ErrorScope::function(); }
 
-void require_floating(Call& c, V x) {
+void require_floating(Call& c, V x, const char* name = "input") {
   if (!ir::is_floating(c.b.dtype(x)))
-    ir::fail(Errc::DType, fmt::format("{}: expected a floating dtype, got {}", function(),
-                                      ir::name(c.b.dtype(x))));
+    ir::fail(Errc::DType, fmt::format("{}: expected {} of a floating dtype, got {}", function(),
+                                      name, ir::name(c.b.dtype(x))));
 }
 
 /// Halves are computed with in f32.
@@ -41,6 +41,7 @@ V along_channels(Call& c, V vector, int rank) {
 std::optional<V> per_channel(Call& c, const Tensor& t, const char* name, Dim channels) {
   if (!t.defined()) return std::nullopt;
   const V v = c.in(t, name);
+  require_floating(c, v, name);
   if (c.b.sizes(v) != Shape{channels})
     ir::fail(Errc::Shape,
              fmt::format("{}: {} does not fit the channels; expected {}, got {}", function(), name,

@@ -52,6 +52,15 @@ TEST(GridSample, OfHalvesFindsPlacesInWideImages) {
   EXPECT_EQ(found.to_vector<double>(), i.to_vector<double>());
 }
 
+TEST(Interpolate, RefusesSizesThatNoMemoryHolds) {
+  const Tensor image = ones({2, 3, 4, 5});
+  for (const double scale : {1e18, 1e300, std::numeric_limits<double>::infinity(), -1.0,
+                             std::numeric_limits<double>::quiet_NaN()})
+    for (const char* mode : {"nearest", "bilinear", "bicubic", "area"})
+      EXPECT_THROW(interpolate(image, {.scale_factor = {scale}, .mode = mode}), Error) << scale;
+  EXPECT_THROW(interpolate(image, {.size = int64_t{1} << 61, .mode = "bilinear"}), Error);
+}
+
 /// Two steps of a small network in training; the running statistics, loss and gradients.
 std::vector<Tensor> trained(bool compiles) {
   manual_seed(8);
@@ -128,6 +137,22 @@ TEST(BatchNorms, RefuseStatisticsOfOneValue) {
   EXPECT_THROW(batch_norm(ones({1, 3, 1, 1}), {}, {}, {}, {}, true), Error);
   EXPECT_THROW(batch_norm(ones({1, 0}), {}, {}, {}, {}, true), Error);
   for (const int64_t images : {0, 1, 4}) EXPECT_THROW(instance_norm(ones({images, 3, 1})), Error);
+}
+
+TEST(BatchNorms, RefuseIntegersAsStatisticsAndParameters) {
+  const Tensor x = ones({4, 3, 2}), integers = ones({3}, i64), counts = zeros({3}, i64), none;
+  const std::vector<std::vector<Tensor>> rows{{counts, none, none, none},
+                                              {none, counts, none, none},
+                                              {none, none, integers, none},
+                                              {none, none, none, integers}};
+  for (const Norm norm : kBatchNorms)
+    for (const auto& row : rows)
+      for (const bool compiles : {false, true}) {
+        const std::vector<Tensor> arguments{x, row[0], row[1], row[2], row[3]};
+        EXPECT_THROW(compiles ? compile(norm)(arguments) : norm(arguments), Error);
+      }
+  EXPECT_EQ(counts.to_vector<double>(), Numbers(3, 0.0));
+  EXPECT_THROW(group_norm(x, 3, integers), Error);
 }
 
 TEST(Dropouts, DropWholeChannels) {
