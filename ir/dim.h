@@ -129,6 +129,7 @@ class PerDim {
   Dim operator[](int i) const { return data()[i]; }
   Dim& operator[](int i) { return data()[i]; }
   Dim back() const { return data()[rank_ - 1]; }
+  Dim& back() { return data()[rank_ - 1]; }
   const Dim* data() const { return are_few() ? memory_.few : memory_.many; }
   Dim* data() { return are_few() ? memory_.few : memory_.many; }
   const Dim* begin() const { return data(); }

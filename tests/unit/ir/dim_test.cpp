@@ -54,6 +54,9 @@ TEST_P(PerDimOfRank, GrowsAndShrinksAtEachPlace) {
     const Shape copy = shape;
     shape.push_back(78);
     EXPECT_EQ(shape.back(), 78);
+    shape.back() = 79;
+    shape.back() += 1;
+    EXPECT_EQ(numbers_of(shape).back(), 80);
     EXPECT_EQ(numbers_of(copy), numbers);
   }
 }
