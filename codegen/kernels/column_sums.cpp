@@ -34,29 +34,6 @@ size_t open_loops(const Kernel& k, size_t begin, size_t at) {
   return open;
 }
 
-std::vector<ColumnSum> sums_of(const Kernel& k, const Rows& rows) {
-  std::vector<int> uses(k.code.size());
-  for (size_t i = rows.begin; i < rows.end; ++i)
-    for (const InstrId a : k.code[i].args) ++uses[a.index];
-  std::vector<ColumnSum> sums;
-  for (size_t store = rows.begin; store < rows.end; ++store) {
-    const Instr& s = k.code[store];
-    if (s.kind != Kind::Store || !s.access.indirect.empty() || !holds_row(k, rows, s.access))
-      continue;
-    const size_t add = s.args[0].index;
-    const Instr& a = k.code[add];
-    if (a.kind != Kind::Compute || a.args.size() != 2) continue;
-    const size_t load = a.args[0].index;
-    const Instr& l = k.code[load];
-    const auto combine = combine_by(a.op);
-    if (combine && rows.contains(load) && l.kind == Kind::Load && l.access == s.access &&
-        uses[add] == 1 && uses[load] == 1 &&
-        open_loops(k, rows.begin + 1, store) == s.access.index.terms.size())
-      sums.push_back({load, add, store, *combine});
-  }
-  return sums;
-}
-
 /// Rows, and the one loop over their columns.
 struct Columns {
   Rows rows;
@@ -112,7 +89,9 @@ std::optional<Columns> find_sums(const Kernel& k, int vector_bytes) {
         !i.args.empty() || open_loops(k, 0, at) > 0)
       continue;
     std::optional<Columns> columns = one_loop_of(k, rows_at(k, at));
-    if (columns && fit(k, *columns, vector_bytes) && only_computes(k, *columns)) return columns;
+    if (!columns) continue;
+    columns->rows.sums = column_sums(k, columns->rows);
+    if (fit(k, *columns, vector_bytes) && only_computes(k, *columns)) return columns;
   }
   return std::nullopt;
 }
@@ -190,9 +169,30 @@ class Interchange {
 }  // namespace
 
 Rows rows_at(const Kernel& k, size_t begin) {
-  Rows rows{begin, end_of(k, begin), k.code[begin].loop, {}};
-  rows.sums = sums_of(k, rows);
-  return rows;
+  return {begin, end_of(k, begin), k.code[begin].loop, {}};
+}
+
+std::vector<ColumnSum> column_sums(const Kernel& k, const Rows& rows) {
+  std::vector<int> uses(k.code.size());
+  for (size_t i = rows.begin; i < rows.end; ++i)
+    for (const InstrId a : k.code[i].args) ++uses[a.index];
+  std::vector<ColumnSum> sums;
+  for (size_t store = rows.begin; store < rows.end; ++store) {
+    const Instr& s = k.code[store];
+    if (s.kind != Kind::Store || !s.access.indirect.empty() || !holds_row(k, rows, s.access))
+      continue;
+    const size_t add = s.args[0].index;
+    const Instr& a = k.code[add];
+    if (a.kind != Kind::Compute || a.args.size() != 2) continue;
+    const size_t load = a.args[0].index;
+    const Instr& l = k.code[load];
+    const auto combine = combine_by(a.op);
+    if (combine && rows.contains(load) && l.kind == Kind::Load && l.access == s.access &&
+        uses[add] == 1 && uses[load] == 1 &&
+        open_loops(k, rows.begin + 1, store) == s.access.index.terms.size())
+      sums.push_back({load, add, store, *combine});
+  }
+  return sums;
 }
 
 bool holds_row(const Kernel& k, const Rows& rows, const Access& a) {

@@ -29,8 +29,9 @@ struct Rows {
   }
 };
 
-/// The rows of the Serial loop that begins with instruction `begin`, and their sums of columns.
+/// The rows of the Serial loop that begins with instruction `begin`; their sums are still to find.
 Rows rows_at(const Kernel& kernel, size_t begin);
+std::vector<ColumnSum> column_sums(const Kernel& kernel, const Rows& rows);
 
 /// Whether the access, inside of the rows, is of a local at a place that is the same in all of
 /// them.

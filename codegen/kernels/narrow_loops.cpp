@@ -128,6 +128,7 @@ class Analysis {
     const bool any_rows =
         k_.loops[rows_.loop].extent >= kLeastRows && k_.code[rows_.begin].args.empty();
     if (!any_rows || !are_narrow()) return std::nullopt;
+    rows_.sums = column_sums(k_, rows_);
     for (at_ = rows_.begin + 1; at_ < rows_.end; ++at_)
       if (!fits(k_.code[at_])) return std::nullopt;
     if (code_ > kMostCode || !crosses_ || !price_.is_worth_it()) return std::nullopt;

@@ -16,15 +16,6 @@ namespace {
 constexpr int64_t kLine = 64, kRowsTogether = 6;
 constexpr int kColumnsTogether = 4;
 
-/// The sum of each one's lanes, in an order that is the same for all.
-TANDEM_INLINE __m128 sums_of(F a, F b, F c, F d) {
-  const F ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)),
-          cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-  const F all = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-}
-
 /// Up to 16 elements of rows of x, times those of rows of weight, to the sums of each pair.
 template <int rows, int columns>
 TANDEM_INLINE void add_products(const WeightProduct<float>& p, const float* x, const int8_t* weight,

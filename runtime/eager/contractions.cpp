@@ -89,34 +89,13 @@ void multiply_bf16(const BufferView& a, const BufferView& b, const BufferView& c
 /// Whether C can be written as it lies.
 bool is_dense(const BufferView& c) { return c.strides == ir::contiguous_strides(c.sizes); }
 
-/// What one thread does of dense matrices: C [m, n] += A [m, k] B [k, n].
+/// C += A B, by one thread.
 template <class T>
-struct DenseRows {
-  int64_t m, n, k;
-  const T* a;
-  const T* b;
-  T* c;
-};
-
-/// Rows of C gather multiples of rows of B: the inner loop runs over memory in order.
-template <class T>
-void add_product(const DenseRows<T>& p) {
-  // Integers wrap; small ones would be multiplied as int, which overflows.
-  using U = std::conditional_t<std::is_integral_v<T>,
-                               std::make_unsigned<std::common_type_t<T, int32_t>>, Tag<T>>;
-  using W = typename U::type;
-  for (int64_t i = 0; i < p.m; ++i)
-    for (int64_t l = 0; l < p.k; ++l) {
-      const auto factor = static_cast<W>(p.a[i * p.k + l]);
-      const T* const from = p.b + l * p.n;
-      T* const to = p.c + i * p.n;
-#pragma GCC ivdep
-      for (int64_t j = 0; j < p.n; ++j)
-        to[j] = static_cast<T>(static_cast<W>(to[j]) + factor * static_cast<W>(from[j]));
-    }
-}
-void add_product(const DenseRows<double>& p) {
-  machine::products::add_product({p.m, p.n, p.k, p.a, p.b, p.c});
+void add_product(const machine::products::DenseRows<T>& p) {
+  if constexpr (std::is_same_v<T, double>)
+    machine::products::add_f64_product(p);
+  else
+    machine::products::add_product(p);
 }
 
 /// Dense matrices of any other dtype, added into C.
@@ -129,9 +108,9 @@ void multiply_dense(const BufferView& a, const BufferView& b, const BufferView& 
       machine::parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
         for (int64_t row = begin, next; row < end; row = next) {
           next = std::min(end, (row / m + 1) * m);  // of one matrix
-          add_product(DenseRows<T>{next - row, n, k, static_cast<const T*>(a.data) + row * k,
-                                   static_cast<const T*>(b.data) + row / m * k * n,
-                                   static_cast<T*>(c.data) + row * n});
+          add_product<T>({next - row, n, k, static_cast<const T*>(a.data) + row * k,
+                          static_cast<const T*>(b.data) + row / m * k * n,
+                          static_cast<T*>(c.data) + row * n});
         }
       });
     }

@@ -226,9 +226,10 @@ Rows rows_at(const Bf16Product& p, const Memory& memory, int64_t first, int64_t 
             static_cast<int64_t>(step * sizeof(uint32_t)), (depth + 1) / 2, nullptr};
   }
   const uint16_t* const from = p.a.at(i, first);
-  for (int64_t r = 0; r < rows; ++r) last[r] = from[r * p.a.stride + depth - 1];
+  const bool is_odd = depth % 2 == 1;
+  for (int64_t r = 0; is_odd && r < rows; ++r) last[r] = from[r * p.a.stride + depth - 1];
   return {reinterpret_cast<const char*>(from), p.a.stride * 2, sizeof(uint32_t), depth / 2,
-          depth % 2 == 1 ? last : nullptr};
+          is_odd ? last : nullptr};
 }
 
 /// A part [first, first + depth) of k.
@@ -281,15 +282,6 @@ void multiply(const Bf16Product& p, float* scratch) {
 // --- few rows
 
 constexpr int kColumnsTogether = 4;
-
-/// The sum of each one's lanes, in an order that is the same for all.
-TANDEM_INLINE __m128 sums_of(F a, F b, F c, F d) {
-  const F ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)),
-          cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-  const F all = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-}
 
 /// Rows [i, i + rows) by `columns` columns from `j` on, all of which lie along k.
 template <int rows>

@@ -3,23 +3,18 @@
 #ifndef TANDEM_MACHINE_PRODUCTS_F64_F64_ROWS_H
 #define TANDEM_MACHINE_PRODUCTS_F64_F64_ROWS_H
 
-#include <cstdint>
+#include "machine/products/dense_rows.h"
 
 namespace tandem::machine::products {
 
-/// C [m, n] += A [m, k] B [k, n], of dense rows.
-struct F64Rows {
-  int64_t m, n, k;
-  const double* a;
-  const double* b;
-  double* c;
-};
+using F64Rows = DenseRows<double>;
 
-/// By one thread. Each element gets one product after the other, along k.
-void add_product(const F64Rows& product);
+/// By one thread, in this processor's vectors. Each element gets one product after the other, along
+/// k.
+void add_f64_product(const F64Rows& product);
 
 using AddF64Product = void(const F64Rows& product);
-AddF64Product add_product_base, add_product_avx2, add_product_avx512;
+AddF64Product add_product_avx2, add_product_avx512;
 
 }  // namespace tandem::machine::products
 

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +81,18 @@ inline ir::Buffer sample(const ir::Type& type, int seed) {
       out.set(i, static_cast<int64_t>(std::fabs(x) * 2));
   }
   return out;
+}
+
+/// Every three of the numbers that are special: [343, 3].
+inline ir::Buffer special_triples() {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                   kInf = std::numeric_limits<double>::infinity();
+  constexpr std::array kNumbers = {-0.0, 0.0, kNan, kInf, -kInf, 1.0, -1.0};
+  ir::Buffer x({DType::F32, {343, 3}});
+  for (int64_t triple = 0; triple < 343; ++triple)
+    for (int64_t i = 0, left = triple; i < 3; ++i, left /= 7)
+      x.set(3 * triple + i, kNumbers[static_cast<size_t>(left % 7)]);
+  return x;
 }
 
 inline void expect_close(const ir::Buffer& want, const ir::Buffer& got, double tolerance,

@@ -11,7 +11,7 @@ namespace tandem::machine::products {
 namespace {
 
 std::vector<AddF64Product*> all_of_this_processor() {
-  return those_that_run<AddF64Product>(add_product_base, add_product_avx2, add_product_avx512);
+  return those_that_run<AddF64Product>(add_product<double>, add_product_avx2, add_product_avx512);
 }
 
 std::vector<double> numbers(int64_t count, double seed) {
