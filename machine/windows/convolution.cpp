@@ -6,6 +6,7 @@
 #include "machine/library/convolution_primitive.h"
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
+#include "machine/windows/depthwise_convolution.h"
 #include "machine/windows/grouped_weight.h"
 #include "machine/windows/interleaved/interleaved_convolution.h"
 #include "machine/windows/interleaved/interleaved_weight.h"
@@ -197,6 +198,7 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (sought == Sought::Weight && is_weight_interleaved(s))
         return sum_interleaved(*slide_kernels(), s, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
+      if (is_depthwise(s, sought)) return convolve_depthwise(*slide_kernels(), s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))
         return sum_sliding(*slide_kernels(), s, data);

@@ -8,6 +8,7 @@
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/padded_plane.h"
+#include "machine/windows/taps.h"
 
 namespace tandem::machine {
 namespace {
@@ -16,17 +17,19 @@ constexpr int64_t kUnits = 16;                    // that threads share, about
 constexpr int64_t kMostPlane = int64_t{1} << 20;  // floats; beyond it the library is taken
 constexpr int64_t kMostSums = int64_t{1} << 22;   // of all parts together
 
-/// What lies where. Pixels that strides bring into neighbouring windows lie side by side in padded
-/// planes: of each phase of a stride along rows there is one. Images are cut into parts.
+/// What lies where. A plane of y is an image; what a tap along the depth brings to it of a channel
+/// of x is a channel. Pixels that strides bring into neighbouring windows lie side by side in
+/// padded planes: of each phase of a stride along rows there is one. Images are cut into parts.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s)
       : k(kernels),
-        in(s.in / s.groups),
-        out(s.out / s.groups),
-        groups(s.groups),
+        z(s, 0),
         y(s, 1),
         x(s, 2),
-        parts(s.images, ceil_div(s.images, ceil_div(kUnits, s.groups))),
+        in(s.in / s.groups * z.taps),
+        out(s.out / s.groups),
+        groups(s.groups),
+        parts(s.images * z.made, ceil_div(s.images * z.made, ceil_div(kUnits, s.groups))),
         pitch(ceil_div(x.span(x.made), x.stride)),
         phase(y.span(y.made) * pitch) {}
 
@@ -36,8 +39,8 @@ struct Layout {
   int64_t sums() const { return groups * out * sums_of_channel(); }
 
   const SlideKernels& k;
+  WindowDim z, y, x;
   int64_t in, out, groups;  // channels of a group
-  WindowDim y, x;
   EvenParts parts;
   int64_t pitch, phase;  // floats of a row, of the rows of a phase
 };
@@ -58,9 +61,12 @@ void spread_row(const Layout& l, const float* row, const Reach& columns, float* 
   }
 }
 
-/// The windows of a plane of x: of each phase their rows, one after the other.
-void pad_phases(const Layout& l, const float* plane, float* to) {
-  const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made});
+/// The windows of a plane `at` so much depth of a channel of x: of each phase their rows, one after
+/// the other.
+void pad_phases(const Layout& l, const float* channel, int64_t at, float* to) {
+  const Reach inside_rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made}),
+              rows = l.z.has(at) ? inside_rows : Reach(0, inside_rows.all, 0);
+  const float* const plane = l.z.has(at) ? channel + at * l.y.read * l.x.read : channel;
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
   for (int64_t i = 0; i < rows.all; ++i, to += l.pitch) {
     const int64_t row = i - rows.before;
@@ -106,18 +112,21 @@ class GroupedWeight {
  private:
   void run_part(int64_t group, int64_t part, float* plane) const {
     const Range images = l_.parts[part];
-    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made;
+    const int64_t read = l_.z.read * l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
+                  channels = l_.in / l_.z.taps;
     for (int64_t image = images.begin; image < images.end; ++image)
       for (int64_t c = 0; c < l_.in; ++c) {
-        const int64_t at = image * l_.groups + group;  // of all images' groups
-        pad_phases(l_, d_.x + (at * l_.in + c) * read, plane);
+        const int64_t depth = image % l_.z.made,
+                      at = image / l_.z.made * l_.groups + group;  // of all images' groups
+        pad_phases(l_, d_.x + (at * channels + c / l_.z.taps) * read,
+                   l_.z.met(depth, c % l_.z.taps), plane);
         run_tiles({.windows = plane,
                    .offsets = offsets_,
                    .rows = l_.y.made,
                    .columns = l_.x.made,
                    .row_step = l_.y.stride * l_.pitch,
-                   .y = d_.y + at * l_.out * made,
-                   .y_channel = made,
+                   .y = d_.y + (at * l_.out * l_.z.made + depth) * made,
+                   .y_channel = l_.z.made * made,
                    .sums = sums_ + part * l_.sums() + group * l_.out * l_.sums_of_channel() +
                            c * l_.taps() * l_.k.lanes,
                    .stride = l_.sums_of_channel(),
@@ -163,10 +172,13 @@ class GroupedWeight {
 /// loops. (Two threads of a Xeon, 2026-11: how many times as fast as the library. Each channel by
 /// itself, 3 x 3 of 7 x 7: 0.55, 14 x 14: 0.94 to 1.02, 28 x 28: 1.02 to 1.16, 56 x 56: 1.35
 /// to 1.62, with stride 2 0.4 to 0.9; 5 x 5: 5 to 15, with stride 2 4.8; 7 x 7: 5 to 23. In groups
-/// of 2 channels 3.2 to 12, of 4 2 to 7, of 8 0.4 to 1, of 16 0.4 to 0.8.)
-bool pays(const Layout& l) {
-  constexpr int64_t kFewTaps = 3, kLongRow = 28, kFewPairs = 16;
-  if (l.in * l.out > 1) return l.in * l.out <= kFewPairs;
+/// of 2 channels 3.2 to 12, of 4 2 to 7, of 8 0.4 to 1, of 16 0.4 to 0.8. In three dims, one thread
+/// of a Zen 4: each by itself 8 to 10, of 8 7, of 16 0.2.)
+bool pays(const Layout& l, const ConvolutionSpec& s) {
+  constexpr int64_t kFewTaps = 3, kLongRow = 28, kFewPairs = 16, kFewPairsInDepth = 64;
+  const int64_t pairs = l.in / l.z.taps * l.out;
+  if (has_depth(s)) return pairs <= kFewPairsInDepth;
+  if (pairs > 1) return pairs <= kFewPairs;
   const bool is_small =
       std::max(l.y.taps, l.x.taps) <= kFewTaps && std::max(l.y.dilation, l.x.dilation) == 1;
   return !is_small || (l.x.stride == 1 && l.x.made >= kLongRow);
@@ -174,14 +186,10 @@ bool pays(const Layout& l) {
 
 }  // namespace
 
-bool can_sum_grouped(const ConvolutionSpec& s) {
-  return s.input[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0;
-}
-
 bool is_weight_grouped(const ConvolutionSpec& s) {
-  if (slide_kernels() == nullptr || !can_sum_grouped(s) || s.groups == 1) return false;
+  if (slide_kernels() == nullptr || s.groups == 1) return false;
   const Layout l(*slide_kernels(), s);
-  return pays(l) && l.plane() <= kMostPlane && l.parts.count * l.sums() <= kMostSums;
+  return pays(l, s) && l.plane() <= kMostPlane && l.parts.count * l.sums() <= kMostSums;
 }
 
 void sum_grouped(const SlideKernels& kernels, const ConvolutionSpec& s,

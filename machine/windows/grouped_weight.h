@@ -7,10 +7,7 @@
 
 namespace tandem::machine {
 
-/// Whether sum_grouped can compute the gradient of a convolution's weight: in one or two dims.
-bool can_sum_grouped(const ConvolutionSpec& spec);
-
-/// Whether that is faster than the library, on this processor.
+/// Whether sum_grouped is faster than the library, on this processor.
 bool is_weight_grouped(const ConvolutionSpec& spec);
 
 /// As convolve(), of the weight. The order of the sums follows from the spec alone. Throws Error

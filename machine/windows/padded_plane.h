@@ -24,7 +24,7 @@ struct Reach {
   int64_t all, before, inside, begin;
 };
 
-/// One of the two spatial dims of windows.
+/// One of the spatial dims of windows.
 struct WindowDim {
   WindowDim(const ConvolutionSpec& s, size_t d)
       : taps(s.kernel[d]),
@@ -38,8 +38,27 @@ struct WindowDim {
   Reach reach(Range windows) const {
     return {windows.begin * stride - padding, span(windows.size()), read};
   }
+  /// What a tap of the n-th window meets; it may lie outside.
+  int64_t met(int64_t n, int64_t tap) const { return n * stride - padding + tap * dilation; }
+  bool has(int64_t at) const { return at >= 0 && at < read; }
 
   int64_t taps, dilation, stride, padding, read, made;
+};
+
+/// The same where windows are one pixel apart: how what is read makes what is written. The gradient
+/// of an input is such a convolution too, its kernel turned round.
+struct SlideDim {
+  SlideDim(const ConvolutionSpec& s, Sought sought, size_t d)
+      : taps(s.kernel[d]), dilation(s.dilation[d]) {
+    const bool forward = sought == Sought::Output;
+    read = forward ? s.input[d] : s.output[d];
+    made = forward ? s.output[d] : s.input[d];
+    padding = forward ? s.padding[d] : reach() - s.padding[d];
+  }
+  /// How far the last tap of a window is from the first.
+  int64_t reach() const { return (taps - 1) * dilation; }
+
+  int64_t taps, dilation, read, made, padding;
 };
 
 /// Of one dim of what windows are made of: channels, or taps along it.

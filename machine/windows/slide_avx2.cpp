@@ -15,6 +15,7 @@ constexpr int64_t kVectors = 2, kRows = 6;
 // (The same Xeon, its features lowered. 32 to 64 channels of 32 x 32: 0.98, 0.67; 64 x 64: 0.97 to
 // 1.16; 128 x 128: 2.06, 2.11; 64 channels of 224 x 224: 1.08, 1.00.)
 constexpr int64_t kLongRow = 112, kLongWholeRow = 112;
+constexpr double kWorthwhileWaste = 1.3;
 // (3 x 3 for each channel by itself: 0.62 to 0.97.)
 constexpr int64_t kDepthwiseRow = std::numeric_limits<int64_t>::max();
 // (The same, of the weight's gradient. 64 channels of 14 x 14 to 112 x 112: 0.94 to 1.21, 1.21,

@@ -15,6 +15,7 @@ constexpr int64_t kVectors = 3, kRows = 9;
 // gradient of the input. 64 channels of 14 x 14 to 28 x 28: 0.89 to 0.95; 32 x 32: 1.11, 1.16;
 // 40 x 40: 1.02, 1.05; 56 x 56: 1.06, 1.10; 64 x 64: 1.24, 1.43; 128 x 128: 1.28, 1.34.)
 constexpr int64_t kLongRow = 56, kLongWholeRow = 32;
+constexpr double kWorthwhileWaste = 1.3;
 // (The same, of 3 x 3 for each channel by itself. 7 x 7: 0.59, 0.68; 14 x 14: 1.10, 1.07; 28 x 28:
 // 1.08 to 1.17; 56 x 56: 1.05 to 1.28.)
 constexpr int64_t kDepthwiseRow = 14;
@@ -43,6 +44,15 @@ TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
   if (adds) some = add(_mm512_maskz_loadu_ps(first, p), some);
   _mm512_mask_storeu_ps(p, first, some);
 }
+
+/// Lanes from `t` on of two neighbours.
+TANDEM_INLINE F lanes_from(int t, F x, F next) {
+  const __m512i a = _mm512_castps_si512(x), b = _mm512_castps_si512(next);
+  return t == 0   ? x
+         : t == 1 ? _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 1))
+                  : _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 2));
+}
+#define TANDEM_HAS_NEIGHBOURS
 
 #include "machine/windows/slide.inc"
 

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "machine/rounding.h"
+
 namespace tandem::machine {
 
 /// A vector of pixels: where their windows begin in the padded plane, where the first of them that
@@ -58,6 +60,18 @@ struct PlaneWeightSlide {
   bool adds;
 };
 
+/// c [rows, columns] = bias + weights * windows, of a channel by itself. A row that is read is
+/// multiplied at once for all rows of c that it belongs to.
+struct RowSlide {
+  const float* windows;  // of the first pixel
+  int64_t depth, plane_step, row_step, taps, tap_step;
+  const float* weights;  // [depth, row, tap]
+  int64_t weight_step;   // between them
+  const float* bias;     // one, or null
+  float* c;
+  int64_t columns, c_stride;  // of its rows
+};
+
 /// What a tap brings from one pixel to another: where these begin, each a vector of images.
 struct Visit {
   int64_t from, to;
@@ -97,11 +111,17 @@ struct SlideKernels {
   /// From so many pixels on in rows of the result sliding beats the library; or where these are
   /// whole vectors.
   int64_t long_row, long_whole_row;
+  /// So it does where the library would compute so many times as much as is asked of it.
+  double worthwhile_waste;
   /// Where a group is one channel, and so is its result.
   int64_t depthwise_row;
   /// So does a weight's gradient from so many pixels on in rows of y.
   int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
+  /// Of taps in so many rows, which are 3, 5 or 7.
+  void (*row_tile)(const RowSlide& slide, int64_t row_taps, int64_t rows, int64_t vectors);
+  /// At most so many.
+  int64_t row_tile_rows, row_tile_vectors;
   void (*tap_tile)(const TapSlide& slide, int64_t rows, int64_t vectors);
   /// The vectors of a weight's tile, at most, and its taps, or channels, where it has so many.
   int64_t weight_vectors;
@@ -128,6 +148,11 @@ struct SlideKernels {
       const int64_t some = rows - i < lanes ? rows - i : lanes;
       transpose(from + i * stride, stride, some, n, to + i, step, some);
     }
+  }
+
+  /// How many times as many channels the library computes, whose blocks are vectors of them.
+  double waste(int64_t channels) const {
+    return static_cast<double>(round_up(channels, lanes)) / static_cast<double>(channels);
   }
 
   /// Of the next tile, where so many are left. One by itself would keep the FMA units half busy.

@@ -8,6 +8,7 @@
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/padded_plane.h"
+#include "machine/windows/taps.h"
 
 namespace tandem::machine {
 namespace {
@@ -21,24 +22,8 @@ constexpr int64_t kFewestBands = 4;      // which several threads share
 constexpr int64_t kFewestRows = 4;       // of a band: its windows read rows of its neighbours too
 constexpr int64_t kGrainWeights = 4096;  // worth a thread
 
-/// One of the two spatial dims: how windows of the planes that are read make those that are
-/// written. The gradient of an input is such a convolution too, its kernel turned round.
-struct Dim {
-  Dim(const ConvolutionSpec& s, Sought sought, size_t d)
-      : taps(s.kernel[d]), dilation(s.dilation[d]) {
-    const bool forward = sought == Sought::Output;
-    read = forward ? s.input[d] : s.output[d];
-    made = forward ? s.output[d] : s.input[d];
-    padding = forward ? s.padding[d] : reach() - s.padding[d];
-  }
-  /// How far the last tap of a window is from the first.
-  int64_t reach() const { return (taps - 1) * dilation; }
-
-  int64_t taps, dilation, read, made, padding;
-};
-
-/// What lies where. Bands of rows of the result are computed from padded planes [channel, row,
-/// column]. To the right of a row lies the left padding of the next.
+/// What lies where. Bands of rows of the result's planes are computed from padded planes [channel,
+/// tap along the depth, row, column]. To the right of a row lies the left padding of the next.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
       : k(kernels),
@@ -47,6 +32,7 @@ struct Layout {
         groups(s.groups),
         in((forward ? s.in : s.out) / groups),
         out((forward ? s.out : s.in) / groups),
+        z(s, sought, 0),
         y(s, sought, 1),
         x(s, sought, 2),
         channels(in, std::max<int64_t>(1, kDepth / taps())),
@@ -54,20 +40,22 @@ struct Layout {
         pitch(x.padding + x.read),
         bands(y.made, rows_of_bands()) {}
 
-  int64_t taps() const { return y.taps * x.taps; }
+  int64_t taps() const { return z.taps * y.taps * x.taps; }
   int64_t rows_read() const { return bands.largest() + y.reach(); }
   /// Of an odd number of lines; a vector's windows reach beyond the padding after its last row.
   int64_t plane() const {
     return (ceil_div(rows_read() * pitch + x.padding + k.lanes, kLine) | 1) * kLine;
   }
-  int64_t planes() const { return channels.largest() * plane() + k.lanes; }
+  int64_t planes() const { return channels.largest() * z.taps * plane() + k.lanes; }
 
   /// Of each step of the depth.
   int64_t offsets() const { return round_up(channels.largest() * taps(), kLine); }
   /// Weights [depth, rows] of a tile; the last vector may reach beyond them.
   int64_t panel() const { return round_up(channels.largest() * taps() * k.rows + k.lanes, kLine); }
   int64_t panels() const { return groups * channels.count * tiles.count * panel(); }
-  int64_t units() const { return images * groups * bands.count; }
+  int64_t units() const { return images * groups * z.made * bands.count; }
+  int64_t read() const { return z.read * y.read * x.read; }  // of a channel
+  int64_t made() const { return z.made * y.made * x.made; }
 
   bool has_whole_rows() const { return x.made % k.lanes == 0; }
   /// Whether each vector is of one row. Else all pixels of a band come one after the other, and
@@ -81,15 +69,15 @@ struct Layout {
   const SlideKernels& k;
   bool forward;
   int64_t images, groups, in, out;  // channels of a group
-  Dim y, x;
+  SlideDim z, y, x;
   EvenParts channels, tiles;
   int64_t pitch;
   EvenParts bands;
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (channels.largest() * pitch) - y.reach(),
-                  wanted = ceil_div(y.made, ceil_div(kBands, images * groups));
+    const int64_t fitting = kPlanes / (channels.largest() * z.taps * pitch) - y.reach(),
+                  wanted = ceil_div(y.made, ceil_div(kBands, images * groups * z.made));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
                                std::max(kFewestRows, fitting));
   }
@@ -115,9 +103,11 @@ void fill_spots(const Layout& l, int64_t rows, Spot* to) {
   }
 }
 
-/// What the windows of a band from `row` on read of a plane.
-void pad_band(const Layout& l, const float* plane, int64_t row, float* to) {
-  const Reach rows(row - l.y.padding, l.rows_read(), l.y.read),
+/// What the windows of a band from `row` on read of a plane `at` so much depth of a channel.
+void pad_band(const Layout& l, const float* channel, int64_t at, int64_t row, float* to) {
+  const bool inside = at >= 0 && at < l.z.read;
+  const float* const plane = inside ? channel + at * l.y.read * l.x.read : channel;
+  const Reach rows(row - l.y.padding, l.rows_read(), inside ? l.y.read : 0),
       columns(-l.x.padding, l.pitch, l.x.read), after(l.x.read, l.x.padding + l.k.lanes, l.x.read),
       one(0, 1, 1);
   pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
@@ -136,8 +126,8 @@ class Sliding {
         panels_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
-    fill_offsets({l_.channels.largest(), l_.plane()}, {l_.y.taps, l_.y.dilation * l_.pitch},
-                 {l_.x.taps, l_.x.dilation}, offsets_);
+    fill_offsets({l_.channels.largest() * l_.z.taps, l_.plane()},
+                 {l_.y.taps, l_.y.dilation * l_.pitch}, {l_.x.taps, l_.x.dilation}, offsets_);
     fill_spots(l_, l_.bands.largest(), spots_);
     const int64_t fewer = l_.bands.smallest();
     if (fewer < l_.bands.largest()) fill_spots(l_, fewer, spots_ + most_spots_);
@@ -150,8 +140,8 @@ class Sliding {
     parallel_for(units, units_for_a_thread(units, flops),
                  [&](int64_t begin, int64_t end, int worker) {
                    for (int64_t unit = begin; unit < end; ++unit)
-                     run_band(unit / l_.bands.count, unit % l_.bands.count, from, bias, to,
-                              memory.of(worker));
+                     run_band(unit / l_.bands.count / l_.z.made, unit / l_.bands.count % l_.z.made,
+                              unit % l_.bands.count, from, bias, to, memory.of(worker));
                  });
   }
 
@@ -183,22 +173,24 @@ class Sliding {
   }
 
   /// `at`: the group, of all images' groups one after the other.
-  void run_band(int64_t at, int64_t band, const float* from, const float* bias, float* to,
-                float* planes) const {
-    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
-                  group = at % l_.groups;
+  void run_band(int64_t at, int64_t depth, int64_t band, const float* from, const float* bias,
+                float* to, float* planes) const {
+    const int64_t group = at % l_.groups;
     const Range rows = l_.bands[band];
     const Spot* const spots = spots_ + (rows.size() < l_.bands.largest() ? most_spots_ : 0);
-    from += at * l_.in * read;
-    to += at * l_.out * made + rows.begin * l_.x.made;
+    from += at * l_.in * l_.read();
+    to += at * l_.out * l_.made() + (depth * l_.y.made + rows.begin) * l_.x.made;
     if (bias != nullptr) bias += group * l_.out;
     for (int64_t block = 0; block < l_.channels.count; ++block) {
       const Range channels = l_.channels[block];
-      for (int64_t i = 0; i < channels.size(); ++i)
-        pad_band(l_, from + (channels.begin + i) * read, rows.begin, planes + i * l_.plane());
+      float* plane = planes;
+      for (int64_t i = channels.begin; i < channels.end; ++i)
+        for (int64_t t = 0; t < l_.z.taps; ++t, plane += l_.plane())
+          pad_band(l_, from + i * l_.read(), depth - l_.z.padding + t * l_.z.dilation, rows.begin,
+                   plane);
       for (int64_t tile = 0; tile < l_.tiles.count; ++tile)
         run_tiles(group, block, tile, spots, l_.spots(rows.size()), planes, bias,
-                  to + l_.tiles[tile].begin * made);
+                  to + l_.tiles[tile].begin * l_.made());
     }
   }
 
@@ -211,7 +203,7 @@ class Sliding {
                 .depth = l_.channels[block].size() * l_.taps(),
                 .spots = spots,
                 .c = c,
-                .c_stride = l_.y.made * l_.x.made,
+                .c_stride = l_.made(),
                 .bias = bias != nullptr && block == 0 ? bias + l_.tiles[tile].begin : nullptr,
                 .adds = block > 0};
     for (int64_t left = count, vectors = 0; left > 0; left -= vectors, slide.spots += vectors) {
@@ -228,19 +220,25 @@ class Sliding {
   Spot* spots_;
 };
 
-/// Few channels, of which the library's blocks would be half empty, do so in short rows too. (As in
+/// Channels of which the library's blocks would be half empty do so in short rows too. (As in
 /// slide_avx512.cpp: 3 channels to 32 and 16 to 16, of 14 x 14, 1.62, 1.39, 1.13, 1.06; 64 to 3, of
 /// 128 x 128, 4.82, 4.64. A tile of one row is not worth it: 1 channel to 32, of 28 x 28, 1.38,
 /// 0.77. In groups of 2 channels 6.6 to 8.7, 7.7 to 22, of 4 1.1 to 2.8, 1.1 to 2.6, of 8 1.1
-/// to 1.9, of 16 0.9 to 1.4; of 1 to 2 channels 7.3, 8.4.)
-bool pays(const Layout& l) {
+/// to 1.9, of 16 0.9 to 1.4; of 1 to 2 channels 7.3, 8.4. One thread of a Zen 4: 17 to 33, of 31 x
+/// 29, 2.6, 2.5; 33 to 33, of 14 x 14, 1.5, 1.5; 40 to 40 1.07, 1.07; 100 to 50, of 30 x
+/// 30, 1.1, 1.25. In three dims, where the library loops over groups and blocks that are not full:
+/// each of 32 channels by itself 8 to 10, 4 to 16 channels 1.0, 8.5, 64 to 3 4, 16, 16 to 32 0.75,
+/// 0.71.)
+bool pays(const Layout& l, const ConvolutionSpec& s) {
   constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 3, kFewOfGroup = 4,
                     kSmallKernel = 9;
+  const bool has_waste = l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
+  if (has_depth(s)) return l.groups > 1 ? std::min(l.in, l.out) <= kFewOfGroup : has_waste;
   if (l.groups > 1 && l.in * l.out == 1)
     return l.taps() <= kSmallKernel && l.y.made > 1 && l.x.made >= l.k.depthwise_row;
   if (l.groups > 1 && std::min(l.in, l.out) <= kFewOfGroup) return true;
   if (l.groups == 1 && l.out < kFewestOut) return false;
-  if (std::min(l.in, l.out) <= kFewChannels) return l.x.made >= kFewPixels;
+  if (std::min(l.in, l.out) <= kFewChannels || has_waste) return l.x.made >= kFewPixels;
   return l.x.made >= (l.has_whole_rows() ? l.k.long_whole_row : l.k.long_row);
 }
 
@@ -256,15 +254,15 @@ bool can_slide(const ConvolutionSpec& s, Sought sought) {
   const auto is_padded_within_reach = [&](size_t d) {
     return s.padding[d] <= (s.kernel[d] - 1) * s.dilation[d];
   };
-  return sought != Sought::Weight && s.stride == kOnes && s.input[0] == 1 && s.kernel[0] == 1 &&
-         is_padded_within_reach(0) && is_padded_within_reach(1) && is_padded_within_reach(2) &&
+  return sought != Sought::Weight && s.stride == kOnes && is_padded_within_reach(0) &&
+         is_padded_within_reach(1) && is_padded_within_reach(2) &&
          s.in / s.groups * product(s.kernel) < kMostWeights;
 }
 
 bool is_sliding(const ConvolutionSpec& s, Sought sought) {
   if (slide_kernels() == nullptr || !can_slide(s, sought)) return false;
   const Layout l(*slide_kernels(), s, sought);
-  return pays(l) && l.planes() <= kMostPlanes && l.units() >= kFewestBands;
+  return pays(l, s) && l.planes() <= kMostPlanes && l.units() >= kFewestBands;
 }
 
 void convolve_sliding(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,

@@ -8,7 +8,7 @@
 namespace tandem::machine {
 
 /// Whether convolve_sliding can compute the output of a convolution, or the gradient of its input:
-/// of one group, in one or two dims, with windows that are one pixel apart and no more padding than
+/// with windows that are one pixel apart and no more padding than
 /// they reach.
 bool can_slide(const ConvolutionSpec& spec, Sought sought);
 

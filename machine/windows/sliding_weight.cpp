@@ -8,6 +8,7 @@
 #include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/padded_plane.h"
+#include "machine/windows/taps.h"
 
 namespace tandem::machine {
 namespace {
@@ -34,19 +35,21 @@ struct Unit {
   Range channels, panels;
 };
 
-/// What lies where. y's pixels are cut into blocks: some images, or rows of one, or pixels of one
+/// What lies where. A plane of y is an image; what a tap along the depth brings to it of a channel
+/// of x is a channel. y's pixels are cut into blocks: some images, or rows of one, or pixels of one
 /// row. Parts of the blocks are summed each by itself: [channel and tap of x, channel of y]. y is
 /// read in panels of a few vectors of channels.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s)
       : k(kernels),
-        in(s.in),
-        out(s.out),
+        z(s, 0),
         y(s, 1),
         x(s, 2),
+        in(s.in * z.taps),
+        out(s.out),
         columns(x.made, kPixels),
         rows(y.made, std::max<int64_t>(1, kPixels / columns.largest())),
-        images(s.images, std::max<int64_t>(1, kPixels / made())),
+        images(s.images * z.made, std::max<int64_t>(1, kPixels / made())),
         units(std::clamp<int64_t>(static_cast<int64_t>(flops(s) / kUnitFlops), 1, kUnits)),
         parts(blocks(), ceil_div(blocks(), std::clamp<int64_t>(kSums / sums(), 1, units))),
         panels(ceil_div(out, k.lanes), k.weight_vectors),
@@ -87,8 +90,8 @@ struct Layout {
   int64_t offsets() const { return round_up(channel_cuts.largest() * taps(), kLine); }
 
   const SlideKernels& k;
+  WindowDim z, y, x;
   int64_t in, out;
-  WindowDim y, x;
   EvenParts columns, rows, images;
   int64_t units;  // about
   EvenParts parts, panels, panel_cuts, channel_cuts;
@@ -173,23 +176,37 @@ class SlidingWeight {
     }
   }
 
+  /// The plane of x that a channel brings to an image; null outside.
+  const float* windows(int64_t image, int64_t channel) const {
+    const int64_t depth = l_.z.met(image % l_.z.made, channel % l_.z.taps);
+    if (!l_.z.has(depth)) return nullptr;
+    const int64_t c = image / l_.z.made * (l_.in / l_.z.taps) + channel / l_.z.taps;
+    return d_.x + (c * l_.z.read + depth) * l_.read();
+  }
+
   /// What the windows of a block read.
   void pad_planes(const Block& b, Range channels, float* planes) const {
-    const Reach rows = l_.y.reach(b.rows), columns = l_.x.reach(b.columns);
-    for (int64_t c = 0; c < channels.size(); ++c)
-      for (int64_t i = 0; i < b.images.size(); ++i)
-        pad_plane(l_.k, d_.x + ((b.images.begin + i) * l_.in + channels.begin + c) * l_.read(),
-                  l_.x.read, rows, columns, planes + c * l_.channel() + i * l_.plane(), l_.pitch());
+    const Reach rows = l_.y.reach(b.rows), outside(0, rows.all, 0), columns = l_.x.reach(b.columns);
+    for (int64_t c = channels.begin; c < channels.end; ++c, planes += l_.channel())
+      for (int64_t i = 0; i < b.images.size(); ++i) {
+        const float* const plane = windows(b.images.begin + i, c);
+        pad_plane(l_.k, plane != nullptr ? plane : d_.x, l_.x.read,
+                  plane != nullptr ? rows : outside, columns, planes + i * l_.plane(), l_.pitch());
+      }
+  }
+
+  const float* pixels(int64_t image, int64_t channel) const {
+    return d_.y +
+           ((image / l_.z.made * l_.out + channel) * l_.z.made + image % l_.z.made) * l_.made();
   }
 
   void pack_panel(const Block& b, int64_t panel, float* to) const {
     const Range channels = l_.channels_of(panel);
     for (int64_t i = b.images.begin; i < b.images.end; ++i, to += b.pixels() * channels.size())
       for (int64_t c = channels.begin; c < channels.end; c += l_.k.lanes)
-        l_.k.transpose(
-            d_.y + (i * l_.out + c) * l_.made() + b.rows.begin * l_.x.made + b.columns.begin,
-            l_.made(), std::min(l_.k.lanes, l_.out - c), b.pixels(), to + c - channels.begin,
-            channels.size(), l_.k.lanes);
+        l_.k.transpose(pixels(i, c) + b.rows.begin * l_.x.made + b.columns.begin,
+                       l_.z.made * l_.made(), std::min(l_.k.lanes, l_.out - c), b.pixels(),
+                       to + c - channels.begin, channels.size(), l_.k.lanes);
   }
 
   /// w [channel of y, channel and tap of x]: the parts' sum.
@@ -216,22 +233,22 @@ class SlidingWeight {
 
 /// y's rows are to be long, or x's channels few, y's channels more than a vector; and there are to
 /// be pixels enough to pay for the sums' transpose at the end, and windows for packing y. (As in
-/// slide_avx512.cpp, 8 to 256 channels of 7 to 112 pixels a row: beside them 0.5 to 0.9.)
+/// slide_avx512.cpp, 8 to 256 channels of 7 to 112 pixels a row: beside them 0.5 to 0.9.) In three
+/// dims they are to be channels of x of which the library's blocks would be half empty. (One thread
+/// of a Zen 4: 4 to 16 8, 8 to 8 5, 32 to 32 0.87.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
   constexpr int64_t kFewChannels = 16, kFewPixels = 8, kFewestPixels = 512, kFewWindows = 64;
-  if (l.out <= l.k.lanes || s.images * l.made() < kFewestPixels) return false;
+  if (has_depth(s)) return l.k.waste(s.in) >= l.k.worthwhile_waste;
+  if (2 * l.out <= l.k.lanes || s.images * product(s.output) < kFewestPixels) return false;
   if (l.x.stride > 1 && l.in * l.taps() < kFewWindows) return false;
-  return l.x.made >= (l.in <= kFewChannels ? kFewPixels : l.k.weight_row);
+  const bool has_waste = l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
+  return l.x.made >= (l.in <= kFewChannels || has_waste ? kFewPixels : l.k.weight_row);
 }
 
 }  // namespace
 
-bool can_sum_sliding(const ConvolutionSpec& s) {
-  return s.groups == 1 && s.input[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0;
-}
-
 bool is_weight_sliding(const ConvolutionSpec& s) {
-  if (slide_kernels() == nullptr || !can_sum_sliding(s)) return false;
+  if (slide_kernels() == nullptr || s.groups > 1) return false;
   const Layout l(*slide_kernels(), s);
   return pays(l, s) && l.planes() <= kMostPlanes;
 }

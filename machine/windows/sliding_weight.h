@@ -8,10 +8,7 @@
 
 namespace tandem::machine {
 
-/// Whether sum_sliding can compute the gradient of the weight: of one group, in one or two dims.
-bool can_sum_sliding(const ConvolutionSpec& spec);
-
-/// Whether that is faster than the library, on this processor.
+/// Whether sum_sliding, which knows no groups, is faster than the library, on this processor.
 bool is_weight_sliding(const ConvolutionSpec& spec);
 
 /// As convolve() for Sought::Weight. The order of an element's sum follows from the spec. Throws

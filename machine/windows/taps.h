@@ -16,6 +16,8 @@ inline bool windows_are_pixels(const ConvolutionSpec& s) {
   return s.kernel == kOnes && s.stride == kOnes && s.padding == kNone;
 }
 
+inline bool has_depth(const ConvolutionSpec& s) { return s.input[0] > 1 || s.kernel[0] > 1; }
+
 /// Places [begin, end) of an output's row at which a tap lies inside the input.
 struct TapRange {
   int64_t begin, end;

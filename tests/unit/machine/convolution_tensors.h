@@ -67,7 +67,7 @@ inline ConvolutionSpec spec(int64_t images, int64_t in, int64_t out, Extents inp
                     .stride = stride,
                     .padding = padding,
                     .dilation = dilation};
-  s.output = {1, made(s, 1), made(s, 2)};
+  s.output = {made(s, 0), made(s, 1), made(s, 2)};
   return s;
 }
 

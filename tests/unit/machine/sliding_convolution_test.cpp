@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/windows/depthwise_convolution.h"
 #include "machine/windows/grouped_weight.h"
 #include "machine/windows/sliding_weight.h"
 #include "tests/unit/machine/convolution_tensors.h"
@@ -29,23 +30,24 @@ ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
     if (any && up_to(1, 8) == 1) size = up_to(400, 1200);
     Extents kernel{1, up_to(1, 4), up_to(1, 5)}, dilation{1, up_to(1, 2), up_to(1, 3)}, padding{},
         stride{1, 1, 1};
+    int64_t depth = 1;
+    if (up_to(1, 3) == 1) depth = up_to(1, 6), kernel[0] = up_to(1, 3), dilation[0] = up_to(1, 2);
     if (up_to(1, 8) == 1) dilation[2] = 19;
-    for (size_t d = 1; d < 3; ++d) {
+    for (size_t d = 0; d < 3; ++d) {
       padding[d] = up_to(0, (kernel[d] - 1) * dilation[d] + (any ? 1 : 0));
       if (any) stride[d] = up_to(1, 3);
     }
     ConvolutionSpec s =
         spec(any ? up_to(1, 9) : up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20),
-             up_to(1, 4) == 1 ? up_to(30, 150) : up_to(1, 30), {1, up_to(1, 20), size}, kernel,
+             up_to(1, 4) == 1 ? up_to(30, 150) : up_to(1, 30), {depth, up_to(1, 20), size}, kernel,
              padding, dilation, stride);
     if (up_to(1, 3) == 1) s = in_groups(s, up_to(2, 7), up_to(1, 6), up_to(1, 6));
-    if (s.output[1] > 0 && s.output[2] > 0 && flops(s) < 4e6) return s;
+    if (s.output[0] > 0 && s.output[1] > 0 && s.output[2] > 0 && flops(s) < 4e6) return s;
   }
 }
 
 bool can(const ConvolutionSpec& s, Sought sought) {
-  if (sought == Sought::Weight) return s.groups > 1 ? can_sum_grouped(s) : can_sum_sliding(s);
-  return can_slide(s, sought);
+  return sought == Sought::Weight || can_slide(s, sought);
 }
 
 /// What is sought is not to be read.
@@ -101,11 +103,44 @@ TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
         spec(5, 40, 130, {1, 20, 30}, {1, 3, 3}, {0, 1, 1}),
         spec(40, 70, 50, {1, 8, 8}, {1, 3, 3}, {0, 1, 1}),
         spec(3, 300, 200, {1, 14, 14}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2}),
-        spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2})}) {
+        spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2}),
+        spec(3, 5, 20, {6, 12, 12}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {2, 1, 1}),
+        in_groups(spec(3, 1, 1, {6, 12, 12}, {3, 3, 3}, {1, 1, 1}), 5, 1, 2)}) {
     const std::vector<float> w = weights_on_any_threads(s, run());
     const std::vector<double> want = expected(s, Sought::Weight, false);
     for (size_t i = 0; i < want.size(); ++i)
       ASSERT_NEAR(w[i], want[i], 1e-3) << text(s, Sought::Weight) << " at " << i;
+  }
+}
+
+/// Each channel by itself, whose rows share what they read: any rows and columns, dilations, depths
+/// and bands, and bits that depend on no other image and no thread.
+TEST_P(SlidingConvolution, DepthwiseIsNearTheLoops) {
+  std::mt19937 random(3);
+  const auto up_to = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  const auto run = [](const ConvolutionSpec& s, Sought sought, bool has_bias, Tensors<float>& t) {
+    std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
+    convolve_depthwise(GetParam().kernels, s, sought, t.data(sought, has_bias));
+  };
+  for (int i = 0; i < 150; ++i) {
+    const int64_t depth = up_to(1, 3) == 1 ? up_to(2, 4) : 1;
+    const Extents kernel{depth == 1 ? 1 : up_to(1, 3), 1 + 2 * up_to(1, 3), up_to(1, 8)},
+        dilation{up_to(1, 2), up_to(1, 2), up_to(1, 2)};
+    Extents padding{};
+    for (size_t d = 0; d < 3; ++d) padding[d] = up_to(0, (kernel[d] - 1) * dilation[d]);
+    const ConvolutionSpec s = in_groups(
+        spec(up_to(1, 3), 1, 1, {depth, up_to(1, 50), up_to(1, 90)}, kernel, padding, dilation),
+        up_to(1, 4), 1, 1);
+    if (product(s.output) <= 0 || s.output[1] <= 0 || s.output[2] <= 0) continue;
+    for (const Sought sought : kBoth) {
+      ASSERT_TRUE(can_convolve_depthwise(s, sought)) << text(s, sought);
+      Tensors<float> t = tensors<float>(s);
+      run(s, sought, i % 2 == 0, t);
+      expect_near(s, sought, i % 2 == 0, t);
+      if (i % 10 == 0) expect_bits_of_one_image(s, sought, run);
+    }
   }
 }
 
@@ -165,8 +200,26 @@ TEST(Sliding, InGroupsPaysForFewChannelsAndTapsThatTheLibraryLoopsOver) {
   EXPECT_TRUE(is_sliding(of(32, 1, 2, 7, 3), Sought::Output) &&
               is_sliding(of(32, 4, 4, 14, 5), Sought::Input));
   EXPECT_FALSE(is_sliding(of(96, 1, 1, 7, 3), Sought::Output) ||
-               is_sliding(of(96, 1, 1, 56, 5), Sought::Input));
-  EXPECT_EQ(is_sliding(of(96, 1, 1, 56, 3), Sought::Output), slide_kernels() == &kSlideAvx512);
+               is_depthwise(of(96, 1, 1, 7, 3), Sought::Output) ||
+               is_depthwise(of(96, 1, 1, 14, 5), Sought::Input));
+  EXPECT_EQ(is_depthwise(of(96, 1, 1, 56, 3), Sought::Output), slide_kernels() == &kSlideAvx512);
+  EXPECT_TRUE(is_depthwise(of(3, 1, 1, 56, 5), Sought::Input));
+}
+
+/// The library loops over groups in three dims, and over blocks that are not full.
+TEST(Sliding, InThreeDimsPaysForFewChannels) {
+  if (slide_kernels() == nullptr) GTEST_SKIP() << "the processor lacks AVX2";
+  const auto of = [](int64_t groups, int64_t in, int64_t out) {
+    return in_groups(spec(2, 1, 1, {8, 28, 28}, {3, 3, 3}, {1, 1, 1}), groups, in, out);
+  };
+  for (const Sought sought : kBoth) {
+    EXPECT_TRUE(is_depthwise(of(32, 1, 1), sought) && is_sliding(of(1, 3, 16), sought) &&
+                is_sliding(of(1, 20, 20), sought));
+    EXPECT_FALSE(is_sliding(of(2, 32, 32), sought) || is_sliding(of(1, 32, 32), sought));
+  }
+  EXPECT_TRUE(is_weight_grouped(of(32, 1, 1)) && is_weight_grouped(of(4, 8, 8)) &&
+              is_weight_sliding(of(1, 3, 16)));
+  EXPECT_FALSE(is_weight_grouped(of(2, 32, 32)) || is_weight_sliding(of(1, 32, 32)));
 }
 
 TEST(Sliding, IsWithoutStridesAndPaddedWithinReach) {
@@ -178,9 +231,8 @@ TEST(Sliding, IsWithoutStridesAndPaddedWithinReach) {
   far.padding = {0, 1, 3};
   for (const Sought sought : kBoth)
     EXPECT_FALSE(can_slide(strided, sought) || can_slide(far, sought));
-  EXPECT_TRUE(can_slide(grouped, Sought::Output) && can_sum_grouped(strided));
-  EXPECT_TRUE(can_sum_sliding(s) && can_sum_sliding(strided) && can_sum_sliding(far));
-  EXPECT_FALSE(can_slide(s, Sought::Weight) || can_sum_sliding(grouped));
+  EXPECT_TRUE(can_slide(grouped, Sought::Output));
+  EXPECT_FALSE(can_slide(s, Sought::Weight) || is_weight_sliding(grouped));
   EXPECT_EQ(is_weight_sliding(s), slide_kernels() != nullptr);
   EXPECT_EQ(is_sliding(s, Sought::Output), slide_kernels() == &kSlideAvx512);
 }

@@ -1,0 +1,172 @@
+#include "machine/windows/depthwise_convolution.h"
+
+#include <algorithm>
+
+#include "machine/memory/worker_memory.h"
+#include "machine/rounding.h"
+#include "machine/threads/thread_pool.h"
+#include "machine/windows/padded_plane.h"
+#include "machine/windows/sliding_convolution.h"
+#include "machine/windows/taps.h"
+
+namespace tandem::machine {
+namespace {
+
+constexpr int64_t kLine = 16;  // elements
+// Floats of the padded planes of a band, about, and at most.
+constexpr int64_t kPlanes = int64_t{1} << 13, kMostPlanes = int64_t{1} << 18;
+constexpr int64_t kBands = 32;       // of all planes, about
+constexpr int64_t kFewestRows = 14;  // of a band: its windows read rows of its neighbours too
+
+/// What lies where. Bands of rows of the result's planes are computed from padded planes [tap along
+/// the depth, row, column], whose rows begin lines.
+struct Layout {
+  Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
+      : k(kernels),
+        forward(sought == Sought::Output),
+        channels(s.images * s.groups),
+        groups(s.groups),
+        z(s, sought, 0),
+        y(s, sought, 1),
+        x(s, sought, 2),
+        pitch(round_up(x.made + x.reach(), kLine)),
+        bands(y.made, rows_of_bands()) {}
+
+  int64_t taps() const { return z.taps * y.taps * x.taps; }
+  /// A tile reads some vectors beyond its last.
+  int64_t beyond() const { return (k.row_tile_vectors + 1) * k.lanes; }
+  int64_t plane() const { return (bands.largest() + y.reach()) * pitch + beyond(); }
+  int64_t planes() const { return z.taps * plane(); }
+  int64_t units() const { return channels * z.made * bands.count; }
+
+  const SlideKernels& k;
+  bool forward;
+  int64_t channels, groups;  // of all images
+  SlideDim z, y, x;
+  int64_t pitch;
+  EvenParts bands;
+
+ private:
+  int64_t rows_of_bands() const {
+    const int64_t fitting = kPlanes / (z.taps * pitch) - y.reach(),
+                  wanted = ceil_div(y.made, ceil_div(kBands, channels * z.made));
+    return std::clamp(std::min(fitting, wanted), std::min(kFewestRows, y.made), y.made);
+  }
+};
+
+/// One convolution, or the gradient of an input.
+class Depthwise {
+ public:
+  Depthwise(const Layout& layout, const float* w, const float* from, const float* bias, float* to)
+      : l_(layout), w_(w), from_(from), bias_(bias), to_(to) {}
+
+  void run(double flops) const {
+    const WorkerMemory memory(l_.planes());
+    const int64_t units = l_.units();
+    parallel_for(units, units_for_a_thread(units, flops),
+                 [&](int64_t begin, int64_t end, int worker) {
+                   for (int64_t unit = begin; unit < end; ++unit)
+                     run_band(unit / l_.bands.count / l_.z.made, unit / l_.bands.count % l_.z.made,
+                              l_.bands[unit % l_.bands.count], memory.of(worker));
+                 });
+  }
+
+ private:
+  void run_band(int64_t channel, int64_t depth, Range rows, float* planes) const {
+    pad_band(channel, depth, rows, planes);
+    const int64_t group = channel % l_.groups, plane = channel * l_.z.made + depth;
+    // (The gradient of an input takes the weights from the last to the first.)
+    run_rows({.windows = planes,
+              .depth = l_.z.taps,
+              .plane_step = l_.plane(),
+              .row_step = l_.y.dilation * l_.pitch,
+              .taps = l_.x.taps,
+              .tap_step = l_.x.dilation,
+              .weights = w_ + group * l_.taps() + (l_.forward ? 0 : l_.taps() - 1),
+              .weight_step = l_.forward ? 1 : -1,
+              .bias = bias_ != nullptr ? bias_ + group : nullptr,
+              .c = to_ + (plane * l_.y.made + rows.begin) * l_.x.made,
+              .columns = l_.x.made,
+              .c_stride = l_.y.dilation * l_.x.made},
+             rows.size());
+  }
+
+  /// What the windows of a band read.
+  void pad_band(int64_t channel, int64_t depth, Range rows, float* planes) const {
+    const Reach columns(-l_.x.padding, l_.pitch, l_.x.read);
+    for (int64_t t = 0; t < l_.z.taps; ++t, planes += l_.plane()) {
+      const int64_t at = depth - l_.z.padding + t * l_.z.dilation;
+      const bool inside = at >= 0 && at < l_.z.read;
+      const Reach read(rows.begin - l_.y.padding, rows.size() + l_.y.reach(),
+                       inside ? l_.y.read : 0);
+      const int64_t plane = channel * l_.z.read + (inside ? at : 0);
+      pad_plane(l_.k, from_ + plane * l_.y.read * l_.x.read, l_.x.read, read, columns, planes,
+                l_.pitch);
+      std::fill_n(planes + read.all * l_.pitch, l_.beyond(), 0.0F);
+    }
+  }
+
+  /// Of rows so far apart as the taps are that meet them; and then of the rows between.
+  void run_rows(RowSlide band, int64_t rows) const {
+    const int64_t dilation = l_.y.dilation;
+    for (int64_t i = 0; i < std::min(dilation, rows); ++i) {
+      run_tiles(band, ceil_div(rows - i, dilation));
+      band.windows += l_.pitch;
+      band.c += l_.x.made;
+    }
+  }
+
+  void run_tiles(const RowSlide& band, int64_t rows) const {
+    const EvenParts some_rows(rows, l_.k.row_tile_rows),
+        vectors(ceil_div(l_.x.made, l_.k.lanes), l_.k.row_tile_vectors);
+    for (int64_t i = 0; i < some_rows.count; ++i)
+      for (int64_t v = 0; v < vectors.count; ++v) {
+        const int64_t row = some_rows[i].begin, column = vectors[v].begin * l_.k.lanes;
+        RowSlide slide = band;
+        slide.windows += row * slide.row_step + column;
+        slide.c += row * slide.c_stride + column;
+        slide.columns -= column;
+        l_.k.row_tile(slide, l_.y.taps, some_rows[i].size(), vectors[v].size());
+      }
+  }
+
+  const Layout& l_;
+  const float *w_, *from_, *bias_;
+  float* to_;
+};
+
+/// Rows are to fill vectors, and to be long, where the library can do it and its blocks of channels
+/// are full. (One thread of a Zen 4, how many times as fast as all else are the output and the
+/// gradient of the input. 64 channels, 3 x 3 of 10 x 10: 0.6, 0.7; 14 x 14 to 56 x 56 1.4 to 2.1;
+/// 5 x 5 of 14 x 14 0.7, 0.9, of 28 x 28 0.9, 1.1; 7 x 7 of 28 x 28 1.0, 1.2, of 56 x 56 1.15, 1.2.
+/// 3 channels 4.5. In three dims 14 to 40. Its features lowered to AVX2, 64 channels 0.7 to 1.0, 3
+/// channels 2.8.)
+bool pays(const Layout& l, const ConvolutionSpec& s) {
+  constexpr int64_t kMostLanes = 2;  // for a pixel
+  constexpr int64_t kFewTaps = 3, kLongRow = 28;
+  if (round_up(l.x.made, l.k.lanes) > kMostLanes * l.x.made) return false;
+  if (has_depth(s) || l.k.waste(l.groups) >= l.k.worthwhile_waste) return true;
+  return l.x.made >= l.k.depthwise_row && (l.y.taps <= kFewTaps || l.x.made >= kLongRow);
+}
+
+}  // namespace
+
+bool can_convolve_depthwise(const ConvolutionSpec& s, Sought sought) {
+  const int64_t taps = s.kernel[1];
+  return can_slide(s, sought) && s.in == s.groups && s.out == s.groups &&
+         (taps == 3 || taps == 5 || taps == 7);
+}
+
+bool is_depthwise(const ConvolutionSpec& s, Sought sought) {
+  if (slide_kernels() == nullptr || !can_convolve_depthwise(s, sought)) return false;
+  const Layout l(*slide_kernels(), s, sought);
+  return pays(l, s) && l.planes() <= kMostPlanes;
+}
+
+void convolve_depthwise(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
+                        const ConvolutionData<float>& d) {
+  const Layout l(kernels, s, sought);
+  Depthwise(l, d.w, l.forward ? d.x : d.y, d.bias, l.forward ? d.y : d.x).run(flops(s));
+}
+
+}  // namespace tandem::machine
