@@ -2,6 +2,7 @@
 #ifndef TANDEM_MACHINE_UNROLL_H
 #define TANDEM_MACHINE_UNROLL_H
 
+#define TANDEM_INLINE_LAMBDA __attribute__((always_inline))
 #define TANDEM_INLINE inline __attribute__((always_inline))
 // (What is indexed by a loop stays in registers only if the loop is unrolled early.)
 #define TANDEM_UNROLL _Pragma("GCC unroll 16")

@@ -30,11 +30,16 @@ struct Layout {
         out(s.out / s.groups),
         groups(s.groups),
         parts(s.images * z.made, ceil_div(s.images * z.made, ceil_div(kUnits, s.groups))),
-        pitch(ceil_div(x.span(x.made), x.stride)),
+        pitch(is_square() ? round_up(x.span(x.made), k.lanes) : ceil_div(x.span(x.made), x.stride)),
         phase(y.span(y.made) * pitch) {}
 
   int64_t taps() const { return y.taps * x.taps; }
-  int64_t plane() const { return x.stride * phase + k.lanes; }
+  /// Whether windows are squares of neighbouring pixels, one pixel apart.
+  bool is_square() const {
+    return x.taps == y.taps && (x.taps == 3 || x.taps == 5 || x.taps == 7) &&
+           x.stride * y.stride * x.dilation * y.dilation == 1;
+  }
+  int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
   int64_t sums_of_channel() const { return in * taps() * k.lanes; }
   int64_t sums() const { return groups * out * sums_of_channel(); }
 
@@ -136,6 +141,7 @@ class GroupedWeight {
 
   /// Of all channels of y and all taps.
   void run_tiles(const PlaneWeightSlide& all) const {
+    if (l_.is_square()) return run_squares(all);
     const EvenParts channels(l_.out, l_.k.vectors), taps(l_.taps(), l_.k.rows);
     for (int64_t i = 0; i < channels.count; ++i)
       for (int64_t t = 0; t < taps.count; ++t) {
@@ -145,6 +151,14 @@ class GroupedWeight {
         slide.offsets += taps[t].begin;
         l_.k.plane_weight_tile(slide, taps[t].size(), channels[i].size());
       }
+  }
+
+  void run_squares(PlaneWeightSlide slide) const {
+    for (int64_t i = 0; i < l_.out; ++i) {
+      l_.k.square_weight_tile(slide, l_.x.taps);
+      slide.y += slide.y_channel;
+      slide.sums += slide.stride;
+    }
   }
 
   /// Of each weight the parts' lanes, and then these, by a tree.

@@ -46,6 +46,24 @@ TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
     }
 }
 
+TANDEM_INLINE F lanes_below(F x, int64_t n) {
+  return _mm256_and_ps(x, _mm256_castsi256_ps(first_lanes(n)));
+}
+
+/// What taps meet of a row.
+class RowPixels {
+ public:
+  TANDEM_INLINE explicit RowPixels(const float* p) : p_(p) {}
+  template <int t>
+  TANDEM_INLINE F from() const {
+    return load(p_ + t);
+  }
+
+ private:
+  const float* p_;
+};
+constexpr int kSquareRows = 4, kSquareSums = 9;
+
 #include "machine/windows/slide.inc"
 
 }  // namespace

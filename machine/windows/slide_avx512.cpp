@@ -46,13 +46,29 @@ TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
 }
 
 /// Lanes from `t` on of two neighbours.
-TANDEM_INLINE F lanes_from(int t, F x, F next) {
-  const __m512i a = _mm512_castps_si512(x), b = _mm512_castps_si512(next);
-  return t == 0   ? x
-         : t == 1 ? _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 1))
-                  : _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 2));
+template <int t>
+TANDEM_INLINE F lanes_from(F x, F next) {
+  if constexpr (t == 0) return x;
+  return _mm512_castsi512_ps(
+      _mm512_alignr_epi32(_mm512_castps_si512(next), _mm512_castps_si512(x), t));
 }
 #define TANDEM_HAS_NEIGHBOURS
+
+TANDEM_INLINE F lanes_below(F x, int64_t n) { return _mm512_maskz_mov_ps(first_lanes(n), x); }
+
+/// What taps meet of a row, at the beginning of a line.
+class RowPixels {
+ public:
+  TANDEM_INLINE explicit RowPixels(const float* p) : x_(load(p)), next_(load(p + kLanes)) {}
+  template <int t>
+  TANDEM_INLINE F from() const {
+    return lanes_from<t>(x_, next_);
+  }
+
+ private:
+  F x_, next_;
+};
+constexpr int kSquareRows = 7, kSquareSums = 18;
 
 #include "machine/windows/slide.inc"
 

@@ -129,6 +129,9 @@ struct SlideKernels {
   void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
   /// Of at most `rows` taps and `vectors` channels of y.
   void (*plane_weight_tile)(const PlaneWeightSlide& slide, int64_t taps, int64_t channels);
+  /// Of 3, 5 or 7 taps in as many rows, one pixel apart, and one channel of y. The windows' rows
+  /// begin lines; offsets are not read.
+  void (*square_weight_tile)(const PlaneWeightSlide& slide, int64_t taps);
   void (*tap_weight_tile)(const TapWeightSlide& slide, int64_t channels, int64_t vectors);
   /// Rows of a padded plane, `pitch` apart: `padding` zeros, `n` pixels, which in `from` lie
   /// `stride` apart, and zeros up to `size`. The last vector may reach beyond.
