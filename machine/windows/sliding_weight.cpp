@@ -235,12 +235,14 @@ class SlidingWeight {
 /// be pixels enough to pay for the sums' transpose at the end, and windows for packing y. (As in
 /// slide_avx512.cpp, 8 to 256 channels of 7 to 112 pixels a row: beside them 0.5 to 0.9.) In three
 /// dims they are to be channels of x of which the library's blocks would be half empty. (One thread
-/// of a Zen 4: 4 to 16 8, 8 to 8 5, 32 to 32 0.87.)
+/// of a Zen 4: 4 to 16 8, 8 to 8 5, 32 to 32 0.87. With stride 2, of 1 and 2 channels 1.1, and 2.5
+/// with AVX2, of 3 0.9 to 1.1.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
-  constexpr int64_t kFewChannels = 16, kFewPixels = 8, kFewestPixels = 512, kFewWindows = 64;
+  constexpr int64_t kFewChannels = 16, kFewPixels = 8, kFewestPixels = 512, kFewWindows = 64,
+                    kFirstChannels = 3;
   if (has_depth(s)) return l.k.waste(s.in) >= l.k.worthwhile_waste;
   if (2 * l.out <= l.k.lanes || s.images * product(s.output) < kFewestPixels) return false;
-  if (l.x.stride > 1 && l.in * l.taps() < kFewWindows) return false;
+  if (l.x.stride > 1 && l.in >= kFirstChannels && l.in * l.taps() < kFewWindows) return false;
   const bool has_waste = l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
   return l.x.made >= (l.in <= kFewChannels || has_waste ? kFewPixels : l.k.weight_row);
 }
