@@ -31,16 +31,22 @@ int64_t row_block(const ReductionRun& run) {
 }
 
 /// Columns: about 64 blocks of rows for threads to share, none so long that its chain of adds loses
-/// accuracy.
-int64_t column_block(const ReductionRun& run) {
-  const auto wanted = static_cast<uint64_t>(std::clamp<int64_t>(run.n / 64, 64, 512));
+/// accuracy. Where few vectors hold a row, its sums are few chains, which take the latency of an
+/// add each row: blocks are then so short that a processor works on the next ones meanwhile.
+int64_t column_block(const ReductionRun& run, size_t element_size) {
+  constexpr int64_t kShortBlock = 64, kLongBlock = 512, kFewBytes = 64;
+  const bool is_narrow =
+      run.inner <= kFewBytes / static_cast<int64_t>(std::max<size_t>(element_size, 4));
+  const auto wanted = static_cast<uint64_t>(
+      std::clamp(run.n / 64, kShortBlock, is_narrow ? kShortBlock : kLongBlock));
   return static_cast<int64_t>(std::bit_ceil(wanted));
 }
 
 ReductionOrder choose_order(const ir::Type& operand, std::span<const ir::Axis> dims) {
   const ReductionRun run = ir::reduction_run(operand.sizes, dims);
-  if (run.inner != 1) return {1, column_block(run)};
-  return {row_lanes(run.n, ir::size_of(operand.dtype)), row_block(run)};
+  const size_t element_size = ir::size_of(operand.dtype);
+  if (run.inner != 1) return {1, column_block(run, element_size)};
+  return {row_lanes(run.n, element_size), row_block(run)};
 }
 
 }  // namespace

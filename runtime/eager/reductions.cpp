@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "machine/halves/halves.h"
 #include "machine/threads/thread_pool.h"
@@ -113,24 +114,22 @@ struct VectorType {
 template <class Acc>
 using VectorOf = typename VectorType<Acc>::type;
 
-/// Takes elements that lie side by side into lanes that stay in registers; how many were taken.
+/// Takes runs of kLanes elements, `step` apart, into lanes that stay in registers.
 template <class Acc, class Combine>
-int64_t take_vectors(const Acc* x, int64_t n, Lanes<Acc>& lanes, Combine combine) {
+void take_vectors(const Acc* x, int64_t runs, int64_t step, Acc* lanes, Combine combine) {
   using Vector = VectorOf<Acc>;
   constexpr int kWidth = 16 / sizeof(Acc), kVectors = kLanes / kWidth;
   Vector held[kVectors];
-  std::memcpy(held, lanes.data(), sizeof held);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
+  std::memcpy(held, lanes, sizeof held);
+  for (int64_t i = 0; i < runs; ++i) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       Vector elements;
-      std::memcpy(&elements, x + i + v * kWidth, sizeof elements);
+      std::memcpy(&elements, x + i * step + v * kWidth, sizeof elements);
       held[v] = combine(held[v], elements);
     }
   }
-  std::memcpy(lanes.data(), held, sizeof held);
-  return i;
+  std::memcpy(lanes, held, sizeof held);
 }
 
 /// The lanes combined by halves: by whole vectors as long as there are several.
@@ -168,7 +167,10 @@ Acc reduce_run(const T* x, int64_t n, int64_t stride, Acc identity, Combine comb
   lanes.fill(identity);
   int64_t i = 0;
   if constexpr (std::is_same_v<T, Acc> && Combine::kTakesVectors) {
-    if (stride == 1) i = take_vectors(x, n, lanes, combine);
+    if (stride == 1) {
+      take_vectors(x, n / kLanes, kLanes, lanes.data(), combine);
+      i = n / kLanes * kLanes;
+    }
   } else if (stride == 1) {
     for (; i + kLanes <= n; i += kLanes)
       for (int j = 0; j < kLanes; ++j)
@@ -232,17 +234,32 @@ Acc reduce_row(const T* x, const Dims& reduced, Acc identity, Combine combine) {
   })[0];
 }
 
-/// Rows of so few columns are added together by several, side by side as they lie.
-constexpr int64_t kFewColumns = 16, kRowsTogether = 16;
+/// Rows of so few columns are combined by several, side by side as they lie.
+constexpr int64_t kFewColumns = 16;
 
-/// Up to kRows rows without gaps, of at most kFewColumns: rows that are kRowsTogether apart first.
+/// How many: a power of two, which together fill lanes without a rest.
+int64_t rows_together(int64_t columns) { return kLanes / std::gcd(int64_t{kLanes}, columns); }
+
+/// Up to kRows rows without gaps, of at most kFewColumns: rows that are rows_together apart first.
 template <class T, class Acc, class Combine>
 std::array<Acc, kTile> reduce_narrow_rows(const T* x, int64_t rows, int64_t columns, Acc identity,
                                           Combine combine) {
-  std::array<Acc, kRowsTogether * kFewColumns> sums;
-  sums.fill(identity);
-  const int64_t width = kRowsTogether * columns;
-  for (const T* const end = x + rows * columns; x < end; x += width)
+  if constexpr (is_half<T>) {
+    float wide[kRows * kFewColumns];
+    machine::widen(x, rows * columns, wide);
+    return reduce_narrow_rows(wide, rows, columns, identity, combine);
+  }
+  std::array<Acc, kLanes * kFewColumns> sums;
+  const int64_t width = rows_together(columns) * columns;
+  std::fill_n(sums.begin(), width, identity);
+  const T* const end = x + rows * columns;
+  if constexpr (std::is_same_v<T, Acc> && Combine::kTakesVectors) {
+    const int64_t runs = (end - x) / width;
+    for (int64_t j = 0; j < width; j += kLanes)
+      take_vectors(x + j, runs, width, sums.data() + j, combine);
+    x += runs * width;
+  }
+  for (; x < end; x += width)
     for (int64_t j = 0, n = std::min(width, end - x); j < n; ++j)
       sums[j] = combine(sums[j], static_cast<Acc>(load(x[j])));
   for (int64_t left = width / 2; left >= columns; left /= 2)

@@ -270,17 +270,18 @@ graph @g functional {
 
 TEST(ReductionOrders, FollowTheShape) {
   const Graph graph = make_graph(
-      {f32({4, 1000}), f32({100'000}), f32({10'000, 8}), f32({3, 5})},
+      {f32({4, 1000}), f32({100'000}), f32({10'000, 8}), f32({3, 5}), f32({10'000, 17})},
       [](Builder& b, const Values& v) {
-        return Values{b.sum(v[0], {1}), b.sum(v[1], {0}), b.sum(v[2], {0}), b.sum(v[3], {1})};
+        return Values{b.sum(v[0], {1}), b.sum(v[1], {0}), b.sum(v[2], {0}), b.sum(v[3], {1}),
+                      b.sum(v[4], {0})};
       },
       ir::Level::Core);
   const Graph ordered = decomps::set_reduction_orders(graph);
   std::vector<ir::Dims> orders;
   for (size_t i = 0; i < ordered.num_equations(); ++i)
     orders.push_back(ordered.attr<ir::Dims>(ordered.equation_id(i), ir::Attr::order));
-  EXPECT_EQ(orders,
-            (std::vector{dims({64, 16384}), dims({64, 16384}), dims({1, 256}), dims({4, 16384})}));
+  EXPECT_EQ(orders, (std::vector{dims({64, 16384}), dims({64, 16384}), dims({1, 64}),
+                                 dims({4, 16384}), dims({1, 256})}));
 }
 
 TEST(ReductionOrders, AddLanesThenBlocks) {

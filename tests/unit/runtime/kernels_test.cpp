@@ -161,8 +161,8 @@ Tensors narrow_rows(DType dtype, int64_t rows, int64_t columns) {
 }
 
 TEST(Kernels, ReductionsDownNarrowRows) {
-  for (DType dtype : {f64, f32, bf16, i64, u8, boolean})
-    for (const int64_t columns : {1, 2, 3, 7, 16, 17})
+  for (DType dtype : {f64, f32, bf16, f16, i64, u8, boolean})
+    for (const int64_t columns : {1, 2, 3, 7, 12, 16, 17})
       for (const int64_t rows : {1, 15, 16, 17, 128, 129, 9000})
         for (const Tensor& x : narrow_rows(dtype, rows, columns)) {
           SCOPED_TRACE(::testing::Message() << rows << " rows");
@@ -171,6 +171,7 @@ TEST(Kernels, ReductionsDownNarrowRows) {
           };
           check("sum", [](const Tensor& t) { return sum(t, {0}); });
           check("amax", [](const Tensor& t) { return amax(t, {0}); });
+          if (rows < 20) check("prod", [](const Tensor& t) { return prod(t, 0); });
           if (dtype == boolean) check("any", [](const Tensor& t) { return any(t, {0}); });
         }
 }
