@@ -131,16 +131,12 @@ void copy_elements(const BufferView& from, const BufferView& to) {
   with_size(to.dtype, [&]<class T>(Tag<T>) { map<T, T>(to, from, [](T v) { return v; }); });
 }
 
-namespace {
-
 uint64_t fill_bits(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype) {
   uint64_t bits = 0;
   const int index = ir::attr_index(op, ir::Attr::value);
   ir::store_element(&bits, dtype, std::get<Number>(attrs[static_cast<size_t>(index)]));
   return bits;
 }
-
-}  // namespace
 
 bool gives_zeros(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype) {
   return op == ir::Op::full && fill_bits(op, attrs, dtype) == 0;

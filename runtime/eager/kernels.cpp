@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "ir/base/error.h"
+#include "ir/base/inline_vector.h"
 #include "runtime/eager/kernel_table.h"
 #include "runtime/tensor/tensor_impl.h"
 
@@ -32,10 +32,9 @@ bool has_kernel(ir::Op op) { return kernel_of(op) != nullptr; }
 
 void run(ir::Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs,
          std::span<const ir::BufferView> outs) {
-  std::vector<ir::BufferView> in;
-  in.reserve(operands.size());
+  ir::InlineVector<ir::BufferView, 3> in;
   for (const Tensor& t : operands) in.push_back(t.impl()->view());
-  kernel_of(op)({op, in, attrs, outs[0], outs});
+  kernel_of(op)({op, {in.data(), in.size()}, attrs, outs[0], outs});
 }
 
 }  // namespace tandem::runtime::eager

@@ -15,6 +15,9 @@ namespace tandem::runtime::eager {
 /// True for primitives that compute, and for the composites copy and fill (which only write).
 bool has_kernel(ir::Op op);
 
+/// What a `full` or a `fill` gives each element: the first bytes of it.
+uint64_t fill_bits(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype);
+
 /// True for a `full` whose elements are all zero bits: memory that is zero already serves.
 bool gives_zeros(ir::Op op, std::span<const ir::AttrValue> attrs, DType dtype);
 

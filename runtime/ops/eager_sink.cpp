@@ -1,12 +1,14 @@
 #include "runtime/ops/eager_sink.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "ir/base/error.h"
 #include "ir/geometry.h"
 #include "ir/strides.h"
 #include "runtime/eager/compiled_ops.h"
+#include "runtime/eager/kernels.h"
 #include "runtime/levels/dual.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/anomaly.h"
@@ -28,7 +30,7 @@ ValueId EagerSink::add(const Tensor& t) {
 
 ValueId EagerSink::add_type(const ir::Type& type) { return add(Slot{Tensor(), type}); }
 
-ValueId EagerSink::add(Slot slot) {
+ValueId EagerSink::add(Slot&& slot) {
   if (few_.size() < kFew) {
     few_.push_back(std::move(slot));
     return {static_cast<uint32_t>(few_.size() - 1)};
@@ -40,7 +42,20 @@ ValueId EagerSink::add(Slot slot) {
 
 const Tensor& EagerSink::tensor(ValueId v) {
   if (slot(v).pending >= 0) compute({&v, 1});
-  return slot(v).tensor;
+  return read(v);
+}
+
+/// What does not wait. A number becomes a tensor here: of one element, be it seen as many.
+const Tensor& EagerSink::read(ValueId v) {
+  Slot& s = slot(v);
+  if (!s.bits) return s.tensor;
+  s.tensor = empty_tensor({}, s.type.dtype);
+  TensorImpl& element = *s.tensor.impl();
+  std::memcpy(element.data(), &*s.bits, ir::size_of(s.type.dtype));
+  element.sizes = s.type.sizes;
+  element.strides = s.strides;
+  s.bits.reset();
+  return s.tensor;
 }
 
 bool EagerSink::is_weak(ValueId v) const {
@@ -50,7 +65,7 @@ bool EagerSink::is_weak(ValueId v) const {
 
 const Strides& EagerSink::strides(ValueId v) const {
   const Slot& s = slot(v);
-  if (s.pending >= 0) return s.strides;
+  if (s.pending >= 0 || s.bits) return s.strides;
   TANDEM_CHECK(s.tensor.defined(), "a rule reads a value that it does not declare to read");
   return s.tensor.impl()->strides;
 }
@@ -64,6 +79,12 @@ bool EagerSink::can_view(ValueId v, const Shape& sizes) const {
 void EagerSink::emit(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
                      bool in_place, std::span<const ir::Type> types, std::span<ValueId> results) {
   if (!in_place && waits(op, operands, types)) return wait(op, operands, attrs, types, results);
+  if (!types.empty())
+    if (const auto bits = number_bits(op, operands, attrs, types[0])) {
+      results[0] =
+          add(Slot{.type = types[0], .bits = bits, .strides = Strides::filled(types[0].rank(), 0)});
+      return;
+    }
   ir::InlineVector<Tensor, 4> tensors;
   for (ValueId v : operands) {
     tensors.push_back(tensor(v));
@@ -73,6 +94,19 @@ void EagerSink::emit(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef 
   if (in_place) types = {&type(operands[0]), 1};
   const TensorList out = dispatch(op, tensors, attrs, in_place, types);
   for (size_t i = 0; i < results.size(); ++i) results[i] = add(Slot{out[i], out[i].impl()->type()});
+}
+
+/// What each element of the result is, if that is a number or one seen as many, which most
+/// operations read by its value: it need not become a tensor first, or a view of one. (What is
+/// recorded, or looked at by a level, does.)
+std::optional<uint64_t> EagerSink::number_bits(ir::Op op, std::span<const ValueId> operands,
+                                               ir::AttrsRef attrs, const ir::Type& type) const {
+  const bool is_full = op == ir::Op::full && type.rank() == 0;
+  if (!is_full && (op != ir::Op::expand || !slot(operands[0]).bits)) return std::nullopt;
+  if (!BelowTape::active() &&
+      (Trace::current() != nullptr || level_depth() != 0 || detects_anomaly()))
+    return std::nullopt;
+  return is_full ? eager::fill_bits(op, attrs, type.dtype) : slot(operands[0]).bits;
 }
 
 /// Of what the caller gave, before it was converted or expanded.
@@ -122,9 +156,9 @@ void EagerSink::wait(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef 
   for (ValueId v : operands) {
     equation.operands.push_back(v.index);
     if (slot(v).pending >= 0) continue;
-    require_real(slot(v).tensor, ir::name(op));
-    const Tensor& read = slot(v).tensor;
-    waiting_->reads.push_back({number, read, read.impl()->storage->version()});
+    const Tensor& operand = read(v);
+    require_real(operand, ir::name(op));
+    waiting_->reads.push_back({number, operand, operand.impl()->storage->version()});
   }
   for (size_t i = 0; i < types.size(); ++i) {
     equation.types.push_back(types[i]);

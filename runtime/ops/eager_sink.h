@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ir/base/inline_vector.h"
@@ -49,9 +50,10 @@ class EagerSink final : public ir::Sink {
   struct Slot {
     Tensor tensor;
     ir::Type type;
-    bool given = false;    // by the caller, not computed
-    int pending = -1;      // which equation gives it, while there is no tensor
-    Strides strides = {};  // then: those that it will have
+    bool given = false;                 // by the caller, not computed
+    int pending = -1;                   // which equation gives it, while there is no tensor
+    std::optional<uint64_t> bits = {};  // of a number, until an equation reads it
+    Strides strides = {};               // while there is no tensor: those that it will have
   };
   /// A tensor that an equation reads, as it was when the equation came.
   struct Read {
@@ -66,7 +68,10 @@ class EagerSink final : public ir::Sink {
     bool grad_mode;
   };
 
-  ir::ValueId add(Slot slot);
+  ir::ValueId add(Slot&& slot);
+  std::optional<uint64_t> number_bits(ir::Op op, std::span<const ir::ValueId> operands,
+                                      ir::AttrsRef attrs, const ir::Type& type) const;
+  const Tensor& read(ir::ValueId v);
   void check_written(const Tensor& self) const;
   bool waits(ir::Op op, std::span<const ir::ValueId> operands,
              std::span<const ir::Type> types) const;

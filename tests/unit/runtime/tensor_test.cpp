@@ -1,10 +1,14 @@
 // Eager tensors: geometry, views, promotion, writes, printing, data.
 #include <gtest/gtest.h>
+#include <tandem/autograd.h>
 #include <tandem/indexing.h>
 #include <tandem/ops.h>
 
 #include <array>
 #include <cmath>
+
+#include "ir/build/builder.h"
+#include "runtime/ops/eager_sink.h"
 
 namespace tandem {
 namespace {
@@ -227,6 +231,42 @@ TEST(Tensor, IndexOps) {
   EXPECT_EQ(values(cat({x, x + 10}, 1).slice(0, 0, 1)), Values({0, 1, 10, 11}));
   EXPECT_EQ(values(pad(tensor({1, 2}), {1, 2}, 9)), Values({9, 1, 2, 9, 9}));
   EXPECT_EQ(values(one_hot(tensor({1, 0}), 2)), Values({0, 1, 1, 0}));
+}
+
+/// A number, and one that is seen as many, become tensors as late as an equation reads them.
+TEST(Tensor, NumbersOfRulesBecomeTensors) {
+  for (const DType dtype : {f64, f32, bf16, f16, i64, i32, i16, i8, u8, boolean})
+    for (const ir::Number& number : {ir::Number(-0.0), ir::Number(NAN), ir::Number(1)}) {
+      if (number.is_float() && !ir::is_floating(dtype)) continue;
+      runtime::EagerSink sink;
+      ir::Builder b(sink);
+      const ir::ValueId one = b.full({}, dtype, number), many = b.expand(one, {2, 3}),
+                        none = b.expand(one, {0, 3});
+      EXPECT_TRUE(sink.can_view(many, {6}));  // of one element, as of a row
+      const Tensor &shown = sink.tensor(many), &single = sink.tensor(one);
+      EXPECT_EQ(sink.tensor(b.neg(b.neg(b.convert(many, f64)))).sizes(), Shape({2, 3}));
+      EXPECT_EQ(shown.strides(), Strides({0, 0}));
+      EXPECT_EQ(sink.tensor(none).numel(), 0);
+      EXPECT_FALSE(shown.shares_storage(single));
+      for (const Tensor& t : {shown[1][2], single}) {
+        EXPECT_EQ(t.dtype(), dtype);
+        const double expected = number.to_double(), got = t.item();
+        EXPECT_TRUE(std::isnan(expected)
+                        ? std::isnan(got)
+                        : got == expected && std::signbit(got) == std::signbit(expected));
+      }
+    }
+}
+
+TEST(Tensor, NumbersAsResultsAreTheirOwn) {
+  const Tensor a = full({}, 2.5), b = full({}, 2.5);
+  a.add_(1);
+  EXPECT_EQ(values(a), Values({3.5}));
+  EXPECT_EQ(values(b), Values({2.5}));
+  EXPECT_EQ(code_of([&] { full({}, 1).expand({3}).add_(1); }), Errc::Mutation);
+  const Tensor x = full({}, 2, f32).requires_grad_();
+  EXPECT_EQ(values(grad({x * x * 3 + 1}, {x})[0]), Values({12}));
+  EXPECT_EQ(values(where(tensor({true, false}), 1, 0)), Values({1, 0}));
 }
 
 TEST(Tensor, IntegerArithmetic) {
