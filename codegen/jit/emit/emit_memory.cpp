@@ -98,6 +98,11 @@ llvm::Value* Emitter::load_few(const Address& a, unsigned part) {
   return ir_.CreateShuffleVector(few, llvm::Constant::getNullValue(few->getType()), lanes);
 }
 
+llvm::Value* Emitter::last_lane(const Address& a, unsigned part) {
+  const int64_t last = int64_t{scope_.lanes} - 1;
+  return ir_.CreateGEP(a.element, part_base(a, part), i64(last * a.lane_stride));
+}
+
 llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
   llvm::Type* type = vector_type(a.element, scope_.lanes);
   const llvm::Align align(a.size);
@@ -108,10 +113,12 @@ llvm::Value* Emitter::load_part(const Address& a, unsigned part) {
     return ir_.CreateMaskedLoad(type, part_base(a, part), align, mask,
                                 llvm::Constant::getNullValue(type));
   if (run && a.lane_stride == 1) return ir_.CreateAlignedLoad(type, part_base(a, part), align);
-  if (run && a.lane_stride == -1 && !mask) {
-    llvm::Value* last =
-        ir_.CreateGEP(a.element, part_base(a, part), i64(1 - static_cast<int64_t>(scope_.lanes)));
-    return ir_.CreateVectorReverse(ir_.CreateAlignedLoad(type, last, align));
+  if (run && a.lane_stride == -1) {
+    llvm::Value* last = last_lane(a, part);
+    return ir_.CreateVectorReverse(
+        mask ? ir_.CreateMaskedLoad(type, last, align, ir_.CreateVectorReverse(mask),
+                                    llvm::Constant::getNullValue(type))
+             : static_cast<llvm::Value*>(ir_.CreateAlignedLoad(type, last, align)));
   }
   return ir_.CreateMaskedGather(type, lane_pointers(a, part), align, mask,
                                 llvm::Constant::getNullValue(type));
@@ -152,10 +159,11 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
     ir_.CreateMaskedStore(value, part_base(a, part), align, mask);
   } else if (run && a.lane_stride == 1) {
     ir_.CreateAlignedStore(value, part_base(a, part), align);
-  } else if (run && a.lane_stride == -1 && !mask) {
-    llvm::Value* last =
-        ir_.CreateGEP(a.element, part_base(a, part), i64(1 - static_cast<int64_t>(scope_.lanes)));
-    ir_.CreateAlignedStore(ir_.CreateVectorReverse(value), last, align);
+  } else if (run && a.lane_stride == -1 && mask) {
+    ir_.CreateMaskedStore(ir_.CreateVectorReverse(value), last_lane(a, part), align,
+                          ir_.CreateVectorReverse(mask));
+  } else if (run && a.lane_stride == -1) {
+    ir_.CreateAlignedStore(ir_.CreateVectorReverse(value), last_lane(a, part), align);
   } else {
     ir_.CreateMaskedScatter(value, lane_pointers(a, part), align, mask);
   }

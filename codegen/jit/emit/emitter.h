@@ -136,6 +136,7 @@ class Emitter {
   bool may_stream(const codegen::Access& access, const Address& a) const;
   void stream(const Address& a, const Parts& values);
   llvm::Value* part_base(const Address& a, unsigned part);
+  llvm::Value* last_lane(const Address& a, unsigned part);
   llvm::Value* lane_pointers(const Address& a, unsigned part);
   llvm::Value* to_register(llvm::Value* v, ir::DType dtype);
   llvm::Value* to_memory(llvm::Value* v, ir::DType dtype);

@@ -61,10 +61,9 @@ TEST(Emit, LongChains) {
 }
 
 TEST(Emit, Strides) {
-  for (int64_t n : {1, 7, 16, 67, 131})
+  for (int64_t n : {1, 2, 7, 8, 16, 67, 131})
     for (int64_t stride : {-1, -3, 2, 5, 300})
-      for (DType t : {DType::F32, DType::I16, DType::Bool}) {
-        if (t == DType::Bool) continue;
+      for (DType t : {DType::F32, DType::F64, DType::BF16, DType::I16, DType::I8}) {
         const int64_t size = std::abs(stride) * n;
         check(pointwise(n, t, stride),
               {random_argument(t, size, 1), random_argument(t, n, 2), Argument(t, size)});
