@@ -29,6 +29,8 @@ enum class Category : uint8_t { Bool, Integer, Floating };
 TANDEM_API Category category(DType dtype);
 
 inline bool is_floating(DType dtype) { return category(dtype) == Category::Floating; }
+/// f16 and bf16: computed with in f32.
+inline bool is_half(DType dtype) { return is_floating(dtype) && size_of(dtype) == 2; }
 /// Integers, not bool.
 inline bool is_integer(DType dtype) { return category(dtype) == Category::Integer; }
 /// Integers and bool: computed exactly, and what indices and masks are.

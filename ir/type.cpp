@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/base/error.h"
+#include "ir/base/error_scope.h"
 #include "ir/half.h"
+#include "ir/text/spelling.h"
 
 namespace tandem::ir {
 
@@ -49,6 +52,21 @@ Number to_integer(const Number& v) {
   return static_cast<int64_t>(static_cast<I>(v.to_int()));
 }
 
+template <class I>
+bool holds_integer(const Number& v) {
+  using Limits = std::numeric_limits<I>;
+  constexpr int64_t kMost = Limits::max(), kLeast = Limits::is_signed ? Limits::min() : -kMost;
+  if (!v.is_float()) return v.to_int() >= kLeast && v.to_int() <= kMost;
+  const double x = v.to_double();
+  return x >= static_cast<double>(Limits::min()) && x <= static_cast<double>(kMost) &&
+         x < 0x1p63;  // what the greatest i64 is rounded to
+}
+
+bool holds_up_to(double most, const Number& v) {
+  const double x = v.to_double();
+  return !(std::abs(x) > most) || std::isinf(x);
+}
+
 }  // namespace
 
 Number rounded_to(DType dtype, const Number& v) {
@@ -79,6 +97,39 @@ Number rounded_to(DType dtype, const Number& v) {
 
 Number constant_of(DType dtype, const Number& value) {
   return is_held_as_double(dtype) ? Number(value.to_double()) : rounded_to(dtype, value);
+}
+
+bool holds(DType dtype, const Number& v) {
+  switch (dtype) {
+    case DType::F64:
+    case DType::Bool:
+      return true;
+    case DType::F32:
+      return holds_up_to(std::numeric_limits<float>::max(), v);
+    case DType::BF16:
+      return holds_up_to(0x1.fep127, v);
+    case DType::F16:
+      return holds_up_to(65504, v);
+    case DType::I64:
+      return holds_integer<int64_t>(v);
+    case DType::I32:
+      return holds_integer<int32_t>(v);
+    case DType::I16:
+      return holds_integer<int16_t>(v);
+    case DType::I8:
+      return holds_integer<int8_t>(v);
+    case DType::U8:
+      return holds_integer<uint8_t>(v);
+  }
+  return false;
+}
+
+Number checked_constant(DType dtype, const Number& value) {
+  if (!holds(dtype, value))
+    fail(Errc::Argument,
+         fmt::format("{}: a number overflows the dtype; expected one that {} holds, got {}",
+                     ErrorScope::function(), name(dtype), spell(value)));
+  return constant_of(dtype, value);
 }
 
 }  // namespace tandem::ir

@@ -95,6 +95,12 @@ TANDEM_API Number rounded_to(DType dtype, const Number& value);
 /// whoever evaluates it rounds; of others rounded_to.
 TANDEM_API Number constant_of(DType dtype, const Number& value);
 
+/// Whether ATen converts `value` to `dtype`: it lies between the least and the greatest number
+/// there, or is an infinity or NaN that the dtype has. Negative integers wrap into unsigned dtypes.
+TANDEM_API bool holds(DType dtype, const Number& value);
+/// constant_of a number that a caller gave; Error if the dtype does not hold it.
+TANDEM_API Number checked_constant(DType dtype, const Number& value);
+
 }  // namespace tandem::ir
 
 #endif  // TANDEM_IR_TYPE_H

@@ -339,7 +339,8 @@ V masked_put(Call& c, V self, const std::vector<Tensor>& indices, V values, bool
 Tensor put(const Tensor& self, const std::vector<Tensor>& tensors, const Located& values,
            bool accumulate) {
   Call c(values.location, "index_put");
-  const V v = c.in(self), from = c.in(values, v, "values");
+  const V v = c.in(self), from = values.tensor != nullptr ? c.in(*values.tensor, "values")
+                                                          : c.written(values.number, self.dtype());
   if (values.tensor != nullptr && values.tensor->dtype() != self.dtype())
     ir::fail(Errc::DType,
              fmt::format("index_put: the values' dtype differs from self's; expected {}, got {}",

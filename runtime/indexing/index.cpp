@@ -71,7 +71,7 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
   Call c(src.location);
   const V v = c.in(self), i = c.in(index, "index");
   if (src.tensor != nullptr) return c.out(c.b.scatter(v, as_int(dim), i, c.in(*src.tensor, "src")));
-  return c.out(c.b.scatter(v, as_int(dim), i, c.b.full(index.sizes(), self.dtype(), src.number)));
+  return c.out(c.b.scatter(v, as_int(dim), i, c.given(src.number, self.dtype(), index.sizes())));
 }
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
@@ -84,7 +84,8 @@ Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Lo
   Call c(value.location);
   const V v = c.b.at_least_1d(c.in(self));
   const V i = runtime::index_list(c, index);
-  const V filling = c.in(value, v, "value");
+  const V filling =
+      value.tensor != nullptr ? c.in(*value.tensor, "value") : c.given(value.number, self.dtype());
   const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_fill");
   if (c.b.rank(filling) != 0)
     ir::fail(Errc::Shape, fmt::format("index_fill: value is not one element; expected [], got {}",

@@ -117,7 +117,7 @@ V scaled(Call& c, V src, const Number& alpha) {
     ir::fail(Errc::DType,
              fmt::format("{}: alpha of integers is floating; expected an integer, got {}",
                          ErrorScope::function(), alpha.to_double()));
-  return c.b.mul(src, c.b.full({}, dtype, alpha));
+  return c.b.mul(src, c.given(alpha, dtype));
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
   const Reduction reduction = reduction_named(kOfScatterWith, reduce);
   const V v = c.in(self), i = c.in(index, "index");
   const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
-                                       : c.b.full(index.sizes(), self.dtype(), src.number);
+                                       : c.given(src.number, self.dtype(), index.sizes());
   return c.out(reduced(c, v, as_int(dim), i, from, reduction, true));
 }
 

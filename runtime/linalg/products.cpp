@@ -16,9 +16,11 @@ using runtime::V;
 // --- sums with products
 
 void require_fitting_scale(Call& c, V v, const Number& scale, std::string_view name) {
-  if (ir::is_integral(c.b.dtype(v)) && scale.is_float())
+  const DType dtype = c.b.dtype(v);
+  if (ir::is_integral(dtype) && scale.is_float())
     reject(Errc::Argument, "{} is floating; expected an integer beside integers, got {}", name,
            scale.to_double());
+  (void)ir::checked_constant(ir::is_half(dtype) ? f32 : dtype, scale);
 }
 
 bool is_number(const Number& n, double value) { return n.to_double() == value; }

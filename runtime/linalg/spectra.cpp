@@ -126,8 +126,7 @@ Tensor power(Call&& c, const Tensor& self, int64_t n) {
 Tensor exponential(Call&& c, const Tensor& self) {
   const V a = matrix_operand(c, self);
   const DType dtype = c.b.dtype(a);
-  const bool is_half = ir::is_floating(dtype) && ir::size_of(dtype) < 4;
-  const V result = c.b.emit(Op::matrix_exp, {is_half ? c.b.convert(a, f32) : a}, {});
+  const V result = c.b.emit(Op::matrix_exp, {ir::is_half(dtype) ? c.b.convert(a, f32) : a}, {});
   return c.out(c.b.convert(result, dtype));
 }
 

@@ -49,6 +49,14 @@ class Call {
   V in(const Located& operand, V like, const char* name = "self") {
     return operand.tensor != nullptr ? in(*operand.tensor, name) : b.number(operand.number, like);
   }
+  /// A number that the user gave, everywhere, in `dtype`; Error if it does not hold the number.
+  V given(const Number& value, DType dtype, const Shape& sizes = {}) {
+    return b.full(sizes, dtype, ir::checked_constant(dtype, value));
+  }
+  /// One that is written as a tensor of it would be: as in ATen, halves round it to infinity.
+  V written(const Number& value, DType dtype) {
+    return ir::is_half(dtype) ? b.full({}, dtype, value) : given(value, dtype);
+  }
   std::optional<V> maybe(const Tensor& t) {
     return t.defined() ? std::optional(sink_.add(cast(t))) : std::nullopt;
   }

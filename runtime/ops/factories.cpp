@@ -55,7 +55,7 @@ DType dtype_for(std::initializer_list<Number> values, std::optional<DType> dtype
 
 Tensor full(const Shape& sizes, const Number& value, DType dtype, SourceLocation at) {
   Call c(at);
-  return c.out(c.b.full(sizes, dtype, value));
+  return c.out(c.given(value, dtype, sizes));
 }
 // Eager memory is not cleared; a trace has no undefined values.
 Tensor empty(const Shape& sizes, DType dtype, SourceLocation at) {
@@ -135,8 +135,8 @@ void require_steps(std::string_view op, Dim steps) {
 
 /// In f64, from both ends to the middle, so that both are exact. Of integers the ends are integers.
 V equal_steps(Call& c, const Number& start, const Number& end, Dim steps, DType dtype) {
-  const double from = ir::constant_of(dtype, start).to_double(),
-               to = ir::constant_of(dtype, end).to_double();
+  const double from = ir::checked_constant(dtype, start).to_double(),
+               to = ir::checked_constant(dtype, end).to_double();
   const double step = steps > 1 ? (to - from) / static_cast<double>(int64_t{steps} - 1) : 0;
   const V place = c.b.iota(steps, f64),
           back = c.b.sub(Number(static_cast<double>(steps - 1)), place);
@@ -212,8 +212,10 @@ Tensor from_numbers(std::span<const Number> values, const Shape& sizes, DType dt
                                       to_string(sizes), values.size()));
   const Tensor t = runtime::empty_tensor(sizes, dtype);
   auto* at = static_cast<char*>(t.impl()->data());
-  for (size_t i = 0; i < values.size(); ++i)
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (ir::is_integer(dtype)) (void)ir::checked_constant(dtype, values[i]);
     ir::store_element(at + i * ir::size_of(dtype), dtype, values[i]);
+  }
   return t;
 }
 

@@ -120,7 +120,7 @@ Tensor pad(const Tensor& self, const std::vector<Dim>& padding, const Number& va
     by_dim[2 * (rank - 1 - i / 2) + 1] = padding[i + 1];
   }
   const bool adds = std::ranges::any_of(padding, [](Dim count) { return count > 0; });
-  const V result = c.b.pad(v, by_dim, value);
+  const V result = c.b.pad(v, by_dim, ir::checked_constant(c.b.dtype(v), value));
   return adds ? c.out(result) : clone(c.out(result), at);
 }
 

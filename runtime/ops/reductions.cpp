@@ -174,8 +174,8 @@ NormAndStatistics native_layer_norm(const Tensor& self, const Shape& normalized_
   const V v = c.in(self);
   const Tensor& parameter = weight.defined() ? weight : bias;
   // As ATen: halves beside parameters in f32.
-  const bool is_mixed = parameter.defined() && parameter.dtype() == f32 &&
-                        (self.dtype() == bf16 || self.dtype() == f16);
+  const bool is_mixed =
+      parameter.defined() && parameter.dtype() == f32 && ir::is_half(self.dtype());
   const V in = is_mixed ? c.b.convert(v, f32) : v;
   const auto found = c.b.native_layer_norm(in, c.maybe(weight), c.maybe(bias), trailing, eps);
   const V out = is_mixed ? c.b.convert(found[0], self.dtype()) : found[0];

@@ -25,7 +25,7 @@ V floating(Call& c, const Tensor& self) {
 V nan_alone(Call& c, V x) { return c.b.where(c.b.isnan(x), c.b.trunc(x), 0); }
 
 /// Of self's dtype, rounded to it.
-V number_of(Call& c, V x, const Number& value) { return c.b.full({}, c.b.dtype(x), value); }
+V number_of(Call& c, V x, const Number& value) { return c.given(value, c.b.dtype(x)); }
 
 /// The weight of prelu beside self: as one of its channels.
 V beside_channels(Call& c, V x, V weight) {

@@ -33,6 +33,19 @@ void require_floating(Call& c, V x) {
                                       ErrorScope::function(), ir::name(c.b.dtype(x))));
 }
 
+void require_fitting(Call& c, ir::Op op, const Located& operand, V v) {
+  if (operand.tensor != nullptr) return;
+  const DType dtype = c.b.dtype(v);
+  const bool is_exponent = op == ir::Op::pow && ir::is_integral(dtype);
+  if (is_exponent && operand.number.to_int() < 0)
+    ir::fail(Errc::Argument,
+             fmt::format("{}: an integer to a negative power; expected an exponent of at least 0 "
+                         "or a floating dtype, got {}",
+                         ErrorScope::function(), operand.number.to_int()));
+  if (is_exponent || op == ir::Op::clamp_min || op == ir::Op::clamp_max)
+    (void)ir::checked_constant(dtype, operand.number);
+}
+
 void require_no_bool(const Located& a, const Located& b) {
   for (const Located* operand : {&a, &b})
     if (operand->tensor != nullptr ? operand->tensor->dtype() == boolean

@@ -17,6 +17,9 @@ Pair operands(Call& c, const Located& a, const Located& b);
 
 V at_least_float(Call& c, V x);
 void require_floating(Call& c, V x);
+/// Beside tensors numbers wrap into their dtype; not where they are bounds or exponents of
+/// integers. `v`: the operand, the second one of `op`.
+void require_fitting(Call& c, ir::Op op, const Located& operand, V v);
 /// ATen has no differences with bool, though it would promote to one of numbers.
 void require_no_bool(const Located& a, const Located& b);
 

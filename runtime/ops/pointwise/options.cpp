@@ -66,7 +66,7 @@ Sum scaled_operands(Call& c, V first, V second, const Number& alpha) {
     ir::fail(Errc::DType,
              fmt::format("{}: alpha of integers is floating; expected an integer, got {}",
                          ErrorScope::function(), alpha.to_double()));
-  const V factor = c.b.full({}, dtype, alpha);
+  const V factor = c.given(alpha, dtype);
   return {first, c.b.mul(c.b.convert(second, dtype), factor)};
 }
 

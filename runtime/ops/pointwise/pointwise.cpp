@@ -19,6 +19,7 @@ using runtime::Call;
 using runtime::operands;
 using runtime::Pair;
 using runtime::place_of;
+using runtime::require_fitting;
 using runtime::require_no_bool;
 using runtime::V;
 
@@ -55,6 +56,7 @@ Tensor binary(Op op, const Located& a, const Located& b) {
   Call c(place_of(a, b), ir::name(op));
   if (op == Op::sub) require_no_bool(a, b);
   const Pair p = operands(c, a, b);
+  require_fitting(c, op, b, p.b);
   if (op == Op::heaviside) require_one_dtype(c, p.a, p.b);
   if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
   return c.out(c.b.pointwise(op, {p.a, p.b}));
@@ -64,6 +66,7 @@ const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   Call c(other.location, ir::name(op), true);
   if (op == Op::sub) require_no_bool(Located(self, other.location), other);
   const V v = c.in(self), w = c.in(other, v, "other");
+  require_fitting(c, op, other, w);
   if (op == Op::heaviside) require_one_dtype(c, v, w);
   if (is_power_of_bools(c, op, v, w))
     c.b.pointwise_in_place(Op::logical_or, {v, c.b.logical_not(w)});
@@ -89,13 +92,13 @@ V hardtanh_bound(Call& c, V self, const Number& bound) {
   const DType dtype = c.b.dtype(self);
   if (dtype == boolean)
     ir::fail(Errc::DType, "hardtanh: not defined for bool; expected numbers, got bool");
-  if (ir::is_floating(dtype)) return c.b.number(bound, self);
-  const Number whole = ir::rounded_to(i64, bound);
+  if (ir::is_floating(dtype)) return c.given(bound, dtype);
+  const Number whole = ir::checked_constant(i64, bound);
   if (dtype == u8 && whole.to_int() < 0)
     ir::fail(Errc::Argument,
              fmt::format("hardtanh: negative bound; expected at least 0 for u8, got {}",
                          whole.to_int()));
-  return c.b.full({}, dtype, whole);
+  return c.given(whole, dtype);
 }
 
 /// self, min and max.
@@ -137,8 +140,8 @@ Tensor scaled(Op op, const Tensor& self, const Tensor& x, const Tensor& y, const
   else
     factor = value.number;
   const V all[] = {v, first, second};
-  if (op == Op::addcmul && ir::is_integer(c.b.result_type(all)))
-    factor = ir::rounded_to(i64, factor);
+  const DType type = c.b.result_type(all);
+  factor = ir::checked_constant(ir::is_half(type) ? f32 : type, factor);
   if (in_place) {
     c.b.pointwise_in_place(op, {v, first, second}, {factor});
     return self;
@@ -260,7 +263,10 @@ Tensor hardtanh(const Tensor& self, const Number& min, const Number& max, Source
 Tensor clamp(const Tensor& self, std::optional<Number> min, std::optional<Number> max,
              SourceLocation at) {
   Call c(at);
-  return c.out(c.b.clamp(c.in(self), min, max));
+  const V clamped = c.b.clamp(c.in(self), min, max);
+  for (const auto& bound : {min, max})
+    if (bound) (void)ir::checked_constant(c.b.dtype(clamped), *bound);
+  return c.out(clamped);
 }
 Tensor clamp_min(const Located& self, const Located& min) {
   return binary(Op::clamp_min, self, min);
@@ -276,12 +282,14 @@ Tensor where(const Tensor& condition, const Located& self, const Located& other)
                         : kind == Number::Kind::Int ? i64
                                                     : boolean;
     Call c(self.location);
-    return c.out(c.b.where(c.in(condition, "condition"), c.b.full({}, dtype, self.number),
-                           c.b.full({}, dtype, other.number)));
+    return c.out(c.b.where(c.in(condition, "condition"), c.given(self.number, dtype),
+                           c.given(other.number, dtype)));
   }
   Call c(self.location);
   const V mask = c.in(condition, "condition");
-  const Pair p = operands(c, self, other);
+  Pair p = operands(c, self, other);
+  if (self.tensor == nullptr) p.a = c.written(self.number, c.b.dtype(p.a));
+  if (other.tensor == nullptr) p.b = c.written(other.number, c.b.dtype(p.b));
   return c.out(c.b.where(mask, p.a, p.b));
 }
 
@@ -308,8 +316,9 @@ Tensor nan_to_num(const Tensor& self, double nan, std::optional<double> posinf,
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Located& value) {
   Call c(value.location);
   const V v = c.in(self), m = c.in(mask, "mask");
-  if (value.tensor == nullptr) return c.out(c.b.masked_fill(v, m, value.number));
-  return c.out(c.b.pointwise(Op::masked_fill, {v, m, filling(c, *value.tensor)}));
+  const V number =
+      value.tensor != nullptr ? filling(c, *value.tensor) : c.given(value.number, c.b.dtype(v));
+  return c.out(c.b.pointwise(Op::masked_fill, {v, m, number}));
 }
 
 Tensor tril(const Tensor& self, Dim diagonal, SourceLocation at) {
@@ -359,7 +368,11 @@ Tensor Tensor::triu(Dim diagonal, SourceLocation at) const {
 // --- writing
 
 const Tensor& Tensor::copy_(const Located& src) const {
-  return binary_in_place(Op::copy, *this, src);
+  if (src.tensor != nullptr) return binary_in_place(Op::copy, *this, src);
+  Call c(src.location);
+  const V v = c.in(*this);
+  c.b.pointwise_in_place(Op::copy, {v, c.written(src.number, dtype())});
+  return *this;
 }
 const Tensor& Tensor::fill_(const Located& value) const {
   const ir::ErrorScope errors(value.location);
@@ -368,7 +381,7 @@ const Tensor& Tensor::fill_(const Located& value) const {
     return copy_(Located(number, value.location));
   }
   Call c(value.location);
-  const Number stored = ir::constant_of(dtype(), value.number);
+  const Number stored = ir::checked_constant(dtype(), value.number);
   const V self[] = {c.in(*this)};
   c.b.emit_in_place(Op::fill, self, {stored});
   return *this;
@@ -382,7 +395,7 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Located& value) con
   Call c(value.location);
   const V v = c.in(*this), m = c.in(mask, "mask");
   const V number = value.tensor != nullptr ? filling(c, read_first(*value.tensor, *this))
-                                           : c.b.full({}, dtype(), value.number);
+                                           : c.given(value.number, dtype());
   c.b.pointwise_in_place(Op::masked_fill, {v, m, number});
   return *this;
 }
