@@ -27,12 +27,8 @@ void require_ratios(const std::vector<double>& ratios, int spatial) {
 }
 
 Dims output_sizes(const Dims& input, int spatial, const FractionalMaxPoolOptions& o) {
-  if (o.output_size.dims().empty() == o.output_ratio.empty())
-    ir::fail(Errc::Argument,
-             fmt::format("{}: expected either an output_size or an output_ratio, got {}",
-                         ir::ErrorScope::function(), o.output_ratio.empty() ? "none" : "both"));
+  runtime::require_sizes_or_ratios(o, spatial);
   if (o.output_ratio.empty()) return each(o.output_size, spatial, "output_size");
-  require_ratios(o.output_ratio, spatial);
   Dims sizes;
   for (size_t d = 0; d < input.size(); ++d) {
     const double ratio = o.output_ratio[o.output_ratio.size() == 1 ? 0 : d];
@@ -139,6 +135,14 @@ ValuesAndIndices fractional_max_pool(Call&& c, int spatial, const Tensor& self,
 }
 
 }  // namespace
+
+void runtime::require_sizes_or_ratios(const FractionalMaxPoolOptions& o, int spatial) {
+  if (o.output_size.dims().empty() == o.output_ratio.empty())
+    ir::fail(Errc::Argument,
+             fmt::format("{}: expected either an output_size or an output_ratio, got {}",
+                         ir::ErrorScope::function(), o.output_ratio.empty() ? "none" : "both"));
+  if (!o.output_ratio.empty()) require_ratios(o.output_ratio, spatial);
+}
 
 #define TANDEM_FRACTIONAL(spatial)                                                             \
   ValuesAndIndices fractional_max_pool##spatial##d_with_indices(                               \

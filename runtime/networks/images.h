@@ -32,6 +32,9 @@ ir::Dims each(const Spatial& numbers, int spatial, const char* name);
 /// The same; `other` where it was left out.
 ir::Dims each_or(const Spatial& numbers, const ir::Dims& other, int spatial, const char* name);
 
+/// Error unless one of sizes and ratios is given, and the ratios are between 0 and 1.
+void require_sizes_or_ratios(const FractionalMaxPoolOptions& options, int spatial);
+
 /// The spatial sizes of images.
 ir::Dims spatial_sizes(Call& c, V v);
 

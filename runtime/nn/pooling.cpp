@@ -165,6 +165,7 @@ FractionalMaxPool<spatial>::FractionalMaxPool(const Spatial& window,
     : output_ratio(options.output_ratio) {
   const ir::ErrorScope errors(at, kFractionalMaxPool[spatial - 2]);
   kernel_size = each<spatial>(window, "kernel_size");
+  runtime::require_sizes_or_ratios(options, spatial);
   if (options.output_size.dims().empty()) return;
   const auto sizes = each<spatial>(options.output_size, "output_size");
   output_size.assign(sizes.begin(), sizes.end());

@@ -35,7 +35,7 @@ void take_options(Layer& layer, Dim d_model, Dim nhead, const TransformerLayerOp
   layer.linear2 = Linear(o.dim_feedforward, d_model, o.bias, o.dtype);
   for (LayerNorm* norm : {&layer.norm1, &layer.norm2}) *norm = norm_of(d_model, o);
   for (Dropout* dropout : {&layer.dropout, &layer.dropout1, &layer.dropout2})
-    dropout->p = o.dropout;
+    *dropout = Dropout{.p = o.dropout};
 }
 
 template <class Layer>
@@ -93,7 +93,7 @@ TransformerDecoderLayer::TransformerDecoderLayer(Dim d_model, Dim nhead,
   take_options(*this, d_model, nhead, options, at);
   multihead_attn = attention_of(d_model, nhead, options, at);
   norm3 = norm_of(d_model, options);
-  dropout3.p = options.dropout;
+  dropout3 = Dropout{.p = options.dropout};
 }
 
 Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory,

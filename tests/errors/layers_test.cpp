@@ -1,4 +1,5 @@
 // Options and operands that layers refuse.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
@@ -36,6 +37,8 @@ TEST(BadLayers, Convolutions) {
 }
 
 TEST(BadLayers, ErrorsNameTheLine) {
+  expect_error(Errc::Argument, fmt::format("layers_test.cpp:{})", __LINE__ + 1),
+               [] { nn::Dropout{2}; });
   const std::string text = error_of([] { nn::Conv2d(4, 6, 3, {.groups = 4}); }, Errc::Argument);
   EXPECT_NE(text.find("layers_test.cpp"), std::string::npos) << text;
 }
@@ -72,12 +75,21 @@ TEST(BadLayers, Embeddings) {
 TEST(BadLayers, DropoutsAndActivations) {
   const Tensor x = zeros({2, 3, 4});
   for (const double p : {-0.1, 1.1}) {
-    expect_error(Errc::Argument, "expected a probability", [&] { nn::Dropout{p}(x); });
-    expect_error(Errc::Argument, "expected a probability", [&] { nn::Dropout1d{p}(x); });
-    expect_error(Errc::Argument, "expected a probability", [&] { nn::AlphaDropout{p}(x); });
+    const std::string problem = fmt::format("Dropout: expected a probability, got {}", p);
+    expect_error(Errc::Argument, problem, [&] { nn::Dropout{p}; });
+    expect_error(Errc::Argument, problem, [&] { nn::AlphaDropout{.p = p}; });
+    expect_error(Errc::Argument, problem, [&] { nn::FeatureAlphaDropout{p}; });
+    expect_error(Errc::Argument, "Dropout1d: expected a probability", [&] { nn::Dropout1d{p}; });
+    expect_error(Errc::Argument, "Dropout2d: expected a probability", [&] { nn::Dropout2d{p}; });
+    expect_error(Errc::Argument, "Dropout3d: expected a probability", [&] { nn::Dropout3d{p}; });
+    expect_error(Errc::Argument, "TransformerEncoderLayer: expected a probability",
+                 [&] { nn::TransformerEncoderLayer(4, 2, {.dropout = p}); });
+    nn::Dropout later;
+    later.p = p;
+    expect_error(Errc::Argument, "expected a probability", [&] { later(x); });
   }
-  expect_error(Errc::Argument, "min is above max",
-               [&] { nn::Hardtanh{.min_val = 1, .max_val = 0}(x); });
+  expect_error(Errc::Argument, "Hardtanh: min is above max",
+               [&] { nn::Hardtanh{.min_val = 1, .max_val = 0}; });
   expect_error(Errc::Argument, "gelu", [&] { nn::GELU{.approximate = "sigmoid"}(x); });
   expect_error(Errc::Shape, "prelu", [&] { nn::PReLU(2)(x); });
 }
@@ -88,6 +100,10 @@ TEST(BadLayers, PoolsAndShapes) {
   expect_error(Errc::Argument, "AdaptiveAvgPool1d: wrong number of numbers in output_size",
                [] { nn::AdaptiveAvgPool1d({1, 2}); });
   expect_error(Errc::Shape, "MaxPool1d", [] { nn::MaxPool1d(2)(zeros({3})); });
+  expect_error(Errc::Argument, "expected either an output_size or an output_ratio, got none",
+               [] { nn::FractionalMaxPool2d(2, {}); });
+  expect_error(Errc::Argument, "between 0 and 1, got [2]",
+               [] { nn::FractionalMaxPool2d(2, {.output_ratio = {2.0}}); });
   expect_error(Errc::Argument, "wrong number of numbers in padding",
                [] { nn::ReflectionPad2d({1, 2}); });
   expect_error(Errc::Shape, "expected 2 or 3", [] { nn::ReflectionPad1d(1)(zeros({3})); });
@@ -149,6 +165,10 @@ TEST(BadLayers, Losses) {
   const Tensor x = zeros({2, 3});
   expect_error(Errc::Argument, "", [&] { nn::MSELoss{.reduction = "average"}(x, x); });
   expect_error(Errc::Argument, "", [&] { nn::HuberLoss{.delta = 0}(x, x); });
+  expect_error(Errc::Argument, "MultiMarginLoss: expected p of 1 or 2, got 3",
+               [] { nn::MultiMarginLoss{.p = 3}; });
+  expect_error(Errc::Argument, "TripletMarginLoss: expected a margin above 0, got -1",
+               [] { nn::TripletMarginLoss{.margin = -1}; });
   expect_error(Errc::Shape, "",
                [&] { nn::CrossEntropyLoss{.weight = ones({2})}(x, zeros({2}, i64)); });
 }

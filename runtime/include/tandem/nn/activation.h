@@ -4,6 +4,7 @@
 #ifndef TANDEM_NN_ACTIVATION_H
 #define TANDEM_NN_ACTIVATION_H
 
+#include <tandem/nn/options.h>
 #include <tandem/ops.h>
 #include <tandem/structure.h>
 
@@ -67,10 +68,11 @@ struct Softplus {
   double beta = 1, threshold = 20;
   TANDEM_LAYER(Softplus, beta, threshold) { return softplus(x, beta, threshold, at); }
 };
-/// Error{Argument} when called with min_val above max_val.
+/// Error{Argument} when made or called with min_val above max_val.
 struct Hardtanh {
   double min_val = -1, max_val = 1;
   bool inplace = false;
+  [[no_unique_address]] CheckedOptions checked = require_order(min_val, max_val, "Hardtanh");
   TANDEM_LAYER(Hardtanh, min_val, max_val, inplace) {
     TANDEM_MAYBE_IN_PLACE(hardtanh, min_val, max_val);
   }

@@ -2,6 +2,7 @@
 #ifndef TANDEM_NN_DROPOUT_H
 #define TANDEM_NN_DROPOUT_H
 
+#include <tandem/nn/options.h>
 #include <tandem/ops/networks.h>
 #include <tandem/structure.h>
 
@@ -11,13 +12,14 @@ namespace tandem::nn {
   struct Name {                                                                               \
     double p = 0.5;                                                                           \
     bool training = true;                                                                     \
+    [[no_unique_address]] CheckedOptions checked = require_probability(p, #Name);             \
     TANDEM_LAZY_FIELDS(Name, p, training)                                                     \
     Tensor operator()(const Tensor& x, SourceLocation at = SourceLocation::current()) const { \
       return function(x, p, training, at);                                                    \
     }                                                                                         \
   };
 /// Zeros elements with probability p and scales the others by 1 / (1 - p); the identity outside
-/// training. Error{Argument} when called with a p outside [0, 1].
+/// training. Error{Argument} when made or called with a p outside [0, 1].
 TANDEM_LAYER(Dropout, dropout)
 /// The same of whole channels of x [n, channels, spatial...] or [channels, spatial...].
 TANDEM_LAYER(Dropout1d, dropout1d)

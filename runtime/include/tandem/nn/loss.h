@@ -4,6 +4,7 @@
 #ifndef TANDEM_NN_LOSS_H
 #define TANDEM_NN_LOSS_H
 
+#include <tandem/nn/options.h>
 #include <tandem/ops/networks.h>
 #include <tandem/structure.h>
 
@@ -109,6 +110,7 @@ struct MultiMarginLoss {
   double margin = 1;
   Buffer weight = {};
   std::string reduction = "mean";
+  [[no_unique_address]] CheckedOptions checked = require_power(p, "MultiMarginLoss");
   TANDEM_LOSS(MultiMarginLoss, p, margin, weight, reduction) {
     return multi_margin_loss(input, target, p, margin, weight, reduction, at);
   }
@@ -156,6 +158,7 @@ struct TripletMarginLoss {
   double margin = 1, p = 2, eps = 1e-6;
   bool swap = false;
   std::string reduction = "mean";
+  [[no_unique_address]] CheckedOptions checked = require_margin(margin, "TripletMarginLoss");
   TANDEM_LAZY_FIELDS(TripletMarginLoss, margin, p, eps, swap, reduction)
   Tensor operator()(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                     TANDEM_AT) const {
