@@ -103,7 +103,7 @@ void add_sizes(Sizes& sizes, const std::vector<int>& labels, const Shape& of) {
   }
 }
 
-/// Of a label that appears twice the diagonal.
+/// Of a label that appears twice the diagonal, of one that does more often the diagonal of those.
 Labelled with_diagonals(Call& c, Labelled x, size_t operand) {
   for (size_t d = 0; d < x.dims.size(); ++d) {
     const auto twin =
@@ -116,7 +116,8 @@ Labelled with_diagonals(Call& c, Labelled x, size_t operand) {
              spelled(x.dims[d]), operand, int64_t{sizes[first]}, int64_t{sizes[second]});
     x.value = c.b.diagonal(x.value, 0, first, second);
     const int label = x.dims[d];
-    std::erase(x.dims, label);
+    x.dims.erase(twin);
+    x.dims.erase(x.dims.begin() + first);
     x.dims.push_back(label);
     --d;
   }

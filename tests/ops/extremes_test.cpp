@@ -37,6 +37,19 @@ void check(const Program& function, const MakeInputs& make_inputs, CheckOptions 
   }
 }
 
+/// Where exp(x^2) is infinite, x^2 may yet be rounded by more than all numbers near 1.
+TEST(Extremes, ErfcxIsInfiniteFarBelowZero) {
+  const auto erfcx = [](const Tensor& x) { return special::erfcx(x); };
+  const auto compiled = compile(erfcx);
+  for (const DType dtype : {f64, f32, bf16}) {
+    const Tensor x = tensor({-1e160, -1e30, -1e17, -1e8, -100, -27}).to(dtype).requires_grad_();
+    for (const Tensor& y : {erfcx(x), compiled(x)}) {
+      EXPECT_EQ(values(y), Values(6, kInfinity));
+      EXPECT_EQ(values(grad({sum(y)}, {x})[0]), Values(6, -kInfinity));
+    }
+  }
+}
+
 // --- positions of extrema
 
 /// In neighbouring columns they are found by other sweeps than in rows.
