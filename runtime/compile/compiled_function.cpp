@@ -217,13 +217,16 @@ void check_retrace(const Variant& variant, const Flat& arguments, Tracer tracer)
 Guards guards_of(const Recording& recording, const Flat& arguments) {
   const CallInputs inputs = input_tensors(recording, arguments);
   const Tensors tensors = guarded_tensors(recording, arguments, inputs.tensors);
-  std::vector<std::string> names;
-  for (size_t leaf = 0; leaf < arguments.tensors.size(); ++leaf)
-    names.push_back(recording.traced.inputs()[recording.argument_inputs[leaf]].name);
+  std::vector<int> guarded = recording.argument_inputs;
   for (size_t i = recording.argument_count; i < recording.inputs.size(); ++i)
-    if (static_cast<int>(i) != recording.rng_input)
-      names.push_back(recording.traced.inputs()[i].name);
-  return make_guards(span_of(arguments.tokens), span_of(tensors), names);
+    if (static_cast<int>(i) != recording.rng_input) guarded.push_back(static_cast<int>(i));
+  std::vector<std::string> names;
+  for (const int input : guarded) names.push_back(recording.traced.inputs()[input].name);
+  Guards guards = make_guards(span_of(arguments.tokens), span_of(tensors), names);
+  for (size_t i = 0; i < guarded.size(); ++i)
+    if (std::ranges::count(recording.asked_leaves, guarded[i]) != 0)
+      guards.tensors[i].is_leaf = is_leaf(*tensors[i]);
+  return guards;
 }
 
 CallResults arrange(const Recording& recording, const std::vector<Tensor>& outputs) {

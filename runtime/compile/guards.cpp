@@ -54,7 +54,8 @@ bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
   const bool receives = receives_gradient(tensor);  // and so requires grad
   return !t.is_traced() && t.dtype == guard.dtype && t.sizes == guard.sizes &&
          has_layout(t, guard.strides) && receives == guard.receives_gradient &&
-         (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak;
+         (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak &&
+         (!guard.is_leaf || *guard.is_leaf == is_leaf(tensor));
 }
 
 /// The first tensor before number `i` that is a view of the same tensor, or -1.
@@ -88,6 +89,9 @@ std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
   if (receives_gradient(t) != g.receives_gradient)
     return g.receives_gradient ? "expected a tensor with a history, got a view made under NoGrad"
                                : "expected a view made under NoGrad, got a tensor with a history";
+  if (g.is_leaf && *g.is_leaf != is_leaf(t))
+    return *g.is_leaf ? "expected a leaf, got the result of an operation"
+                      : "expected the result of an operation, got a leaf";
   return "expected another kind of number (a Scalar or a tensor)";
 }
 

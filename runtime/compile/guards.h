@@ -6,6 +6,7 @@
 #include <tandem/compile.h>
 #include <tandem/matmul_precision.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ struct TensorGuard {
   bool requires_grad = false;
   bool receives_gradient = false;
   bool is_weak = false;
-  int same_as = -1;         // the earlier tensor that is the same object
-  int shares_storage = -1;  // the first earlier tensor over the same storage
-  int shares_history = -1;  // the first earlier tensor that is a view of the same tensor
-  Dim offset = 0;           // from the first tensor's first element (offset_between); 0 if none
+  std::optional<bool> is_leaf;  // where the function asks
+  int same_as = -1;             // the earlier tensor that is the same object
+  int shares_storage = -1;      // the first earlier tensor over the same storage
+  int shares_history = -1;      // the first earlier tensor that is a view of the same tensor
+  Dim offset = 0;               // from the first tensor's first element (offset_between); 0 if none
 };
 
 /// What some tokens of a call's arguments stand for.

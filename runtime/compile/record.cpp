@@ -100,6 +100,7 @@ std::vector<int> inputs_without_history(const Recording& recording) {
 Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
   TraceSession::Impl impl;
   impl.trace = std::make_shared<Trace>(name);
+  impl.trace->note_follows();
   TraceSession session(impl);
   {
     const TraceScope scope(impl.trace);
@@ -116,6 +117,7 @@ Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
   impl.recording.bounds_memory = bounds_memory;
   impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
+  impl.recording.asked_leaves = impl.trace->asked_leaves();
   impl.recording.grad_slots = impl.trace->grad_slots();
   impl.recording.memory_slots = impl.trace->memory_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)

@@ -82,6 +82,7 @@ TracedBody trace_body(const std::string& name, const std::vector<ir::Type>& port
   const ir::Dim drawn = draws_so_far(enclosing);
   const auto trace = std::make_shared<Trace>(name);
   trace->note_body();
+  trace->note_follows();
   {
     const runtime::LevelsAside of_one_example;
     const TraceScope recording(trace);

@@ -134,7 +134,8 @@ void remember_memory(const Tensor& base, const Tensor& row, const ViewOf* like) 
   const TensorImpl& from = *base.impl();
   auto view = std::make_unique<ViewOf>();
   view->base = base.impl();
-  view->chain = ViewChain({memory_step(from.sizes, from.strides, from.offset, row.numel())});
+  view->chain =
+      ViewChain({memory_step(from.sizes, from.strides, from.offset, ir::numel(row.impl()->sizes))});
   if (like != nullptr) view->origin = like->origin;
   if (!grad_enabled()) view->origin = ViewOrigin::WithoutGrad;
   view->base_generation = from.autograd ? from.autograd->generation : 0;
@@ -172,10 +173,10 @@ void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, 
     const Tensor base(meta.view->base);
     const Edge before = gradient_edge(base);
     if (node || before.node)
-      set_history(base,
-                  make_node<RebaseNode>(Edges{before, {node, result}},
-                                        written_part(base.impl()->type(), meta.view->chain.steps()),
-                                        ir::self_overlaps(base.sizes(), base.impl()->strides)));
+      set_history(
+          base, make_node<RebaseNode>(Edges{before, {node, result}},
+                                      written_part(base.impl()->type(), meta.view->chain.steps()),
+                                      ir::self_overlaps(base.impl()->sizes, base.impl()->strides)));
     autograd_meta(*base.impl());
     meta.view->base_generation = ++base.impl()->autograd->generation;
   }

@@ -27,14 +27,23 @@ const TensorImpl& get(const Tensor& t, const char* what) {
   return *t.impl();
 }
 
+/// A traced function may branch on what it asks of a tensor from outside, which is therefore an
+/// input, so that it is guarded, even if the branch does not use it.
+const TensorImpl& asked(const Tensor& t, const char* what) {
+  const TensorImpl& impl = get(t, what);
+  runtime::Trace* trace = runtime::Trace::following();
+  if (trace && !impl.is_traced() && !runtime::is_batched(t)) trace->resolve(t);
+  return impl;
+}
+
 }  // namespace
 
-DType Tensor::dtype() const { return get(*this, "dtype").dtype; }
-const Shape& Tensor::sizes() const { return get(*this, "sizes").sizes; }
-const Strides& Tensor::strides() const { return get(*this, "strides").strides; }
+DType Tensor::dtype() const { return asked(*this, "dtype").dtype; }
+const Shape& Tensor::sizes() const { return asked(*this, "sizes").sizes; }
+const Strides& Tensor::strides() const { return asked(*this, "strides").strides; }
 Dim Tensor::storage_offset() const { return get(*this, "storage_offset").offset; }
-int64_t Tensor::dim() const { return get(*this, "dim").sizes.rank(); }
-Dim Tensor::numel() const { return ir::numel(get(*this, "numel").sizes); }
+int64_t Tensor::dim() const { return asked(*this, "dim").sizes.rank(); }
+Dim Tensor::numel() const { return ir::numel(asked(*this, "numel").sizes); }
 
 Dim Tensor::size(int64_t dim, SourceLocation at) const {
   const ir::ErrorScope errors(at);
@@ -48,7 +57,7 @@ Dim Tensor::size(int64_t dim, SourceLocation at) const {
 }
 
 bool Tensor::is_contiguous() const {
-  const TensorImpl& impl = get(*this, "is_contiguous");
+  const TensorImpl& impl = asked(*this, "is_contiguous");
   return ir::is_contiguous(impl.sizes, impl.strides);
 }
 
@@ -62,7 +71,7 @@ void Tensor::mark_written() const { get(*this, "mark_written").storage->bump_ver
 void* Tensor::data_checked(size_t element_bytes, bool floating) const {
   const TensorImpl& impl = get(*this, "data");
   runtime::require_real(*this, "data");
-  const bool is_half = ir::size_of(impl.dtype) == 2 && ir::is_floating(impl.dtype);
+  const bool is_half = ir::is_half(impl.dtype);
   if (element_bytes != ir::size_of(impl.dtype) ||
       floating != (ir::is_floating(impl.dtype) && !is_half))
     ir::fail(Errc::DType, fmt::format("data: the element type does not fit; expected one for {}, "
@@ -92,12 +101,8 @@ void Tensor::for_each_number(const std::function<void(const Number&)>& visit) co
 
 // --- autograd
 
-/// A traced function may branch on what it asks of a tensor from outside, which is therefore an
-/// input, so that it is guarded, even if the branch does not use it.
 bool Tensor::requires_grad() const {
-  runtime::Trace* trace = runtime::Trace::current();
-  if (trace && defined() && !impl_->is_traced() && !runtime::is_batched(*this))
-    trace->resolve(*this);
+  if (defined()) asked(*this, "requires_grad");
   return runtime::requires_grad(*this);
 }
 
@@ -107,7 +112,7 @@ const Tensor& Tensor::requires_grad_(bool value) const {
     ir::fail(Errc::DType, fmt::format("requires_grad_: only floating tensors have gradients, got "
                                       "{}",
                                       ir::name(dtype())));
-  if (!is_leaf()) {
+  if (!runtime::is_leaf(*this)) {
     if (!value)
       ir::fail(Errc::Autograd,
                "requires_grad_: only leaves can change it; expected a leaf, got the result of an "
@@ -128,7 +133,13 @@ const Tensor& Tensor::requires_grad_(bool value) const {
   return *this;
 }
 
-bool Tensor::is_leaf() const { return runtime::is_leaf(*this); }
+bool Tensor::is_leaf() const {
+  get(*this, "is_leaf");
+  runtime::Trace* trace = runtime::Trace::following();
+  if (trace && trace == runtime::Trace::current() && !runtime::is_batched(*this))
+    trace->ask_leaf(*this);
+  return runtime::is_leaf(*this);
+}
 
 Tensor Tensor::grad() const {
   get(*this, "grad");

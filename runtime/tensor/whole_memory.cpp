@@ -87,7 +87,7 @@ Tensor in_memory_order(const Tensor& t, const SourceLocation& at) {
 Tensor row_of_memory(const Tensor& t) {
   const TensorImpl& impl = *t.impl();
   const Tensor base = root_of(t);
-  if (requires_grad(base) && ir::self_overlaps(base.sizes(), base.strides()))
+  if (requires_grad(base) && ir::self_overlaps(base.impl()->sizes, base.impl()->strides))
     refuse(
         "an expanded tensor that requires grad reaches outside itself; expected one without "
         "repeated elements");

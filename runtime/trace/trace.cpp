@@ -59,6 +59,12 @@ Trace::Trace(std::string name) : graph_(std::move(name), ir::Level::Traced) {}
 
 Trace* Trace::current() { return t_current; }
 
+Trace* Trace::following() {
+  Trace* trace = t_current;
+  while (trace != nullptr && !trace->follows_) trace = trace->enclosing_;
+  return trace;
+}
+
 TraceScope::TraceScope(std::shared_ptr<Trace> trace)
     : trace_(std::move(trace)), previous_(t_current) {
   trace_->enclosing_ = previous_;
@@ -124,14 +130,14 @@ Tensor Trace::add_input(const Tensor& real, std::string name, ir::Role role) {
   input.name = unique_name(std::move(name));
   input_names_.insert(input.name);
   input.requires_grad = receives_gradient(real);
-  input.strides = real.strides();
+  input.strides = real.impl()->strides;
   int first = -1;
   input.alias_of = alias_among_inputs(real, &first);
   const ir::ValueId value = graph_.add_input(std::move(input), real.impl()->type());
   auto storage = first >= 0 ? input_stand_ins_[static_cast<size_t>(first)].impl()->storage
                             : Storage::traced(real.impl()->storage->read_only());
-  Tensor stand_in = traced_tensor(value, real.impl()->type(), real.strides(), real.storage_offset(),
-                                  std::move(storage));
+  Tensor stand_in = traced_tensor(value, real.impl()->type(), real.impl()->strides,
+                                  real.impl()->offset, std::move(storage));
   if (const auto it = base_stand_ins_.find(real.impl().get()); it != base_stand_ins_.end()) {
     it->second->value = value;
     it->second->storage = stand_in.impl()->storage;
@@ -155,8 +161,8 @@ void Trace::copy_autograd_state(const Tensor& real, const Tensor& stand_in) {
   if (!requires_grad(real) && !is_view) return;
   AutogradMeta& meta = autograd_meta(*stand_in.impl());
   meta.requires_grad = receives_gradient(real);
-  meta.outside_history = meta.requires_grad && !real.is_leaf();
-  if (meta.requires_grad && real.is_leaf()) meta.hooks = from->hooks;
+  meta.outside_history = meta.requires_grad && !is_leaf(real);
+  if (meta.requires_grad && is_leaf(real)) meta.hooks = from->hooks;
   if (!is_view) return;
   meta.view = std::make_unique<ViewOf>(*from->view);
   meta.view->base = base_stand_in(from->view->base, stand_in.impl()->storage);
@@ -178,7 +184,7 @@ std::shared_ptr<TensorImpl> Trace::base_stand_in(const std::shared_ptr<TensorImp
   if (known == nullptr) {
     const Tensor real(real_base);
     known =
-        traced_tensor({}, real_base->type(), real.strides(), real.storage_offset(), storage).impl();
+        traced_tensor({}, real_base->type(), real_base->strides, real_base->offset, storage).impl();
     copy_autograd_state(real, Tensor(known));
   }
   return known;
@@ -204,7 +210,7 @@ Tensor Trace::capture(const Tensor& outside) {
   const Tensor real = through ? enclosing_->resolve(outside) : outside;
   return add_input(
       real, fmt::format("captured_{}", real_inputs_.size()),
-      receives_gradient(real) && real.is_leaf() ? ir::Role::Parameter : ir::Role::Primal);
+      receives_gradient(real) && is_leaf(real) ? ir::Role::Parameter : ir::Role::Primal);
 }
 
 namespace {
@@ -232,6 +238,14 @@ Tensor Trace::resolve(const Tensor& t) {
   if (impl.trace.lock().get() == this) return t;
   if (is_within_trace_of(t)) return capture(t);
   refuse_foreign(t, "");
+}
+
+void Trace::ask_leaf(const Tensor& t) {
+  const int input = input_index(resolve(t));
+  if (input < 0) return;
+  asked_leaves_.push_back(input);
+  if (is_body_ && enclosing_ != nullptr)
+    enclosing_->ask_leaf(real_inputs_[static_cast<size_t>(input)]);
 }
 
 int Trace::input_index(const Tensor& stand_in) const {

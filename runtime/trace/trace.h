@@ -35,6 +35,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   /// The trace that this thread is recording into, or null.
   static Trace* current();
+  /// The innermost one around this thread's that follows what a user's function asks and does, not
+  /// the rule or the half of one operation; or null.
+  static Trace* following();
 
   /// Makes `real` an input; returns the traced tensor that stands for it. The same tensor twice is
   /// the same input; a tensor that shares storage with an earlier input becomes an alias_of input.
@@ -45,6 +48,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// `t` itself if it belongs to this trace, else its stand-in; Error{Trace} if it is of a finished
   /// trace or of another thread's.
   Tensor resolve(const Tensor& t);
+  /// fn asks whether `t` is a leaf: if it is an input, or reached through a capture, later calls
+  /// must have one that is as this.
+  void ask_leaf(const Tensor& t);
+  const std::vector<int>& asked_leaves() const { return asked_leaves_; }
   /// Whether a traced `t` belongs to a trace that encloses this one.
   bool is_within_trace_of(const Tensor& t) const;
   /// Which graph input a stand-in is, or -1 for any other tensor.
@@ -91,6 +98,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
   /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
   void note_requires_grad(const Tensor& t, bool value);
+  void note_follows() { follows_ = true; }
   /// It is the body of a branch or loop, which may run never or often: what it draws is recorded in
   /// it.
   void note_body() { is_body_ = true; }
@@ -154,6 +162,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // Of what inputs are views of, by the real base: one history for all views of it. Not graph
   // values, unless the base is an input too.
   std::unordered_map<const TensorImpl*, std::shared_ptr<TensorImpl>> base_stand_ins_;
+  std::vector<int> asked_leaves_;  // inputs
   std::vector<GradSlot> grad_slots_;
   std::vector<MemorySlot> memory_slots_;
   std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
@@ -161,6 +170,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<HookAt> hooks_;
   bool has_backward_ = false;
   bool is_body_ = false;
+  bool follows_ = false;
   Trace* enclosing_ = nullptr;
   ir::ValueId token_;  // of the order so far, if there is one
   Tensor rng_;

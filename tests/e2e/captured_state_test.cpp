@@ -179,6 +179,82 @@ TEST_P(AskedForGradients, IsGuardedWhetherOrNotItIsUsed) {
 INSTANTIATE_TEST_SUITE_P(CapturedState, AskedForGradients, ::testing::ValuesIn(kAsking),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// What a function asks of its captured state and does not use it else, and what changes the answer
+/// and back.
+struct Question {
+  const char* name;
+  std::function<bool(const Tensor& state)> asked;
+  std::function<void(const Tensor& state)> change, change_back;
+};
+
+std::ostream& operator<<(std::ostream& out, const Question& question) {
+  return out << question.name;
+}
+
+void shorten(const Tensor& t) { t.resize_({1, 3}); }
+void lengthen(const Tensor& t) { t.resize_({2, 3}); }
+void transpose(const Tensor& t) { t.t_(); }
+/// A leaf no more.
+void take_history(const Tensor& t) { t.add_(ones({2, 3}).requires_grad_()); }
+void leave_history(const Tensor& t) { t.detach_(); }
+
+const std::vector<Question> kQuestions{
+    {"Size", [](const Tensor& t) { return t.size(0) == 2; }, shorten, lengthen},
+    {"Sizes", [](const Tensor& t) { return t.sizes() == Shape{2, 3}; }, transpose, transpose},
+    {"Numel", [](const Tensor& t) { return t.numel() == 6; }, shorten, lengthen},
+    {"Strides", [](const Tensor& t) { return t.strides()[0] == 3; }, transpose, transpose},
+    {"IsContiguous", [](const Tensor& t) { return t.is_contiguous(); }, transpose, transpose},
+    {"Rank", [](const Tensor& t) { return t.dim() == 2; }, [](const Tensor& t) { t.squeeze_(); },
+     [](const Tensor& t) { t.resize_({2, 3}); }},
+    {"IsLeaf", [](const Tensor& t) { return t.is_leaf(); }, take_history, leave_history},
+    {"IsLeafOfAView", [](const Tensor& t) { return t.slice(0, 0, 1).is_leaf(); }, take_history,
+     leave_history}};
+
+class AskedOfState : public ::testing::TestWithParam<Question> {};
+
+TEST_P(AskedOfState, IsGuardedWhetherOrNotItIsUsed) {
+  const Question& question = GetParam();
+  const bool changes_rank = question.name == std::string("Rank");
+  const Tensor state = noise(changes_rank ? Shape{1, 6} : Shape{2, 3}, 1);
+  const std::vector<std::function<Tensor(const Tensor&)>> functions{
+      [&](const Tensor& x) { return question.asked(state) ? x * 2 : x * 3; },
+      [&](const Tensor& x) {
+        const auto times = [&](const Tensor& t) { return question.asked(state) ? t * 2 : t * 3; };
+        return cond(x.sum() > -100, times, [](const Tensor& t) { return t * 5; }, x);
+      },
+      [&](const Tensor& x) {
+        return vmap([&](const Tensor& t) { return question.asked(state) ? t * 2 : t * 3; })(x);
+      }};
+  std::vector<decltype(compile(functions[0]))> compiled;
+  for (const auto& function : functions) compiled.push_back(compile(function));
+  const Tensor x = noise({4}, 2);
+  for (int round = 0; round < 4; ++round) {
+    for (size_t i = 0; i < functions.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_TRUE(functions[i](x).equal(compiled[i](x)));
+    }
+    round % 2 == 0 ? question.change(state) : question.change_back(state);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CapturedState, AskedOfState, ::testing::ValuesIn(kQuestions),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// Of an argument too; who does not ask is served by one variant.
+TEST(AskedOfArguments, LeavesAreGuardedWhereAFunctionAsks) {
+  const auto asks = compile([](const Tensor& x) { return x.is_leaf() ? x * 2 : x * 3; });
+  const auto does_not = compile([](const Tensor& x) { return x * 2; });
+  const Tensor leaf = noise({3}, 1).requires_grad_(), result = leaf * 1;
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(asks(leaf).equal(leaf * 2));
+    EXPECT_TRUE(asks(result).equal(result * 3));
+    does_not(leaf);
+    does_not(result);
+  }
+  EXPECT_NE(&asks.graphs(leaf), &asks.graphs(result));
+  EXPECT_EQ(&does_not.graphs(leaf), &does_not.graphs(result));
+}
+
 /// `write` of the base, then a use of the view: the view is met, inside a trace, after the write.
 struct Late {
   const char* name;
