@@ -84,7 +84,7 @@ Tensor zero_tensor(const Shape& sizes, DType dtype) {
 Tensor view_tensor(const Tensor& like, const Shape& sizes, const Strides& strides, Dim offset) {
   auto impl = std::make_shared<TensorImpl>();
   impl->storage = like.impl()->storage;
-  impl->dtype = like.dtype();
+  impl->dtype = like.impl()->dtype;
   impl->sizes = sizes;
   impl->strides = strides;
   impl->offset = offset;

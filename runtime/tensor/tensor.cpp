@@ -27,11 +27,16 @@ const TensorImpl& get(const Tensor& t, const char* what) {
   return *t.impl();
 }
 
+/// The trace in which a user's function asks, not a kernel that runs meanwhile, to find a constant.
+runtime::Trace* asking_trace() {
+  return runtime::BelowTape::active() ? nullptr : runtime::Trace::following();
+}
+
 /// A traced function may branch on what it asks of a tensor from outside, which is therefore an
 /// input, so that it is guarded, even if the branch does not use it.
 const TensorImpl& asked(const Tensor& t, const char* what) {
   const TensorImpl& impl = get(t, what);
-  runtime::Trace* trace = runtime::Trace::following();
+  runtime::Trace* trace = asking_trace();
   if (trace && !impl.is_traced() && !runtime::is_batched(t)) trace->resolve(t);
   return impl;
 }
@@ -135,7 +140,7 @@ const Tensor& Tensor::requires_grad_(bool value) const {
 
 bool Tensor::is_leaf() const {
   get(*this, "is_leaf");
-  runtime::Trace* trace = runtime::Trace::following();
+  runtime::Trace* trace = asking_trace();
   if (trace && trace == runtime::Trace::current() && !runtime::is_batched(*this))
     trace->ask_leaf(*this);
   return runtime::is_leaf(*this);

@@ -1,6 +1,7 @@
 // Functions that reach tensors through a capture: what is written there is written for all, what is
 // asked about them is guarded, and captured tensors may share memory with arguments.
 #include <gtest/gtest.h>
+#include <tandem/graph.h>
 
 #include "tests/support/check_compiled.h"
 
@@ -253,6 +254,29 @@ TEST(AskedOfArguments, LeavesAreGuardedWhereAFunctionAsks) {
   }
   EXPECT_NE(&asks.graphs(leaf), &asks.graphs(result));
   EXPECT_EQ(&does_not.graphs(leaf), &does_not.graphs(result));
+}
+
+/// What a function makes of numbers alone is computed while it is traced, and is asked about in
+/// that; it lies in no memory that a call would have to bring along.
+TEST(AskedOfConstants, MakesThemNoInputs) {
+  const std::vector<std::function<Tensor(const Tensor&)>> functions{
+      [](const Tensor& x) { return x * eye(3) + arange(3).unsqueeze(1).slice(0, 0, 1); },
+      [](const Tensor& x) {
+        const Tensor places = arange(3).flip({0}).view({3, 1}), picked = places.select(0, 1);
+        return picked.item<int64_t>() == 1 && places.size(0) == 3 ? x * places : x;
+      },
+      [](const Tensor& x) {
+        const Tensor ends = cat({zeros({1}), ones({1})}).cumsum(0), last = ends[1];
+        return last.dim() == 0 && last.is_leaf() && ends.is_contiguous() ? x * last : x;
+      },
+      [](const Tensor& x) { return x * tril(full({3, 3}, 2.0)).t().sum(0) + x.numel(); }};
+  const Tensor x = noise({3, 3}, 1);
+  for (size_t i = 0; i < functions.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto compiled = compile(functions[i]);
+    EXPECT_TRUE(functions[i](x).equal(compiled(x)));
+    EXPECT_EQ(compiled.graphs(x).traced.inputs().size(), 1);
+  }
 }
 
 /// `write` of the base, then a use of the view: the view is met, inside a trace, after the write.
