@@ -52,7 +52,7 @@ Term batched(Args a, Term v) {
 
 Term wide(Term v) {
   const ir::DType dtype = v.b->dtype(v);
-  const bool is_half = ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+  const bool is_half = ir::is_half(dtype);
   return {v.b, is_half ? v.b->convert(v, ir::DType::F32) : V(v)};
 }
 

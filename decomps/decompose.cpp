@@ -38,9 +38,7 @@ Rule rule_of(Op op) {
 
 namespace {
 
-bool is_low_precision(const Type& type) {
-  return !type.is_token && ir::is_floating(type.dtype) && ir::size_of(type.dtype) < 4;
-}
+bool is_low_precision(const Type& type) { return !type.is_token && ir::is_half(type.dtype); }
 
 Type widened(Type type) {
   if (is_low_precision(type)) type.dtype = DType::F32;

@@ -217,7 +217,7 @@ class Pieces {
     return b_.convert(b_.add(b_.convert(v, wide()), b_.full(b_.sizes(v), wide(), 0)), type_.dtype);
   }
   ir::DType wide() const {
-    const bool is_half = ir::is_floating(type_.dtype) && ir::size_of(type_.dtype) < 4;
+    const bool is_half = ir::is_half(type_.dtype);
     return is_half ? ir::DType::F32 : type_.dtype;
   }
 

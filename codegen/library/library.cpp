@@ -227,7 +227,7 @@ constexpr Entry kEntries[] = {
 DType library_dtype(Op op, DType dtype) {
   const bool convolves = op == Op::convolution || op == Op::convolution_weight;
   if (convolves && dtype == DType::BF16 && machine::has_bf16_convolutions()) return dtype;
-  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? DType::F32 : dtype;
+  return ir::is_half(dtype) ? DType::F32 : dtype;
 }
 
 bool leaves_out_unread(Op op) { return op == Op::eigh || op == Op::svd || op == Op::max_pool; }

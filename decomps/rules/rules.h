@@ -52,7 +52,7 @@ using V = ir::ValueId;
 /// Halves in f32.
 inline V wide(Builder& b, V x) {
   const DType dtype = b.dtype(x);
-  return ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? b.convert(x, DType::F32) : x;
+  return ir::is_half(dtype) ? b.convert(x, DType::F32) : x;
 }
 
 #define TANDEM_DECLARE_Primitive(name, operands)

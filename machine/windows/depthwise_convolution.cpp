@@ -4,7 +4,6 @@
 
 #include "machine/memory/worker_memory.h"
 #include "machine/rounding.h"
-#include "machine/threads/thread_pool.h"
 #include "machine/windows/padded_plane.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/taps.h"
@@ -29,26 +28,25 @@ struct Layout {
         z(s, sought, 0),
         y(s, sought, 1),
         x(s, sought, 2),
-        pitch(round_up(x.made + x.reach(), kLine)),
+        pitch(round_up(x.span(x.made), kLine)),
         bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return z.taps * y.taps * x.taps; }
   /// A tile reads some vectors beyond its last.
   int64_t beyond() const { return (k.row_tile_vectors + 1) * k.lanes; }
-  int64_t plane() const { return (bands.largest() + y.reach()) * pitch + beyond(); }
+  int64_t plane() const { return y.span(bands.largest()) * pitch + beyond(); }
   int64_t planes() const { return z.taps * plane(); }
-  int64_t units() const { return channels * z.made * bands.count; }
 
   const SlideKernels& k;
   bool forward;
   int64_t channels, groups;  // of all images
-  SlideDim z, y, x;
+  WindowDim z, y, x;
   int64_t pitch;
   EvenParts bands;
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (z.taps * pitch) - y.reach(),
+    const int64_t fitting = kPlanes / (z.taps * pitch) - y.span(1) + 1,
                   wanted = ceil_div(y.made, ceil_div(kBands, channels * z.made));
     return std::clamp(std::min(fitting, wanted), std::min(kFewestRows, y.made), y.made);
   }
@@ -62,13 +60,10 @@ class Depthwise {
 
   void run(double flops) const {
     const WorkerMemory memory(l_.planes());
-    const int64_t units = l_.units();
-    parallel_for(units, units_for_a_thread(units, flops),
-                 [&](int64_t begin, int64_t end, int worker) {
-                   for (int64_t unit = begin; unit < end; ++unit)
-                     run_band(unit / l_.bands.count / l_.z.made, unit / l_.bands.count % l_.z.made,
-                              l_.bands[unit % l_.bands.count], memory.of(worker));
-                 });
+    for_each_band(l_.channels, l_.z.made, l_.bands.count, flops,
+                  [&](int64_t channel, int64_t depth, int64_t band, int worker) {
+                    run_band(channel, depth, l_.bands[band], memory.of(worker));
+                  });
   }
 
  private:
@@ -93,15 +88,11 @@ class Depthwise {
 
   /// What the windows of a band read.
   void pad_band(int64_t channel, int64_t depth, Range rows, float* planes) const {
-    const Reach columns(-l_.x.padding, l_.pitch, l_.x.read);
+    const int64_t pixels = l_.y.read * l_.x.read;
+    const Reach read = l_.y.reach(rows), columns(-l_.x.padding, l_.pitch, l_.x.read);
     for (int64_t t = 0; t < l_.z.taps; ++t, planes += l_.plane()) {
-      const int64_t at = depth - l_.z.padding + t * l_.z.dilation;
-      const bool inside = at >= 0 && at < l_.z.read;
-      const Reach read(rows.begin - l_.y.padding, rows.size() + l_.y.reach(),
-                       inside ? l_.y.read : 0);
-      const int64_t plane = channel * l_.z.read + (inside ? at : 0);
-      pad_plane(l_.k, from_ + plane * l_.y.read * l_.x.read, l_.x.read, read, columns, planes,
-                l_.pitch);
+      pad_plane(l_.k, met_plane(from_ + channel * l_.z.read * pixels, l_.z, depth, t, pixels),
+                l_.x.read, read, columns, planes, l_.pitch);
       std::fill_n(planes + read.all * l_.pitch, l_.beyond(), 0.0F);
     }
   }
@@ -152,9 +143,8 @@ bool pays(const Layout& l, const ConvolutionSpec& s) {
 }  // namespace
 
 bool can_convolve_depthwise(const ConvolutionSpec& s, Sought sought) {
-  const int64_t taps = s.kernel[1];
   return can_slide(s, sought) && s.in == s.groups && s.out == s.groups &&
-         (taps == 3 || taps == 5 || taps == 7);
+         SlideKernels::has_tile_of(s.kernel[1]);
 }
 
 bool is_depthwise(const ConvolutionSpec& s, Sought sought) {

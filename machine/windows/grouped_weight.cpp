@@ -36,7 +36,7 @@ struct Layout {
   int64_t taps() const { return y.taps * x.taps; }
   /// Whether windows are squares of neighbouring pixels, one pixel apart.
   bool is_square() const {
-    return x.taps == y.taps && (x.taps == 3 || x.taps == 5 || x.taps == 7) &&
+    return x.taps == y.taps && SlideKernels::has_tile_of(x.taps) &&
            x.stride * y.stride * x.dilation * y.dilation == 1;
   }
   int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
@@ -66,16 +66,13 @@ void spread_row(const Layout& l, const float* row, const Reach& columns, float* 
   }
 }
 
-/// The windows of a plane `at` so much depth of a channel of x: of each phase their rows, one after
-/// the other.
-void pad_phases(const Layout& l, const float* channel, int64_t at, float* to) {
-  const Reach inside_rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made}),
-              rows = l.z.has(at) ? inside_rows : Reach(0, inside_rows.all, 0);
-  const float* const plane = l.z.has(at) ? channel + at * l.y.read * l.x.read : channel;
+/// The windows of a plane of x, or zeros: of each phase their rows, one after the other.
+void pad_phases(const Layout& l, const float* plane, float* to) {
+  const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made});
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
   for (int64_t i = 0; i < rows.all; ++i, to += l.pitch) {
     const int64_t row = i - rows.before;
-    const bool inside = row >= 0 && row < rows.inside;
+    const bool inside = plane != nullptr && row >= 0 && row < rows.inside;
     if (inside)
       spread_row(l, plane + (rows.begin + row) * l.x.read + columns.begin, columns, to);
     else
@@ -117,14 +114,14 @@ class GroupedWeight {
  private:
   void run_part(int64_t group, int64_t part, float* plane) const {
     const Range images = l_.parts[part];
-    const int64_t read = l_.z.read * l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
+    const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
                   channels = l_.in / l_.z.taps;
     for (int64_t image = images.begin; image < images.end; ++image)
       for (int64_t c = 0; c < l_.in; ++c) {
         const int64_t depth = image % l_.z.made,
                       at = image / l_.z.made * l_.groups + group;  // of all images' groups
-        pad_phases(l_, d_.x + (at * channels + c / l_.z.taps) * read,
-                   l_.z.met(depth, c % l_.z.taps), plane);
+        const float* const channel = d_.x + (at * channels + c / l_.z.taps) * l_.z.read * read;
+        pad_phases(l_, met_plane(channel, l_.z, depth, c % l_.z.taps, read), plane);
         run_tiles({.windows = plane,
                    .offsets = offsets_,
                    .rows = l_.y.made,

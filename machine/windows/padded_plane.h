@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "machine/parts.h"
+#include "machine/threads/thread_pool.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/slide_kernels.h"
 
@@ -33,6 +35,13 @@ struct WindowDim {
         padding(s.padding[d]),
         read(s.input[d]),
         made(s.output[d]) {}
+  /// How what is read makes what is sought, where windows are one pixel apart: the gradient of an
+  /// input is such a convolution too, its kernel turned round.
+  WindowDim(const ConvolutionSpec& s, Sought sought, size_t d) : WindowDim(s, d) {
+    if (sought == Sought::Output) return;
+    padding = span(1) - 1 - padding;
+    std::swap(read, made);
+  }
   /// Pixels that `n` windows reach over.
   int64_t span(int64_t n) const { return (n - 1) * stride + (taps - 1) * dilation + 1; }
   Reach reach(Range windows) const {
@@ -40,25 +49,8 @@ struct WindowDim {
   }
   /// What a tap of the n-th window meets; it may lie outside.
   int64_t met(int64_t n, int64_t tap) const { return n * stride - padding + tap * dilation; }
-  bool has(int64_t at) const { return at >= 0 && at < read; }
 
   int64_t taps, dilation, stride, padding, read, made;
-};
-
-/// The same where windows are one pixel apart: how what is read makes what is written. The gradient
-/// of an input is such a convolution too, its kernel turned round.
-struct SlideDim {
-  SlideDim(const ConvolutionSpec& s, Sought sought, size_t d)
-      : taps(s.kernel[d]), dilation(s.dilation[d]) {
-    const bool forward = sought == Sought::Output;
-    read = forward ? s.input[d] : s.output[d];
-    made = forward ? s.output[d] : s.input[d];
-    padding = forward ? s.padding[d] : reach() - s.padding[d];
-  }
-  /// How far the last tap of a window is from the first.
-  int64_t reach() const { return (taps - 1) * dilation; }
-
-  int64_t taps, dilation, read, made, padding;
 };
 
 /// Of one dim of what windows are made of: channels, or taps along it.
@@ -74,15 +66,38 @@ inline void fill_offsets(Steps channels, Steps rows, Steps columns, int32_t* to)
         *to++ = static_cast<int32_t>(c * channels.size + i * rows.size + j * columns.size);
 }
 
-/// to: rows, `pitch` apart, of a plane whose own lie `stride` apart.
+/// The plane, of `pixels`, that a tap along the depth brings of a channel to the n-th plane of the
+/// result; null outside.
+inline const float* met_plane(const float* channel, const WindowDim& depth, int64_t n, int64_t tap,
+                              int64_t pixels) {
+  const int64_t at = depth.met(n, tap);
+  return at >= 0 && at < depth.read ? channel + at * pixels : nullptr;
+}
+
+/// to: rows, `pitch` apart, of a plane whose own lie `stride` apart; zeros where there is none.
 inline void pad_plane(const SlideKernels& k, const float* plane, int64_t stride, const Reach& rows,
                       const Reach& columns, float* to, int64_t pitch) {
+  if (plane == nullptr) {
+    for (int64_t row = 0; row < rows.all; ++row) std::fill_n(to + row * pitch, columns.all, 0.0F);
+    return;
+  }
   const float* const from = plane + rows.begin * stride + columns.begin;
   k.pad(from, stride, rows.before, columns.before, 0, columns.all, to, pitch);
   to += rows.before * pitch;
   k.pad(from, stride, rows.inside, columns.before, columns.inside, columns.all, to, pitch);
   to += rows.inside * pitch;
   k.pad(from, stride, rows.after(), columns.before, 0, columns.all, to, pitch);
+}
+
+/// f(channel, plane of its result, band of that plane, worker), by the threads that pay.
+template <class F>
+void for_each_band(int64_t channels, int64_t planes, int64_t bands, double flops, F f) {
+  const int64_t units = channels * planes * bands;
+  parallel_for(units, units_for_a_thread(units, flops),
+               [&](int64_t begin, int64_t end, int worker) {
+                 for (int64_t unit = begin; unit < end; ++unit)
+                   f(unit / bands / planes, unit / bands % planes, unit % bands, worker);
+               });
 }
 
 }  // namespace tandem::machine

@@ -118,7 +118,8 @@ struct SlideKernels {
   /// So does a weight's gradient from so many pixels on in rows of y.
   int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
-  /// Of taps in so many rows, which are 3, 5 or 7.
+  /// Of so many rows of taps there are a row_tile and a square_weight_tile.
+  static constexpr bool has_tile_of(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
   void (*row_tile)(const RowSlide& slide, int64_t row_taps, int64_t rows, int64_t vectors);
   /// At most so many.
   int64_t row_tile_rows, row_tile_vectors;
@@ -129,8 +130,8 @@ struct SlideKernels {
   void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
   /// Of at most `rows` taps and `vectors` channels of y.
   void (*plane_weight_tile)(const PlaneWeightSlide& slide, int64_t taps, int64_t channels);
-  /// Of 3, 5 or 7 taps in as many rows, one pixel apart, and one channel of y. The windows' rows
-  /// begin lines; offsets are not read.
+  /// Of as many taps in each row as there are rows, one pixel apart, and one channel of y. The
+  /// windows' rows begin lines; offsets are not read.
   void (*square_weight_tile)(const PlaneWeightSlide& slide, int64_t taps);
   void (*tap_weight_tile)(const TapWeightSlide& slide, int64_t channels, int64_t vectors);
   /// Rows of a padded plane, `pitch` apart: `padding` zeros, `n` pixels, which in `from` lie

@@ -41,7 +41,7 @@ struct Layout {
         bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return z.taps * y.taps * x.taps; }
-  int64_t rows_read() const { return bands.largest() + y.reach(); }
+  int64_t rows_read() const { return y.span(bands.largest()); }
   /// Of an odd number of lines; a vector's windows reach beyond the padding after its last row.
   int64_t plane() const {
     return (ceil_div(rows_read() * pitch + x.padding + k.lanes, kLine) | 1) * kLine;
@@ -69,14 +69,14 @@ struct Layout {
   const SlideKernels& k;
   bool forward;
   int64_t images, groups, in, out;  // channels of a group
-  SlideDim z, y, x;
+  WindowDim z, y, x;
   EvenParts channels, tiles;
   int64_t pitch;
   EvenParts bands;
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (channels.largest() * z.taps * pitch) - y.reach(),
+    const int64_t fitting = kPlanes / (channels.largest() * z.taps * pitch) - y.span(1) + 1,
                   wanted = ceil_div(y.made, ceil_div(kBands, images * groups * z.made));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
                                std::max(kFewestRows, fitting));
@@ -103,11 +103,9 @@ void fill_spots(const Layout& l, int64_t rows, Spot* to) {
   }
 }
 
-/// What the windows of a band from `row` on read of a plane `at` so much depth of a channel.
-void pad_band(const Layout& l, const float* channel, int64_t at, int64_t row, float* to) {
-  const bool inside = at >= 0 && at < l.z.read;
-  const float* const plane = inside ? channel + at * l.y.read * l.x.read : channel;
-  const Reach rows(row - l.y.padding, l.rows_read(), inside ? l.y.read : 0),
+/// What the windows of a band from `row` on read of a plane, or zeros.
+void pad_band(const Layout& l, const float* plane, int64_t row, float* to) {
+  const Reach rows(row - l.y.padding, l.rows_read(), l.y.read),
       columns(-l.x.padding, l.pitch, l.x.read), after(l.x.read, l.x.padding + l.k.lanes, l.x.read),
       one(0, 1, 1);
   pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
@@ -136,13 +134,10 @@ class Sliding {
   void run(const float* w, const float* from, const float* bias, float* to, double flops) const {
     pack(w);
     const WorkerMemory memory(l_.planes());
-    const int64_t units = l_.units();
-    parallel_for(units, units_for_a_thread(units, flops),
-                 [&](int64_t begin, int64_t end, int worker) {
-                   for (int64_t unit = begin; unit < end; ++unit)
-                     run_band(unit / l_.bands.count / l_.z.made, unit / l_.bands.count % l_.z.made,
-                              unit % l_.bands.count, from, bias, to, memory.of(worker));
-                 });
+    for_each_band(l_.images * l_.groups, l_.z.made, l_.bands.count, flops,
+                  [&](int64_t at, int64_t depth, int64_t band, int worker) {
+                    run_band(at, depth, band, from, bias, to, memory.of(worker));
+                  });
   }
 
  private:
@@ -186,8 +181,8 @@ class Sliding {
       float* plane = planes;
       for (int64_t i = channels.begin; i < channels.end; ++i)
         for (int64_t t = 0; t < l_.z.taps; ++t, plane += l_.plane())
-          pad_band(l_, from + i * l_.read(), depth - l_.z.padding + t * l_.z.dilation, rows.begin,
-                   plane);
+          pad_band(l_, met_plane(from + i * l_.read(), l_.z, depth, t, l_.y.read * l_.x.read),
+                   rows.begin, plane);
       for (int64_t tile = 0; tile < l_.tiles.count; ++tile)
         run_tiles(group, block, tile, spots, l_.spots(rows.size()), planes, bias,
                   to + l_.tiles[tile].begin * l_.made());

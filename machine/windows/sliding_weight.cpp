@@ -178,21 +178,18 @@ class SlidingWeight {
 
   /// The plane of x that a channel brings to an image; null outside.
   const float* windows(int64_t image, int64_t channel) const {
-    const int64_t depth = l_.z.met(image % l_.z.made, channel % l_.z.taps);
-    if (!l_.z.has(depth)) return nullptr;
     const int64_t c = image / l_.z.made * (l_.in / l_.z.taps) + channel / l_.z.taps;
-    return d_.x + (c * l_.z.read + depth) * l_.read();
+    return met_plane(d_.x + c * l_.z.read * l_.read(), l_.z, image % l_.z.made, channel % l_.z.taps,
+                     l_.read());
   }
 
   /// What the windows of a block read.
   void pad_planes(const Block& b, Range channels, float* planes) const {
-    const Reach rows = l_.y.reach(b.rows), outside(0, rows.all, 0), columns = l_.x.reach(b.columns);
+    const Reach rows = l_.y.reach(b.rows), columns = l_.x.reach(b.columns);
     for (int64_t c = channels.begin; c < channels.end; ++c, planes += l_.channel())
-      for (int64_t i = 0; i < b.images.size(); ++i) {
-        const float* const plane = windows(b.images.begin + i, c);
-        pad_plane(l_.k, plane != nullptr ? plane : d_.x, l_.x.read,
-                  plane != nullptr ? rows : outside, columns, planes + i * l_.plane(), l_.pitch());
-      }
+      for (int64_t i = 0; i < b.images.size(); ++i)
+        pad_plane(l_.k, windows(b.images.begin + i, c), l_.x.read, rows, columns,
+                  planes + i * l_.plane(), l_.pitch());
   }
 
   const float* pixels(int64_t image, int64_t channel) const {

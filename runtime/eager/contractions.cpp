@@ -129,7 +129,7 @@ void multiply(const BufferView& a, const BufferView& b, const BufferView& c, boo
   if (c.dtype == DType::F32) return multiply_f32(a, b, c, accumulate);
   if (c.dtype == DType::BF16 && machine::has_bf16_products() && is_dense(c))
     return multiply_bf16(a, b, c, accumulate);
-  if (ir::is_floating(c.dtype) && ir::size_of(c.dtype) == 2) {
+  if (ir::is_half(c.dtype)) {
     const Packed wide_a(a.sizes, DType::F32), wide_b(b.sizes, DType::F32),
         wide_c(c.sizes, DType::F32);
     copy_elements(a, wide_a.view());

@@ -43,8 +43,7 @@ V masked(Call& c, V scores, const AttentionOptions& o) {
 Tensor with_dropout(Call& c, V q, V k, V v, const AttentionOptions& o, const SourceLocation& at) {
   const double scale =
       o.scale.value_or(1 / std::sqrt(static_cast<double>(int64_t{c.b.sizes(q).back()})));
-  const DType dtype = c.b.dtype(q),
-              computed = ir::is_floating(dtype) && ir::size_of(dtype) < 4 ? f32 : dtype;
+  const DType dtype = c.b.dtype(q), computed = ir::is_half(dtype) ? f32 : dtype;
   const V keys = c.b.transpose(c.b.convert(k, computed), -1, -2);
   const V scores = c.b.mul(c.b.matmul(c.b.convert(q, computed), keys), scale);
   const V kept = c.b.convert(c.b.attention_probabilities(masked(c, scores, o)), dtype);

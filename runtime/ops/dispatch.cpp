@@ -49,7 +49,7 @@ Tensor run_view(ir::Op op, const Tensor& operand, std::span<const ir::AttrValue>
 
 /// Low-precision arithmetic is f32 arithmetic, rounded once.
 bool computes_wider(ir::Op op, DType dtype) {
-  return decomps::computes_halves_in_f32(op) && ir::is_floating(dtype) && ir::size_of(dtype) < 4;
+  return decomps::computes_halves_in_f32(op) && ir::is_half(dtype);
 }
 
 /// A composite without a kernel of its own: its decomposition, which may use others.

@@ -241,7 +241,8 @@ class Generator {
 
   // --- inputs and outputs
   Value add_input(const std::string& name, const Type& type, bool requires_grad,
-                  std::optional<ir::AliasOf> alias = {}, std::optional<ir::Strides> strides = {}) {
+                  std::optional<ir::AliasOf> alias = {},
+                  const std::optional<ir::Strides>& strides = {}) {
     ir::Input input;
     input.name = name;
     input.requires_grad = requires_grad;

@@ -25,7 +25,7 @@ struct AnyLayer {
 
 /// call(layer, inputs) gives a tensor.
 template <class Layer, class Call>
-AnyLayer any_layer(Layer layer, Call call) {
+AnyLayer any_layer(Layer layer, const Call& call) {
   const auto held = std::make_shared<Layer>(std::move(layer));
   return {nn::named_tensors(*held), [=](const Tensors& inputs) { return call(*held, inputs); },
           [=](bool value) { nn::train(*held, value); }};
@@ -49,7 +49,7 @@ AnyLayer behind(Dim size, Then then) {
   return any_layer(Behind<Then>{nn::Linear(size, size, true, f64), std::move(then)});
 }
 template <class Then, class Call>
-AnyLayer behind(Dim size, Then then, Call call) {
+AnyLayer behind(Dim size, Then then, const Call& call) {
   return any_layer(Behind<Then>{nn::Linear(size, size, true, f64), std::move(then)},
                    [=](const Behind<Then>& l, const Tensors& inputs) {
                      return call(l.then, l.first(inputs[0]), inputs);
