@@ -6,11 +6,11 @@
 #include "machine/library/convolution_primitive.h"
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
-#include "machine/windows/depthwise_convolution.h"
 #include "machine/windows/grouped_weight.h"
 #include "machine/windows/interleaved/interleaved_convolution.h"
 #include "machine/windows/interleaved/interleaved_weight.h"
 #include "machine/windows/pixel_convolution.h"
+#include "machine/windows/single_convolution.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/sliding_weight.h"
 #include "machine/windows/strip_convolution.h"
@@ -198,7 +198,7 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (sought == Sought::Weight && is_weight_interleaved(s))
         return sum_interleaved(*slide_kernels(), s, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
-      if (is_depthwise(s, sought)) return convolve_depthwise(*slide_kernels(), s, sought, data);
+      if (is_single(s, sought)) return convolve_single(*slide_kernels(), s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))
         return sum_sliding(*slide_kernels(), s, data);

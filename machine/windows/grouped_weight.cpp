@@ -36,7 +36,7 @@ struct Layout {
   int64_t taps() const { return y.taps * x.taps; }
   /// Whether windows are squares of neighbouring pixels, one pixel apart.
   bool is_square() const {
-    return x.taps == y.taps && SlideKernels::has_tile_of(x.taps) &&
+    return x.taps == y.taps && SlideKernels::has_squares_of(x.taps) &&
            x.stride * y.stride * x.dilation * y.dilation == 1;
   }
   int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
@@ -184,10 +184,14 @@ class GroupedWeight {
 /// itself, 3 x 3 of 7 x 7: 0.55, 14 x 14: 0.94 to 1.02, 28 x 28: 1.02 to 1.16, 56 x 56: 1.35
 /// to 1.62, with stride 2 0.4 to 0.9; 5 x 5: 5 to 15, with stride 2 4.8; 7 x 7: 5 to 23. In groups
 /// of 2 channels 3.2 to 12, of 4 2 to 7, of 8 0.4 to 1, of 16 0.4 to 0.8. In three dims, one thread
-/// of a Zen 4: each by itself 8 to 10, of 8 7, of 16 0.2.)
+/// of a Zen 4: each by itself 8 to 10, of 8 7, of 16 0.2. One group of 1 to 128 channels that makes
+/// 1 to 4, 3 x 3 to 7 x 7 of 14 x 14 to 64 x 64, the same thread: 1.1 to 30; 6 0.75 to 4, 8 0.4
+/// to 5.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
-  constexpr int64_t kFewTaps = 3, kLongRow = 28, kFewPairs = 16, kFewPairsInDepth = 64;
+  constexpr int64_t kFewTaps = 3, kLongRow = 28, kFewPairs = 16, kFewPairsInDepth = 64,
+                    kFewResults = 4;
   const int64_t pairs = l.in / l.z.taps * l.out;
+  if (s.groups == 1) return l.out <= kFewResults;
   if (has_depth(s)) return pairs <= kFewPairsInDepth;
   if (pairs > 1) return pairs <= kFewPairs;
   const bool is_small =
@@ -198,7 +202,7 @@ bool pays(const Layout& l, const ConvolutionSpec& s) {
 }  // namespace
 
 bool is_weight_grouped(const ConvolutionSpec& s) {
-  if (slide_kernels() == nullptr || s.groups == 1) return false;
+  if (slide_kernels() == nullptr) return false;
   const Layout l(*slide_kernels(), s);
   return pays(l, s) && l.plane() <= kMostPlane && l.parts.count * l.sums() <= kMostSums;
 }

@@ -63,11 +63,13 @@ struct PlaneWeightSlide {
 /// c [rows, columns] = bias + weights * windows, of a channel by itself. A row that is read is
 /// multiplied at once for all rows of c that it belongs to.
 struct RowSlide {
-  const float* windows;  // of the first pixel
-  int64_t depth, plane_step, row_step, taps, tap_step;
-  const float* weights;  // [depth, row, tap]
-  int64_t weight_step;   // between them
-  const float* bias;     // one, or null
+  const float* windows;        // of the first pixel
+  int64_t depth, plane_step;   // planes, and from one to the next
+  int64_t row_taps, row_step;  // rows of taps, and from one to the next
+  int64_t taps, tap_step;      // of such a row
+  const float* weights;        // [depth, row, tap]
+  int64_t weight_step;         // between them
+  const float* bias;           // one, or null
   float* c;
   int64_t columns, c_stride;  // of its rows
 };
@@ -118,9 +120,7 @@ struct SlideKernels {
   /// So does a weight's gradient from so many pixels on in rows of y.
   int64_t weight_row;
   void (*tile)(const Slide& slide, int64_t rows, int64_t vectors);
-  /// Of so many rows of taps there are a row_tile and a square_weight_tile.
-  static constexpr bool has_tile_of(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
-  void (*row_tile)(const RowSlide& slide, int64_t row_taps, int64_t rows, int64_t vectors);
+  void (*row_tile)(const RowSlide& slide, int64_t rows, int64_t vectors);
   /// At most so many.
   int64_t row_tile_rows, row_tile_vectors;
   void (*tap_tile)(const TapSlide& slide, int64_t rows, int64_t vectors);
@@ -130,6 +130,7 @@ struct SlideKernels {
   void (*weight_tile)(const WeightSlide& slide, int64_t taps, int64_t vectors);
   /// Of at most `rows` taps and `vectors` channels of y.
   void (*plane_weight_tile)(const PlaneWeightSlide& slide, int64_t taps, int64_t channels);
+  static constexpr bool has_squares_of(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
   /// Of as many taps in each row as there are rows, one pixel apart, and one channel of y. The
   /// windows' rows begin lines; offsets are not read.
   void (*square_weight_tile)(const PlaneWeightSlide& slide, int64_t taps);

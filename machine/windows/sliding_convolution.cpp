@@ -225,12 +225,10 @@ class Sliding {
 /// each of 32 channels by itself 8 to 10, 4 to 16 channels 1.0, 8.5, 64 to 3 4, 16, 16 to 32 0.75,
 /// 0.71.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
-  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 3, kFewOfGroup = 4,
-                    kSmallKernel = 9;
+  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 2, kFewOfGroup = 4;
   const bool has_waste = l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
   if (has_depth(s)) return l.groups > 1 ? std::min(l.in, l.out) <= kFewOfGroup : has_waste;
-  if (l.groups > 1 && l.in * l.out == 1)
-    return l.taps() <= kSmallKernel && l.y.made > 1 && l.x.made >= l.k.depthwise_row;
+  if (l.groups > 1 && l.in * l.out == 1) return false;
   if (l.groups > 1 && std::min(l.in, l.out) <= kFewOfGroup) return true;
   if (l.groups == 1 && l.out < kFewestOut) return false;
   if (std::min(l.in, l.out) <= kFewChannels || has_waste) return l.x.made >= kFewPixels;

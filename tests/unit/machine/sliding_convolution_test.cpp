@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "machine/windows/depthwise_convolution.h"
 #include "machine/windows/grouped_weight.h"
+#include "machine/windows/single_convolution.h"
 #include "machine/windows/sliding_weight.h"
 #include "tests/unit/machine/convolution_tensors.h"
 
@@ -50,12 +50,13 @@ bool can(const ConvolutionSpec& s, Sought sought) {
   return sought == Sought::Weight || can_slide(s, sought);
 }
 
-/// What is sought is not to be read.
+/// What is sought is not to be read. (Weights of few channels of a result are summed in both ways.)
 void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias,
            Tensors<float>& t) {
   std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
   if (sought == Sought::Weight)
-    (s.groups > 1 ? sum_grouped : sum_sliding)(kernels, s, t.data(sought, has_bias));
+    (s.groups > 1 || (s.out <= 4 && s.in % 2 == 0) ? sum_grouped : sum_sliding)(
+        kernels, s, t.data(sought, has_bias));
   else
     convolve_sliding(kernels, s, sought, t.data(sought, has_bias));
 }
@@ -113,29 +114,34 @@ TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
   }
 }
 
-/// Each channel by itself, whose rows share what they read: any rows and columns, dilations, depths
-/// and bands, and bits that depend on no other image and no thread.
-TEST_P(SlidingConvolution, DepthwiseIsNearTheLoops) {
+/// Groups that make a channel each, whose rows share what they read: any taps, rows and columns, a
+/// row by itself, dilations, depths and bands, and bits that depend on no other image and no
+/// thread.
+TEST_P(SlidingConvolution, OfSingleChannelsIsNearTheLoops) {
   std::mt19937 random(3);
   const auto up_to = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
   const auto run = [](const ConvolutionSpec& s, Sought sought, bool has_bias, Tensors<float>& t) {
     std::ranges::fill(t.result(sought), std::numeric_limits<float>::quiet_NaN());
-    convolve_depthwise(GetParam().kernels, s, sought, t.data(sought, has_bias));
+    convolve_single(GetParam().kernels, s, sought, t.data(sought, has_bias));
   };
   for (int i = 0; i < 150; ++i) {
     const int64_t depth = up_to(1, 3) == 1 ? up_to(2, 4) : 1;
-    const Extents kernel{depth == 1 ? 1 : up_to(1, 3), 1 + 2 * up_to(1, 3), up_to(1, 8)},
+    const int64_t rows = up_to(1, 4) == 1 ? 1 : up_to(1, 50), channels = up_to(1, 4);
+    const Extents kernel{depth == 1 ? 1 : up_to(1, 3), rows == 1 ? 1 : up_to(1, 13), up_to(1, 17)},
         dilation{up_to(1, 2), up_to(1, 2), up_to(1, 2)};
     Extents padding{};
     for (size_t d = 0; d < 3; ++d) padding[d] = up_to(0, (kernel[d] - 1) * dilation[d]);
-    const ConvolutionSpec s = in_groups(
-        spec(up_to(1, 3), 1, 1, {depth, up_to(1, 50), up_to(1, 90)}, kernel, padding, dilation),
-        up_to(1, 4), 1, 1);
-    if (product(s.output) <= 0 || s.output[1] <= 0 || s.output[2] <= 0) continue;
+    const ConvolutionSpec all =
+        spec(up_to(1, 3), 1, 1, {depth, rows, up_to(1, 150)}, kernel, padding, dilation);
+    if (std::ranges::any_of(all.output, [](int64_t n) { return n <= 0; })) continue;
     for (const Sought sought : kBoth) {
-      ASSERT_TRUE(can_convolve_depthwise(s, sought)) << text(s, sought);
+      const bool is_input = sought == Sought::Input;
+      const ConvolutionSpec s =
+          in_groups(all, up_to(1, 4), is_input ? 1 : channels, is_input ? channels : 1);
+      if (flops(s) > 8e6) continue;
+      ASSERT_TRUE(can_convolve_single(s, sought)) << text(s, sought);
       Tensors<float> t = tensors<float>(s);
       run(s, sought, i % 2 == 0, t);
       expect_near(s, sought, i % 2 == 0, t);
@@ -200,10 +206,27 @@ TEST(Sliding, InGroupsPaysForFewChannelsAndTapsThatTheLibraryLoopsOver) {
   EXPECT_TRUE(is_sliding(of(32, 1, 2, 7, 3), Sought::Output) &&
               is_sliding(of(32, 4, 4, 14, 5), Sought::Input));
   EXPECT_FALSE(is_sliding(of(96, 1, 1, 7, 3), Sought::Output) ||
-               is_depthwise(of(96, 1, 1, 7, 3), Sought::Output) ||
-               is_depthwise(of(96, 1, 1, 14, 5), Sought::Input));
-  EXPECT_EQ(is_depthwise(of(96, 1, 1, 56, 3), Sought::Output), slide_kernels() == &kSlideAvx512);
-  EXPECT_TRUE(is_depthwise(of(3, 1, 1, 56, 5), Sought::Input));
+               is_single(of(96, 1, 1, 7, 3), Sought::Output) ||
+               is_single(of(96, 1, 1, 14, 5), Sought::Input));
+  EXPECT_EQ(is_single(of(96, 1, 1, 56, 3), Sought::Output), slide_kernels() == &kSlideAvx512);
+  EXPECT_TRUE(is_single(of(3, 1, 1, 56, 5), Sought::Input));
+}
+
+/// So it does for a group's only channel, and where more taps lie outside than the library's tiles
+/// have pixels.
+TEST(Sliding, PaysForSingleChannelsAndWideWindows) {
+  if (slide_kernels() == nullptr) GTEST_SKIP() << "the processor lacks AVX2";
+  const auto of = [](int64_t in, int64_t out, int64_t size, int64_t taps) {
+    return spec(8, in, out, {1, size, size}, {1, taps, taps}, {0, taps / 2, taps / 2});
+  };
+  EXPECT_TRUE(is_single(of(64, 1, 28, 3), Sought::Output) &&
+              is_single(of(1, 64, 28, 3), Sought::Input) &&
+              is_sliding(of(64, 2, 28, 3), Sought::Output));
+  EXPECT_TRUE(is_weight_grouped(of(64, 3, 28, 3)) && is_weight_grouped(of(1, 1, 64, 15)));
+  EXPECT_FALSE(is_single(of(64, 2, 28, 3), Sought::Output) || is_weight_grouped(of(64, 8, 28, 3)));
+  const auto alone = [&](int64_t taps) { return in_groups(of(1, 1, 28, taps), 64, 1, 1); };
+  EXPECT_TRUE(is_single(alone(31), Sought::Output));
+  EXPECT_FALSE(is_single(alone(13), Sought::Output) || is_single(alone(4), Sought::Output));
 }
 
 /// The library loops over groups in three dims, and over blocks that are not full.
@@ -213,7 +236,7 @@ TEST(Sliding, InThreeDimsPaysForFewChannels) {
     return in_groups(spec(2, 1, 1, {8, 28, 28}, {3, 3, 3}, {1, 1, 1}), groups, in, out);
   };
   for (const Sought sought : kBoth) {
-    EXPECT_TRUE(is_depthwise(of(32, 1, 1), sought) && is_sliding(of(1, 3, 16), sought) &&
+    EXPECT_TRUE(is_single(of(32, 1, 1), sought) && is_sliding(of(1, 3, 16), sought) &&
                 is_sliding(of(1, 20, 20), sought));
     EXPECT_FALSE(is_sliding(of(2, 32, 32), sought) || is_sliding(of(1, 32, 32), sought));
   }

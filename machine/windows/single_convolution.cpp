@@ -1,4 +1,4 @@
-#include "machine/windows/depthwise_convolution.h"
+#include "machine/windows/single_convolution.h"
 
 #include <algorithm>
 
@@ -13,18 +13,19 @@ namespace {
 
 constexpr int64_t kLine = 16;  // elements
 // Floats of the padded planes of a band, about, and at most.
-constexpr int64_t kPlanes = int64_t{1} << 13, kMostPlanes = int64_t{1} << 18;
+constexpr int64_t kPlanes = int64_t{1} << 13, kMostPlanes = int64_t{1} << 20;
 constexpr int64_t kBands = 32;       // of all planes, about
 constexpr int64_t kFewestRows = 14;  // of a band: its windows read rows of its neighbours too
 
-/// What lies where. Bands of rows of the result's planes are computed from padded planes [tap along
-/// the depth, row, column], whose rows begin lines.
+/// What lies where. Bands of rows of the result's planes are computed from padded planes [channel
+/// of the group, tap along the depth, row, column], whose rows begin lines.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
       : k(kernels),
         forward(sought == Sought::Output),
         channels(s.images * s.groups),
         groups(s.groups),
+        in((forward ? s.in : s.out) / s.groups),
         z(s, sought, 0),
         y(s, sought, 1),
         x(s, sought, 2),
@@ -32,30 +33,33 @@ struct Layout {
         bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return z.taps * y.taps * x.taps; }
+  /// Planes that one of the result is made of.
+  int64_t depth() const { return in * z.taps; }
   /// A tile reads some vectors beyond its last.
   int64_t beyond() const { return (k.row_tile_vectors + 1) * k.lanes; }
   int64_t plane() const { return y.span(bands.largest()) * pitch + beyond(); }
-  int64_t planes() const { return z.taps * plane(); }
+  int64_t planes() const { return depth() * plane(); }
 
   const SlideKernels& k;
   bool forward;
-  int64_t channels, groups;  // of all images
+  int64_t channels, groups;  // of all images' results
+  int64_t in;                // channels of a group that are read
   WindowDim z, y, x;
   int64_t pitch;
   EvenParts bands;
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (z.taps * pitch) - y.span(1) + 1,
+    const int64_t fitting = kPlanes / (depth() * pitch) - y.span(1) + 1,
                   wanted = ceil_div(y.made, ceil_div(kBands, channels * z.made));
     return std::clamp(std::min(fitting, wanted), std::min(kFewestRows, y.made), y.made);
   }
 };
 
 /// One convolution, or the gradient of an input.
-class Depthwise {
+class Single {
  public:
-  Depthwise(const Layout& layout, const float* w, const float* from, const float* bias, float* to)
+  Single(const Layout& layout, const float* w, const float* from, const float* bias, float* to)
       : l_(layout), w_(w), from_(from), bias_(bias), to_(to) {}
 
   void run(double flops) const {
@@ -69,15 +73,17 @@ class Depthwise {
  private:
   void run_band(int64_t channel, int64_t depth, Range rows, float* planes) const {
     pad_band(channel, depth, rows, planes);
-    const int64_t group = channel % l_.groups, plane = channel * l_.z.made + depth;
+    const int64_t group = channel % l_.groups, plane = channel * l_.z.made + depth,
+                  weights = l_.in * l_.taps();
     // (The gradient of an input takes the weights from the last to the first.)
     run_rows({.windows = planes,
-              .depth = l_.z.taps,
+              .depth = l_.depth(),
               .plane_step = l_.plane(),
+              .row_taps = l_.y.taps,
               .row_step = l_.y.dilation * l_.pitch,
               .taps = l_.x.taps,
               .tap_step = l_.x.dilation,
-              .weights = w_ + group * l_.taps() + (l_.forward ? 0 : l_.taps() - 1),
+              .weights = w_ + group * weights + (l_.forward ? 0 : weights - 1),
               .weight_step = l_.forward ? 1 : -1,
               .bias = bias_ != nullptr ? bias_ + group : nullptr,
               .c = to_ + (plane * l_.y.made + rows.begin) * l_.x.made,
@@ -86,12 +92,14 @@ class Depthwise {
              rows.size());
   }
 
-  /// What the windows of a band read.
+  /// What the windows of a band read, in the order of their weights.
   void pad_band(int64_t channel, int64_t depth, Range rows, float* planes) const {
     const int64_t pixels = l_.y.read * l_.x.read;
     const Reach read = l_.y.reach(rows), columns(-l_.x.padding, l_.pitch, l_.x.read);
-    for (int64_t t = 0; t < l_.z.taps; ++t, planes += l_.plane()) {
-      pad_plane(l_.k, met_plane(from_ + channel * l_.z.read * pixels, l_.z, depth, t, pixels),
+    for (int64_t i = 0; i < l_.depth(); ++i, planes += l_.plane()) {
+      const int64_t in = i / l_.z.taps, from = channel * l_.in + (l_.forward ? in : l_.in - 1 - in);
+      pad_plane(l_.k,
+                met_plane(from_ + from * l_.z.read * pixels, l_.z, depth, i % l_.z.taps, pixels),
                 l_.x.read, read, columns, planes, l_.pitch);
       std::fill_n(planes + read.all * l_.pitch, l_.beyond(), 0.0F);
     }
@@ -107,9 +115,23 @@ class Depthwise {
     }
   }
 
-  void run_tiles(const RowSlide& band, int64_t rows) const {
+  /// A row by itself, whose windows read no others, is parts of itself, one under the other.
+  void run_tiles(RowSlide band, int64_t rows) const {
+    if (rows == 1 && l_.y.taps == 1) {
+      const int64_t width = l_.k.row_tile_vectors * l_.k.lanes, parts = band.columns / width;
+      RowSlide row = band;
+      row.row_step = row.c_stride = row.columns = width;
+      run_even_tiles(row, parts);
+      band.windows += parts * width;
+      band.c += parts * width;
+      band.columns -= parts * width;
+    }
+    run_even_tiles(band, rows);
+  }
+
+  void run_even_tiles(const RowSlide& band, int64_t rows) const {
     const EvenParts some_rows(rows, l_.k.row_tile_rows),
-        vectors(ceil_div(l_.x.made, l_.k.lanes), l_.k.row_tile_vectors);
+        vectors(ceil_div(band.columns, l_.k.lanes), l_.k.row_tile_vectors);
     for (int64_t i = 0; i < some_rows.count; ++i)
       for (int64_t v = 0; v < vectors.count; ++v) {
         const int64_t row = some_rows[i].begin, column = vectors[v].begin * l_.k.lanes;
@@ -117,7 +139,7 @@ class Depthwise {
         slide.windows += row * slide.row_step + column;
         slide.c += row * slide.c_stride + column;
         slide.columns -= column;
-        l_.k.row_tile(slide, l_.y.taps, some_rows[i].size(), vectors[v].size());
+        l_.k.row_tile(slide, some_rows[i].size(), vectors[v].size());
       }
   }
 
@@ -127,36 +149,40 @@ class Depthwise {
 };
 
 /// Rows are to fill vectors, and to be long, where the library can do it and its blocks of channels
-/// are full. (One thread of a Zen 4, how many times as fast as all else are the output and the
-/// gradient of the input. 64 channels, 3 x 3 of 10 x 10: 0.6, 0.7; 14 x 14 to 56 x 56 1.4 to 2.1;
-/// 5 x 5 of 14 x 14 0.7, 0.9, of 28 x 28 0.9, 1.1; 7 x 7 of 28 x 28 1.0, 1.2, of 56 x 56 1.15, 1.2.
-/// 3 channels 4.5. In three dims 14 to 40. Its features lowered to AVX2, 64 channels 0.7 to 1.0, 3
-/// channels 2.8.)
+/// are full; of windows as wide as high it computes even ones well, and none whose padding is more
+/// than its tiles. (One thread of a Zen 4, how many times as fast as all else are the output and
+/// the gradient of the input. 64 channels by themselves, 3 x 3 of 10 x 10: 0.6, 0.7; 14 x 14 to 56
+/// x 56 1.4 to 2.1; 5 x 5 of 14 x 14 0.7, 0.9, of 28 x 28 1.1, 1.2; 7 x 7 of 28 x 28 1.1, 1.3; 9 x
+/// 9 0.9, 1.1; 13 x 13 0.9, 1.3; 15 x 15 30, 1.3; 7 x 1 1.3; 1 x 7 0.7, 0.9; 4 x 4 0.75; 3
+/// channels 4.5 to 6. In three dims 14 to 40. Its features lowered to AVX2, 64 channels 0.7 to 1.0,
+/// 3 channels 2.8.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
   constexpr int64_t kMostLanes = 2;  // for a pixel
-  constexpr int64_t kFewTaps = 3, kLongRow = 28;
+  constexpr int64_t kMostPadding = 6, kFewTaps = 3, kSomeTaps = 7, kLongRow = 28;
+  if (l.forward && l.x.padding > kMostPadding) return true;
+  if (l.in > 1) return l.forward || l.y.taps > 1;
   if (round_up(l.x.made, l.k.lanes) > kMostLanes * l.x.made) return false;
   if (has_depth(s) || l.k.waste(l.groups) >= l.k.worthwhile_waste) return true;
-  return l.x.made >= l.k.depthwise_row && (l.y.taps <= kFewTaps || l.x.made >= kLongRow);
+  if (l.x.made < l.k.depthwise_row || l.y.taps % 2 == 0 || l.y.taps == 1) return false;
+  return l.y.taps <= kFewTaps || (l.x.made >= kLongRow && (l.y.taps <= kSomeTaps || !l.forward));
 }
 
 }  // namespace
 
-bool can_convolve_depthwise(const ConvolutionSpec& s, Sought sought) {
-  return can_slide(s, sought) && s.in == s.groups && s.out == s.groups &&
-         SlideKernels::has_tile_of(s.kernel[1]);
+bool can_convolve_single(const ConvolutionSpec& s, Sought sought) {
+  return can_slide(s, sought) && (sought == Sought::Output ? s.out : s.in) == s.groups;
 }
 
-bool is_depthwise(const ConvolutionSpec& s, Sought sought) {
-  if (slide_kernels() == nullptr || !can_convolve_depthwise(s, sought)) return false;
+bool is_single(const ConvolutionSpec& s, Sought sought) {
+  if (slide_kernels() == nullptr || !can_convolve_single(s, sought)) return false;
   const Layout l(*slide_kernels(), s, sought);
   return pays(l, s) && l.planes() <= kMostPlanes;
 }
 
-void convolve_depthwise(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
-                        const ConvolutionData<float>& d) {
+void convolve_single(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought,
+                     const ConvolutionData<float>& d) {
   const Layout l(kernels, s, sought);
-  Depthwise(l, d.w, l.forward ? d.x : d.y, d.bias, l.forward ? d.y : d.x).run(flops(s));
+  Single(l, d.w, l.forward ? d.x : d.y, d.bias, l.forward ? d.y : d.x).run(flops(s));
 }
 
 }  // namespace tandem::machine
