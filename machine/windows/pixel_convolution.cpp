@@ -20,7 +20,7 @@ constexpr int64_t kFewestPixels = 128;
 // more elements than this, by a balanced tree.
 constexpr int64_t kMostParts = 16, kMostElements = int64_t{1} << 20;
 
-/// What each row of the result starts with.
+/// What each plane of the result starts with.
 void start_with_bias(float* to, const float* bias, int64_t images, int64_t channels,
                      int64_t pixels) {
   const int64_t grain = std::max<int64_t>(1, 8192 / pixels);
@@ -74,14 +74,34 @@ void sum_over_images(const ConvolutionSpec& s, const ConvolutionData<float>& dat
   std::copy_n(parts, n, data.w);
 }
 
+/// x [images, window], y [images, out], w [out, window].
+void convolve_images(const ConvolutionSpec& s, Sought sought, const ConvolutionData<float>& d) {
+  const int64_t pixels = product(s.input), window = s.in * pixels;
+  const auto run = [&](MatmulSpec spec, const float* a, const float* b, float* c) {
+    spec.accumulate = d.bias != nullptr;
+    shared_matmul(spec)->run(a, b, c);
+  };
+  switch (sought) {
+    case Sought::Output:
+      if (d.bias) start_with_bias(d.y, d.bias, s.images, s.out, 1);
+      return run(dense_matmul(1, s.images, s.out, window, false, true), d.x, d.w, d.y);
+    case Sought::Input:
+      if (d.bias) start_with_bias(d.x, d.bias, s.images, s.in, pixels);
+      return run(dense_matmul(1, s.images, window, s.out), d.y, d.w, d.x);
+    case Sought::Weight:
+      return run(dense_matmul(1, s.out, window, s.images, true), d.y, d.x, d.w);
+  }
+}
+
 }  // namespace
 
 bool is_of_pixels(const ConvolutionSpec& s) {
-  return products::panels() && s.groups == 1 && windows_are_pixels(s) &&
-         product(s.input) >= kFewestPixels;
+  return products::panels() && s.groups == 1 &&
+         (windows_are_images(s) || (windows_are_pixels(s) && product(s.input) >= kFewestPixels));
 }
 
 void convolve_pixels(const ConvolutionSpec& s, Sought sought, const ConvolutionData<float>& d) {
+  if (windows_are_images(s)) return convolve_images(s, sought, d);
   switch (sought) {
     case Sought::Output:
       return multiply_images(s, s.out, s.in, {0, s.in, 1}, d.w, d.x, d.y, d.bias);

@@ -1,5 +1,6 @@
-// Convolutions whose windows are single pixels (1 x 1): products of the weight [out, in] with the
-// images [in, pixels], where products are ours (products/panels.h). No tensor changes its layout.
+// Convolutions whose windows are single pixels (1 x 1), products of the weight [out, in] with the
+// images [in, pixels]; or whole images, which are then pixels of more channels. Where products are
+// ours (products/panels.h). No tensor changes its layout.
 #ifndef TANDEM_MACHINE_WINDOWS_PIXEL_CONVOLUTION_H
 #define TANDEM_MACHINE_WINDOWS_PIXEL_CONVOLUTION_H
 

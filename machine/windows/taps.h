@@ -16,6 +16,12 @@ inline bool windows_are_pixels(const ConvolutionSpec& s) {
   return s.kernel == kOnes && s.stride == kOnes && s.padding == kNone;
 }
 
+/// Whether an image is one window: y is then a product of the weight with the images.
+inline bool windows_are_images(const ConvolutionSpec& s) {
+  constexpr Extents kOnes{1, 1, 1}, kNone{0, 0, 0};
+  return s.kernel == s.input && s.dilation == kOnes && s.padding == kNone;
+}
+
 inline bool has_depth(const ConvolutionSpec& s) { return s.input[0] > 1 || s.kernel[0] > 1; }
 
 /// Places [begin, end) of an output's row at which a tap lies inside the input.

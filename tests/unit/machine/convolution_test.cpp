@@ -34,6 +34,7 @@ std::vector<ConvolutionSpec> specs() {
   };
   ConvolutionSpec strided{2,         6,          4,         2,         {1, 1, 40},
                           {1, 1, 3}, {1, 1, 13}, {1, 1, 3}, {0, 0, 2}, {1, 1, 2}};
+  ConvolutionSpec image{5, 30, 7, 1, {2, 4, 5}, {2, 4, 5}, {1, 1, 1}, {1, 3, 1}};
   ConvolutionSpec deep{1, 8, 40, 1, {6, 7, 8}, {3, 2, 3}, {6, 6, 8}, {1, 1, 1}, {1, 0, 1}};
   ConvolutionSpec deep_and_wide{2,         40,        600,       1,         {3, 4, 5},
                                 {2, 3, 2}, {2, 1, 3}, {2, 3, 2}, {1, 0, 1}, {1, 1, 2}};
@@ -60,6 +61,10 @@ std::vector<ConvolutionSpec> specs() {
           square(3, 70, 40, 1, 32, 3, 1),
           square(2, 35, 30, 1, 57, 5, 1),
           square(4, 3, 20, 1, 33, 3, 1),
+          square(2, 32, 1, 1, 20, 3, 1),
+          square(2, 1, 20, 1, 18, 4, 1),
+          square(3, 32, 32, 32, 9, 15, 1),
+          image,
           strided,
           deep,
           deep_in_groups};
