@@ -265,12 +265,16 @@ Tensor one_hot(const Tensor& labels, Dim classes, SourceLocation at) {
   if (classes < 1)
     ir::fail(Errc::Argument,
              fmt::format("one_hot: no classes; expected at least 1, got {}", int64_t{classes}));
+  // A label is looked up among the classes, which refuses what is none; to be equal to one is then
+  // computed wherever it is used.
   Call c(at);
-  const V column = c.b.unsqueeze(c.in(labels, "labels"), -1);
   Shape sizes = labels.sizes();
+  const V numbers = c.b.iota(classes, i64), flat = c.b.reshape(c.in(labels, "labels"), {-1}),
+          column = c.b.reshape(c.b.index_select(numbers, 0, flat), sizes);
   sizes.push_back(classes);
-  const V zeros = c.b.full(sizes, i64, 0), one = c.b.full(c.b.sizes(column), i64, 1);
-  return c.out(c.b.scatter(zeros, labels.sizes().rank(), column, one));
+  const V is_class =
+      c.b.eq(c.b.expand(c.b.unsqueeze(column, -1), sizes), c.b.expand(numbers, sizes));
+  return c.out(c.b.convert(is_class, i64));
 }
 
 Tensor one_hot(const Tensor& labels, SourceLocation at) {

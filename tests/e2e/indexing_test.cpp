@@ -2,6 +2,9 @@
 // compiled in every setting of autograd, what is a view, and what is refused.
 #include <tandem/tandem.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/e2e/contract.h"
 #include "tests/support/expect_error.h"
 
@@ -39,6 +42,35 @@ const std::vector<Row> kRows{
      [](const Tensors& in) -> Tensors {
        in[0].index_put_({Slice{.start = 1, .step = 2}}, in[1]);
        return {in[0] * in[0]};
+     }},
+    {"PicksOneOfEachLine",
+     [](Source& s) {
+       return Tensors{s.noise({3, 7, 2}, 1), s.noise({3, 1, 2}, 2),
+                      places({0, 6, 3, 3, 5, 1}).view({3, 1, 2})};
+     },
+     [](const Tensors& in) -> Tensors {
+       const Tensor y = log_softmax(in[0] * in[1], 1) * 2;
+       const Tensor picked = gather(y, 1, in[2]), far = gather(in[0] * in[0], 1, in[2]);
+       return {picked, far, sum(y), gather(gather(y, 1, in[2]), 1, in[2] * 0)};
+     }},
+    {"PicksOfTransposedAndWritten",
+     [](Source& s) { return Tensors{s.noise({4, 5}, 1), places({4, 0, 2, 2}).view({1, 4})}; },
+     [](const Tensors& in) -> Tensors {
+       const Tensor x = in[0].t() * 1;
+       x.select(0, 2).mul_(3);
+       const Tensor picked = x.exp().gather(0, in[1]);
+       x.scatter_add_(0, in[1], picked);
+       return {picked, x};
+     }},
+    {"ClassesInAnyOrder",
+     [](Source& s) {
+       return Tensors{s.noise({2, 4, 3, 3}, 1), (s.noise({2, 3, 3}, 2) * 2 + 2).to(i64)};
+     },
+     [](const Tensors& in) -> Tensors {
+       const Tensor of_class = one_hot(in[1], 4), p = softmax(in[0], 1),
+                    classes = of_class.permute({0, 3, 1, 2}).to(f32);
+       const Tensor loss = cross_entropy(in[0], in[1], {.reduction = "none"});
+       return {sum(p * classes, {2, 3}), loss * square(1 - exp(-loss)), of_class};
      }},
     {"AddsToARange", tensors({{4, 5}, {1, 1, 5}}),
      [](const Tensors& in) -> Tensors {
@@ -165,6 +197,31 @@ TEST(Indexing, Refusals) {
           [&] { pad(x, {1, 0}, "circular", 2); });
   refused(Errc::Argument, "meshgrid: unknown indexing", [&] { meshgrid({x[0]}, "ji"); });
   refused(Errc::DType, "tril_indices: expected i64 or i32", [&] { tril_indices(2, 2, 0, f32); });
+}
+
+/// What is picked is looked up before all else is computed of it alone; NaN, infinities and zeros
+/// of both signs are picked and come back as they are.
+TEST(Indexing, WhatIsPickedIsWhatEagerCodePicks) {
+  const auto fn = [](const Tensor& x, const Tensor& i) { return gather(x * -1, 1, i); };
+  const auto compiled = compile(fn);
+  const auto expect_alike = [](const Tensor& want, const Tensor& got) {
+    const Tensor a = nan_to_num(want, 7), b = nan_to_num(got, 7);
+    EXPECT_TRUE(equal(a, b) && equal(signbit(a), signbit(b)));
+  };
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = tensor({nan, 0, -0.0, infinity, -infinity, 1}).view({2, 3}).requires_grad_();
+  for (int64_t column = 0; column < 3; ++column) {
+    const Tensor i = full({2, 1}, column, i64), tangent = tensor({-0.0, nan}).view({2, 1});
+    const Tensor want = fn(x, i), got = compiled(x, i);
+    expect_alike(want, got);
+    expect_alike(grad({want}, {x}, {.grad_outputs = {tangent}})[0],
+                 grad({got}, {x}, {.grad_outputs = {tangent}})[0]);
+  }
+  for (const int64_t column : {3, -1, -4})
+    expect_error(Errc::Index, "out of range", [&] { compiled(x, full({2, 1}, column, i64)); });
+  const auto classes = compile([](const Tensor& l) { return one_hot(l, 3).t().to(f32); });
+  for (const int64_t label : {3, -1})
+    expect_error(Errc::Index, "out of range", [&] { classes(full({2}, label, i64)); });
 }
 
 TEST(Indexing, RepeatsThatDoNotFitAreRefusedWhenTheyRun) {
