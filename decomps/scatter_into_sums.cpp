@@ -1,8 +1,11 @@
 // Scattered additions to zeros that are then added to something else (the gradient of a table that
-// is looked up and also used in whole: tied embeddings) go straight into it: no zeros, no sum.
+// is looked up and also used in whole: tied embeddings) go straight into it: no zeros, no sum. One
+// to each line (the gradient of what was picked, a class's logit say) are selected where they are
+// used.
 #include <algorithm>
 #include <array>
 
+#include "decomps/candidate.h"
 #include "decomps/fold.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
@@ -43,6 +46,27 @@ void scatter_into(ir::Splicer& splicer, EquationId sum, const std::vector<uint32
   }
 }
 
+// scatter_add(0, dim, i, s) = where(i = position along dim, s + 0, 0), where i picks one of each
+// line. (In backward, where i is an index that has been looked up: it is not looked at here.)
+void select_scattered(ir::Splicer& splicer, EquationId e) {
+  const Graph& g = splicer.graph();
+  if (g.op(e) != Op::scatter_add || !g.equation(e).is_backward) return;
+  const ir::Type type = g.type(g.result(e));
+  const auto dim = static_cast<int>(g.attr<int64_t>(e, ir::Attr::dim));
+  const ValueId index = g.operand(e, 1), source = g.operand(e, 2);
+  const ir::Shape lines = g.type(index).sizes;
+  if (!is_constant(g, g.operand(e, 0), 0.0) || !picks_one_of_each_line(lines, type.sizes, dim) ||
+      g.type(source).sizes != lines)
+    return;
+  ir::Builder& b = splicer.builder();
+  ir::Shape along{type.sizes[dim]};
+  while (along.rank() < type.sizes.rank() - dim) along.push_back(1);
+  const ValueId places = b.view(b.iota(type.sizes[dim], g.type(index).dtype), along),
+                is_picked = b.eq(b.expand(index, type.sizes), b.expand(places, type.sizes)),
+                positive = b.add(source, b.full(lines, type.dtype, 0.0));
+  splicer.replace(e, {{b.where(is_picked, b.expand(positive, type.sizes), 0.0)}});
+}
+
 }  // namespace
 
 Graph scatter_into_sums(Graph graph) {
@@ -53,6 +77,7 @@ Graph scatter_into_sums(Graph graph) {
   ir::Splicer splicer(std::move(graph));
   for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
     splicer.at({i});
+    select_scattered(splicer, {i});
     scatter_into(splicer, {i}, uses);
   }
   return splicer.take();

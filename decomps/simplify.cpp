@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "decomps/candidate.h"
 #include "decomps/fold.h"
 #include "ir/base/error.h"
 #include "ir/build/rewrite.h"
@@ -28,43 +29,6 @@ using ir::Op;
 using ir::Shape;
 using ir::Type;
 using V = ir::ValueId;
-using Result = std::optional<V>;
-
-/// The equation that a rule looks at: not yet in the graph, its operands are.
-struct Candidate {
-  Builder& b;
-  const Graph& graph;
-  Op op;
-  std::span<const V> operands;
-  std::span<const AttrValue> attrs;
-  const Type& type;
-
-  V operator[](int i) const { return operands[static_cast<size_t>(i)]; }
-  template <class T>
-  const T& attr(Attr name) const {
-    return std::get<T>(attrs[static_cast<size_t>(ir::attr_index(op, name))]);
-  }
-  bool is(V v, Op defined_by) const {
-    return graph.producer(v).valid() && graph.op(graph.producer(v)) == defined_by;
-  }
-  /// Operand `i` of the equation that defines `v`.
-  V behind(V v, int i = 0) const { return graph.operand(graph.producer(v), i); }
-  /// An attribute of the equation that defines `v`.
-  template <class T>
-  const T& attr_behind(V v, Attr name) const {
-    return graph.attr<T>(graph.producer(v), name);
-  }
-  std::optional<Number> constant(V v) const { return decomps::constant(graph, v); }
-  bool is_constant(V v, const Number& number) const {
-    return decomps::is_constant(graph, v, number);
-  }
-  /// The operand beside constant `number` of a binary equation, in either order.
-  Result beside(const Number& number) const {
-    if (is_constant(operands[1], number)) return operands[0];
-    if (is_constant(operands[0], number)) return operands[1];
-    return std::nullopt;
-  }
-};
 
 // --- arithmetic
 
@@ -305,6 +269,7 @@ constexpr Rule kRules[] = {
     {Op::permute, view_of_full},
     {Op::permute, permute_of_ones},
     {Op::permute, permute_of_permute},
+    {Op::permute, permute_of_repeated},
     {Op::expand, view_of_all},
     {Op::expand, view_of_full},
     {Op::expand, same_view_twice},
@@ -314,7 +279,9 @@ constexpr Rule kRules[] = {
     {Op::slice, slice_of_slice},
     {Op::pad, view_of_all},
     {Op::cat, cat_of_one},
+    {Op::gather, gather_of_pointwise},
     {Op::sum, sum_single},
+    {Op::sum, sum_of_scattered},
     {Op::prod, reduce_single},
     {Op::amax, reduce_single},
     {Op::amin, reduce_single},

@@ -27,7 +27,8 @@ ir::Graph join_parts(ir::Graph graph);
 ir::Graph nest_concatenations(ir::Graph graph);
 
 /// Scattered additions to zeros (index_add, scatter_add) that are then added to something else add
-/// to that instead. Changes the order of the additions to an element.
+/// to that instead. Changes the order of the additions to an element. Those of one to each line, in
+/// backward, are selected by comparing positions.
 ir::Graph scatter_into_sums(ir::Graph graph);
 
 /// What a scan or cond computes again that one before it computed (a gradient does, of the steps

@@ -1,0 +1,108 @@
+// Rules of simplify for what is picked by an index or repeated along a dimension: nothing is
+// computed of elements that are not picked, and what is made of repeated values alone lies nowhere.
+#include <algorithm>
+#include <vector>
+
+#include "decomps/candidate.h"
+
+namespace tandem::decomps {
+namespace {
+
+using ir::Attr;
+using ir::AttrValue;
+using ir::EquationId;
+using ir::Number;
+using ir::Op;
+using ir::Shape;
+using V = ir::ValueId;
+
+/// What holds the same along `dim` of its `rank` dimensions, by how it is made.
+bool is_same_along(const Candidate& c, V v, int rank, int64_t dim) {
+  if (c.is(v, Op::full)) return true;
+  if (!c.is(v, Op::expand)) return false;
+  const Shape& sizes = c.graph.type(c.behind(v)).sizes;
+  const int64_t at = dim - (rank - sizes.rank());
+  return at < 0 || sizes[static_cast<int>(at)] == 1;
+}
+
+}  // namespace
+
+bool picks_one_of_each_line(const Shape& index, Shape sizes, int64_t dim) {
+  sizes[static_cast<int>(dim)] = 1;
+  return index == sizes;
+}
+
+// gather(f(x, expand y), dim, i) = f(gather(x, dim, i), expand y), where i picks one of each line
+// and y is the same along it: f is computed of what is picked alone
+Result gather_of_pointwise(const Candidate& c) {
+  const EquationId e = c.graph.producer(c[0]);
+  if (!e.valid() || !ir::is_pointwise(c.graph.op(e))) return std::nullopt;
+  const Shape sizes = c.type.sizes;
+  const auto dim = c.attr<int64_t>(Attr::dim);
+  if (!picks_one_of_each_line(sizes, c.graph.type(c[0]).sizes, dim)) return std::nullopt;
+  std::vector<V> operands(c.graph.operands(e).begin(), c.graph.operands(e).end());
+  const auto is_same = [&](V v) { return is_same_along(c, v, sizes.rank(), dim); };
+  if (std::ranges::count_if(operands, is_same) + 1 != std::ssize(operands)) return std::nullopt;
+  for (V& v : operands) {
+    if (!is_same(v))
+      v = c.b.gather(v, static_cast<int>(dim), c[1]);
+    else if (c.is(v, Op::full))
+      v = c.b.full(sizes, c.graph.type(v).dtype, c.attr_behind<Number>(v, Attr::value));
+    else
+      v = c.b.expand(c.behind(v), sizes);
+  }
+  const std::vector<AttrValue> attrs(c.graph.attrs(e).begin(), c.graph.attrs(e).end());
+  return c.b.emit(c.graph.op(e), operands, attrs);
+}
+
+// sum(scatter_add(0, dim, i, x), dim) = sum(x, dim), where i picks one of each line. (In backward,
+// where i is an index that has been looked up: it is not looked at here.)
+Result sum_of_scattered(const Candidate& c) {
+  if (!c.is(c[0], Op::scatter_add)) return std::nullopt;
+  const EquationId e = c.graph.producer(c[0]);
+  const auto dim = c.graph.attr<int64_t>(e, Attr::dim);
+  const V index = c.behind(c[0], 1), x = c.behind(c[0], 2);
+  const Shape& sizes = c.graph.type(index).sizes;
+  if (!c.graph.equation(e).is_backward || !c.is_constant(c.behind(c[0]), 0.0) ||
+      c.attr<ir::Axes>(Attr::dims) != ir::Axes{static_cast<ir::Axis>(dim)} ||
+      !picks_one_of_each_line(sizes, c.graph.type(c[0]).sizes, dim) ||
+      c.graph.type(x).sizes != sizes)
+    return std::nullopt;
+  return c.b.emit(Op::sum, {x}, c.attrs);
+}
+
+namespace {
+
+/// Whether `v` is a constant or repeated, or computed of such values in few steps.
+bool is_repeated(const Candidate& c, V v, int steps) {
+  if (c.is(v, Op::full) || c.is(v, Op::expand)) return true;
+  const EquationId e = c.graph.producer(v);
+  return steps > 0 && e.valid() && ir::is_pointwise(c.graph.op(e)) &&
+         std::ranges::all_of(c.graph.operands(e),
+                             [&](V operand) { return is_repeated(c, operand, steps - 1); });
+}
+
+/// expand(x, sizes) permuted: x with as many dimensions, permuted and repeated.
+V permuted_expand(const Candidate& c, V v, const ir::Axes& dims) {
+  Shape sizes = c.graph.type(c.behind(v)).sizes;
+  while (sizes.rank() < std::ssize(dims)) sizes.insert(0, 1);
+  return c.b.expand(c.b.permute(c.b.view(c.behind(v), sizes), dims), c.type.sizes);
+}
+
+}  // namespace
+
+// permute(f(expand x, ...)) = f(expand(permute x), ...): computed wherever it is used
+Result permute_of_repeated(const Candidate& c) {
+  constexpr int kSteps = 3;
+  if (!is_repeated(c, c[0], kSteps)) return std::nullopt;
+  const ir::Axes dims = c.attr<ir::Axes>(Attr::dims);
+  if (c.is(c[0], Op::expand)) return permuted_expand(c, c[0], dims);
+  const EquationId e = c.graph.producer(c[0]);
+  std::vector<V> operands(c.graph.operands(e).begin(), c.graph.operands(e).end());
+  const std::vector<AttrValue> attrs(c.graph.attrs(e).begin(), c.graph.attrs(e).end());
+  const Op op = c.graph.op(e);
+  for (V& v : operands) v = c.b.permute(v, dims);
+  return c.b.emit(op, operands, attrs);
+}
+
+}  // namespace tandem::decomps
