@@ -93,7 +93,27 @@ Windows adaptive_windows(Call& c, V v, int spatial, const Spatial& output_size) 
   return w;
 }
 
+/// Whether there is one window, over all elements.
+bool is_overall(const Windows& w, const Dims& input) {
+  for (size_t d = 0; d < input.size(); ++d) {
+    const bool covers = w.window.empty() || w.window[d] - w.padding[d] >= input[d];
+    if (w.sizes[d] != 1 || !covers) return false;
+  }
+  return true;
+}
+
+/// All spatial dims of images.
+ir::Axes spatial_dims(const Dims& input) {
+  ir::Axes dims;
+  for (size_t d = 0; d < input.size(); ++d) dims.push_back(static_cast<int>(d) + 2);
+  return dims;
+}
+
+/// (One window over all is a sum as any other: it fuses, and each element's gradient is its own.)
 V window_sum(Call& c, V v, const Windows& w) {
+  const Dims input = spatial_sizes(c, v);
+  if (is_overall(w, input) && c.b.dtype(v) != boolean)
+    return c.b.sum(widened(c, v), spatial_dims(input), true);
   return c.b.emit(Op::window_sum, {widened(c, v)}, {w.sizes, w.window, w.stride, w.padding});
 }
 
@@ -166,20 +186,13 @@ Tensor avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& kernel
   return given_back(c, c.b.convert(means, c.b.dtype(x.v)), x);
 }
 
-/// The average of all spatial elements: one window.
-V overall_mean(Call& c, V images, int spatial) {
-  ir::Axes dims;
-  for (int d = 0; d < spatial; ++d) dims.push_back(d + 2);
-  return c.b.mean(images, dims, true);
-}
-
 Tensor adaptive_avg_pool(Call&& c, int spatial, const Tensor& self, const Spatial& output_size) {
   const Images x = images(c, self, spatial, "self");
   const Windows w = adaptive_windows(c, x.v, spatial, output_size);
-  const bool is_one = std::ranges::all_of(w.sizes, [](Dim size) { return size == 1; });
-  if (is_one && ir::is_floating(self.dtype()))
-    return given_back(c, overall_mean(c, x.v, spatial), x);
-  return given_back(c, divided(c, window_sum(c, x.v, w), w, spatial_sizes(c, x.v), false), x);
+  const Dims input = spatial_sizes(c, x.v);
+  if (is_overall(w, input) && ir::is_floating(self.dtype()))
+    return given_back(c, c.b.mean(x.v, spatial_dims(input), true), x);
+  return given_back(c, divided(c, window_sum(c, x.v, w), w, input, false), x);
 }
 
 /// [n, channels, spatial...] as [n, channels, elements].

@@ -20,6 +20,8 @@ struct PlaneWindows {
   };
 
   int64_t height, width;
+  /// Whether an integer as wide as an element tells each place in the plane.
+  bool fits;
   Along deep, high, wide;
   /// How far windows of neighbouring columns lie apart, and the columns [begin, end) whose windows
   /// lie in the plane's width as a whole, where vectors can take them: each shows what the one

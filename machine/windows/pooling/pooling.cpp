@@ -106,13 +106,15 @@ void spread_plane(const WindowSpec& s, const std::vector<Shown>& columns, const 
       [&](int64_t, int64_t to) { add_row(x + to * width, sums, width); }, [](int64_t) {});
 }
 
-/// The columns [begin, end) whose windows lie in the input as a whole; none where places are more
-/// than an integer as wide as T tells.
+/// Whether an integer as wide as T tells each place in a plane.
 template <class T>
+bool fits(const WindowSpec& s) {
+  return sizeof(T) == sizeof(int64_t) || product(s.input) <= std::numeric_limits<int32_t>::max();
+}
+
+/// The columns [begin, end) whose windows lie in the input as a whole.
 std::pair<int64_t, int64_t> whole_columns(const WindowSpec& s) {
-  const bool fits =
-      sizeof(T) == sizeof(int64_t) || product(s.input) <= std::numeric_limits<int32_t>::max();
-  if (s.window[2] == 0 || !fits) return {0, 0};
+  if (s.window[2] == 0) return {0, 0};
   const int64_t begin = (s.padding[2] + s.stride[2] - 1) / s.stride[2];
   const int64_t last = s.input[2] - span_of(s, 2) + s.padding[2];
   const int64_t end = last < 0 ? 0 : std::min(last / s.stride[2] + 1, s.output[2]);
@@ -172,9 +174,10 @@ template <class T>
 void find_maxima(const WindowSpec& s, const T* x, Maxima<T> y, const MaximaKernels& kernels) {
   const std::vector<Shown> deep = windows(s, 0), high = windows(s, 1), wide = windows(s, 2);
   const std::vector<int64_t> taps = taps_of(s);
-  const auto [begin, end] = whole_columns<T>(s);
+  const auto [begin, end] = fits<T>(s) ? whole_columns(s) : std::pair<int64_t, int64_t>{0, 0};
   const PlaneWindows plane{.height = s.input[1],
                            .width = s.input[2],
+                           .fits = fits<T>(s),
                            .deep = {deep.data(), s.output[0]},
                            .high = {high.data(), s.output[1]},
                            .wide = {wide.data(), s.output[2]},

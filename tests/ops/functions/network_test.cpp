@@ -44,6 +44,58 @@ TEST(Pools, OfNaNAndInfinityAndNegativeZero) {
   EXPECT_TRUE(std::signbit(values[0][0][4].item()));
 }
 
+/// Images of small whole numbers, laid in memory in some ways.
+std::vector<Tensor> laid_images(DType dtype) {
+  const Tensor dense = (arange(2 * 3 * 4 * 6).mul(7).remainder(11) - 5).to(dtype);
+  const Tensor x = dense.view({2, 3, 4, 6});
+  return {x,
+          x.transpose(2, 3),
+          x.permute({2, 0, 1, 3}),
+          x.slice(3, 1, 6, 2),
+          x[0],
+          x.slice(0, 0, 1).expand({4, 3, 4, 6})};
+}
+
+TEST(Pools, OfOneWindowOverAllAreSums) {
+  for (const DType dtype : {f32, f64, bf16, i64, i8})
+    for (const Tensor& x : laid_images(dtype)) {
+      const int64_t height = x.size(-2), width = x.size(-1), elements = height * width;
+      const Spatial window{height, width}, larger{height + 2, width + 2};
+      const Tensor sums = x.to(f64).sum({-2, -1}, true).to(dtype);
+      const auto expect_sums = [&](const Spatial& kernel, const AvgPoolOptions& options) {
+        const Tensor pooled = avg_pool2d(x, kernel, options);
+        EXPECT_EQ(pooled.dtype(), dtype);
+        EXPECT_EQ(pooled.sizes(), sums.sizes());
+        EXPECT_EQ(pooled.to_vector<double>(), sums.to_vector<double>());
+      };
+      expect_sums(window, {.divisor_override = 1});
+      expect_sums(larger, {.padding = 1, .divisor_override = 1});
+      expect_sums(larger, {.padding = 1, .ceil_mode = true, .divisor_override = 1});
+      if (dtype == i64 || dtype == i8) continue;
+      const std::vector<double> means = (sums.to(f64) / elements).to(dtype).to_vector<double>();
+      const std::vector<double> padded =
+          (sums.to(f64) / ((height + 2) * (width + 2))).to(dtype).to_vector<double>();
+      const auto near = [&](const Tensor& pooled, const std::vector<double>& expected) {
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_NEAR(pooled.to_vector<double>()[i], expected[i], dtype == bf16 ? 0.02 : 1e-6);
+      };
+      near(avg_pool2d(x, window), means);
+      near(avg_pool2d(x, larger, {.padding = 1}), padded);
+      near(avg_pool2d(x, larger, {.padding = 1, .count_include_pad = false}), means);
+      near(adaptive_avg_pool2d(x, 1), means);
+    }
+  EXPECT_THROW(avg_pool2d(ones({1, 1, 3, 3}, boolean), 3), Error);
+}
+
+TEST(Pools, OfOneWindowOverAllHaveTheGradientsOfMeans) {
+  for (const bool compiles : {false, true}) {
+    const auto pooled = [](const Tensor& t) { return avg_pool2d(t, {4, 5}); };
+    const Tensor x = randn({2, 3, 4, 5}).requires_grad_();
+    (compiles ? compile(pooled)(x) : pooled(x)).backward(ones({2, 3, 1, 1}));
+    for (const double g : x.grad().to_vector<double>()) EXPECT_FLOAT_EQ(g, 1 / 20.0);
+  }
+}
+
 TEST(GridSample, OfHalvesFindsPlacesInWideImages) {
   const Tensor image = arange(1000).to(f16).view({1, 1, 1, 1000}), i = arange(0, 1000, 7);
   const Tensor x = ((i.to(f64) * 2 + 1) / 1000 - 1).view({1, 1, -1});

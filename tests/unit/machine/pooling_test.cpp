@@ -71,23 +71,24 @@ bool same_bits(const std::vector<T>& p, const std::vector<T>& q) {
   return std::memcmp(p.data(), q.data(), p.size() * sizeof(T)) == 0;
 }
 
-/// Few different numbers, so that many are equal.
+/// Few different numbers, so that many are equal; some NaN among every other one's.
 template <class T>
 std::vector<T> elements(int64_t n, std::mt19937& random) {
+  const bool has_nan = random() % 2 == 0;
   std::vector<T> out;
   for (int64_t i = 0; i < n; ++i) {
     const int number = static_cast<int>(random() % 9) - 4;
     out.push_back(static_cast<T>(number));
     if constexpr (std::is_floating_point_v<T>) {
       if (number == 0 && random() % 2 == 0) out.back() = -T(0);
-      if (random() % 40 == 0) out.back() = std::numeric_limits<T>::quiet_NaN();
+      if (has_nan && random() % 40 == 0) out.back() = std::numeric_limits<T>::quiet_NaN();
       if (random() % 20 == 0) out.back() = -std::numeric_limits<T>::infinity();
     }
   }
   return out;
 }
 
-/// Windows of which none is empty.
+/// Windows of which none is empty: small ones, long ones, and such as show a dim as a whole.
 WindowSpec random_windows(std::mt19937& random) {
   const auto draw = [&](int64_t from, int64_t to) {
     return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
@@ -95,13 +96,15 @@ WindowSpec random_windows(std::mt19937& random) {
   WindowSpec s{.planes = draw(1, 3)};
   const bool adaptive = draw(0, 4) == 0;
   for (size_t d = 0; d < 3; ++d) {
-    s.window[d] = adaptive ? 0 : draw(1, 3);
+    s.window[d] = adaptive ? 0 : draw(1, draw(0, 2) > 0 ? 3 : d == 2 ? 40 : 5);
     s.dilation[d] = adaptive ? 1 : draw(1, 2);
     s.stride[d] = draw(1, 3);
     s.padding[d] = adaptive ? 0 : draw(0, s.window[d] / 2);
     const int64_t span = (s.window[d] - 1) * s.dilation[d] + 1;
-    s.input[d] = draw(std::max<int64_t>(span, 1), d == 2 ? 70 : 7);
-    s.output[d] = adaptive ? draw(1, 9) : (s.input[d] + 2 * s.padding[d] - span) / s.stride[d] + 1;
+    const bool whole = draw(0, 2) == 0;
+    s.input[d] = whole && span > 0 ? span : std::max(span, draw(1, d == 2 ? 70 : 7));
+    s.output[d] = adaptive ? draw(1, whole ? 1 : 9)
+                           : (s.input[d] + 2 * s.padding[d] - span) / s.stride[d] + 1;
   }
   return s;
 }
@@ -127,7 +130,7 @@ void expect_maxima(const WindowSpec& s, std::mt19937& random) {
 
 TEST(Pooling, MaximaOfAnyWindows) {
   std::mt19937 random(1);
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     SCOPED_TRACE(i);
     const WindowSpec s = random_windows(random);
     expect_maxima<float>(s, random);
