@@ -1,12 +1,11 @@
-// Running a cut product. This file and block_primitive.cpp are all that matrix products know of
-// oneDNN and OpenMP.
+// Running a cut product. This file, block_primitive.cpp and matmul_job.h are all that matrix
+// products know of oneDNN and OpenMP.
 #include "machine/library/matmul.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -17,6 +16,7 @@
 #include "machine/library/block_primitive.h"
 #include "machine/library/exit_gate.h"
 #include "machine/library/matmul_blocks.h"
+#include "machine/library/matmul_job.h"
 #include "machine/memory/arena.h"
 #include "machine/memory/worker_memory.h"
 #include "machine/products/panel_cut.h"
@@ -29,67 +29,8 @@
 namespace tandem::machine {
 namespace {
 
-/// One call of run: what the workers share.
-struct Job {
-  const MatmulSpec& spec;
-  const MatmulBlocks& blocks;
-  BlasLayout a_layout, b_layout, c_layout;
-  const float* a;
-  const float* b;
-  float* c;
-  const float* bias;    // [n], or null
-  const float* packed;  // B in panels, or null
-  float* partials;      // [grid_k, batch, m, n] when the sum is split
-  const BlockPrimitive* full;
-  const BlockPrimitive* last;
-  std::atomic<int> status{dnnl_success};
-};
-
-/// Where block number `unit` begins, and how large it is.
-struct Block {
-  int64_t batch, i, j, l, count, m, n, k, chunk;
-};
-
-Block block_at(const MatmulSpec& s, const MatmulBlocks& b, int64_t unit) {
-  const int64_t i = unit % b.grid_m * b.m;
-  unit /= b.grid_m;
-  const int64_t j = unit % b.grid_n * b.n;
-  unit /= b.grid_n;
-  const int64_t chunk = unit % b.grid_k, l = chunk * b.k, batch = unit / b.grid_k * b.batch;
-  return {batch,
-          i,
-          j,
-          l,
-          std::min(b.batch, s.matrices() - batch),
-          std::min(b.m, s.m - i),
-          std::min(b.n, s.n - j),
-          std::min(b.k, s.k - l),
-          chunk};
-}
-
-/// Of the first element of matrix `matrix`.
-int64_t offset_of(const MatmulSpec& spec, const MatrixStrides& s, int64_t matrix) {
-  return matrix / spec.batch * s.outer + matrix % spec.batch * s.batch;
-}
-
-const float* a_at(const Job& job, const Block& x) {
-  const MatrixStrides& s = job.spec.a;
-  return job.a + offset_of(job.spec, s, x.batch) + x.i * s.row + x.l * s.col;
-}
-
-const float* b_at(const Job& job, const Block& x) {
-  const MatrixStrides& s = job.spec.b;
-  return job.b + offset_of(job.spec, s, x.batch) + x.l * s.row + x.j * s.col;
-}
-
-float* row_of_c(const Job& job, int64_t matrix, int64_t row) {
-  return job.c + offset_of(job.spec, job.spec.c, matrix) + row * job.spec.c.row;
-}
-
-const float* bias_at(const Job& job, const Block& x) { return job.bias + x.j; }
-
 /// The block's rows of C become the bias, just before the product is added to them.
-void start_with_bias(const Job& job, const Block& x) {
+void start_with_bias(const MatmulJob& job, const MatmulBlock& x) {
   for (int64_t batch = x.batch; batch < x.batch + x.count; ++batch)
     for (int64_t i = x.i; i < x.i + x.m; ++i)
       std::copy_n(bias_at(job, x), x.n, row_of_c(job, batch, i) + x.j);
@@ -107,7 +48,7 @@ Vec4 load(const float* from) {
   return v;
 }
 
-void add_zero(const Job& job, const Block& x) {
+void add_zero(const MatmulJob& job, const MatmulBlock& x) {
   for (int64_t i = x.i; i < x.i + x.m; ++i) {
     float* row = row_of_c(job, x.batch, i) + x.j;
     int64_t j = 0;
@@ -142,7 +83,7 @@ void transpose(const float* from, int64_t ld, int64_t n, int64_t k, float* to) {
 }
 
 /// A block whose sum is not split, of a product that may be of any strides.
-void stride_free_block(Job& job, const Block& x) {
+void stride_free_block(MatmulJob& job, const MatmulBlock& x) {
   const bool transposes = job.b_layout.transposed && x.k * x.n <= kTransposed;
   std::array<float, kTransposed> packed;
   if (transposes) transpose(b_at(job, x), job.b_layout.ld, x.n, x.k, packed.data());
@@ -154,24 +95,9 @@ void stride_free_block(Job& job, const Block& x) {
   if (job.spec.plus_zero) add_zero(job, x);
 }
 
-/// Where a block's sums go: a part of C, or of a chunk's partial sums.
-struct Sums {
-  float* data;
-  int64_t stride;
-  bool adds;
-};
-
-Sums sums_of(const Job& job, const Block& x) {
-  const MatmulSpec& s = job.spec;
-  if (job.blocks.grid_k == 1)
-    return {row_of_c(job, x.batch, x.i) + x.j, job.c_layout.ld, s.accumulate};
-  const int64_t row = (x.chunk * s.matrices() + x.batch) * s.m + x.i;
-  return {job.partials + row * s.n + x.j, s.n, false};
-}
-
-void sgemm_block(Job& job, const Block& x) {
+void sgemm_block(MatmulJob& job, const MatmulBlock& x) {
   if (job.spec.stride_free) return stride_free_block(job, x);
-  const Sums c = sums_of(job, x);
+  const BlockSums c = sums_of(job, x);
   const dnnl_status_t status =
       dnnl_sgemm(job.a_layout.transposed ? 'T' : 'N', job.b_layout.transposed ? 'T' : 'N', x.m, x.n,
                  x.k, 1.0f, a_at(job, x), job.a_layout.ld, b_at(job, x), job.b_layout.ld,
@@ -180,12 +106,12 @@ void sgemm_block(Job& job, const Block& x) {
 }
 
 /// Where B is packed ahead, each chunk lies by itself: what the chunks before the block's take.
-int64_t place_of(const MatmulSpec& s, const Block& x) {
+int64_t place_of(const MatmulSpec& s, const MatmulBlock& x) {
   return products::panels()->packed_floats(s.n, x.l);
 }
 
-void panel_block(const Job& job, const Block& x, float* memory) {
-  const Sums c = sums_of(job, x);
+void panel_block(const MatmulJob& job, const MatmulBlock& x, float* memory) {
+  const BlockSums c = sums_of(job, x);
   const products::Operand a{a_at(job, x), job.a_layout.ld, job.a_layout.transposed},
       b{b_at(job, x), job.b_layout.ld, job.b_layout.transposed};
   const float* bias = job.bias && job.blocks.grid_k == 1 ? bias_at(job, x) : nullptr;
@@ -198,11 +124,11 @@ void panel_block(const Job& job, const Block& x, float* memory) {
 }
 
 /// One matrix after the other, each by all threads.
-void run_in_parts(const Job& job, int parts) {
+void run_in_parts(const MatmulJob& job, int parts) {
   const MatmulSpec& s = job.spec;
   const products::SplitMemory memory(s.m, s.k, parts);
   for (int64_t matrix = 0; matrix < s.matrices(); ++matrix) {
-    const Block whole{.batch = matrix, .i = 0, .j = 0, .l = 0, .m = 1, .n = s.n};
+    const MatmulBlock whole{.batch = matrix, .i = 0, .j = 0, .l = 0, .m = 1, .n = s.n};
     const products::Operand a{a_at(job, whole), job.a_layout.ld, job.a_layout.transposed},
         b{b_at(job, whole), job.b_layout.ld, job.b_layout.transposed};
     products::multiply_split({s.m, s.n, s.k, a, b, row_of_c(job, matrix, 0), job.c_layout.ld,
@@ -216,7 +142,7 @@ void run_in_parts(const Job& job, int parts) {
   }
 }
 
-void primitive_block(Job& job, const Block& x) {
+void primitive_block(MatmulJob& job, const MatmulBlock& x) {
   const bool whole = x.count == job.blocks.batch && x.m == job.blocks.m;
   const int status =
       (whole ? job.full : job.last)->run(a_at(job, x), b_at(job, x), row_of_c(job, x.batch, x.i));
@@ -229,16 +155,11 @@ void guard_exit() {
   [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
 }
 
-template <class Compute>
-void for_each_block(const Job& job, int64_t begin, int64_t end, Compute compute) {
-  for (int64_t unit = begin; unit < end; ++unit) compute(block_at(job.spec, job.blocks, unit));
-}
-
-void run_in_library(Job& job) {
+void run_in_library(MatmulJob& job) {
   const bool primitive = job.blocks.algorithm == BlockAlgorithm::Primitive;
   parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
     const SingleOmpThread single;
-    for_each_block(job, begin, end, [&](const Block& x) {
+    for_each_block(job, begin, end, [&](const MatmulBlock& x) {
       if (job.bias && job.blocks.grid_k == 1) start_with_bias(job, x);
       primitive ? primitive_block(job, x) : sgemm_block(job, x);
     });
@@ -246,31 +167,17 @@ void run_in_library(Job& job) {
   });
 }
 
-void run_in_panels(const Job& job) {
+void run_in_panels(const MatmulJob& job) {
   const MatmulBlocks& b = job.blocks;
   const WorkerMemory memory(products::panels()->scratch(b.m, b.n, b.k));
   parallel_for(b.units(), b.grain, [&](int64_t begin, int64_t end, int worker) {
     for_each_block(job, begin, end,
-                   [&](const Block& x) { panel_block(job, x, memory.of(worker)); });
-  });
-}
-
-void dot_block(const Job& job, const Block& x) {
-  const MatmulSpec& s = job.spec;
-  const Sums c = sums_of(job, x);
-  const float sum = products::panels()->dot({a_at(job, x), s.a.col}, {b_at(job, x), s.b.row}, x.k);
-  const bool has_bias = job.bias && job.blocks.grid_k == 1;
-  *c.data = has_bias ? *job.bias + sum : c.adds ? *c.data + sum : sum;
-}
-
-void run_in_dots(const Job& job) {
-  parallel_for(job.blocks.units(), job.blocks.grain, [&](int64_t begin, int64_t end, int) {
-    for_each_block(job, begin, end, [&](const Block& x) { dot_block(job, x); });
+                   [&](const MatmulBlock& x) { panel_block(job, x, memory.of(worker)); });
   });
 }
 
 /// Rows [begin, end) of the whole batch: the partial sums, added by the tree, go to C.
-void combine_rows(Job& job, int64_t begin, int64_t end) {
+void combine_rows(MatmulJob& job, int64_t begin, int64_t end) {
   const MatmulSpec& s = job.spec;
   for (int64_t r = begin; r < end; ++r) {
     float* row = job.partials + r * s.n;
@@ -344,7 +251,7 @@ int parts_of(const MatmulSpec& s) {
 BlockAlgorithm algorithm_of(const MatmulSpec& s) {
   const bool is_of_vector = (s.m == 1) != (s.n == 1);
   if (!products::panels() || (is_of_vector && s.k > kFewProducts)) return BlockAlgorithm::Sgemm;
-  return s.m == 1 && s.n == 1 ? BlockAlgorithm::Dot : BlockAlgorithm::Panels;
+  return is_of_dots(s) ? BlockAlgorithm::Dots : BlockAlgorithm::Panels;
 }
 
 bool empty(const MatmulSpec& s) { return s.matrices() == 0 || s.m == 0 || s.n == 0; }
@@ -415,7 +322,7 @@ void Matmul::pack(const float* b, float* to) const {
   const MatmulBlocks blocks = blocks_for(num_threads(), true);
   parallel_for(blocks.grid_k * blocks.grid_n, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t u = begin; u < end; ++u) {
-      const Block x = block_at(s, blocks, u * blocks.grid_m);
+      const MatmulBlock x = block_at(s, blocks, u * blocks.grid_m);
       const products::Operand chunk{b + x.l * s.b.row, layout.ld, layout.transposed};
       for (int64_t j = x.j; j < x.j + x.n; j += panels.panel_columns(s.n - j))
         panels.pack(chunk, s.n, x.k, j, to + place_of(s, x));
@@ -452,24 +359,26 @@ void Matmul::run(const float* a, const float* b, float* c, void* scratch, const 
   if (swapped_) std::swap(a, b);
   if (bias && is_column) fill(s, c, *std::exchange(bias, nullptr));
   const MatmulBlocks blocks = blocks_for(num_threads(), packed != nullptr);
-  Job job{s,
-          blocks,
-          *blas_layout(s.a, s.m, s.k),
-          *blas_layout(s.b, s.k, s.n),
-          *blas_layout(s.c, s.m, s.n),
-          a,
-          b,
-          c,
-          bias,
-          packed,
-          static_cast<float*>(scratch),
-          full_.get(),
-          last_.get()};
+  MatmulJob job{s,
+                blocks,
+                *blas_layout(s.a, s.m, s.k),
+                *blas_layout(s.b, s.k, s.n),
+                *blas_layout(s.c, s.m, s.n),
+                a,
+                b,
+                c,
+                bias,
+                packed,
+                static_cast<float*>(scratch),
+                full_.get(),
+                last_.get()};
   if (split_parts_ > 0) return run_in_parts(job, split_parts_);
   if (blocks_.algorithm == BlockAlgorithm::Panels)
     run_in_panels(job);
+  else if (blocks_.algorithm == BlockAlgorithm::Dots)
+    run_in_dots(job);
   else
-    blocks_.algorithm == BlockAlgorithm::Dot ? run_in_dots(job) : run_in_library(job);
+    run_in_library(job);
   check_status(job.status);
   if (blocks_.grid_k > 1) {
     const int64_t grain = std::max<int64_t>(1, 8192 / s.n);

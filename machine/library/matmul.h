@@ -59,8 +59,8 @@ MatmulSpec dense_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool tra
 bool matmul_supports(const MatmulSpec& spec);
 
 /// What computes a block: dnnl_sgemm, a oneDNN matmul primitive (dense operands), or of ours
-/// (products/panels.h) panels or, where C is one number, a sum of products.
-enum class BlockAlgorithm { Sgemm, Primitive, Panels, Dot };
+/// (products/panels.h) panels or, where C has few rows or columns, sums along k.
+enum class BlockAlgorithm { Sgemm, Primitive, Panels, Dots };
 
 /// How the work is cut; a pure function of the spec and of what computes blocks.
 struct MatmulBlocks {

@@ -203,15 +203,24 @@ void offer_primitive(Best& best, const MatmulSpec& s) {
   }
 }
 
-// Of a row by a column: memory is read once, so a chunk is what is worth a claim.
+// Of few rows or columns by many: these are read once, so a block is what is worth a claim.
 constexpr double kDotNs = 0.06;  // an element of each
 constexpr int64_t kDotChunk = int64_t{1} << 15;
+constexpr int64_t kDotLines = 4;   // are read together
+constexpr int64_t kLongRow = 128;  // the sum of its lanes takes little of the time
 
 MatmulBlocks dot_blocks(const MatmulSpec& s) {
   const int64_t k = extent(s.k, ceil_div(s.k, kDotChunk), kSumUnit);
-  MatmulBlocks block{.batch = 1, .m = 1, .n = 1, .k = k, .algorithm = BlockAlgorithm::Dot};
+  const int64_t lines = round_up(ceil_div(kDotChunk, k), kDotLines);
+  const bool by_rows = has_few_columns(s);
+  MatmulBlocks block{.batch = 1,
+                     .m = by_rows ? std::min(s.m, lines) : s.m,
+                     .n = by_rows ? s.n : std::min(s.n, lines),
+                     .k = k,
+                     .algorithm = BlockAlgorithm::Dots};
   set_grid(block, s);
-  block.grain = std::max<int64_t>(1, std::llround(kMinThreadNs / (k * kDotNs)));
+  const double ns = static_cast<double>((by_rows ? block.m : block.n) * k) * kDotNs;
+  block.grain = std::max<int64_t>(1, std::llround(kMinThreadNs / ns));
   return block;
 }
 
@@ -265,6 +274,21 @@ bool is_column_of_few(const MatmulSpec& s) {
   return s.n == 1 && s.m > 1 && s.k <= kFewProducts && s.c.row == 1;
 }
 
+bool has_few_columns(const MatmulSpec& s) {
+  return s.n <= std::min(kFewColumns, s.m) && s.k > kFewProducts && s.a.col == 1;
+}
+
+bool has_few_rows(const MatmulSpec& s) {
+  const bool are_long = s.k >= kLongRow && s.a.col == 1;
+  const int64_t few = are_long ? kFewRows : kFewColumns;
+  return s.m <= std::min(few, s.n) && s.k > kFewProducts && s.b.row == 1;
+}
+
+bool is_of_dots(const MatmulSpec& s) {
+  if (s.m == 1 || s.n == 1) return s.m == s.n;
+  return has_few_columns(s) || has_few_rows(s);
+}
+
 void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
   block.grid_batch = ceil_div(s.matrices(), block.batch);
   block.grid_m = ceil_div(s.m, block.m);
@@ -273,7 +297,7 @@ void set_grid(MatmulBlocks& block, const MatmulSpec& s) {
 }
 
 MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool primitives) {
-  if (algorithm == BlockAlgorithm::Dot) return dot_blocks(s);
+  if (algorithm == BlockAlgorithm::Dots) return dot_blocks(s);
   const Problem p{s, known_layout(s, s.a, s.m, s.k), known_layout(s, s.b, s.k, s.n),
                   2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};

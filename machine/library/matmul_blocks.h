@@ -36,8 +36,18 @@ inline constexpr int64_t kFewProducts = 32;
 /// as it does in the transposed product.
 bool is_column_of_few(const MatmulSpec& spec);
 
-/// The cut of a supported, normalised spec with m, n, k > 0, into blocks for `algorithm`, Sgemm or
-/// Panels; in place of Sgemm for Primitive where that pays, if `primitives` may be taken.
+/// Rows or columns of C that are computed as sums along k, at most: of rows twice as many where
+/// they are long, since no panels of B are made then.
+inline constexpr int64_t kFewColumns = 4, kFewRows = 8;
+
+/// Whether C is one number, or has few columns (rows) while the rows of A (columns of B) are
+/// contiguous and long: these are read once, in vectors along k, and a panel would be mostly empty.
+bool has_few_columns(const MatmulSpec& spec);
+bool has_few_rows(const MatmulSpec& spec);
+bool is_of_dots(const MatmulSpec& spec);
+
+/// The cut of a supported, normalised spec with m, n, k > 0, into blocks for `algorithm`, Sgemm,
+/// Panels or Dots; in place of Sgemm for Primitive where that pays, if `primitives` may be taken.
 MatmulBlocks choose_blocks(const MatmulSpec& spec, BlockAlgorithm algorithm, bool primitives);
 
 /// Counts the blocks that cut the spec.

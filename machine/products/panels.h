@@ -56,6 +56,29 @@ struct Vector {
   int64_t stride;
 };
 
+/// Contiguous lines, rows or columns, `stride` apart.
+struct Lines {
+  const float* data;
+  int64_t count, stride;
+};
+
+/// A result with an element for each line and each of a few.
+template <class T>
+struct Grid {
+  T* data;
+  int64_t line, few;  // how far elements lie apart
+  T* at(int64_t i, int64_t j) const { return data + i * line + j * few; }
+};
+
+/// The sum of k products of each line with each of a few, plus what `start` has, if anything: it
+/// may be the sums' own place.
+struct Dots {
+  Lines lines, few;
+  int64_t k;
+  Grid<float> sums;
+  Grid<const float> start;
+};
+
 /// What one instruction set computes products with.
 struct Panels {
   /// Rows and columns of a tile, columns of a vector, the rows of A that are packed together and
@@ -74,6 +97,8 @@ struct Panels {
   void (*pack)(const Operand& b, int64_t n, int64_t k, int64_t j, float* to);
   /// The sum of k products, whose bits depend on no stride.
   float (*dot)(const Vector& a, const Vector& b, int64_t k);
+  /// The bits of each sum depend on its two lines alone, and on what it is added to.
+  void (*dots)(const Dots& x);
 };
 
 extern const Panels kPanelsAvx2, kPanelsAvx512;

@@ -17,9 +17,10 @@ constexpr int64_t kBlockRows = 44 * kRows;                  // of A, that are pa
 // see near_of.
 constexpr int64_t kFewByRows = 16 * kColumns;
 constexpr int64_t kNear = 256, kNearCrowded = 256, kNearCrowdedThin = 256;
-constexpr int64_t kWide = 1024;  // columns of B whose panels are kept for the rows that follow
-constexpr int64_t kAhead = 8;    // rows that are fetched early
-constexpr int64_t kTurn = 16;    // steps of a tile for which a row is fetched
+constexpr int64_t kWide = 1024;     // columns of B whose panels are kept for the rows that follow
+constexpr int64_t kAhead = 8;       // rows that are fetched early
+constexpr int64_t kTurn = 16;       // steps of a tile for which a row is fetched
+constexpr int kTogetherInDots = 2;  // of few lines, that registers hold the sums of
 
 constexpr PanelRates kRates = {.multiply = 1 / 64.0,
                                .tile = 7,

@@ -21,6 +21,7 @@ constexpr int64_t kNear = 2048, kNearCrowded = 1024, kNearCrowdedThin = 256;
 constexpr int64_t kWide = 23 * kColumns;  // of B, whose panels are kept for the rows that follow
 constexpr int64_t kAhead = 8;             // rows that are fetched early
 constexpr int64_t kTurn = 16;             // steps of a tile for which a row is fetched
+constexpr int kTogetherInDots = 4;        // of few lines, that registers hold the sums of
 
 // (From fits to some 500 products each on a Xeon with AMX, 2026-11, between operands in near
 // caches, mean error 9%, and far ones, 12%. So are AVX2's.)

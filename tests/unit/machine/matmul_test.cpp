@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -227,7 +228,7 @@ TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
       const Matmul matmul(s);
       const int64_t floats = matmul.packed_floats();
       const products::Panels* const panels = products::panels();
-      const bool pays = panels && m <= panels->block_rows;
+      const bool pays = panels && m <= panels->block_rows && !is_of_dots(s);
       EXPECT_EQ(floats > 0, pays) << m;
       if (floats == 0) continue;
       const WorkerMemory packed(floats);
@@ -339,7 +340,8 @@ MatmulSpec spread(MatmulSpec s, int64_t ld) {
 TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
   const int64_t sizes[][3] = {{64, 64, 32}, {64, 32, 64}, {2, 2, 2},      {3, 2, 5},
                               {17, 2, 129}, {33, 65, 97}, {128, 256, 64}, {256, 64, 256},
-                              {19, 7, 13},  {9, 21, 30},  {40, 48, 512},  {130, 33, 500}};
+                              {19, 7, 13},  {9, 21, 30},  {40, 48, 512},  {130, 33, 500},
+                              {50, 3, 200}, {4, 70, 129}, {8, 60, 300}};
   for (const auto& [m, n, k] : sizes) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
@@ -362,16 +364,82 @@ TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
 }
 
 TEST(Matmul, PlusZeroLeavesNoNegativeZero) {
-  MatmulSpec s = dense_matmul(2, 3, 5, 4);
-  s.stride_free = true;
-  const std::vector<float> a(2 * 3 * 4, 1e-30f), b(2 * 4 * 5, -1e-30f);
-  for (const bool plus_zero : {false, true}) {
-    s.plus_zero = plus_zero;
-    std::vector<float> c(2 * 3 * 5, 1.0f);
-    Matmul(s).run(a.data(), b.data(), c.data());
-    for (const float x : c) {
-      EXPECT_EQ(x, 0.0f);
-      EXPECT_EQ(std::signbit(x), !plus_zero);
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{3, 5, 4}, {9, 2, 48}, {3, 7, 48}}) {
+    MatmulSpec s = dense_matmul(2, m, n, k, false, true);
+    s.stride_free = true;
+    const std::vector<float> a(2 * m * k, 1e-30f), b(2 * k * n, -1e-30f);
+    for (const bool plus_zero : {false, true}) {
+      s.plus_zero = plus_zero;
+      std::vector<float> c(2 * m * n, 1.0f);
+      Matmul(s).run(a.data(), b.data(), c.data());
+      for (const float x : c) {
+        EXPECT_EQ(x, 0.0f);
+        EXPECT_EQ(std::signbit(x), !plus_zero);
+      }
+    }
+  }
+}
+
+/// Products of few rows or columns by many, of every layout: some are sums along k.
+std::vector<MatmulSpec> specs_of_few() {
+  std::vector<MatmulSpec> out;
+  for (const int64_t few : {2, 3, 4, 5, 8})
+    for (const int64_t many : {2, 7, 70, 300})
+      for (const int64_t k : {33, 64, 129, 1000})
+        for (int layout = 0; layout < 8; ++layout) {
+          const bool is_tall = layout & 4;
+          out.push_back(dense_matmul(1 + layout % 3, is_tall ? many : few, is_tall ? few : many, k,
+                                     layout & 1, layout & 2));
+        }
+  return out;
+}
+
+TEST(Matmul, OfFewRowsOrColumns) {
+  for (MatmulSpec s : specs_of_few()) {
+    check(s);
+    s.accumulate = true;
+    check(s);
+    s.c = {s.m * s.n, 1, s.m};  // the transposed result
+    check(s);
+  }
+  check(dense_matmul(1, 3, 2, 100'000, false, true));  // a sum in parts
+  check(dense_matmul(2, 40, 3, 70'000));
+}
+
+TEST(Matmul, OfFewRowsOrColumnsHasTheSameBitsOnAnyNumberOfThreads) {
+  const testing::Threads restored(1);
+  for (const MatmulSpec& s : specs_of_few()) {
+    testing::Threads::set(1);
+    const Operands x(s);
+    const std::vector<float> expected = run(s, x);
+    testing::Threads::set(5);
+    EXPECT_EQ(run(s, x), expected) << s.m << " " << s.n << " " << s.k;
+  }
+}
+
+TEST(Matmul, OfFewRowsOrColumnsStartsWithABias) {
+  for (MatmulSpec s : specs_of_few()) {
+    s.accumulate = true;
+    Operands x(s);
+    const std::vector<float> bias = random_floats(s.n, 4);
+    std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+    const Matmul matmul(s);
+    std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
+    matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
+    for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
+    EXPECT_EQ(c, run(s, x)) << s.m << " " << s.n << " " << s.k;
+  }
+}
+
+TEST(Matmul, OfFewRowsOrColumnsPropagatesNaNAndInfinity) {
+  for (const MatmulSpec& s : specs_of_few()) {
+    Operands x(s);
+    x.a.back() = std::numeric_limits<float>::infinity();
+    x.b.front() = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> expected = reference(s, x), found = run(s, x);
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << i;
+      EXPECT_EQ(std::isinf(found[i]), std::isinf(expected[i])) << i;
     }
   }
 }
