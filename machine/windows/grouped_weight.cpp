@@ -39,6 +39,8 @@ struct Layout {
     return x.taps == y.taps && SlideKernels::has_squares_of(x.taps) &&
            x.stride * y.stride * x.dilation * y.dilation == 1;
   }
+  /// (Rows of windows are read one by one, so they need no phases.)
+  Phases phases() const { return {1, x.stride, pitch, phase}; }
   int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
   int64_t sums_of_channel() const { return in * taps() * k.lanes; }
   int64_t sums() const { return groups * out * sums_of_channel(); }
@@ -50,35 +52,11 @@ struct Layout {
   int64_t pitch, phase;  // floats of a row, of the rows of a phase
 };
 
-/// What windows reach over of a row: each phase goes where it belongs, zeros around it.
-void spread_row(const Layout& l, const float* row, const Reach& columns, float* to) {
-  const int64_t stride = l.x.stride;
-  for (int64_t phase = 0; phase < stride; ++phase, to += l.phase) {
-    const auto places_before = [&](int64_t column) {
-      return std::clamp<int64_t>(ceil_div(column - phase, stride), 0, l.pitch);
-    };
-    const int64_t begin = places_before(columns.before),
-                  end = places_before(columns.before + columns.inside);
-    const float* const from = row + phase - columns.before;
-    std::fill_n(to, begin, 0.0F);
-    for (int64_t i = begin; i < end; ++i) to[i] = from[i * stride];
-    std::fill(to + end, to + l.pitch, 0.0F);
-  }
-}
-
-/// The windows of a plane of x, or zeros: of each phase their rows, one after the other.
+/// The windows of a plane of x, or zeros.
 void pad_phases(const Layout& l, const float* plane, float* to) {
   const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made});
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
-  for (int64_t i = 0; i < rows.all; ++i, to += l.pitch) {
-    const int64_t row = i - rows.before;
-    const bool inside = plane != nullptr && row >= 0 && row < rows.inside;
-    if (inside)
-      spread_row(l, plane + (rows.begin + row) * l.x.read + columns.begin, columns, to);
-    else
-      for (int64_t phase = 0; phase < l.x.stride; ++phase)
-        std::fill_n(to + phase * l.phase, l.pitch, 0.0F);
-  }
+  spread_plane(l.k, plane, l.x.read, rows, columns, l.phases(), to);
 }
 
 /// One gradient of a weight.
@@ -94,9 +72,7 @@ class GroupedWeight {
     int32_t* to = offsets_;
     for (int64_t i = 0; i < l_.y.taps; ++i)
       for (int64_t j = 0; j < l_.x.taps; ++j) {
-        const int64_t row = i * l_.y.dilation, column = j * l_.x.dilation;
-        *to++ = static_cast<int32_t>(column % l_.x.stride * l_.phase + row * l_.pitch +
-                                     column / l_.x.stride);
+        *to++ = static_cast<int32_t>(l_.phases().place(i * l_.y.dilation, j * l_.x.dilation));
       }
   }
 

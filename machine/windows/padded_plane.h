@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "machine/parts.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/convolution.h"
 #include "machine/windows/slide_kernels.h"
@@ -87,6 +88,41 @@ inline void pad_plane(const SlideKernels& k, const float* plane, int64_t stride,
   k.pad(from, stride, rows.inside, columns.before, columns.inside, columns.all, to, pitch);
   to += rows.inside * pitch;
   k.pad(from, stride, rows.after(), columns.before, 0, columns.all, to, pitch);
+}
+
+/// Padded planes in which what strides bring into neighbouring windows lies side by side: of each
+/// phase of the strides, of `size` elements, its rows.
+struct Phases {
+  int64_t rows, columns;  // strides
+  int64_t pitch, size;
+
+  /// Of what windows reach over.
+  int64_t place(int64_t row, int64_t column) const {
+    return (row % rows * columns + column % columns) * size + row / rows * pitch + column / columns;
+  }
+};
+
+/// What windows reach over of a plane of rows of `read` pixels; zeros where there is none.
+inline void spread_plane(const SlideKernels& k, const float* plane, int64_t read, const Reach& rows,
+                         const Reach& columns, const Phases& p, float* to) {
+  const int64_t inside = plane != nullptr ? rows.inside : 0;
+  for (int64_t phase = 0; phase < p.rows * p.columns; ++phase, to += p.size) {
+    const int64_t row = phase / p.columns, column = phase % p.columns;
+    const auto of_phase = [](int64_t before, int64_t first, int64_t stride) {
+      return std::max<int64_t>(ceil_div(before - first, stride), 0);
+    };
+    const int64_t all = of_phase(rows.all, row, p.rows),
+                  begin = std::min(of_phase(rows.before, row, p.rows), all),
+                  end = std::min(of_phase(rows.before + inside, row, p.rows), all);
+    std::fill_n(to, begin * p.pitch, 0.0F);
+    if (begin < end)
+      k.spread(plane + (rows.begin - rows.before + row + begin * p.rows) * read + columns.begin -
+                   columns.before + column,
+               p.rows * read, p.columns, end - begin, of_phase(columns.before, column, p.columns),
+               of_phase(columns.before + columns.inside, column, p.columns), to + begin * p.pitch,
+               p.pitch);
+    std::fill(to + end * p.pitch, to + all * p.pitch, 0.0F);
+  }
 }
 
 /// f(channel, plane of its result, band of that plane, worker), by the threads that pay.

@@ -170,7 +170,8 @@ bool pays(const Layout& l, const ConvolutionSpec& s) {
 }  // namespace
 
 bool can_convolve_single(const ConvolutionSpec& s, Sought sought) {
-  return can_slide(s, sought) && (sought == Sought::Output ? s.out : s.in) == s.groups;
+  return can_slide(s, sought) && !has_strides(s) &&
+         (sought == Sought::Output ? s.out : s.in) == s.groups;
 }
 
 bool is_single(const ConvolutionSpec& s, Sought sought) {

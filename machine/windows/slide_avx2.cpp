@@ -35,6 +35,12 @@ TANDEM_INLINE F gather(const float* p, int64_t step, Lanes lanes) {
   return _mm256_mask_i32gather_ps(zero(), p, at, _mm256_castsi256_ps(lanes), sizeof(float));
 }
 
+/// Lanes 0, 2, ... of both.
+TANDEM_INLINE F every_other(F x, F y) {
+  const __m256 pairs = _mm256_shuffle_ps(x, y, 0x88);  // two of x, two of y, in each half
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
+}
+
 /// The lanes that are wanted, side by side, or added to what is there.
 TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
   alignas(32) float all[kLanes];

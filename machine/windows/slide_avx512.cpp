@@ -37,6 +37,12 @@ TANDEM_INLINE F gather(const float* p, int64_t step, Lanes lanes) {
   return _mm512_mask_i32gather_ps(zero(), lanes, at, p, sizeof(float));
 }
 
+/// Lanes 0, 2, ... of both.
+TANDEM_INLINE F every_other(F x, F y) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_ps(x, even, y);
+}
+
 /// The lanes that are wanted, side by side, or added to what is there.
 TANDEM_INLINE void store_some(float* p, uint32_t lanes, F x, bool adds) {
   const __mmask16 first = first_lanes(__builtin_popcount(lanes));

@@ -139,6 +139,10 @@ struct SlideKernels {
   /// `stride` apart, and zeros up to `size`. The last vector may reach beyond.
   void (*pad)(const float* from, int64_t stride, int64_t rows, int64_t padding, int64_t n,
               int64_t size, float* to, int64_t pitch);
+  /// Rows [pitch] whose places [begin, end) are what lies `step` apart in rows of `from`, `stride`
+  /// apart; the others are zeros. The last vector may reach beyond.
+  void (*spread)(const float* from, int64_t stride, int64_t step, int64_t rows, int64_t begin,
+                 int64_t end, float* to, int64_t pitch);
   /// to [SlideKernels::rows]: `n` weights, `stride` apart; a vector is written.
   void (*pack)(const float* from, int64_t stride, int64_t n, float* to);
   /// to [n, ...] = the transpose of from [rows, n], of no more rows than a vector has lanes;

@@ -24,6 +24,9 @@ constexpr int64_t kGrainWeights = 4096;  // worth a thread
 
 /// What lies where. Bands of rows of the result's planes are computed from padded planes [channel,
 /// tap along the depth, row, column]. To the right of a row lies the left padding of the next.
+/// Where windows are more than a pixel apart, what strides bring into neighbouring ones lies side
+/// by side, so there is a plane for each phase of the strides: [..., phase along rows and columns,
+/// row, column].
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought)
       : k(kernels),
@@ -37,14 +40,19 @@ struct Layout {
         x(s, sought, 2),
         channels(in, std::max<int64_t>(1, kDepth / taps())),
         tiles(out, k.rows),
-        pitch(x.padding + x.read),
+        pitch(has_phases() ? ceil_div(x.span(x.made), x.stride) : x.padding + x.read),
         bands(y.made, rows_of_bands()) {}
 
   int64_t taps() const { return z.taps * y.taps * x.taps; }
+  bool has_phases() const { return y.stride * x.stride > 1; }
   int64_t rows_read() const { return y.span(bands.largest()); }
+  Phases phases() const {
+    return {y.stride, x.stride, pitch, ceil_div(rows_read(), y.stride) * pitch};
+  }
   /// Of an odd number of lines; a vector's windows reach beyond the padding after its last row.
   int64_t plane() const {
-    return (ceil_div(rows_read() * pitch + x.padding + k.lanes, kLine) | 1) * kLine;
+    const int64_t all = y.stride * x.stride * phases().size;
+    return (ceil_div(all + x.padding + k.lanes, kLine) | 1) * kLine;
   }
   int64_t planes() const { return channels.largest() * z.taps * plane() + k.lanes; }
 
@@ -76,7 +84,8 @@ struct Layout {
 
  private:
   int64_t rows_of_bands() const {
-    const int64_t fitting = kPlanes / (channels.largest() * z.taps * pitch) - y.span(1) + 1,
+    const int64_t rows = kPlanes / (channels.largest() * z.taps * pitch * x.stride),
+                  fitting = (rows - y.span(1)) / y.stride + 1,
                   wanted = ceil_div(y.made, ceil_div(kBands, images * groups * z.made));
     return std::clamp<int64_t>(wanted, std::min(kFewestRows, y.made),
                                std::max(kFewestRows, fitting));
@@ -105,9 +114,11 @@ void fill_spots(const Layout& l, int64_t rows, Spot* to) {
 
 /// What the windows of a band from `row` on read of a plane, or zeros.
 void pad_band(const Layout& l, const float* plane, int64_t row, float* to) {
-  const Reach rows(row - l.y.padding, l.rows_read(), l.y.read),
-      columns(-l.x.padding, l.pitch, l.x.read), after(l.x.read, l.x.padding + l.k.lanes, l.x.read),
-      one(0, 1, 1);
+  const Reach rows(row * l.y.stride - l.y.padding, l.rows_read(), l.y.read);
+  if (l.has_phases())
+    return spread_plane(l.k, plane, l.x.read, rows, l.x.reach({0, l.x.made}), l.phases(), to);
+  const Reach columns(-l.x.padding, l.pitch, l.x.read),
+      after(l.x.read, l.x.padding + l.k.lanes, l.x.read), one(0, 1, 1);
   pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
   pad_plane(l.k, plane, l.x.read, one, after, to + l.rows_read() * l.pitch, l.pitch);
 }
@@ -124,8 +135,12 @@ class Sliding {
         panels_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
-    fill_offsets({l_.channels.largest() * l_.z.taps, l_.plane()},
-                 {l_.y.taps, l_.y.dilation * l_.pitch}, {l_.x.taps, l_.x.dilation}, offsets_);
+    int32_t* to = offsets_;
+    for (int64_t plane = 0; plane < l_.channels.largest() * l_.z.taps; ++plane)
+      for (int64_t i = 0; i < l_.y.taps; ++i)
+        for (int64_t j = 0; j < l_.x.taps; ++j)
+          *to++ = static_cast<int32_t>(plane * l_.plane() +
+                                       l_.phases().place(i * l_.y.dilation, j * l_.x.dilation));
     fill_spots(l_, l_.bands.largest(), spots_);
     const int64_t fewer = l_.bands.smallest();
     if (fewer < l_.bands.largest()) fill_spots(l_, fewer, spots_ + most_spots_);
@@ -215,6 +230,29 @@ class Sliding {
   Spot* spots_;
 };
 
+constexpr int64_t kFewChannels = 16, kFewOfGroup = 4, kFewestOut = 2;
+
+/// Whether the library computes so many more channels than there are, that sliding is faster.
+bool has_waste(const Layout& l) {
+  return l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
+}
+
+/// Phases are worth laying out where each pixel is read twice or more. (One thread of a Zen 4, with
+/// stride 2, of the library's or the loops' time, AVX-512 and AVX2: each of 32 to 64 channels by
+/// itself in three dims 3.3 to 7.6, 3.3 to 5.7; in two 0.6 to 0.8, which the library keeps; in
+/// groups of 2 channels 3.6 to 4.4, 1.4 to 1.5, of 4 1.8, 1.5; 17 to 33 channels 1.3 to 2.1, 1.2 to
+/// 2.0; 4 to 16 channels 0.6 to 0.9; 3 channels, 3 x 3 and 7 x 7, 1.1 to 1.2, 0.8 to 1.1; one of 80
+/// taps, strides 4 and 16, 1.4 to 2.1, 1.9 to 2.1.)
+bool pays_with_strides(const Layout& l, const ConvolutionSpec& s) {
+  constexpr int64_t kFewRead = 3, kLongRow = 32;
+  if (l.taps() < 2 * product(s.stride)) return false;
+  const bool is_depthwise = l.in * l.out == 1;
+  if (l.groups > 1) return std::min(l.in, l.out) <= kFewOfGroup && (has_depth(s) || !is_depthwise);
+  if (has_depth(s)) return false;
+  if (l.in <= kFewRead) return l.out >= kFewestOut && l.x.made >= kLongRow;
+  return std::min(l.in, l.out) > kFewChannels && has_waste(l);
+}
+
 /// Channels of which the library's blocks would be half empty do so in short rows too. (As in
 /// slide_avx512.cpp: 3 channels to 32 and 16 to 16, of 14 x 14, 1.62, 1.39, 1.13, 1.06; 64 to 3, of
 /// 128 x 128, 4.82, 4.64. A tile of one row is not worth it: 1 channel to 32, of 28 x 28, 1.38,
@@ -225,13 +263,13 @@ class Sliding {
 /// each of 32 channels by itself 8 to 10, 4 to 16 channels 1.0, 8.5, 64 to 3 4, 16, 16 to 32 0.75,
 /// 0.71.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
-  constexpr int64_t kFewChannels = 16, kFewPixels = 14, kFewestOut = 2, kFewOfGroup = 4;
-  const bool has_waste = l.k.waste(l.in) * l.k.waste(l.out) >= l.k.worthwhile_waste;
-  if (has_depth(s)) return l.groups > 1 ? std::min(l.in, l.out) <= kFewOfGroup : has_waste;
+  constexpr int64_t kFewPixels = 14;
+  if (has_strides(s)) return pays_with_strides(l, s);
+  if (has_depth(s)) return l.groups > 1 ? std::min(l.in, l.out) <= kFewOfGroup : has_waste(l);
   if (l.groups > 1 && l.in * l.out == 1) return false;
   if (l.groups > 1 && std::min(l.in, l.out) <= kFewOfGroup) return true;
   if (l.groups == 1 && l.out < kFewestOut) return false;
-  if (std::min(l.in, l.out) <= kFewChannels || has_waste) return l.x.made >= kFewPixels;
+  if (std::min(l.in, l.out) <= kFewChannels || has_waste(l)) return l.x.made >= kFewPixels;
   return l.x.made >= (l.has_whole_rows() ? l.k.long_whole_row : l.k.long_row);
 }
 
@@ -242,13 +280,12 @@ const SlideKernels* slide_kernels() {
 }
 
 bool can_slide(const ConvolutionSpec& s, Sought sought) {
-  constexpr Extents kOnes{1, 1, 1};
   constexpr int64_t kMostWeights = int64_t{1} << 26;  // of a channel: vectors gather them
   const auto is_padded_within_reach = [&](size_t d) {
     return s.padding[d] <= (s.kernel[d] - 1) * s.dilation[d];
   };
-  return sought != Sought::Weight && s.stride == kOnes && is_padded_within_reach(0) &&
-         is_padded_within_reach(1) && is_padded_within_reach(2) &&
+  return (sought == Sought::Output || (sought == Sought::Input && !has_strides(s))) &&
+         is_padded_within_reach(0) && is_padded_within_reach(1) && is_padded_within_reach(2) &&
          s.in / s.groups * product(s.kernel) < kMostWeights;
 }
 

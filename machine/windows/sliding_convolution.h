@@ -7,9 +7,8 @@
 
 namespace tandem::machine {
 
-/// Whether convolve_sliding can compute the output of a convolution, or the gradient of its input:
-/// with windows that are one pixel apart and no more padding than
-/// they reach.
+/// Whether convolve_sliding can compute the output of a convolution, or the gradient of its input
+/// where windows are one pixel apart: with no more padding than windows reach.
 bool can_slide(const ConvolutionSpec& spec, Sought sought);
 
 /// Whether that is faster than the library, on this processor.

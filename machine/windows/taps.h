@@ -24,6 +24,9 @@ inline bool windows_are_images(const ConvolutionSpec& s) {
 
 inline bool has_depth(const ConvolutionSpec& s) { return s.input[0] > 1 || s.kernel[0] > 1; }
 
+/// Whether windows are more than a pixel apart.
+inline bool has_strides(const ConvolutionSpec& s) { return product(s.stride) > 1; }
+
 /// Places [begin, end) of an output's row at which a tap lies inside the input.
 struct TapRange {
   int64_t begin, end;

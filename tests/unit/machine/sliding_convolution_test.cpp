@@ -18,13 +18,15 @@
 namespace tandem::machine {
 namespace {
 
-/// What anybody may ask for, and at most a few million operations of it, some in groups. Gradients
-/// of a weight may have strides, padding beyond their windows, and long rows.
+/// What anybody may ask for, and at most a few million operations of it, some in groups, and with
+/// strides where no gradient of an input is sought. Gradients of a weight may have padding beyond
+/// their windows, and long rows.
 ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
   const auto up_to = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
   const bool any = sought == Sought::Weight;
+  const bool has_strides = any || (sought == Sought::Output && up_to(1, 2) == 1);
   for (;;) {
     int64_t size = up_to(1, 4) == 1 ? up_to(30, 70) : up_to(1, 20);
     if (any && up_to(1, 8) == 1) size = up_to(400, 1200);
@@ -35,7 +37,7 @@ ConvolutionSpec random_spec(std::mt19937& random, Sought sought) {
     if (up_to(1, 8) == 1) dilation[2] = 19;
     for (size_t d = 0; d < 3; ++d) {
       padding[d] = up_to(0, (kernel[d] - 1) * dilation[d] + (any ? 1 : 0));
-      if (any) stride[d] = up_to(1, 3);
+      if (has_strides) stride[d] = up_to(1, 4);
     }
     ConvolutionSpec s =
         spec(any ? up_to(1, 9) : up_to(1, 3), up_to(1, 4) == 1 ? up_to(60, 300) : up_to(1, 20),
@@ -150,6 +152,37 @@ TEST_P(SlidingConvolution, OfSingleChannelsIsNearTheLoops) {
   }
 }
 
+/// Rows of whole vectors and others, of many taps, in several bands and blocks of channels.
+TEST_P(SlidingConvolution, WithStridesIsNearTheLoops) {
+  for (const ConvolutionSpec& s :
+       {spec(2, 1, 20, {1, 1, 2100}, {1, 1, 80}, {0, 0, 38}, {1, 1, 1}, {1, 1, 16}),
+        spec(1, 3, 9, {1, 70, 75}, {1, 7, 7}, {0, 3, 3}, {1, 1, 1}, {1, 2, 2}),
+        spec(1, 90, 17, {1, 31, 33}, {1, 3, 3}, {0, 1, 1}, {1, 2, 3}, {1, 3, 2}),
+        spec(1, 2, 3, {1, 300, 65}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 1}),
+        in_groups(spec(2, 1, 1, {9, 17, 33}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {2, 2, 2}), 5, 1, 1),
+        in_groups(spec(2, 1, 1, {9, 12, 14}, {3, 5, 5}, {1, 2, 2}, {1, 1, 1}, {3, 2, 4}), 2, 2, 3)})
+    for (const bool has_bias : {false, true}) {
+      Tensors<float> t = tensors<float>(s);
+      slide(GetParam().kernels, s, Sought::Output, has_bias, t);
+      expect_near(s, Sought::Output, has_bias, t);
+      expect_bits_of_one_image(s, Sought::Output, run());
+    }
+}
+
+TEST_P(SlidingConvolution, WithStridesKeepsNaNToItsWindows) {
+  const ConvolutionSpec s = spec(1, 1, 2, {1, 9, 40}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2});
+  for (int64_t pixel = 0; pixel < 9 * 40; ++pixel) {
+    Tensors<float> t = tensors<float>(s);
+    t.x[static_cast<size_t>(pixel)] = std::numeric_limits<float>::quiet_NaN();
+    slide(GetParam().kernels, s, Sought::Output, false, t);
+    for (int64_t i = 0; i < std::ssize(t.y); ++i) {
+      const int64_t row = i / 20 % 5 * 2, column = i % 20 * 2;
+      const bool met = std::abs(row - pixel / 40) <= 1 && std::abs(column - pixel % 40) <= 1;
+      ASSERT_EQ(std::isnan(t.y[static_cast<size_t>(i)]), met) << pixel << " at " << i;
+    }
+  }
+}
+
 TEST_P(SlidingConvolution, KeepsNaNToItsWindows) {
   const ConvolutionSpec s = spec(2, 3, 5, {1, 9, 21}, {1, 3, 3}, {0, 1, 1});
   Tensors<float> t = tensors<float>(s);
@@ -245,15 +278,34 @@ TEST(Sliding, InThreeDimsPaysForFewChannels) {
   EXPECT_FALSE(is_weight_grouped(of(2, 32, 32)) || is_weight_sliding(of(1, 32, 32)));
 }
 
-TEST(Sliding, IsWithoutStridesAndPaddedWithinReach) {
+/// The library loops over groups of few channels, over channels by themselves in three dims, and
+/// takes long over many taps of one channel.
+TEST(Sliding, WithStridesPaysWhereTheLibraryHasNoKernel) {
+  if (slide_kernels() == nullptr) GTEST_SKIP() << "the processor lacks AVX2";
+  const auto pays = [](const ConvolutionSpec& s) { return is_sliding(s, Sought::Output); };
+  const auto of = [](int64_t depth, int64_t in, int64_t out, int64_t taps, int64_t stride) {
+    const bool is_deep = depth > 1;
+    const Extents kernel{is_deep ? taps : 1, taps, taps}, padding{is_deep ? 1 : 0, 1, 1},
+        strides{is_deep ? stride : 1, stride, stride};
+    return spec(8, in, out, {depth, 56, 56}, kernel, padding, {1, 1, 1}, strides);
+  };
+  EXPECT_TRUE(pays(in_groups(of(8, 1, 1, 3, 2), 32, 1, 1)) &&
+              pays(in_groups(of(1, 1, 1, 3, 2), 16, 2, 2)) && pays(of(1, 20, 33, 3, 2)) &&
+              pays(spec(8, 1, 64, {1, 1, 16000}, {1, 1, 80}, {0, 0, 38}, {1, 1, 1}, {1, 1, 16})));
+  EXPECT_FALSE(pays(in_groups(of(1, 1, 1, 3, 2), 32, 1, 1)) || pays(of(1, 64, 64, 3, 2)) ||
+               pays(of(8, 4, 32, 3, 2)) || pays(of(1, 20, 33, 1, 2)) || pays(of(1, 3, 64, 4, 4)));
+}
+
+TEST(Sliding, IsOfOutputsWhereItHasStridesAndPaddedWithinReach) {
   const ConvolutionSpec s = spec(2, 32, 32, {1, 64, 64}, {1, 3, 3}, {0, 1, 1});
   EXPECT_TRUE(can_slide(s, Sought::Output) && can_slide(s, Sought::Input));
   ConvolutionSpec grouped = s, strided = s, far = s;
   grouped.groups = 2;
   strided.stride = {1, 2, 2};
   far.padding = {0, 1, 3};
-  for (const Sought sought : kBoth)
-    EXPECT_FALSE(can_slide(strided, sought) || can_slide(far, sought));
+  EXPECT_TRUE(can_slide(strided, Sought::Output));
+  EXPECT_FALSE(can_slide(strided, Sought::Input));
+  for (const Sought sought : kBoth) EXPECT_FALSE(can_slide(far, sought));
   EXPECT_TRUE(can_slide(grouped, Sought::Output));
   EXPECT_FALSE(can_slide(s, Sought::Weight) || is_weight_sliding(grouped));
   EXPECT_EQ(is_weight_sliding(s), slide_kernels() != nullptr);
