@@ -223,9 +223,13 @@ Guards guards_of(const Recording& recording, const Flat& arguments) {
   std::vector<std::string> names;
   for (const int input : guarded) names.push_back(recording.traced.inputs()[input].name);
   Guards guards = make_guards(span_of(arguments.tokens), span_of(tensors), names);
-  for (size_t i = 0; i < guarded.size(); ++i)
-    if (std::ranges::count(recording.asked_leaves, guarded[i]) != 0)
+  const Questions& asked = recording.questions;
+  for (size_t i = 0; i < guarded.size(); ++i) {
+    if (std::ranges::count(asked.leaves, guarded[i]) != 0)
       guards.tensors[i].is_leaf = is_leaf(*tensors[i]);
+    if (std::ranges::count(asked.offsets, guarded[i]) != 0)
+      guards.tensors[i].storage_offset = tensors[i]->impl()->offset;
+  }
   return guards;
 }
 

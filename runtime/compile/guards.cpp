@@ -55,7 +55,8 @@ bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
   return !t.is_traced() && t.dtype == guard.dtype && t.sizes == guard.sizes &&
          has_layout(t, guard.strides) && receives == guard.receives_gradient &&
          (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak &&
-         (!guard.is_leaf || *guard.is_leaf == is_leaf(tensor));
+         (!guard.is_leaf || *guard.is_leaf == is_leaf(tensor)) &&
+         (!guard.storage_offset || *guard.storage_offset == t.offset);
 }
 
 /// The first tensor before number `i` that is a view of the same tensor, or -1.
@@ -92,6 +93,8 @@ std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
   if (g.is_leaf && *g.is_leaf != is_leaf(t))
     return *g.is_leaf ? "expected a leaf, got the result of an operation"
                       : "expected the result of an operation, got a leaf";
+  if (g.storage_offset && *g.storage_offset != t.storage_offset())
+    return fmt::format("expected storage offset {}, got {}", *g.storage_offset, t.storage_offset());
   return "expected another kind of number (a Scalar or a tensor)";
 }
 

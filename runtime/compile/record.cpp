@@ -117,7 +117,7 @@ Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
   impl.recording.bounds_memory = bounds_memory;
   impl.recording.must_be_fresh = inputs_without_history(impl.recording);
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
-  impl.recording.asked_leaves = impl.trace->asked_leaves();
+  impl.recording.questions = impl.trace->questions();
   impl.recording.grad_slots = impl.trace->grad_slots();
   impl.recording.memory_slots = impl.trace->memory_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)

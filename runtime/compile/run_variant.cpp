@@ -239,7 +239,7 @@ void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> 
     const Tensor& input = *inputs[static_cast<size_t>(change.input)];
     const auto bumps = static_cast<uint64_t>(change.version_bumps);
     const bool takes_memory = change.result >= 0 && !change.resized &&
-                              !results[static_cast<size_t>(change.result)].shares_storage(input);
+                              !share_storage(results[static_cast<size_t>(change.result)], input);
     input.impl()->storage->bump_version(takes_memory ? 1 : bumps);
     if (change.result >= 0) {
       const Tensor shown = results[static_cast<size_t>(change.result)];

@@ -160,8 +160,8 @@ std::shared_ptr<Variant> compile_variant(Recording recording, Guards guards,
   pipeline.has_backward = recording.has_backward;
   CompiledGraphs graphs = run_pipeline(std::move(recording.traced), pipeline);
   const auto is_again = [](const TensorGuard& g) { return g.same_as >= 0; };  // one graph input
-  guards.check_aliasing =
-      depends_on_aliasing(graphs) || std::ranges::any_of(guards.tensors, is_again);
+  guards.check_aliasing = recording.questions.sharing || depends_on_aliasing(graphs) ||
+                          std::ranges::any_of(guards.tensors, is_again);
   return finish(std::move(graphs), std::move(recording), std::move(guards), options, expected);
 }
 

@@ -41,7 +41,7 @@ struct Recording {
   // Inputs made under NoGrad, without a history, that are used in grad mode: as eager, each call
   // refuses those whose memory was written since.
   std::vector<int> must_be_fresh;
-  std::vector<int> asked_leaves;  // inputs of which the function asks whether they are leaves
+  Questions questions;
   std::vector<GradSlot> grad_slots;
   std::vector<MemorySlot> memory_slots;
   int rng_input = -1;

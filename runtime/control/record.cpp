@@ -76,13 +76,14 @@ class Captured {
   std::vector<bool> overwritten(const Tensors& operands) const {
     std::vector<bool> all;
     for (const Tensor& t : operands)
-      all.push_back(std::ranges::any_of(
-          written_, [&](const Written& w) { return tensors_[w.place].shares_storage(t); }));
+      all.push_back(std::ranges::any_of(written_, [&](const Written& w) {
+        return runtime::share_storage(tensors_[w.place], t);
+      }));
     return all;
   }
 
   bool shares(size_t place, size_t other) const {
-    return place != other && tensors_[place].shares_storage(tensors_[other]);
+    return place != other && runtime::share_storage(tensors_[place], tensors_[other]);
   }
 
  private:

@@ -62,7 +62,7 @@ bool lies_so(const Tensor& all, const Strides& one) {
 /// Results as those of one example are: no view of anything, and each laid out as it would be
 /// alone, so that the same views of it can be made.
 Tensor as_fresh(const Tensor& all, const Strides& one, const Physical& operands) {
-  const auto shares = [&](const Tensor& t) { return t.shares_storage(all); };
+  const auto shares = [&](const Tensor& t) { return share_storage(t, all); };
   Tensor fresh = all;
   if (!lies_so(all, one) || std::ranges::any_of(operands.tensors, shares)) {
     Axes order;

@@ -28,7 +28,7 @@ Tensors tangents_of(std::span<const Tensor> operands, size_t depth) {
 Tensor with_own_memory(const Tensor& t, const Tensor& tangent, std::span<const Tensor> others) {
   const Tensor laid_out = laid_out_like(batched_as(tangent, t), t, current_location());
   if (!laid_out.is_same(tangent)) return laid_out;
-  const auto shares = [&](const Tensor& o) { return o.defined() && o.shares_storage(tangent); };
+  const auto shares = [&](const Tensor& o) { return o.defined() && share_storage(o, tangent); };
   return std::ranges::any_of(others, shares) ? clone_tensor(tangent) : tangent;
 }
 
@@ -122,7 +122,7 @@ Tensor value_to_write(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef 
                       std::span<const ir::Type> types) {
   Tensors kept;
   for (const Tensor& t : operands)
-    kept.push_back(grad_enabled() && t.shares_storage(operands[0]) ? clone_tensor(t) : t);
+    kept.push_back(grad_enabled() && share_storage(t, operands[0]) ? clone_tensor(t) : t);
   return dispatch(op, all(kept), attrs, false, types)[0];
 }
 

@@ -81,7 +81,7 @@ Tensor laid_out(const Tensor& t, const Strides& strides,
                 std::initializer_list<std::span<const Tensor>> others) {
   bool own = has_layout(*t.impl(), strides);
   for (const std::span<const Tensor> tensors : others)
-    for (const Tensor& other : tensors) own = own && !t.shares_storage(other);
+    for (const Tensor& other : tensors) own = own && !share_storage(t, other);
   if (own) return t;
   const Tensor copy = empty_tensor(t.sizes(), strides, t.dtype());
   eager::copy_elements(t.impl()->view(), copy.impl()->view());
@@ -89,7 +89,7 @@ Tensor laid_out(const Tensor& t, const Strides& strides,
 }
 
 bool same_place(const Tensor& a, const Tensor& b) {
-  return a.storage_offset() == b.storage_offset() && a.strides() == b.strides() &&
+  return a.impl()->offset == b.impl()->offset && a.strides() == b.strides() &&
          a.sizes() == b.sizes() && a.dtype() == b.dtype();
 }
 
@@ -98,7 +98,7 @@ bool same_place(const Tensor& a, const Tensor& b) {
 std::vector<Tensor> without_overlap(std::span<const Tensor> operands) {
   std::vector<Tensor> safe(operands.begin(), operands.end());
   for (Tensor& t : std::span(safe).subspan(1)) {
-    if (!t.shares_storage(operands[0]) || same_place(t, operands[0])) continue;
+    if (!share_storage(t, operands[0]) || same_place(t, operands[0])) continue;
     const Tensor copy = empty_tensor(t.sizes(), t.dtype());
     eager::copy_elements(t.impl()->view(), copy.impl()->view());
     t = copy;

@@ -92,8 +92,8 @@ namespace {
 /// Whether `memory`, which is dense, holds what these sizes and strides show.
 bool contains(const Tensor& memory, const Shape& sizes, const Strides& strides, Dim offset) {
   if (!memory.defined() || sizes.rank() != strides.rank()) return false;
-  return offset >= memory.storage_offset() && ir::end_of({sizes, strides, offset}, "as_strided") <=
-                                                  memory.storage_offset() + memory.numel();
+  return offset >= memory.impl()->offset && ir::end_of({sizes, strides, offset}, "as_strided") <=
+                                                memory.impl()->offset + memory.numel();
 }
 
 }  // namespace
@@ -103,15 +103,16 @@ bool contains(const Tensor& memory, const Shape& sizes, const Strides& strides, 
 Tensor as_strided(const Tensor& self, const Shape& sizes, const Strides& strides,
                   std::optional<Dim> storage_offset, SourceLocation at) {
   const ir::ErrorScope errors(at);
-  const Dim offset = storage_offset.value_or(self.storage_offset());
   const runtime::LocationScope scope(at);
   Tensor memory = runtime::in_memory_order(self, at);
+  const Dim offset = storage_offset.value_or(self.impl()->offset);
+  if (storage_offset || !contains(memory, sizes, strides, offset)) runtime::ask_offset(self);
   if (const Tensor base = runtime::base_of(self);
       !contains(memory, sizes, strides, offset) && base.defined() && runtime::is_value(base))
     memory = runtime::in_memory_order(base, at);
   if (!contains(memory, sizes, strides, offset)) memory = runtime::whole_memory(self, at);
   return make_view(memory, at, [&](Call& c, V v) {
-    return c.b.as_strided(v, sizes, strides, offset - memory.storage_offset());
+    return c.b.as_strided(v, sizes, strides, offset - memory.impl()->offset);
   });
 }
 

@@ -103,7 +103,7 @@ class CustomRecording::InTrace final : public CustomRecording {
     for (const Tensor& t : saved) {
       if (!t.defined()) continue;
       const Tensor own = inner_->resolve(t);
-      const auto shares = [&](const Tensor& other) { return other.shares_storage(own); };
+      const auto shares = [&](const Tensor& other) { return share_storage(other, own); };
       saved_is_shared_.push_back(std::ranges::count_if(seen, shares) > 1);
     }
   }

@@ -131,7 +131,7 @@ OpNode::OpNode(ir::Op op, Edges next, std::span<const ir::Type> operand_types,
 void OpNode::save_operands(std::span<const Tensor> operands, bool in_place) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!autodiff::has_bit(reads_.operands, i)) continue;
-    const bool overwritten = in_place && operands[i].shares_storage(operands[0]);
+    const bool overwritten = in_place && share_storage(operands[i], operands[0]);
     operands_[i].saved =  // a copy with its history
         SavedTensor(overwritten ? clone_tensor(operands[i]) : operands[i]);
   }

@@ -97,4 +97,8 @@ Dim offset_between(const TensorImpl& tensor, const TensorImpl& other) {
   return (tensor.offset * size - other.offset * other_size) / std::min(size, other_size);
 }
 
+bool share_storage(const Tensor& a, const Tensor& b) {
+  return a.impl()->storage == b.impl()->storage;
+}
+
 }  // namespace tandem::runtime

@@ -27,16 +27,11 @@ const TensorImpl& get(const Tensor& t, const char* what) {
   return *t.impl();
 }
 
-/// The trace in which a user's function asks, not a kernel that runs meanwhile, to find a constant.
-runtime::Trace* asking_trace() {
-  return runtime::BelowTape::active() ? nullptr : runtime::Trace::following();
-}
-
 /// A traced function may branch on what it asks of a tensor from outside, which is therefore an
 /// input, so that it is guarded, even if the branch does not use it.
 const TensorImpl& asked(const Tensor& t, const char* what) {
   const TensorImpl& impl = get(t, what);
-  runtime::Trace* trace = asking_trace();
+  runtime::Trace* trace = runtime::Trace::asking();
   if (trace && !impl.is_traced() && !runtime::is_batched(t)) trace->resolve(t);
   return impl;
 }
@@ -46,7 +41,11 @@ const TensorImpl& asked(const Tensor& t, const char* what) {
 DType Tensor::dtype() const { return asked(*this, "dtype").dtype; }
 const Shape& Tensor::sizes() const { return asked(*this, "sizes").sizes; }
 const Strides& Tensor::strides() const { return asked(*this, "strides").strides; }
-Dim Tensor::storage_offset() const { return get(*this, "storage_offset").offset; }
+Dim Tensor::storage_offset() const {
+  const TensorImpl& impl = get(*this, "storage_offset");
+  runtime::ask_offset(*this);
+  return impl.offset;
+}
 int64_t Tensor::dim() const { return asked(*this, "dim").sizes.rank(); }
 Dim Tensor::numel() const { return ir::numel(asked(*this, "numel").sizes); }
 
@@ -67,7 +66,11 @@ bool Tensor::is_contiguous() const {
 }
 
 bool Tensor::shares_storage(const Tensor& other) const {
-  return get(*this, "shares_storage").storage == get(other, "shares_storage").storage;
+  get(*this, "shares_storage");
+  get(other, "shares_storage");
+  runtime::Trace* trace = runtime::Trace::asking();
+  const bool asks = trace != nullptr && trace == runtime::Trace::current();
+  return asks ? trace->ask_sharing(*this, other) : runtime::share_storage(*this, other);
 }
 
 uint64_t Tensor::version() const { return get(*this, "version").storage->version(); }
@@ -140,7 +143,7 @@ const Tensor& Tensor::requires_grad_(bool value) const {
 
 bool Tensor::is_leaf() const {
   get(*this, "is_leaf");
-  runtime::Trace* trace = asking_trace();
+  runtime::Trace* trace = runtime::Trace::asking();
   if (trace && trace == runtime::Trace::current() && !runtime::is_batched(*this))
     trace->ask_leaf(*this);
   return runtime::is_leaf(*this);

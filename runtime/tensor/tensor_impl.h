@@ -144,6 +144,8 @@ struct TensorImpl : std::enable_shared_from_this<TensorImpl> {
 /// How far `tensor` begins behind `other`, over the same storage: in elements of the smaller of the
 /// two dtypes.
 Dim offset_between(const TensorImpl& tensor, const TensorImpl& other);
+/// Tensor::shares_storage, asked by the library: nothing that a user's function could branch on.
+bool share_storage(const Tensor& a, const Tensor& b);
 /// A new contiguous tensor with its own uninitialised storage.
 Tensor empty_tensor(const Shape& sizes, DType dtype);
 /// The same with other strides, which must be those of a permutation of a contiguous tensor.

@@ -45,7 +45,7 @@ Tensor Trace::memory_input(int input) {
              "resized one, or one of an enclosing trace); expected a view that the tensor holds");
   for (const MemorySlot& slot : memory_slots_)
     if (autograd_base(stand_in(slot.input)) == autograd_base(stand_in(input)) &&
-        stand_in(slot.input).shares_storage(stand_in(input)))
+        share_storage(stand_in(slot.input), stand_in(input)))
       return stand_in(slot.memory_input);
   const GradMode as_of_the_input(true);
   const std::string name = graph_.inputs()[i].name + "_memory";

@@ -170,7 +170,7 @@ void detach_from_inputs(const Graph& graph, std::span<const Tensor> inputs,
       if (graph.outputs()[k].role != Role::Result || !is_written(graph.epilogue, i)) continue;
       Trace* trace = Trace::current();
       const Tensor input = trace != nullptr ? trace->resolve(inputs[i]) : inputs[i];
-      if (values[k].shares_storage(input)) values[k] = clone(values[k]);
+      if (share_storage(values[k], input)) values[k] = clone(values[k]);
     }
 }
 

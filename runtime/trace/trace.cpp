@@ -59,12 +59,6 @@ Trace::Trace(std::string name) : graph_(std::move(name), ir::Level::Traced) {}
 
 Trace* Trace::current() { return t_current; }
 
-Trace* Trace::following() {
-  Trace* trace = t_current;
-  while (trace != nullptr && !trace->follows_) trace = trace->enclosing_;
-  return trace;
-}
-
 TraceScope::TraceScope(std::shared_ptr<Trace> trace)
     : trace_(std::move(trace)), previous_(t_current) {
   trace_->enclosing_ = previous_;
@@ -238,14 +232,6 @@ Tensor Trace::resolve(const Tensor& t) {
   if (impl.trace.lock().get() == this) return t;
   if (is_within_trace_of(t)) return capture(t);
   refuse_foreign(t, "");
-}
-
-void Trace::ask_leaf(const Tensor& t) {
-  const int input = input_index(resolve(t));
-  if (input < 0) return;
-  asked_leaves_.push_back(input);
-  if (is_body_ && enclosing_ != nullptr)
-    enclosing_->ask_leaf(real_inputs_[static_cast<size_t>(input)]);
 }
 
 int Trace::input_index(const Tensor& stand_in) const {

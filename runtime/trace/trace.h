@@ -29,6 +29,13 @@ struct GradSlot {
   int grad_input;  // the input that the slot holds at entry, or -1 if it is undefined then
 };
 
+/// What a function asks of its inputs beside their types: later calls must have inputs of which the
+/// answers are the same.
+struct Questions {
+  std::vector<int> leaves, offsets;  // whether these inputs are leaves; their storage offsets
+  bool sharing = false;              // which of them share storage
+};
+
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
   explicit Trace(std::string name);
@@ -38,6 +45,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The innermost one around this thread's that follows what a user's function asks and does, not
   /// the rule or the half of one operation; or null.
   static Trace* following();
+  /// The same, or null where a kernel runs meanwhile, to find a constant.
+  static Trace* asking();
 
   /// Makes `real` an input; returns the traced tensor that stands for it. The same tensor twice is
   /// the same input; a tensor that shares storage with an earlier input becomes an alias_of input.
@@ -51,7 +60,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// fn asks whether `t` is a leaf: if it is an input, or reached through a capture, later calls
   /// must have one that is as this.
   void ask_leaf(const Tensor& t);
-  const std::vector<int>& asked_leaves() const { return asked_leaves_; }
+  /// The same of the storage offset of `t`.
+  void ask_offset(const Tensor& t);
+  /// fn asks whether these share storage: whether they do.
+  bool ask_sharing(const Tensor& a, const Tensor& b);
+  const Questions& questions() const { return questions_; }
   /// Whether a traced `t` belongs to a trace that encloses this one.
   bool is_within_trace_of(const Tensor& t) const;
   /// Which graph input a stand-in is, or -1 for any other tensor.
@@ -138,6 +151,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   ir::InputChange change_of(int input);
   int result_that_is(const Tensor& t);
   int bumps_of_change(int input) const;
+  Tensor captured_as(int input) const;
   void append_grad_writes();
   void insert_hooks();
 
@@ -162,7 +176,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // Of what inputs are views of, by the real base: one history for all views of it. Not graph
   // values, unless the base is an input too.
   std::unordered_map<const TensorImpl*, std::shared_ptr<TensorImpl>> base_stand_ins_;
-  std::vector<int> asked_leaves_;  // inputs
+  Questions questions_;
   std::vector<GradSlot> grad_slots_;
   std::vector<MemorySlot> memory_slots_;
   std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
@@ -207,6 +221,10 @@ class OutermostTrace {
  private:
   Trace* previous_;
 };
+
+/// Notes that what happens from here on depends on the storage offset of `t`, in the trace of this
+/// thread if there is one.
+void ask_offset(const Tensor& t);
 
 /// The real tensor that a traced one is known to equal, since it follows from constants alone; or
 /// undefined.

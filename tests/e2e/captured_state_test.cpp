@@ -198,6 +198,9 @@ void transpose(const Tensor& t) { t.t_(); }
 /// A leaf no more.
 void take_history(const Tensor& t) { t.add_(ones({2, 3}).requires_grad_()); }
 void leave_history(const Tensor& t) { t.detach_(); }
+/// Elsewhere in a larger memory.
+void move_away(const Tensor& t) { t.set_(noise({9}, 3).slice(0, 3, 9).view({2, 3})); }
+void move_back(const Tensor& t) { t.set_(noise({2, 3}, 1)); }
 
 const std::vector<Question> kQuestions{
     {"Size", [](const Tensor& t) { return t.size(0) == 2; }, shorten, lengthen},
@@ -209,7 +212,11 @@ const std::vector<Question> kQuestions{
      [](const Tensor& t) { t.resize_({2, 3}); }},
     {"IsLeaf", [](const Tensor& t) { return t.is_leaf(); }, take_history, leave_history},
     {"IsLeafOfAView", [](const Tensor& t) { return t.slice(0, 0, 1).is_leaf(); }, take_history,
-     leave_history}};
+     leave_history},
+    {"StorageOffset", [](const Tensor& t) { return t.storage_offset() == 0; }, move_away,
+     move_back},
+    {"StorageOffsetOfAView", [](const Tensor& t) { return t[1].storage_offset() == 3; }, move_away,
+     move_back}};
 
 class AskedOfState : public ::testing::TestWithParam<Question> {};
 
@@ -254,6 +261,46 @@ TEST(AskedOfArguments, LeavesAreGuardedWhereAFunctionAsks) {
   }
   EXPECT_NE(&asks.graphs(leaf), &asks.graphs(result));
   EXPECT_EQ(&does_not.graphs(leaf), &does_not.graphs(result));
+}
+
+/// Tensors that lie in one memory or not, at places that differ from call to call.
+TEST(AskedOfArguments, PlacesInMemoryAreGuardedWhereAFunctionAsks) {
+  const Tensor base = noise({24}, 1), state = noise({6}, 2);
+  const auto chosen = [&](bool first, const Tensor& t) { return first ? t * 2 : t * 3; };
+  const std::vector<std::function<Tensor(const Tensor&)>> functions{
+      [&](const Tensor& x) { return chosen(x.storage_offset() == 4, x); },
+      [&](const Tensor& x) { return chosen(x.slice(0, 1, 6).storage_offset() == 5, x); },
+      [&](const Tensor& x) { return chosen(x.shares_storage(state), x); },
+      [&](const Tensor& x) { return chosen(state.shares_storage(x), x); },
+      [&](const Tensor& x) {
+        const auto asks = [&](const Tensor& t) { return chosen(state.shares_storage(t), t); };
+        return cond(x.sum() > -100, asks, [](const Tensor& t) { return t * 5; }, x);
+      },
+      [&](const Tensor& x) {
+        return vmap([&](const Tensor& t) { return chosen(state.shares_storage(t), t); })(x);
+      },
+      [&](const Tensor& x) { return as_strided(x, {2}, {1}, 5) * 2; },
+      [&](const Tensor& x) { return as_strided(x, {2}, {8}) * 2; }};
+  std::vector<decltype(compile(functions[0]))> compiled;
+  for (const auto& function : functions) compiled.push_back(compile(function));
+  for (const bool shared : {false, true, false}) {
+    state.set_(shared ? base.slice(0, 2, 8) : noise({6}, 2));
+    for (const int start : {0, 4, 0, 9, 4}) {
+      const Tensor x = base.slice(0, start, start + 6);
+      for (size_t i = 0; i < functions.size(); ++i) {
+        SCOPED_TRACE(i);
+        EXPECT_TRUE(functions[i](x).equal(compiled[i](x)));
+      }
+    }
+  }
+}
+
+TEST(AskedOfArguments, ViewsWithinATensorAreOneVariant) {
+  const auto within = compile([](const Tensor& x) { return as_strided(x, {2}, {1}) * 2; });
+  const Tensor base = noise({10}, 1), first = base.slice(0, 0, 6), second = base.slice(0, 4, 10);
+  within(first);
+  within(second);
+  EXPECT_EQ(&within.graphs(first), &within.graphs(second));
 }
 
 /// What a function makes of numbers alone is computed while it is traced, and is asked about in

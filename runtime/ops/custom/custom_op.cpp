@@ -23,11 +23,11 @@
 namespace tandem::runtime {
 namespace {
 
-Dim end_of(const Tensor& t) { return ir::end_of({t.sizes(), t.strides(), t.storage_offset()}); }
+Dim end_of(const Tensor& t) { return ir::end_of({t.sizes(), t.strides(), t.impl()->offset}); }
 
 /// The elements' offsets.
 std::unordered_set<int64_t> addresses(const Tensor& t) {
-  std::unordered_set<int64_t> out{static_cast<int64_t>(t.storage_offset())};
+  std::unordered_set<int64_t> out{static_cast<int64_t>(t.impl()->offset)};
   for (int d = 0; d < t.sizes().rank(); ++d) {
     std::unordered_set<int64_t> next;
     for (int64_t at : out)
@@ -38,9 +38,9 @@ std::unordered_set<int64_t> addresses(const Tensor& t) {
 }
 
 bool overlap(const Tensor& a, const Tensor& b) {
-  if (!a.shares_storage(b) || a.numel() == 0 || b.numel() == 0) return false;
+  if (!share_storage(a, b) || a.numel() == 0 || b.numel() == 0) return false;
   if (a.dtype() != b.dtype()) return true;
-  if (end_of(a) <= b.storage_offset() || end_of(b) <= a.storage_offset()) return false;
+  if (end_of(a) <= b.impl()->offset || end_of(b) <= a.impl()->offset) return false;
   const auto in_a = addresses(a);
   return std::ranges::any_of(addresses(b), [&](int64_t at) { return in_a.contains(at); });
 }

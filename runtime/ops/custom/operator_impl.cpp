@@ -83,7 +83,7 @@ class Snapshot {
  private:
   bool overlaps_written(const std::vector<Tensor>& tensors, size_t i) const {
     return std::ranges::any_of(op_.written,
-                               [&](size_t w) { return tensors[w].shares_storage(tensors[i]); });
+                               [&](size_t w) { return share_storage(tensors[w], tensors[i]); });
   }
   static Tensor contents(const Tensor& t) {
     const Tensor copy = empty_tensor(t.sizes(), t.dtype());
@@ -181,7 +181,7 @@ std::vector<Tensor> OperatorImpl::lent(const std::vector<Tensor>& given) const {
   for (size_t i = 0; i < given.size(); ++i) {
     const std::shared_ptr<Storage>& real = given[i].impl()->storage;
     const bool writes =
-        std::ranges::any_of(written, [&](size_t w) { return given[w].shares_storage(given[i]); });
+        std::ranges::any_of(written, [&](size_t w) { return share_storage(given[w], given[i]); });
     storages.emplace(real.get(),
                      Storage::wrap(real->data(), real->bytes(), [real](void*) {}, !writes));
   }
@@ -227,7 +227,7 @@ void OperatorImpl::check_new(const std::vector<Tensor>& results,
                          "{}",
                          i, text(types[i]), got));
     for (size_t a = 0; a < arguments.size(); ++a)
-      if (results[i].shares_storage(arguments[a]))
+      if (share_storage(results[i], arguments[a]))
         refuse(*this, Errc::Mutation,
                fmt::format("result {} shares memory with argument {}, which its schema does not "
                            "declare; expected a tensor of its own, or Tensor({}) in the schema",
@@ -246,7 +246,7 @@ std::vector<Tensor> OperatorImpl::arrange(const std::vector<Tensor>& arguments,
     }
     const Tensor& argument = arguments[static_cast<size_t>(aliased[i])];
     results.push_back(definition.view ? definition.view(i, argument) : argument);
-    if (!results.back().shares_storage(argument))
+    if (!share_storage(results.back(), argument))
       refuse(*this, Errc::Mutation,
              fmt::format("`view` gives a tensor of its own for result {}; expected a view of "
                          "argument {}",

@@ -158,7 +158,8 @@ void check_approximation(std::string_view approximate) {
 
 /// A value that may lie in what is written with it: as ATen, it is read before.
 Tensor read_first(const Tensor& value, const Tensor& written) {
-  const bool shares = value.defined() && written.defined() && value.shares_storage(written);
+  const bool shares =
+      value.defined() && written.defined() && runtime::share_storage(value, written);
   return shares ? value.clone() : value;
 }
 
