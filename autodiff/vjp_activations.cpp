@@ -111,14 +111,20 @@ const VjpRule vjp_hardtanh = rule(
         [](Args a) { return where(a.x(0) <= a.x(1) && a.x(1) < a.x(2), a.g, 0); }),
     wrt<kSelf | kOther | kThird>(
         [](Args a) { return where(a.x(0) >= a.x(2) || a.x(1) >= a.x(2), a.g, 0); }));
-const VjpRule vjp_hardsigmoid = rule(wrt<kSelf>([](Args a) { return inside(a, -3, 3, a.g / 6); }));
+const VjpRule vjp_hardsigmoid = rule(wrt<kSelf>([](Args a) {  // 0 at NaN too
+  return where(a.x() > -3 && a.x() < 3, a.g / 6, 0);
+}));
 const VjpRule vjp_hardswish = rule(wrt<kSelf>([](Args a) {
   return rounded_once(
       a, [](Term x, Term g) { return where(x >= 3, g, zero_where(x <= -3, g * (x / 3 + 0.5))); });
 }));
 const VjpRule vjp_log_sigmoid = rule(wrt<kSelf>(
     [](Args a) { return rounded_once(a, [](Term x, Term g) { return g * sigmoid(-x); }); }));
-const VjpRule vjp_logit = rule(wrt<kSelf>([](Args a) { return a.g / (a.x() * (1 - a.x())); }));
+// NaN outside [0, 1], as y is; infinite at the ends, from inside
+const VjpRule vjp_logit = rule(wrt<kSelf>([](Args a) {
+  const Term x = a.x(), slope = a.g / (abs(x) * (1 - x));
+  return where(x < 0 || x > 1, std::numeric_limits<double>::quiet_NaN(), slope);
+}));
 const VjpRule vjp_square = rule(wrt<kSelf>([](Args a) { return a.g * (2 * a.x()); }));
 const VjpRule vjp_frac = rule(wrt<kNothing>([](Args a) { return a.g; }));
 const VjpRule vjp_clamp_min =

@@ -121,6 +121,25 @@ TEST(PointwiseFunctions, WriteIntoAGivenTensor) {
   EXPECT_EQ(values(glu_out(empty({0}), tensor({1.0, 0.0}))), (Values{0.5}));
 }
 
+// PyTorch's: NaN wherever logit is, at an end of [0, 1] infinite from inside, be it -0; hardsigmoid
+// is flat at NaN.
+TEST(PointwiseFunctions, GradientsBeyondTheDomain) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = INFINITY;
+  for (const DType dtype : {f64, f32, bf16}) {
+    const Tensor at = tensor({-0.5, -0.0, 0.0, 0.5, 1.0, 2.0, infinity, -infinity, nan}).to(dtype);
+    const auto expect_gradient = [&](const auto& fn, const Tensor& expected) {
+      const Tensor x = at.clone().requires_grad_(), y = at.clone().requires_grad_();
+      EXPECT_EQ(grad({fn(x).sum()}, {x})[0].to_string(), expected.to_string());
+      EXPECT_EQ(grad({compile(fn)(y).sum()}, {y})[0].to_string(), expected.to_string());
+    };
+    expect_gradient([](const Tensor& x) { return logit(x); },
+                    tensor({nan, infinity, infinity, 4.0, infinity, nan, nan, nan, nan}).to(dtype));
+    const double slope = 1.0 / 6;
+    expect_gradient([](const Tensor& x) { return hardsigmoid(x); },
+                    tensor({slope, slope, slope, slope, slope, slope, 0.0, 0.0, 0.0}).to(dtype));
+  }
+}
+
 TEST(PointwiseFunctions, TakeEverySize) {
   for (const Shape& sizes : {Shape{}, Shape{0}, Shape{2, 0, 3}, Shape{1, 5}}) {
     const Tensor x = full(sizes, 0.5), i = full(sizes, 6, i64);
