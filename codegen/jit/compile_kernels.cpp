@@ -215,6 +215,7 @@ std::vector<Found> compile_all(std::span<const Form* const> kernels, const Targe
       errors[m] = std::current_exception();
     }
   });
+  [[maybe_unused]] static const bool guarded = (machine::close_gate_at_exit(), true);
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);
   return found;

@@ -31,6 +31,7 @@
 #include "codegen/jit/in_llvm.h"
 #include "codegen/jit/llvm.h"
 #include "ir/base/error.h"
+#include "machine/threads/of_thread.h"
 
 namespace tandem::jit {
 namespace {
@@ -225,7 +226,7 @@ class Generator {
 
 // Each thread keeps its last generator.
 std::string generate(llvm::Module& module, const Target& target, llvm::CodeGenFileType type) {
-  thread_local std::unique_ptr<Generator> generator;
+  auto& generator = machine::of_thread<std::unique_ptr<Generator>>();
   if (!generator || !generator->is_for(target, type))
     generator = std::make_unique<Generator>(target, type);
   return generator->run(module, target);

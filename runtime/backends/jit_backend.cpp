@@ -5,6 +5,7 @@
 #include "codegen/jit/compile.h"
 #include "codegen/lower.h"
 #include "machine/cpu.h"
+#include "machine/library/exit_gate.h"
 #include "machine/memory/guarded.h"
 #include "runtime/backends/backends.h"
 #include "runtime/backends/recurring.h"
@@ -78,7 +79,9 @@ class JitBackend final : public ir::Backend {
 
 }  // namespace
 
+// Destructors of static objects may compile when exit has taken LLVM's own apart.
 std::unique_ptr<ir::Executable> compile_by_jit(const ir::Graph& graph, const JitOptions& options) {
+  if (machine::is_ending()) return interpreter_backend()->compile(graph);
   return compile(graph, options, jit::Sizes::Known).executable;
 }
 
@@ -89,6 +92,7 @@ std::shared_ptr<const ir::Backend> jit_backend() {
 
 std::unique_ptr<ir::Executable> compile_for_any_size(const ir::Graph& graph,
                                                      const JitOptions& options) {
+  if (machine::is_ending()) return interpreter_backend()->compile(graph);
   Compiled general = compile(graph, options, jit::Sizes::Open);
   if (general.general_kernels == 0) return std::move(general.executable);
   const auto make_own = [&graph, options] {

@@ -11,6 +11,7 @@
 
 #include "ir/base/error.h"
 #include "ir/base/error_scope.h"
+#include "machine/threads/of_thread.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
 #include "runtime/tensor/tensor_impl.h"
@@ -132,7 +133,9 @@ struct Converted {
 
 constinit thread_local AutocastState t_state;
 thread_local int t_nesting = 0;
-thread_local std::unordered_map<const TensorImpl*, Converted> t_converted;
+
+using ConvertedTensors = std::unordered_map<const TensorImpl*, Converted>;
+ConvertedTensors& converted_tensors() { return machine::of_thread<ConvertedTensors>(); }
 
 /// Parameters are used again and again; other tensors would only be held.
 bool is_kept(const Tensor& t, DType dtype) {
@@ -146,7 +149,7 @@ Tensor converted_once(const Tensor& t, DType dtype) {
   const Tensor source = trace != nullptr ? trace->resolve(t) : t;
   const std::shared_ptr<TensorImpl>& impl = source.impl();
   const uint64_t version = impl->storage->version();
-  Converted& known = t_converted[impl.get()];
+  Converted& known = converted_tensors()[impl.get()];
   if (known.source.lock() != impl || known.version != version || known.tensor.dtype() != dtype)
     known = {impl, version, to(source, dtype)};
   return known.tensor;
@@ -200,7 +203,6 @@ void OperandCasts::note_together(std::initializer_list<const Tensor*> operands) 
 
 }  // namespace runtime
 
-using runtime::t_converted;
 using runtime::t_nesting;
 using runtime::t_state;
 
@@ -214,7 +216,7 @@ Autocast::Autocast(DType dtype, const AutocastOptions& options)
 
 Autocast::~Autocast() {
   t_state = {previous_dtype_, previous_};
-  if (--t_nesting == 0) t_converted.clear();
+  if (--t_nesting == 0) runtime::converted_tensors().clear();
 }
 
 bool autocast_enabled() { return t_state.options.enabled; }

@@ -179,6 +179,48 @@ TEST(Threads, OthersWaitForALongTrace) {
   std::exit(0);
 }
 
+/// Everything that has state of its own in a thread or a library: code generation, products,
+/// levels, conversions.
+bool works() {
+  const Tensor x = ones({200, 200}).requires_grad_();
+  const auto f = compile([](const Tensor& a) { return sum(matmul(a, a) * 0.5); });
+  const auto moved = [](const Tensor& a) {
+    return jvp([](auto& b) { return b * b; }, a, a).tangent;
+  };
+  const double examples = vmap(moved)(ones({4, 3})).sum().item();
+  (f(x) + sum(softmax(x, -1))).backward();
+  const Autocast autocast(bf16);
+  return examples == 24 && matmul(x, x).dtype() == bf16 && x.grad().sum().item() == 200.0 * 40000;
+}
+
+/// By the destructors of objects that were there before anything was compiled.
+struct WorksWhenItEnds {
+  bool is_on = false;
+  ~WorksWhenItEnds() {
+    if (is_on && !works()) ::_exit(1);
+  }
+};
+WorksWhenItEnds g_works;
+thread_local WorksWhenItEnds t_works;
+
+[[noreturn]] void exit_into_destructors(bool beside_another) {
+  g_works.is_on = t_works.is_on = true;
+  std::thread([] { t_works.is_on = works(); }).join();
+  if (beside_another) {
+    std::thread([] {
+      for (int i = 0;; ++i) compile([i](const Tensor& x) { return sum(x * i); })(ones({3}));
+    }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  std::exit(works() ? 0 : 1);
+}
+
+TEST(ThreadsDeathTest, DestructorsOfStaticObjectsCompile) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const bool beside_another : {false, true, false, true})
+    EXPECT_EXIT(exit_into_destructors(beside_another), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(ThreadsDeathTest, ExitWhileDetachedThreadsCall) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int times = long_form() ? 200 : 12;
