@@ -9,6 +9,7 @@
 #include "autodiff/control/gradient.h"
 #include "autodiff/vjp.h"
 #include "ir/base/error.h"
+#include "ir/build/body_flow.h"
 #include "ir/build/effect.h"
 #include "ir/build/inline.h"
 #include "ir/build/rewrite.h"
@@ -30,18 +31,36 @@ ir::Strides gradient_strides(const ir::Shape& sizes, const ir::Strides& strides)
 }
 
 /// Which values a gradient can flow through on its way to an input that requires grad.
+std::vector<bool> active_outputs(const Graph& body, const std::vector<bool>& needs);
+
 ir::ValueMap<bool> find_active(const Graph& graph) {
   ir::ValueMap<bool> active(graph);
   const auto can = [&](ValueId v) { return ir::is_differentiable(graph.type(v)); };
   for (const ir::Input& input : graph.inputs())
     active[input.value] = input.requires_grad && can(input.value);
-  for (const ir::Equation& e : graph.equations()) {
-    if (vjp_rule(e.op).kind == VjpRule::Kind::ZeroGradient) continue;
+  for (size_t i = 0; i < graph.num_equations(); ++i) {
+    const EquationId e = graph.equation_id(i);
+    if (vjp_rule(graph.op(e)).kind == VjpRule::Kind::ZeroGradient) continue;
     const auto is_active = [&](ValueId v) { return bool{active[v]}; };
     if (std::ranges::none_of(graph.operands(e), is_active)) continue;
-    for (ValueId v : graph.results(e)) active[v] = can(v);
+    for (const ValueId v : graph.results(e)) active[v] = can(v);
+    if (!has_halves(graph.op(e))) continue;
+    std::vector<bool> needs;
+    for (const ValueId v : graph.operands(e)) needs.push_back(is_active(v));
+    const auto depends = ir::dependent_results(graph, e, std::move(needs), active_outputs);
+    for (size_t k = 0; k < depends.size(); ++k)
+      if (!depends[k]) active[graph.results(e)[k]] = false;
   }
   return active;
+}
+
+std::vector<bool> active_outputs(const Graph& body, const std::vector<bool>& needs) {
+  Graph flagged = body;
+  for (size_t i = 0; i < needs.size(); ++i) flagged.inputs()[i].requires_grad = needs[i];
+  const ir::ValueMap<bool> active = find_active(flagged);
+  std::vector<bool> outputs;
+  for (const ir::Output& output : body.outputs()) outputs.push_back(active[output.value]);
+  return outputs;
 }
 
 bool takes_tangent(const ir::Output& output) {
@@ -298,6 +317,11 @@ bool is_differentiable(const Graph& graph) {
 }
 
 }  // namespace
+
+std::vector<bool> active_results(const Graph& graph, ir::EquationId e,
+                                 const std::vector<bool>& needs) {
+  return ir::dependent_results(graph, e, needs, active_outputs);
+}
 
 std::vector<bool> reached_inputs(const Graph& graph, const std::vector<bool>& arrives) {
   const Graph functional = with_halves(ir::inline_calls(graph), &find_active).graph;

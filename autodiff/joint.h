@@ -29,6 +29,11 @@ namespace tandem::autodiff {
 /// (ir/interfaces/custom_operator.h).
 ir::Graph joint(const ir::Graph& functional);
 
+/// By result of a cond or scan: whether a gradient that arrives there can reach an operand that
+/// needs one.
+std::vector<bool> active_results(const ir::Graph& graph, ir::EquationId e,
+                                 const std::vector<bool>& needs);
+
 /// By input of a Functional graph: whether a gradient arrives there (be it zeros) if one arrives at
 /// the outputs `arrives`.
 std::vector<bool> reached_inputs(const ir::Graph& functional, const std::vector<bool>& arrives);

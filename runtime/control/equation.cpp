@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "autodiff/control/gradient.h"
+#include "autodiff/joint.h"
 #include "ir/build/body_graph.h"
 #include "ir/build/builder.h"
 #include "runtime/control/body.h"
@@ -236,6 +237,7 @@ struct Recorded {
 Recorded record_halves(const Graph& graph, ir::EquationId e, const Tensors& operands,
                        size_t depth) {
   std::vector<bool> needs = needed(operands);
+  std::vector<bool> active = autodiff::active_results(graph, e, needs);
   autodiff::Halves halves = autodiff::halves_of(graph, e, needs);
   runtime::Edges edges;
   for (size_t i = 0; i < operands.size(); ++i)
@@ -251,8 +253,9 @@ Recorded record_halves(const Graph& graph, ir::EquationId e, const Tensors& oper
   for (const Tensor& t : results)
     own.push_back(runtime::batch_depth({&t, 1}) == runtime::batch_depth(operands));
   node->save(results, own);
+  active.resize(results.size(), true);  // those that backward alone reads
   for (size_t i = 0; i < results.size(); ++i)
-    if (own[i] && ir::is_differentiable(results[i].dtype()))
+    if (own[i] && active[i] && ir::is_differentiable(results[i].dtype()))
       runtime::set_history(results[i], node, static_cast<int>(i));
   return {node, std::move(results)};
 }

@@ -131,6 +131,71 @@ TEST(ControlFlowGradients, OfViewsWhoseBaseABodyWrites) {
     check_gradients({program, {flag(taken), noise({2, 2}, 1, f64), noise({2, 2, 2}, 2, f64)}});
 }
 
+/// Counters beside what is differentiated: as eagerly they have no history, be they results,
+/// carries or written, and a second call finds none.
+TEST(ControlFlowGradients, ReachWhatDependsOnAnOperandAlone) {
+  const Tensor state = zeros({2}, f64);
+  const auto count_in_branch = [&](const Tensor& x) {
+    const Tensor y = x * 1;
+    cond(x.sum() > 0, [&] { y.mul_(2), state.add_(1); }, [&] { state.sub_(y.detach()); });
+    return Tensors{y};
+  };
+  const auto flag_of_branch = [&](const Tensor& x) {
+    const auto [y, taken] = cond(
+        x.sum() > 0, [&] { return std::pair(x * 2, ones({2}, f64)); },
+        [&] { return std::pair(x * 3, zeros({2}, f64)); });
+    state.copy_(taken);
+    return Tensors{y, taken};
+  };
+  const auto count_steps = [&](const Tensor& x) {
+    using Carry = std::tuple<Tensor, Tensor, Tensor>;
+    const auto step = [](const Carry& c, const Tensor& t) {
+      const auto& [steps, product, late] = c;  // `late` is what `product` was
+      return std::pair(Carry(steps + 1, product * t, product * 2), steps * 2);
+    };
+    const auto [last, ys] =
+        scan(step, Carry(zeros({2}, f64), ones({2}, f64), ones({2}, f64)), x.expand({3, 2}));
+    state.copy_(std::get<0>(last));
+    return Tensors{std::get<1>(last), std::get<2>(last), ys};
+  };
+  const auto count_in_nested = [&](const Tensor& x) {
+    const auto step = [&](const Tensor& c, const Tensor& t) {
+      const Tensor n = cond(t.sum() > 0, [&] { return c + 1; }, [&] { return c * 1; });
+      return std::pair(n, t * 2);
+    };
+    const auto [last, ys] = scan(step, zeros({2}, f64), x.expand({3, 2}));
+    return Tensors{last, ys};
+  };
+  const std::vector<std::function<Tensors(const Tensor&)>> programs{count_in_branch, flag_of_branch,
+                                                                    count_steps, count_in_nested};
+  for (size_t i = 0; i < programs.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto compiled = compile(programs[i]);
+    for (const double value : {1.0, -1.0, 2.0}) {
+      const Tensor eager = full({2}, value, f64).requires_grad_(), x = full({2}, value, f64);
+      x.requires_grad_();
+      state.fill_(0);
+      const Tensors expected = programs[i](eager);
+      EXPECT_FALSE(state.requires_grad());
+      const Tensor counted = state.clone();
+      state.fill_(0);
+      const Tensors got = compiled(x);
+      EXPECT_FALSE(state.requires_grad());
+      EXPECT_TRUE(counted.equal(state));
+      Tensor loss = zeros({}, f64), expected_loss = loss;
+      for (size_t k = 0; k < got.size(); ++k) {
+        EXPECT_EQ(expected[k].requires_grad(), got[k].requires_grad()) << k;
+        EXPECT_TRUE(expected[k].detach().equal(got[k].detach())) << k;
+        loss = loss + sin(got[k]).sum();
+        expected_loss = expected_loss + sin(expected[k]).sum();
+      }
+      loss.backward();
+      expected_loss.backward();
+      expect_close(eager.grad(), x.grad(), 1e-12, "gradient");
+    }
+  }
+}
+
 TEST(ControlFlowGradients, NoneUnderNoGrad) {
   check_gradients({[](const Tensors& t) {
                      const auto [last, ys] = scan(
