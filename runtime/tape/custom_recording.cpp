@@ -69,6 +69,7 @@ class CustomRecording::InTrace final : public CustomRecording {
     }
     for (const Tensor& t : context.to_save_) inner_->add_output(t, ir::Role::Saved);
     note_shared(outputs, context.to_save_);
+    const std::vector<int> given_back = operands_in(outputs);
     scope_.reset();
     refuse_writes();
     const std::vector<Tensor> operands = outer_operands();
@@ -81,6 +82,9 @@ class CustomRecording::InTrace final : public CustomRecording {
     const TensorList results =
         outer_->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
     replace_by_results(outputs, context.to_save_, results);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (given_back[i] >= 0)
+        outer_->note_given_back(operands[static_cast<size_t>(given_back[i])], outputs[i]);
   }
 
  private:
@@ -90,6 +94,13 @@ class CustomRecording::InTrace final : public CustomRecording {
         ir::fail(Errc::Mutation,
                  "custom function: inside a trace its forward may not write tensors from outside; "
                  "expected new tensors");
+  }
+
+  /// In which operand's memory each output lies, or -1.
+  std::vector<int> operands_in(const std::vector<Tensor>& outputs) const {
+    std::vector<int> found;
+    for (const Tensor& t : outputs) found.push_back(inner_->input_over(inner_->resolve(t)));
+    return found;
   }
 
   /// Which saved tensors others see: operands, results, other saved ones.

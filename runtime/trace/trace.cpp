@@ -277,6 +277,8 @@ ir::EquationId Trace::append(ir::Op op, std::span<const Tensor> operands, ir::At
 
 TensorList Trace::record(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                          bool in_place, std::span<const ir::Type> types) {
+  if (!given_back_.empty())
+    for (size_t i = 0; i < operands.size(); ++i) check_given_back(operands[i], in_place && i == 0);
   if (in_place) {
     const ir::EquationId e = append(op, operands, attrs, true, {});
     operands[0].impl()->storage->bump_version();
@@ -351,6 +353,7 @@ Dim Trace::take_draws(Dim blocks) {
 int Trace::add_output(const Tensor& t, ir::Role role, int target, std::string name) {
   if (!t.defined()) return -1;
   const Tensor traced = resolve(t);
+  check_given_back(traced, false);
   ir::Output output;
   output.value = traced.impl()->value;
   output.role = role;
@@ -378,9 +381,11 @@ void Trace::append_grad_writes() {
 }
 
 // A hook sees the gradients of all uses of what it is put on, also of earlier ones: its equation
-// goes where the tensor got its present value.
+// goes where the tensor got its present value. Of several on one value the first has the gradient
+// first, so its equation is the last.
 void Trace::insert_hooks() {
   if (hooks_.empty()) return;
+  std::ranges::reverse(hooks_);
   std::ranges::stable_sort(hooks_, {}, &HookAt::equation);
   ir::Rewriter rewriter(graph_);
   rewriter.copy_inputs();

@@ -109,6 +109,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void note_resized(const Tensor& t);
   void note_detached(const Tensor& t) { detached_.insert(t.impl().get()); }
   bool is_detached(const Tensor& t) const { return detached_.contains(t.impl().get()); }
+  /// A custom function gave `operand`, or a view of it, back as `result`. In eager they share
+  /// memory; in the trace the result is a value of its own, so a write that it would show, or that
+  /// `operand` would, is refused.
+  void note_given_back(const Tensor& operand, const Tensor& result);
   /// The flag of `t` is set by the traced function: an input requires grad from now on, or no more.
   void note_requires_grad(const Tensor& t, bool value);
   void note_follows() { follows_ = true; }
@@ -154,10 +158,15 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor captured_as(int input) const;
   void append_grad_writes();
   void insert_hooks();
+  void check_given_back(const Tensor& t, bool is_written) const;
 
   struct Write {
     size_t equation;
     const Storage* storage;
+  };
+  struct GivenBack {
+    std::shared_ptr<Storage> memory;  // the operand's
+    uint64_t version;                 // of it, at that time
   };
   struct HookAt {
     size_t equation;  // stands before it
@@ -182,6 +191,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const Storage*, Tensor> roots_;  // of memory that detached views show
   std::vector<Write> writes_;                         // the in-place equations
   std::vector<HookAt> hooks_;
+  std::unordered_map<std::shared_ptr<Storage>, GivenBack> given_back_;  // by the result's memory
   bool has_backward_ = false;
   bool is_body_ = false;
   bool follows_ = false;

@@ -1,4 +1,6 @@
 // Recording: inputs that themselves change (t_, set_, requires_grad_, ...).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/base/error.h"
@@ -23,6 +25,22 @@ void Trace::note_requires_grad(const Tensor& t, bool value) {
                "requires_grad_: inside a trace an argument starts to require grad after it was "
                "used; expected the call before the first use");
   graph_.inputs()[static_cast<size_t>(input)].requires_grad = true;
+}
+
+void Trace::note_given_back(const Tensor& operand, const Tensor& result) {
+  const std::shared_ptr<Storage>& memory = operand.impl()->storage;
+  given_back_.insert_or_assign(result.impl()->storage, GivenBack{memory, memory->version()});
+}
+
+void Trace::check_given_back(const Tensor& t, bool is_written) const {
+  const auto it = given_back_.find(t.impl()->storage);
+  if (it == given_back_.end()) return;
+  const auto& [memory, version] = it->second;
+  if (is_written || memory->version() != version)
+    ir::fail(Errc::Mutation,
+             fmt::format("custom function: it gives an input, or a view of one, as its result, and "
+                         "inside a trace {}; expected a clone() in its forward",
+                         is_written ? "that is written" : "the input was written since"));
 }
 
 /// The number among the results of what `t` is; added behind them if it is none.

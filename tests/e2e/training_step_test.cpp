@@ -189,6 +189,18 @@ TEST(Hooks, SeeEarlierUses) {
   });
 }
 
+TEST(Hooks, OnOneValueRunInTheOrderOfTheirRegistration) {
+  check_gradient([](const Tensor& x) {
+    const Tensor h = exp(x), row = h[0];
+    h.register_hook([](const Tensor& g) { return g * g; });
+    row.register_hook([](const Tensor& g) { return g - 3; });
+    h.register_hook([](const Tensor& g) { return g + 1; });
+    row.register_hook([](const Tensor& g) { return g.exp(); });
+    h.register_hook([](const Tensor& g) { return g.sin(); });
+    return h.cos() + row;
+  });
+}
+
 TEST(Hooks, FollowWrites) {
   check_gradient([](const Tensor& x) {
     const Tensor h = x + 1;
@@ -289,6 +301,34 @@ TEST(CustomFunctions, WriteWhatTheySaved) {
   const auto shared = [](const Tensor& x) { return WritesSaved<true>::apply(x) * 1; };
   expect_error(Errc::Mutation, "may not write a saved tensor that others see",
                [&] { compile(shared)(leaf({2, 3}, 1)); });
+}
+
+struct TenTimesBack : Function<TenTimesBack> {
+  static Tensor forward(FunctionContext&, const Tensor& x) { return x; }
+  static std::vector<Tensor> backward(FunctionContext&, const std::vector<Tensor>& grads) {
+    return {grads[0] * 10};
+  }
+};
+
+/// In eager the result lies in the input's memory: a trace refuses writes that would show it.
+TEST(CustomFunctions, ThatGiveTheirInputBack) {
+  check_gradient([](const Tensor& x) {
+    const Tensor t = x * 2, y = TenTimesBack::apply(t), z = y * 2;
+    t.mul_(3);  // y is not used any more
+    return z + t;
+  });
+  const Tensor x = leaf({2, 3}, 1);
+  const auto refused = [&](const std::function<Tensor(const Tensor&, const Tensor&)>& use) {
+    const auto compiled = compile([&](const Tensor& a) {
+      const Tensor t = a * 2;
+      return use(t, TenTimesBack::apply(t));
+    });
+    expect_error(Errc::Mutation, "custom function: it gives an input", [&] { compiled(x); });
+  };
+  refused([](const Tensor&, const Tensor& y) { return y.mul_(2); });
+  refused([](const Tensor& t, const Tensor& y) { return y[0].mul_(2), t; });
+  refused([](const Tensor& t, const Tensor& y) { return t.mul_(2), y * 1; });
+  refused([](const Tensor& t, const Tensor& y) { return t[0].mul_(2), y; });
 }
 
 TEST(CustomFunctions, InsideAWholeStep) {
