@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <ranges>
@@ -65,9 +66,12 @@ bool same_steps(const Shape& sizes, const ir::Strides& a, const ir::Strides& b) 
 }
 
 /// Results have memory of their own, and what is written may have been overwritten by then.
-bool may_be_input(const ir::Output& out, int input) {
+bool may_be_input(const ir::Graph& graph, int output, int input) {
+  const ir::Output& out = graph.outputs()[static_cast<size_t>(output)];
   if (out.role == ir::Role::MutatedInput) return out.target == input;
-  return out.role != ir::Role::Result;
+  const auto& grads = graph.epilogue.grads;  // each is to be added to, in place
+  const bool stays = std::ranges::find(grads, output, &ir::GradWrite::output) != grads.end();
+  return out.role != ir::Role::Result && !stays;
 }
 
 /// Dimensions in the order in which to copy: that of what is read, but what is read again and again
@@ -149,7 +153,7 @@ void Maker::output(int o) {
   const View& v = views_[out.value];
   Root& root = root_of(v);
   late_ = is_late(g_.producer(out.value));
-  if (root.kind == Root::Kind::Input && may_be_input(out, root.index) &&
+  if (root.kind == Root::Kind::Input && may_be_input(g_, o, root.index) &&
       is_input(v, root.index, out.strides)) {
     p_.outputs.back().from_input = root.index;
   } else if (root.kind == Root::Kind::Computed && root.output < 0 && fills(v, out.strides, root)) {

@@ -95,6 +95,15 @@ std::vector<int> inputs_without_history(const Recording& recording) {
   return inputs;
 }
 
+/// What the function put into the .grad of tensors, where that are tensors from outside themselves.
+std::vector<int> grad_values(const ir::Graph& traced) {
+  std::vector<int> inputs;
+  for (const ir::GradWrite& write : traced.epilogue.grads)
+    inputs.push_back(write.output < 0 ? -1
+                                      : traced.input_index(traced.outputs()[write.output].value));
+  return inputs;
+}
+
 }  // namespace
 
 Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
@@ -119,6 +128,7 @@ Recording record(const std::string& name, Tracer tracer, bool bounds_memory) {
   impl.recording.final_requires_grad = impl.trace->inputs_require_grad();
   impl.recording.questions = impl.trace->questions();
   impl.recording.grad_slots = impl.trace->grad_slots();
+  impl.recording.grad_values = grad_values(impl.recording.traced);
   impl.recording.memory_slots = impl.trace->memory_slots();
   for (size_t i = 0; i < impl.recording.inputs.size(); ++i)
     if (!impl.recording.inputs[i].defined()) impl.recording.rng_input = static_cast<int>(i);

@@ -177,10 +177,15 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
 // --- 6. the epilogue: grad slots, results, inputs that themselves change
 
 void assign_grads(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
-                  const std::vector<Tensor>& values) {
-  for (const ir::GradWrite& write : epilogue.grads)
-    inputs[static_cast<size_t>(write.input)]->set_grad(
-        write.output < 0 ? Tensor() : values[static_cast<size_t>(write.output)]);
+                  const std::vector<Tensor>& values, const std::vector<int>& grad_values) {
+  for (size_t i = 0; i < epilogue.grads.size(); ++i) {
+    const auto [input, output] = epilogue.grads[i];
+    const int same = grad_values.empty() ? -1 : grad_values[i];
+    const Tensor grad = same >= 0     ? *inputs[static_cast<size_t>(same)]
+                        : output >= 0 ? values[static_cast<size_t>(output)]
+                                      : Tensor();
+    inputs[static_cast<size_t>(input)]->set_grad(grad);
+  }
 }
 
 /// The views in the modes in which the program made them, whatever the call's is.
@@ -265,8 +270,9 @@ void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> 
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values,
-                                    const std::vector<int>& leaves, ContentCopies& copies) {
-  assign_grads(epilogue, inputs, values);
+                                    const std::vector<int>& leaves,
+                                    const std::vector<int>& grad_values, ContentCopies& copies) {
+  assign_grads(epilogue, inputs, values, grad_values);
   std::vector<Tensor> results = collect_results(epilogue, inputs, values, leaves);
   change_inputs(epilogue, inputs, results, copies);
   return results;
@@ -291,8 +297,8 @@ void run_variant(const std::shared_ptr<const Variant>& variant,
   start_requiring_grad(*variant, tensors);
   const auto node = make_tape_node(variant, tensors, written, run.outputs());
   replay_writes(*variant, tensors, run.outputs(), node, copies);
-  take(
-      finish_epilogue(forward.epilogue, tensors, run.outputs(), variant->recording.leaves, copies));
+  take(finish_epilogue(forward.epilogue, tensors, run.outputs(), variant->recording.leaves,
+                       variant->recording.grad_values, copies));
   run.run();
   copies.run();
   undo.keep();

@@ -43,6 +43,7 @@ struct Recording {
   std::vector<int> must_be_fresh;
   Questions questions;
   std::vector<GradSlot> grad_slots;
+  std::vector<int> grad_values;  // by write of a .grad: the input that it holds from then on, or -1
   std::vector<MemorySlot> memory_slots;
   int rng_input = -1;
   bool bounds_memory = false;          // scans keep less for backward
@@ -138,12 +139,14 @@ void run_variant(const std::shared_ptr<const Variant>& variant,
                  std::span<const Tensor* const> inputs, TakeOutputs take);
 
 /// What comes after the writes to inputs: grad slots, results, inputs that themselves change.
-/// `values`: the graph's outputs; `leaves`: as in the recording. Returns the traced outputs.
+/// `values`: the graph's outputs; `leaves`, `grad_values` (or none): as in the recording. Returns
+/// the traced outputs.
 /// Contents are left to `copies`.
 std::vector<Tensor> finish_epilogue(const ir::Epilogue& epilogue,
                                     std::span<const Tensor* const> inputs,
                                     const std::vector<Tensor>& values,
-                                    const std::vector<int>& leaves, ContentCopies& copies);
+                                    const std::vector<int>& leaves,
+                                    const std::vector<int>& grad_values, ContentCopies& copies);
 
 }  // namespace tandem::runtime
 

@@ -199,7 +199,8 @@ std::vector<Tensor> dispatch_with_epilogue(const Graph& graph, std::span<const T
   std::vector<const Tensor*> targets;
   for (const Tensor& t : inputs) targets.push_back(&t);
   ContentCopies copies;
-  std::vector<Tensor> results = finish_epilogue(graph.epilogue, targets, values, leaves, copies);
+  std::vector<Tensor> results =
+      finish_epilogue(graph.epilogue, targets, values, leaves, {}, copies);
   copies.run();
   return results;
 }

@@ -170,6 +170,46 @@ void check_gradient(const std::function<Tensor(const Tensor&)>& f) {
   expect_close(eager.grad(), x.grad(), 1e-6, "grad");
 }
 
+/// Gradients that are the values of other tensors: what is added to them later is not written
+/// there.
+TEST(GradSlots, HaveMemoryOfTheirOwn) {
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> losses{
+      [](const Tensor& x, const Tensor& w) { return (x * w).sum(); },
+      [](const Tensor& x, const Tensor& w) { return (x * w + x.t().t()).sum() + (w * 1).sum(); },
+      [](const Tensor& x, const Tensor& w) { return mul(x, w).view({-1}).dot(ones({6})); }};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto step = [&](const Tensor& x, const Tensor& w) {
+      const Tensor loss = losses[i](x, w);
+      loss.backward();
+      return loss.detach();
+    };
+    const auto compiled = compile(step);
+    const Tensor x = leaf({2, 3}, 1), w = leaf({2, 3}, 2), at_first = x.detach().clone();
+    const Tensor eager_x = leaf({2, 3}, 1), eager_w = leaf({2, 3}, 2);
+    for (int call = 0; call < 3; ++call) {
+      expect_close(step(eager_x, eager_w), compiled(x, w), 1e-6, "loss");
+      expect_close(eager_x.grad(), x.grad(), 1e-6, "gradient of x");
+      expect_close(eager_w.grad(), w.grad(), 1e-6, "gradient of w");
+      EXPECT_FALSE(w.grad().shares_storage(x) || x.grad().shares_storage(w));
+    }
+    EXPECT_TRUE(x.detach().equal(at_first));
+  }
+}
+
+/// A tensor that the function itself puts there is that tensor.
+TEST(GradSlots, HoldTheTensorThatIsPutThere) {
+  const auto puts = compile([](const Tensor& x, const Tensor& g) {
+    x.set_grad(g);
+    return x * 2;
+  });
+  const Tensor x = leaf({2, 3}, 1), g = ones({2, 3});
+  for (int call = 0; call < 2; ++call) {
+    puts(x, g);
+    EXPECT_TRUE(x.grad().is_same(g));
+  }
+}
+
 TEST(Hooks, InATraceAreAnEquation) {
   const auto f = [](const Tensor& x) {
     const Tensor h = exp(x);
