@@ -176,16 +176,19 @@ void replay_writes(const Variant& variant, std::span<const Tensor* const> inputs
 
 // --- 6. the epilogue: grad slots, results, inputs that themselves change
 
+/// (All are found before any is assigned: an input may be what another's .grad holds.)
 void assign_grads(const ir::Epilogue& epilogue, std::span<const Tensor* const> inputs,
                   const std::vector<Tensor>& values, const std::vector<int>& grad_values) {
+  ir::InlineVector<Tensor, 16> grads;
   for (size_t i = 0; i < epilogue.grads.size(); ++i) {
-    const auto [input, output] = epilogue.grads[i];
+    const int output = epilogue.grads[i].output;
     const int same = grad_values.empty() ? -1 : grad_values[i];
-    const Tensor grad = same >= 0     ? *inputs[static_cast<size_t>(same)]
-                        : output >= 0 ? values[static_cast<size_t>(output)]
-                                      : Tensor();
-    inputs[static_cast<size_t>(input)]->set_grad(grad);
+    grads.push_back(same >= 0     ? *inputs[static_cast<size_t>(same)]
+                    : output >= 0 ? values[static_cast<size_t>(output)]
+                                  : Tensor());
   }
+  for (size_t i = 0; i < grads.size(); ++i)
+    inputs[static_cast<size_t>(epilogue.grads[i].input)]->set_grad(grads[i]);
 }
 
 /// The views in the modes in which the program made them, whatever the call's is.

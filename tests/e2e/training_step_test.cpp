@@ -210,6 +210,25 @@ TEST(GradSlots, HoldTheTensorThatIsPutThere) {
   }
 }
 
+TEST(GradSlots, MayChangePlaces) {
+  const auto step = [](const Tensor& x, const Tensor& w) {
+    (x * w * w).sum().backward();
+    const Tensor of_x = x.grad(), of_w = w.grad();
+    x.set_grad(of_w);
+    w.set_grad(of_x);
+    return x * 2;
+  };
+  const auto compiled = compile(step);
+  const Tensor x = leaf({2, 3}, 1), w = leaf({2, 3}, 2);
+  const Tensor eager_x = leaf({2, 3}, 1), eager_w = leaf({2, 3}, 2);
+  for (int call = 0; call < 4; ++call) {
+    step(eager_x, eager_w);
+    compiled(x, w);
+    expect_close(eager_x.grad(), x.grad(), 1e-6, "gradient of x");
+    expect_close(eager_w.grad(), w.grad(), 1e-6, "gradient of w");
+  }
+}
+
 TEST(Hooks, InATraceAreAnEquation) {
   const auto f = [](const Tensor& x) {
     const Tensor h = exp(x);
