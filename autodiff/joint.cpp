@@ -30,14 +30,16 @@ ir::Strides gradient_strides(const ir::Shape& sizes, const ir::Strides& strides)
   return like ? strides : ir::contiguous_strides(sizes);
 }
 
-/// Which values a gradient can flow through on its way to an input that requires grad.
 std::vector<bool> active_outputs(const Graph& body, const std::vector<bool>& needs);
 
-ir::ValueMap<bool> find_active(const Graph& graph) {
+/// Which values a gradient can flow through on its way to an input that needs one.
+ir::ValueMap<bool> find_active(const Graph& graph, const std::vector<bool>& needing) {
   ir::ValueMap<bool> active(graph);
   const auto can = [&](ValueId v) { return ir::is_differentiable(graph.type(v)); };
-  for (const ir::Input& input : graph.inputs())
-    active[input.value] = input.requires_grad && can(input.value);
+  for (size_t i = 0; i < needing.size(); ++i) {
+    const ValueId v = graph.inputs()[i].value;
+    active[v] = needing[i] && can(v);
+  }
   for (size_t i = 0; i < graph.num_equations(); ++i) {
     const EquationId e = graph.equation_id(i);
     if (vjp_rule(graph.op(e)).kind == VjpRule::Kind::ZeroGradient) continue;
@@ -54,10 +56,14 @@ ir::ValueMap<bool> find_active(const Graph& graph) {
   return active;
 }
 
+ir::ValueMap<bool> find_active(const Graph& graph) {
+  std::vector<bool> needs;
+  for (const ir::Input& input : graph.inputs()) needs.push_back(input.requires_grad);
+  return find_active(graph, needs);
+}
+
 std::vector<bool> active_outputs(const Graph& body, const std::vector<bool>& needs) {
-  Graph flagged = body;
-  for (size_t i = 0; i < needs.size(); ++i) flagged.inputs()[i].requires_grad = needs[i];
-  const ir::ValueMap<bool> active = find_active(flagged);
+  const ir::ValueMap<bool> active = find_active(body, needs);
   std::vector<bool> outputs;
   for (const ir::Output& output : body.outputs()) outputs.push_back(active[output.value]);
   return outputs;

@@ -52,6 +52,10 @@ struct Candidate {
 /// Whether an index picks one element of each line along `dim` of what has these sizes.
 bool picks_one_of_each_line(const ir::Shape& index, ir::Shape sizes, int64_t dim);
 
+/// Whether `e` adds one number to each line along its dim, of zeros: scatter_add(0, dim, index,
+/// source). In backward alone, where the index has been looked up, so that nobody need look at it.
+bool scatters_one_to_each_line(const ir::Graph& graph, ir::EquationId e);
+
 /// Values that are picked or repeated (picked_and_repeated.cpp).
 Result gather_of_pointwise(const Candidate& c);
 Result sum_of_scattered(const Candidate& c);

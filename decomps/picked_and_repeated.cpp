@@ -25,11 +25,37 @@ bool is_same_along(const Candidate& c, V v, int rank, int64_t dim) {
   return at < 0 || sizes[static_cast<int>(at)] == 1;
 }
 
+/// Whether `v` is a constant or repeated, or computed of such values in few steps.
+bool is_repeated(const Candidate& c, V v, int steps) {
+  if (c.is(v, Op::full) || c.is(v, Op::expand)) return true;
+  const EquationId e = c.graph.producer(v);
+  return steps > 0 && e.valid() && ir::is_pointwise(c.graph.op(e)) &&
+         std::ranges::all_of(c.graph.operands(e),
+                             [&](V operand) { return is_repeated(c, operand, steps - 1); });
+}
+
+/// expand(x, sizes) permuted: x with as many dimensions, permuted and repeated.
+V permuted_expand(const Candidate& c, V v, const ir::Axes& dims) {
+  Shape sizes = c.graph.type(c.behind(v)).sizes;
+  while (sizes.rank() < std::ssize(dims)) sizes.insert(0, 1);
+  return c.b.expand(c.b.permute(c.b.view(c.behind(v), sizes), dims), c.type.sizes);
+}
+
 }  // namespace
 
 bool picks_one_of_each_line(const Shape& index, Shape sizes, int64_t dim) {
   sizes[static_cast<int>(dim)] = 1;
   return index == sizes;
+}
+
+bool scatters_one_to_each_line(const ir::Graph& graph, EquationId e) {
+  if (graph.op(e) != Op::scatter_add || !graph.equation(e).is_backward ||
+      !is_constant(graph, graph.operand(e, 0), 0.0))
+    return false;
+  const Shape& index = graph.type(graph.operand(e, 1)).sizes;
+  const Shape& lines = graph.type(graph.result(e)).sizes;
+  return picks_one_of_each_line(index, lines, graph.attr<int64_t>(e, Attr::dim)) &&
+         graph.type(graph.operand(e, 2)).sizes == index;
 }
 
 // gather(f(x, expand y), dim, i) = f(gather(x, dim, i), expand y), where i picks one of each line
@@ -55,41 +81,14 @@ Result gather_of_pointwise(const Candidate& c) {
   return c.b.emit(c.graph.op(e), operands, attrs);
 }
 
-// sum(scatter_add(0, dim, i, x), dim) = sum(x, dim), where i picks one of each line. (In backward,
-// where i is an index that has been looked up: it is not looked at here.)
+// sum(scatter_add(0, dim, i, x), dim) = sum(x, dim), where i picks one of each line
 Result sum_of_scattered(const Candidate& c) {
-  if (!c.is(c[0], Op::scatter_add)) return std::nullopt;
   const EquationId e = c.graph.producer(c[0]);
-  const auto dim = c.graph.attr<int64_t>(e, Attr::dim);
-  const V index = c.behind(c[0], 1), x = c.behind(c[0], 2);
-  const Shape& sizes = c.graph.type(index).sizes;
-  if (!c.graph.equation(e).is_backward || !c.is_constant(c.behind(c[0]), 0.0) ||
-      c.attr<ir::Axes>(Attr::dims) != ir::Axes{static_cast<ir::Axis>(dim)} ||
-      !picks_one_of_each_line(sizes, c.graph.type(c[0]).sizes, dim) ||
-      c.graph.type(x).sizes != sizes)
-    return std::nullopt;
-  return c.b.emit(Op::sum, {x}, c.attrs);
+  if (!e.valid() || !scatters_one_to_each_line(c.graph, e)) return std::nullopt;
+  const auto dim = static_cast<ir::Axis>(c.graph.attr<int64_t>(e, Attr::dim));
+  if (c.attr<ir::Axes>(Attr::dims) != ir::Axes{dim}) return std::nullopt;
+  return c.b.emit(Op::sum, {c.behind(c[0], 2)}, c.attrs);
 }
-
-namespace {
-
-/// Whether `v` is a constant or repeated, or computed of such values in few steps.
-bool is_repeated(const Candidate& c, V v, int steps) {
-  if (c.is(v, Op::full) || c.is(v, Op::expand)) return true;
-  const EquationId e = c.graph.producer(v);
-  return steps > 0 && e.valid() && ir::is_pointwise(c.graph.op(e)) &&
-         std::ranges::all_of(c.graph.operands(e),
-                             [&](V operand) { return is_repeated(c, operand, steps - 1); });
-}
-
-/// expand(x, sizes) permuted: x with as many dimensions, permuted and repeated.
-V permuted_expand(const Candidate& c, V v, const ir::Axes& dims) {
-  Shape sizes = c.graph.type(c.behind(v)).sizes;
-  while (sizes.rank() < std::ssize(dims)) sizes.insert(0, 1);
-  return c.b.expand(c.b.permute(c.b.view(c.behind(v), sizes), dims), c.type.sizes);
-}
-
-}  // namespace
 
 // permute(f(expand x, ...)) = f(expand(permute x), ...): computed wherever it is used
 Result permute_of_repeated(const Candidate& c) {

@@ -47,17 +47,14 @@ void scatter_into(ir::Splicer& splicer, EquationId sum, const std::vector<uint32
 }
 
 // scatter_add(0, dim, i, s) = where(i = position along dim, s + 0, 0), where i picks one of each
-// line. (In backward, where i is an index that has been looked up: it is not looked at here.)
+// line
 void select_scattered(ir::Splicer& splicer, EquationId e) {
   const Graph& g = splicer.graph();
-  if (g.op(e) != Op::scatter_add || !g.equation(e).is_backward) return;
+  if (!scatters_one_to_each_line(g, e)) return;
   const ir::Type type = g.type(g.result(e));
   const auto dim = static_cast<int>(g.attr<int64_t>(e, ir::Attr::dim));
   const ValueId index = g.operand(e, 1), source = g.operand(e, 2);
   const ir::Shape lines = g.type(index).sizes;
-  if (!is_constant(g, g.operand(e, 0), 0.0) || !picks_one_of_each_line(lines, type.sizes, dim) ||
-      g.type(source).sizes != lines)
-    return;
   ir::Builder& b = splicer.builder();
   ir::Shape along{type.sizes[dim]};
   while (along.rank() < type.sizes.rank() - dim) along.push_back(1);

@@ -69,11 +69,7 @@ class GroupedWeight {
                             static_cast<size_t>(l_.taps()) * sizeof(int32_t))),
         sums_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(sums_ + l_.parts.count * l_.sums())) {
-    int32_t* to = offsets_;
-    for (int64_t i = 0; i < l_.y.taps; ++i)
-      for (int64_t j = 0; j < l_.x.taps; ++j) {
-        *to++ = static_cast<int32_t>(l_.phases().place(i * l_.y.dilation, j * l_.x.dilation));
-      }
+    fill_offsets(1, l_.plane(), l_.y, l_.x, l_.phases(), offsets_);
   }
 
   void run(double flops) const {

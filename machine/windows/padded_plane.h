@@ -54,19 +54,6 @@ struct WindowDim {
   int64_t taps, dilation, stride, padding, read, made;
 };
 
-/// Of one dim of what windows are made of: channels, or taps along it.
-struct Steps {
-  int64_t count, size;
-};
-
-/// to [channel, tap, tap]: from where a window begins.
-inline void fill_offsets(Steps channels, Steps rows, Steps columns, int32_t* to) {
-  for (int64_t c = 0; c < channels.count; ++c)
-    for (int64_t i = 0; i < rows.count; ++i)
-      for (int64_t j = 0; j < columns.count; ++j)
-        *to++ = static_cast<int32_t>(c * channels.size + i * rows.size + j * columns.size);
-}
-
 /// The plane, of `pixels`, that a tap along the depth brings of a channel to the n-th plane of the
 /// result; null outside.
 inline const float* met_plane(const float* channel, const WindowDim& depth, int64_t n, int64_t tap,
@@ -91,7 +78,7 @@ inline void pad_plane(const SlideKernels& k, const float* plane, int64_t stride,
 }
 
 /// Padded planes in which what strides bring into neighbouring windows lies side by side: of each
-/// phase of the strides, of `size` elements, its rows.
+/// phase of the strides, of `size` elements, its rows. (Of strides of 1 that is the plane.)
 struct Phases {
   int64_t rows, columns;  // strides
   int64_t pitch, size;
@@ -101,6 +88,16 @@ struct Phases {
     return (row % rows * columns + column % columns) * size + row / rows * pitch + column / columns;
   }
 };
+
+/// to [plane, tap, tap]: from where a window begins, over so many padded planes of `plane`
+/// elements.
+inline void fill_offsets(int64_t planes, int64_t plane, const WindowDim& y, const WindowDim& x,
+                         const Phases& phases, int32_t* to) {
+  for (int64_t c = 0; c < planes; ++c)
+    for (int64_t i = 0; i < y.taps; ++i)
+      for (int64_t j = 0; j < x.taps; ++j)
+        *to++ = static_cast<int32_t>(c * plane + phases.place(i * y.dilation, j * x.dilation));
+}
 
 /// What windows reach over of a plane of rows of `read` pixels; zeros where there is none.
 inline void spread_plane(const SlideKernels& k, const float* plane, int64_t read, const Reach& rows,

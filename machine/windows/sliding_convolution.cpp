@@ -135,12 +135,7 @@ class Sliding {
         panels_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(panels_ + l_.panels())),
         spots_(reinterpret_cast<Spot*>(offsets_ + l_.offsets())) {
-    int32_t* to = offsets_;
-    for (int64_t plane = 0; plane < l_.channels.largest() * l_.z.taps; ++plane)
-      for (int64_t i = 0; i < l_.y.taps; ++i)
-        for (int64_t j = 0; j < l_.x.taps; ++j)
-          *to++ = static_cast<int32_t>(plane * l_.plane() +
-                                       l_.phases().place(i * l_.y.dilation, j * l_.x.dilation));
+    fill_offsets(l_.channels.largest() * l_.z.taps, l_.plane(), l_.y, l_.x, l_.phases(), offsets_);
     fill_spots(l_, l_.bands.largest(), spots_);
     const int64_t fewer = l_.bands.smallest();
     if (fewer < l_.bands.largest()) fill_spots(l_, fewer, spots_ + most_spots_);

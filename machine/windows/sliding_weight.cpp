@@ -127,8 +127,8 @@ class SlidingWeight {
                             static_cast<size_t>(l_.offsets()) * sizeof(int32_t))),
         sums_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(sums_ + l_.parts.count * l_.sums())) {
-    fill_offsets({l_.channel_cuts.largest(), l_.channel()}, {l_.y.taps, l_.y.dilation * l_.pitch()},
-                 {l_.x.taps, l_.x.dilation}, offsets_);
+    const Phases one{1, 1, l_.pitch(), l_.channel()};  // windows are read at their strides
+    fill_offsets(l_.channel_cuts.largest(), l_.channel(), l_.y, l_.x, one, offsets_);
   }
 
   void run() const {

@@ -186,6 +186,19 @@ TEST(Matmul, OfShortRowsByAVectorHasTheSameBitsWhereverTheyLie) {
   }
 }
 
+/// The bits of what is added to rows of the bias; C is not read.
+void expect_start_with_bias(MatmulSpec s) {
+  s.accumulate = true;
+  Operands x(s);
+  const std::vector<float> bias = random_floats(s.n, 4);
+  std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
+  const Matmul matmul(s);
+  std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
+  matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
+  for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
+  EXPECT_EQ(c, run(s, x)) << s.m << " " << s.n << " " << s.k;
+}
+
 TEST(Matmul, StartsWithABias) {
   std::vector<MatmulSpec> specs;
   for (const bool tb : {false, true})
@@ -194,17 +207,7 @@ TEST(Matmul, StartsWithABias) {
   specs.push_back(dense_matmul(3, 16, 24, 8));
   for (const int64_t k : {3, 33}) specs.push_back(dense_matmul(2, 300, 1, k));
   specs.push_back(dense_matmul(1, 40, 48, 30'000, true, false));  // a sum in parts
-  for (MatmulSpec s : specs) {
-    s.accumulate = true;
-    Operands x(s);
-    const std::vector<float> bias = random_floats(s.n, 4);
-    std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
-    const Matmul matmul(s);
-    std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
-    matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
-    for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
-    EXPECT_EQ(c, run(s, x));
-  }
+  for (const MatmulSpec& s : specs) expect_start_with_bias(s);
 }
 
 TEST(Matmul, OfAnOperandThatWasPackedAheadHasTheSameBits) {
@@ -418,17 +421,7 @@ TEST(Matmul, OfFewRowsOrColumnsHasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(Matmul, OfFewRowsOrColumnsStartsWithABias) {
-  for (MatmulSpec s : specs_of_few()) {
-    s.accumulate = true;
-    Operands x(s);
-    const std::vector<float> bias = random_floats(s.n, 4);
-    std::vector<float> c(x.c.size(), std::numeric_limits<float>::quiet_NaN());
-    const Matmul matmul(s);
-    std::vector<float> scratch(matmul.scratch_bytes() / sizeof(float));
-    matmul.run(x.a.data(), x.b.data(), c.data(), scratch.data(), bias.data());
-    for (size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
-    EXPECT_EQ(c, run(s, x)) << s.m << " " << s.n << " " << s.k;
-  }
+  for (const MatmulSpec& s : specs_of_few()) expect_start_with_bias(s);
 }
 
 TEST(Matmul, OfFewRowsOrColumnsPropagatesNaNAndInfinity) {
