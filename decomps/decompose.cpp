@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "decomps/rules/rules.h"
+#include "decomps/runs.h"
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
 
@@ -60,21 +61,6 @@ Types result_types(const Graph& graph, EquationId e) {
   return types;
 }
 
-/// Whether `dims` (ascending) are neighbours.
-bool is_one_run(std::span<const ir::Axis> dims) {
-  return dims.empty() || dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
-}
-
-/// `dims` (ascending) as runs of neighbours.
-std::vector<ir::Axes> runs_of(std::span<const ir::Axis> dims) {
-  std::vector<ir::Axes> runs;
-  for (ir::Axis d : dims) {
-    if (runs.empty() || runs.back().back() + 1 != d) runs.emplace_back();
-    runs.back().push_back(d);
-  }
-  return runs;
-}
-
 class DecomposingSink final : public ir::Sink {
  public:
   explicit DecomposingSink(Graph& graph) : graph_(graph), primitives_(graph), builder_(*this) {}
@@ -107,7 +93,8 @@ class DecomposingSink final : public ir::Sink {
       return emit_widened(op, operands, attrs, types);
     if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, types);
     if (op == Op::pow) return {power_as_product(operands[0], *constant(operands[1]))};
-    return {reduce_run_by_run(op, operands[0], dims_of(op, attrs), types[0].sizes)};
+    const ValueId kept = reduce_run_by_run(builder_, op, operands[0], dims_of(op, attrs));
+    return {builder_.view(kept, types[0].sizes)};
   }
 
   static const ir::Axes& dims_of(Op op, std::span<const AttrValue> attrs) {
@@ -144,13 +131,6 @@ class DecomposingSink final : public ir::Sink {
                                                  to_string(type(out[i])) + "; expected " +
                                                  to_string(types[i]));
     return out;
-  }
-
-  // A Core reduction runs over neighbouring dims: others become a chain, last run first.
-  ValueId reduce_run_by_run(Op op, ValueId v, std::span<const ir::Axis> dims, const Shape& sizes) {
-    const auto runs = runs_of(dims);
-    for (size_t i = runs.size(); i-- > 0;) v = builder_.reduce(op, v, runs[i], true);
-    return builder_.view(v, sizes);
   }
 
   /// The number that a constant operand holds.

@@ -25,15 +25,6 @@ bool is_same_along(const Candidate& c, V v, int rank, int64_t dim) {
   return at < 0 || sizes[static_cast<int>(at)] == 1;
 }
 
-/// Whether `v` is a constant or repeated, or computed of such values in few steps.
-bool is_repeated(const Candidate& c, V v, int steps) {
-  if (c.is(v, Op::full) || c.is(v, Op::expand)) return true;
-  const EquationId e = c.graph.producer(v);
-  return steps > 0 && e.valid() && ir::is_pointwise(c.graph.op(e)) &&
-         std::ranges::all_of(c.graph.operands(e),
-                             [&](V operand) { return is_repeated(c, operand, steps - 1); });
-}
-
 /// expand(x, sizes) permuted: x with as many dimensions, permuted and repeated.
 V permuted_expand(const Candidate& c, V v, const ir::Axes& dims) {
   Shape sizes = c.graph.type(c.behind(v)).sizes;
@@ -41,7 +32,23 @@ V permuted_expand(const Candidate& c, V v, const ir::Axes& dims) {
   return c.b.expand(c.b.permute(c.b.view(c.behind(v), sizes), dims), c.type.sizes);
 }
 
+/// Whether `v` is a constant or repeated, or computed of such values in so many steps.
+bool is_repeated_in(const ir::Graph& graph, V v, int steps) {
+  const EquationId e = graph.producer(v);
+  if (!e.valid()) return false;
+  const Op op = graph.op(e);
+  if (op == Op::full || op == Op::expand) return true;
+  return steps > 0 && ir::is_pointwise(op) &&
+         std::ranges::all_of(graph.operands(e),
+                             [&](V operand) { return is_repeated_in(graph, operand, steps - 1); });
+}
+
 }  // namespace
+
+bool is_repeated(const ir::Graph& graph, V v) {
+  constexpr int kSteps = 3;
+  return is_repeated_in(graph, v, kSteps);
+}
 
 bool picks_one_of_each_line(const Shape& index, Shape sizes, int64_t dim) {
   sizes[static_cast<int>(dim)] = 1;
@@ -92,8 +99,7 @@ Result sum_of_scattered(const Candidate& c) {
 
 // permute(f(expand x, ...)) = f(expand(permute x), ...): computed wherever it is used
 Result permute_of_repeated(const Candidate& c) {
-  constexpr int kSteps = 3;
-  if (!is_repeated(c, c[0], kSteps)) return std::nullopt;
+  if (!is_repeated(c.graph, c[0])) return std::nullopt;
   const ir::Axes dims = c.attr<ir::Axes>(Attr::dims);
   if (c.is(c[0], Op::expand)) return permuted_expand(c, c[0], dims);
   const EquationId e = c.graph.producer(c[0]);

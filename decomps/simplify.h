@@ -1,6 +1,6 @@
 // Clean-up passes on Core graphs. All preserve every bit of every output, but for
-// move_out_of_loops, scatter_into_sums and form_fma, which therefore run once, before the
-// partition.
+// move_out_of_loops, scatter_into_sums, undo_permutations and form_fma, which therefore run once,
+// before the partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
 #define TANDEM_DECOMPS_SIMPLIFY_H
 
@@ -38,6 +38,11 @@ ir::Graph share_between_bodies(ir::Graph graph);
 /// Of scans, what need not be done step by step is done for all steps at once before or after the
 /// loop, and what nobody reads not at all. Changes the order of the additions to an element.
 ir::Graph move_out_of_loops(ir::Graph graph);
+
+/// What is computed of permuted values element by element, and then only reduced or permuted back,
+/// is computed in the order in which the values lie. Changes the order of the additions to an
+/// element.
+ir::Graph undo_permutations(ir::Graph graph);
 
 /// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding.
 ir::Graph form_fma(ir::Graph graph);

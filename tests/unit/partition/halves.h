@@ -22,7 +22,8 @@ using ir::ValueId;
 inline Graph to_core(const Graph& joint) {
   Graph g = decomps::join_parts(decomps::simplify(decomps::decompose(joint)));
   g = ir::remove_dead_code(decomps::eliminate_common_subexpressions(g));
-  return decomps::set_reduction_orders(decomps::form_fma(decomps::scatter_into_sums(g)));
+  g = decomps::undo_permutations(decomps::scatter_into_sums(std::move(g)));
+  return decomps::set_reduction_orders(decomps::form_fma(std::move(g)));
 }
 
 /// (outputs, gradients) of a partition run as two graphs, in the joint graph's order.

@@ -1,0 +1,120 @@
+// What is computed of permuted values is computed as they lie, where nobody needs it permuted.
+#include "decomps/simplify.h"
+#include "tests/support/graph_testing.h"
+
+namespace tandem::graph_testing {
+namespace {
+
+using ir::Axes;
+
+/// How many permutations are left of `body`, of unchanged meaning.
+int permutes_left(const std::vector<Type>& types, const Body& body) {
+  const Graph before = make_graph(types, body, ir::Level::Core);
+  const Graph after = decomps::undo_permutations(before);
+  ir::verify(after);
+  const Buffers inputs = random_inputs(before, 1);
+  expect_close(run(after, inputs, true), run(before, inputs, true), 1e-12,
+               ir::print(before) + ir::print(after));
+  return count(after, Op::permute);
+}
+
+ValueId softmax(Builder& b, ValueId x, int dim) {
+  const Shape sizes = b.sizes(x);
+  const ValueId e = b.exp(b.sub(x, b.expand(b.reduce(Op::amax, x, Axes{dim}, true), sizes)));
+  return b.div(e, b.expand(b.sum(e, {dim}, true), sizes));
+}
+
+TEST(UndoPermutations, OfWhatIsPermutedBack) {
+  EXPECT_EQ(permutes_left({f32({5, 7})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId t = b.permute(x[0], {1, 0});
+                            return Values{b.permute(softmax(b, t, 1), {1, 0}),
+                                          b.permute(softmax(b, t, 0), {1, 0})};
+                          }),
+            0);
+  EXPECT_EQ(permutes_left({f32({2, 3, 4, 5}), f32({3}), f32({3, 4, 5})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId t = b.permute(x[0], {0, 2, 3, 1});
+                            const ValueId scale = b.expand(x[1], {2, 4, 5, 3});
+                            const ValueId y = b.mul(softmax(b, t, 3), scale);
+                            return Values{b.permute(y, {0, 3, 1, 2})};
+                          }),
+            0);
+}
+
+TEST(UndoPermutations, OfWhatIsReduced) {
+  const auto reduced = [](Op op, Axes dims, bool keepdim) {
+    return permutes_left({f32({3, 4, 5, 6})}, [&](Builder& b, const Values& x) {
+      return Values{b.reduce(op, b.neg(b.permute(x[0], {3, 1, 0, 2})), dims, keepdim)};
+    });
+  };
+  for (const Op op : {Op::sum, Op::prod, Op::amax, Op::amin}) {
+    EXPECT_EQ(reduced(op, {0, 1, 2, 3}, false), 0);
+    EXPECT_EQ(reduced(op, {0, 1, 2}, false), 0);
+    EXPECT_EQ(reduced(op, {0, 1}, true), 0);
+    EXPECT_EQ(reduced(op, {3}, true), 1);  // what is left is [6, 4, 3]
+    EXPECT_EQ(reduced(op, {2, 3}, false), 1);
+    EXPECT_EQ(reduced(op, {1}, false), 1);
+  }
+  EXPECT_EQ(reduced(Op::argmax, {2}, true), 1);
+  EXPECT_EQ(reduced(Op::argmin, {1}, false), 1);
+}
+
+TEST(UndoPermutations, WhereAllOperandsHaveTheSameOne) {
+  const auto of_two = [](Axes first, Axes second) {
+    return permutes_left({f32({4, 4, 4}), f32({4, 4, 4})}, [&](Builder& b, const Values& x) {
+      const ValueId y = b.mul(b.permute(x[0], first), b.permute(x[1], second));
+      return Values{b.sum(y, {2}), b.sum(y, {0, 1, 2})};
+    });
+  };
+  EXPECT_EQ(of_two({2, 0, 1}, {2, 0, 1}), 1);  // of the sums
+  EXPECT_EQ(of_two({2, 0, 1}, {0, 2, 1}), 2);
+  EXPECT_EQ(of_two({2, 0, 1}, {0, 1, 2}), 1);  // a permutation that none is
+}
+
+// Rows that a product or a result needs lie as rows; what is computed beside them is too.
+TEST(UndoPermutations, NotOfWhatIsNeededPermuted) {
+  EXPECT_EQ(permutes_left({f32({5, 7}), f32({5, 2})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId y = softmax(b, b.permute(x[0], {1, 0}), 1);
+                            return Values{b.mm(y, x[1])};
+                          }),
+            1);
+  EXPECT_EQ(permutes_left({f32({5, 7})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId y = b.exp(b.permute(x[0], {1, 0}));
+                            return Values{y, b.sum(y, {1})};
+                          }),
+            1);
+  // neighbours stay neighbours in memory
+  EXPECT_EQ(permutes_left({f32({2, 3, 4})},
+                          [](Builder& b, const Values& x) {
+                            return Values{b.sum(b.exp(b.permute(x[0], {1, 0, 2})), {2})};
+                          }),
+            1);
+}
+
+TEST(UndoPermutations, NotOfMarkedValues) {
+  const auto marked = [](Builder& b, const Values& x) {
+    return Values{b.sum(b.exp(b.permute(x[0], {1, 0})), {1})};
+  };
+  Graph graph = make_graph({f32({5, 7})}, marked, ir::Level::Core);
+  for (size_t i = 0; i < graph.num_equations(); ++i)
+    if (graph.op(graph.equation_id(i)) == Op::exp)
+      graph.equation(graph.equation_id(i)).mark = ir::Mark::Save;
+  EXPECT_EQ(count(decomps::undo_permutations(graph), Op::permute), 1);
+}
+
+TEST(UndoPermutations, OfBothHalvesOfASymmetricLoss) {
+  EXPECT_EQ(permutes_left({f32({6, 6})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId t = b.permute(x[0], {1, 0});
+                            const ValueId rows = softmax(b, x[0], 1), columns = softmax(b, t, 1);
+                            return Values{b.fma(rows, x[0], b.permute(columns, {1, 0})),
+                                          b.sum(columns, {0})};
+                          }),
+            0);
+}
+
+}  // namespace
+}  // namespace tandem::graph_testing
