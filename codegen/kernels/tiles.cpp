@@ -4,9 +4,16 @@
 #include <cstdlib>
 #include <map>
 
+#include "codegen/kernels/narrow_loops.h"
 #include "codegen/loops/scalar_ops.h"
 
 namespace tandem::codegen {
+namespace {
+
+// Of tiles of whole rows: at least a cache line of rows, so that what lies across is read by lines.
+constexpr int64_t kMostTiledColumns = 4096, kLeastTiledRows = 16, kTiledElements = 8192;
+
+}  // namespace
 
 int row_dim_along(const View& v, const Dims& dims) {
   constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
@@ -25,14 +32,28 @@ bool is_transposition(const Program& p, const Group& g, const Dims& dims, int di
          (row_dim_along(n.operands[0], dims) == dim) != (row_dim_along(n.dest, dims) == dim);
 }
 
+namespace {
+
+bool needs_whole_rows(const Domain& d) { return d.row_nodes || d.row_reduces; }
+
+/// Whether rows can lie side by side in a tile: those that are reduced are there in whole, and long
+/// enough that lanes do not run along the rows anyway (narrow_loops.cpp).
+bool can_tile(const Domain& d, const Dims& dims) {
+  if (d.partial.n > 0) return false;
+  if (!needs_whole_rows(d)) return true;
+  return dims.count() == dims.row_dims + 1 && dims.cols > kMostNarrowColumns &&
+         dims.cols <= kMostTiledColumns;
+}
+
 /// The row dim that most accesses from outside the group's own values run along, or -1.
-static int tile_dim(const Program& p, const Group& g) {
-  if (g.domain.row_nodes || g.domain.row_reduces || g.domain.partial.n > 0) return -1;
+int tile_dim(const Program& p, const Group& g) {
   const Dims dims = dims_of(g.domain);
+  if (!can_tile(g.domain, dims)) return -1;
   std::map<int, int> accesses;
   for (NodeId n : g.nodes) {
     const Node& node = p.nodes[n];
-    ++accesses[row_dim_along(node.dest, dims)];
+    if (is_row_node(node, g.domain)) continue;
+    if (makes(node) == Makes::Elements) ++accesses[row_dim_along(node.dest, dims)];
     for (const View& v : node.operands)
       if (!p.roots[v.root].formula())
         accesses[row_dim_along(v, dims)] += static_cast<int>(node.parts);
@@ -44,12 +65,19 @@ static int tile_dim(const Program& p, const Group& g) {
   return most == accesses.end() ? -1 : most->first;
 }
 
+}  // namespace
+
 Tile tile_of(const Program& p, const Group& g) {
   // copies: a few lines wide where memory is written, long where it is read, and on along what is
   // read, as caches fetch ahead of what is read in order
   constexpr int64_t kWidth = 64, kLength = 256;
   Tile tile{.dim = tile_dim(p, g)};
   const Dims dims = dims_of(g.domain);
+  if (needs_whole_rows(g.domain)) {
+    tile.rows = std::clamp(kTiledElements / dims.cols, kLeastTiledRows, tile.rows);
+    tile.columns = dims.cols;
+    return tile;
+  }
   if (!is_transposition(p, g, dims, tile.dim)) return tile;
   const View& from = p.nodes[g.nodes[0]].operands[0];
   const bool by_rows = row_dim_along(from, dims) == tile.dim;

@@ -301,6 +301,40 @@ TEST(Lower, TransposedAccessesRunInTiles) {
     }
 }
 
+// Rows that are reduced, and lie across memory, are transposed in whole.
+TEST(Lower, RowsThatLieAcrossAreReducedInTiles) {
+  for (const Shape& sizes : {Shape{130, 200}, Shape{3, 65, 129}, Shape{2, 700, 64}, Shape{33, 16}})
+    for (DType t : {DType::F32, DType::F64}) {
+      TestGraph g;
+      const V x = transposed(g.b, g.input(sizes, t));
+      const Shape rows = g.b.sizes(x);
+      const int last = rows.rank() - 1;
+      const V scale = g.input({rows[last]}, t), y = g.input(rows, t);
+      const V top = g.b.reduce(Op::amax, x, ir::Axes{last}, true);
+      const V e = g.b.exp(g.b.sub(g.b.mul(x, g.b.expand(scale, rows)), g.b.expand(top, rows)));
+      const V sum = g.b.sum(e, {last}, true);
+      g.output(top);
+      g.output(g.b.sqrt(sum));
+      g.output(g.b.div(e, g.b.expand(sum, rows)));
+      const V least = g.b.reduce(Op::amin, y, ir::Axes{last}, true);
+      g.output(transposed(g.b, g.b.mul(y, g.b.expand(least, rows))));
+      check_lowering(g.finish());
+    }
+}
+
+// A kernel of long rows that lie across works in tiles of few rows, each read by whole lines.
+TEST(Lower, LongRowsThatLieAcrossMakeLowTiles) {
+  TestGraph g;
+  const V x = transposed(g.b, g.input({3000, 100}));
+  const V y = g.b.sub(x, g.b.expand(g.b.reduce(Op::amax, x, ir::Axes{1}, true), {100, 3000}));
+  g.output(g.b.exp(y));
+  const Plan plan = check_lowering(g.finish()).plan;
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const Kernel& kernel = plan.kernels[KernelId{0}];
+  ASSERT_EQ(kernel.locals.size(), 1u) << print(plan);
+  EXPECT_EQ(kernel.locals[LocalId{0}].elements, 16 * 3000) << print(plan);
+}
+
 // The output's strides are those of a transposed tensor: the writes run across rows.
 TEST(Lower, TransposedOutput) {
   for (const Shape& sizes : {Shape{130, 200}, Shape{65, 17}}) {

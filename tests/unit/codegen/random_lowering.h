@@ -30,7 +30,8 @@ class RandomGraph {
                                                 {67, 5},
                                                 {33, 12},
                                                 {50, 2, 4},
-                                                {17, 31}});
+                                                {17, 31},
+                                                {34, 40}});
     const DType dtype = pick(std::vector{DType::F32, DType::F32, DType::F64, DType::BF16});
     for (int i = 0; i < 3; ++i) values_.push_back(t_.input(sizes, dtype, strides(sizes)));
     inputs_ = 3;
