@@ -140,14 +140,16 @@ class PartSums {
     return part && part->dim == dim ? *part : Part{v, dim, 0, g_.type(v).sizes[dim]};
   }
 
+  /// Of few terms any; of many those of which each pair covers the same or nothing in common, so
+  /// that each is a part of one piece.
   static bool may_join(const std::vector<Step>& steps) {
     if (steps.size() < 2 * kMaxOverlapping) return true;
-    std::vector<Part> parts;
+    std::vector<std::pair<Dim, Dim>> parts;
     for (const Step& step : steps)
-      if (step.term) parts.push_back(*step.term);
-    std::ranges::sort(parts, {}, &Part::start);
-    const auto meet = [](const Part& a, const Part& b) { return b.start < a.end; };
-    return std::ranges::adjacent_find(parts, meet) == parts.end();
+      if (step.term) parts.push_back({step.term->start, step.term->end});
+    std::ranges::sort(parts);
+    const auto overlap = [](const auto& a, const auto& b) { return a != b && b.first < a.second; };
+    return std::ranges::adjacent_find(parts, overlap) == parts.end();
   }
 
   const Graph& g_;

@@ -22,27 +22,40 @@ bool is_scattered_addition(const ir::Equation& e) {
   return e.op == Op::index_add || e.op == Op::scatter_add;
 }
 
-/// The equation of `v` if it adds to zeros and nothing else reads it; of those that were there
-/// before, which `uses` counts.
+/// The equation of `v`, or of what `v` is a view of, if it adds to zeros and nothing else reads it;
+/// of those that were there before, which `uses` counts.
 EquationId addition_to_zeros(const Graph& g, ValueId v, const std::vector<uint32_t>& uses) {
   const EquationId e = g.producer(v);
   if (!e.valid() || v.index >= uses.size() || uses[v.index] != 1) return {};
+  if (g.op(e) == Op::view) return addition_to_zeros(g, g.operand(e, 0), uses);
   const bool adds_to_zeros =
       is_scattered_addition(g.equation(e)) && is_constant(g, g.operand(e, 0), 0.0);
   return adds_to_zeros ? e : EquationId{};
 }
 
-// x + index_add(0, i, s) = index_add(x, i, s)
+/// `v` in other sizes: what it is a view of, if that has them.
+ValueId seen_as(ir::Splicer& splicer, ValueId v, const ir::Shape& sizes) {
+  const Graph& g = splicer.graph();
+  const EquationId e = g.producer(v);
+  if (e.valid() && g.op(e) == Op::view && g.type(g.operand(e, 0)).sizes == sizes)
+    return g.operand(e, 0);
+  return splicer.builder().view(v, sizes);
+}
+
+// x + view(index_add(0, i, s)) = view(index_add(view x, i, s))
 void scatter_into(ir::Splicer& splicer, EquationId sum, const std::vector<uint32_t>& uses) {
   const Graph& g = splicer.graph();
   if (g.op(sum) != Op::add) return;
   for (const int side : {1, 0}) {
     const EquationId e = addition_to_zeros(g, g.operand(sum, side), uses);
     if (!e.valid()) continue;
-    const std::array operands = {g.operand(sum, 1 - side), g.operand(e, 1), g.operand(e, 2)};
-    const auto attrs = g.attrs(e);
-    const std::vector<ir::AttrValue> kept(attrs.begin(), attrs.end());
-    return splicer.replace(sum, {{splicer.builder().emit(g.op(e), operands, kept)}});
+    ir::Builder& b = splicer.builder();
+    const ir::Shape sizes = g.type(g.result(sum)).sizes, added = g.type(g.result(e)).sizes;
+    const ValueId index = g.operand(e, 1), source = g.operand(e, 2);
+    const Op op = g.op(e);
+    const std::vector<ir::AttrValue> attrs(g.attrs(e).begin(), g.attrs(e).end());
+    const std::array operands = {seen_as(splicer, g.operand(sum, 1 - side), added), index, source};
+    return splicer.replace(sum, {{b.view(b.emit(op, operands, attrs), sizes)}});
   }
 }
 

@@ -214,6 +214,23 @@ TEST(JoinParts, AddsWhereTheyOverlap) {
   }
 }
 
+/// The gradient of layers of one value, each read several times.
+TEST(JoinParts, OfManyThatCoverTheSameOrNothingInCommon) {
+  const Graph graph = core_graph({f32({1, 5}), f32({2, 5})}, [](Builder& b, const Values& x) {
+    ValueId sum = b.pad(x[0], std::vector<Dim>{0, 7, 0, 0}, 0);
+    for (int i = 1; i < 20; ++i) {
+      const int rows = i % 5 == 0 ? 2 : 1, before = i % 5 == 0 ? 6 : i % 5;
+      const ValueId part = b.mul(x[rows - 1], i);
+      sum = b.add(sum, b.pad(part, std::vector<Dim>{before, 8 - before - rows, 0, 0}, 0));
+    }
+    return Values{sum};
+  });
+  const Graph joined = decomps::join_parts(graph);
+  EXPECT_EQ(count(joined, Op::cat), 1) << ir::print(joined);
+  EXPECT_EQ(count(joined, Op::pad), 0) << ir::print(joined);
+  expect_same_outputs(graph, joined);
+}
+
 TEST(JoinParts, AddsHalvesInF32) {
   const Type whole{DType::BF16, {9}}, part{DType::BF16, {4}};
   const Graph graph = core_graph({whole, part, part}, [](Builder& b, const Values& x) {
@@ -329,6 +346,26 @@ TEST(ScatterIntoSums, AddsToTheSumAndNotToZeros) {
   EXPECT_EQ(count(after, Op::add), 2) << ir::print(after);
   EXPECT_EQ(count(after, Op::index_add), 6) << ir::print(after);
   EXPECT_EQ(count(after, Op::full), 3) << ir::print(after);
+  Buffers inputs = random_inputs(graph, 1);
+  for (int64_t i = 0; i < 4; ++i) inputs[1].set(i, i * i % 5);
+  expect_close(run(after, inputs, true), run(graph, inputs, true), 1e-12, ir::print(after));
+}
+
+TEST(ScatterIntoSums, AddsToTheSumBehindViews) {
+  const Type x = f32({1, 5, 3}), index{DType::I64, {4}}, rows = f32({4, 3});
+  const Graph graph = core_graph({x, index, rows}, [](Builder& b, const Values& v) {
+    ValueId sum = v[0];
+    for (int i = 0; i < 3; ++i) {
+      const ValueId added = b.index_add(b.full({5, 3}, DType::F32, 0.0), 0, v[1], v[2]);
+      sum = i == 1 ? b.add(b.view(added, {1, 5, 3}), sum) : b.add(sum, b.view(added, {1, 5, 3}));
+    }
+    return Values{sum};
+  });
+  const Graph after = decomps::scatter_into_sums(graph);
+  ir::verify(after);
+  EXPECT_EQ(count(after, Op::add), 0) << ir::print(after);
+  EXPECT_EQ(count(after, Op::index_add), 3) << ir::print(after);
+  EXPECT_EQ(count(after, Op::view), 2) << ir::print(after);  // of x, and of the result
   Buffers inputs = random_inputs(graph, 1);
   for (int64_t i = 0; i < 4; ++i) inputs[1].set(i, i * i % 5);
   expect_close(run(after, inputs, true), run(graph, inputs, true), 1e-12, ir::print(after));
