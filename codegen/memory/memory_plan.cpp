@@ -191,8 +191,7 @@ class MemoryPlanner {
       if (other.from_input == i) return;
     const RootId read = root_of_input(i);
     // What starts as a copy of the input (of which parts are written later) is there.
-    const bool is_copied = std::visit([&](const auto& step) { return copies(step, read, made); },
-                                      drafts_[first_[made]]);
+    const bool is_copied = copies(first_[made], read, made);
     const StepId start = is_copied ? next_write(made, first_[made]) : first_[made];
     if (!start.valid() || start < first_safe_ || shared_from(start, i, memories)) return;
     if ((last_[read].valid() && last_[read] > start) || input_[read] == i) return;
@@ -234,6 +233,9 @@ class MemoryPlanner {
     return {static_cast<uint32_t>(found - l.roots.begin())};
   }
 
+  bool copies(StepId s, RootId from, RootId to) const {
+    return std::visit([&](const auto& step) { return copies(step, from, to); }, drafts_[s]);
+  }
   static bool copies(const MatmulDraft&, RootId /*from*/, RootId /*to*/) { return false; }
   static bool copies(const ExternalDraft&, RootId /*from*/, RootId /*to*/) { return false; }
   bool copies(const LaunchDraft& l, RootId from, RootId to) const {
@@ -277,7 +279,9 @@ class MemoryPlanner {
     for (RootId dying : roots) {
       if (!in_arena(dying) || last_[dying] != s || first_[dying] == s) continue;
       if (place_bytes(dying) != place_bytes(r) || handed_on(dying)) continue;
+      const bool is_copied = copies(s, dying, r);
       if (!merge(s, dying, r)) continue;
+      if (is_copied) left_out_.insert(s);
       offset_[r] = offset_[dying];
       handed_on_.insert(dying);
       return;
@@ -385,7 +389,7 @@ class MemoryPlanner {
   Table<RootId, int64_t> offset_;         // in the arena
   Table<RootId, int> input_;              // the input whose memory it is computed in
   std::unordered_set<RootId> handed_on_;  // dead roots whose memory another took
-  std::unordered_set<StepId> left_out_;   // steps that would copy an input onto itself
+  std::unordered_set<StepId> left_out_;   // steps that would copy a value onto itself
   Ranges ranges_;
   std::vector<RootId> touched_;  // by the step that is being looked at
   StepId first_safe_{0};         // no step from here on can fail

@@ -587,6 +587,18 @@ TEST(Lower, ScattersLeaveWhatViewsShow) {
   check_lowering(t.finish());
 }
 
+// What a view shows ends with it: the copy to add to would be one onto itself.
+TEST(Lower, ScattersGoOnInTheMemoryOfWhatAViewShows) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V index = t.input({40}, DType::I64), g = t.input({40, 32});
+  const V product = b.mm(t.input({30, 20}), t.input({20, 64}));
+  const V sum = b.index_add(b.view(product, {60, 32}), 0, index, g);
+  t.output(b.neg(b.index_add(b.view(b.view(sum, {30, 64}), {60, 32}), 0, index, g)));
+  const Plan plan = check_lowering(t.finish()).plan;
+  EXPECT_EQ(plan.steps.size(), 4u) << print(plan);  // the product, two additions, neg
+}
+
 TEST(Lower, GatherAndScatterAdd) {
   for (int dim : {0, 1}) {
     TestGraph t;
