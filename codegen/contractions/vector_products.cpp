@@ -24,11 +24,9 @@ Factors factors_of(const Graph& g, EquationId e) {
   return {g.operand(e, 1), g.operand(e, 2), g.operand(e, 0)};
 }
 
-/// Whether `e` is a product that no library computes, but for one of halves in f32.
-bool is_generated(const Graph& g, EquationId e) {
-  if (!ir::has_attr(g.op(e), Attr::algorithm)) return false;
-  const DType dtype = g.type(g.result(e)).dtype;
-  return is_widened(dtype) || (dtype != DType::BF16 && !is_library_contraction(dtype, {}));
+/// Whether a library computes products of `dtype`, other than those of halves in f32.
+bool has_library(DType dtype) {
+  return !is_widened(dtype) && (dtype == DType::BF16 || is_library_contraction(dtype, {}));
 }
 
 /// Whether a column's elements lie closer together than a row's.
@@ -78,6 +76,7 @@ std::optional<ValueId> product_with_vector(ir::Splicer& splicer, const Factors& 
   const ir::Shape &a = splicer.builder().sizes(f.a), &b = splicer.builder().sizes(f.b);
   const int column = a.rank() - 1, row = column - 1;
   if (a[column] == 1) return outer_product(splicer.builder(), f);
+  if (has_library(splicer.builder().dtype(f.a))) return {};
   if (a[column] == 0 || (a[row] != 1 && b[column] != 1)) return {};
   return sums_of_products(splicer, f);
 }
@@ -98,7 +97,7 @@ Graph with_vector_products(Graph core) {
   ir::Splicer splicer(std::move(core));
   for (uint32_t i = 0; i < count; ++i) {
     splicer.at({i});
-    if (is_generated(splicer.graph(), {i})) emit(splicer, {i});
+    if (ir::has_attr(splicer.graph().op({i}), Attr::algorithm)) emit(splicer, {i});
   }
   return splicer.take();
 }

@@ -1,4 +1,4 @@
-// Products with vectors that no library makes.
+// Products of vectors, and with vectors that no library makes.
 #ifndef TANDEM_CODEGEN_CONTRACTIONS_VECTOR_PRODUCTS_H
 #define TANDEM_CODEGEN_CONTRACTIONS_VECTOR_PRODUCTS_H
 
@@ -6,10 +6,10 @@
 
 namespace tandem::codegen {
 
-/// A matrix times a vector as a reduction of products, along whichever dim lies in memory: in
-/// lanes, in parts that threads share, and fused with what is around it. A column by a row as
-/// products of elements. Those of halves are summed in f32, and rounded once. (As library products
-/// those of halves would read a widened copy of the matrix.)
+/// A column by a row as products of elements, which fuse with what is around them. A matrix times a
+/// vector that no library makes as a reduction of products, along whichever dim lies in memory: in
+/// lanes, in parts that threads share, and fused as well. Those of halves are summed in f32, and
+/// rounded once. (As library products those of halves would read a widened copy of the matrix.)
 ir::Graph with_vector_products(ir::Graph core);
 
 }  // namespace tandem::codegen
