@@ -11,6 +11,7 @@ namespace {
 
 using Kind = Instr::Kind;
 
+constexpr int64_t kMostColumns = 32;
 constexpr int64_t kLeastRows = 16;
 constexpr size_t kMostCode = 512;  // of the columns written out
 
@@ -147,7 +148,7 @@ class Analysis {
       columns *= loop.extent;
       any_vector |= loop.kind == Loop::Kind::Vector;
       const bool is_whole = i.args.empty() && !loop.clamp_loop.valid();
-      if (!is_whole || columns < 1 || columns > kMostNarrowColumns) return false;
+      if (!is_whole || columns < 1 || columns > kMostColumns) return false;
     }
     return any_vector;
   }

@@ -9,9 +9,6 @@
 
 namespace tandem::codegen {
 
-/// Rows of more columns are not narrow.
-inline constexpr int64_t kMostNarrowColumns = 32;
-
 /// The first loop of `kernel` over narrow rows that can run along them, and is faster so. Its rows
 /// are independent of each other but for the sums of columns.
 std::optional<Rows> find_narrow_rows(const Kernel& kernel, int vector_bytes);
