@@ -48,6 +48,16 @@ class Regions {
     return g.attr<Axes>(permute_of_[v], Attr::dims);
   }
 
+  /// Whether `e` reads a permuted value in no order of its own: a reduction, or the permutation
+  /// back.
+  bool leads_back(const Graph& g, EquationId e) const {
+    const bool reduces = ir::info(g.op(e)).cls == ir::OpClass::Reduction;
+    if (!reduces && g.op(e) != Op::permute) return false;
+    const ValueId v = g.operand(e, 0);
+    if (!permute_of_[v].valid()) return false;
+    return reduces || g.attr<Axes>(e, Attr::dims) == ir::inverse(order(g, v));
+  }
+
  private:
   void visit(const Graph& g, EquationId e) {
     if (leads_back(g, e)) return;
@@ -64,16 +74,6 @@ class Regions {
     if (g.op(e) != Op::permute) return false;
     const Axes& order = g.attr<Axes>(e, Attr::dims);
     return order.back() + 1 != std::ssize(order);
-  }
-
-  /// Whether `e` reads a permuted value in no order of its own: a reduction, or the permutation
-  /// back.
-  bool leads_back(const Graph& g, EquationId e) const {
-    const bool reduces = ir::info(g.op(e)).cls == ir::OpClass::Reduction;
-    if (!reduces && g.op(e) != Op::permute) return false;
-    const ValueId v = g.operand(e, 0);
-    if (!permute_of_[v].valid()) return false;
-    return reduces || g.attr<Axes>(e, Attr::dims) == ir::inverse(order(g, v));
   }
 
   /// The permutation that all operands have that are not repeated, if `e` is computed of such.
@@ -132,15 +132,14 @@ class Undoing {
   void visit(EquationId e) {
     const Graph& g = splicer_.graph();
     const std::vector<ValueId> operands(g.operands(e).begin(), g.operands(e).end());
+    const bool leads_back = regions_.leads_back(g, e) && as_it_lies_[operands[0]].valid();
     splicer_.at(e);
     if (g.results(e).size() != 1) return;
     const ValueId result = g.result(e);
-    if (regions_.is_undone(result)) {
+    if (regions_.is_undone(result))
       as_it_lies_[result] = g.op(e) == Op::permute ? g.operand(e, 0) : computed(e, operands);
-    } else if (!operands.empty() && as_it_lies_[operands[0]].valid()) {
-      if (g.op(e) == Op::permute) lead_back(e, as_it_lies_[operands[0]]);
-      if (ir::info(g.op(e)).cls == ir::OpClass::Reduction) lead_back(e, reduced(e, operands[0]));
-    }
+    else if (leads_back)
+      lead_back(e, g.op(e) == Op::permute ? as_it_lies_[operands[0]] : reduced(e, operands[0]));
   }
 
   void lead_back(EquationId e, ValueId value) {

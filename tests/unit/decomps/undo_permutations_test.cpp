@@ -94,6 +94,23 @@ TEST(UndoPermutations, NotOfWhatIsNeededPermuted) {
             1);
 }
 
+// Of equal sizes nothing else would tell.
+TEST(UndoPermutations, NotOfAnotherPermutationOfAPermutation) {
+  EXPECT_EQ(permutes_left({f32({4, 4, 4})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId once = b.permute(x[0], {0, 2, 1});
+                            const ValueId twice = b.permute(once, {1, 0, 2});
+                            return Values{b.sum(b.exp(once), {2}), b.exp(twice), twice};
+                          }),
+            1);
+  EXPECT_EQ(permutes_left({f32({4, 4, 4})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId once = b.exp(b.permute(x[0], {0, 2, 1}));
+                            return Values{b.permute(once, {1, 0, 2}), b.permute(once, {0, 2, 1})};
+                          }),
+            3);
+}
+
 TEST(UndoPermutations, NotOfMarkedValues) {
   const auto marked = [](Builder& b, const Values& x) {
     return Values{b.sum(b.exp(b.permute(x[0], {1, 0})), {1})};
