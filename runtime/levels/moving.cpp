@@ -86,14 +86,14 @@ void overwrite(const Tensor& tangent, const Tensor& by) {
     c.b.pointwise_in_place(ir::Op::fill, {self}, {Number(0.0)});
 }
 
-/// Zeros that lie as `t` does.
-Tensor zeros_laid_out_like(const Tensor& t) {
+/// Zeros that lie as `t` does, of each example wherever `t` or `written` is.
+Tensor zeros_laid_out_like(const Tensor& t, const Tensor& written) {
   const Tensor zeros = in_layout_of(t, current_location(), [&](const ir::Axes& order) {
     Shape sizes;
     for (const ir::Axis d : order) sizes.push_back(t.sizes()[static_cast<int>(d)]);
     return full_tensor(sizes, t.dtype(), Number(0.0));
   });
-  return batched_as(zeros, t);
+  return batched_as(batched_as(zeros, t), written);
 }
 
 /// `self` was overwritten by what moves along `tangent` (undefined: zero). Where others show its
@@ -105,7 +105,7 @@ void move_written(const Tensor& self, const Tensor& tangent, size_t depth) {
   const ViewOf* view = view_of(self);
   if (view != nullptr && !current.defined()) {
     const Tensor base(view->base);
-    set_tangent(base, depth, zeros_laid_out_like(base));
+    set_tangent(base, depth, zeros_laid_out_like(base, tangent));
     current = tangent_at(self, depth);
   }
   const bool has_history = current.defined() && !grad_enabled() && current.requires_grad();

@@ -107,6 +107,45 @@ TEST(Transforms, JacobianByAModule) {
   expect_close(rows.out.bias.detach(), eye(2, {}, f64), 1e-12, "bias");
 }
 
+/// Tensors that do not move at first, of whose parts some are written by what does: in memory they
+/// made themselves, in rows that are not next to each other, again after they moved.
+TEST(Transforms, JacobiansOfWhatIsFilledPartByPart) {
+  using Fn = Tensor (*)(const Tensor&);
+  const Fn fills[] = {
+      [](const Tensor& a) {
+        const Tensor y = zeros({3, 3}, f64);
+        for (int i = 0; i < 3; ++i) y.select(1, i).copy_(a * a[i]);
+        return y * y;
+      },
+      [](const Tensor& a) {
+        const Tensor y = full({7}, 2, f64);
+        y.slice(0, 1, 7, 2).mul_(sin(a));
+        y.slice(0, 0, 3).mul_(y.slice(0, 2, 5).clone());
+        return y;
+      },
+      [](const Tensor& a) {
+        const Tensor y = zeros({4, 2}, f64).t();
+        y.slice(1, 1).index_put_({tensor({1, 0}), tensor({2, 0})}, a.slice(0, 1) * a[0]);
+        return y.add_(a.sum());
+      },
+      [](const Tensor& a) {
+        const Tensor y = a.clone();
+        y.slice(0, 1).mul_(a[0]).exp_();
+        return y;
+      },
+  };
+  const Tensor x = wide({3}, 1);
+  for (const Fn f : fills) {
+    const Tensor rows = jacrev(f)(x), again = jacrev(jacrev(f))(x);
+    expect_close(rows, jacfwd(f)(x), 1e-12, "columns");
+    expect_close(rows, compile(jacfwd(f))(x), 1e-12, "compiled");
+    expect_close(again, jacfwd(jacfwd(f))(x), 1e-12, "columns of columns");
+    expect_close(again, jacfwd(jacrev(f))(x), 1e-12, "columns of rows");
+    expect_close(again, jacrev(jacfwd(f))(x), 1e-12, "rows of columns");
+    expect_close(again, compile(jacfwd(jacfwd(f)))(x), 1e-12, "compiled columns of columns");
+  }
+}
+
 TEST(Transforms, HessiansAgree) {
   const Tensor x = wide({4}, 1);
   const auto f = [](const Tensor& a) { return sum(sin(a) * flip(a, {0})) + exp(a).prod(); };
