@@ -1,4 +1,6 @@
 // Factors by elimination, and what they solve.
+#include <limits>
+
 #include "machine/linalg/matrix.h"
 
 namespace tandem::machine::matrices {
@@ -31,12 +33,18 @@ void exchange_rows(const Matrix<const int32_t>& pivots, bool backwards, T* x, in
   }
 }
 
+/// Whether BLAS can step so from one column of `rows` elements to the next.
+bool is_leading(int64_t step, int64_t rows) {
+  return step >= rows && step <= std::numeric_limits<int>::max();
+}
+
 /// a, in memory as BLAS takes it: where it lies, or in `memory` [n, n].
 template <class T>
 lapack::Triangle<T> turned_triangle(const Matrix<const T>& a, bool upper, bool unit, T* memory) {
-  if (a.row_step == 1 && a.column_step >= a.rows)
+  if (a.row_step == 1 && is_leading(a.column_step, a.rows))
     return {a.first, a.column_step, upper, true, unit};
-  if (a.column_step == 1 && a.row_step >= a.rows) return {a.first, a.row_step, !upper, false, unit};
+  if (a.column_step == 1 && is_leading(a.row_step, a.rows))
+    return {a.first, a.row_step, !upper, false, unit};
   copy(a, row_major(memory, a.rows, a.rows));
   return {memory, a.rows, !upper, false, unit};
 }

@@ -243,6 +243,10 @@ Tensor linalg::cond(const Tensor& self, const Number& p, SourceLocation at) {
   const ir::ErrorScope errors(at);
   if (const runtime::OperandCasts casts("cond"); casts.active())
     return linalg::cond(casts(self), p, at);
+  if (self.numel() == 0) {  // ATen: what is no matrix at all has the number 0
+    Call c(at);
+    return c.out(c.b.sum(matrix_operand(c, self), ir::Axes{-2, -1}));
+  }
   const double order = p.to_double();
   if (order != 2 && order != -2) {
     const ResultAndInfo inverse = linalg::inv_ex(self, at);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -241,6 +242,19 @@ void expect_gradient_of_pinv(const Tensor& x, const linalg::RankOptions& options
   const Tensor expected = differences(call, x, weights);
   expect_near(grad({weighed(a)}, {a})[0], expected, 1e-6);
   expect_near(grad({compile(weighed)(b)}, {b})[0], expected, 1e-6);
+}
+
+/// As in ATen whatever the order is, and with a gradient: there is nothing to be ill-conditioned.
+TEST(LinalgFactors, TheConditionOfNothingIsZero) {
+  for (const Shape& sizes : {Shape{0, 0}, Shape{2, 0, 0}, Shape{0, 3, 3}, Shape{2, 0, 3}})
+    for (const double order : {1.0, -1.0, 2.0, -2.0, double{INFINITY}}) {
+      const Tensor x = zeros(sizes, f64).requires_grad_();
+      const auto f = [=](const Tensor& t) { return linalg::cond(t, order); };
+      for (const Tensor& y : {f(x), compile(f)(x)}) {
+        EXPECT_TRUE(equal(y, zeros(Shape(std::span(sizes.begin(), sizes.end() - 2)), f64)));
+        EXPECT_EQ(grad({sum(y)}, {x})[0].sizes(), sizes);
+      }
+    }
 }
 
 // Above the tolerance, below it, and each of both more than once or 0; ATen's gradient is another.
