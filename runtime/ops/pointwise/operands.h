@@ -2,6 +2,8 @@
 #ifndef TANDEM_RUNTIME_OPS_POINTWISE_OPERANDS_H
 #define TANDEM_RUNTIME_OPS_POINTWISE_OPERANDS_H
 
+#include <optional>
+
 #include "runtime/ops/call.h"
 
 namespace tandem::runtime {
@@ -14,6 +16,11 @@ struct Pair {
 };
 /// Two operands, of which at least one is a tensor.
 Pair operands(Call& c, const Located& a, const Located& b);
+
+/// Where ATen multiplies or divides halves by what is no half, a number or a second operand without
+/// dimensions, which it does in f32 so that the result alone is rounded: both operands in f32.
+std::optional<Pair> unrounded(Call& c, ir::Op op, const Located& a, const Located& b,
+                              const Pair& p);
 
 V at_least_float(Call& c, V x);
 void require_floating(Call& c, V x);

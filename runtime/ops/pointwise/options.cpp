@@ -31,25 +31,38 @@ Tensor rounded_to_decimals(Call&& c, const Tensor& self, int64_t decimals) {
   return c.out(c.b.div(c.b.round(c.b.mul(x, factor)), factor));
 }
 
+/// As ATen divides halves: by one number in f32, and truncates that; by many it truncates what is
+/// rounded to a half.
+V truncated_halves(Call& c, V self, V by, const Located& divisor, DType half) {
+  const bool by_one = c.b.numel(by) == 1;
+  const V other = divisor.tensor != nullptr ? c.b.convert(by_one ? by : c.b.convert(by, half), f32)
+                                            : c.b.full({}, f32, divisor.number.to_double());
+  const V quotient = c.b.div(c.b.convert(self, f32), other);
+  return c.b.convert(c.b.trunc(by_one ? quotient : c.b.convert(quotient, half)), half);
+}
+
 // Of floating numbers with the gradient of div_floor, zeros: those of trunc would be divided by
-// zero. Of integers the quotient rounded down, and one more where it is negative and has a rest.
-V truncated_quotient(Call& c, V a, V b) {
+// zero. Of integers the quotient rounded down, and one more where it is negative and has a rest,
+// all in the dtype of the result: beside i8 a 0-d u8 of 129 is -127.
+V truncated_quotient(Call& c, V a, V b, const Located& divisor) {
   const V both[] = {a, b};
   const DType dtype = c.b.result_type(both);
+  const V self = c.b.convert(a, dtype), other = c.b.convert(b, dtype);
   if (ir::is_floating(dtype)) {
-    const V quotient = c.b.trunc(c.b.stop_gradient(c.b.div(a, b)));
-    return c.b.pointwise(Op::copy, {c.b.div_floor(a, b), quotient});
+    const V quotient = ir::is_half(dtype) ? truncated_halves(c, self, b, divisor, dtype)
+                                          : c.b.trunc(c.b.div(self, other));
+    return c.b.pointwise(Op::copy, {c.b.div_floor(self, other), c.b.stop_gradient(quotient)});
   }
-  const V lower = c.b.floor_divide(a, b);
-  const V has_rest = c.b.ne(c.b.mul(lower, b), a);
-  const V negative = c.b.ne(c.b.lt(a, 0), c.b.lt(b, 0));
+  const V lower = c.b.floor_divide(self, other);
+  const V has_rest = c.b.ne(c.b.mul(lower, other), self);
+  const V negative = c.b.ne(c.b.lt(self, 0), c.b.lt(other, 0));
   return c.b.add(lower, c.b.convert(c.b.logical_and(has_rest, negative), dtype));
 }
 
 Tensor quotient(Call&& c, const Located& self, const Located& other, std::string_view mode) {
   const auto [a, b] = operands(c, self, other);
   if (mode == "floor") return c.out(c.b.div_floor(a, b));
-  if (mode == "trunc") return c.out(truncated_quotient(c, a, b));
+  if (mode == "trunc") return c.out(truncated_quotient(c, a, b, other));
   ir::fail(Errc::Argument, fmt::format("{}: unknown rounding mode; expected \"trunc\" or "
                                        "\"floor\", got \"{}\"",
                                        ErrorScope::function(), mode));

@@ -21,6 +21,7 @@ using runtime::Pair;
 using runtime::place_of;
 using runtime::require_fitting;
 using runtime::require_no_bool;
+using runtime::unrounded;
 using runtime::V;
 
 /// A tensor of its own, also where the builder found nothing to compute.
@@ -59,7 +60,10 @@ Tensor binary(Op op, const Located& a, const Located& b) {
   require_fitting(c, op, b, p.b);
   if (op == Op::heaviside) require_one_dtype(c, p.a, p.b);
   if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
-  return c.out(c.b.pointwise(op, {p.a, p.b}));
+  const auto wide = unrounded(c, op, a, b, p);
+  if (!wide) return c.out(c.b.pointwise(op, {p.a, p.b}));
+  const V both[] = {p.a, p.b};
+  return c.out(c.b.convert(c.b.pointwise(op, {wide->a, wide->b}), c.b.result_type(both)));
 }
 
 const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
@@ -70,6 +74,8 @@ const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   if (op == Op::heaviside) require_one_dtype(c, v, w);
   if (is_power_of_bools(c, op, v, w))
     c.b.pointwise_in_place(Op::logical_or, {v, c.b.logical_not(w)});
+  else if (const auto wide = unrounded(c, op, Located(self, other.location), other, {v, w}))
+    c.b.pointwise_in_place(Op::copy, {v, c.b.pointwise(op, {wide->a, wide->b})});
   else
     c.b.pointwise_in_place(op, {v, w});
   return self;

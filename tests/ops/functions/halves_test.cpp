@@ -127,6 +127,49 @@ TEST(HalfNumbers, AreChosenAsTheyAre) {
   }
 }
 
+/// As in ATen a number that is no half, or a 0-d tensor of another dtype, is not rounded to one
+/// before it multiplies or divides halves: 0.1 counts in f32, and what f16 does not hold scales.
+template <class Factor>
+void expect_scaled(const Tensor& x, const Factor& factor, float number) {
+  const auto rounded = [&](const Tensor& wide) { return wide.to(x.dtype()); };
+  const auto functions = [&](const Tensor& t) {
+    return Tensors{t * factor, t / factor, floor_divide(t, factor), t.clone().mul_(factor),
+                   t.clone().div_(factor)};
+  };
+  const Tensor wide = x.to(f32), times = wide * number, over = wide / number;
+  const Tensors expected = {rounded(times), rounded(over), rounded(floor_divide(wide, number)),
+                            rounded(times), rounded(over)};
+  const Tensors eager = functions(x), generated = compile(functions)(x);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(eager[i].dtype(), x.dtype());
+    EXPECT_TRUE(equal(eager[i], expected[i])) << "eager " << i << ", factor " << number;
+    EXPECT_TRUE(equal(generated[i], expected[i])) << "compiled " << i << ", factor " << number;
+  }
+  const Tensor leaf = x.clone().requires_grad_();
+  EXPECT_TRUE(equal(grad({sum(leaf * factor)}, {leaf})[0], rounded(full(x.sizes(), number, f32))));
+}
+
+TEST(HalfNumbers, AreScaledByNumbersThatAreNone) {
+  for (const DType dtype : {f16, bf16}) {
+    const Tensor x = tensor({0.3, -1.7, 2.2, 0.1, 5.5, 0.7, 0}).to(dtype);
+    for (const double number : {0.1, -3.3, 1.0 / 3, 2.0}) {
+      const auto rounded = static_cast<float>(number);
+      expect_scaled(x, number, rounded);
+      expect_scaled(x, Scalar(number), rounded);
+      for (const DType other : {f64, f32}) expect_scaled(x, tensor(number, other), rounded);
+    }
+    for (const int64_t number : {10000, 257}) {
+      expect_scaled(x, number, static_cast<float>(number));
+      for (const DType other : {i64, i32})
+        expect_scaled(x, tensor(number, other), static_cast<float>(number));
+    }
+  }
+  const Tensor x = tensor({0.25, 0, -0.5}).to(f16);
+  EXPECT_TRUE(equal(x * 100000, tensor({25000, 0, -50000}).to(f16)));
+  EXPECT_TRUE(equal(100000 * x, tensor({25000, 0, -50000}).to(f16)));
+  EXPECT_TRUE(equal(40000 * x / 100000, tensor({0.1, 0, -0.2}).to(f16)));
+}
+
 TEST(HalfGradients, OfActivationsAreRoundedOnce) {
   manual_seed(9);
   const std::function<Tensor(const Tensor&)> functions[] = {

@@ -150,6 +150,47 @@ TEST(PointwiseFunctions, TakeEverySize) {
   }
 }
 
+/// The divisor is converted before anything is compared with it: a 0-d u8 of 129 divides i8 as
+/// -127.
+TEST(PointwiseFunctions, QuotientsTruncateInTheDtypeOfTheResult) {
+  const auto quotient = [](const Tensor& a, const Tensor& b) { return div(a, b, "trunc"); };
+  const auto expect_quotients = [&](const Tensor& a, const Tensor& b, const Tensor& expected) {
+    EXPECT_EQ(values(quotient(a, b)), values(expected));
+    EXPECT_EQ(values(compile(quotient)(a, b)), values(expected));
+  };
+  const DType integers[] = {i64, i32, i16, i8, u8};
+  for (const DType dtype : integers)
+    for (const DType other : integers)
+      for (const int64_t divisor : {129, -127, 3, -1}) {
+        const Tensor a = arange(-120, 250, 7).to(dtype), b = tensor(divisor).to(other);
+        expect_quotients(a, b, trunc(a.to(f64) / b.to(dtype).to(f64)).to(dtype));
+        const Tensor many = b.expand({53});
+        const DType common = (a + many).dtype();
+        expect_quotients(a, many, trunc(a.to(common).to(f64) / many.to(common).to(f64)));
+      }
+}
+
+/// Halves over halves are rounded before they are truncated, up to a whole number at times; over
+/// one number, which need be no half, they are not.
+TEST(PointwiseFunctions, QuotientsOfHalvesTruncateAsInATen) {
+  for (const DType dtype : {f16, bf16}) {
+    const Tensor a = tensor({2047, -2047, 255, -255, 7, 1e4, 179}).to(dtype), wide = a.to(f32);
+    const Tensor b = tensor({2048, 2048, 256, 256, 2, 3, 10}).to(dtype);
+    const auto expect = [&](const Tensor& quotient, const Tensor& generated, const Tensor& exact) {
+      EXPECT_EQ(quotient.dtype(), dtype);
+      EXPECT_TRUE(equal(quotient, exact.to(dtype)));
+      EXPECT_TRUE(equal(generated, exact.to(dtype)));
+    };
+    const auto by = [](const Tensor& x, const Tensor& y) { return div(x, y, "trunc"); };
+    expect(by(a, b), compile(by)(a, b), trunc((wide / b.to(f32)).to(dtype)));
+    const Tensor one = tensor(256.0).to(dtype);
+    for (const Tensor& divisor : {one, one.view({1}), tensor(7.03), tensor(7.03, f64)})
+      expect(by(a, divisor), compile(by)(a, divisor), trunc(wide / divisor.to(f32)));
+    const auto by_number = [](const Tensor& x) { return div(x, 7.03, "trunc"); };
+    expect(by_number(a), compile(by_number)(a), trunc(wide / 7.03F));
+  }
+}
+
 // Greatest divisors of whatever the registers of generated code hold at once.
 TEST(PointwiseFunctions, DivisorsOfManyIntegers) {
   for (DType dtype : {i64, i32, i16, i8, u8}) {
