@@ -20,8 +20,10 @@ namespace {
 
 thread_local const ErrorScope* t_scope = nullptr;
 
-/// What follows the name of an operation at the start of `message`, or all of it.
+/// What follows the name of an operation at the start of `message`, or all of it: an environment
+/// variable is what is wrong, whichever operation reads it first.
 std::string_view without_name(std::string_view message) {
+  if (message.starts_with("TANDEM_")) return message;
   const size_t end = message.find(": ");
   const auto is_name_char = [](char c) {
     return c == '_' || std::isalnum(static_cast<unsigned char>(c));

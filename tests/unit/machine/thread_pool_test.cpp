@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "ir/base/error_scope.h"
 #include "machine/threads/processors.h"
 #include "tests/support/forked.h"
 #include "tests/support/threads.h"
@@ -167,12 +168,13 @@ TEST(ThreadPool, LateWorkersTouchNothingOfARegionThatIsOver) {
   }
 }
 
-/// What a fresh process says of TANDEM_NUM_THREADS=`value`: exits with the number, or prints why
-/// not and exits with 0, a parallel region having run.
+/// What a fresh process says of TANDEM_NUM_THREADS=`value` inside an operation: exits with the
+/// number, or prints why not and exits with 0, a parallel region having run.
 [[noreturn]] void try_variable(const char* value) {
   setenv("TANDEM_NUM_THREADS", value, 1);
   unsetenv("OMP_NUM_THREADS");
   const bool all_run = count_units(100, 1) == std::vector<int>(100, 1);
+  const ir::ErrorScope operation(std::source_location::current(), "randn");
   try {
     std::exit(all_run ? num_threads() : 255);
   } catch (const ir::Error& e) {
@@ -189,7 +191,8 @@ TEST(ThreadPoolDeathTest, TheVariableIsANumberOfThreads) {
   for (const char* wrong : {"0", "-1", "257", "2x", " 2", "two", "1e3", "99999999999999999999"})
     EXPECT_EXIT(
         try_variable(wrong), ::testing::ExitedWithCode(0),
-        std::string("TANDEM_NUM_THREADS: not a number of threads; expected 1 to 256, got ") + wrong)
+        std::string("randn: TANDEM_NUM_THREADS: not a number of threads; expected 1 to 256, got ") +
+            wrong)
         << wrong;
 }
 
