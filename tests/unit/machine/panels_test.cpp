@@ -151,31 +151,35 @@ TEST_P(PanelProducts, OfARowByAColumn) {
   }
 }
 
-/// However a product is cut, wherever it lies.
+/// However a product is cut, wherever it lies: also where a column is one of a few that are last.
 TEST_P(PanelProducts, HaveTheBitsOfTheirRowAndColumn) {
-  const int64_t m = 270, n = 70, k = 500;
-  for (int layout = 0; layout < 4; ++layout) {
-    const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
-    Matrix a(m, k, a_transposed, 0, random), b(k, n, b_transposed, 0, random);
-    std::vector<float> whole(m * n), parts(m * (n + 3));
-    multiply({m, n, k, a.operand(), b.operand(), whole.data(), n, false});
-    for (int64_t i = 0; i < m; i += 47)
-      for (int64_t j = 0; j < n; j += 13) {
-        const Operand rows{&a.at(i, 0), a.stride, a_transposed},
-            columns{&b.at(0, j), b.stride, b_transposed};
-        multiply({std::min<int64_t>(47, m - i), std::min<int64_t>(13, n - j), k, rows, columns,
-                  parts.data() + i * (n + 3) + j, n + 3, false});
+  const int64_t m = 270, k = 500;
+  for (const int64_t n : {70, 65, 67})
+    for (int layout = 0; layout < 4; ++layout) {
+      const bool a_transposed = layout % 2 == 1, b_transposed = layout / 2 == 1;
+      Matrix a(m, k, a_transposed, 0, random), b(k, n, b_transposed, 0, random);
+      std::vector<float> whole(m * n), parts(m * (n + 3));
+      multiply({m, n, k, a.operand(), b.operand(), whole.data(), n, false});
+      for (const int64_t columns : {13, 18}) {
+        for (int64_t i = 0; i < m; i += 47)
+          for (int64_t j = 0; j < n; j += columns) {
+            const Operand row{&a.at(i, 0), a.stride, a_transposed},
+                column{&b.at(0, j), b.stride, b_transposed};
+            multiply({std::min<int64_t>(47, m - i), std::min<int64_t>(columns, n - j), k, row,
+                      column, parts.data() + i * (n + 3) + j, n + 3, false});
+          }
+        for (int64_t i = 0; i < m; ++i)
+          ASSERT_EQ(std::memcmp(&whole[i * n], &parts[i * (n + 3)], n * sizeof(float)), 0) << i;
       }
-    for (int64_t i = 0; i < m; ++i)
-      ASSERT_EQ(std::memcmp(&whole[i * n], &parts[i * (n + 3)], n * sizeof(float)), 0) << i;
-  }
+    }
 }
 
 /// A's columns are read where they lie if they lie near each other, else packed.
 TEST_P(PanelProducts, OfColumnsNearAndFarHaveTheSameBits) {
   constexpr int64_t kFar = 5000;
   const int64_t m = 60, k = 700, tile = panels().tile_columns;
-  for (const int64_t n : {int64_t{5}, panels().vector_columns, tile, 2 * tile + 3}) {
+  for (const int64_t n : {int64_t{3}, int64_t{5}, panels().vector_columns,
+                          panels().vector_columns + 2, tile, 2 * tile + 3}) {
     Matrix near(m, k, true, 0, random), far(m, k, true, kFar, random), b(k, n, false, 0, random);
     ASSERT_TRUE(panels().packs(true, far.stride, n));
     ASSERT_TRUE(n > tile || !panels().packs(true, near.stride, n));
@@ -193,6 +197,7 @@ TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 70, 256},
                                 {7, 16, 700},
                                 {1, 5, 3},
+                                {41, 66, 300},
                                 {150, 129, 513},
                                 {panels().block_rows + 6, 1040, 300},
                                 {4, 1024, 20},  // whose last panels are narrower
@@ -218,7 +223,7 @@ TEST_P(PanelProducts, OfWhatIsPackedAheadHaveTheSameBits) {
 }
 
 TEST_P(PanelProducts, KeepNaNAndInfinityToTheirRowAndColumn) {
-  const int64_t m = 20, n = 24, k = 28;
+  const int64_t m = 20, n = 20, k = 28;  // (Column 19 is one of the last few.)
   Matrix a(m, k, false, 0, random), b(k, n, true, 0, random);
   a.at(13, 5) = kNaN;
   b.at(6, 19) = std::numeric_limits<float>::infinity();
