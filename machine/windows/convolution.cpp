@@ -7,6 +7,7 @@
 #include "machine/memory/arena.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/grouped_weight.h"
+#include "machine/windows/interleaved/channelwise.h"
 #include "machine/windows/interleaved/interleaved_convolution.h"
 #include "machine/windows/interleaved/interleaved_weight.h"
 #include "machine/windows/pixel_convolution.h"
@@ -190,7 +191,7 @@ bool pays_to_widen(const ConvolutionSpec& s, Sought sought) {
   if (sought == Sought::Weight) return is_weight_grouped(s);
   const bool is_few =
       s.groups == 1 && (s.out <= kFewChannels || (sought == Sought::Input && s.in <= kFewChannels));
-  if (is_few && is_sliding(s, sought)) return true;
+  if ((is_few && is_sliding(s, sought)) || is_channelwise(s, sought)) return true;
   const bool are_blocks = s.in == s.out && s.groups % kBlock == 0 && !has_depth(s);
   return is_single(s, sought) && !(are_blocks && product(s.kernel) <= kFewTaps);
 }
@@ -214,6 +215,7 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
       if (sought == Sought::Weight && is_weight_interleaved(s))
         return sum_interleaved(*slide_kernels(), s, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
+      if (is_channelwise(s, sought)) return convolve_channelwise(*slide_kernels(), s, sought, data);
       if (is_single(s, sought)) return convolve_single(*slide_kernels(), s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))

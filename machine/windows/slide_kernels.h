@@ -74,6 +74,18 @@ struct RowSlide {
   int64_t columns, c_stride;  // of its rows
 };
 
+/// sums [windows, lanes] = bias + weights * windows, of a vector of channels each by itself, which
+/// lie side by side.
+struct ChannelSlide {
+  const float* windows;
+  int64_t window_step;
+  const int32_t* offsets;  // [taps], from where a window begins
+  int64_t taps;
+  const float* weights;  // [taps, lanes]
+  const float* bias;     // [lanes]
+  float* sums;
+};
+
 /// What a tap brings from one pixel to another: where these begin, each a vector of images.
 struct Visit {
   int64_t from, to;
@@ -123,6 +135,9 @@ struct SlideKernels {
   void (*row_tile)(const RowSlide& slide, int64_t rows, int64_t vectors);
   /// At most so many.
   int64_t row_tile_rows, row_tile_vectors;
+  /// Of at most so many windows.
+  void (*channel_tile)(const ChannelSlide& slide, int64_t windows);
+  int64_t channel_tile_windows;
   void (*tap_tile)(const TapSlide& slide, int64_t rows, int64_t vectors);
   /// The vectors of a weight's tile, at most, and its taps, or channels, where it has so many.
   int64_t weight_vectors;
