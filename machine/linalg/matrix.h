@@ -92,10 +92,11 @@ class Batch {
   int64_t columns() const { return size(1); }
   Matrix<T> operator[](int64_t i) const {
     int64_t offset = 0;
-    for (int d = outer_ - 1; d >= 0; --d) {
+    for (int d = outer_ - 1; d > 0; --d) {
       offset += i % int64_t{view_.sizes[d]} * int64_t{view_.strides[d]};
       i /= int64_t{view_.sizes[d]};
     }
+    if (outer_ > 0) offset += i * int64_t{view_.strides[0]};
     return {static_cast<T*>(view_.data) + offset, rows(), columns(), step(0), step(1)};
   }
 
@@ -152,8 +153,9 @@ Failure for_each_matrix(int64_t count, double flops, const lapack::Work& work, F
     for (int64_t i = begin; i < end; ++i) {
       uint8_t* const own = memory.data() + bytes * static_cast<size_t>(worker);
       const int info = f(i, Scratch<T>(own, work));
+      if (info == 0) continue;
       const std::lock_guard guard(mutex);
-      if (info != 0 && (failure.matrix < 0 || i < failure.matrix)) failure = {i, info};
+      if (failure.matrix < 0 || i < failure.matrix) failure = {i, info};
     }
   };
   parallel_for(

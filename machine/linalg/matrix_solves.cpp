@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "machine/linalg/matrix.h"
+#include "machine/linalg/small_factors.h"
 
 namespace tandem::machine::matrices {
 namespace {
@@ -53,7 +54,21 @@ lapack::Triangle<T> turned_triangle(const Matrix<const T>& a, bool upper, bool u
 /// triangular, with ones on its diagonal if `unit`; `memory` [n, n].
 template <class T>
 void solve_triangular(const Matrix<const T>& a, bool upper, bool unit, T* b, int64_t k, T* memory) {
+  if (is_small(a) && k <= kSmall) return solve_small_triangle(a, upper, unit, b, k);
   lapack::trsm(turned_triangle(a, upper, unit, memory), k, a.rows, b);
+}
+
+/// `memory` [m, n].
+template <class T>
+int factor_lu(const Matrix<const T>& a, const Matrix<T>& lu, int* pivots, T* memory) {
+  const bool small = is_small(a);
+  const Matrix<T> place =
+      small ? working_place(lu, memory) : column_major(memory, a.rows, a.columns);
+  copy(a, place);
+  const int info = small ? factor_small_lu(place, pivots)
+                         : lapack::getrf(a.rows, a.columns, place.first, pivots);
+  bring_from(place, lu);
+  return info;
 }
 
 bool are_rows(const Matrix<const int32_t>& pivots, int64_t rows) {
@@ -83,7 +98,7 @@ void cholesky(const MatrixCall& call) {
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
       const Matrix<T> l = working_place(factors[i], scratch.floats(n * n));
       copy(a[i], l);
-      const int info = lapack::potrf(n, l.first);
+      const int info = is_small(l) ? factor_small_cholesky(l) : lapack::potrf(n, l.first);
       for (int64_t r = 0; r < n; ++r) std::fill_n(&l(r, 0) + r + 1, n - r - 1, T(0));
       bring_from(l, factors[i]);
       return infos[i][0] = info;
@@ -104,11 +119,8 @@ void lu_factor(const MatrixCall& call) {
     const Batch<int32_t> pivots(call.out[1], 1), infos(call.out[2], 0);
     const int64_t m = a.rows(), n = a.columns(), k = std::min(m, n);
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
-      const Matrix<T> lu = column_major(scratch.floats(m * n), m, n);
       int* const exchanged = scratch.ints(k);
-      copy(a[i], lu);
-      const int info = lapack::getrf(m, n, lu.first, exchanged);
-      copy(lu, factors[i]);
+      const int info = factor_lu(a[i], factors[i], exchanged, scratch.floats(m * n));
       for (int64_t p = 0; p < k; ++p) pivots[i][p] = exchanged[p];
       return infos[i][0] = info;
     };
