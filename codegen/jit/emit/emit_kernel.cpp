@@ -8,6 +8,7 @@
 #include "codegen/jit/emit/emit_compute.h"
 #include "codegen/jit/emit/emitter.h"
 #include "codegen/jit/emit/ranges.h"
+#include "codegen/loops/scalar_functions.h"
 #include "codegen/loops/scalar_ops.h"
 #include "ir/base/error.h"
 
@@ -356,6 +357,12 @@ void Emitter::set_masks(llvm::Value* count) {
   }
 }
 
+/// Vectors of four-byte lanes whose elements, if they are bytes, fill one. (One thread of a Zen 4,
+/// AVX2, 10^6 elements: 1.3 to 1.8 times as fast, shifts 3.8. Vectors of a line are as fast in
+/// parts, 0.9 where rows begin anywhere.)
+constexpr unsigned kPartsOfBytes = 4;
+constexpr int kLineBytes = 64;
+
 Emitter::Scope Emitter::choose_scope(size_t at) const {
   const LoopId id = kernel_.code[at].loop;
   bool four = false, eight = false;
@@ -373,7 +380,22 @@ Emitter::Scope Emitter::choose_scope(size_t at) const {
   const uint64_t needed = std::bit_ceil(std::clamp<uint64_t>(extent, 2, 1024));
   scope.lanes = static_cast<unsigned>(std::min<uint64_t>(widest, needed));
   scope.parts = choose_parts(at, scope.lanes);
+  const bool are_short = target_.vector_bytes < kLineBytes;
+  if (are_short && scope.parts == kPartsOfBytes && is_of_bytes(at))
+    scope.lanes *= scope.parts, scope.parts = 1;
   return scope;
+}
+
+/// Whether the Vector loop reads, computes and writes nothing but bytes and truths, and divides
+/// none.
+bool Emitter::is_of_bytes(size_t at) const {
+  const std::span body(kernel_.code.begin() + static_cast<ptrdiff_t>(at) + 1, ends_[at] - at - 1);
+  return std::ranges::all_of(body, [](const Instr& i) {
+    const bool is_plain = i.kind == InstrKind::Load || i.kind == InstrKind::Store ||
+                          i.kind == InstrKind::Constant ||
+                          (i.kind == InstrKind::Compute && !codegen::divides(i.op));
+    return is_plain && ir::size_of(i.dtype) == 1;
+  });
 }
 
 // Reductions in order need as many parts as cover their lanes. Elsewhere: enough independent chains

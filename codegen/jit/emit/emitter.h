@@ -104,6 +104,7 @@ class Emitter {
   bool is_shorter_by_part(size_t at) const;
   void set_masks(llvm::Value* count);
   Scope choose_scope(size_t at) const;
+  bool is_of_bytes(size_t at) const;
   unsigned choose_parts(size_t at, unsigned lanes) const;
   llvm::Value* trips(LoopId loop);
   llvm::Value* open_trips(LoopId loop);

@@ -31,9 +31,8 @@ Kernel kernel_of(Op op, const std::vector<DType>& from, DType to, int64_t n) {
   return w.k;
 }
 
-void check_op(Op op, const std::vector<DType>& from, DType to, double ulp = 0) {
+void check_op(Op op, const std::vector<DType>& from, DType to, double ulp = 0, int64_t n = 199) {
   SCOPED_TRACE(std::string(ir::name(op)));
-  const int64_t n = 199;
   std::vector<Argument> arguments;
   for (DType t : from)
     arguments.push_back(random_argument(t, n, static_cast<uint32_t>(arguments.size()) + 11));
@@ -117,6 +116,17 @@ TEST(EmitOps, Bools) {
   for (Op op : {Op::logical_not, Op::bitwise_not, Op::abs, Op::sign, Op::clone})
     check_op(op, {b}, b);
   check_op(Op::where, {b, b, b}, b);
+}
+
+/// Bytes fill vectors, the last of which ends anywhere.
+TEST(EmitOps, BytesOfAnyLength) {
+  for (const int64_t n : {7, 16, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129})
+    for (const DType t : {DType::U8, DType::I8, DType::Bool}) {
+      SCOPED_TRACE(n);
+      check_op(Op::gt, {t, t}, DType::Bool, 0, n);
+      check_op(Op::mul, {t, t}, t, 0, n);
+      check_op(Op::where, {DType::Bool, t, t}, t, 0, n);
+    }
 }
 
 TEST(EmitOps, Convert) {
