@@ -1,6 +1,6 @@
 // Clean-up passes on Core graphs. All preserve every bit of every output, but for
-// move_out_of_loops, scatter_into_sums, undo_permutations and form_fma, which therefore run once,
-// before the partition.
+// move_out_of_loops, scatter_into_sums, undo_permutations, split_reductions and form_fma, which
+// therefore run once, before the partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
 #define TANDEM_DECOMPS_SIMPLIFY_H
 
@@ -43,6 +43,10 @@ ir::Graph move_out_of_loops(ir::Graph graph);
 /// is computed in the order in which the values lie. Changes the order of the additions to an
 /// element.
 ir::Graph undo_permutations(ir::Graph graph);
+
+/// Reductions over dims that what is reduced steps unevenly through, as it is repeated, sliced or
+/// permuted there, reduce the rows behind first. Changes the order of the additions to an element.
+ir::Graph split_reductions(ir::Graph graph);
 
 /// mul feeding one add or sub becomes fma where the product has no other use. Changes rounding.
 ir::Graph form_fma(ir::Graph graph);

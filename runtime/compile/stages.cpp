@@ -57,6 +57,7 @@ constexpr Stage kStages[] = {
     {"permutations", Level::Core, Level::Core, {}, taking<decomps::undo_permutations>},
     {"fma", Level::Core, Level::Core, {}, taking<decomps::form_fma>, Use::ToContract},
     {"contractions", Level::Core, Level::Core, {}, taking<plan_contractions>},
+    {"rows", Level::Core, Level::Core, {}, taking<decomps::split_reductions>},
     {"orders", Level::Core, Level::Core, {}, taking<decomps::set_reduction_orders>},
     {"jvp", Level::Functional, Level::Functional, {}, reading<autodiff::jvp>, Use::Tools},
     {"inline", Level::Traced, Level::Joint, {}, reading<ir::inline_calls>, Use::Tools},

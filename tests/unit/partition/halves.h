@@ -23,7 +23,7 @@ inline Graph to_core(const Graph& joint) {
   Graph g = decomps::join_parts(decomps::simplify(decomps::decompose(joint)));
   g = ir::remove_dead_code(decomps::eliminate_common_subexpressions(g));
   g = decomps::undo_permutations(decomps::scatter_into_sums(std::move(g)));
-  return decomps::set_reduction_orders(decomps::form_fma(std::move(g)));
+  return decomps::set_reduction_orders(decomps::split_reductions(decomps::form_fma(std::move(g))));
 }
 
 /// (outputs, gradients) of a partition run as two graphs, in the joint graph's order.
