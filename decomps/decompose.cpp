@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "decomps/dims.h"
 #include "decomps/rules/rules.h"
-#include "decomps/runs.h"
 #include "ir/base/error.h"
 #include "ir/build/effect.h"
 
@@ -93,7 +93,7 @@ class DecomposingSink final : public ir::Sink {
       return emit_widened(op, operands, attrs, types);
     if (const Rule rule = rule_of(op)) return apply(rule, op, operands, attrs, types);
     if (op == Op::pow) return {power_as_product(operands[0], *constant(operands[1]))};
-    const ValueId kept = reduce_run_by_run(builder_, op, operands[0], dims_of(op, attrs));
+    const ValueId kept = reduce_in_turn(builder_, op, operands[0], runs_of(dims_of(op, attrs)));
     return {builder_.view(kept, types[0].sizes)};
   }
 

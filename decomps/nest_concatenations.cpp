@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "decomps/dims.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
 
@@ -15,11 +16,6 @@ using ir::EquationId;
 using ir::Graph;
 using ir::Op;
 using ir::ValueId;
-
-/// A set of dims, by bits.
-using DimSet = uint64_t;
-static_assert(ir::kMaxRank <= 64);
-constexpr DimSet only(int64_t dim) { return DimSet{1} << dim; }
 
 /// How many parts a concatenation may have, counting those of its parts, for a view of it to be
 /// taken apart: so graphs grow by no more than this.

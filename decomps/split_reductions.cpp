@@ -4,7 +4,12 @@
 // reduction is cut there: rows first, which are computed where they are reduced, then what they
 // give.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
 
+#include "decomps/dims.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
 #include "ir/geometry.h"
@@ -22,17 +27,13 @@ using ir::Shape;
 using ir::Strides;
 using ir::ValueId;
 
-/// A set of dims, by bits.
-using DimSet = uint64_t;
-static_assert(ir::kMaxRank <= 64);
-
 /// The dims whose steps are not as long as all of the dims behind them, but for those of size 1.
 DimSet uneven_dims(const Shape& sizes, const Strides& strides) {
   DimSet uneven = 0;
   int next = -1;  // the dim behind, of more than one element
   for (int d = sizes.rank(); d-- > 0;) {
     if (sizes[d] == 1) continue;
-    if (next >= 0 && strides[d] != strides[next] * sizes[next]) uneven |= DimSet{1} << d;
+    if (next >= 0 && strides[d] != strides[next] * sizes[next]) uneven |= only(d);
     next = d;
   }
   return uneven;
@@ -93,18 +94,21 @@ class Steps {
   ir::ValueMap<DimSet> uneven_;
 };
 
-/// The first of the last dims of reduction `e` that its operand steps evenly through, if they are
-/// not all that it reduces.
-std::optional<ir::Axis> cut_of(const Graph& g, EquationId e, const Steps& steps) {
+/// Whether `e` reduces several dims to the last, of many elements.
+bool can_be_cut(const Graph& g, EquationId e) {
   constexpr int64_t kFewElements = 4096;  // that may as well be written
-  if (ir::info(g.op(e)).cls != ir::OpClass::Reduction) return {};
-  const ValueId v = g.operand(e, 0);
+  if (ir::info(g.op(e)).cls != ir::OpClass::Reduction) return false;
   const auto& dims = g.attr<Axes>(e, Attr::dims);
-  const ir::Type& type = g.type(v);
-  if (dims.size() < 2 || dims.back() + 1 != type.rank() || ir::numel(type.sizes) <= kFewElements)
-    return {};
+  const Shape& sizes = g.type(g.operand(e, 0)).sizes;
+  return dims.size() >= 2 && dims.back() + 1 == sizes.rank() && ir::numel(sizes) > kFewElements;
+}
+
+/// The first of the last dims of such a reduction that its operand steps evenly through, if they
+/// are not all that it reduces.
+std::optional<ir::Axis> cut_of(const Graph& g, EquationId e, const Steps& steps) {
+  const auto& dims = g.attr<Axes>(e, Attr::dims);
   for (ir::Axis d = dims.back(); d-- > dims[0];)
-    if ((steps.uneven(v) >> d & 1) != 0) return d + 1;
+    if ((steps.uneven(g.operand(e, 0)) & only(d)) != 0) return d + 1;
   return {};
 }
 
@@ -112,12 +116,23 @@ std::optional<ir::Axis> cut_of(const Graph& g, EquationId e, const Steps& steps)
 void cut_reduction(ir::Splicer& splicer, EquationId e, ir::Axis cut) {
   const Graph& g = splicer.graph();
   ir::Builder& b = splicer.builder();
-  const Op op = g.op(e);
   const Shape sizes = g.type(g.result(e)).sizes;
-  Axes rows, others;
-  for (const ir::Axis d : g.attr<Axes>(e, Attr::dims)) (d < cut ? others : rows).push_back(d);
-  const ValueId of_rows = b.reduce(op, g.operand(e, 0), rows, true);
-  splicer.replace(e, {{b.view(b.reduce(op, of_rows, others, true), sizes)}});
+  std::array<Axes, 2> runs;
+  for (const ir::Axis d : g.attr<Axes>(e, Attr::dims)) runs[d < cut ? 0 : 1].push_back(d);
+  splicer.replace(e, {{b.view(reduce_in_turn(b, g.op(e), g.operand(e, 0), runs), sizes)}});
+}
+
+/// By reduction that is cut, where.
+std::map<uint32_t, ir::Axis> cuts_of(const Graph& g) {
+  std::vector<EquationId> candidates;
+  for (uint32_t i = 0; i < g.num_equations(); ++i)
+    if (can_be_cut(g, {i})) candidates.push_back({i});
+  std::map<uint32_t, ir::Axis> cuts;
+  if (candidates.empty()) return cuts;
+  const Steps steps(g);
+  for (const EquationId e : candidates)
+    if (const auto cut = cut_of(g, e, steps)) cuts[e.index] = *cut;
+  return cuts;
 }
 
 }  // namespace
@@ -125,12 +140,12 @@ void cut_reduction(ir::Splicer& splicer, EquationId e, ir::Axis cut) {
 Graph split_reductions(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = split_reductions(std::move(graph.subgraph({i})));
+  const std::map<uint32_t, ir::Axis> cuts = cuts_of(graph);
+  if (cuts.empty()) return graph;
   ir::Splicer splicer(std::move(graph));
-  const Steps steps(splicer.graph());
   for (uint32_t i = 0; i < splicer.num_equations(); ++i) {
-    const auto cut = cut_of(splicer.graph(), {i}, steps);
     splicer.at({i});
-    if (cut) cut_reduction(splicer, {i}, *cut);
+    if (const auto cut = cuts.find(i); cut != cuts.end()) cut_reduction(splicer, {i}, cut->second);
   }
   return splicer.take();
 }

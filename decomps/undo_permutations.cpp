@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "decomps/candidate.h"
-#include "decomps/runs.h"
+#include "decomps/dims.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
 
@@ -43,11 +43,14 @@ class Regions {
 
   /// Whether `v` is permuted, or computed of what is, in a region that is computed as it lies.
   bool is_undone(ValueId v) { return permute_of_[v].valid() && leads_back_[region_of(v)]; }
+  /// Whether `e` leads back from such a value.
+  bool ends(const Graph& g, EquationId e) { return leads_back(g, e) && is_undone(g.operand(e, 0)); }
   /// How such a value is permuted.
   const Axes& order(const Graph& g, ValueId v) const {
     return g.attr<Axes>(permute_of_[v], Attr::dims);
   }
 
+ private:
   /// Whether `e` reads a permuted value in no order of its own: a reduction, or the permutation
   /// back.
   bool leads_back(const Graph& g, EquationId e) const {
@@ -58,7 +61,6 @@ class Regions {
     return reduces || g.attr<Axes>(e, Attr::dims) == ir::inverse(order(g, v));
   }
 
- private:
   void visit(const Graph& g, EquationId e) {
     if (leads_back(g, e)) return;
     if (starts(g, e)) permute_of_[g.result(e)] = e;
@@ -120,31 +122,27 @@ class Regions {
 
 class Undoing {
  public:
-  explicit Undoing(Graph graph)
-      : splicer_(std::move(graph)), regions_(splicer_.graph()), as_it_lies_(splicer_.graph()) {}
+  Undoing(Graph graph, Regions& regions)
+      : splicer_(std::move(graph)), regions_(regions), as_it_lies_(splicer_.graph()) {}
 
   Graph run() {
     for (uint32_t i = 0; i < splicer_.num_equations(); ++i) visit({i});
-    return has_changed_ ? simplify(splicer_.take()) : splicer_.take();
+    return simplify(splicer_.take());
   }
 
  private:
   void visit(EquationId e) {
     const Graph& g = splicer_.graph();
     const std::vector<ValueId> operands(g.operands(e).begin(), g.operands(e).end());
-    const bool leads_back = regions_.leads_back(g, e) && as_it_lies_[operands[0]].valid();
+    const bool ends = regions_.ends(g, e);
     splicer_.at(e);
     if (g.results(e).size() != 1) return;
     const ValueId result = g.result(e);
     if (regions_.is_undone(result))
       as_it_lies_[result] = g.op(e) == Op::permute ? g.operand(e, 0) : computed(e, operands);
-    else if (leads_back)
-      lead_back(e, g.op(e) == Op::permute ? as_it_lies_[operands[0]] : reduced(e, operands[0]));
-  }
-
-  void lead_back(EquationId e, ValueId value) {
-    splicer_.replace(e, {{value}});
-    has_changed_ = true;
+    else if (ends)
+      splicer_.replace(
+          e, {{g.op(e) == Op::permute ? as_it_lies_[operands[0]] : reduced(e, operands[0])}});
   }
 
   /// f(permute x, expand y) = permute(f(x, permute back(expand y)))
@@ -168,14 +166,13 @@ class Undoing {
     const Axes order = regions_.order(g, permuted),
                dims = dims_behind(order, g.attr<Axes>(e, Attr::dims));
     const ir::Shape sizes = g.type(g.result(e)).sizes;
-    const ValueId kept = reduce_run_by_run(b, g.op(e), as_it_lies_[permuted], dims);
+    const ValueId kept = reduce_in_turn(b, g.op(e), as_it_lies_[permuted], runs_of(dims));
     return b.view(b.permute(kept, order), sizes);
   }
 
   ir::Splicer splicer_;
-  Regions regions_;
+  Regions& regions_;
   ir::ValueMap<ValueId> as_it_lies_;  // by value: what it is a permutation of, if it is undone
-  bool has_changed_ = false;
 };
 
 }  // namespace
@@ -184,7 +181,10 @@ Graph undo_permutations(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)
     graph.subgraph({i}) = undo_permutations(std::move(graph.subgraph({i})));
   if (std::ranges::count(graph.equations(), Op::permute, &ir::Equation::op) == 0) return graph;
-  return Undoing(std::move(graph)).run();
+  Regions regions(graph);
+  for (size_t i = 0; i < graph.num_equations(); ++i)
+    if (regions.ends(graph, graph.equation_id(i))) return Undoing(std::move(graph), regions).run();
+  return graph;
 }
 
 }  // namespace tandem::decomps

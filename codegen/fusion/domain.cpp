@@ -47,7 +47,7 @@ bool cut_between(const Domain& d, int64_t low, int64_t high) {
 bool is_buildable(const Domain& d) {
   if (!is_chain(d.cuts, d.total)) return false;
   if (d.partial.n > 0 && !d.col_partial) {
-    if (d.row_nodes || d.row_reduces || d.partial.inner != 1) return false;
+    if (d.needs_whole_rows() || d.partial.inner != 1) return false;
     if (cut_between(d, 1, d.cols)) return false;
   }
   if (d.row_reduces && d.col_partial && cut_between(d, 1, d.cols)) return false;

@@ -26,6 +26,7 @@ struct Domain {
   ir::InlineVector<int64_t, 4> cuts = {};
 
   int64_t rows() const { return cols > 0 ? total / cols : total; }
+  bool needs_whole_rows() const { return row_nodes || row_reduces; }
   friend bool operator==(const Domain&, const Domain&) = default;
 };
 

@@ -62,7 +62,7 @@ class Candidate {
  private:
   bool is_plain(const Group& g, int64_t inner) const {
     const Domain& d = g.domain;
-    if ((d.row_nodes || d.row_reduces) && d.cols != inner) return false;
+    if (d.needs_whole_rows() && d.cols != inner) return false;
     if (d.partial.n > 0) {
       const Reduction& r = d.partial;
       if (!d.col_partial || r.outer != 1 || r.blocks() != 1 || r.inner != count_ || inner != 1)

@@ -211,19 +211,12 @@ class GroupWriter {
     return {v.root, {index.offset, std::move(terms)}};
   }
 
-  /// The value of an operand that comes from memory or is a formula, at the current loops; of one
-  /// of a row node.
-  InstrId outside(const View& v, Affine at, std::map<Key, InstrId>& known) {
+  /// The value of an operand that comes from memory or is a formula, at the current loops. `row`:
+  /// of a row node, whose operands lie in no tile.
+  InstrId outside(const View& v, Affine at, std::map<Key, InstrId>& known, bool row = false) {
     const Key k = key(v, at);
     if (const auto found = known.find(k); found != known.end()) return found->second;
-    return known[k] = read(v, std::move(at));
-  }
-
-  InstrId outside_row(const View& v) {
-    Affine at = row_index(v);
-    const Key k = key(v, at);
-    if (const auto found = row_known_.find(k); found != row_known_.end()) return found->second;
-    return row_known_[k] = w_.read(v.root, std::move(at));
+    return known[k] = row ? w_.read(v.root, std::move(at)) : read(v, std::move(at));
   }
 
   InstrId read(const View& v, Affine at) {
@@ -235,7 +228,7 @@ class GroupWriter {
   InstrId operand(const View& v, bool row) {
     if (const auto inner = position_.find(v.root); inner != position_.end())
       return values_[inner->second];
-    if (row) return outside_row(v);
+    if (row) return outside(v, row_index(v), row_known_, true);
     Affine at = element_index(v);
     if (const auto found = row_known_.find(key(v, at)); found != row_known_.end())
       return found->second;

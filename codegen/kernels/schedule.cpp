@@ -55,7 +55,6 @@ class Scheduler {
   }
 
  private:
-  bool needs_whole_rows() const { return d_.row_nodes || d_.row_reduces; }
   bool one_col_dim() const { return s_.dims.count() == s_.dims.row_dims + 1; }
 
   LoopId unit(int64_t extent) {
@@ -81,7 +80,7 @@ class Scheduler {
     for (size_t d = 0; d < n_dim; ++d) unit_dim(d);
     const int64_t blocks = d_.partial.blocks(), block = d_.partial.block;
     if (blocks > 1) s_.block_loop = unit(blocks);
-    if (!needs_whole_rows() && one_col_dim()) {
+    if (!d_.needs_whole_rows() && one_col_dim()) {
       const int64_t wanted = ceil_div(s_.dims.cols, ceil_div(kWantedUnits, s_.units));
       chunk_columns(std::clamp(wanted, kMinChunk, kMaxLocalChunk));
     }
@@ -124,7 +123,7 @@ class Scheduler {
     while (whole > 0 && s_.dims.sizes[whole - 1] <= left) left /= s_.dims.sizes[--whole];
     for (size_t d = 0; d + 1 < whole; ++d) unit_dim(d);
     if (whole > 0) split_dim(whole - 1, left);
-    if (!needs_whole_rows() && one_col_dim()) chunk_columns(budget_);
+    if (!d_.needs_whole_rows() && one_col_dim()) chunk_columns(budget_);
     if (split_loop_.valid()) close_split(whole - 1);
     for (size_t d = whole; d < s_.dims.row_dims; ++d) serial_dim(s_, d, w_);
   }

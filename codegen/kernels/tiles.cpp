@@ -7,14 +7,6 @@
 #include "codegen/loops/scalar_ops.h"
 
 namespace tandem::codegen {
-namespace {
-
-// Of tiles of whole rows: at least a cache line of rows, so that what lies across is read by lines.
-// (Lanes run along shorter rows, narrow_loops.cpp; measured on a Zen 4.)
-constexpr int64_t kLeastTiledColumns = 17, kMostTiledColumns = 16384, kLeastTiledRows = 16,
-                  kTiledElements = 8192;
-
-}  // namespace
 
 int row_dim_along(const View& v, const Dims& dims) {
   constexpr int64_t kFew = 8;  // rows or columns that are not worth a tile
@@ -35,12 +27,15 @@ bool is_transposition(const Program& p, const Group& g, const Dims& dims, int di
 
 namespace {
 
-bool needs_whole_rows(const Domain& d) { return d.row_nodes || d.row_reduces; }
+// Of tiles of whole rows: at least a cache line of rows, so that what lies across is read by lines.
+// (Lanes run along shorter rows, narrow_loops.cpp; measured on a Zen 4.)
+constexpr int64_t kLeastTiledColumns = 17, kMostTiledColumns = 16384, kLeastTiledRows = 16,
+                  kTiledElements = 8192;
 
 /// Whether rows can lie side by side in a tile: those that are reduced are there in whole.
 bool can_tile(const Domain& d, const Dims& dims) {
   if (d.partial.n > 0) return false;
-  if (!needs_whole_rows(d)) return true;
+  if (!d.needs_whole_rows()) return true;
   return dims.count() == dims.row_dims + 1 && dims.cols >= kLeastTiledColumns &&
          dims.cols <= kMostTiledColumns;
 }
@@ -73,7 +68,7 @@ Tile tile_of(const Program& p, const Group& g) {
   constexpr int64_t kWidth = 64, kLength = 256;
   Tile tile{.dim = tile_dim(p, g)};
   const Dims dims = dims_of(g.domain);
-  if (needs_whole_rows(g.domain)) {
+  if (g.domain.needs_whole_rows()) {
     tile.rows = std::clamp(kTiledElements / dims.cols, kLeastTiledRows, tile.rows);
     tile.columns = dims.cols;
     return tile;

@@ -13,7 +13,6 @@
 namespace tandem::machine {
 namespace {
 
-constexpr int64_t kLine = 16;  // elements
 // Floats of the padded planes of a band, about, and at most.
 constexpr int64_t kBand = int64_t{1} << 15, kMostBand = int64_t{1} << 18;
 
@@ -60,8 +59,8 @@ class Channelwise {
   Channelwise(const Layout& layout, const ConvolutionData<float>& d)
       : l_(layout),
         d_(d),
-        lease_(borrow_arena(static_cast<size_t>(l_.vectors * vector_weights() + offsets()) *
-                            sizeof(float))),
+        lease_(borrow_arena(static_cast<size_t>(l_.vectors * vector_weights()) * sizeof(float) +
+                            static_cast<size_t>(l_.taps()) * sizeof(int32_t))),
         weights_(reinterpret_cast<float*>(lease_.data())),
         offsets_(reinterpret_cast<int32_t*>(weights_ + l_.vectors * vector_weights())) {
     fill_weights();
@@ -79,7 +78,6 @@ class Channelwise {
  private:
   /// The bias of each channel, and the weights of each tap.
   int64_t vector_weights() const { return (1 + l_.taps()) * l_.k.lanes; }
-  int64_t offsets() const { return round_up(l_.taps(), kLine); }
 
   void fill_weights() const {
     for (int64_t vector = 0; vector < l_.vectors; ++vector) {

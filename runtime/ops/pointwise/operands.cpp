@@ -31,12 +31,10 @@ bool scales(ir::Op op) {
   return op == ir::Op::mul || op == ir::Op::div || op == ir::Op::floor_divide;
 }
 
-/// A number that halves would round; nullopt of others, and of tensors.
-std::optional<Number> odd_number(const Located& operand, DType half) {
-  if (operand.tensor != nullptr) return std::nullopt;
-  const double number = operand.number.to_double();
-  if (ir::rounded_to(half, operand.number).to_double() == number) return std::nullopt;
-  return Number(number);
+/// Whether `operand` is a number that halves would round.
+bool is_odd_number(const Located& operand, DType half) {
+  if (operand.tensor != nullptr) return false;
+  return ir::rounded_to(half, operand.number).to_double() != operand.number.to_double();
 }
 
 }  // namespace
@@ -46,11 +44,14 @@ std::optional<Pair> unrounded(Call& c, ir::Op op, const Located& a, const Locate
   const V both[] = {p.a, p.b};
   const DType dtype = c.b.result_type(both);
   if (!scales(op) || !ir::is_half(dtype)) return std::nullopt;
-  const auto first = odd_number(a, dtype), second = odd_number(b, dtype);
   const bool by_element = b.tensor != nullptr && c.b.rank(p.b) == 0 && c.b.dtype(p.b) != dtype;
-  if (!first && !second && !by_element) return std::nullopt;
-  return Pair{first ? c.b.full({}, f32, *first) : c.b.convert(p.a, f32),
-              second ? c.b.full({}, f32, *second) : c.b.convert(p.b, f32)};
+  if (!is_odd_number(a, dtype) && !is_odd_number(b, dtype) && !by_element) return std::nullopt;
+  return Pair{in_f32(c, a, p.a), in_f32(c, b, p.b)};
+}
+
+V in_f32(Call& c, const Located& given, V operand) {
+  return given.tensor != nullptr ? c.b.convert(operand, f32)
+                                 : c.b.full({}, f32, given.number.to_double());
 }
 
 V at_least_float(Call& c, V x) { return c.b.convert(x, ir::at_least_float(c.b.dtype(x))); }

@@ -22,6 +22,9 @@ Pair operands(Call& c, const Located& a, const Located& b);
 std::optional<Pair> unrounded(Call& c, ir::Op op, const Located& a, const Located& b,
                               const Pair& p);
 
+/// What was given as `operand`, in f32: a number rounded to that alone.
+V in_f32(Call& c, const Located& given, V operand);
+
 V at_least_float(Call& c, V x);
 void require_floating(Call& c, V x);
 /// Beside tensors numbers wrap into their dtype; not where they are bounds or exponents of

@@ -15,6 +15,7 @@ using ir::Op;
 using runtime::at_least_float;
 using runtime::before_write;
 using runtime::Call;
+using runtime::in_f32;
 using runtime::operands;
 using runtime::place_of;
 using runtime::require_floating;
@@ -35,8 +36,7 @@ Tensor rounded_to_decimals(Call&& c, const Tensor& self, int64_t decimals) {
 /// rounded to a half.
 V truncated_halves(Call& c, V self, V by, const Located& divisor, DType half) {
   const bool by_one = c.b.numel(by) == 1;
-  const V other = divisor.tensor != nullptr ? c.b.convert(by_one ? by : c.b.convert(by, half), f32)
-                                            : c.b.full({}, f32, divisor.number.to_double());
+  const V other = in_f32(c, divisor, by_one ? by : c.b.convert(by, half));
   const V quotient = c.b.div(c.b.convert(self, f32), other);
   return c.b.convert(c.b.trunc(by_one ? quotient : c.b.convert(quotient, half)), half);
 }

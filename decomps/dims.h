@@ -1,6 +1,7 @@
-// Reductions over any dims: a Core one runs over neighbours, others become a chain. Internal.
-#ifndef TANDEM_DECOMPS_RUNS_H
-#define TANDEM_DECOMPS_RUNS_H
+// Sets of dims, and runs of them: a Core reduction runs over neighbours, others become a chain.
+// Internal.
+#ifndef TANDEM_DECOMPS_DIMS_H
+#define TANDEM_DECOMPS_DIMS_H
 
 #include <span>
 #include <vector>
@@ -8,6 +9,11 @@
 #include "ir/build/builder.h"
 
 namespace tandem::decomps {
+
+/// A set of dims, by bits.
+using DimSet = uint64_t;
+static_assert(ir::kMaxRank <= 64);
+constexpr DimSet only(int64_t dim) { return DimSet{1} << dim; }
 
 /// Whether `dims` (ascending) are neighbours.
 inline bool is_one_run(std::span<const ir::Axis> dims) {
@@ -24,14 +30,13 @@ inline std::vector<ir::Axes> runs_of(std::span<const ir::Axis> dims) {
   return runs;
 }
 
-/// `v` reduced over `dims` (ascending), which are kept as 1: last run first.
-inline ir::ValueId reduce_run_by_run(ir::Builder& b, ir::Op op, ir::ValueId v,
-                                     std::span<const ir::Axis> dims) {
-  const std::vector<ir::Axes> runs = runs_of(dims);
+/// `v` reduced over the dims of `runs`, which are kept as 1: those of the last first.
+inline ir::ValueId reduce_in_turn(ir::Builder& b, ir::Op op, ir::ValueId v,
+                                  std::span<const ir::Axes> runs) {
   for (size_t i = runs.size(); i-- > 0;) v = b.reduce(op, v, runs[i], true);
   return v;
 }
 
 }  // namespace tandem::decomps
 
-#endif  // TANDEM_DECOMPS_RUNS_H
+#endif  // TANDEM_DECOMPS_DIMS_H
