@@ -240,8 +240,10 @@ Recorded record_halves(const Graph& graph, ir::EquationId e, const Tensors& oper
   std::vector<bool> active = autodiff::active_results(graph, e, needs);
   autodiff::Halves halves = autodiff::halves_of(graph, e, needs);
   runtime::Edges edges;
-  for (size_t i = 0; i < operands.size(); ++i)
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (needs[i]) runtime::require_clear_history(operands[i]);
     edges.push_back(needs[i] ? runtime::gradient_edge(operands[i]) : runtime::Edge());
+  }
   const runtime::LevelDepth around(depth);
   Tensors results = forward_of(halves.forward, operands);
   const auto is_saved = [](const ir::Output& o) { return o.role == Role::Saved; };

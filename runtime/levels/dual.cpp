@@ -23,6 +23,22 @@ TangentSlot* own_slot(const Tensor& t, uint64_t level) {
   return slot;
 }
 
+[[noreturn]] void refuse_shared(std::string_view what) {
+  ir::fail(Errc::Autograd,
+           fmt::format("a custom function's result that lies in the memory of another tensor (it "
+                       "gave an input, or a view of one) {} while one of them moves along a "
+                       "tangent; expected a clone() in its forward",
+                       what));
+}
+
+/// Of a custom function's result in the memory of others, which moves by itself.
+void require_unwritten(const Tensor& t, const ViewOf& view, uint64_t level) {
+  if (view.version == view.base->storage->version()) return;
+  for (const Tensor& moving : {t, Tensor(view.base)})
+    if (const TangentSlot* slot = own_slot(moving, level); slot && slot->tangent.defined())
+      refuse_shared("is used after that memory was written,");
+}
+
 /// The base's tangent at level `depth`, seen as `view` sees the base.
 Tensor seen_through(const ViewOf& view, const Tensor& tangent, size_t depth) {
   const Tensor base(view.base);
@@ -46,9 +62,11 @@ Tensor seen_through(const ViewOf& view, const Tensor& tangent, size_t depth) {
 
 Tensor tangent_at(const Tensor& t, size_t depth) {
   const uint64_t level = level_at(depth).id;
-  if (const TangentSlot* slot = own_slot(t, level)) return slot->tangent;
   const ViewOf* view = view_of(t);
-  if (view == nullptr) return {};
+  const bool is_shared = view != nullptr && view->origin == ViewOrigin::OfCustomFunction;
+  if (is_shared) require_unwritten(t, *view, level);
+  if (const TangentSlot* slot = own_slot(t, level)) return slot->tangent;
+  if (view == nullptr || is_shared) return {};
   const TangentSlot* of_base = own_slot(Tensor(view->base), level);
   if (of_base == nullptr || !of_base->tangent.defined()) return {};
   const Tensor seen = seen_through(*view, of_base->tangent, depth);
@@ -89,6 +107,13 @@ bool any_moves(std::span<const Tensor> tensors, size_t depth) {
 void refuse_tangents(std::span<const Tensor> tensors, std::string_view function, size_t depth) {
   if (level_depth() != 0 && any_moves(tensors, depth))
     ir::fail(Errc::Autograd, autodiff::no_forward_rule(function));
+}
+
+void refuse_write_of_shared_result(const Tensor& t) {
+  const ViewOf* view = view_of(t);
+  if (view == nullptr || view->origin != ViewOrigin::OfCustomFunction) return;
+  const Tensor both[] = {t, Tensor(view->base)};
+  if (any_moves(both)) refuse_shared("is written");
 }
 
 }  // namespace tandem::runtime

@@ -11,7 +11,8 @@
 
 namespace tandem::runtime {
 
-/// The tangent of `t` at level `depth` (from 1); undefined: zero.
+/// The tangent of `t` at level `depth` (from 1); undefined: zero. Error{Autograd} of a custom
+/// function's result whose memory was written since.
 Tensor tangent_at(const Tensor& t, size_t depth);
 /// Replaces it. `tangent` has memory of its own, dense and in the layout of `t` but for gaps, or is
 /// of the base's what t is of the base.
@@ -29,6 +30,10 @@ void refuse_tangents(std::span<const Tensor> tensors, std::string_view function,
 /// share no memory with each other and with `others`.
 void move_values(std::span<const Tensor> results, std::span<const Tensor> made,
                  std::span<const Tensor> others, size_t depth);
+
+/// Error{Autograd} if `t`, which is to be written, is a custom function's result that lies in the
+/// memory of others, and it or they move.
+void refuse_write_of_shared_result(const Tensor& t);
 
 using Follow = TensorList (*)(ir::Op op, std::span<const Tensor> operands, ir::AttrsRef attrs,
                               bool in_place, std::span<const ir::Type> types);

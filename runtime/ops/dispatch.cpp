@@ -251,6 +251,7 @@ TensorList dispatch_in_level(ir::Op op, std::span<const Tensor> given, ir::Attrs
   ir::InlineVector<Tensor, 4> resolved;
   for (const Tensor& t : given) resolved.push_back(in_current_trace(t));
   const std::span<const Tensor> operands(resolved.data(), resolved.size());
+  if (in_place) refuse_write_of_shared_result(operands[0]);
   const size_t depth = batch_level_of(op, operands);
   if (!any_moves(operands, depth)) return follow_checked(op, operands, attrs, in_place, types);
   return dispatch_moving(follow_checked, depth, op, operands, attrs, in_place, types);

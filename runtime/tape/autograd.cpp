@@ -76,6 +76,7 @@ bool is_leaf(const Tensor& t) {
 Edge gradient_edge(const Tensor& t) {
   if (!receives_gradient(t)) return {};
   const AutogradMeta& meta = *t.impl()->autograd;
+  if (meta.view && meta.view->origin == ViewOrigin::OfCustomFunction) require_clear_history(t);
   return meta.node ? Edge{meta.node, meta.result} : accumulator_edge(t);
 }
 

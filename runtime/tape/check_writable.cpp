@@ -27,6 +27,11 @@ void check_view_writable(TensorImpl& self, ir::Op op, ir::FunctionRef<bool()> ge
     refuse_write(op, Errc::Autograd,
                  "a part that split, chunk or unbind gave is written in grad mode; expected a view "
                  "made by slice, select or tensor_split, or NoGrad");
+  if (followed && view.origin == ViewOrigin::OfCustomFunction)
+    refuse_write(op, Errc::Autograd,
+                 "a custom function's result that lies in the memory of another tensor (it gave an "
+                 "input, or a view of one) is written in grad mode; expected a clone() in its "
+                 "forward");
   const Tensor base(view.base);
   if (requires_grad(base) && is_leaf(base))
     refuse_write(op, Errc::Autograd,

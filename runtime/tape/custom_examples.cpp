@@ -3,6 +3,7 @@
 #include <tandem/ops.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/base/error.h"
 #include "runtime/levels/batched.h"
@@ -38,12 +39,16 @@ class CustomRecording::OfExamples final : public CustomRecording {
         call_(name, &backward_of_all, inputs, outer_, outer_.get()) {}
 
   void finish(std::vector<Tensor>& outputs, FunctionContext& context, FunctionCall::Backward,
-              const std::vector<Tensor>&) override {
+              const std::vector<Tensor>& inputs) override {
     std::vector<bool> batched;
     std::vector<Tensor> all = physical_at(outputs, depth_, &batched);
-    const std::vector<Tensor> before = outputs;
     std::vector<Tensor>& saved = context.to_save_;
     outer_->save_for_backward(physical_at(saved, depth_, &outer_->saved_batched));
+    const std::vector<int> results = results_among(saved, outputs);
+    std::vector<Tensor> kept = std::exchange(saved, {});
+    for (Tensor& t : kept)
+      if (!is_one_of(t, inputs)) t = Tensor();
+    outputs.clear();  // who holds results of all examples shows their memory
     {
       const LevelDepth around(depth_ - 1);
       call_.finish(all);
@@ -51,14 +56,11 @@ class CustomRecording::OfExamples final : public CustomRecording {
     const auto seen = [&](const Tensor& t, bool is_example) {
       return t.defined() && is_example ? one_example(t, depth_) : t;
     };
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = seen(all[i], batched[i]);
-    for (size_t k = 0; k < saved.size(); ++k) {
-      const auto same = [&](const Tensor& t) { return t.defined() && t.is_same(saved[k]); };
-      const auto output = std::ranges::find_if(before, same);
-      saved[k] = saved[k].defined() && output != before.end()
-                     ? outputs[static_cast<size_t>(output - before.begin())]
-                     : seen(outer_->saved_[k], outer_->saved_batched[k]);
-    }
+    for (size_t i = 0; i < all.size(); ++i) outputs.push_back(seen(all[i], batched[i]));
+    for (size_t k = 0; k < results.size(); ++k)
+      saved.push_back(kept[k].defined() ? kept[k]
+                      : results[k] >= 0 ? outputs[static_cast<size_t>(results[k])]
+                                        : seen(outer_->saved_[k], outer_->saved_batched[k]));
   }
 
   void widen_needs(FunctionContext& context) const override {
@@ -74,6 +76,18 @@ class CustomRecording::OfExamples final : public CustomRecording {
     Batch batch;
     std::vector<bool> batched, saved_batched;
   };
+
+  /// Which output each saved tensor is, or -1.
+  static std::vector<int> results_among(const std::vector<Tensor>& saved,
+                                        const std::vector<Tensor>& outputs) {
+    std::vector<int> found;
+    for (const Tensor& t : saved) {
+      const auto same = [&](const Tensor& output) { return is_one_of(output, {&t, 1}); };
+      const auto output = std::ranges::find_if(outputs, same);
+      found.push_back(output != outputs.end() ? static_cast<int>(output - outputs.begin()) : -1);
+    }
+    return found;
+  }
 
   static std::vector<Tensor> backward_of_all(FunctionContext& context,
                                              const std::vector<Tensor>& grads) {

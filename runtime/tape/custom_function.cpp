@@ -1,6 +1,7 @@
 // Functions with a backward of the user's own.
 #include <fmt/format.h>
 #include <tandem/autograd.h>
+#include <tandem/ops.h>
 
 #include <algorithm>
 #include <optional>
@@ -37,11 +38,12 @@ struct CustomNode final : Node {
     for (const Edge& edge : edges) context.needs_.push_back(edge.node != nullptr);
   }
 
-  /// Moves what forward asked to keep into the node; results without their history.
-  void save(const std::vector<Tensor>& outputs) {
+  /// Moves what forward asked to keep into the node; results without their history. (An input that
+  /// is a result too is kept as what it is to the caller.)
+  void save(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
     for (const Tensor& t : context_->to_save_) {
       int result = -1;
-      for (size_t i = 0; i < outputs.size(); ++i)
+      for (size_t i = 0; i < outputs.size() && !is_one_of(t, inputs); ++i)
         if (t.defined() && t.is_same(outputs[i])) result = static_cast<int>(i);
       saved_.push_back(!t.defined() ? SavedTensor()
                        : result < 0 ? SavedTensor(t)
@@ -96,11 +98,63 @@ namespace {
 Edges edges_of(const std::vector<Tensor>& inputs) {
   Edges edges;
   for (const Tensor& t : inputs) {
-    const bool wanted = t.defined() && grad_enabled();
-    Trace* trace = Trace::current();
-    edges.push_back(wanted ? gradient_edge(trace != nullptr ? trace->resolve(t) : t) : Edge());
+    if (!t.defined() || !grad_enabled()) {
+      edges.push_back({});
+      continue;
+    }
+    const Tensor operand = Trace::current() != nullptr ? Trace::current()->resolve(t) : t;
+    require_clear_history(operand);
+    edges.push_back(gradient_edge(operand));
   }
   return edges;
+}
+
+/// How many hold `base`, of the results and of what is saved: handles of it, and views.
+long holders(const TensorImpl* base, std::span<const Tensor> results,
+             std::span<const Tensor> saved) {
+  std::vector<const TensorImpl*> views;
+  long handles = 0;
+  for (const std::span<const Tensor> tensors : {results, saved})
+    for (const Tensor& t : tensors) {
+      if (!t.defined() || autograd_base(t) != base) continue;
+      if (t.impl().get() == base)
+        ++handles;
+      else if (std::ranges::count(views, t.impl().get()) == 0)
+        views.push_back(t.impl().get());
+    }
+  return handles + static_cast<long>(views.size());
+}
+
+/// Which results lie in memory that others show: inputs, other results, and what forward reached
+/// from outside.
+std::vector<bool> shown_by_others(std::span<const Tensor> results, std::span<const Tensor> saved,
+                                  std::span<const Tensor> inputs) {
+  std::vector<bool> shown;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Tensor& t = results[i];
+    if (!t.defined()) {
+      shown.push_back(false);
+      continue;
+    }
+    const auto shares = [&](const Tensor& other) {
+      return other.defined() && share_storage(t, other);
+    };
+    const TensorImpl* base = autograd_base(t);
+    shown.push_back(std::ranges::any_of(inputs, shares) ||
+                    std::ranges::any_of(results.first(i), shares) ||
+                    std::ranges::any_of(results.subspan(i + 1), shares) ||
+                    base->weak_from_this().use_count() > holders(base, results, saved));
+  }
+  return shown;
+}
+
+/// `t` as a result with a history of its own, though others show its memory: a view that is not
+/// written where autograd watches, nor read there after a write of the others.
+Tensor in_memory_of_others(const Tensor& t) {
+  const NoGrad guard;
+  const Tensor seen = alias(t);
+  note_origin(seen, ViewOrigin::OfCustomFunction);
+  return seen;
 }
 
 std::vector<Tensor> in_trace(std::vector<Tensor> tensors) {
@@ -131,6 +185,9 @@ FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tens
                                                        owner_, context_, batch_depth_);
   runtime::CustomNode::note_needs(*context_, runtime::edges_of(inputs_));
   if (recording_) recording_->widen_needs(*context_);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (context_->needs_input_grad(i) || runtime::any_moves({&inputs_[i], 1}, batch_depth_))
+      followed_.push_back({inputs_[i], inputs_[i].impl()->storage->version()});
   if (runtime::any_moves(inputs_, batch_depth_))
     around_ = std::make_unique<LevelDepth>(batch_depth_);
   if (runtime::Trace::current() != nullptr && batch_depth_ == 0)
@@ -139,13 +196,24 @@ FunctionCall::FunctionCall(const char* name, Backward backward, std::vector<Tens
 
 FunctionCall::~FunctionCall() { context_->saved_.clear(); }
 
+void FunctionCall::refuse_writes() const {
+  for (const auto& [input, version] : followed_)
+    if (input.impl()->storage->version() != version)
+      ir::fail(Errc::Mutation,
+               fmt::format("{}: its forward writes an argument that a derivative is taken by; "
+                           "expected a new tensor",
+                           name_));
+}
+
 void FunctionCall::finish(std::vector<Tensor>& outputs) {
+  refuse_writes();
   if (recording_) recording_->finish(outputs, *context_, backward_, inputs_);
+  const std::vector<bool> shown = runtime::shown_by_others(outputs, context_->to_save_, inputs_);
   std::vector<Tensor> saved = context_->to_save_;
   const std::vector<Tensor> given = outputs;
-  put_on_tape(outputs);
+  put_on_tape(outputs, shown);
   for (Tensor& t : saved)
-    for (size_t i = 0; i < given.size(); ++i)
+    for (size_t i = 0; i < given.size() && !runtime::is_one_of(t, inputs_); ++i)
       if (t.defined() && t.is_same(given[i])) t = outputs[i];
   if (around_) {
     around_.reset();
@@ -154,22 +222,25 @@ void FunctionCall::finish(std::vector<Tensor>& outputs) {
   context_->saved_ = std::move(saved);  // for who records this call; until it ends
 }
 
-void FunctionCall::put_on_tape(std::vector<Tensor>& outputs) {
+void FunctionCall::put_on_tape(std::vector<Tensor>& outputs, const std::vector<bool>& shown) {
   runtime::Edges edges = runtime::edges_of(inputs_);
   const bool wanted = std::ranges::any_of(edges, [](const Edge& e) { return e.node != nullptr; });
-  // (What moves has tangents of its own: an input may have been returned.)
-  const bool is_fresh = recording_ != nullptr || (!wanted && !around_);
   if (wanted) {
     node_ =
         runtime::make_node<runtime::CustomNode>(name_, backward_, owner_, context_, inputs_,
                                                 std::move(edges), static_cast<int>(outputs.size()));
-    node_->save(outputs);
+    node_->save(outputs, inputs_);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].defined() || !ir::is_differentiable(outputs[i].dtype())) continue;
-    // A fresh tensor. The results of an equation are fresh.
-    if (!is_fresh) outputs[i] = outputs[i].detach();
-    if (wanted) runtime::set_history(outputs[i], node_, static_cast<int>(i));
+    Tensor& t = outputs[i];
+    if (!t.defined()) continue;
+    const bool follows = ir::is_differentiable(t.dtype()) && (wanted || around_ != nullptr);
+    // (The results of an equation are new tensors.)
+    if (!recording_ && follows)
+      t = shown[i] ? runtime::in_memory_of_others(t) : t.detach();
+    else if (!recording_ && runtime::is_one_of(t, inputs_))
+      t = t.requires_grad() ? t.detach() : runtime::in_memory_of_others(t);
+    if (wanted && follows) runtime::set_history(t, node_, static_cast<int>(i));
   }
 }
 

@@ -47,6 +47,11 @@ void refuse(const std::optional<Refusal>& refusal) {
   if (refusal) ir::fail(refusal->code, refusal->message);
 }
 
+bool is_one_of(const Tensor& t, std::span<const Tensor> tensors) {
+  const auto is_it = [&](const Tensor& other) { return other.defined() && t.is_same(other); };
+  return t.defined() && std::ranges::any_of(tensors, is_it);
+}
+
 class CustomRecording::InTrace final : public CustomRecording {
  public:
   InTrace(const char* name, const std::vector<Tensor>& inputs)

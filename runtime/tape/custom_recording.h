@@ -27,6 +27,9 @@ std::optional<Refusal> wrong_tangents(const char* name, std::span<const Tensor> 
                                       const std::vector<Tensor>& got);
 void refuse(const std::optional<Refusal>& refusal);
 
+/// Whether `t` is one of `tensors`, by object.
+bool is_one_of(const Tensor& t, std::span<const Tensor> tensors);
+
 /// From before forward runs to behind it.
 struct CustomRecording {
   virtual ~CustomRecording() = default;

@@ -71,8 +71,9 @@ void follow_arrangement(TensorImpl& impl) {
 
 void refresh_view(TensorImpl& impl) {
   AutogradMeta* meta = impl.autograd.get();
-  if (meta == nullptr || meta->view == nullptr || meta->view->origin == ViewOrigin::WithoutGrad ||
-      meta->view->base->autograd == nullptr)
+  if (meta == nullptr || meta->view == nullptr || meta->view->base->autograd == nullptr ||
+      meta->view->origin == ViewOrigin::WithoutGrad ||
+      meta->view->origin == ViewOrigin::OfCustomFunction)
     return;
   const AutogradMeta& base = *meta->view->base->autograd;
   std::shared_ptr<Node> before;  // freed after the lock
@@ -105,6 +106,11 @@ void require_clear_history(const Tensor& t) {
              "a part that split, chunk or unbind gave is used in grad mode after its base, or "
              "another view of that, was written; expected a view made by slice, select or "
              "tensor_split, or detach() before the write");
+  if (view.origin == ViewOrigin::OfCustomFunction)
+    ir::fail(Errc::Autograd,
+             "a custom function's result that lies in the memory of another tensor (it gave an "
+             "input, or a view of one) is used in grad mode after that memory was written; "
+             "expected a clone() in its forward, or detach() before the write");
   ir::fail(Errc::Autograd,
            "a view made under NoGrad is used in grad mode after its base, or another view of "
            "that, was written; expected a view made in grad mode, or detach() before the write");

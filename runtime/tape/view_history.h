@@ -6,7 +6,8 @@
 
 namespace tandem::runtime {
 
-/// Brings a view's history up to date with its base's. (One made under NoGrad never has any.)
+/// Brings a view's history up to date with its base's. (One made under NoGrad never has any, and a
+/// custom function's result has its own.)
 void refresh_view(TensorImpl& impl);
 /// Makes the history of a view that of its base, whatever it was.
 void follow_base(TensorImpl& view);

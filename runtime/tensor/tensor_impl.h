@@ -65,9 +65,10 @@ class Storage {
 /// How a view came to be: not all may be written where autograd watches, or read after a write of
 /// the base or another view of it.
 enum class ViewOrigin : uint8_t {
-  Alone,        // in grad mode, by itself
-  OneOfMany,    // by an operator that gives several views at once (split, chunk, unbind)
-  WithoutGrad,  // under NoGrad
+  Alone,             // in grad mode, by itself
+  OneOfMany,         // by an operator that gives several views at once (split, chunk, unbind)
+  WithoutGrad,       // under NoGrad
+  OfCustomFunction,  // as its result, which has a history of its own
 };
 
 /// A differentiable view remembers its base, so that a write through either is seen by the other's

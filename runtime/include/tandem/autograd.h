@@ -83,7 +83,13 @@ class TANDEM_API FunctionCall {
   void finish(std::vector<Tensor>& outputs);
 
  private:
-  void put_on_tape(std::vector<Tensor>& outputs);
+  /// An input that a derivative is taken by, and its version before forward.
+  struct Followed {
+    Tensor input;
+    uint64_t version;
+  };
+  void refuse_writes() const;
+  void put_on_tape(std::vector<Tensor>& outputs, const std::vector<bool>& shown);
   void move(std::span<const Tensor> outputs, const std::vector<Tensor>& saved);
 
   const char* name_;
@@ -92,6 +98,7 @@ class TANDEM_API FunctionCall {
   std::shared_ptr<void> owner_;
   FunctionContext* context_;
   Rule jvp_;
+  std::vector<Followed> followed_;
   size_t batch_depth_ = 0;
   std::shared_ptr<runtime::CustomNode> node_;
   std::unique_ptr<runtime::LevelDepth> around_;  // forward sees no tangents that jvp takes care of
@@ -110,7 +117,9 @@ class TANDEM_API FunctionCall {
 ///   };
 ///   Tensor y = Cube::apply(x);
 /// `forward` (returning a Tensor or a vector of them) runs without grad mode; `backward` returns
-/// one gradient, maybe undefined, for each Tensor argument in order. A function with a
+/// one gradient, maybe undefined, for each Tensor argument in order. `forward` may not write an
+/// argument that requires grad. It may give back an argument, or a view of one, but then neither
+/// may be written before the result was last used: an Error in grad mode. A function with a
 ///     static std::vector<Tensor> jvp(FunctionContext& c, const std::vector<Tensor>& tangents)
 /// has a derivative along tangents too (jvp, jacfwd): from one for each Tensor argument, undefined
 /// where zero, it gives one for each output. Where the function is batched (vmap) all three see one

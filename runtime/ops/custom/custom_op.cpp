@@ -181,7 +181,10 @@ void forbid_gradients(const OperatorImpl& op, const std::vector<Tensor>& tensors
   for (const Tensor& output : outputs) {
     if (!ir::is_differentiable(output.dtype())) continue;
     Edges edges;
-    for (const Tensor& t : tensors) edges.push_back(gradient_edge(t));
+    for (const Tensor& t : tensors) {
+      require_clear_history(t);
+      edges.push_back(gradient_edge(t));
+    }
     set_history(output, make_node<NoFormula>(std::move(edges), op.name()));
   }
 }
