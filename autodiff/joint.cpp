@@ -165,23 +165,21 @@ class Differentiator {
       default:
         apply_rule_of(e);
     }
-    refuse_gradients_of(e);
+    const VjpRule& rule = vjp_rule(source_.op(e));
+    for (size_t i = 0; i < source_.operands(e).size(); ++i)
+      if (rule.refuses(i)) refuse_gradient(source_.operands(e)[i], not_differentiable(name_of(e)));
   }
 
-  /// As eager, which refuses only what is asked for: gradients that are an Error when they are
+  /// As eager, which refuses only what is asked for: a gradient that is an Error when it is
   /// computed, which is after the tangents are there.
-  void refuse_gradients_of(EquationId e) {
-    const VjpRule& rule = vjp_rule(source_.op(e));
-    for (size_t i = 0; i < source_.operands(e).size(); ++i) {
-      const ValueId v = source_.operands(e)[i];
-      if (!active_[v] || !rule.refuses(i)) continue;
-      const std::string why = ir::refusal_text(ir::Errc::Autograd, not_differentiable(name_of(e)));
-      std::vector<ValueId> operands = tangents_;
-      operands.push_back(rewriter_.builder().zeros_like(rewriter_[v]));
-      const ir::Type type = source_.type(v);
-      accumulate(v, rewriter_.builder().emit_call(ir::Op::custom_operator, operands,
-                                                  {std::string(ir::kRefuse), why}, {&type, 1})[0]);
-    }
+  void refuse_gradient(ValueId v, const std::string& why) {
+    if (!active_[v]) return;
+    std::vector<ValueId> operands = tangents_;
+    operands.push_back(rewriter_.builder().zeros_like(rewriter_[v]));
+    const ir::Type type = source_.type(v);
+    const std::string text = ir::refusal_text(ir::Errc::Autograd, why);
+    accumulate(v, rewriter_.builder().emit_call(ir::Op::custom_operator, operands,
+                                                {std::string(ir::kRefuse), text}, {&type, 1})[0]);
   }
 
   std::string name_of(EquationId e) const {
@@ -203,6 +201,12 @@ class Differentiator {
       needs[i] = active_[source_.operands(e)[i]] && !vjp_rule(source_.op(e)).refuses(i);
     VjpContext context{rewriter_.builder(), source_.op(e), operands, results,
                        source_.attrs(e),    arrived,       needs};
+    const VjpRule& rule = vjp_rule(source_.op(e));
+    if (const std::string why = rule.refusal != nullptr ? rule.refusal(context) : "";
+        !why.empty()) {
+      for (ValueId v : source_.operands(e)) refuse_gradient(v, why);
+      return;
+    }
     const Gradients gradients = apply_vjp(context);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i]) accumulate(source_.operands(e)[i], *gradients[i]);
@@ -308,7 +312,9 @@ ir::InlineVector<bool, 8> passed_on(const Graph& graph, EquationId e,
                                     const ir::ValueMap<bool>& reached) {
   ir::InlineVector<bool, 8> passed;
   const size_t count = graph.operands(e).size();
-  const bool is_by_rule = vjp_rule(graph.op(e)).kind == VjpRule::Kind::Differentiable;
+  const VjpRule& rule = vjp_rule(graph.op(e));
+  // (What a rule may refuse goes on: as an Error when it is computed.)
+  const bool is_by_rule = rule.kind == VjpRule::Kind::Differentiable && rule.refusal == nullptr;
   if (is_by_rule && graph.results(e).size() > 1)
     for (const auto& gradient : gradients_alone(graph, e, reached))
       passed.push_back(gradient.has_value());

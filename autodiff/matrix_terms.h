@@ -133,12 +133,13 @@ inline Term truncated_inverse_along(const Args& a, Term direction) {
   return sum;
 }
 
-/// Error of a Q that is more than the orthogonal factor of m rows and n columns.
-inline void refuse_complete(const Args& a, Dim m, Dim n) {
-  if (m > n && a.attr<bool>(Attr::full))
-    ir::fail(ir::Errc::Autograd,
-             "qr: a complete Q of more rows than columns is not "
-             "differentiable; expected mode \"reduced\", got \"complete\"");
+/// Why `full` factors of `matrix` have no derivative: Q is more than its orthogonal factor. Else
+/// "".
+inline std::string refusal_of_qr(const Builder& b, V matrix, bool full) {
+  const Shape& sizes = b.sizes(matrix);
+  if (!full || sizes[sizes.rank() - 2] <= sizes[sizes.rank() - 1]) return "";
+  return "qr: a complete Q of more rows than columns is not differentiable; expected mode "
+         "\"reduced\", got \"complete\"";
 }
 
 }  // namespace tandem::autodiff

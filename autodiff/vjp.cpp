@@ -59,6 +59,9 @@ Gradients apply_vjp(VjpContext& context) {
       ir::fail(ir::Errc::Autograd, not_differentiable(ir::name(context.op)));
   VjpContext masked{context.b,     context.op, context.operands, context.results, context.attrs,
                     context.grads, needs};
+  if (rule.refusal != nullptr)
+    if (const std::string why = rule.refusal(masked); !why.empty())
+      ir::fail(ir::Errc::Autograd, why);
   Gradients gradients = rule.apply(masked);
   check_gradients(masked, gradients);
   return gradients;

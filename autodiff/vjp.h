@@ -60,6 +60,9 @@ struct VjpRule {
   Gradients (*apply)(VjpContext&) = nullptr;
   Reads (*reads)(std::span<const bool> needs_grad) = nullptr;
   uint32_t refused = 0;  // bit i: of operand i there is no derivative, as if NotDifferentiable
+  /// Why there is none for operands of these types and attributes; "" where there is one. Null:
+  /// there always is.
+  std::string (*refusal)(const VjpContext&) = nullptr;
 
   bool refuses(size_t operand) const {
     return kind == Kind::NotDifferentiable || has_bit(refused, operand);

@@ -143,13 +143,18 @@ Term wide_qr_gradient(Term q, Term r, std::optional<Term> g_q, std::optional<Ter
 
 }  // namespace
 
-const VjpRule vjp_qr = rule(wrt<kBothResults>([](Args a) {
-  const Term q = a.y, r = a.result(1);
-  const Dim m = rows_of(q), n = columns_of(r);
-  refuse_complete(a, m, n);
-  const auto g_q = gradient_of(a, 0), g_r = gradient_of(a, 1);
-  return m < n ? wide_qr_gradient(q, r, g_q, g_r) : tall_qr_gradient(q, r, g_q, g_r);
-}));
+const VjpRule vjp_qr = [] {
+  VjpRule of_qr = rule(wrt<kBothResults>([](Args a) {
+    const Term q = a.y, r = a.result(1);
+    const auto g_q = gradient_of(a, 0), g_r = gradient_of(a, 1);
+    return rows_of(q) < columns_of(r) ? wide_qr_gradient(q, r, g_q, g_r)
+                                      : tall_qr_gradient(q, r, g_q, g_r);
+  }));
+  of_qr.refusal = [](const VjpContext& c) {
+    return refusal_of_qr(c.b, c.operand(0), c.attr<bool>(Attr::full));
+  };
+  return of_qr;
+}();
 
 const VjpRule vjp_geqrf{.kind = VjpRule::Kind::NotDifferentiable, .reads = read_nothing};
 

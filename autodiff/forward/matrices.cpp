@@ -100,7 +100,8 @@ namespace {
 Tangents qr(const Along& a) {
   const Term q = a.y, r = a.result(1), t = a.t();
   const Dim m = rows_of(q), n = columns_of(r), k = std::min(m, n);
-  refuse_complete(a, m, n);
+  if (const std::string why = refusal_of_qr(*q.b, a.x(), a.attr<bool>(Attr::full)); !why.empty())
+    ir::fail(ir::Errc::Autograd, why);
   const Term u = part(r, -1, 0, k), w = solved_right(part(t, -1, 0, k), u, true);
   const Term s = product(transposed(q), w), rest = s - skew(lower(s, -1));
   const Term of_q = w - product(q, rest), of_u = product(rest, u);

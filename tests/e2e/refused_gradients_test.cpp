@@ -74,6 +74,15 @@ TEST(RefusedGradients, OfFloorDivide) {
                  });
 }
 
+TEST(RefusedGradients, OfCompleteFactorsOfTallMatrices) {
+  for (const bool of_q : {true, false})
+    expect_refused(Errc::Autograd, "qr: a complete Q of more rows than columns",
+                   [=](const Tensor& x, const Tensor& y) {
+                     const auto [q, r] = linalg::qr(sin(x).view({3, 1}), "complete");
+                     return (of_q ? q[0] : r.view({3})) + y * 2;
+                   });
+}
+
 TEST(RefusedGradients, OfProductsWithWeightsOfI8) {
   const Tensor weight = ones({3, 3}, i8), scale = ones({3});
   for (const bool dynamic : {false, true})
