@@ -90,7 +90,10 @@ Tensor threshold(const Tensor& self, const Number& threshold, const Number& valu
   const V x = c.in(self);
   if (c.b.dtype(x) == boolean)
     ir::fail(Errc::DType, "threshold: not defined for bool; expected numbers, got bool");
-  return c.out(c.b.where(c.b.le(x, number_of(c, x, threshold)), number_of(c, x, value), x));
+  // As ATen, which rounds the value of halves alone.
+  const V compared = ir::is_half(c.b.dtype(x)) ? c.b.convert(x, f32) : x;
+  const V below = c.b.le(compared, number_of(c, compared, threshold));
+  return c.out(c.b.where(below, number_of(c, x, value), x));
 }
 Tensor Tensor::threshold(const Number& threshold, const Number& value, SourceLocation at) const {
   return tandem::threshold(*this, threshold, value, at);

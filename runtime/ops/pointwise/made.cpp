@@ -16,6 +16,7 @@ using ir::Op;
 using runtime::at_least_float;
 using runtime::before_write;
 using runtime::Call;
+using runtime::is_root;
 using runtime::operands;
 using runtime::place_of;
 using runtime::V;
@@ -85,7 +86,8 @@ Tensor positive(const Tensor& self, SourceLocation at) {
 Tensor float_power(const Located& self, const Located& exponent) {
   Call c(place_of(self, exponent));
   const auto [a, b] = operands(c, self, exponent);
-  return c.out(c.b.pow(c.b.convert(a, f64), c.b.convert(b, f64)));
+  const V wide = c.b.convert(a, f64);
+  return c.out(is_root(f64, exponent) ? c.b.sqrt(wide) : c.b.pow(wide, c.b.convert(b, f64)));
 }
 const Tensor& Tensor::float_power_(const Located& exponent) const {
   const ErrorScope errors(exponent.location, "float_power", true);
@@ -113,7 +115,10 @@ Tensor lcm(const Located& self, const Located& other) {
   const V divisor = c.b.pointwise(Op::gcd, {a, b});
   const V none = c.b.eq(divisor, 0);
   const V part = c.b.floor_divide(a, c.b.where(none, 1, divisor));
-  return c.out(c.b.where(none, 0, c.b.abs(c.b.mul(part, b))));
+  // (As in C++: the product of what is narrower than i32 wraps behind its magnitude.)
+  const DType dtype = c.b.dtype(divisor), wide = dtype == i8 || dtype == i16 ? i32 : dtype;
+  const V multiple = c.b.abs(c.b.mul(c.b.convert(part, wide), c.b.convert(b, wide)));
+  return c.out(c.b.where(none, 0, c.b.convert(multiple, dtype)));
 }
 
 // The first of equals; the gradient goes to what was taken.

@@ -49,6 +49,11 @@ std::optional<Pair> unrounded(Call& c, ir::Op op, const Located& a, const Locate
   return Pair{in_f32(c, a, p.a), in_f32(c, b, p.b)};
 }
 
+bool is_root(DType dtype, const Located& exponent) {
+  return exponent.tensor == nullptr && exponent.number.to_double() == 0.5 &&
+         ir::is_floating(dtype) && dtype != f16;
+}
+
 V in_f32(Call& c, const Located& given, V operand) {
   return given.tensor != nullptr ? c.b.convert(operand, f32)
                                  : c.b.full({}, f32, given.number.to_double());

@@ -22,6 +22,10 @@ Pair operands(Call& c, const Located& a, const Located& b);
 std::optional<Pair> unrounded(Call& c, ir::Op op, const Located& a, const Located& b,
                               const Pair& p);
 
+/// Whether ATen takes the square root for this power: the exponent is the number 1/2, and `dtype`
+/// is not f16. Of -0 and of -inf the root is not the power.
+bool is_root(DType dtype, const Located& exponent);
+
 /// What was given as `operand`, in f32: a number rounded to that alone.
 V in_f32(Call& c, const Located& given, V operand);
 

@@ -16,6 +16,7 @@ namespace {
 
 using ir::Op;
 using runtime::Call;
+using runtime::is_root;
 using runtime::operands;
 using runtime::Pair;
 using runtime::place_of;
@@ -60,10 +61,12 @@ Tensor binary(Op op, const Located& a, const Located& b) {
   require_fitting(c, op, b, p.b);
   if (op == Op::heaviside) require_one_dtype(c, p.a, p.b);
   if (is_power_of_bools(c, op, p.a, p.b)) return c.out(c.b.logical_or(p.a, c.b.logical_not(p.b)));
+  const V both[] = {p.a, p.b};
+  const DType dtype = c.b.result_type(both);
+  if (op == Op::pow && is_root(dtype, b)) return c.out(c.b.sqrt(c.b.convert(p.a, dtype)));
   const auto wide = unrounded(c, op, a, b, p);
   if (!wide) return c.out(c.b.pointwise(op, {p.a, p.b}));
-  const V both[] = {p.a, p.b};
-  return c.out(c.b.convert(c.b.pointwise(op, {wide->a, wide->b}), c.b.result_type(both)));
+  return c.out(c.b.convert(c.b.pointwise(op, {wide->a, wide->b}), dtype));
 }
 
 const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
@@ -74,6 +77,8 @@ const Tensor& binary_in_place(Op op, const Tensor& self, const Located& other) {
   if (op == Op::heaviside) require_one_dtype(c, v, w);
   if (is_power_of_bools(c, op, v, w))
     c.b.pointwise_in_place(Op::logical_or, {v, c.b.logical_not(w)});
+  else if (op == Op::pow && is_root(self.dtype(), other))
+    c.b.pointwise_in_place(Op::sqrt, {v});
   else if (const auto wide = unrounded(c, op, Located(self, other.location), other, {v, w}))
     c.b.pointwise_in_place(Op::copy, {v, c.b.pointwise(op, {wide->a, wide->b})});
   else

@@ -170,6 +170,22 @@ TEST(HalfNumbers, AreScaledByNumbersThatAreNone) {
   EXPECT_TRUE(equal(40000 * x / 100000, tensor({0.1, 0, -0.2}).to(f16)));
 }
 
+/// As in ATen the bound of threshold is no half, while what stands below it is.
+TEST(HalfNumbers, AreComparedWithABoundThatIsNone) {
+  for (const DType dtype : {f16, bf16}) {
+    const Tensor x = tensor({0.1, 0.2, 0.30, -0.1}).to(dtype);
+    for (const double value : x.to_vector<double>())
+      for (const double bound : {value - 1e-6, value, value + 1e-6}) {
+        const auto body = [=](const Tensor& t) { return threshold(t, bound, 7); };
+        const Tensor below = x.to(f32).le(bound), expected = where(below, full({}, 7, dtype), x);
+        EXPECT_TRUE(equal(body(x), expected)) << bound;
+        EXPECT_TRUE(equal(compile(body)(x), expected)) << bound;
+        const Tensor leaf = x.clone().requires_grad_();
+        EXPECT_TRUE(equal(grad({sum(body(leaf))}, {leaf})[0], logical_not(below).to(dtype)));
+      }
+  }
+}
+
 TEST(HalfGradients, OfActivationsAreRoundedOnce) {
   manual_seed(9);
   const std::function<Tensor(const Tensor&)> functions[] = {

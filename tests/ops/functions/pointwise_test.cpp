@@ -150,6 +150,49 @@ TEST(PointwiseFunctions, TakeEverySize) {
   }
 }
 
+/// As ATen: the power of the number 1/2 is the root, which is another at -0 and at -inf.
+TEST(PointwiseFunctions, ThePowerOfOneHalfIsTheRoot) {
+  const double inf = INFINITY;
+  for (const DType dtype : {f32, f64, bf16}) {
+    const Tensor x = tensor({4.0, 0.25, 0.0, -0.0, inf, -inf, -1.0, 2.0}).to(dtype);
+    const auto powers = [](const Tensor& t) {
+      return Tensors{pow(t, 0.5), t.pow(0.5), t.clone().pow_(0.5)};
+    };
+    Tensors all = powers(x);
+    for (const Tensor& t : compile(powers)(x)) all.push_back(t);
+    for (const Tensor& t : all) {
+      EXPECT_EQ(t.dtype(), dtype);
+      expect_close(sqrt(x), t, 0, "root");
+      EXPECT_TRUE(std::signbit(values(t)[3]));
+    }
+    const Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+    expect_close(grad({sqrt(a).sum()}, {a})[0], grad({pow(b, 0.5).sum()}, {b})[0], 0, "slope");
+    expect_close(sqrt(x.to(f64)), float_power(x, 0.5), 0, "float_power");
+  }
+  const Tensor zero = tensor({-0.0});
+  EXPECT_FALSE(std::signbit(values(pow(zero, tensor({0.5})))[0]));
+  EXPECT_FALSE(std::signbit(values(pow(zero.to(f16), 0.5))[0]));
+  EXPECT_EQ(values(pow(tensor({4, 9}, i64), 0.5)), Values({2, 3}));
+  EXPECT_EQ(pow(tensor({4, 9}, i64), 0.5).dtype(), f32);
+}
+
+/// As in C++, the product of narrow integers wraps behind its magnitude.
+TEST(PointwiseFunctions, CommonMultiplesWrapAtTheEnd) {
+  const auto multiple = [](const Tensor& a, const Tensor& b) { return lcm(a, b); };
+  const auto expect_multiples = [&](DType dtype, const Values& expected) {
+    const Tensor a = tensor({100, -100, 127, -3, 0}).to(dtype),
+                 b = tensor({7, 7, 126, 5, 4}).to(dtype);
+    EXPECT_EQ(values(multiple(a, b)), expected);
+    EXPECT_EQ(values(compile(multiple)(a, b)), expected);
+    EXPECT_EQ(values(a.clone().lcm_(b)), expected);
+  };
+  expect_multiples(i8, {-68, -68, -126, 15, 0});
+  expect_multiples(i16, {700, 700, 16002, 15, 0});
+  expect_multiples(i32, {700, 700, 16002, 15, 0});
+  const Tensor a = tensor({30000, 181}, i16), b = tensor({7, 182}, i16);
+  EXPECT_EQ(values(lcm(a, b)), Values({13392, -32594}));
+}
+
 /// The divisor is converted before anything is compared with it: a 0-d u8 of 129 divides i8 as
 /// -127.
 TEST(PointwiseFunctions, QuotientsTruncateInTheDtypeOfTheResult) {
