@@ -57,6 +57,8 @@ class FunctionCache {
   /// The variant that serves a call, and in `inputs` the graph inputs' tensors of that call.
   std::shared_ptr<const Variant> find_or_compile(const Flat& arguments, Tracer tracer,
                                                  CallInputs& inputs);
+  /// `variant`, which lives as long as this does.
+  const Variant& keep(VariantList::Pointer variant) { return variants_.keep(std::move(variant)); }
 
  private:
   std::shared_ptr<const Variant> find(const Flat& arguments, CallInputs& inputs) const;
@@ -279,6 +281,9 @@ void register_graphs(const std::shared_ptr<const Variant>& variant) {
 // --- what the template sees
 
 std::shared_ptr<FunctionCache> make_function_cache(const CompileOptions& options) {
+  for (const auto& pass : options.passes)
+    if (pass == nullptr || !pass->run)
+      ir::fail(Errc::Argument, "compile: expected passes that can be run, got an empty one");
   return std::make_shared<FunctionCache>(options);
 }
 
@@ -293,7 +298,7 @@ CallResults call(FunctionCache& cache, const Flat& arguments, Tracer tracer,
 
 const CompiledGraphs& graphs(FunctionCache& cache, const Flat& arguments, Tracer tracer) {
   CallInputs inputs;
-  return cache.find_or_compile(arguments, tracer, inputs)->graphs;
+  return cache.keep(cache.find_or_compile(arguments, tracer, inputs)).graphs;
 }
 
 bool traces_through(const FunctionCache& cache) {

@@ -12,6 +12,9 @@ std::shared_ptr<const Partitioner> make_partitioner(const std::string& name) {
 }
 
 std::shared_ptr<const Partitioner> make_partitioner(std::string name, ChooseSaved choose) {
+  if (!choose)
+    ir::fail(Errc::Argument,
+             "partitioner " + name + ": expected a function that chooses, got an empty one");
   return partition::make_partitioner(std::move(name), std::move(choose));
 }
 

@@ -37,20 +37,22 @@ std::unique_ptr<ir::Executable> executable_of(const ir::Graph& graph,
   }
 }
 
-/// The budgets of the options spelled as a partitioner's name.
-std::string partitioner_name(const CompileOptions& options) {
+/// The budgets of the options spelled as a partitioner's name; "" if there are none.
+std::string budget_name(const CompileOptions& options) {
   const bool memory = options.memory_budget != 1, saved = options.saved_budget != 1;
-  if (!memory && !saved) return options.partition;
-  if ((memory && saved) || options.partition != "default")
-    ir::fail(Errc::Argument, "compile: expected one of memory_budget, saved_budget and partition");
+  if (!memory && !saved) return "";
+  if ((memory && saved) || options.partitioner || options.partition != "default")
+    ir::fail(Errc::Argument,
+             "compile: expected one of memory_budget, saved_budget, partition and partitioner");
   return memory ? fmt::format("memory_budget={}", options.memory_budget)
                 : fmt::format("saved_budget={}", options.saved_budget);
 }
 
 /// The user's own, else the one that the options name.
 std::shared_ptr<const ir::Partitioner> partitioner_of(const CompileOptions& options) {
+  const std::string budget = budget_name(options);
   if (options.partitioner) return options.partitioner;
-  return partition::make_partitioner(partitioner_name(options));
+  return partition::make_partitioner(budget.empty() ? options.partition : budget);
 }
 
 PipelineOptions pipeline_options(const CompileOptions& options,

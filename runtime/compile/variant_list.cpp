@@ -39,6 +39,13 @@ void VariantList::add(uint64_t look, Pointer newest, int64_t most_bytes) {
   }
 }
 
+const Variant& VariantList::keep(Pointer variant) {
+  const std::lock_guard lock(list_mutex());
+  const Variant& shown = *variant;
+  if (std::ranges::find(kept_, variant) == kept_.end()) kept_.push_back(std::move(variant));
+  return shown;
+}
+
 int64_t VariantList::held_bytes() const {
   int64_t bytes = 0;
   for (const Listed& l : listed_) bytes += l.variant->held_bytes.load(std::memory_order_relaxed);

@@ -29,6 +29,8 @@ class VariantList {
   /// Adds the variant for calls that look so, and drops those that were used least recently while
   /// all hold more than `most_bytes`; not the newest, whatever it holds.
   void add(uint64_t look, Pointer newest, int64_t most_bytes);
+  /// `variant` lives as long as the list does, though it be dropped: somebody reads its graphs.
+  const Variant& keep(Pointer variant);
 
  private:
   struct Listed {
@@ -40,6 +42,7 @@ class VariantList {
   Pointer take_least_recently_used();
 
   std::vector<Listed> listed_;  // in the order in which they were compiled
+  std::vector<Pointer> kept_;
   std::atomic<size_t> added_{0};
 };
 

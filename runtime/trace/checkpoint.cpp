@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/trace/trace.h"
 #include "runtime/trace/trace_marks.h"
@@ -18,6 +19,13 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+/// What the trace knows `t` as: of one example of vmap, all examples.
+Tensor recorded(const Tensor& t) {
+  Tensor all = t;
+  while (all.defined() && runtime::is_batched(all)) all = all.impl()->batched->physical;
+  return all;
+}
+
 bool is_traced_here(const Tensor& t) {
   runtime::Trace* trace = runtime::Trace::current();
   return trace && t.defined() && t.impl()->is_traced() && t.impl()->trace.lock().get() == trace;
@@ -25,10 +33,11 @@ bool is_traced_here(const Tensor& t) {
 
 // What `t` holds now may come from a write to it, which has no result of its own: so the mark lies
 // on a view of it that no one reads, and functionalize finds the value.
-Tensor marked(const Tensor& t, ir::Mark mark) {
-  if (!is_traced_here(t)) return t;
+Tensor marked(const Tensor& t, ir::Mark mark, const SourceLocation& at) {
+  const Tensor all = recorded(t);
+  if (!is_traced_here(all)) return t;
   ir::Graph& graph = runtime::Trace::current()->graph();
-  const ir::EquationId shown = graph.producer(alias(t).impl()->value);
+  const ir::EquationId shown = graph.producer(alias(all, at).impl()->value);
   graph.equation(shown).mark = mark;
   return t;
 }
@@ -69,13 +78,18 @@ CheckpointRegion::CheckpointRegion(CheckpointPolicy policy)
 
 CheckpointRegion::~CheckpointRegion() { t_region = enclosing_; }
 
-Tensor save_for_backward(const Tensor& t) { return marked(t, ir::Mark::Save); }
-Tensor recompute_in_backward(const Tensor& t) { return marked(t, ir::Mark::Recompute); }
+Tensor save_for_backward(const Tensor& t, SourceLocation at) {
+  return marked(t, ir::Mark::Save, at);
+}
+Tensor recompute_in_backward(const Tensor& t, SourceLocation at) {
+  return marked(t, ir::Mark::Recompute, at);
+}
 
-Tensor name_value(const Tensor& t, const std::string& name) {
-  if (!is_traced_here(t)) return t;
-  runtime::Trace::current()->graph().set_hint(t.impl()->value, name);
-  return RegionAccess::saves(name) ? save_for_backward(t) : t;
+Tensor name_value(const Tensor& t, const std::string& name, SourceLocation at) {
+  const Tensor all = recorded(t);
+  if (!is_traced_here(all)) return t;
+  runtime::Trace::current()->graph().set_hint(all.impl()->value, name);
+  return RegionAccess::saves(name) ? save_for_backward(t, at) : t;
 }
 
 }  // namespace tandem

@@ -34,7 +34,7 @@ struct CompileOptions {
   std::string partition = "default";
   double memory_budget = 1;  // bounds the peak: 0 the least that any set needs, 1 the default's
   double saved_budget = 1;   // bounds the saved bytes, as a share of the default set's
-  std::shared_ptr<const ir::Partitioner> partitioner = {};        // overrides `partition`
+  std::shared_ptr<const ir::Partitioner> partitioner = {};  // overrides `partition`; no budget
   std::vector<std::shared_ptr<const ir::GraphPass>> passes = {};  // at their points, in this order
   std::shared_ptr<const ir::Backend> backend = {};                // of both halves; null: the JIT
   std::shared_ptr<const ir::Backend> backward_backend = {};       // null: the same as `backend`

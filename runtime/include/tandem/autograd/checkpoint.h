@@ -13,16 +13,18 @@
 namespace tandem {
 
 /// Asks that `t` be saved for backward if backward needs it; returns `t`.
-TANDEM_API Tensor save_for_backward(const Tensor& t);
+TANDEM_API Tensor save_for_backward(const Tensor& t, SourceLocation at = SourceLocation::current());
 /// Asks that backward compute `t` again, and that its memory not be held: nor is what is computed
 /// from it element by element and is as large, unless that is asked for. Returns `t`.
-TANDEM_API Tensor recompute_in_backward(const Tensor& t);
+TANDEM_API Tensor recompute_in_backward(const Tensor& t,
+                                        SourceLocation at = SourceLocation::current());
 /// Names `t` in graphs and reports, and for `CheckpointPolicy::save_names`; returns `t`.
-TANDEM_API Tensor name_value(const Tensor& t, const std::string& name);
+TANDEM_API Tensor name_value(const Tensor& t, const std::string& name,
+                             SourceLocation at = SourceLocation::current());
 
 /// What a checkpoint region saves beside what it hands out; all else in it is computed again.
 struct CheckpointPolicy {
-  std::vector<std::string> save_ops;    // results of these operators, e.g. "matmul"
+  std::vector<std::string> save_ops;    // results of these operators, as graphs name them: "mm"
   std::vector<std::string> save_names;  // values called so by name_value
 };
 
