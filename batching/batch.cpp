@@ -98,8 +98,10 @@ ValueList apply_batch(const BatchContext& context) {
 }
 
 void apply_batch_in_place(const BatchContext& c) {
-  TANDEM_CHECK(batch_rule(c.op).kind == BatchRule::Kind::Aligned, std::string(ir::name(c.op)));
-  c.b.emit_in_place(c.op, aligned_operands(c), moved_attrs(c));
+  if (batch_rule(c.op).kind == BatchRule::Kind::Aligned)
+    return c.b.emit_in_place(c.op, aligned_operands(c), moved_attrs(c));
+  const V written[] = {c.operands[0], apply_batch(c)[0]};
+  c.b.emit_in_place(Op::copy, written);
 }
 
 }  // namespace tandem::batching

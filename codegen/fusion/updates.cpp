@@ -158,10 +158,37 @@ class Updates {
 
 }  // namespace
 
+namespace {
+
+/// The groups with those that only check as soon as what they check is known: behind a check that
+/// can fail nothing is written in place before it.
+std::vector<Group> with_checks_first(const Program& p, std::vector<Group> groups) {
+  const Table<NodeId, size_t> group_of = groups_of_nodes(p, groups);
+  const auto behind = [&](const Group& group) {
+    size_t place = 0;
+    for (NodeId n : group.nodes)
+      for (const View& v : p.nodes[n].operands)
+        for (NodeId w : p.roots[v.root].writers) place = std::max(place, group_of[w] + 1);
+    return place;
+  };
+  std::vector<std::tuple<size_t, bool, size_t>> order;  // checks stand in front of others
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const bool only_checks =
+        std::ranges::all_of(groups[g].nodes, [&](NodeId n) { return p.nodes[n].only_checks; });
+    order.emplace_back(only_checks ? behind(groups[g]) : g, !only_checks, g);
+  }
+  std::ranges::sort(order);
+  std::vector<Group> out;
+  for (const auto& [place, computes, g] : order) out.push_back(std::move(groups[g]));
+  return out;
+}
+
+}  // namespace
+
 std::vector<Group> with_updates_in_place(const Program& program, std::vector<Group> groups,
                                          const std::vector<int>& targets) {
   if (std::ranges::none_of(targets, [](int t) { return t >= 0; })) return groups;
-  return Updates(program, std::move(groups), targets).run();
+  return Updates(program, with_checks_first(program, std::move(groups)), targets).run();
 }
 
 }  // namespace tandem::codegen

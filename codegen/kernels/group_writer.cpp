@@ -50,7 +50,9 @@ class GroupWriter {
 
   const Node& node(size_t i) const { return p_.nodes[g_.nodes[i]]; }
   bool is_row(size_t i) const { return is_row_node(node(i), g_.domain); }
-  bool is_stored(const Node& n) const { return !n.whole || is_stored_[n.dest.root]; }
+  bool is_stored(const Node& n) const {
+    return !n.only_checks && (!n.whole || is_stored_[n.dest.root]);
+  }
   size_t row_dims() const { return s_.dims.row_dims; }
 
   // --- loops over the columns of a row

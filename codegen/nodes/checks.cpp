@@ -32,9 +32,8 @@ bool Checks::can_fail(const Node& node) {
 /// In whatever order and however often they are read.
 Checks::Elements Checks::elements(const View& index) {
   std::vector<std::pair<int64_t, int64_t>> runs;
-  const Runs all = collapsed(index);
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].stride != 0) runs.emplace_back(all[i].size, all[i].stride);
+  const Runs all = collapsed(without_repetition(index));
+  for (size_t i = 0; i < all.size(); ++i) runs.emplace_back(all[i].size, all[i].stride);
   return {index.root, index.offset, std::move(runs)};
 }
 

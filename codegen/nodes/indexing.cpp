@@ -22,10 +22,10 @@ void gather(Maker& m, EquationId e, const View& index) {
   m.push(std::move(n));
 }
 
-/// Checks the index [k] of `e` where there is no element to read or write by it.
+/// Checks an index of `e`, in memory as i64, by itself.
 void check_index(Maker& m, EquationId e, const View& index) {
   if (index.numel() == 0) return;
-  const View positions = m.stored(m.converted(index, DType::I64));
+  const View positions = without_repetition(index);
   View table = positions;  // the first of them, for any index
   table.strides = ir::Strides::filled(table.sizes.rank(), 0);
   m.push({.kind = Node::Kind::Gather,
@@ -40,6 +40,8 @@ void check_index(Maker& m, EquationId e, const View& index) {
           .gather_extent = m.graph().type(m.graph().operand(e, 0)).sizes[m.dim_attr(e, Attr::dim)],
           .check = m.check_text(e)});
 }
+
+View stored_index(Maker& m, const View& index) { return m.stored(m.converted(index, DType::I64)); }
 
 /// The index [k] as a view over `sizes`, along `dim`.
 View along(const View& index, int dim, const Shape& sizes) {
@@ -63,6 +65,20 @@ bool can_take_over(Maker& m, ValueId v) {
   const Root& root = m.root_of(view);
   if (root.numel != view.numel() || root.writers.empty()) return false;
   return is_linear(view) && traits_of(m.node(root.writers.back()).kind).takes_writes;
+}
+
+/// The input that a value which scatters write on began as, if the graph gives that new contents.
+bool updates_input(Maker& m, const View& v) {
+  const Root* root = &m.root_of(v);
+  if (!root->writers.empty()) {
+    const Node& first = m.node(root->writers[0]);
+    if (first.op != Op::clone || first.kind != Node::Kind::Pointwise) return false;
+    root = &m.root_of(first.operands[0]);
+  }
+  if (root->kind != Root::Kind::Input) return false;
+  return std::ranges::any_of(m.graph().outputs(), [&](const ir::Output& out) {
+    return out.role == ir::Role::MutatedInput && out.target == root->index;
+  });
 }
 
 /// Operand 0 of scatter `e` where it may be written on: a copy, or itself. `after`: the node that
@@ -89,11 +105,15 @@ void scatter_to(Maker& m, EquationId e, Op op, const View& index, View src) {
   for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
   const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && m.is_full(initial) &&
                      scatters_rows(index, dim, src.sizes);
+  View positions = m.converted(index, DType::I64);
+  // What is checked by itself cannot fail when it writes, which it then may do where the input is.
+  if (src.numel() != 0 && updates_input(m, initial))
+    check_index(m, e, positions = m.stored(positions));
   NodeId after;
   const View dest = fills ? m.fresh(e) : writable(m, e, after);
   m.set(e, dest);
   if (src.numel() == 0) return;
-  std::vector<View> operands = {m.converted(index, DType::I64), src};
+  std::vector<View> operands = {positions, src};
   if (fills) operands.push_back(initial);
   View over = dest;
   over.sizes = src.sizes;
@@ -123,7 +143,7 @@ void nodes_of<Op::gather>(Maker& m, EquationId e) {
 template <>
 void nodes_of<Op::index_select>(Maker& m, EquationId e) {
   const Shape& sizes = m.result_type(e).sizes;
-  if (ir::numel(sizes) == 0) check_index(m, e, m.operand(e, 1));
+  if (ir::numel(sizes) == 0) check_index(m, e, stored_index(m, m.operand(e, 1)));
   gather(m, e, along(m.operand(e, 1), m.dim_attr(e, Attr::dim), sizes));
 }
 
@@ -142,7 +162,7 @@ SCATTER(scatter_amin)
 template <>
 void nodes_of<Op::index_add>(Maker& m, EquationId e) {
   const View& src = m.operand(e, 2);
-  if (src.numel() == 0) check_index(m, e, m.operand(e, 1));
+  if (src.numel() == 0) check_index(m, e, stored_index(m, m.operand(e, 1)));
   const View index = along(m.operand(e, 1), m.dim_attr(e, Attr::dim), src.sizes);
   scatter_to(m, e, Op::scatter_add, index, src);
 }

@@ -65,7 +65,7 @@ struct Node {
   /// False for a node that writes only a part of its value, or one that others write too: what
   /// reads the value must wait until all is in memory.
   bool whole = true;
-  bool only_checks = false;  // nothing reads what it writes
+  bool only_checks = false;  // Gather: stores nothing
   bool late = false;         // behind the turn of a whole step
   bool ordered = false;      // External: stays though nothing reads what it writes
   bool again = false;        // computes again what another node does, for the group that reads it

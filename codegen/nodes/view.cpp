@@ -32,6 +32,16 @@ std::optional<int64_t> repeated_rows(const View& v) {
   return std::nullopt;
 }
 
+View without_repetition(const View& v) {
+  View out{v.root, v.offset, {}, {}};
+  for (int d = 0; d < v.sizes.rank(); ++d) {
+    if (v.strides[d] == 0 || v.sizes[d] == 1) continue;
+    out.sizes.push_back(v.sizes[d]);
+    out.strides.push_back(v.strides[d]);
+  }
+  return out;
+}
+
 View permuted(const View& v, std::span<const ir::Axis> dims) {
   View out{v.root, v.offset, {}, {}};
   for (int64_t d : dims) {

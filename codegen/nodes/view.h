@@ -55,6 +55,8 @@ bool is_linear(const View& v);
 /// a row: r (numel itself for a linear view; 1 if one element is read everywhere).
 std::optional<int64_t> repeated_rows(const View& v);
 
+/// `v` without the dims along which it shows the same elements.
+View without_repetition(const View& v);
 View permuted(const View& v, std::span<const ir::Axis> dims);
 View expanded(const View& v, const ir::Shape& sizes);
 View sliced(const View& v, int dim, int64_t start, int64_t end, int64_t step);

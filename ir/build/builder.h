@@ -261,8 +261,10 @@ class TANDEM_API Builder {
   V index_add(V self, int dim, V index, V src);
   V scatter_add(V self, int dim, V index, V src);
   V scatter(V self, int dim, V index, V src);
-  /// scatter_add, scatter, scatter_prod, scatter_amax, scatter_amin
+  /// index_add, scatter_add, scatter, scatter_prod, scatter_amax, scatter_amin
   V scatter_into(Op op, V self, int dim, V index, V src);
+  /// Their writing forms.
+  void scatter_in_place(Op op, V self, int dim, V index, V src);
   V embedding(V weight, V indices);
 
   /// A vector of one element for a 0-d value; any other as it is.

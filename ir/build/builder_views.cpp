@@ -254,22 +254,36 @@ V Builder::gather(V self, int dim, V index) {
   return view(gathered, result);
 }
 
-V Builder::index_add(V self, int dim, V index, V src) {
-  const Shape result = sizes(self);
-  if (result.empty() && rank(src) != 0)
+namespace {
+
+/// The operands of a write at positions, of one dimension at least.
+ValueList scattered(Builder& b, Op op, V self, V index, V src) {
+  if (op != Op::index_add) {
+    if (b.rank(self) >= 2) return {self, index, src};
+    return {b.at_least_1d(self), b.at_least_1d(index), b.at_least_1d(src)};
+  }
+  if (b.rank(self) == 0 && b.rank(src) != 0)
     fail(Errc::Shape, fmt::format("index_add: src does not fit; expected src [], got {}",
-                                  to_string(sizes(src))));
-  if (result.empty()) self = at_least_1d(self), src = at_least_1d(src);
-  const int64_t d = wrap_dim(dim, dims_of(self), "index_add");
-  return view(emit(Op::index_add, {self, at_least_1d(index), src}, {d}), result);
+                                  to_string(b.sizes(src))));
+  if (b.rank(self) == 0) src = b.at_least_1d(src);
+  return {b.at_least_1d(self), b.at_least_1d(index), src};
 }
 
+}  // namespace
+
 V Builder::scatter_into(Op op, V self, int dim, V index, V src) {
-  const Shape result = sizes(self);
-  if (result.rank() < 2)
-    self = at_least_1d(self), index = at_least_1d(index), src = at_least_1d(src);
-  const int64_t d = wrap_dim(dim, rank(self), name(op));
-  return view(emit(op, {self, index, src}, {d}), result);
+  const ValueList operands = scattered(*this, op, self, index, src);
+  const int64_t d = wrap_dim(dim, rank(operands[0]), name(op));
+  return view(emit(op, operands, {d}), sizes(self));
+}
+
+void Builder::scatter_in_place(Op op, V self, int dim, V index, V src) {
+  const ValueList operands = scattered(*this, op, self, index, src);
+  emit_in_place(op, operands, {int64_t{wrap_dim(dim, rank(operands[0]), name(op))}});
+}
+
+V Builder::index_add(V self, int dim, V index, V src) {
+  return scatter_into(Op::index_add, self, dim, index, src);
 }
 
 V Builder::scatter_add(V self, int dim, V index, V src) {

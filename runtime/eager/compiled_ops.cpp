@@ -324,16 +324,22 @@ std::optional<TensorList> run_compiled(Op op, std::span<const Tensor> operands,
 
 bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs) {
   const OpInfo& info = ir::info(op);
-  if (info.overwrites || info.effect == ir::Effect::MayFail) return false;
+  const bool may_fail = info.effect == ir::Effect::MayFail;
+  if (info.overwrites || (may_fail && info.cls != OpClass::Index)) return false;
   Request request{.kind = Request::Kind::Write, .op = op, .attrs = attrs};
   for (const Tensor& t : operands) request.operands.push_back(request.value(t));
   const auto compiled = compiled_op(request);
   if (compiled->executable->output_from_input(0) == 0) return true;
   const TensorImpl& self = *operands[0].impl();
   const bool direct = compiled->executable->output_into_input(0) == 0;
+  if (!direct && may_fail) return false;  // a kernel writes but what is named
   const Tensor out = direct ? operands[0] : empty_tensor(self.sizes, self.dtype);
   void* const to = out.impl()->data();
-  compiled->executable->run(addresses(*compiled, request), {&to, 1});
+  const auto run = [&] {
+    compiled->executable->run(addresses(*compiled, request), {&to, 1});
+    return true;
+  };
+  if (!unless_data_fail(op, run)) return false;
   if (!direct) copy_elements(out.impl()->view(), self.view());
   return true;
 }

@@ -27,7 +27,7 @@ std::optional<TensorList> run_compiled(ir::Op op, std::span<const Tensor> operan
                                        std::span<const Strides> strides);
 
 /// Writes the result of `op` over operand 0, whose memory the others share as it lies there or not
-/// at all. False if a kernel is to do it.
+/// at all. False if a kernel is to do it; nothing is written then.
 bool write_compiled(ir::Op op, std::span<const Tensor> operands,
                     std::span<const ir::AttrValue> attrs);
 

@@ -36,6 +36,11 @@ int64_t offset_with(const Odometer& at, const Strides& strides, int dim, int64_t
   return at.offset(strides) + (index - int64_t{at.index()[dim]}) * int64_t{strides[dim]};
 }
 
+/// The result becomes operand 0, which it is already where that is written.
+void start_as_self(const Args& a) {
+  if (a.in[0].data != a.out.data) copy_elements(a.in[0], a.out);
+}
+
 /// Calls write(element of the result, element of operand 2) for each position in `index`.
 template <class T, class Write>
 void for_each_scattered(const Args& a, const std::vector<int64_t>& index, Write write) {
@@ -85,7 +90,7 @@ void gather(const Args& a) {
 void index_add(const Args& a) {
   const int dim = a.dim();
   const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
-  copy_elements(a.in[0], a.out);
+  start_as_self(a);
   with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
     for (size_t i = 0; i < index.size(); ++i) {
       const BufferView target = row(a.out, dim, index[i]);
@@ -101,7 +106,7 @@ namespace {
 template <class Combine>
 void scatter_by(const Args& a, Combine combine) {
   const auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
-  copy_elements(a.in[0], a.out);
+  start_as_self(a);
   with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
     for_each_scattered<T>(a, index, [&](T& to, T src) {
       to = store<T>(static_cast<Compute<T>>(combine(load(to), load(src))));
@@ -126,7 +131,7 @@ void scatter_amin(const Args& a) {
 
 void scatter(const Args& a) {
   const auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
-  copy_elements(a.in[0], a.out);
+  start_as_self(a);
   with_size(a.out.dtype, [&]<class T>(Tag<T>) {
     for_each_scattered<T>(a, index, [](T& to, T src) { to = src; });
   });

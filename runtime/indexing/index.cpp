@@ -1,5 +1,5 @@
 // Index operations: free functions and methods. Beside index_select, gather, index_add, scatter and
-// scatter_add all are made of others.
+// scatter_add all are made of others. What writes at positions touches nothing else of self.
 #include <fmt/format.h>
 #include <tandem/ops.h>
 
@@ -41,6 +41,21 @@ V masked_scatter(Call& c, V self, V mask, V src) {
   const V index = c.b.where(written, number, Number(int64_t{given}));
   const V chosen = c.b.view(c.b.index_select(table, 0, c.b.reshape(index, {-1})), sizes);
   return c.b.where(written, chosen, self);
+}
+
+/// A number, which has no gradient to take once where a place is named twice.
+const Tensor& fill_places(const Tensor& self, int64_t dim, const Tensor& index,
+                          const Located& number) {
+  Call c(number.location, "index_fill", true);
+  require_apart(self, {&index});
+  const V v = c.b.at_least_1d(c.in(self)), positions = runtime::index_list(c, index);
+  const int d = c.b.wrap_dim(dim, c.b.rank(v), "index_fill");
+  Shape part = c.b.sizes(v);
+  const V wrapped_positions = wrapped(c, positions, part[d]);
+  part[d] = c.b.numel(positions);
+  c.b.scatter_in_place(ir::Op::scatter, v, d, along(c, wrapped_positions, part, d),
+                       c.given(number.number, self.dtype(), part));
+  return self;
 }
 
 }  // namespace
@@ -113,31 +128,41 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation at) const
   return tandem::gather(*this, dim, index, at);
 }
 
-// Through the functional forms: they have no writing ones of their own.
 const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                  SourceLocation at) const {
-  const ir::ErrorScope errors(at);
+  Call c(at, "index_add", true);
   require_apart(*this, {&index, &src});
-  return copy_(Located(tandem::index_add(*this, dim, index, src, at), at));
+  const V v = c.in(*this), i = c.in(index, "index");
+  c.b.scatter_in_place(ir::Op::index_add, v, as_int(dim), i, c.in(src, "src"));
+  return *this;
 }
 const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                    SourceLocation at) const {
-  const ir::ErrorScope errors(at);
+  Call c(at, "scatter_add", true);
   require_apart(*this, {&index, &src});
-  return copy_(Located(tandem::scatter_add(*this, dim, index, src, at), at));
+  const V v = c.in(*this), i = c.in(index, "index");
+  c.b.scatter_in_place(ir::Op::scatter_add, v, as_int(dim), i, c.in(src, "src"));
+  return *this;
 }
 const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& src) const {
-  const ir::ErrorScope errors(src.location);
+  Call c(src.location, "scatter", true);
   require_apart(*this, {&index, src.tensor});
-  return copy_(Located(tandem::scatter(*this, dim, index, src), src.location));
+  const V v = c.in(*this), i = c.in(index, "index");
+  const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
+                                       : c.given(src.number, dtype(), index.sizes());
+  c.b.scatter_in_place(ir::Op::scatter, v, as_int(dim), i, from);
+  return *this;
 }
 const Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& src,
                                   SourceLocation at) const {
-  const ir::ErrorScope errors(at);
+  Call c(at, "index_copy", true);
   require_apart(*this, {&index, &src});
-  return copy_(Located(tandem::index_copy(*this, dim, index, src, at), at));
+  const runtime::Parts parts(c, *this, dim, index, src, "src");
+  c.b.scatter_in_place(ir::Op::scatter, parts.self, parts.dim, parts.index, parts.src);
+  return *this;
 }
 const Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Located& value) const {
+  if (value.tensor == nullptr) return fill_places(*this, dim, index, value);
   const ir::ErrorScope errors(value.location);
   require_apart(*this, {&index});
   return copy_(Located(tandem::index_fill(*this, dim, index, value), value.location));

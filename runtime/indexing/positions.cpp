@@ -39,6 +39,17 @@ Parts::Parts(Call& c, const Tensor& given, int64_t along_dim, const Tensor& list
   index = along(c, positions, part, dim);
 }
 
+V Scattered::over(Call& c, V self) const {
+  const V written = c.b.scatter_into(op, c.b.reshape(self, seen), dim, index, src);
+  return c.b.reshape(written, c.b.sizes(self));
+}
+
+void Scattered::write(Call& c, V self) const {
+  if (!c.b.sink().can_view(self, seen))
+    return c.b.pointwise_in_place(ir::Op::copy, {self, over(c, self)});
+  c.b.scatter_in_place(op, c.b.view(self, seen), dim, index, src);
+}
+
 V running_sum(Call& c, V numbers) { return c.b.emit(ir::Op::cumsum, {numbers}, {int64_t{0}}); }
 
 V counts(Call& c, V mask) {

@@ -25,6 +25,19 @@ struct Parts {
   int dim;
 };
 
+/// What is written at positions (Builder::scatter_into) of a tensor seen in other sizes.
+struct Scattered {
+  ir::Op op;
+  Shape seen;
+  int dim;
+  V index, src;
+
+  /// `self` with it.
+  V over(Call& c, V self) const;
+  /// Writes it into `self`: nothing else is touched where memory allows to see it so.
+  void write(Call& c, V self) const;
+};
+
 /// The sum of each number of a vector and those before it.
 V running_sum(Call& c, V numbers);
 

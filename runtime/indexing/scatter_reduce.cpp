@@ -101,13 +101,25 @@ V mean_of(Call& c, V sums, int dim, V index, bool include_self) {
   return ir::is_floating(dtype) ? c.b.div(sums, count) : c.b.floor_divide(sums, count);
 }
 
-V reduced(Call& c, V self, int dim, V index, V src, Reduction reduction, bool include_self) {
-  const DType dtype = c.b.dtype(self);
+void check_reducible(DType dtype, Reduction reduction) {
   if (reduction == Reduction::Mean && dtype == boolean)
     ir::fail(Errc::DType, ErrorScope::function() + ": no mean of bool; expected numbers, got bool");
+}
+
+V reduced(Call& c, V self, int dim, V index, V src, Reduction reduction, bool include_self) {
+  const DType dtype = c.b.dtype(self);
+  check_reducible(dtype, reduction);
   const V start = include_self ? self : cleared(c, self, dim, index, identity_of(reduction, dtype));
   const V combined = c.b.scatter_into(scatter_of(reduction), start, dim, index, src);
   return reduction == Reduction::Mean ? mean_of(c, combined, dim, index, include_self) : combined;
+}
+
+/// self becomes what `reduced` gives. (Means divide all of self.)
+void reduce_into(Call& c, V self, int dim, V index, V src, Reduction reduction, bool include_self) {
+  const bool touches_few = include_self && reduction != Reduction::Mean;
+  if (touches_few) return c.b.scatter_in_place(scatter_of(reduction), self, dim, index, src);
+  c.b.pointwise_in_place(Op::copy,
+                         {self, reduced(c, self, dim, index, src, reduction, include_self)});
 }
 
 /// src times alpha, of src's dtype.
@@ -178,30 +190,41 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, co
 const Tensor& Tensor::scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
                                       std::string_view reduce, bool include_self,
                                       SourceLocation at) const {
-  const ErrorScope errors(at, "scatter_reduce", true);
+  Call c(at, "scatter_reduce", true);
   require_apart(*this, {&index, &src});
-  return copy_(
-      Located(tandem::scatter_reduce(*this, dim, index, src, reduce, include_self, at), at));
+  const Reduction reduction = reduction_named(kOfScatter, reduce);
+  const V v = c.in(*this), i = c.in(index, "index"), from = c.in(src, "src");
+  reduce_into(c, v, as_int(dim), i, from, reduction, include_self);
+  return *this;
 }
 const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& src,
                                std::string_view reduce) const {
-  const ErrorScope errors(src.location, "scatter", true);
+  Call c(src.location, "scatter", true);
   require_apart(*this, {&index, src.tensor});
-  return copy_(Located(tandem::scatter(*this, dim, index, src, reduce), src.location));
+  const Reduction reduction = reduction_named(kOfScatterWith, reduce);
+  const V v = c.in(*this), i = c.in(index, "index");
+  const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
+                                       : c.given(src.number, dtype(), index.sizes());
+  reduce_into(c, v, as_int(dim), i, from, reduction, true);
+  return *this;
 }
 const Tensor& Tensor::index_reduce_(int64_t dim, const Tensor& index, const Tensor& source,
                                     std::string_view reduce, bool include_self,
                                     SourceLocation at) const {
-  const ErrorScope errors(at, "index_reduce", true);
+  Call c(at, "index_reduce", true);
   require_apart(*this, {&index, &source});
-  return copy_(
-      Located(tandem::index_reduce(*this, dim, index, source, reduce, include_self, at), at));
+  const Reduction reduction = reduction_named(kOfIndex, reduce);
+  const runtime::Parts parts(c, *this, dim, index, source, "source");
+  reduce_into(c, parts.self, parts.dim, parts.index, parts.src, reduction, include_self);
+  return *this;
 }
 const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
                                  const Number& alpha, SourceLocation at) const {
-  const ErrorScope errors(at, "index_add", true);
+  Call c(at, "index_add", true);
   require_apart(*this, {&index, &src});
-  return copy_(Located(tandem::index_add(*this, dim, index, src, alpha, at), at));
+  const V v = c.in(*this), i = c.in(index, "index"), from = c.in(src, "src");
+  c.b.scatter_in_place(Op::index_add, v, as_int(dim), i, scaled(c, from, alpha));
+  return *this;
 }
 
 }  // namespace tandem

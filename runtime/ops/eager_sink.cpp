@@ -76,6 +76,14 @@ bool EagerSink::can_view(ValueId v, const Shape& sizes) const {
 
 // --- equations
 
+namespace {
+
+std::optional<ValueId> shown_by(ir::Op op, std::span<const ValueId> operands) {
+  return ir::is_view(op) ? std::optional(operands[0]) : std::nullopt;
+}
+
+}  // namespace
+
 void EagerSink::emit(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef attrs,
                      bool in_place, std::span<const ir::Type> types, std::span<ValueId> results) {
   if (!in_place && waits(op, operands, types)) return wait(op, operands, attrs, types, results);
@@ -90,10 +98,12 @@ void EagerSink::emit(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef 
     tensors.push_back(tensor(v));
     TANDEM_CHECK(tensors.back().defined(), "a rule reads a value that it does not declare to read");
   }
-  if (in_place) check_written(tensors[0]);
+  if (in_place) check_written(operands[0]);
   if (in_place) types = {&type(operands[0]), 1};
   const TensorList out = dispatch(op, tensors, attrs, in_place, types);
-  for (size_t i = 0; i < results.size(); ++i) results[i] = add(Slot{out[i], out[i].impl()->type()});
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] =
+        add(Slot{.tensor = out[i], .type = out[i].impl()->type(), .shown = shown_by(op, operands)});
 }
 
 /// What each element of the result is, if that is a number or one seen as many, which most
@@ -109,10 +119,14 @@ std::optional<uint64_t> EagerSink::number_bits(ir::Op op, std::span<const ValueI
   return is_full ? eager::fill_bits(op, attrs, type.dtype) : slot(operands[0]).bits;
 }
 
-/// Of what the caller gave, before it was converted or expanded.
-void EagerSink::check_written(const Tensor& self) const {
+/// Of what the caller gave, before it was converted or expanded. (What is written may be a view of
+/// what was given to be written.)
+void EagerSink::check_written(ValueId self) const {
+  const Slot* written = &slot(self);
+  const Tensor& tensor = written->tensor;
+  while (written->shown) written = &slot(*written->shown);
   const auto check = [&](const Slot& slot) {
-    if (slot.given) check_apart(self, slot.tensor, Sharing::AllOrNothing);
+    if (slot.given && &slot != written) check_apart(tensor, slot.tensor, Sharing::AllOrNothing);
   };
   for (const Slot& slot : few_) check(slot);
   if (more_) std::ranges::for_each(*more_, check);
@@ -162,8 +176,10 @@ void EagerSink::wait(ir::Op op, std::span<const ValueId> operands, ir::AttrsRef 
   }
   for (size_t i = 0; i < types.size(); ++i) {
     equation.types.push_back(types[i]);
-    results[i] = add(Slot{
-        .type = types[i], .pending = number, .strides = strides_of(op, operands, attrs, types[i])});
+    results[i] = add(Slot{.type = types[i],
+                          .pending = number,
+                          .strides = strides_of(op, operands, attrs, types[i]),
+                          .shown = shown_by(op, operands)});
     equation.results.push_back(results[i].index);
   }
   waiting_->equations.push_back(std::move(equation));

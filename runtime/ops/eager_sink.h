@@ -50,10 +50,11 @@ class EagerSink final : public ir::Sink {
   struct Slot {
     Tensor tensor;
     ir::Type type;
-    bool given = false;                 // by the caller, not computed
-    int pending = -1;                   // which equation gives it, while there is no tensor
-    std::optional<uint64_t> bits = {};  // of a number, until an equation reads it
-    Strides strides = {};               // while there is no tensor: those that it will have
+    bool given = false;                     // by the caller, not computed
+    int pending = -1;                       // which equation gives it, while there is no tensor
+    std::optional<uint64_t> bits = {};      // of a number, until an equation reads it
+    Strides strides = {};                   // while there is no tensor: those that it will have
+    std::optional<ir::ValueId> shown = {};  // of a view: what it shows
   };
   /// A tensor that an equation reads, as it was when the equation came.
   struct Read {
@@ -72,7 +73,7 @@ class EagerSink final : public ir::Sink {
   std::optional<uint64_t> number_bits(ir::Op op, std::span<const ir::ValueId> operands,
                                       ir::AttrsRef attrs, const ir::Type& type) const;
   const Tensor& read(ir::ValueId v);
-  void check_written(const Tensor& self) const;
+  void check_written(ir::ValueId self) const;
   bool waits(ir::Op op, std::span<const ir::ValueId> operands,
              std::span<const ir::Type> types) const;
   void wait(ir::Op op, std::span<const ir::ValueId> operands, ir::AttrsRef attrs,

@@ -28,6 +28,10 @@ struct Forms {
   {#call, []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { return call; }, \
    []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y) { writing; }},
 
+/// Positions, of which one comes twice.
+Tensor places() { return tensor({2, 0, 3, 2}, i64); }
+Tensor table() { return places() * ones({4, 1}, i64); }
+
 // clang-format off
 const Forms kForms[] = {
     TANDEM_UNARY_IN_PLACE_OPS(TANDEM_UNARY) TANDEM_BINARY_IN_PLACE_OPS(TANDEM_BINARY)
@@ -48,6 +52,28 @@ const Forms kForms[] = {
     TANDEM_CALL(addcmul(x, y, y), x.addcmul_(y, y)) TANDEM_CALL(addcdiv(x, y, y), x.addcdiv_(y, y))
     TANDEM_CALL(masked_fill(x, y > 0.5, 2), x.masked_fill_(y > 0.5, 2))
     TANDEM_CALL(addmm(x, y, y), x.addmm_(y, y))
+    TANDEM_CALL(index_add(x, 1, places(), y), x.index_add_(1, places(), y))
+    TANDEM_CALL(index_add(x, 0, places(), y, 0.5), x.index_add_(0, places(), y, 0.5))
+    TANDEM_CALL(index_copy(x, 0, places(), y), x.index_copy_(0, places(), y))
+    TANDEM_CALL(index_fill(x, 1, places(), 2), x.index_fill_(1, places(), 2))
+    TANDEM_CALL(index_fill(x, 1, places(), y[0][1]), x.index_fill_(1, places(), y[0][1]))
+    TANDEM_CALL(index_reduce(x, 1, places(), y, "prod"), x.index_reduce_(1, places(), y, "prod"))
+    TANDEM_CALL(index_reduce(x, 0, places(), y, "amax", false),
+                x.index_reduce_(0, places(), y, "amax", false))
+    TANDEM_CALL(scatter(x, 1, table(), y), x.scatter_(1, table(), y))
+    TANDEM_CALL(scatter(x, 0, table(), 2), x.scatter_(0, table(), 2))
+    TANDEM_CALL(scatter(x, 0, table(), y, "multiply"), x.scatter_(0, table(), y, "multiply"))
+    TANDEM_CALL(scatter_add(x, 0, table(), y), x.scatter_add_(0, table(), y))
+    TANDEM_CALL(scatter_reduce(x, 1, table(), y, "amin"), x.scatter_reduce_(1, table(), y, "amin"))
+    TANDEM_CALL(scatter_reduce(x, 1, table(), y, "mean"), x.scatter_reduce_(1, table(), y, "mean"))
+    TANDEM_CALL(put(x, table(), y), x.put_(table(), y))
+    TANDEM_CALL(put(x, table(), y, true), x.put_(table(), y, true))
+    TANDEM_CALL(masked_scatter(x, y > 0.5, y), x.masked_scatter_(y > 0.5, y))
+    TANDEM_CALL(x.index_put({places()}, y), x.index_put_({places()}, y))
+    TANDEM_CALL(x.index_put({Slice{}, places()}, y, true), x.index_put_({Slice{}, places()}, y, true))
+    TANDEM_CALL(x.index_put({places(), places()}, y[0]), x.index_put_({places(), places()}, y[0]))
+    TANDEM_CALL(x.index_put({y > 0.5}, y[0][0]), x.index_put_({y > 0.5}, y[0][0]))
+    TANDEM_CALL(x.index_put({y[0] > 0.5}, y[1]), x.index_put_({y[0] > 0.5}, y[1]))
 };
 // clang-format on
 

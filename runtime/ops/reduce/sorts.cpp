@@ -91,6 +91,22 @@ Tensor is_among(Call&& c, const Tensor& elements, const Tensor& tests, bool inve
 
 V flat(Call& c, V v) { return c.b.reshape(v, {c.b.numel(v)}); }
 
+runtime::Scattered put_at(Call& c, const Tensor& self, const Tensor& index, const Tensor& source,
+                          bool accumulate) {
+  const V positions = c.in(index, "index"), from = c.in(source, "source");
+  if (source.dtype() != self.dtype() || source.numel() != index.numel())
+    ir::fail(Errc::Argument,
+             fmt::format("put: source does not fit; expected {} elements of {}, got "
+                         "{} of {}",
+                         int64_t{index.numel()}, ir::name(self.dtype()), int64_t{source.numel()},
+                         ir::name(source.dtype())));
+  return {.op = accumulate ? Op::index_add : Op::scatter,
+          .seen = {self.numel()},
+          .dim = 0,
+          .index = runtime::wrapped(c, flat(c, positions), self.numel()),
+          .src = flat(c, from)};
+}
+
 /// Sizes of self and of the index for a gather: broadcast but along `dim`.
 std::pair<V, V> broadcast_but(Call& c, V self, V index, int dim) {
   Shape from = c.b.sizes(self), to = c.b.sizes(index);
@@ -168,23 +184,17 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
 Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate,
            SourceLocation at) {
   Call c(at);
-  const V v = c.in(self), positions = c.in(index, "index"), from = c.in(source, "source");
-  if (source.dtype() != self.dtype() || source.numel() != index.numel())
-    ir::fail(Errc::Argument,
-             fmt::format("put: source does not fit; expected {} elements of {}, got "
-                         "{} of {}",
-                         int64_t{index.numel()}, ir::name(self.dtype()), int64_t{source.numel()},
-                         ir::name(source.dtype())));
-  const V places = runtime::wrapped(c, flat(c, positions), self.numel());
-  const V written = accumulate ? c.b.index_add(flat(c, v), 0, places, flat(c, from))
-                               : c.b.scatter(flat(c, v), 0, places, flat(c, from));
-  return runtime::laid_out_like(c.out(c.b.view(written, self.sizes())), self, at);
+  const V v = c.in(self);
+  const V written = put_at(c, self, index, source, accumulate).over(c, v);
+  return runtime::laid_out_like(c.out(written), self, at);
 }
 const Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate,
                            SourceLocation at) const {
-  const ErrorScope errors(at);
+  Call c(at, "put", true);
   runtime::require_apart(*this, {&index, &source});
-  return copy_(Located(tandem::put(*this, index, source, accumulate, at), at));
+  const V v = c.in(*this);
+  put_at(c, *this, index, source, accumulate).write(c, v);
+  return *this;
 }
 
 }  // namespace tandem

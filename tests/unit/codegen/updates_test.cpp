@@ -111,5 +111,50 @@ TEST(Updates, AnIndexMayBeCheckedForMore) {
   EXPECT_GT(writers_of(c.plan, 0).at(0), last_check(c.plan));
 }
 
+// --- writes at positions from data
+
+TEST(Updates, AWriteAtPositionsIsCheckedAndThenTouchesNothingElse) {
+  for (const Op op : {Op::scatter, Op::scatter_add, Op::scatter_amax}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V cache = t.input({64, 32}), index = t.input({3, 32}, DType::I64);
+    t.output(b.scatter_into(op, cache, 0, index, t.input({3, 32})), {}, 0);
+    const ir::Graph graph = t.finish();
+    const Checked c = check_lowering(graph, {}, {.write_into_input = all_outputs(graph)});
+    EXPECT_EQ(c.plan.outputs[0].into_input, 0);
+    EXPECT_EQ(c.plan.steps.size(), 2);
+    EXPECT_EQ(writers_of(c.plan, 0), std::vector<size_t>{1});
+  }
+}
+
+TEST(Updates, WritesAtPositionsAreAllCheckedBeforeTheFirst) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V keys = t.input({64, 32}), values = t.input({64, 32}), at = t.input({3}, DType::I64),
+          to = t.input({3}, DType::I64), rows = t.input({3, 32});
+  const V written = b.index_add(keys, 0, at, rows);
+  const V scores = b.mm(b.tanh(rows), b.permute(written, ir::Axes{1, 0}));
+  const V both =
+      b.index_add(b.index_add(values, 0, at, rows), 0, to, b.mul(rows, b.sum(scores, {1}, true)));
+  t.output(written, {}, 0);
+  t.output(both, {}, 1);
+  t.output(b.mm(scores, both));
+  const ir::Graph graph = t.finish();
+  const Checked c = check_lowering(graph, {}, {.write_into_input = {0, 1}}, 1e-4);
+  EXPECT_EQ(c.plan.outputs[0].into_input, 0);
+  EXPECT_EQ(c.plan.outputs[1].into_input, 1);
+  EXPECT_LT(c.plan.arena_bytes, 64 * 32 * 4);
+}
+
+TEST(Updates, AWriteAtPositionsOfWhatIsReadLaterIsACopy) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V cache = t.input({64, 32}), index = t.input({3}, DType::I64), rows = t.input({3, 32});
+  t.output(b.index_add(cache, 0, index, rows), {}, 0);
+  t.output(b.mm(rows, b.permute(cache, ir::Axes{1, 0})));
+  const ir::Graph graph = t.finish();
+  check_lowering(graph, {}, {.write_into_input = {0}}, 1e-4);
+}
+
 }  // namespace
 }  // namespace tandem::codegen
