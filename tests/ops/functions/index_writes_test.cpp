@@ -1,0 +1,178 @@
+// Writes at positions from data: where they go in any layout, against writes one by one; and that
+// an index out of range changes nothing.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <functional>
+
+#include "tests/support/expect_error.h"
+
+namespace tandem::testing {
+namespace {
+
+using Write = std::function<void(const Tensor& self)>;
+
+// --- layouts: each with the values of `t`
+
+Tensor transposed(const Tensor& t) { return t.transpose(0, -1).contiguous().transpose(0, -1); }
+
+/// With a gap behind every element, and an offset.
+Tensor gapped(const Tensor& t) {
+  Shape sizes = t.sizes();
+  sizes.push_back(3);
+  const Tensor part = zeros(sizes, t.dtype()).select(-1, 1);
+  part.copy_(t);
+  return part;
+}
+
+/// A part of a larger one in every dimension.
+Tensor inner(const Tensor& t) {
+  Shape sizes = t.sizes();
+  for (Dim& d : sizes) d = d + 2;
+  Tensor part = zeros(sizes, t.dtype());
+  for (int d = 0; d < t.dim(); ++d) part = part.narrow(d, 1, t.sizes()[d]);
+  part.copy_(t);
+  return part;
+}
+
+using Layout = Tensor (*)(const Tensor&);
+const std::pair<const char*, Layout> kLayouts[] = {
+    {"contiguous", [](const Tensor& t) { return t.clone(); }},
+    {"transposed", transposed},
+    {"gapped", gapped},
+    {"inner", inner},
+};
+
+// --- where values go
+
+/// self[indices] = values (or +=), position by position; undefined indices are all of a dim.
+Tensor put_one_by_one(const Tensor& self, const std::vector<Tensor>& indices, const Tensor& values,
+                      bool accumulate) {
+  const Tensor result = self.clone();
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < indices.size(); ++d)
+    if (indices[d].defined()) dims.push_back(static_cast<int64_t>(d));
+  const bool adjacent = dims.back() - dims[0] + 1 == static_cast<int64_t>(dims.size());
+  const int64_t positions = indices[static_cast<size_t>(dims[0])].numel();
+  for (int64_t p = 0; p < positions; ++p) {
+    Tensor place = result;
+    for (size_t k = dims.size(); k-- > 0;)
+      place = place.select(dims[k], indices[static_cast<size_t>(dims[k])][p].item<int64_t>());
+    const Tensor value = values.select(adjacent ? dims[0] : 0, p);
+    accumulate ? place.add_(value) : place.copy_(value);
+  }
+  return result;
+}
+
+void put_compiled(const Tensor& self, const std::vector<Tensor>& indices, const Tensor& values,
+                  bool accumulate) {
+  std::vector<Tensor> given;
+  for (const Tensor& t : indices)
+    if (t.defined()) given.push_back(t);
+  const auto put = compile([&](const Tensor& x, const std::vector<Tensor>& at, const Tensor& v) {
+    std::vector<Tensor> list(indices.size());
+    size_t next = 0;
+    for (size_t d = 0; d < list.size(); ++d)
+      if (indices[d].defined()) list[d] = at[next++];
+    x.index_put_(list, v, accumulate);
+  });
+  put(self, given, values);
+}
+
+TEST(IndexWrites, ReachTheSamePlacesInEveryLayout) {
+  const Shape sizes{3, 4, 2, 5};
+  for (const auto& [name, lay_out] : kLayouts)
+    for (const DType dtype : {f32, bf16, i64})
+      for (int chosen = 1; chosen < 16; ++chosen)
+        for (const bool accumulate : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << name << " " << chosen << " " << accumulate);
+          std::vector<Tensor> indices(4);
+          for (int d = 0; d < 4; ++d)
+            if ((chosen >> d & 1) != 0)
+              indices[static_cast<size_t>(d)] = randint(-int64_t{sizes[d]}, sizes[d], {6});
+          const Tensor self = lay_out(randint(-9, 9, sizes).to(dtype)), before = self.clone();
+          const Tensor values = randint(-9, 9, self.index(indices).sizes()).to(dtype);
+          const Tensor expected = put_one_by_one(before, indices, values, accumulate);
+          EXPECT_TRUE(equal(self.index_put(indices, values, accumulate), expected));
+          EXPECT_TRUE(equal(self, before));
+          if (dtype == f32) {
+            const Tensor compiled = lay_out(before);
+            put_compiled(compiled, indices, values, accumulate);
+            EXPECT_TRUE(equal(compiled, expected));
+          }
+          self.index_put_(indices, values, accumulate);
+          EXPECT_TRUE(equal(self, expected));
+        }
+}
+
+// --- an index out of range
+
+/// `wrong`: positions of which one does not exist.
+std::vector<std::pair<const char*, Write>> writes(const Tensor& wrong, const Tensor& rows) {
+  const Tensor table = wrong.unsqueeze(1).expand(rows.sizes());
+  return {
+      {"index_add", [=](const Tensor& x) { x.index_add_(0, wrong, rows); }},
+      {"index_copy", [=](const Tensor& x) { x.index_copy_(0, wrong, rows); }},
+      {"index_fill", [=](const Tensor& x) { x.index_fill_(0, wrong, 3); }},
+      {"index_reduce", [=](const Tensor& x) { x.index_reduce_(0, wrong, rows, "prod"); }},
+      {"scatter", [=](const Tensor& x) { x.scatter_(0, table, rows); }},
+      {"scatter number", [=](const Tensor& x) { x.scatter_(0, table, 3); }},
+      {"scatter_add", [=](const Tensor& x) { x.scatter_add_(0, table, rows); }},
+      {"scatter_reduce", [=](const Tensor& x) { x.scatter_reduce_(0, table, rows, "amax"); }},
+      {"index_put", [=](const Tensor& x) { x.index_put_({wrong}, rows); }},
+      {"index_put of two", [=](const Tensor& x) { x.index_put_({wrong, wrong % 2}, 3.0); }},
+  };
+}
+
+/// Two writes of which the second fails: a compiled function writes neither.
+TEST(IndexWrites, OutOfRangeChangeNothing) {
+  for (const int64_t size : {8, 600})
+    for (const auto& [layout, lay_out] : kLayouts) {
+      const Tensor start = randn({size, 64});
+      const Tensor wrong = tensor({1, static_cast<int>(size), 0}, i64), rows = randn({3, 64});
+      for (const auto& [name, write] : writes(wrong, rows)) {
+        SCOPED_TRACE(::testing::Message() << name << " " << layout << " " << size);
+        const Tensor x = lay_out(start), y = lay_out(start);
+        const Tensor right = tensor({1, 2}, i64);
+        expect_error(Errc::Index, "index out of range", [&] { write(x); });
+        EXPECT_TRUE(equal(x, start));
+        const auto both = compile([&](const Tensor& a, const Tensor& b) {
+          a.index_fill_(0, right, 5);
+          write(b);
+        });
+        expect_error(Errc::Index, "index out of range", [&] { both(x, y); });
+        EXPECT_TRUE(equal(x, start));
+        EXPECT_TRUE(equal(y, start));
+      }
+    }
+}
+
+/// A write by a wrong index leaves history as it is too.
+TEST(IndexWrites, OutOfRangeLeaveTheHistory) {
+  const Tensor leaf = randn({40, 64}).requires_grad_(), x = leaf * 2;
+  expect_error(Errc::Index, "index out of range",
+               [&] { x.index_add_(0, tensor({40}, i64), randn({1, 64})); });
+  x.sum().backward();
+  EXPECT_TRUE(equal(leaf.grad(), full({40, 64}, 2)));
+}
+
+/// What a compiled function writes by positions that it was not traced with.
+TEST(IndexWrites, OfACacheStepByStep) {
+  const auto step = compile([](const Tensor& keys, const Tensor& at, const Tensor& k) {
+    keys.index_copy_(2, at, k);
+    return matmul(k, keys.transpose(-1, -2));
+  });
+  const Tensor keys = zeros({2, 3, 64, 16}), expected = zeros({2, 3, 64, 16});
+  const float* const memory = keys.data<float>();
+  for (int64_t t = 0; t < 5; ++t) {
+    const Tensor at = full({1}, t * 7, i64), k = randn({2, 3, 1, 16});
+    const Tensor scores = step(keys, at, k);
+    expected.narrow(2, t * 7, 1).copy_(k);
+    EXPECT_TRUE(equal(keys, expected));
+    EXPECT_TRUE(allclose(scores, matmul(k, expected.transpose(-1, -2)), 1e-5, 1e-5));
+  }
+  EXPECT_EQ(keys.data<float>(), memory);
+}
+
+}  // namespace
+}  // namespace tandem::testing
