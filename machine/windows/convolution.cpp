@@ -11,6 +11,7 @@
 #include "machine/windows/interleaved/interleaved_convolution.h"
 #include "machine/windows/interleaved/interleaved_weight.h"
 #include "machine/windows/pixel_convolution.h"
+#include "machine/windows/signals/phased_gradient.h"
 #include "machine/windows/single_convolution.h"
 #include "machine/windows/sliding_convolution.h"
 #include "machine/windows/sliding_weight.h"
@@ -216,6 +217,7 @@ void convolve(const ConvolutionSpec& s, Sought sought, const ConvolutionData<T>&
         return sum_interleaved(*slide_kernels(), s, data);
       if (is_unfolded(s, sought)) return convolve_unfolded(s, sought, data);
       if (is_channelwise(s, sought)) return convolve_channelwise(*slide_kernels(), s, sought, data);
+      if (is_phased(s, sought)) return sum_in_phases(*slide_kernels(), s, data);
       if (is_single(s, sought)) return convolve_single(*slide_kernels(), s, sought, data);
       if (is_sliding(s, sought)) return convolve_sliding(*slide_kernels(), s, sought, data);
       if (sought == Sought::Weight && is_weight_sliding(s))

@@ -3,9 +3,10 @@
 // products where windows are single pixels (pixel_convolution.h), over interleaved images where
 // planes are small (interleaved/), or over padded planes where rows are long, or channels few
 // (sliding_convolution.h, sliding_weight.h) or by themselves (single_convolution.h,
-// grouped_weight.h); f64 as products of strips (strip_convolution.h); f32, and bf16 where the
-// processor has instructions for it, in oneDNN where that has a fast kernel; else by loops of ours.
-// How the work is cut depends on the spec alone, so no bit depends on the number of threads.
+// grouped_weight.h), or windows of signals far apart (signals/phased_gradient.h); f64 as products
+// of strips (strip_convolution.h); f32, and bf16 where the processor has instructions for it, in
+// oneDNN where that has a fast kernel; else by loops of ours. How the work is cut depends on the
+// spec alone, so no bit depends on the number of threads.
 #ifndef TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
 #define TANDEM_MACHINE_WINDOWS_CONVOLUTION_H
 

@@ -13,13 +13,17 @@
 namespace tandem::machine {
 namespace {
 
-constexpr int64_t kUnits = 16;                    // that threads share, about
+constexpr int64_t kUnits = 16;  // that threads share, about
+// Pixels of a piece of a signal, about, and its windows, at least; so many times as many pixels as
+// they share with its neighbours' it has, at least.
+constexpr int64_t kPiece = int64_t{1} << 12, kFewestWindows = 256, kShared = 4;
 constexpr int64_t kMostPlane = int64_t{1} << 20;  // floats; beyond it the library is taken
 constexpr int64_t kMostSums = int64_t{1} << 22;   // of all parts together
 
 /// What lies where. A plane of y is an image; what a tap along the depth brings to it of a channel
 /// of x is a channel. Pixels that strides bring into neighbouring windows lie side by side in
-/// padded planes: of each phase of a stride along rows there is one. Images are cut into parts.
+/// padded planes: of each phase of a stride along rows there is one. Images that are a row
+/// (signals) are cut into pieces, and all of them into parts.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s)
       : k(kernels),
@@ -29,8 +33,10 @@ struct Layout {
         in(s.in / s.groups * z.taps),
         out(s.out / s.groups),
         groups(s.groups),
-        parts(s.images * z.made, ceil_div(s.images * z.made, ceil_div(kUnits, s.groups))),
-        pitch(is_square() ? round_up(x.span(x.made), k.lanes) : ceil_div(x.span(x.made), x.stride)),
+        pieces(ceil_div(x.made, k.lanes), y.made == 1 ? vectors_of_pieces() : x.made),
+        blocks(s.images * z.made * pieces.count),
+        parts(blocks, ceil_div(blocks, ceil_div(kUnits, s.groups))),
+        pitch(pitch_of_planes()),
         phase(y.span(y.made) * pitch) {}
 
   int64_t taps() const { return y.taps * x.taps; }
@@ -44,17 +50,34 @@ struct Layout {
   int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
   int64_t sums_of_channel() const { return in * taps() * k.lanes; }
   int64_t sums() const { return groups * out * sums_of_channel(); }
+  Range columns(int64_t block) const {
+    if (pieces.count == 1) return {0, x.made};
+    const Range piece = pieces[block % pieces.count].times(k.lanes);
+    return {piece.begin, std::min(piece.end, x.made)};
+  }
 
   const SlideKernels& k;
   WindowDim z, y, x;
   int64_t in, out, groups;  // channels of a group
+  EvenParts pieces;
+  int64_t blocks;  // pieces of images
   EvenParts parts;
   int64_t pitch, phase;  // floats of a row, of the rows of a phase
+
+ private:
+  int64_t vectors_of_pieces() const {
+    const int64_t shared = kShared * ceil_div(x.span(1) - 1, x.stride);
+    return ceil_div(std::max({kPiece / x.stride, kFewestWindows, shared}), k.lanes);
+  }
+  int64_t pitch_of_planes() const {
+    const int64_t read = x.span(std::min(pieces.largest() * k.lanes, x.made));
+    return is_square() ? round_up(read, k.lanes) : ceil_div(read, x.stride);
+  }
 };
 
-/// The windows of a plane of x, or zeros.
-void pad_phases(const Layout& l, const float* plane, float* to) {
-  const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach({0, l.x.made});
+/// Windows of a plane of x, or zeros.
+void pad_phases(const Layout& l, const float* plane, Range made, float* to) {
+  const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach(made);
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
   spread_plane(l.k, plane, l.x.read, rows, columns, l.phases(), to);
 }
@@ -85,26 +108,27 @@ class GroupedWeight {
 
  private:
   void run_part(int64_t group, int64_t part, float* plane) const {
-    const Range images = l_.parts[part];
+    const Range blocks = l_.parts[part];
     const int64_t read = l_.y.read * l_.x.read, made = l_.y.made * l_.x.made,
                   channels = l_.in / l_.z.taps;
-    for (int64_t image = images.begin; image < images.end; ++image)
+    for (int64_t block = blocks.begin; block < blocks.end; ++block)
       for (int64_t c = 0; c < l_.in; ++c) {
-        const int64_t depth = image % l_.z.made,
+        const Range columns = l_.columns(block);
+        const int64_t image = block / l_.pieces.count, depth = image % l_.z.made,
                       at = image / l_.z.made * l_.groups + group;  // of all images' groups
         const float* const channel = d_.x + (at * channels + c / l_.z.taps) * l_.z.read * read;
-        pad_phases(l_, met_plane(channel, l_.z, depth, c % l_.z.taps, read), plane);
+        pad_phases(l_, met_plane(channel, l_.z, depth, c % l_.z.taps, read), columns, plane);
         run_tiles({.windows = plane,
                    .offsets = offsets_,
                    .rows = l_.y.made,
-                   .columns = l_.x.made,
+                   .columns = columns.size(),
                    .row_step = l_.y.stride * l_.pitch,
-                   .y = d_.y + (at * l_.out * l_.z.made + depth) * made,
+                   .y = d_.y + (at * l_.out * l_.z.made + depth) * made + columns.begin,
                    .y_channel = l_.z.made * made,
                    .sums = sums_ + part * l_.sums() + group * l_.out * l_.sums_of_channel() +
                            c * l_.taps() * l_.k.lanes,
                    .stride = l_.sums_of_channel(),
-                   .adds = image > images.begin});
+                   .adds = block > blocks.begin});
       }
   }
 
@@ -161,9 +185,9 @@ class GroupedWeight {
 /// to 5.)
 bool pays(const Layout& l, const ConvolutionSpec& s) {
   constexpr int64_t kFewTaps = 3, kLongRow = 28, kFewPairs = 16, kFewPairsInDepth = 64,
-                    kFewResults = 4;
+                    kFewResults = 4, kFewOfSignal = 8;
   const int64_t pairs = l.in / l.z.taps * l.out;
-  if (s.groups == 1) return l.out <= kFewResults;
+  if (s.groups == 1) return l.out <= (is_signal(s) && s.in == 1 ? kFewOfSignal : kFewResults);
   if (has_depth(s)) return pairs <= kFewPairsInDepth;
   if (pairs > 1) return pairs <= kFewPairs;
   const bool is_small =

@@ -27,6 +27,11 @@ struct Reach {
   int64_t all, before, inside, begin;
 };
 
+/// What is computed at once of a plane of the result: some of its rows, or a piece of a row.
+struct Band {
+  Range rows, columns;
+};
+
 /// One of the spatial dims of windows.
 struct WindowDim {
   WindowDim(const ConvolutionSpec& s, size_t d)
@@ -99,10 +104,32 @@ inline void fill_offsets(int64_t planes, int64_t plane, const WindowDim& y, cons
         *to++ = static_cast<int32_t>(c * plane + phases.place(i * y.dilation, j * x.dilation));
 }
 
+/// A row of all phases of its columns: whole steps of the stride are transposed, the first and the
+/// last may be partly outside.
+inline void spread_row(const SlideKernels& k, const float* row, const Reach& columns,
+                       const Phases& p, float* to) {
+  const int64_t n = p.columns, end = columns.before + columns.inside,
+                first = std::min(ceil_div(columns.before, n), p.pitch),
+                last = std::max(std::min(end / n, p.pitch), first);
+  const float* const pixels = row + columns.begin - columns.before;  // of the first column
+  const auto spread_one = [&](int64_t i) {
+    for (int64_t c = 0; c < n; ++c) {
+      const int64_t at = i * n + c;
+      to[c * p.size + i] = at >= columns.before && at < end ? pixels[at] : 0.0F;
+    }
+  };
+  for (int64_t i = 0; i < first; ++i) spread_one(i);
+  k.transpose_all(pixels + first * n, n, last - first, n, to + first, p.size);
+  for (int64_t i = last; i < p.pitch; ++i) spread_one(i);
+}
+
 /// What windows reach over of a plane of rows of `read` pixels; zeros where there is none.
 inline void spread_plane(const SlideKernels& k, const float* plane, int64_t read, const Reach& rows,
                          const Reach& columns, const Phases& p, float* to) {
   const int64_t inside = plane != nullptr ? rows.inside : 0;
+  constexpr int64_t kFarApart = 8;  // a vector of a phase takes more gathering than transposing
+  if (p.columns >= kFarApart && p.rows == 1 && rows.all == 1 && inside == 1)
+    return spread_row(k, plane + rows.begin * read, columns, p, to);
   for (int64_t phase = 0; phase < p.rows * p.columns; ++phase, to += p.size) {
     const int64_t row = phase / p.columns, column = phase % p.columns;
     const auto of_phase = [](int64_t before, int64_t first, int64_t stride) {

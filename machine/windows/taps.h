@@ -24,6 +24,14 @@ inline bool windows_are_images(const ConvolutionSpec& s) {
 
 inline bool has_depth(const ConvolutionSpec& s) { return s.input[0] > 1 || s.kernel[0] > 1; }
 
+/// Whether images are rows by themselves.
+inline bool is_signal(const ConvolutionSpec& s) {
+  const auto is_one = [&](size_t d) {
+    return s.input[d] == 1 && s.kernel[d] == 1 && s.padding[d] == 0;
+  };
+  return is_one(0) && is_one(1);
+}
+
 /// Whether windows are more than a pixel apart.
 inline bool has_strides(const ConvolutionSpec& s) { return product(s.stride) > 1; }
 

@@ -52,6 +52,27 @@ bool can(const ConvolutionSpec& s, Sought sought) {
   return sought == Sought::Weight || can_slide(s, sought);
 }
 
+/// A row by itself, so long that it is cut into pieces; taps may lie far apart, and windows too
+/// where no gradient of an input is sought.
+ConvolutionSpec random_signal(std::mt19937& random, Sought sought) {
+  const auto up_to = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  for (;;) {
+    const bool is_wide = up_to(1, 4) == 1;
+    const Extents kernel{1, 1, is_wide ? up_to(30, 200) : up_to(1, 12)},
+        dilation{1, 1, is_wide ? 1 : up_to(1, 3)},
+        padding{0, 0, up_to(0, (kernel[2] - 1) * dilation[2])},
+        stride{1, 1,
+               sought == Sought::Input ? 1
+               : up_to(1, 3) == 1      ? up_to(1, 40)
+                                       : 1};
+    const ConvolutionSpec s = spec(up_to(1, 2), up_to(1, 3), up_to(1, 20),
+                                   {1, 1, up_to(2000, 20000)}, kernel, padding, dilation, stride);
+    if (s.output[2] > 0 && flops(s) < 8e6) return s;
+  }
+}
+
 /// What is sought is not to be read. (Weights of few channels of a result are summed in both ways.)
 void slide(const SlideKernels& kernels, const ConvolutionSpec& s, Sought sought, bool has_bias,
            Tensors<float>& t) {
@@ -82,6 +103,22 @@ TEST_P(SlidingConvolution, IsNearTheLoops) {
       Tensors<float> t = tensors<float>(s);
       slide(GetParam().kernels, s, sought, has_bias, t);
       expect_near(s, sought, has_bias, t);
+    }
+  }
+}
+
+TEST_P(SlidingConvolution, OfSignalsIsNearTheLoops) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 60; ++i) {
+    for (const Sought sought : kAll) {
+      const ConvolutionSpec s = random_signal(random, sought);
+      Tensors<float> t = tensors<float>(s);
+      slide(GetParam().kernels, s, sought, i % 2 == 0, t);
+      expect_near(s, sought, i % 2 == 0, t);
+      if (sought == Sought::Weight)
+        weights_on_any_threads(s, run());
+      else if (i % 10 == 0)
+        expect_bits_of_one_image(s, sought, run());
     }
   }
 }
@@ -131,12 +168,14 @@ TEST_P(SlidingConvolution, OfSingleChannelsIsNearTheLoops) {
   for (int i = 0; i < 150; ++i) {
     const int64_t depth = up_to(1, 3) == 1 ? up_to(2, 4) : 1;
     const int64_t rows = up_to(1, 4) == 1 ? 1 : up_to(1, 50), channels = up_to(1, 4);
+    const bool is_long = depth * rows == 1 && up_to(1, 2) == 1;  // cut into pieces
     const Extents kernel{depth == 1 ? 1 : up_to(1, 3), rows == 1 ? 1 : up_to(1, 13), up_to(1, 17)},
         dilation{up_to(1, 2), up_to(1, 2), up_to(1, 2)};
     Extents padding{};
     for (size_t d = 0; d < 3; ++d) padding[d] = up_to(0, (kernel[d] - 1) * dilation[d]);
     const ConvolutionSpec all =
-        spec(up_to(1, 3), 1, 1, {depth, rows, up_to(1, 150)}, kernel, padding, dilation);
+        spec(up_to(1, 3), 1, 1, {depth, rows, is_long ? up_to(3000, 20000) : up_to(1, 150)}, kernel,
+             padding, dilation);
     if (std::ranges::any_of(all.output, [](int64_t n) { return n <= 0; })) continue;
     for (const Sought sought : kBoth) {
       const bool is_input = sought == Sought::Input;
@@ -260,6 +299,28 @@ TEST(Sliding, PaysForSingleChannelsAndWideWindows) {
   const auto alone = [&](int64_t taps) { return in_groups(of(1, 1, 28, taps), 64, 1, 1); };
   EXPECT_TRUE(is_single(alone(31), Sought::Output));
   EXPECT_FALSE(is_single(alone(13), Sought::Output) || is_single(alone(4), Sought::Output));
+}
+
+/// Of signals it does for a channel of any length, whose windows may be as far apart as they are
+/// wide.
+TEST(Sliding, PaysForLongSignals) {
+  if (slide_kernels() == nullptr) GTEST_SKIP() << "the processor lacks AVX2";
+  const auto of = [](int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride) {
+    return spec(1, in, out, {1, 1, size}, {1, 1, kernel}, {0, 0, 0}, {1, 1, 1}, {1, 1, stride});
+  };
+  for (const int64_t size : {16000, 1 << 18, 1 << 22}) {
+    EXPECT_TRUE(is_sliding(of(1, 32, size, 9, 1), Sought::Output) &&
+                is_sliding(of(1, 8, size, 16, 16), Sought::Output) &&
+                is_single(of(1, 16, size, 9, 1), Sought::Input) &&
+                is_single(of(1, 1, size, 9, 1), Sought::Output) &&
+                is_weight_sliding(of(1, 32, size, 9, 1)) && is_weight_grouped(of(1, 8, size, 9, 1)))
+        << size;
+  }
+  EXPECT_TRUE(is_single(of(1, 32, 1 << 18, 9, 1), Sought::Input));
+  EXPECT_FALSE(is_single(of(1, 32, 16000, 9, 1), Sought::Input) ||
+               is_sliding(of(1, 8, 16000, 16, 17), Sought::Output) ||
+               is_sliding(of(2, 8, 16000, 16, 16), Sought::Output) ||
+               is_weight_grouped(of(2, 8, 16000, 9, 1)));
 }
 
 /// The library loops over groups in three dims, and over blocks that are not full.
