@@ -53,28 +53,11 @@ void for_each_scattered(const Args& a, const std::vector<int64_t>& index, Write 
   }
 }
 
-}  // namespace
-
-void index_select(const Args& a) {
+/// Each element of the result looks into a line of operand 0, which begins where it does but for
+/// `dim`, at one of the places, which lie there with these strides.
+void look_up(const Args& a, std::vector<int64_t>& index, const Strides& strides) {
   const int dim = a.dim();
-  const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
-  const int64_t elements =
-      ir::numel(a.out.sizes) / std::max<int64_t>(static_cast<int64_t>(index.size()), 1);
-  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
-  machine::parallel_for(
-      static_cast<int64_t>(index.size()), grain, [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin; i < end; ++i)
-          copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]), row(a.out, dim, i));
-      });
-}
-
-// Each element of the result looks into a line of operand 0, which begins where it does but for
-// `dim`.
-void gather(const Args& a) {
-  const int dim = a.dim();
-  auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
-  const BufferView places{index.data(), DType::I64, a.out.sizes,
-                          ir::contiguous_strides(a.out.sizes)};
+  const BufferView places{index.data(), DType::I64, a.out.sizes, strides};
   BufferView lines{a.in[0].data, a.in[0].dtype, a.out.sizes, a.in[0].strides};
   lines.strides[dim] = 0;
   const BufferView* views[] = {&a.out, &places, &lines};
@@ -85,6 +68,35 @@ void gather(const Args& a) {
         at<T>(p[0], i, s[0]) = at<T>(p[2] + at<int64_t>(p[1], i, s[1]) * apart, i, s[2]);
     });
   });
+}
+
+/// Elements beside an index up to which each is looked up by itself: to copy them as a view costs
+/// more.
+constexpr int64_t kFewBeside = 8;
+
+}  // namespace
+
+void gather(const Args& a) {
+  auto index = positions(a, a.in[1], a.in[0].sizes[a.dim()]);
+  look_up(a, index, ir::contiguous_strides(a.out.sizes));
+}
+
+void index_select(const Args& a) {
+  const int dim = a.dim();
+  auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
+  const int64_t elements =
+      ir::numel(a.out.sizes) / std::max<int64_t>(static_cast<int64_t>(index.size()), 1);
+  if (elements <= kFewBeside) {
+    Strides strides = Strides::filled(a.out.sizes.rank(), 0);
+    strides[dim] = 1;
+    return look_up(a, index, strides);
+  }
+  const int64_t grain = std::max<int64_t>(kParallelElements / std::max<int64_t>(elements, 1), 1);
+  machine::parallel_for(
+      static_cast<int64_t>(index.size()), grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i)
+          copy_elements(row(a.in[0], dim, index[static_cast<size_t>(i)]), row(a.out, dim, i));
+      });
 }
 
 void index_add(const Args& a) {
