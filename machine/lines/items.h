@@ -70,16 +70,21 @@ void arrange_lines(const ir::BufferView& view, int64_t dim, Arrange arrange) {
 /// Items of so few elements are sorted without branches, which nothing could foretell.
 inline constexpr int64_t kFewItems = 16;
 
-/// How many of the items come before each of them is its place.
+/// How many of the items come before each of them is its place in `to`.
+template <class K>
+void place_few(const Item<K>* items, Item<K>* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t place = 0;
+    for (int64_t j = 0; j < i; ++j) place += items[j].key <= items[i].key;
+    for (int64_t j = i + 1; j < n; ++j) place += items[j].key < items[i].key;
+    to[place] = items[i];
+  }
+}
+
 template <class K>
 void sort_few(Item<K>* items, Item<K>* spare, int64_t n) {
   std::copy_n(items, n, spare);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t place = 0;
-    for (int64_t j = 0; j < i; ++j) place += spare[j].key <= spare[i].key;
-    for (int64_t j = i + 1; j < n; ++j) place += spare[j].key < spare[i].key;
-    items[place] = spare[i];
-  }
+  place_few(spare, items, n);
 }
 
 /// Where the first `kept` items came from.

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,11 @@ namespace {
 using Views = std::span<const ir::BufferView>;
 using Integers64 = std::span<const int64_t>;
 
-/// Longer lines are sorted by digits.
-constexpr int64_t kMostCompared = 256;
+/// Longer lines are sorted by digits, shorter ones by where their keys are between the least and
+/// the most. (One thread of a Zen 4, ms for half a million random f32 in lines of 50, 100, 256, 500
+/// and 1000: by comparisons 9.9, 11.5, 14.0; by ranges 4.2, 4.1, 4.1, 4.6, 6.1; by digits the last
+/// two 4.8, 3.5.)
+constexpr int64_t kShortLine = 512;
 
 /// Sorts items, which are in the order of their positions, by three digits of 11 bits of
 /// prefix(item); the result is in `items`.
@@ -48,17 +52,23 @@ void sort_by_digits(Item<K>* items, Item<K>* spare, int64_t n, Prefix prefix) {
 template <class K>
 void sort_block(Item<K>* items, Item<K>* spare, int64_t n);
 
+/// The least key, and by how much what others are above it is to be shifted to have so many bits.
+template <class K>
+std::pair<K, int> range_of(const Item<K>* items, int64_t n, int bits) {
+  K least = items[0].key, most = least;
+  for (int64_t i = 1; i < n; ++i)
+    least = std::min(least, items[i].key), most = std::max(most, items[i].key);
+  return {least, std::max(static_cast<int>(std::bit_width<K>(most - least)) - bits, 0)};
+}
+
 /// By the first 33 bits in which keys differ, and what is equal in them by itself: of long keys
 /// little is.
 template <class K>
 void sort_by_long_keys(Item<K>* items, Item<K>* spare, int64_t n) {
-  constexpr int kBits = 33;
-  K least = items[0].key, most = least;
-  for (int64_t i = 1; i < n; ++i)
-    least = std::min(least, items[i].key), most = std::max(most, items[i].key);
-  if (least == most) return;
-  const int shift = std::max(static_cast<int>(std::bit_width<K>(most - least)) - kBits, 0);
-  const auto prefix = [=](const Item<K>& item) { return (item.key - least) >> shift; };
+  const auto [least, shift] = range_of(items, n, 33);
+  const auto prefix = [least = least, shift = shift](const Item<K>& item) {
+    return (item.key - least) >> shift;
+  };
   sort_by_digits(items, spare, n, prefix);
   if (shift == 0) return;
   for (int64_t begin = 0, end = 1; begin < n; begin = end++) {
@@ -75,12 +85,39 @@ void radix_sort(Item<K>* items, Item<K>* spare, int64_t n) {
     sort_by_digits(items, spare, n, [](const Item<K>& item) { return item.key; });
 }
 
+/// In about as many parts of equal ranges of keys as there are items, so that most parts have few.
+template <class K>
+void sort_by_ranges(Item<K>* items, Item<K>* spare, int64_t n) {
+  const int bits = std::bit_width(static_cast<uint64_t>(n)) - 1;
+  const auto [least, shift] = range_of(items, n, bits);
+  std::array<uint32_t, kShortLine> counts;
+  const std::span<uint32_t> ends(counts.data(), size_t{1} << bits);
+  std::ranges::fill(ends, 0);
+  const auto part = [least = least, shift = shift](const Item<K>& item) {
+    return (item.key - least) >> shift;
+  };
+  for (int64_t i = 0; i < n; ++i) ++ends[part(items[i])];
+  uint32_t begin = 0;
+  for (uint32_t& e : ends) begin += std::exchange(e, begin);
+  for (int64_t i = 0; i < n; ++i) spare[ends[part(items[i])]++] = items[i];
+  for (int64_t i = 0, end; i < n; i = end) {
+    end = ends[part(spare[i])];
+    if (shift > 0 && end - i > kFewItems)
+      sort_block(spare + i, items + i, end - i);
+    else if (shift > 0 && end - i > 1) {
+      place_few(spare + i, items + i, end - i);
+      continue;
+    }
+    std::copy(spare + i, spare + end, items + i);
+  }
+}
+
 template <class K>
 void sort_block(Item<K>* items, Item<K>* spare, int64_t n) {
   if (n <= kFewItems)
     sort_few(items, spare, n);
-  else if (n <= kMostCompared)
-    std::sort(items, items + n);
+  else if (n <= kShortLine)
+    sort_by_ranges(items, spare, n);
   else
     radix_sort(items, spare, n);
 }
