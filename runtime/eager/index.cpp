@@ -70,9 +70,9 @@ void look_up(const Args& a, std::vector<int64_t>& index, const Strides& strides)
   });
 }
 
-/// Elements beside an index up to which each is looked up by itself: to copy them as a view costs
-/// more.
-constexpr int64_t kFewBeside = 8;
+/// Elements beside an index up to which each is looked up, or added, by itself: to take them as a
+/// view costs more.
+constexpr int64_t kFewBeside = 16;
 
 }  // namespace
 
@@ -99,10 +99,36 @@ void index_select(const Args& a) {
       });
 }
 
+namespace {
+
+/// Adds what lies beside each place of operand 2 to what lies beside index[place] of the result,
+/// one element beside an index after the other.
+template <class T>
+void add_by_element(const Args& a, const std::vector<int64_t>& index) {
+  const int dim = a.dim();
+  const BufferView to = row(a.out, dim, 0), from = row(a.in[2], dim, 0);
+  const int64_t to_step = int64_t{a.out.strides[dim]}, from_step = int64_t{a.in[2].strides[dim]},
+                beside = ir::numel(to.sizes);
+  Odometer at(to.sizes);
+  for (int64_t i = 0; i < beside; ++i, at.next()) {
+    T* const sums = static_cast<T*>(to.data) + at.offset(to.strides);
+    const T* source = static_cast<const T*>(from.data) + at.offset(from.strides);
+    for (const int64_t place : index) {
+      T& sum = sums[place * to_step];
+      sum = store<T>(static_cast<Compute<T>>(load(sum) + load(*source)));
+      source += from_step;
+    }
+  }
+}
+
+}  // namespace
+
 void index_add(const Args& a) {
   const int dim = a.dim();
   const auto index = positions(a, a.in[1], a.in[0].sizes[dim]);
   start_as_self(a);
+  if (ir::numel(row(a.out, dim, 0).sizes) <= kFewBeside)
+    return with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) { add_by_element<T>(a, index); });
   with_type<All>(a.out.dtype, [&]<class T>(Tag<T>) {
     for (size_t i = 0; i < index.size(); ++i) {
       const BufferView target = row(a.out, dim, index[i]);

@@ -148,6 +148,30 @@ TEST(IndexFunctions, ProductsOfSeveralZerosHaveSecondGradients) {
   EXPECT_EQ(values(grad({first[0]}, {src})[0]), Values({0, 2}));
 }
 
+/// Of one element beside an index, of a few and of many, which are taken one by one and as views.
+TEST(IndexFunctions, TakeAndAddWhatLiesBesideAnIndex) {
+  const std::vector<int64_t> index{4, 0, 4, 2, 1, 4};
+  const Tensor places = from_data(index, {6});
+  for (const DType dtype : {f32, f64, bf16, i64, u8})
+    for (const auto& [before, after] :
+         {std::pair<int64_t, int64_t>{1, 1}, {3, 2}, {16, 1}, {1, 17}, {7, 0}, {5, 11}})
+      for (const bool is_dense : {true, false}) {
+        const auto numbers = [&, before = before, after = after](int64_t n) {
+          const Tensor dense = randint(0, 9, {before, n, after}).to(dtype);
+          return is_dense ? dense : dense.transpose(0, 2).contiguous().transpose(0, 2);
+        };
+        const Tensor x = numbers(5), source = numbers(6), sums = x.clone();
+        const Tensor taken = index_select(x, 1, places);
+        for (int64_t i = 0; i < 6; ++i) {
+          const int64_t place = index[static_cast<size_t>(i)];
+          EXPECT_TRUE(equal(taken.select(1, i), x.select(1, place)));
+          sums.select(1, place).add_(source.select(1, i));
+        }
+        EXPECT_TRUE(equal(index_add(x, 1, places, source), sums))
+            << ir::name(dtype) << " " << before << " " << after;
+      }
+}
+
 TEST(IndexFunctions, WriteIntoGivenTensors) {
   const Tensor x = arange(6).to(f64).view({3, 2}), out = zeros({0}, f64),
                places = zeros({1, 2}, i64);
