@@ -21,6 +21,7 @@ class Updates {
         groups_(std::move(groups)),
         targets_(targets),
         group_of_(groups_of_nodes(p, groups_)),
+        readers_(p.roots.size()),
         is_update_(groups_.size()),
         done_(groups_.size()) {}
 
@@ -41,16 +42,16 @@ class Updates {
   template <class F>
   void for_each_read(size_t g, F f) const {
     for (NodeId n : groups_[g].nodes) {
-      for (const View& v : node(n).operands) f(p_.roots[v.root]);
-      if (node(n).table.root.valid()) f(p_.roots[node(n).table.root]);
+      for (const View& v : node(n).operands) f(v.root);
+      if (node(n).table.root.valid()) f(node(n).table.root);
     }
   }
 
   /// f(group) for all that must run before group `g`, some more than once.
   template <class F>
   void for_each_needed(size_t g, F f) const {
-    for_each_read(g, [&](const Root& root) {
-      for (NodeId w : root.writers)
+    for_each_read(g, [&](RootId read) {
+      for (NodeId w : p_.roots[read].writers)
         if (group_of_[w] != g) f(group_of_[w]);
     });
     for (NodeId n : groups_[g].nodes)
@@ -66,31 +67,40 @@ class Updates {
     return any;
   }
 
-  /// f(input) for the inputs whose new contents group `g` writes.
+  /// f(root) for the inputs whose new contents group `g` writes.
   template <class F>
   void for_each_target(size_t g, F f) const {
     for (NodeId n : groups_[g].nodes)
       node(n).for_each_written([&](RootId r) {
         const int output = p_.roots[r].output;
-        if (output >= 0 && targets_[static_cast<size_t>(output)] >= 0)
-          f(targets_[static_cast<size_t>(output)]);
+        const int target = output < 0 ? -1 : targets_[static_cast<size_t>(output)];
+        if (target >= 0) f(inputs_.at(target));
       });
   }
 
-  /// By input that is written: the last group that reads it, and the last other one.
+  /// The last group that reads a value, and the last other one.
   struct Readers {
     size_t last = 0, other = 0;
+    size_t beside(size_t g) const { return last == g ? other : last; }
   };
 
   void find_readers() {
-    for (int target : targets_)
-      if (target >= 0) readers_[target];
+    for (RootId r : p_.roots.ids())
+      if (p_.roots[r].kind == Root::Kind::Input) inputs_[p_.roots[r].index] = r;
     for (size_t g = 0; g < groups_.size(); ++g)
-      for_each_read(g, [&](const Root& root) {
-        const auto at = readers_.find(root.kind == Root::Kind::Input ? root.index : -1);
-        if (at == readers_.end() || at->second.last == g) return;
-        at->second.other = std::exchange(at->second.last, g);
+      for_each_read(g, [&](RootId root) {
+        Readers& r = readers_[root];
+        if (r.last != g) r.other = std::exchange(r.last, g);
       });
+  }
+
+  /// What an update that only copies a value waits for: the others that read this. It then need not
+  /// be a copy, but go on in the value's memory.
+  size_t last_beside_copy(size_t g) const {
+    const Node& first = node(groups_[g].nodes[0]);
+    const bool copies = groups_[g].nodes.size() == 1 && first.op == ir::Op::clone &&
+                        first.kind == Node::Kind::Pointwise;
+    return copies ? readers_[first.operands[0].root].beside(g) : 0;
   }
 
   size_t last_that_can_fail() const {
@@ -115,10 +125,9 @@ class Updates {
         if (!numbers[before]) place = std::max(place, places_[before]);
       });
       bool is_update = false;
-      for_each_target(g, [&](int input) {
+      for_each_target(g, [&](RootId input) {
         is_update = true;
-        const Readers& r = readers_[input];
-        place = std::max(place, r.last == g ? r.other : r.last);
+        place = std::max({place, readers_[input].beside(g), last_beside_copy(g)});
       });
       is_update_[g] = is_update && !numbers[g];
       places_.push_back(is_update_[g] ? place : g);
@@ -149,7 +158,8 @@ class Updates {
   std::vector<Group> groups_;
   const std::vector<int>& targets_;
   Table<NodeId, size_t> group_of_;
-  std::map<int, Readers> readers_;
+  std::map<int, RootId> inputs_;
+  Table<RootId, Readers> readers_;
   std::vector<size_t> places_;
   std::vector<uint8_t> is_update_, done_;
   std::vector<size_t> stack_;

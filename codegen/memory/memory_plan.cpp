@@ -100,6 +100,7 @@ class MemoryPlanner {
 
   void run(const std::vector<int>& targets, const std::vector<int>& memories) {
     lifetimes();
+    join_copies();
     for (size_t o = 0; o < targets.size(); ++o)
       if (targets[o] >= 0) try_input(static_cast<int>(o), targets[o], memories);
     for (StepId s : drafts_.ids()) place_step(s);
@@ -146,6 +147,58 @@ class MemoryPlanner {
       if (std::visit([](const auto& step) { return can_fail(step); }, drafts_[s]))
         first_safe_ = {s.index + 1};
     }
+  }
+
+  /// A value that ends as a copy is from its beginning where the copy is to be: what is written
+  /// into an input part by part, and read between, is written there.
+  void join_copies() {
+    Table<RootId, RootId> place(p_.roots.size());
+    Table<StepId, bool> joined(drafts_.size());
+    bool any = false;
+    for (StepId s : drafts_.ids()) any |= joined[s] = joins(s, place);
+    if (!any) return;
+    const auto final_place = [&](RootId& r) {
+      while (r.valid() && place[r].valid()) r = place[r];
+    };
+    Table<StepId, StepDraft> kept;
+    for (StepId s : drafts_.ids()) {
+      if (joined[s]) continue;
+      std::visit([&](auto& step) { for_each_root(step, final_place); }, drafts_[s]);
+      kept.push_back(std::move(drafts_[s]));
+    }
+    drafts_ = std::move(kept);
+    for (RootId r : p_.roots.ids()) first_[r] = last_[r] = {};
+    first_safe_ = {0};
+    lifetimes();
+  }
+
+  /// Whether step `s` copies a value that it reads last to the beginning of another; `place` then
+  /// says so.
+  bool joins(StepId s, Table<RootId, RootId>& place) const {
+    const auto* const launch = std::get_if<LaunchDraft>(&drafts_[s]);
+    if (launch == nullptr || launch->roots.size() != 2) return false;
+    for (size_t from : {0, 1}) {
+      const RootId a = launch->roots[from], b = launch->roots[1 - from];
+      if (!in_arena(a) || last_[a] != s || first_[a] == s || first_[b] != s) continue;
+      if (exact_bytes(a) != exact_bytes(b) || !copies(s, a, b)) continue;
+      place[a] = b;
+      return true;
+    }
+    return false;
+  }
+
+  template <class F>
+  static void for_each_root(LaunchDraft& l, F f) {
+    std::ranges::for_each(l.roots, f);
+  }
+  template <class F>
+  static void for_each_root(MatmulDraft& c, F f) {
+    for (RootId* r : {&c.a, &c.b, &c.c, &c.bias}) f(*r);
+  }
+  template <class F>
+  static void for_each_root(ExternalDraft& e, F f) {
+    std::ranges::for_each(e.operands, f);
+    std::ranges::for_each(e.results, f);
   }
 
   int64_t exact_bytes(RootId r) const {

@@ -70,7 +70,7 @@ bool can_take_over(Maker& m, ValueId v) {
 /// The input that a value which scatters write on began as, if the graph gives that new contents.
 bool updates_input(Maker& m, const View& v) {
   const Root* root = &m.root_of(v);
-  if (!root->writers.empty()) {
+  while (!root->writers.empty()) {
     const Node& first = m.node(root->writers[0]);
     if (first.op != Op::clone || first.kind != Node::Kind::Pointwise) return false;
     root = &m.root_of(first.operands[0]);
@@ -91,8 +91,8 @@ View writable(Maker& m, EquationId e, NodeId& after) {
     after = writers.back();
     return initial;
   }
-  const View dest = m.fresh(e);
-  after = m.write_region(initial, dest);
+  const View dest = begun_as_self(m, e);
+  if (dest.numel() != 0) after = m.root_of(dest).writers.back();
   return dest;
 }
 

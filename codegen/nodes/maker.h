@@ -116,6 +116,10 @@ void library_nodes(Maker& m, EquationId e);
 void scan_nodes(Maker& m, EquationId e);
 void linalg_nodes(Maker& m, EquationId e);
 
+/// Where the result of `e` lies, which is operand 0 but for what `e` writes there: it holds operand
+/// 0 already. That is in the whole which the result is put back into, if nothing else reads it.
+View begun_as_self(Maker& m, EquationId e);
+
 /// f(operand, its part of the result) for the operands of concatenation `e`, of which matmuls may
 /// write parts before the others are known.
 void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const View&)> f);

@@ -54,12 +54,63 @@ void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const V
 
 namespace {
 
-/// Operand 0, with operand 1 in `part` of it.
-void overwritten(Maker& m, EquationId e, const View& part) {
-  const View all = whole(part.root, m.result_type(e).sizes);
-  const NodeId copy = m.write_region(m.operand(e, 0), all);
-  m.write_region(m.operand(e, 1), part, copy);
-  m.set(e, all);
+/// The part of `all` that `e` writes, which is operand 0 with operand 1 in a part of it.
+View part_of(const Maker& m, EquationId e, const View& all) {
+  switch (m.graph().op(e)) {
+    case Op::slice_scatter:
+      return sliced(all, m.dim_attr(e, Attr::dim), m.size_attr(e, Attr::start),
+                    m.size_attr(e, Attr::end), m.size_attr(e, Attr::step));
+    case Op::diagonal_scatter:
+      return diagonal(all, m.size_attr(e, Attr::offset), m.dim_attr(e, Attr::dim0),
+                      m.dim_attr(e, Attr::dim1));
+    default:
+      return {all.root, m.size_attr(e, Attr::offset), m.operand(e, 1).sizes,
+              ir::Strides(m.dims_attr(e, Attr::strides))};
+  }
+}
+
+/// What puts the result of `e` back into the whole that operand 0 is the same part of, and alone
+/// reads it; none if there is no such. (as_strided counts in memory of its own.)
+EquationId put_back_by(Maker& m, EquationId e) {
+  const Graph& g = m.graph();
+  if (g.op(e) == Op::as_strided_scatter) return {};
+  ValueId value = g.result(e);
+  EquationId reader = m.paths().only_reader(value);
+  for (; reader.valid() && g.op(reader) == Op::view; reader = m.paths().only_reader(value))
+    value = g.result(reader);
+  const bool puts_back =
+      reader.valid() && (g.op(reader) == Op::slice_scatter || g.op(reader) == Op::diagonal_scatter);
+  if (!puts_back || g.operand(reader, 1) != value ||
+      g.equation(reader).is_backward != g.equation(e).is_backward)
+    return {};
+  const View &self = m.operand(e, 0), &whole = m.operand(reader, 0);
+  if (!whole.root.valid() || whole.root != self.root) return {};
+  const auto part = reshaped(part_of(m, reader, whole), self.sizes);
+  return part && same_elements(*part, self) ? reader : EquationId();
+}
+
+}  // namespace
+
+View begun_as_self(Maker& m, EquationId e) {
+  if (m.is_known(e)) return m.view(m.graph().result(e));
+  if (const EquationId outer = put_back_by(m, e); outer.valid()) {
+    const View part = part_of(m, outer, begun_as_self(m, outer));
+    m.set(e, *reshaped(part, m.result_type(e).sizes));
+  } else {
+    m.set(e, m.fresh(e));
+    m.write_region(m.operand(e, 0), m.view(m.graph().result(e)));
+  }
+  return m.view(m.graph().result(e));
+}
+
+namespace {
+
+/// Operand 0, with operand 1 in a part of it.
+void overwritten(Maker& m, EquationId e) {
+  const View part = part_of(m, e, begun_as_self(m, e));
+  if (part.numel() == 0) return;
+  const View& src = m.operand(e, 1);
+  if (!same_elements(src, part)) m.write_region(src, part, m.root_of(part).writers.back());
 }
 
 }  // namespace
@@ -94,23 +145,17 @@ void nodes_of<Op::pad>(Maker& m, EquationId e) {
 
 template <>
 void nodes_of<Op::slice_scatter>(Maker& m, EquationId e) {
-  overwritten(m, e,
-              sliced(m.fresh(e), m.dim_attr(e, Attr::dim), m.size_attr(e, Attr::start),
-                     m.size_attr(e, Attr::end), m.size_attr(e, Attr::step)));
+  overwritten(m, e);
 }
 
 template <>
 void nodes_of<Op::diagonal_scatter>(Maker& m, EquationId e) {
-  overwritten(m, e,
-              diagonal(m.fresh(e), m.size_attr(e, Attr::offset), m.dim_attr(e, Attr::dim0),
-                       m.dim_attr(e, Attr::dim1)));
+  overwritten(m, e);
 }
 
 template <>
 void nodes_of<Op::as_strided_scatter>(Maker& m, EquationId e) {
-  overwritten(m, e,
-              {m.fresh(e).root, m.size_attr(e, Attr::offset), m.operand(e, 1).sizes,
-               ir::Strides(m.dims_attr(e, Attr::strides))});
+  overwritten(m, e);
 }
 
 }  // namespace tandem::codegen

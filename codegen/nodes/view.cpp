@@ -32,6 +32,14 @@ std::optional<int64_t> repeated_rows(const View& v) {
   return std::nullopt;
 }
 
+bool same_elements(const View& a, const View& b) {
+  const Runs x = collapsed(a), y = collapsed(b);
+  bool same = a.root == b.root && a.offset == b.offset && x.size() == y.size();
+  for (size_t i = 0; same && i < x.size(); ++i)
+    same = x[i].size == y[i].size && x[i].stride == y[i].stride;
+  return same;
+}
+
 View without_repetition(const View& v) {
   View out{v.root, v.offset, {}, {}};
   for (int d = 0; d < v.sizes.rank(); ++d) {

@@ -55,6 +55,8 @@ bool is_linear(const View& v);
 /// a row: r (numel itself for a linear view; 1 if one element is read everywhere).
 std::optional<int64_t> repeated_rows(const View& v);
 
+/// Whether both read the same elements in the same order.
+bool same_elements(const View& a, const View& b);
 /// `v` without the dims along which it shows the same elements.
 View without_repetition(const View& v);
 View permuted(const View& v, std::span<const ir::Axis> dims);

@@ -174,5 +174,65 @@ TEST(IndexWrites, OfACacheStepByStep) {
   EXPECT_EQ(keys.data<float>(), memory);
 }
 
+/// One token of a decoder whose caches are parts of one tensor: [layer, keys and values, ...].
+Tensor decoded(const Tensor& caches, const Tensor& at, const Tensor& token, bool by_index) {
+  Tensor x = token;
+  for (int64_t l = 0; l < 3; ++l) {
+    for (const int64_t part : {0, 1}) {
+      const Tensor cache = caches[l][part], row = x * static_cast<double>(part + 2);
+      if (by_index)
+        cache.index_copy_(1, at, row);
+      else
+        cache.narrow(1, 5, 1).copy_(row);
+    }
+    const Tensor scores = matmul(x, caches[l][0].transpose(-1, -2));
+    x = x + matmul(softmax(scores, -1), caches[l][1]);
+  }
+  return x;
+}
+
+TEST(IndexWrites, OfOneCacheOfAllLayers) {
+  for (const bool by_index : {false, true})
+    for (const auto& [name, lay_out] : kLayouts) {
+      SCOPED_TRACE(::testing::Message() << name << " " << by_index);
+      const auto step = compile([&](const Tensor& caches, const Tensor& at, const Tensor& token) {
+        const Tensor before = caches[1] * 2, x = decoded(caches, at, token, by_index);
+        return std::vector<Tensor>{x, before, caches[2][1] * 3};
+      });
+      const Tensor start = randn({3, 2, 4, 40, 8}), at = tensor({5}, i64);
+      const Tensor caches = lay_out(start), expected = start.clone();
+      for (int t = 0; t < 3; ++t) {
+        const Tensor token = randn({4, 1, 8}), before = expected[1] * 2;
+        const Tensor x = decoded(expected, at, token, by_index);
+        const std::vector<Tensor> results = step(caches, at, token);
+        EXPECT_TRUE(allclose(results[0], x, 1e-4, 1e-4));
+        EXPECT_TRUE(allclose(results[1], before, 1e-4, 1e-4));
+        EXPECT_TRUE(allclose(results[2], expected[2][1] * 3, 1e-4, 1e-4));
+        EXPECT_TRUE(allclose(caches, expected, 1e-4, 1e-4));
+      }
+    }
+}
+
+TEST(IndexWrites, OfPartsOfPartsHaveGradients) {
+  for (const bool by_index : {false, true}) {
+    const auto f = [&](const Tensor& caches, const Tensor& at, const Tensor& token) {
+      const Tensor own = caches * 1;
+      for (int64_t l = 0; l < 3; ++l) {
+        const Tensor cache = own[l][1], row = token * static_cast<double>(l + 2);
+        by_index ? cache.index_add_(1, at, row) : cache.narrow(1, 5, 1).copy_(row);
+      }
+      return (own[0] * own[1] * own[2]).sum();
+    };
+    const Tensor caches = randn({3, 2, 4, 40, 8}, f64).requires_grad_(), at = tensor({5}, i64),
+                 token = randn({4, 1, 8}, f64).requires_grad_();
+    f(caches, at, token).backward();
+    const Tensor of_caches = caches.grad().clone(), of_token = token.grad().clone();
+    caches.set_grad({}), token.set_grad({});
+    compile(f)(caches, at, token).backward();
+    EXPECT_TRUE(allclose(caches.grad(), of_caches, 1e-9, 1e-9));
+    EXPECT_TRUE(allclose(token.grad(), of_token, 1e-9, 1e-9));
+  }
+}
+
 }  // namespace
 }  // namespace tandem::testing

@@ -146,6 +146,38 @@ TEST(Updates, WritesAtPositionsAreAllCheckedBeforeTheFirst) {
   EXPECT_LT(c.plan.arena_bytes, 64 * 32 * 4);
 }
 
+/// Caches of all layers in one tensor, as a decoder writes and reads them layer by layer: in a
+/// range, or at positions from data.
+ir::Graph decoder_of_one_cache(bool by_index) {
+  TestGraph t;
+  Builder& b = t.b;
+  V cache = t.input({3, 2, 64, 16}), x = t.input({2, 1, 16});
+  const V index = b.expand(t.input({1}, DType::I64), {2, 1, 16});
+  for (int l = 0; l < 3; ++l) {
+    const V layer = b.view(b.slice(cache, 0, l, l + 1, 1), {2, 64, 16}), row = b.mul(x, l + 1);
+    const V written =
+        by_index ? b.scatter(layer, 1, index, row) : b.slice_scatter(layer, row, 1, 3, 4, 1);
+    cache = b.slice_scatter(cache, b.view(written, {1, 2, 64, 16}), 0, l, l + 1, 1);
+    const V all = b.view(b.slice(cache, 0, l, l + 1, 1), {2, 64, 16});
+    x = b.tanh(b.bmm(b.bmm(x, b.permute(all, ir::Axes{0, 2, 1})), all));
+  }
+  t.output(x);
+  t.output(cache, {}, 0);
+  return t.finish();
+}
+
+TEST(Updates, PartsOfPartsAreWrittenWhereTheInputIs) {
+  constexpr int64_t kLayerBytes = 4 * 2 * 64 * 16;
+  for (const bool by_index : {false, true}) {
+    const ir::Graph graph = decoder_of_one_cache(by_index);
+    const Checked c = check_lowering(graph, {}, {.write_into_input = {1}}, 1e-4);
+    EXPECT_EQ(c.plan.outputs[1].into_input, 0);
+    EXPECT_LT(c.plan.arena_bytes, kLayerBytes) << print(c.plan);
+    for (size_t s : writers_of(c.plan, 0))
+      EXPECT_LE(c.plan.kernels[std::get<Launch>(c.plan.steps[s]).kernel].units(), 2);
+  }
+}
+
 TEST(Updates, AWriteAtPositionsOfWhatIsReadLaterIsACopy) {
   TestGraph t;
   Builder& b = t.b;
