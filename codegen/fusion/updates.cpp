@@ -98,9 +98,8 @@ class Updates {
   /// be a copy, but go on in the value's memory.
   size_t last_beside_copy(size_t g) const {
     const Node& first = node(groups_[g].nodes[0]);
-    const bool copies = groups_[g].nodes.size() == 1 && first.op == ir::Op::clone &&
-                        first.kind == Node::Kind::Pointwise;
-    return copies ? readers_[first.operands[0].root].beside(g) : 0;
+    const bool only_copies = groups_[g].nodes.size() == 1 && first.is_copy();
+    return only_copies ? readers_[first.operands[0].root].beside(g) : 0;
   }
 
   size_t last_that_can_fail() const {

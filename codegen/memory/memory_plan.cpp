@@ -332,9 +332,7 @@ class MemoryPlanner {
     for (RootId dying : roots) {
       if (!in_arena(dying) || last_[dying] != s || first_[dying] == s) continue;
       if (place_bytes(dying) != place_bytes(r) || handed_on(dying)) continue;
-      const bool is_copied = copies(s, dying, r);
       if (!merge(s, dying, r)) continue;
-      if (is_copied) left_out_.insert(s);
       offset_[r] = offset_[dying];
       handed_on_.insert(dying);
       return;

@@ -72,7 +72,7 @@ bool updates_input(Maker& m, const View& v) {
   const Root* root = &m.root_of(v);
   while (!root->writers.empty()) {
     const Node& first = m.node(root->writers[0]);
-    if (first.op != Op::clone || first.kind != Node::Kind::Pointwise) return false;
+    if (!first.is_copy()) return false;
     root = &m.root_of(first.operands[0]);
   }
   if (root->kind != Root::Kind::Input) return false;
@@ -105,10 +105,10 @@ void scatter_to(Maker& m, EquationId e, Op op, const View& index, View src) {
   for (int d = 0; d < src.sizes.rank(); ++d) src.sizes[d] = index.sizes[d];
   const bool fills = src.numel() != 0 && covers(src.sizes, t.sizes, dim) && m.is_full(initial) &&
                      scatters_rows(index, dim, src.sizes);
-  View positions = m.converted(index, DType::I64);
   // What is checked by itself cannot fail when it writes, which it then may do where the input is.
-  if (src.numel() != 0 && updates_input(m, initial))
-    check_index(m, e, positions = m.stored(positions));
+  const bool is_checked = src.numel() != 0 && updates_input(m, initial);
+  const View positions = is_checked ? stored_index(m, index) : m.converted(index, DType::I64);
+  if (is_checked) check_index(m, e, positions);
   NodeId after;
   const View dest = fills ? m.fresh(e) : writable(m, e, after);
   m.set(e, dest);

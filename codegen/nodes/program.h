@@ -102,6 +102,8 @@ struct Node {
     for (int64_t i = 1; i < parts; ++i) f(part(i));
   }
   int64_t total() const { return ir::numel(domain); }
+  /// Whether it gives the elements of its operand as they are.
+  bool is_copy() const { return kind == Kind::Pointwise && op == ir::Op::clone; }
   friend bool operator==(const Node&, const Node&) = default;
 };
 

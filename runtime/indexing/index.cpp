@@ -85,8 +85,7 @@ Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const T
 Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Located& src) {
   Call c(src.location);
   const V v = c.in(self), i = c.in(index, "index");
-  if (src.tensor != nullptr) return c.out(c.b.scatter(v, as_int(dim), i, c.in(*src.tensor, "src")));
-  return c.out(c.b.scatter(v, as_int(dim), i, c.given(src.number, self.dtype(), index.sizes())));
+  return c.out(c.b.scatter(v, as_int(dim), i, runtime::source_of(c, src, self.dtype(), index)));
 }
 Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   SourceLocation at) {
@@ -148,8 +147,7 @@ const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& 
   Call c(src.location, "scatter", true);
   require_apart(*this, {&index, src.tensor});
   const V v = c.in(*this), i = c.in(index, "index");
-  const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
-                                       : c.given(src.number, dtype(), index.sizes());
+  const V from = runtime::source_of(c, src, dtype(), index);
   c.b.scatter_in_place(ir::Op::scatter, v, as_int(dim), i, from);
   return *this;
 }

@@ -103,15 +103,14 @@ V rows_by_count(Call& c, V rows, int dim, V mask) {
 
 /// A mask, its dims of self, and where it is true of all of self.
 struct Masked {
-  Masked(Call& c, const Shape& self, const std::vector<Tensor>& indices)
-      : first(static_cast<int>(std::ranges::find_if(indices, is_mask) - indices.begin())),
-        dims(masked_dims(self, indices[static_cast<size_t>(first)], first)),
-        mask(c.in(indices[static_cast<size_t>(first)], "mask")) {
+  Masked(Call& c, const Shape& self, const std::vector<Tensor>& indices) {
+    const auto given = std::ranges::find_if(indices, is_mask);
+    dims = masked_dims(self, *given, static_cast<int>(given - indices.begin()));
+    mask = c.in(*given, "mask");
     Shape shown = Shape::filled(self.rank(), 1);
     for (int d : dims) shown[d] = self[d];
     everywhere = c.b.expand(c.b.view(mask, shown), self);
   }
-  int first;
   std::vector<int> dims;
   V mask, everywhere;
 };
@@ -124,13 +123,13 @@ bool is_one_mask(const std::vector<Tensor>& tensors) {
 
 V masked_put(Call& c, V self, const Masked& masked, V values, bool accumulate) {
   const Shape sizes = c.b.sizes(self), seen = seen_by_places(sizes, masked.dims);
-  const int after = sizes.rank() - masked.dims.back() - 1, axis = c.b.rank(values) - after - 1;
+  const int first = masked.dims.front(), after = sizes.rank() - masked.dims.back() - 1,
+            axis = c.b.rank(values) - after - 1;
   const Dim given = axis < 0 ? Dim(1) : c.b.sizes(values)[axis];
   Shape part = seen;
-  part[masked.first] = given;
+  part[first] = given;
   const V rows = rows_of(c, values, sizes, {given}, masked.dims, part);
-  const V chosen =
-      given == 1 ? c.b.expand(rows, seen) : rows_by_count(c, rows, masked.first, masked.mask);
+  const V chosen = given == 1 ? c.b.expand(rows, seen) : rows_by_count(c, rows, first, masked.mask);
   const V all = c.b.reshape(chosen, sizes);
   return c.b.where(masked.everywhere, accumulate ? c.b.add(self, all) : all, self);
 }

@@ -56,6 +56,11 @@ V counts(Call& c, V mask) {
   return running_sum(c, c.b.convert(c.b.reshape(mask, {c.b.numel(mask)}), i64));
 }
 
+V source_of(Call& c, const Located& src, DType dtype, const Tensor& index) {
+  return src.tensor != nullptr ? c.in(*src.tensor, "src")
+                               : c.given(src.number, dtype, index.sizes());
+}
+
 void require_apart(const Tensor& self, std::initializer_list<const Tensor*> read, Sharing allowed) {
   for (const Tensor* t : read)
     if (t != nullptr && t->defined() && self.defined()) check_apart(self, *t, allowed);

@@ -44,6 +44,9 @@ V running_sum(Call& c, V numbers);
 /// How many elements up to and with each are true, in row-major order: [n].
 V counts(Call& c, V mask);
 
+/// What a write at `index` puts there: a tensor's elements, or a number in `dtype` for each.
+V source_of(Call& c, const Located& src, DType dtype, const Tensor& index);
+
 /// As ATen, what such a write reads lies elsewhere.
 void require_apart(const Tensor& self, std::initializer_list<const Tensor*> read,
                    Sharing allowed = Sharing::Nothing);

@@ -147,8 +147,7 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Locat
   Call c(src.location);
   const Reduction reduction = reduction_named(kOfScatterWith, reduce);
   const V v = c.in(self), i = c.in(index, "index");
-  const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
-                                       : c.given(src.number, self.dtype(), index.sizes());
+  const V from = runtime::source_of(c, src, self.dtype(), index);
   return c.out(reduced(c, v, as_int(dim), i, from, reduction, true));
 }
 
@@ -203,8 +202,7 @@ const Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Located& 
   require_apart(*this, {&index, src.tensor});
   const Reduction reduction = reduction_named(kOfScatterWith, reduce);
   const V v = c.in(*this), i = c.in(index, "index");
-  const V from = src.tensor != nullptr ? c.in(*src.tensor, "src")
-                                       : c.given(src.number, dtype(), index.sizes());
+  const V from = runtime::source_of(c, src, dtype(), index);
   reduce_into(c, v, as_int(dim), i, from, reduction, true);
   return *this;
 }
