@@ -93,6 +93,7 @@ class Fuser {
     const Node& node_n = node(n);
     Cluster c{.last = n, .fusible = is_fusible(node_n), .late = node_n.late};
     if (c.fusible) c.domain = domain_of(node_n);
+    c.fusible = c.fusible && !node_n.alone;
     c.before.reserve(node_n.operands.size());
     for_each_read(node_n, [&](const View& v) {
       for (NodeId w : writers(v)) c.before.push_back(cluster_of(w));

@@ -195,7 +195,8 @@ std::vector<RootId> SlabFinder::read_inside(std::span<const Group> groups,
   for (size_t i : members)
     for (NodeId n : groups[i].nodes) {
       const RootId r = program_.nodes[n].dest.root;
-      if (stored_[r] && program_.roots[r].output < 0 && !read_outside[r]) roots.push_back(r);
+      const Root& root = program_.roots[r];
+      if (stored_[r] && root.output < 0 && root.gaps == 0 && !read_outside[r]) roots.push_back(r);
     }
   return roots;
 }

@@ -22,6 +22,7 @@ class Updates {
         targets_(targets),
         group_of_(groups_of_nodes(p, groups_)),
         readers_(p.roots.size()),
+        target_(p.roots.size()),
         is_update_(groups_.size()),
         done_(groups_.size()) {}
 
@@ -72,10 +73,27 @@ class Updates {
   void for_each_target(size_t g, F f) const {
     for (NodeId n : groups_[g].nodes)
       node(n).for_each_written([&](RootId r) {
-        const int output = p_.roots[r].output;
-        const int target = output < 0 ? -1 : targets_[static_cast<size_t>(output)];
-        if (target >= 0) f(inputs_.at(target));
+        if (target_[r].valid()) f(target_[r]);
       });
+  }
+
+  /// What `r` was a copy of before parts of it were written.
+  RootId begun_as(RootId r) const {
+    const auto& writers = p_.roots[r].writers;
+    const bool begins_as_copy = writers.size() > 1 && node(writers[0]).is_copy();
+    return begins_as_copy ? node(writers[0]).operands[0].root : RootId();
+  }
+
+  /// Of new contents, and of those before some part was written: the input.
+  void find_targets() {
+    for (size_t o = 0; o < targets_.size(); ++o) {
+      const auto input = inputs_.find(targets_[o]);
+      RootId r = p_.outputs[o].root;
+      if (targets_[o] < 0 || input == inputs_.end() || !r.valid()) continue;
+      target_[r] = input->second;
+      for (r = begun_as(r); r.valid() && begun_as(r).valid(); r = begun_as(r))
+        target_[r] = input->second;
+    }
   }
 
   /// The last group that reads a value, and the last other one.
@@ -87,6 +105,7 @@ class Updates {
   void find_readers() {
     for (RootId r : p_.roots.ids())
       if (p_.roots[r].kind == Root::Kind::Input) inputs_[p_.roots[r].index] = r;
+    find_targets();
     for (size_t g = 0; g < groups_.size(); ++g)
       for_each_read(g, [&](RootId root) {
         Readers& r = readers_[root];
@@ -159,6 +178,7 @@ class Updates {
   Table<NodeId, size_t> group_of_;
   std::map<int, RootId> inputs_;
   Table<RootId, Readers> readers_;
+  Table<RootId, RootId> target_;
   std::vector<size_t> places_;
   std::vector<uint8_t> is_update_, done_;
   std::vector<size_t> stack_;

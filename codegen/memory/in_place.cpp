@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "codegen/memory/accesses.h"
+
 namespace tandem::codegen {
 namespace {
 
@@ -14,6 +16,7 @@ struct Use {
   std::vector<LoopId> open;  // loops around it, outermost first; without Unit loops
 
   const Affine& index(const Kernel& k) const { return k.code[at].access.index; }
+  Elements elements(const Kernel& k) const { return elements_of(k, k.code[at].access); }
 };
 
 /// By ascending place in the code; nothing if a position comes from data.
@@ -87,13 +90,19 @@ bool uses_all_loops(const Kernel& k, const Use& use) {
   return std::ranges::all_of(use.open, takes_part);
 }
 
-/// Whether each element of param `read` is read for the last time before, and where, it is written
-/// as one of `written`. (Columns that are written out one by one are as many elements from one on.)
+/// Whether each element of param `read` that is written as one of `written` is read for the last
+/// time before, and where, that is done. (Columns that are written out one by one are as many
+/// elements from one on.)
 bool can_be_one(const Kernel& k, ParamId read, ParamId written) {
   const Param from = k.params[read];
   if (from.use != Param::Use::Read || from.dtype != k.params[written].dtype) return false;
-  const auto reads = uses_of(k, read), writes = uses_of(k, written);
+  auto reads = uses_of(k, read);
+  const auto writes = uses_of(k, written);
   if (!reads || !writes || reads->empty() || writes->empty()) return false;
+  std::erase_if(*reads, [&](const Use& r) {
+    return std::ranges::all_of(
+        *writes, [&](const Use& w) { return are_apart(r.elements(k), w.elements(k)); });
+  });
   const Use& first = writes->front();
   std::vector<Use> all = *reads;
   all.insert(all.end(), writes->begin(), writes->end());

@@ -1,12 +1,12 @@
 #include "codegen/memory/memory_plan.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <unordered_set>
 
 #include "codegen/library/library.h"
 #include "codegen/loops/kernel_table.h"
+#include "codegen/memory/accesses.h"
+#include "codegen/memory/free_ranges.h"
 #include "codegen/memory/in_place.h"
 #include "ir/base/error.h"
 
@@ -19,71 +19,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-/// Free ranges of an arena that grows as needed. Of no bytes there is no range.
-class Ranges {
- public:
-  /// The smallest free range that fits, else the end of the arena.
-  int64_t take(int64_t bytes) {
-    if (bytes == 0) return 0;
-    const auto best = by_size_.lower_bound({bytes, 0});
-    if (best == by_size_.end()) return grow(bytes);
-    const auto [size, offset] = *best;
-    erase(free_.find(offset));
-    if (size > bytes) insert(offset + bytes, size - bytes);
-    return offset;
-  }
-
-  void give(int64_t offset, int64_t bytes) {
-    if (bytes == 0) return;
-    auto next = free_.lower_bound(offset);
-    if (next != free_.end() && next->first == offset + bytes) {
-      bytes += next->second;
-      next = erase(next);
-    }
-    if (next != free_.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        offset = before->first;
-        bytes += before->second;
-        erase(before);
-      }
-    }
-    insert(offset, bytes);
-  }
-
-  int64_t end() const { return end_; }
-
- private:
-  using Iterator = std::map<int64_t, int64_t>::iterator;
-
-  /// Extends the arena; a free range at its end is used up first.
-  int64_t grow(int64_t bytes) {
-    int64_t offset = end_;
-    if (!free_.empty()) {
-      const auto last = std::prev(free_.end());
-      if (last->first + last->second == end_) {
-        offset = last->first;
-        erase(last);
-      }
-    }
-    end_ = offset + bytes;
-    return offset;
-  }
-
-  void insert(int64_t offset, int64_t bytes) {
-    free_.emplace(offset, bytes);
-    by_size_.emplace(bytes, offset);
-  }
-  Iterator erase(Iterator r) {
-    by_size_.erase({r->second, r->first});
-    return free_.erase(r);
-  }
-
-  std::map<int64_t, int64_t> free_;                // offset -> size
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // size, offset
-  int64_t end_ = 0;
-};
 
 class MemoryPlanner {
  public:
@@ -120,7 +55,10 @@ class MemoryPlanner {
     std::visit([this](const auto& step) { touch(step); }, d);
     return touched_;
   }
-  void touch(const LaunchDraft& launch) { touched_ = launch.roots; }
+  void touch(const LaunchDraft& launch) {
+    for (const RootId r : launch.roots)
+      if (std::ranges::count(touched_, r) == 0) touched_.push_back(r);
+  }
   void touch(const MatmulDraft& c) {
     for (const RootId r : {c.a, c.b, c.c, c.bias})
       if (r.valid() && std::ranges::count(touched_, r) == 0) touched_.push_back(r);
@@ -149,42 +87,75 @@ class MemoryPlanner {
     }
   }
 
-  /// A value that ends as a copy is from its beginning where the copy is to be: what is written
+  /// A value that goes on as a copy is from its beginning where the copy is to be: what is written
   /// into an input part by part, and read between, is written there.
   void join_copies() {
-    Table<RootId, RootId> place(p_.roots.size());
-    Table<StepId, bool> joined(drafts_.size());
-    bool any = false;
-    for (StepId s : drafts_.ids()) any |= joined[s] = joins(s, place);
-    if (!any) return;
-    const auto final_place = [&](RootId& r) {
-      while (r.valid() && place[r].valid()) r = place[r];
-    };
     Table<StepId, StepDraft> kept;
-    for (StepId s : drafts_.ids()) {
-      if (joined[s]) continue;
-      std::visit([&](auto& step) { for_each_root(step, final_place); }, drafts_[s]);
-      kept.push_back(std::move(drafts_[s]));
-    }
+    std::vector<StepId> joined;
+    for (StepId s : drafts_.ids())
+      if (join(s)) joined.push_back(s);
+    if (joined.empty()) return;
+    for (StepId s : drafts_.ids())
+      if (!std::ranges::binary_search(joined, s)) kept.push_back(std::move(drafts_[s]));
     drafts_ = std::move(kept);
     for (RootId r : p_.roots.ids()) first_[r] = last_[r] = {};
     first_safe_ = {0};
     lifetimes();
   }
 
-  /// Whether step `s` copies a value that it reads last to the beginning of another; `place` then
-  /// says so.
-  bool joins(StepId s, Table<RootId, RootId>& place) const {
+  /// Whether step `s` begins a value as a copy of another that can lie in the same memory; they
+  /// then are one.
+  bool join(StepId s) {
     const auto* const launch = std::get_if<LaunchDraft>(&drafts_[s]);
     if (launch == nullptr || launch->roots.size() != 2) return false;
     for (size_t from : {0, 1}) {
       const RootId a = launch->roots[from], b = launch->roots[1 - from];
-      if (!in_arena(a) || last_[a] != s || first_[a] == s || first_[b] != s) continue;
+      if (!in_arena(a) || first_[a] == s || first_[b] != s) continue;
       if (exact_bytes(a) != exact_bytes(b) || !copies(s, a, b)) continue;
-      place[a] = b;
+      const auto in_place = steps_in_place(a, b, {s.index + 1});
+      if (!in_place) continue;
+      for (StepId t : *in_place) merge(t, a, b);
+      rename(a, b);
       return true;
     }
     return false;
+  }
+
+  void rename(RootId from, RootId to) {
+    const auto renamed = [&](RootId& r) {
+      if (r == from) r = to;
+    };
+    for (StepId s = first_[from]; s <= last_[from]; ++s.index)
+      std::visit([&](auto& step) { for_each_root(step, renamed); }, drafts_[s]);
+    first_[to] = first_[from];
+    last_[to] = std::max(last_[to], last_[from]);
+  }
+
+  /// What the steps from `begin` on read of `from` must not have been written as `to` before, if
+  /// both are to lie in one memory. The steps that read and write the same elements, and can do so
+  /// in place; nothing if that is not enough.
+  std::optional<std::vector<StepId>> steps_in_place(RootId from, RootId to, StepId begin) {
+    std::vector<StepId> in_place;
+    std::vector<Elements> written;
+    for (StepId s = begin; s <= last_[from]; ++s.index) {
+      const std::vector<Elements> read = elements(s, from, Instr::Kind::Load),
+                                  writes = elements(s, to, Instr::Kind::Store);
+      if (!elements(s, from, Instr::Kind::Store).empty() || !are_apart(read, written)) return {};
+      if (!are_apart(read, writes)) {
+        if (!can_merge(s, from, to)) return {};
+        in_place.push_back(s);
+      }
+      written.insert(written.end(), writes.begin(), writes.end());
+    }
+    return in_place;
+  }
+
+  std::vector<Elements> elements(StepId s, RootId r, Instr::Kind access) const {
+    if (const auto* launch = std::get_if<LaunchDraft>(&drafts_[s]))
+      return elements_of(*launch, kernel(*launch), r, access);
+    if (const auto* product = std::get_if<MatmulDraft>(&drafts_[s]))
+      return elements_of(*product, r, access);
+    return elements_of(std::get<ExternalDraft>(drafts_[s]), r, access);
   }
 
   template <class F>
@@ -203,7 +174,7 @@ class MemoryPlanner {
 
   int64_t exact_bytes(RootId r) const {
     const Root& root = p_.roots[r];
-    return root.numel * static_cast<int64_t>(ir::size_of(root.dtype));
+    return (root.numel + root.gaps) * static_cast<int64_t>(ir::size_of(root.dtype));
   }
   int64_t bytes(RootId r) const { return aligned(exact_bytes(r)); }
   /// Of the place that it is given: between guard pages not a byte more than it has.
@@ -232,8 +203,9 @@ class MemoryPlanner {
                                [&](const auto& out) { return shares(out.into_input); });
   }
 
-  /// Computes output `o` in the memory of input `i` if the input's old contents are not needed
-  /// later, not by another tensor, and if nothing can fail any more.
+  /// Computes output `o` in the memory of input `i` if nothing that is read of the input's old
+  /// contents is overwritten by then, by another tensor nothing is, and if nothing can fail any
+  /// more.
   void try_input(int o, int i, const std::vector<int>& memories) {
     const RootId made = p_.outputs[at(o)].root;
     if (!made.valid() || p_.roots[made].output != o || !first_[made].valid()) return;
@@ -247,8 +219,12 @@ class MemoryPlanner {
     const bool is_copied = copies(first_[made], read, made);
     const StepId start = is_copied ? next_write(made, first_[made]) : first_[made];
     if (!start.valid() || start < first_safe_ || shared_from(start, i, memories)) return;
-    if ((last_[read].valid() && last_[read] > start) || input_[read] == i) return;
-    if (last_[read] == start && !merge(start, read, made)) return;
+    if (input_[read] == i) return;
+    if (last_[read].valid()) {
+      const auto in_place = steps_in_place(read, made, start);
+      if (!in_place) return;
+      for (StepId s : *in_place) merge(s, read, made);
+    }
     if (is_copied) left_out_.insert(first_[made]);
     input_[made] = i;
     plan_.outputs[at(o)].into_input = i;
@@ -301,18 +277,25 @@ class MemoryPlanner {
     return read.valid() && written.valid() && l.offsets[read.index] == l.offsets[written.index];
   }
 
-  /// Gives roots `from` and `to` one parameter, if the step can compute in place.
-  bool merge(StepId s, RootId from, RootId to) {
-    return std::visit([&](auto& step) { return merge(step, from, to); }, drafts_[s]);
+  /// The kernel of step `s` with one parameter for roots `from` and `to`, if it can compute in
+  /// place.
+  KernelId merged(StepId s, RootId from, RootId to) {
+    const auto* const l = std::get_if<LaunchDraft>(&drafts_[s]);
+    if (l == nullptr || std::ranges::count(l->roots, from) != 1 ||
+        std::ranges::count(l->roots, to) != 1)
+      return {};
+    const ParamId read = param_of(*l, from), written = param_of(*l, to);
+    return same_place(*l, read, written) ? kernels_.merged(l->kernel, read, written) : KernelId();
   }
-  static bool merge(MatmulDraft&, RootId /*from*/, RootId /*to*/) { return false; }
-  static bool merge(ExternalDraft&, RootId /*from*/, RootId /*to*/) { return false; }
-  bool merge(LaunchDraft& l, RootId from, RootId to) {
-    const ParamId read = param_of(l, from), written = param_of(l, to);
-    if (!same_place(l, read, written)) return false;
-    const KernelId merged = kernels_.merged(l.kernel, read, written);
-    if (!merged.valid()) return false;
-    l.kernel = merged;
+  bool can_merge(StepId s, RootId from, RootId to) { return merged(s, from, to).valid(); }
+
+  /// Gives the roots one parameter, if possible.
+  bool merge(StepId s, RootId from, RootId to) {
+    const KernelId kernel = merged(s, from, to);
+    if (!kernel.valid()) return false;
+    auto& l = std::get<LaunchDraft>(drafts_[s]);
+    const ParamId written = param_of(l, to);
+    l.kernel = kernel;
     l.roots.erase(l.roots.begin() + written.index);
     l.offsets.erase(l.offsets.begin() + written.index);
     return true;
@@ -441,7 +424,7 @@ class MemoryPlanner {
   Table<RootId, int> input_;              // the input whose memory it is computed in
   std::unordered_set<RootId> handed_on_;  // dead roots whose memory another took
   std::unordered_set<StepId> left_out_;   // steps that would copy a value onto itself
-  Ranges ranges_;
+  FreeRanges ranges_;
   std::vector<RootId> touched_;  // by the step that is being looked at
   StepId first_safe_{0};         // no step from here on can fail
 };

@@ -63,22 +63,8 @@ bool can_take_over(Maker& m, ValueId v) {
   if (!m.is_used_up(v)) return false;
   const View& view = m.view(v);
   const Root& root = m.root_of(view);
-  if (root.numel != view.numel() || root.writers.empty()) return false;
-  return is_linear(view) && traits_of(m.node(root.writers.back()).kind).takes_writes;
-}
-
-/// The input that a value which scatters write on began as, if the graph gives that new contents.
-bool updates_input(Maker& m, const View& v) {
-  const Root* root = &m.root_of(v);
-  while (!root->writers.empty()) {
-    const Node& first = m.node(root->writers[0]);
-    if (!first.is_copy()) return false;
-    root = &m.root_of(first.operands[0]);
-  }
-  if (root->kind != Root::Kind::Input) return false;
-  return std::ranges::any_of(m.graph().outputs(), [&](const ir::Output& out) {
-    return out.role == ir::Role::MutatedInput && out.target == root->index;
-  });
+  return !root.writers.empty() && shows_all(view, root) &&
+         traits_of(m.node(root.writers.back()).kind).takes_writes;
 }
 
 /// Operand 0 of scatter `e` where it may be written on: a copy, or itself. `after`: the node that

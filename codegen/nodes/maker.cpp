@@ -85,13 +85,16 @@ ir::Axes copy_order(const View& from, const View& to, bool is_fill) {
 
 /// Whether the root's own memory, in its own order, is the output's memory.
 bool fills(const View& v, const ir::Strides& strides, const Root& root) {
-  if (v.offset != 0 || v.numel() != root.numel) return false;
-  if (!same_steps(v.sizes, v.strides, strides)) return false;
-  // A permutation of a contiguous tensor: sorted by stride it is linear.
-  return is_linear(permuted(v, ir::memory_order(v.strides)));
+  return same_steps(v.sizes, v.strides, strides) && shows_all(v, root);
 }
 
 }  // namespace
+
+bool shows_all(const View& v, const Root& root) {
+  return v.offset == 0 && v.numel() == root.numel &&
+         ir::extent(v.sizes, v.strides) == root.numel + root.gaps &&
+         !ir::self_overlaps(v.sizes, v.strides);
+}
 
 Maker::Maker(const Graph& graph) : g_(graph), views_(graph) {
   p_.roots.reserve(graph.num_values());
@@ -225,6 +228,12 @@ View Maker::pointwise(Op op, std::vector<View> operands, DType type, const Shape
   const View dest = computed(type, sizes);
   push({.op = op, .dtype = type, .domain = sizes, .operands = std::move(operands), .dest = dest});
   return dest;
+}
+
+View Maker::taken_apart(const View& v) {
+  const View copy = copied(v);
+  node(root_of(copy).writers[0]).alone = true;
+  return copy;
 }
 
 View Maker::converted(const View& v, DType to) {

@@ -53,6 +53,7 @@ class Maker {
   // --- values
   Root& root_of(const View& v) { return p_.roots[v.root]; }
   const Root& root_of(const View& v) const { return p_.roots[v.root]; }
+  const Root& root_of(RootId r) const { return p_.roots[r]; }
   DType dtype(const View& v) const { return root_of(v).dtype; }
   bool is_full(const View& v) const { return root_of(v).kind == Root::Kind::Full; }
   RootId add(Root r) { return p_.roots.add(std::move(r)); }
@@ -71,10 +72,13 @@ class Maker {
   Node& node(NodeId n) { return p_.nodes[n]; }
   /// Appends a node that writes node.dest; returns its id, or none if there is nothing to write.
   NodeId push(Node n);
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
   /// Appends a node of any number of results; returns its id.
   NodeId push_external(Node n);
   View pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes);
   View copied(const View& v) { return pointwise(Op::clone, {v}, dtype(v), v.sizes); }
+  /// A copy that is in memory before anything reads it, or is done beside it.
+  View taken_apart(const View& v);
   View converted(const View& v, DType to);
   View reshape(const View& v, const Shape& sizes);
   /// An operand in memory.
@@ -115,6 +119,10 @@ void reduction_nodes(Maker& m, EquationId e);
 void library_nodes(Maker& m, EquationId e);
 void scan_nodes(Maker& m, EquationId e);
 void linalg_nodes(Maker& m, EquationId e);
+
+/// Whether a value that parts are written of began as an input to which the graph gives new
+/// contents.
+bool updates_input(Maker& m, const View& v);
 
 /// Where the result of `e` lies, which is operand 0 but for what `e` writes there: it holds operand
 /// 0 already. That is in the whole which the result is put back into, if nothing else reads it.

@@ -19,6 +19,7 @@ struct Root {
   Kind kind = Kind::Computed;
   ir::DType dtype = ir::DType::F32;
   int64_t numel = 0;
+  int64_t gaps = 0;                     // Computed: elements of its memory beside those
   int index = -1;                       // Input: which
   ir::Number first, increment;          // Full: first; Iota: element i is first + i * increment
   int output = -1;                      // Computed: the output whose buffer it lives in, or -1
@@ -26,6 +27,9 @@ struct Root {
   bool formula() const { return kind == Kind::Full || kind == Kind::Iota; }
   friend bool operator==(const Root&, const Root&) = default;
 };
+
+/// Whether `v` shows all elements of `root`, each once, from its first on.
+bool shows_all(const View& v, const Root& root);
 
 /// Where a row or column reduction cuts its domain: the operand is [outer, n, inner].
 struct Reduction {
@@ -66,6 +70,7 @@ struct Node {
   /// reads the value must wait until all is in memory.
   bool whole = true;
   bool only_checks = false;  // Gather: stores nothing
+  bool alone = false;        // shares a group with no other
   bool late = false;         // behind the turn of a whole step
   bool ordered = false;      // External: stays though nothing reads what it writes
   bool again = false;        // computes again what another node does, for the group that reads it

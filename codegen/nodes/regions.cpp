@@ -1,8 +1,11 @@
 // What joins or overwrites parts becomes copies into regions of one value.
+#include <algorithm>
 #include <ranges>
 #include <utility>
 
+#include "codegen/nodes/elements.h"
 #include "codegen/nodes/maker.h"
+#include "ir/strides.h"
 
 namespace tandem::codegen {
 namespace {
@@ -52,7 +55,38 @@ void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const V
   }
 }
 
+bool updates_input(Maker& m, const View& v) {
+  const Root* root = &m.root_of(v);
+  while (!root->writers.empty()) {
+    const Node& first = m.node(root->writers[0]);
+    if (!first.is_copy()) return false;
+    root = &m.root_of(first.operands[0]);
+  }
+  if (root->kind != Root::Kind::Input) return false;
+  return std::ranges::any_of(m.graph().outputs(), [&](const ir::Output& out) {
+    return out.role == ir::Role::MutatedInput && out.target == root->index;
+  });
+}
+
 namespace {
+
+/// Whether the result of `e` is laid out as operand 0: new contents of an input as that, of which
+/// only what is written is then touched. (as_strided counts in memory of its own.)
+bool keeps_layout(Maker& m, EquationId e) {
+  const View& self = m.operand(e, 0);
+  return m.graph().op(e) != Op::as_strided_scatter && self.offset == 0 &&
+         self.numel() == m.root_of(self).numel && !ir::self_overlaps(self.sizes, self.strides) &&
+         updates_input(m, self);
+}
+
+/// Memory of its own for the result of `e`.
+View place_like_self(Maker& m, EquationId e) {
+  View place = m.fresh(e);
+  if (!keeps_layout(m, e)) return place;
+  place.strides = m.operand(e, 0).strides;
+  m.root_of(place).gaps = ir::extent(place.sizes, place.strides) - place.numel();
+  return place;
+}
 
 /// The part of `all` that `e` writes, which is operand 0 with operand 1 in a part of it.
 View part_of(const Maker& m, EquationId e, const View& all) {
@@ -86,7 +120,11 @@ EquationId put_back_by(Maker& m, EquationId e) {
   const View &self = m.operand(e, 0), &whole = m.operand(reader, 0);
   if (!whole.root.valid() || whole.root != self.root) return {};
   const auto part = reshaped(part_of(m, reader, whole), self.sizes);
-  return part && same_elements(*part, self) ? reader : EquationId();
+  if (!part || !same_elements(*part, self)) return {};
+  // The whole must lie as operand 0 does, for the part of it to be seen likewise.
+  const bool lies_alike =
+      is_linear(whole) || keeps_layout(m, reader) || put_back_by(m, reader).valid();
+  return lies_alike ? reader : EquationId();
 }
 
 }  // namespace
@@ -97,7 +135,7 @@ View begun_as_self(Maker& m, EquationId e) {
     const View part = part_of(m, outer, begun_as_self(m, outer));
     m.set(e, *reshaped(part, m.result_type(e).sizes));
   } else {
-    m.set(e, m.fresh(e));
+    m.set(e, place_like_self(m, e));
     m.write_region(m.operand(e, 0), m.view(m.graph().result(e)));
   }
   return m.view(m.graph().result(e));
@@ -105,12 +143,31 @@ View begun_as_self(Maker& m, EquationId e) {
 
 namespace {
 
+/// Whether `src` shows a value that the one around `part` began as, and some of what has been
+/// written since, or what `part` is to overwrite: not once all are in one memory.
+bool shows_overwritten(const Maker& m, const View& src, const View& part) {
+  const Elements shown = elements_of(src);
+  bool overwritten = !are_apart(shown, elements_of(part));
+  for (RootId root = part.root; root != src.root;) {
+    const auto& writers = m.root_of(root).writers;
+    if (writers.empty()) return false;
+    const Node& begun = m.node(writers[0]);
+    if (!begun.is_copy() || begun.operands[0].strides != begun.dest.strides) return false;
+    for (NodeId w : std::views::drop(writers, 1))
+      overwritten = overwritten || !are_apart(shown, elements_of(m.node(w).dest));
+    root = begun.operands[0].root;
+  }
+  return overwritten;
+}
+
 /// Operand 0, with operand 1 in a part of it.
 void overwritten(Maker& m, EquationId e) {
   const View part = part_of(m, e, begun_as_self(m, e));
   if (part.numel() == 0) return;
-  const View& src = m.operand(e, 1);
-  if (!same_elements(src, part)) m.write_region(src, part, m.root_of(part).writers.back());
+  View src = m.operand(e, 1);
+  if (same_elements(src, part)) return;
+  if (shows_overwritten(m, src, part)) src = m.taken_apart(src);
+  m.write_region(src, part, m.root_of(part).writers.back());
 }
 
 }  // namespace

@@ -213,6 +213,50 @@ TEST(IndexWrites, OfOneCacheOfAllLayers) {
     }
 }
 
+/// Writes of every kind one on the other, through views, with reads between.
+std::vector<Tensor> written_on(const Tensor& x, const Tensor& at, const Tensor& rows) {
+  std::vector<Tensor> seen;
+  x.index_copy_(0, at, rows);
+  x.transpose(0, 2).index_add_(2, at, rows.transpose(0, 2));
+  seen.push_back(x.sum({1}));
+  x.narrow(1, 1, 2).index_fill_(0, at, 5);
+  x.slice(0, 1, 6, 2).select(2, 3).mul_(2);
+  x.unflatten(0, {2, 3}).permute({2, 1, 0, 3}).index_put_({Slice{}, 2, at % 2}, -1);
+  seen.push_back(x.narrow(0, 1, 3) * 2);
+  x.select(1, 2).scatter_add_(1, at.view({1, 2}), rows.select(1, 0).narrow(0, 0, 1));
+  return seen;
+}
+
+TEST(IndexWrites, OneOnTheOtherInEveryLayout) {
+  const auto step = compile(written_on);
+  const Tensor at = tensor({4, 1}, i64);
+  for (const auto& [name, lay_out] : kLayouts)
+    for (int call = 0; call < 2; ++call) {
+      SCOPED_TRACE(name);
+      const Tensor start = randn({6, 4, 5}), rows = randn({2, 4, 5});
+      const Tensor eager = lay_out(start), compiled = lay_out(start), plain = start.clone();
+      const std::vector<Tensor> expected = written_on(plain, at, rows);
+      for (const auto& seen : {written_on(eager, at, rows), step(compiled, at, rows)})
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_TRUE(allclose(seen[i], expected[i], 1e-6, 1e-6));
+      EXPECT_TRUE(equal(eager, plain));
+      EXPECT_TRUE(equal(compiled, plain));
+    }
+}
+
+/// Around what is written lies what belongs to others.
+TEST(IndexWrites, LeaveTheGapsOfALayout) {
+  const auto write = compile([](const Tensor& x, const Tensor& at, const Tensor& rows) {
+    x.index_copy_(0, at, rows);
+    x.index_add_(0, at, rows);
+  });
+  const Tensor whole = randn({7, 3, 40}), before = whole.clone(), at = tensor({5, 0}, i64);
+  const Tensor rows = randn({2, 20}), part = whole.select(1, 1).slice(1, 0, 40, 2);
+  write(part, at, rows);
+  before.select(1, 1).slice(1, 0, 40, 2).index_copy_(0, at, rows * 2);
+  EXPECT_TRUE(equal(whole, before));
+}
+
 TEST(IndexWrites, OfPartsOfPartsHaveGradients) {
   for (const bool by_index : {false, true}) {
     const auto f = [&](const Tensor& caches, const Tensor& at, const Tensor& token) {

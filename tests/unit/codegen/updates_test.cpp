@@ -127,6 +127,35 @@ TEST(Updates, AWriteAtPositionsIsCheckedAndThenTouchesNothingElse) {
   }
 }
 
+/// Two writes at positions and one of a range, the second through a permutation, to an input of
+/// these strides.
+ir::Graph writes_to(const ir::Strides& strides) {
+  TestGraph t;
+  Builder& b = t.b;
+  V x = t.input({64, 32, 16}, DType::F32, strides);
+  const V at = t.input({3}, DType::I64), rows = t.input({3, 32, 16});
+  x = b.index_add(x, 0, at, rows);
+  const ir::Axes turned{2, 1, 0};
+  x = b.permute(b.index_add(b.permute(x, turned), 2, at, b.permute(rows, turned)), turned);
+  x = b.slice_scatter(x, t.input({64, 1, 16}), 1, 3, 4, 1);
+  t.output(x, strides, 0);
+  return t.finish();
+}
+
+TEST(Updates, WritesTouchNothingElseInEveryLayout) {
+  const ir::Strides contiguous{512, 16, 1}, transposed{1, 64, 2048}, swapped{16, 1024, 1},
+      gapped_rows{1024, 16, 1}, gapped_elements{2048, 64, 2}, gapped_and_swapped{40, 2560, 2};
+  for (const ir::Strides& strides :
+       {contiguous, transposed, swapped, gapped_rows, gapped_elements, gapped_and_swapped}) {
+    SCOPED_TRACE(ir::to_string(strides));
+    const ir::Graph graph = writes_to(strides);
+    const Checked c = check_lowering(graph, {}, {.write_into_input = {0}});
+    EXPECT_EQ(c.plan.outputs[0].into_input, 0);
+    EXPECT_LE(c.plan.arena_bytes, 4 * 2 * 3 * 32 * 16);
+    EXPECT_EQ(writers_of(c.plan, 0).size(), 3) << print(c.plan);
+  }
+}
+
 TEST(Updates, WritesAtPositionsAreAllCheckedBeforeTheFirst) {
   TestGraph t;
   Builder& b = t.b;
@@ -176,6 +205,53 @@ TEST(Updates, PartsOfPartsAreWrittenWhereTheInputIs) {
     for (size_t s : writers_of(c.plan, 0))
       EXPECT_LE(c.plan.kernels[std::get<Launch>(c.plan.steps[s]).kernel].units(), 2);
   }
+}
+
+/// Parts of an input written one after the other, each from what another part of it held.
+TEST(Updates, PartsMadeOfOtherPartsAreWrittenInPlace) {
+  for (const bool along_columns : {false, true}) {
+    TestGraph t;
+    Builder& b = t.b;
+    V x = t.input({16, 8, 32});
+    const V v = t.input({32});
+    const int dim = along_columns ? 2 : 0;
+    const auto part = [&](int at) { return b.slice(x, dim, at, at + 1, 1); };
+    for (int at = 0; at < 4; ++at) x = b.slice_scatter(x, b.mul(part(at), 2), dim, at, at + 1, 1);
+    for (int at = 4; at < 8; ++at)
+      x = b.slice_scatter(x, b.add(part(at), part(at + 4)), dim, at, at + 1, 1);
+    x = b.slice_scatter(x, b.expand(v, {16, 1, 32}), 1, 7, 8, 1);
+    t.output(x, {}, 0);
+    const ir::Graph graph = t.finish();
+    const Checked c = check_lowering(graph, {}, {.write_into_input = {0}});
+    EXPECT_EQ(c.plan.outputs[0].into_input, 0);
+    EXPECT_EQ(c.plan.arena_bytes, 0) << print(c.plan);
+  }
+}
+
+/// What moves within an input is kept apart before it is overwritten, and nothing else.
+TEST(Updates, RowsThatChangePlacesAreKeptAlone) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({64, 256});
+  const auto rows = [&](V of, int from, int to) { return b.slice(of, 0, from, to, 1); };
+  V y = b.slice_scatter(x, rows(x, 1, 2), 0, 0, 1, 1);
+  y = b.slice_scatter(y, rows(x, 0, 1), 0, 1, 2, 1);
+  y = b.slice_scatter(y, rows(y, 5, 8), 0, 4, 7, 1);
+  t.output(y, {}, 0);
+  const ir::Graph graph = t.finish();
+  const Checked c = check_lowering(graph, {}, {.write_into_input = {0}});
+  EXPECT_EQ(c.plan.outputs[0].into_input, 0) << print(c.plan);
+  EXPECT_LE(c.plan.arena_bytes, 4 * 256 * 4);
+}
+
+TEST(Updates, APartOfWhatWasOverwrittenIsACopy) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V x = t.input({16, 32});
+  const V first = b.slice(x, 0, 0, 1, 1), second = b.slice(x, 0, 1, 2, 1);
+  const V half = b.slice_scatter(x, b.mul(second, 2), 0, 0, 1, 1);
+  t.output(b.slice_scatter(half, b.mul(first, 2), 0, 1, 2, 1), {}, 0);
+  check_lowering(t.finish(), {}, {.write_into_input = {0}});
 }
 
 TEST(Updates, AWriteAtPositionsOfWhatIsReadLaterIsACopy) {

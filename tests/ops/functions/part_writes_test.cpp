@@ -1,0 +1,146 @@
+// Parts of a tensor written one after the other, in every layout, from values and from other parts,
+// with reads between: a compiled function, which writes where the tensor lies, against eager.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+
+#include <random>
+
+namespace tandem::testing {
+namespace {
+
+/// Choices of one program, the same whenever it runs.
+class Choices {
+ public:
+  explicit Choices(uint32_t seed) : random_(seed) {}
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Some part of `x`, by up to two views.
+Tensor part_of(const Tensor& x, Choices& choose) {
+  Tensor part = x;
+  for (int64_t views = 1 + choose.below(2); views > 0; --views) {
+    const int64_t dim = choose.below(part.dim()), size = part.size(dim), at = choose.below(size);
+    switch (choose.below(4)) {
+      case 0:
+        if (part.dim() > 1) part = part.select(dim, at);
+        break;
+      case 1:
+        part = part.narrow(dim, at, 1 + choose.below(size - at));
+        break;
+      case 2:
+        part = part.slice(dim, at, size, 1 + choose.below(3));
+        break;
+      default:
+        part = part.transpose(0, dim);
+    }
+  }
+  return part;
+}
+
+/// A part of `x` moved by some steps along a dim, of the same sizes as `part` where it can be:
+/// what it shows may overlap it.
+std::pair<Tensor, Tensor> shifted_parts(const Tensor& x, Choices& choose) {
+  const int64_t dim = choose.below(x.dim()), shift = 1 + choose.below(3), n = x.size(dim) - shift;
+  const bool forward = choose.below(2) == 0;
+  return {x.narrow(dim, forward ? 0 : shift, n), x.narrow(dim, forward ? shift : 0, n)};
+}
+
+void write_something(const Tensor& x, const Tensor& v, const Tensor& at, Choices& choose) {
+  const Tensor part = part_of(x, choose);
+  switch (choose.below(8)) {
+    case 0:
+      part.fill_(static_cast<double>(choose.below(9)));
+      break;
+    case 1:
+      part.mul_(0.5);
+      break;
+    case 2:
+      part.add_(v[choose.below(v.size(0))]);
+      break;
+    case 3:
+      part.copy_(part * 2 - 1);
+      break;
+    case 4: {
+      const auto [to, from] = shifted_parts(x, choose);
+      to.copy_(from.clone());
+      break;
+    }
+    case 5: {
+      const auto [to, from] = shifted_parts(x, choose);
+      to.add_(from * 0.25);
+      break;
+    }
+    case 6: {
+      const Tensor a = x.select(0, choose.below(x.size(0))),
+                   b = x.select(0, choose.below(x.size(0)));
+      const Tensor kept = a.clone();
+      a.copy_(b);
+      b.copy_(kept);
+      break;
+    }
+    default: {
+      const int64_t dim = choose.below(x.dim());
+      x.index_fill_(dim, at, static_cast<double>(choose.below(9)));
+    }
+  }
+}
+
+std::vector<Tensor> program(const Tensor& x, const Tensor& v, const Tensor& at, uint32_t seed) {
+  Choices choose(seed);
+  std::vector<Tensor> seen;
+  for (int64_t writes = 1 + choose.below(5); writes > 0; --writes) {
+    if (choose.below(4) == 0) seen.push_back(part_of(x, choose) * 3);
+    write_something(x, v, at, choose);
+    if (choose.below(4) == 0) seen.push_back(part_of(x, choose).sum());
+  }
+  return seen;
+}
+
+using Layout = Tensor (*)(const Tensor&);
+const std::pair<const char*, Layout> kLayouts[] = {
+    {"contiguous", [](const Tensor& t) { return t.clone(); }},
+    {"turned",
+     [](const Tensor& t) { return t.permute({2, 0, 1}).contiguous().permute({1, 2, 0}); }},
+    {"inner",
+     [](const Tensor& t) {
+       const Tensor part = zeros({t.size(0), t.size(1) + 3, t.size(2) + 2})
+                               .narrow(1, 2, t.size(1))
+                               .narrow(2, 1, t.size(2));
+       return part.copy_(t), part;
+     }},
+    {"with gaps",
+     [](const Tensor& t) {
+       const Tensor part = zeros({t.size(0), t.size(1), t.size(2), 2}).select(3, 1);
+       return part.copy_(t), part;
+     }},
+};
+
+class PartWrites : public ::testing::TestWithParam<int> {};
+
+TEST_P(PartWrites, AreThoseOfEager) {
+  const Tensor at = tensor({4, 1}, i64);
+  for (uint32_t i = 0; i < 60; ++i) {
+    const auto seed = static_cast<uint32_t>(GetParam()) * 1000 + i;
+    const Shape sizes = i % 3 == 0 ? Shape{5, 6, 7} : Shape{24, 20, 24};  // few numbers, and many
+    const auto& [name, lay_out] = kLayouts[i % 4];
+    SCOPED_TRACE(::testing::Message() << name << " " << seed);
+    const Tensor start = randn(sizes), v = randn({8});
+    const Tensor eager = lay_out(start), compiled = lay_out(start);
+    const auto expected = program(eager, v, at, seed);
+    const auto seen = compile([=](const Tensor& x, const Tensor& numbers, const Tensor& positions) {
+      return program(x, numbers, positions, seed);
+    })(compiled, v, at);
+    EXPECT_TRUE(allclose(compiled, eager, 1e-5, 1e-5));
+    ASSERT_EQ(seen.size(), expected.size());
+    for (size_t k = 0; k < seen.size(); ++k)
+      EXPECT_TRUE(allclose(seen[k], expected[k], 1e-4, 1e-4));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PartWrites, ::testing::Range(0, 4));
+
+}  // namespace
+}  // namespace tandem::testing
