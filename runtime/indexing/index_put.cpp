@@ -7,6 +7,7 @@
 #include <tandem/ops.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "ir/base/error.h"
@@ -16,11 +17,23 @@
 namespace tandem::runtime {
 namespace {
 
-/// The dims that the places stand for.
-std::vector<int> dims_within(const std::vector<int>& dims) {
+/// The dims that the places stand for, as they lie in memory of these strides.
+std::vector<int> dims_within(const std::vector<int>& dims, const Strides& strides) {
   std::vector<int> within(static_cast<size_t>(dims.back() - dims.front() + 1));
   std::iota(within.begin(), within.end(), dims.front());
+  std::ranges::stable_sort(within, std::greater(), [&](int d) { return int64_t{strides[d]}; });
   return within;
+}
+
+/// All dims, with those at the places of the ones that they stand for.
+ir::Axes all_dims(int rank, const std::vector<int>& within) {
+  ir::Axes all;
+  const int first = std::ranges::min(within);
+  for (int d = 0; d < rank; ++d) {
+    const auto k = static_cast<size_t>(d - first);
+    all.push_back(d >= first && k < within.size() ? within[k] : d);
+  }
+  return all;
 }
 
 Shape seen_by_places(const Shape& self, const std::vector<int>& dims) {
@@ -34,13 +47,12 @@ Shape seen_by_places(const Shape& self, const std::vector<int>& dims) {
 }
 
 /// All places that the positions name, those of one position side by side: [n].
-V written_places(Call& c, V self, const std::vector<Tensor>& indices,
-                 const std::vector<int>& dims) {
+V written_places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<int>& dims,
+                 const std::vector<int>& within) {
   const Shape sizes = c.b.sizes(self);
-  const std::vector<int> within = dims_within(dims);
   const std::vector<Dim> steps = steps_along(within, sizes);
   V index = places(c, self, indices, dims, steps);
-  for (int d : within) {
+  for (int d = dims.front(); d <= dims.back(); ++d) {
     if (std::ranges::count(dims, d) != 0) continue;
     const V along_it = c.b.iota(sizes[d], i64, 0, int64_t{steps[static_cast<size_t>(d)]});
     const V each = c.b.add(c.b.unsqueeze(index, 1), along_it);
@@ -65,15 +77,18 @@ V rows_of(Call& c, V values, const Shape& self, const Shape& positions,
   return c.b.reshape(c.b.permute(c.b.expand(values, sizes), order), part);
 }
 
-Scattered index_put(Call& c, V self, const std::vector<Tensor>& indices, V values,
-                    bool accumulate) {
+/// `strides`: those of self, or of how it is to be seen.
+Scattered index_put(Call& c, V self, const Strides& strides, const std::vector<Tensor>& indices,
+                    V values, bool accumulate) {
   const std::vector<int> dims = indexed_dims(indices);
   const Shape sizes = c.b.sizes(self), positions = common_sizes(c, indices, dims);
-  const V index = written_places(c, self, indices, dims);
+  const std::vector<int> within = dims_within(dims, strides);
+  const V index = written_places(c, self, indices, dims, within);
   const Shape seen = seen_by_places(sizes, dims);
   Shape part = seen;
   part[dims.front()] = c.b.numel(index);
   return {.op = accumulate ? ir::Op::index_add : ir::Op::scatter,
+          .order = all_dims(sizes.rank(), within),
           .seen = seen,
           .dim = dims.front(),
           .index = accumulate ? index : along(c, index, part, dims.front()),
@@ -151,10 +166,12 @@ Tensor put(const Tensor& self, const std::vector<Tensor>& tensors, const Located
            bool accumulate) {
   Call c(values.location, "index_put");
   const V v = c.in(self), from = values_for(c, self, values);
-  const V written =
-      is_one_mask(tensors)
-          ? masked_put(c, v, Masked(c, self.sizes(), tensors), from, accumulate)
-          : index_put(c, v, without_masks(self.sizes(), tensors), from, accumulate).over(c, v);
+  const Shape sizes = self.sizes();
+  const V written = is_one_mask(tensors)
+                        ? masked_put(c, v, Masked(c, sizes, tensors), from, accumulate)
+                        : index_put(c, v, ir::contiguous_strides(sizes),
+                                    without_masks(sizes, tensors), from, accumulate)
+                              .over(c, v);
   return laid_out_like(c.out(written), self, values.location);
 }
 
@@ -163,7 +180,8 @@ void put_into(const Tensor& self, const std::vector<Tensor>& tensors, const Loca
   Call c(values.location, "index_put", true);
   const V v = c.in(self), from = values_for(c, self, values);
   if (!is_one_mask(tensors))
-    return index_put(c, v, without_masks(self.sizes(), tensors), from, accumulate).write(c, v);
+    return index_put(c, v, self.strides(), without_masks(self.sizes(), tensors), from, accumulate)
+        .write(c, v);
   const Masked masked(c, self.sizes(), tensors);
   if (c.b.rank(from) == 0 && !accumulate)
     return c.b.pointwise_in_place(ir::Op::masked_fill, {v, masked.everywhere, from});

@@ -40,14 +40,17 @@ Parts::Parts(Call& c, const Tensor& given, int64_t along_dim, const Tensor& list
 }
 
 V Scattered::over(Call& c, V self) const {
-  const V written = c.b.scatter_into(op, c.b.reshape(self, seen), dim, index, src);
-  return c.b.reshape(written, c.b.sizes(self));
+  const V ordered = order ? c.b.permute(self, *order) : self;
+  const V scattered = c.b.scatter_into(op, c.b.reshape(ordered, seen), dim, index, src);
+  const V written = c.b.reshape(scattered, c.b.sizes(ordered));
+  return order ? c.b.permute(written, ir::inverse(*order)) : written;
 }
 
 void Scattered::write(Call& c, V self) const {
-  if (!c.b.sink().can_view(self, seen))
+  const V ordered = order ? c.b.permute(self, *order) : self;
+  if (!c.b.sink().can_view(ordered, seen))
     return c.b.pointwise_in_place(ir::Op::copy, {self, over(c, self)});
-  c.b.scatter_in_place(op, c.b.view(self, seen), dim, index, src);
+  c.b.scatter_in_place(op, c.b.view(ordered, seen), dim, index, src);
 }
 
 V running_sum(Call& c, V numbers) { return c.b.emit(ir::Op::cumsum, {numbers}, {int64_t{0}}); }

@@ -2,6 +2,8 @@
 #ifndef TANDEM_RUNTIME_INDEXING_POSITIONS_H
 #define TANDEM_RUNTIME_INDEXING_POSITIONS_H
 
+#include <optional>
+
 #include "runtime/ops/call.h"
 #include "runtime/tape/autograd.h"
 
@@ -25,9 +27,11 @@ struct Parts {
   int dim;
 };
 
-/// What is written at positions (Builder::scatter_into) of a tensor seen in other sizes.
+/// What is written at positions (Builder::scatter_into) of a tensor whose dims are seen in another
+/// order, and then in other sizes.
 struct Scattered {
   ir::Op op;
+  std::optional<ir::Axes> order;
   Shape seen;
   int dim;
   V index, src;
