@@ -332,8 +332,9 @@ bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir:
   if (compiled->executable->output_from_input(0) == 0) return true;
   const TensorImpl& self = *operands[0].impl();
   const bool direct = compiled->executable->output_into_input(0) == 0;
-  if (!direct && may_fail) return false;  // a kernel writes but what is named
-  const Tensor out = direct ? operands[0] : empty_tensor(self.sizes, self.dtype);
+  // A kernel writes but what is named, and needs no memory for gaps.
+  if (!direct && (may_fail || !ir::is_dense(self.sizes, self.strides))) return false;
+  const Tensor out = direct ? operands[0] : empty_tensor(self.sizes, self.strides, self.dtype);
   void* const to = out.impl()->data();
   const auto run = [&] {
     compiled->executable->run(addresses(*compiled, request), {&to, 1});

@@ -112,5 +112,56 @@ TEST(InPlace, EveryFormComputesAndDifferentiatesAsTheOther) {
   EXPECT_GT(differentiable, 50);
 }
 
+// --- layouts of tensors that are written by compiled code: across memory, and with gaps
+
+using Layout = Tensor (*)(const Tensor&);
+const std::pair<const char*, Layout> kLayouts[] = {
+    {"transposed", [](const Tensor& t) { return t.t().contiguous().t(); }},
+    {"columns apart",
+     [](const Tensor& t) {
+       return zeros({t.size(0), 3, t.size(1)}, t.dtype()).select(1, 1).copy_(t);
+     }},
+    {"elements apart",
+     [](const Tensor& t) {
+       return zeros({t.size(0), t.size(1), 3}, t.dtype()).select(2, 1).copy_(t);
+     }},
+    {"transposed, elements apart",
+     [](const Tensor& t) {
+       return zeros({t.size(1), t.size(0), 20}, t.dtype()).select(2, 1).t().copy_(t);
+     }},
+};
+
+/// What the operation gives of large tensors; nothing where it takes no such.
+std::optional<Tensor> written(const Forms& forms, const Tensor& x, const Tensor& y) {
+  try {
+    forms.write(x, y);
+    return x;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+TEST(InPlace, EveryFormWritesLargeTensorsInEveryLayout) {
+  const NoGrad no_grad;
+  int compared = 0;
+  for (const Forms& forms : kForms) {
+    const Tensor x = noise({144, 160}, 1, f32) * 0.3 + 0.5,
+                 y = noise({144, 160}, 2, f32) * 0.3 + 0.5;
+    manual_seed(1);
+    const auto expected = written(forms, x.clone(), y);
+    if (!expected) continue;
+    for (const auto& [name, lay_out] : kLayouts)
+      for (const bool both : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << forms.name << ", " << name << " " << both);
+        manual_seed(1);
+        const auto actual = written(forms, lay_out(x), both ? lay_out(y) : y);
+        ASSERT_TRUE(actual.has_value());
+        EXPECT_TRUE(allclose(*actual, *expected, 1e-5, 1e-5, true));
+        ++compared;
+      }
+  }
+  EXPECT_GT(compared, 500);
+}
+
 }  // namespace
 }  // namespace tandem::testing
