@@ -290,6 +290,48 @@ TensorList run(const CompiledOp& op, const Request& request) {
   return outputs;
 }
 
+template <class T>
+T in_order(const T& of_dims, const ir::Axes& order) {
+  T out;
+  for (const ir::Axis d : order) out.push_back(of_dims[static_cast<int>(d)]);
+  return out;
+}
+
+/// What is computed element by element may be so in any order of dims: operands in that in which
+/// `like` lies in memory, so that rows are rows there too.
+class AsTheyLie {
+ public:
+  AsTheyLie(Op op, std::span<const Tensor> operands, const Strides& like)
+      : given_(operands), order_(ir::memory_order(like)) {
+    const auto fits = [&](const Tensor& t) { return t.dim() == 0 || t.dim() == like.rank(); };
+    const bool asks_where = op == Op::tril || op == Op::triu;
+    if (!ir::is_pointwise(op) || asks_where || std::ranges::is_sorted(order_) ||
+        !std::ranges::all_of(operands, fits))
+      return;
+    for (const Tensor& t : operands) ordered_.push_back(t.dim() == 0 ? t : turned(t, order_));
+  }
+
+  bool is_other() const { return !ordered_.empty(); }
+  std::span<const Tensor> operands() const {
+    return is_other() ? std::span<const Tensor>(ordered_) : given_;
+  }
+  Strides strides(const Strides& of) const { return is_other() ? in_order(of, order_) : of; }
+  /// A result of such operands as one of those that were given.
+  Tensor back(const Tensor& result) const {
+    return is_other() ? turned(result, ir::inverse(order_)) : result;
+  }
+
+ private:
+  static Tensor turned(const Tensor& t, const ir::Axes& order) {
+    const TensorImpl& impl = *t.impl();
+    return view_tensor(t, in_order(impl.sizes, order), in_order(impl.strides, order), impl.offset);
+  }
+
+  std::span<const Tensor> given_;
+  ir::Axes order_;
+  std::vector<Tensor> ordered_;
+};
+
 /// f(), or nothing if the data are wrong.
 template <class F>
 auto unless_data_fail(Op op, F f) -> std::optional<decltype(f())> {
@@ -316,16 +358,22 @@ bool runs_compiled(Op op, DType dtype, Dim elements, Dim results) {
 std::optional<TensorList> run_compiled(Op op, std::span<const Tensor> operands,
                                        std::span<const ir::AttrValue> attrs,
                                        std::span<const Strides> strides) {
+  const AsTheyLie lying(op, operands, strides[0]);
+  const Strides ordered[] = {lying.strides(strides[0])};
   Request request{.kind = Request::Kind::Results, .op = op, .attrs = attrs};
-  for (const Tensor& t : operands) request.operands.push_back(request.value(t));
-  request.result_strides = strides;
-  return unless_data_fail(op, [&] { return run(*compiled_op(request), request); });
+  for (const Tensor& t : lying.operands()) request.operands.push_back(request.value(t));
+  request.result_strides = lying.is_other() ? ordered : strides;
+  auto results = unless_data_fail(op, [&] { return run(*compiled_op(request), request); });
+  if (results && lying.is_other()) (*results)[0] = lying.back((*results)[0]);
+  return results;
 }
 
-bool write_compiled(Op op, std::span<const Tensor> operands, std::span<const ir::AttrValue> attrs) {
+bool write_compiled(Op op, std::span<const Tensor> given, std::span<const ir::AttrValue> attrs) {
   const OpInfo& info = ir::info(op);
   const bool may_fail = info.effect == ir::Effect::MayFail;
   if (info.overwrites || (may_fail && info.cls != OpClass::Index)) return false;
+  const AsTheyLie lying(op, given, given[0].impl()->strides);
+  const std::span<const Tensor> operands = lying.operands();
   Request request{.kind = Request::Kind::Write, .op = op, .attrs = attrs};
   for (const Tensor& t : operands) request.operands.push_back(request.value(t));
   const auto compiled = compiled_op(request);
