@@ -17,7 +17,7 @@ namespace tandem::ir {
 /// What the reader accepts before it builds anything.
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;
-  int max_depth = 64;
+  int max_depth = 256;  // more than kMaxNesting graphs take
   size_t max_equations = 1'000'000;
   size_t max_name_bytes = 256;
 };

@@ -12,11 +12,10 @@
 #include "ir/text/text.h"
 #include "ir/text/text_cursor.h"
 #include "ir/verify/check_equation.h"
+#include "ir/verify/verify.h"
 
 namespace tandem::ir {
 namespace {
-
-constexpr int kMaxNesting = 16;
 
 class GraphParser {
  public:

@@ -17,8 +17,6 @@
 namespace tandem::ir {
 namespace {
 
-constexpr int kMaxNesting = 16;
-
 class Verifier {
  public:
   Verifier(const Graph& graph, int depth) : g_(graph), depth_(depth) {}

@@ -10,7 +10,8 @@
 //   are only not negative. Other roles have none.
 // - Epilogue: indices exist; a write is of a MutatedInput output to its target; chains are views
 //   that fit; results refer to earlier results; a change names an input and a result.
-// - Subgraphs: at most 16 deep, verified like graphs, but with any roles; Functional or of the
+// - Subgraphs: at most kMaxNesting deep, verified like graphs, but with any roles; Functional or of
+// the
 //   same level (in Core and later: Core or the same). call: operands and results are body's inputs
 //   and outputs. custom_function: the same with forward; backward maps (forward's Saved outputs, a
 //   tangent for each other output) to gradients, whose target is an operand. hook: backward maps a
@@ -34,6 +35,10 @@
 #include <string_view>
 
 namespace tandem::ir {
+
+/// Graphs that may lie one inside another. What reads, checks and lowers them calls itself for
+/// each.
+inline constexpr int kMaxNesting = 64;
 
 /// Throws Error{Graph} that names the equation and prints its surroundings if `graph` breaks a rule
 /// of its level.

@@ -11,6 +11,7 @@
 #include "ir/build/effect.h"
 #include "ir/build/rewrite.h"
 #include "ir/geometry.h"
+#include "ir/verify/verify.h"
 #include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/tape/autograd.h"
@@ -59,9 +60,20 @@ Trace::Trace(std::string name) : graph_(std::move(name), ir::Level::Traced) {}
 
 Trace* Trace::current() { return t_current; }
 
+void Trace::require_nesting() const {
+  int depth = 1;
+  for (const Trace* t = enclosing_; t != nullptr; t = t->enclosing_) ++depth;
+  if (depth > ir::kMaxNesting)
+    ir::fail(Errc::Unsupported,
+             fmt::format("{}: inside a trace branches, loops, custom functions and hooks lie too "
+                         "deep one inside another; expected at most {}",
+                         graph_.name, ir::kMaxNesting - 1));
+}
+
 TraceScope::TraceScope(std::shared_ptr<Trace> trace)
     : trace_(std::move(trace)), previous_(t_current) {
   trace_->enclosing_ = previous_;
+  trace_->require_nesting();
   trace_->recording_ = true;
   t_current = trace_.get();
 }

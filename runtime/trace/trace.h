@@ -136,6 +136,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
  private:
   friend class TraceScope;
   friend class OutermostTrace;
+  void require_nesting() const;
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
   std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,

@@ -231,6 +231,19 @@ TEST(ControlFlowErrors, AnUnboundedLoopHasNoGradient) {
   expect_refused_gradient([&] { z.sum().backward(); });
 }
 
+TEST(ControlFlowErrors, BodiesOfBodiesEnd) {
+  const std::function<Tensor(int, const Tensor&)> nested = [&](int depth, const Tensor& x) {
+    if (depth == 0) return x + 1;
+    return cond(x.sum(), [&] { return nested(depth - 1, x); }, [&] { return x * 1; });
+  };
+  const auto fn = compile([&](const Tensor& x) { return nested(63, x); });
+  EXPECT_TRUE(equal(fn(ones({3})), full({3}, 2.0)));
+  expect_refused(Errc::Unsupported,
+                 "then: inside a trace branches, loops, custom functions and "
+                 "hooks lie too deep one inside another; expected at most 63",
+                 [&](const Tensor& x) { return nested(64, x); });
+}
+
 TEST(ControlFlowErrors, IndicesInBodies) {
   const auto fn = [](const Tensor& table, const Tensor& index) {
     return map([&](const Tensor& i) { return index_select(table, 0, i.reshape({1})); }, index);

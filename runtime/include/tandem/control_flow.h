@@ -7,7 +7,8 @@
 // them stay as they are, and must be the same in what comes out. Carries, slices and results are
 // tensors of their own: a body may write what it is handed without anybody else seeing it, and what
 // it writes to tensors that it captured is written there, once for each time that it runs. Inside a
-// compiled function such a tensor may share no memory with another that the loop uses.
+// compiled function such a tensor may share no memory with another that the loop uses, and at most
+// 63 bodies lie one inside another.
 //
 // Derivatives of any order and kind go through all of them, eagerly and inside compiled functions,
 // but gradients through a while_loop there that nothing bounds. Inside vmap bodies are those of one

@@ -97,6 +97,18 @@ TEST(ControlFlowGradients, OfWritesInScans) { check_gradients(writes()); }
 
 TEST(ControlFlowGradients, OfNestedLoopsAndBranches) { check_gradients(nested_loops()); }
 
+TEST(ControlFlowGradients, OfBranchesAndLoopsThirtyDeep) {
+  const std::function<Tensor(int, const Tensor&)> nested = [&](int depth, const Tensor& x) {
+    if (depth == 0) return sin(x);
+    if (depth % 8 == 0)
+      return map([&](const Tensor& row) { return nested(depth - 1, row); }, x.unsqueeze(0))
+          .squeeze(0);
+    return cond(sum(x) > -100, [&] { return nested(depth - 1, x * 1.01); }, [&] { return x * 2; });
+  };
+  check_gradients(
+      {[&](const Tensors& t) { return Tensors{nested(30, t[0])}; }, {noise({3}, 1, f64)}});
+}
+
 TEST(ControlFlowGradients, OfProducts) { check_gradients(cells()); }
 
 /// A body meets a view from outside after it wrote the view's base, or before.
