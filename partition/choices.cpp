@@ -199,25 +199,64 @@ Choices choose_fewest(const Problem& p) {
   return explained(p, {p, fewest_bytes(p.analysis, p.estimate), asked, kWithinLimit});
 }
 
-// Views as their bases; constants are written again.
-Choices choose_everything(const Problem& p) {
-  Values values = bases_of(p.analysis, read_by_backward(p.analysis));
-  std::erase_if(values, [&](ValueId v) { return p.analysis.is(v, ir::OpClass::Factory); });
-  return {std::move(values), [](const Alternative&) { return "read by backward"; }};
+namespace {
+
+/// The user's requests alone: what may not be saved has no price, what is not computed again a ban.
+Policy requests(const Analysis& a) {
+  return heeding_marks(a, {.price = [](ValueId) { return int64_t{0}; },
+                           .ban = [](ValueId) -> const char* { return nullptr; }});
 }
 
-// Also what runs once.
+/// What backward reads of forward; in place of what it is to compute again, what that reads.
+Values read_beside(const Analysis& a, const Policy& asked) {
+  ir::ValueMap<bool> reached(a.graph);
+  Values left = read_by_backward(a), read;
+  while (!left.empty()) {
+    const ValueId v = a.base(left.back());
+    left.pop_back();
+    if (reached[v]) continue;
+    reached[v] = true;
+    if (asked.price(v) != kInfinite) {
+      read.push_back(v);
+      continue;
+    }
+    const std::span<const ValueId> operands = a.graph.operands(a.producer(v));
+    left.insert(left.end(), operands.begin(), operands.end());
+  }
+  return read;
+}
+
+}  // namespace
+
+// Views as their bases; constants are written again.
+Choices choose_everything(const Problem& p) {
+  const Analysis& a = p.analysis;
+  const Policy asked = requests(a);
+  Values values = bases_of(a, read_beside(a, asked));
+  std::erase_if(
+      values, [&](ValueId v) { return a.is(v, ir::OpClass::Factory) || a.graph.type(v).is_token; });
+  return {std::move(values), [asked](const Alternative& alternative) -> std::string {
+            const char* request = asked.ban(alternative.saved);
+            return request != nullptr ? request : "read by backward";
+          }};
+}
+
+// Also what runs once, and what is asked for.
 Choices choose_inputs(const Problem& p) {
   const Analysis& a = p.analysis;
+  const Policy asked = requests(a);
   Values values;
   for (ValueId v : a.all_values()) {
-    const bool runs_once = !a.is_primal(v) && a.is_written_in_forward(v) &&
-                           a.runs_once(a.producer(v)) && !a.graph.type(v).is_token;
-    if (a.backward[v] && (a.is_primal(v) || runs_once)) values.push_back(v);
+    const bool is_kept = !a.is_primal(v) && a.is_written_in_forward(v) &&
+                         !a.graph.type(v).is_token &&
+                         (a.runs_once(a.producer(v)) || asked.ban(v) != nullptr);
+    if (a.backward[v] && (a.is_primal(v) || is_kept)) values.push_back(v);
   }
-  return {std::move(values), [&a](const Alternative& alternative) {
+  return {std::move(values), [&a, asked](const Alternative& alternative) -> std::string {
             const ValueId v = alternative.saved;
-            return a.is_primal(v) ? reason_of_input(a, v) : "effect: runs once";
+            if (a.is_primal(v)) return reason_of_input(a, v);
+            const char* request = asked.ban(v);
+            return request != nullptr ? request : "effect: runs once";
           }};
 }
 

@@ -146,6 +146,7 @@ class Pipeline {
   /// Nothing is differentiated from outside. (A partitioner of the user's is for joint graphs.)
   void take_whole() {
     g_.forward = relabelled(g_.core, Level::Forward);
+    if (options_.partitioner != nullptr) g_.partition.partitioner = options_.partitioner->name();
     if (options_.has_backward && !options_.own_partitioner)
       timed("recompute", [&] { return recompute(); });
     run_passes(Level::Forward);

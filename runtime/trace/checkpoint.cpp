@@ -1,9 +1,14 @@
 // Marks and regions: they land on the equations of the trace that is being recorded.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tandem/autograd/checkpoint.h>
 #include <tandem/ops.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
+#include "ir/base/error.h"
 #include "runtime/levels/batched.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/trace/trace.h"
@@ -42,6 +47,38 @@ Tensor marked(const Tensor& t, ir::Mark mark, const SourceLocation& at) {
   return t;
 }
 
+/// How many letters are to be put in or left out to make `b` of `a`.
+size_t letters_between(std::string_view a, std::string_view b) {
+  std::vector<size_t> to(b.size() + 1);  // from what was read of `a`, by the beginnings of `b`
+  std::iota(to.begin(), to.end(), size_t{0});
+  for (const char letter : a) {
+    size_t diagonal = to[0]++;
+    for (size_t j = 1; j < to.size(); ++j) {
+      const size_t kept = letter == b[j - 1] ? diagonal : std::min(to[j - 1], to[j]) + 1;
+      diagonal = std::exchange(to[j], kept);
+    }
+  }
+  return to.back();
+}
+
+/// The three operators whose names are most like `name`.
+std::vector<std::string_view> operators_like(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (int op = 0; op < ir::kOpCount; ++op) names.push_back(ir::name(static_cast<ir::Op>(op)));
+  std::ranges::stable_sort(names, {}, [&](std::string_view n) { return letters_between(n, name); });
+  names.resize(3);
+  return names;
+}
+
+void require_operators(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (!ir::op_named(name))
+      ir::fail(Errc::Argument,
+               fmt::format("checkpoint: save_ops names no operator of graphs; expected one as {}, "
+                           "got {}",
+                           fmt::join(operators_like(name), ", "), name));
+}
+
 }  // namespace
 
 struct RegionAccess {
@@ -67,6 +104,7 @@ void runtime::mark_for_partition(ir::Equation& e) { RegionAccess::apply(e); }
 
 CheckpointRegion::CheckpointRegion(CheckpointPolicy policy)
     : policy_(std::move(policy)), enclosing_(t_region) {
+  require_operators(policy_.save_ops);
   // Backward computes what lies in a region once, from what goes into the outermost one: regions in
   // it are a part of it.
   if (enclosing_ && enclosing_->number_ != 0)

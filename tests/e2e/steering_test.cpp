@@ -134,8 +134,40 @@ TEST(Steering, ARegionsPolicySavesByOperatorAndByName) {
     return differentiated(policy(p), {}).second.saved_bytes;
   };
   EXPECT_EQ(bytes({}), 0);
-  EXPECT_EQ(bytes({.save_ops = {"matmul", "mm"}}), 2 * kMatrix);
+  EXPECT_EQ(bytes({.save_ops = {"mm"}}), 2 * kMatrix);
   EXPECT_EQ(bytes({.save_names = {"inner"}}), kMatrix);
+}
+
+TEST(Steering, EveryPartitionerHeedsRegionsAndMarks) {
+  const auto regions = [](const Tensor& x, const Tensor& w) {
+    const auto again = checkpoint(layer);
+    return sum(again(again(x, w), w));
+  };
+  const auto saves = [](const Tensor& x, const Tensor& w) {
+    return sum(sin(save_for_backward(tanh(sin(matmul(x, w))))));
+  };
+  const auto forgets = [](const Tensor& x, const Tensor& w) {
+    return sum(sin(recompute_in_backward(sin(matmul(x, w)))));
+  };
+  const auto expect_saved = [](const auto& fn, const std::string& name, int64_t bytes) {
+    const auto [expected, usual] = differentiated(fn, {});
+    const auto [x, report] = differentiated(fn, {.partition = name});
+    EXPECT_EQ(report.saved_bytes, bytes) << to_text(report);
+    EXPECT_EQ(difference(x, expected), 0) << name;
+  };
+  for (const std::string name : {"default", "reference", "save-all", "recompute-all"}) {
+    expect_saved(regions, name, kMatrix);  // what lies between the regions
+    expect_saved(forgets, name, name == "recompute-all" ? 0 : kMatrix);  // the product
+  }
+  expect_saved(saves, "save-all", 2 * kMatrix);  // the product too
+  expect_saved(saves, "recompute-all", kMatrix);
+}
+
+TEST(Steering, TheReportNamesThePartitionerThoughNothingIsDifferentiated) {
+  const auto f = compile(two_layers, {.partition = "save-all"});
+  const PartitionReport& report = f.graphs(ones({4, 4}), ones({4, 4})).partition;
+  EXPECT_EQ(report.partitioner, "save-all");
+  EXPECT_TRUE(to_text(report).starts_with("partition by save-all: saves 0 B")) << to_text(report);
 }
 
 TEST(Steering, MarksOnValues) {
@@ -147,6 +179,19 @@ TEST(Steering, MarksOnValues) {
   const auto [b, without] = differentiated(plain, {});
   EXPECT_EQ(with.saved_bytes, kMatrix) << to_text(with);
   EXPECT_EQ(difference(a, b), 0);
+}
+
+TEST(Steering, OperatorsThatAPolicyNamesExist) {
+  const std::string text = testing::error_of(
+      [] {
+        checkpoint([](const Tensor& x) { return sin(x); },
+                   {.save_ops = {"sin", "matmul"}})(ones({2}));
+      },
+      Errc::Argument);
+  EXPECT_NE(text.find("save_ops names no operator of graphs; expected one as mul, mm, "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("got matmul"), std::string::npos) << text;
 }
 
 TEST(Steering, MarksOnExamplesAreOnAllOfThem) {
