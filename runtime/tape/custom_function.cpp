@@ -148,6 +148,33 @@ std::vector<bool> shown_by_others(std::span<const Tensor> results, std::span<con
   return shown;
 }
 
+/// Two results of forward, `second` behind `first`, in the same memory.
+struct SharedResults {
+  size_t first, second;
+  bool is_same;
+};
+std::vector<SharedResults> shared_among(std::span<const Tensor> results) {
+  std::vector<SharedResults> shared;
+  for (size_t j = 0; j < results.size(); ++j)
+    for (size_t i = 0; i < j; ++i)
+      if (results[i].defined() && results[j].defined() && share_storage(results[i], results[j]))
+        shared.push_back({i, j, results[i].is_same(results[j])});
+  return shared;
+}
+
+/// The results of a recorded call are new tensors. What was one becomes one again where no
+/// derivative follows; other memory that forward gave twice may not be written in the trace.
+void join(std::span<const SharedResults> shared, std::vector<Tensor>& results, bool is_followed) {
+  for (const auto& [i, j, is_same] : shared) {
+    if (is_same && !is_followed) {
+      results[j] = results[i];
+    } else if (Trace* trace = Trace::current()) {
+      trace->note_given_back(results[i], results[j]);
+      trace->note_given_back(results[j], results[i]);
+    }
+  }
+}
+
 /// `t` as a result with a history of its own, though others show its memory: a view that is not
 /// written where autograd watches, nor read there after a write of the others.
 Tensor in_memory_of_others(const Tensor& t) {
@@ -207,7 +234,11 @@ void FunctionCall::refuse_writes() const {
 
 void FunctionCall::finish(std::vector<Tensor>& outputs) {
   refuse_writes();
-  if (recording_) recording_->finish(outputs, *context_, backward_, inputs_);
+  if (recording_) {
+    const std::vector<runtime::SharedResults> shared = runtime::shared_among(outputs);
+    recording_->finish(outputs, *context_, backward_, inputs_);
+    runtime::join(shared, outputs, !followed_.empty());
+  }
   const std::vector<bool> shown = runtime::shown_by_others(outputs, context_->to_save_, inputs_);
   std::vector<Tensor> saved = context_->to_save_;
   const std::vector<Tensor> given = outputs;

@@ -29,7 +29,7 @@ void Trace::note_requires_grad(const Tensor& t, bool value) {
 
 void Trace::note_given_back(const Tensor& operand, const Tensor& result) {
   const std::shared_ptr<Storage>& memory = operand.impl()->storage;
-  given_back_.insert_or_assign(result.impl()->storage, GivenBack{memory, memory->version()});
+  given_back_.try_emplace(result.impl()->storage, GivenBack{memory, memory->version()});
 }
 
 void Trace::check_given_back(const Tensor& t, bool is_written) const {
@@ -38,9 +38,10 @@ void Trace::check_given_back(const Tensor& t, bool is_written) const {
   const auto& [memory, version] = it->second;
   if (is_written || memory->version() != version)
     ir::fail(Errc::Mutation,
-             fmt::format("custom function: it gives an input, or a view of one, as its result, and "
-                         "inside a trace {}; expected a clone() in its forward",
-                         is_written ? "that is written" : "the input was written since"));
+             fmt::format("custom function: it gives an input, or a view of one, as its result, or "
+                         "one tensor twice, and inside a trace {}; expected a clone() in its "
+                         "forward",
+                         is_written ? "that is written" : "its memory was written since"));
 }
 
 /// The number among the results of what `t` is; added behind them if it is none.

@@ -175,6 +175,35 @@ TEST(GivenBack, OneTensorAsSeveralResults) {
     expect_error(Errc::Autograd, "lies in the memory of another tensor", [&] { t.mul_(2); });
 }
 
+struct Twice : Function<Twice> {
+  static Tensors forward(FunctionContext&, const Tensor& x) {
+    const Tensor y = x * 1;
+    return {y, y};
+  }
+  static Tensors backward(FunctionContext&, const Tensors& grads) { return {grads[0] + grads[1]}; }
+};
+
+TEST(GivenBack, OneTensorAsSeveralResultsInsideATrace) {
+  const auto given = [](const Tensor& x) { return Tensors(Thrice::apply(x)); };
+  const Tensor x = leaf();
+  const Tensors all = compile(given)(x);
+  (all[0].sum() + all[1].sum() * 2 + all[2].sum() * 4).backward();
+  EXPECT_EQ(x.grad().sum().item(), 4 * 7);
+  for (const size_t written : {0, 1, 2})
+    expect_error(Errc::Mutation, "or one tensor twice", [&] {
+      compile([&](const Tensor& t) { return given(t)[written].mul_(2); })(leaf());
+    });
+  const auto write = [&](const Tensor& t) {
+    const Tensors results = Twice::apply(t);
+    results[1][0].mul_(3);
+    return Tensors{results[0], results[1]};
+  };
+  for (const Tensors& results : {write(ones({4})), compile(write)(ones({4}))}) {
+    EXPECT_TRUE(results[0].shares_storage(results[1]));
+    for (const Tensor& t : results) EXPECT_EQ(t.sum().item(), 6);
+  }
+}
+
 /// A tensor from outside, and a view of it.
 Tensor& outside() {
   static auto* const tensor = new Tensor;
