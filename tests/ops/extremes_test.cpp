@@ -5,6 +5,7 @@
 #include <tandem/tandem.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -20,6 +21,7 @@ constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Values = std::vector<double>;
+using Unary = std::function<Tensor(const Tensor&)>;
 Values values(const Tensor& t) { return t.to_vector<double>(); }
 
 const std::vector<std::shared_ptr<const ir::Backend>>& backends() {
@@ -48,6 +50,40 @@ TEST(Extremes, ErfcxIsInfiniteFarBelowZero) {
       EXPECT_EQ(values(grad({sum(y)}, {x})[0]), Values(6, -kInfinity));
     }
   }
+}
+
+/// As in ATen; a dimension's median gives it to the one that it says.
+TEST(Extremes, EqualsShareTheGradientOfTheMedianOfAll) {
+  const double nan = std::nan("");
+  struct Case {
+    Values x, gradient;
+    bool ignore_nan = false;
+  };
+  const Case cases[] = {{{2, 1, 2, 5, 2, 2}, {0.25, 0, 0.25, 0, 0.25, 0.25}},
+                        {{kInfinity, 1, kInfinity}, {0.5, 0, 0.5}},
+                        {{1, nan, 2, nan, 3}, {0, 0.5, 0, 0.5, 0}},
+                        {{1, nan, 2, 2, 3}, {0, 0, 0.5, 0.5, 0}, true}};
+  for (const auto& [given, gradient, ignore_nan] : cases)
+    for (const DType dtype : {f32, f64, bf16, f16}) {
+      const auto of_all = [ignore_nan](const Tensor& t) {
+        return ignore_nan ? nanmedian(t) : median(t);
+      };
+      const Tensor x = from_data(given, {static_cast<int64_t>(given.size())}).to(dtype);
+      for (const Unary& f : {Unary(of_all), Unary(compile(of_all))}) {
+        const Tensor leaf = x.clone().requires_grad_(), y = f(leaf);
+        EXPECT_TRUE(equal(isnan(y), isnan(median(x, 0).values)) || ignore_nan);
+        EXPECT_EQ(values(grad({y}, {leaf})[0]), gradient);
+      }
+      EXPECT_EQ(jvp(of_all, x, tensor({3, 3, 3, 3, 3, 3}).slice(0, 0, x.numel()).to(dtype))
+                    .tangent.to(f64)
+                    .item(),
+                3);
+    }
+  const Tensor zeros_of_both_signs = tensor({-0.0, -0.0, 1.0});
+  EXPECT_TRUE(std::signbit(median(zeros_of_both_signs).item()));
+  const Tensor many = full({100'000}, 7.0, f16).requires_grad_();
+  EXPECT_EQ(grad({median(many)}, {many})[0].to(f64).max().item(),
+            full({}, 1e-5, f16).to(f64).item());
 }
 
 // --- positions of extrema

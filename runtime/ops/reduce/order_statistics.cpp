@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/levels/levels.h"
 #include "runtime/ops/reduce/along.h"
+#include "runtime/trace/trace.h"
 
 namespace tandem {
 namespace {
@@ -21,7 +23,21 @@ ValuesAndIndices median_along(Call&& c, const Tensor& self, int64_t dim, bool ke
   return a.picked(c.b.emit(Op::median_index, {a.x}, {int64_t{a.dim}, ignore_nan}), keepdim);
 }
 
-/// Of all elements; NaN of none.
+/// `y`, an element of `flat`, with a gradient in equal parts to all that equal it: its value comes
+/// from one of them, and from each its distance (none) from itself without a gradient.
+V shared_among_equals(Call& c, V flat, V y) {
+  const DType dtype = c.b.dtype(flat);
+  const V value = c.b.stop_gradient(y);
+  const V is_it =
+      c.b.logical_or(c.b.eq(flat, value), c.b.logical_and(c.b.isnan(flat), c.b.isnan(value)));
+  const V given = c.b.where(c.b.isfinite(flat), c.b.stop_gradient(flat), 0);
+  const V distance = c.b.sub(given, c.b.where(is_it, flat, given));
+  const V wide = ir::is_half(dtype) ? c.b.convert(distance, f32) : distance;
+  const V count = c.b.sum(c.b.convert(is_it, c.b.dtype(wide)));
+  return c.b.sub(value, c.b.convert(c.b.sum(c.b.div(wide, count)), dtype));
+}
+
+/// Of all elements; NaN of none. (As in ATen, whose median of a dimension is one of the equals.)
 Tensor median_of_all(Call&& c, const Tensor& self, bool ignore_nan) {
   if (self.numel() == 0) {
     runtime::require_floating(self);
@@ -29,7 +45,10 @@ Tensor median_of_all(Call&& c, const Tensor& self, bool ignore_nan) {
   }
   const V flat = c.b.reshape(c.in(self), {self.numel()});
   const V place = c.b.emit(Op::median_index, {flat}, {int64_t{0}, ignore_nan});
-  return c.out(c.b.view(c.b.index_select(flat, 0, place), {}));
+  const V y = c.b.view(c.b.index_select(flat, 0, place), {});
+  const bool is_followed =
+      self.requires_grad() || runtime::level_depth() != 0 || runtime::Trace::current() != nullptr;
+  return c.out(ir::is_floating(self.dtype()) && is_followed ? shared_among_equals(c, flat, y) : y);
 }
 
 // --- quantiles
