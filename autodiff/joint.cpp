@@ -91,7 +91,10 @@ class Differentiator {
         own_(own),
         rewriter_(source),
         active_(find_active(source)),
-        cotangents_(source) {}
+        cotangents_(source),
+        hooked_(source) {
+    find_hooked();
+  }
 
   Graph run() {
     rewriter_.target().level = ir::Level::Joint;
@@ -109,6 +112,16 @@ class Differentiator {
 
  private:
   using Tangents = std::vector<std::pair<ValueId, ValueId>>;  // source's output, target's input
+
+  void find_hooked() {
+    for (size_t i = source_.num_equations(); i-- > 0;) {
+      const EquationId e = source_.equation_id(i);
+      if (source_.op(e) == ir::Op::hook) hooked_[source_.operand(e, 0)] = shown(source_.result(e));
+    }
+  }
+
+  /// `v` behind the hooks on it: what reads it in backward, too, gives its own gradient to them.
+  ValueId shown(ValueId v) const { return hooked_[v].valid() ? hooked_[v] : v; }
 
   /// Branches and loops stand in the joint graph as themselves, so that it can be differentiated
   /// again.
@@ -193,7 +206,7 @@ class Differentiator {
     const ir::ValueList operands = rewriter_.operands(e);
     ir::ValueList results, arrived;
     for (ValueId v : source_.results(e)) {
-      results.push_back(rewriter_[v]);
+      results.push_back(rewriter_[shown(v)]);
       arrived.push_back(cotangents_[v]);
     }
     ir::InlineVector<bool, 8> needs(operands.size());
@@ -248,8 +261,8 @@ class Differentiator {
     };
     const auto result = std::ranges::find_if(forward.outputs(), is_result);
     const bool found = result != forward.outputs().end();
-    return rewriter_[source_.result(
-        e, found ? static_cast<int>(result - forward.outputs().begin()) : output)];
+    return rewriter_[shown(
+        source_.result(e, found ? static_cast<int>(result - forward.outputs().begin()) : output))];
   }
 
   ValueId cotangent(ValueId v) {
@@ -277,6 +290,7 @@ class Differentiator {
   const ir::ValueMap<bool> active_;
   std::vector<ValueId> tangents_;     // inputs of the target
   ir::ValueMap<ValueId> cotangents_;  // the target's value; invalid: zero
+  ir::ValueMap<ValueId> hooked_;      // by value that has hooks: what they give
 };
 
 /// Whether a gradient that arrives at `e` goes on to its operand.

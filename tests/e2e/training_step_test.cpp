@@ -260,6 +260,42 @@ TEST(Hooks, OnOneValueRunInTheOrderOfTheirRegistration) {
   });
 }
 
+/// Gives and saves its result.
+struct SavedExp : Function<SavedExp> {
+  static Tensor forward(FunctionContext& context, const Tensor& x) {
+    const Tensor y = exp(x);
+    context.save_for_backward({y});
+    return y;
+  }
+  static Tensors backward(FunctionContext& context, const Tensors& grads) {
+    return {grads[0] * context.saved()[0]};
+  }
+};
+
+/// A rule that reads its result gives that a gradient in a second backward: part of what the hook
+/// sees then.
+TEST(Hooks, SeeTheWholeOfASecondGradient) {
+  using Unary = Tensor (*)(const Tensor&);
+  const Unary functions[] = {[](const Tensor& x) { return exp(x); },
+                             [](const Tensor& x) { return sqrt(x * x + 1); },
+                             [](const Tensor& x) { return softmax(x, 0); },
+                             [](const Tensor& x) { return Tensor(SavedExp::apply(x)); }};
+  for (const Unary function : functions) {
+    const auto hooked = [function](const Tensor& x) {
+      const Tensor h = function(x);
+      h.register_hook([](const Tensor& g) { return g * g; });
+      h.register_hook([](const Tensor& g) { return g.sin(); });
+      return (h.cos() + h * h).sum();
+    };
+    const auto second = [](const auto& f) {
+      const Tensor x = leaf({4}, 1).detach().to(f64).requires_grad_();
+      const Tensor first = grad({f(x)}, {x}, {.create_graph = true})[0];
+      return grad({square(first).sum()}, {x})[0];
+    };
+    expect_close(second(hooked), second(compile(hooked)), 1e-10, "second gradient");
+  }
+}
+
 TEST(Hooks, FollowWrites) {
   check_gradient([](const Tensor& x) {
     const Tensor h = x + 1;
