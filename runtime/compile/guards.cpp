@@ -66,14 +66,21 @@ int first_with_history(std::span<const Tensor* const> tensors, size_t i) {
   return -1;
 }
 
+/// The first tensor before number `i` that is the same object, or -1.
+int first_same(std::span<const Tensor* const> tensors, size_t i) {
+  for (size_t k = 0; k < i; ++k)
+    if (tensors[k]->is_same(*tensors[i])) return static_cast<int>(k);
+  return -1;
+}
+
 bool matches_aliasing(const TensorGuard& guard, int first, std::span<const Tensor* const> tensors,
                       size_t i) {
   if (first != guard.shares_storage) return false;
   if (first < 0) return true;
   const TensorImpl& t = *tensors[i]->impl();
   if (offset_between(t, *tensors[first]->impl()) != guard.offset) return false;
-  if (first_with_history(tensors, i) != guard.shares_history) return false;
-  return guard.same_as < 0 || tensors[i]->is_same(*tensors[guard.same_as]);
+  return first_with_history(tensors, i) == guard.shares_history &&
+         first_same(tensors, i) == guard.same_as;
 }
 
 std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
@@ -122,10 +129,7 @@ Guards make_guards(std::span<const uint64_t> tokens, std::span<const Tensor* con
     if (g.shares_storage >= 0) {
       g.offset = offset_between(t, *tensors[g.shares_storage]->impl());
       g.shares_history = first_with_history(tensors, i);
-      const auto same = std::ranges::find_if(
-          tensors.first(i), [&](const Tensor* other) { return other->is_same(*tensors[i]); });
-      if (same != tensors.begin() + static_cast<ptrdiff_t>(i))
-        g.same_as = static_cast<int>(same - tensors.begin());
+      g.same_as = first_same(tensors, i);
     }
     guards.tensors.push_back(std::move(g));
   }

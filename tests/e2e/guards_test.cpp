@@ -71,6 +71,26 @@ TEST(Guards, WhetherTwoArgumentsAreOneTensor) {
   }
 }
 
+/// Views of the same elements are not one tensor: what changes one tensor leaves the other as it
+/// was.
+TEST(Guards, WhetherTwoArgumentsAreOneTensorOrViewsOfTheSame) {
+  const auto fn = [](const Tensor& a, const Tensor& b) {
+    a.unsqueeze_(0);
+    a.add_(1.0);
+    return b * 2.0;
+  };
+  const auto compiled = compile(fn);
+  for (const bool same : {true, false, true, false}) {
+    const auto result = [same](const auto& f) {
+      const Tensor memory = noise({6}, 1), a = memory.slice(0, 1, 5);
+      return f(a, same ? a : memory.slice(0, 1, 5));
+    };
+    const Tensor expected = result(fn), got = result(compiled);
+    EXPECT_EQ(expected.sizes(), got.sizes());
+    expect_close(expected, got, 1e-6, same ? "one tensor" : "views of the same");
+  }
+}
+
 /// Calls that differ in sizes, dtype, layout, a number, or in what requires grad.
 std::vector<std::pair<Tensor, double>> calls_of_many_kinds() {
   std::vector<std::pair<Tensor, double>> calls;
