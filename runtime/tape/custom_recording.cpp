@@ -6,6 +6,7 @@
 
 #include "ir/base/error.h"
 #include "ir/interfaces/custom_operator.h"
+#include "ir/strides.h"
 #include "runtime/ops/call.h"
 #include "runtime/ops/dispatch.h"
 #include "runtime/trace/trace.h"
@@ -86,6 +87,7 @@ class CustomRecording::InTrace final : public CustomRecording {
     const ir::SubgraphId backward_id = outer_->graph().add_subgraph(std::move(half));
     const TensorList results =
         outer_->record(ir::Op::custom_function, operands, {forward_id, backward_id}, false, types);
+    lay_out_as(outputs, results);
     replace_by_results(outputs, context.to_save_, results);
     for (size_t i = 0; i < outputs.size(); ++i)
       if (given_back[i] >= 0)
@@ -198,6 +200,13 @@ class CustomRecording::InTrace final : public CustomRecording {
     for (size_t i = 0; i < operands.size(); ++i)
       if (operands[i].is_same(input)) return static_cast<int>(i);
     return -1;
+  }
+
+  /// The results lie as what forward gave does, if that is dense.
+  static void lay_out_as(std::span<const Tensor> outputs, std::span<const Tensor> results) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (ir::is_dense(outputs[i].sizes(), outputs[i].strides()))
+        results[i].impl()->strides = outputs[i].strides();
   }
 
   /// Tensors of the inner trace give way to the equation's results.
