@@ -8,6 +8,7 @@
 #include "ir/build/free_view.h"
 #include "ir/geometry.h"
 #include "ir/strides.h"
+#include "machine/library/matmul.h"
 
 namespace tandem::codegen {
 namespace {
@@ -72,13 +73,26 @@ View copied_to(Maker& m, View v, const ir::Strides& strides) {
   return dest;
 }
 
-/// Operand `i` of a contraction as the library reads it. The bits of a matmul may depend on the
-/// strides of its operands, so these must not depend on what was saved.
-View matrix(Maker& m, EquationId e, int i) {
-  const View v = batched(m.operand(e, i)),
-             planned = batched(*layout(m, m.graph().operand(e, i)).view);
+/// The strides that the library reads operand `i` in where nothing else was saved.
+View planned_matrix(const Maker& m, EquationId e, int i) {
+  return batched(*layout(m, m.graph().operand(e, i)).view);
+}
+
+bool repeats(const View& v) { return v.sizes[0] > 1 && v.strides[0] == 0; }
+
+/// Whether the bits of the matmul of operands number `first` and `first + 1` depend on no strides.
+bool is_stride_free(const Maker& m, EquationId e, int first) {
+  const View a = planned_matrix(m, e, first), b = planned_matrix(m, e, first + 1);
+  return !repeats(a) && !repeats(b) && machine::is_stride_free(a.sizes[1], b.sizes[2], a.sizes[2]);
+}
+
+/// Operand `i` of a contraction as the library reads it. Unless `stride_free`, the bits of a matmul
+/// may depend on the strides of its operands, so these must not depend on what was saved.
+View matrix(Maker& m, EquationId e, int i, bool stride_free = false) {
+  const View v = batched(m.operand(e, i)), planned = planned_matrix(m, e, i);
   if (!is_library_matrix(planned)) return m.copied(v);
-  return same_strides(v, planned) ? m.stored(v) : copied_to(m, v, planned.strides);
+  const bool reads = same_strides(v, planned) || (stride_free && fits_layout(v, planned));
+  return reads ? m.stored(v) : copied_to(m, v, planned.strides);
 }
 
 // --- matmuls of merged batches
@@ -249,7 +263,9 @@ void contraction(Maker& m, EquationId e, int first, const View* addend) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
   } else if (is_library_contraction(t.dtype, algorithm)) {
     if (!addend && split_matmul(m, e, dest)) return;
-    library_contraction(m, e, {matrix(m, e, first), matrix(m, e, first + 1)}, dest, addend);
+    const bool free = is_stride_free(m, e, first);
+    library_contraction(m, e, {matrix(m, e, first, free), matrix(m, e, first + 1, free)}, dest,
+                        addend);
   } else {
     generated_contraction(m, e, first, dest, addend);
   }

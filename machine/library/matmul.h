@@ -14,12 +14,13 @@
 
 namespace tandem::machine {
 
-/// Whether the library sums a product in an order that leading dimensions do not change. Beyond
-/// these sizes it packs operands or not by their leading dimensions, and cuts k otherwise for it;
-/// and products with vectors go through other kernels.
-constexpr bool can_be_stride_free(int64_t m, int64_t n, int64_t k) {
-  return m > 1 && n > 1 && k > 1 && k <= 512;
-}
+/// Whether a product is summed in an order that leading dimensions do not change, if it may not
+/// depend on them (MatmulSpec::stride_free). Beyond these sizes the library packs operands or not
+/// by their leading dimensions, and cuts k otherwise for it; and products with vectors go through
+/// other kernels.
+bool can_be_stride_free(int64_t m, int64_t n, int64_t k);
+/// Whether it is so in any case, where no batch stride is 0: by loops of ours, if k is not cut.
+bool is_stride_free(int64_t m, int64_t n, int64_t k);
 
 /// Strides in elements of a batch of matrices.
 struct MatrixStrides {

@@ -137,6 +137,11 @@ bool may_split(const MatmulSpec& s, int64_t m, int64_t n, int64_t k, int64_t chu
          chunks * s.matrices() * s.m * s.n <= kMostPartials;
 }
 
+/// Whether no blocks of such a product may cut it.
+bool is_one_sum(const MatmulSpec& s) {
+  return !may_split(s, s.m, s.n, extent(s.k, 2, kSumUnit), 2);
+}
+
 /// The best cut so far.
 struct Best {
   const Problem& problem;
@@ -234,6 +239,14 @@ std::optional<BlasLayout> blas_layout(const MatrixStrides& s, int64_t rows, int6
   return std::nullopt;
 }
 
+bool can_be_stride_free(int64_t m, int64_t n, int64_t k) {
+  return (m > 1 && n > 1 && k > 1 && k <= kShortestSum) || is_stride_free(m, n, k);
+}
+
+bool is_stride_free(int64_t m, int64_t n, int64_t k) {
+  return products::panels() && m > 1 && n > 1 && k > 1 && is_one_sum({.m = m, .n = n, .k = k});
+}
+
 MatmulSpec swapped(const MatmulSpec& s) {
   const auto flip = [](const MatrixStrides& x) {
     return MatrixStrides{x.batch, x.col, x.row, x.outer};
@@ -302,7 +315,7 @@ MatmulBlocks choose_blocks(const MatmulSpec& s, BlockAlgorithm algorithm, bool p
                   2.0 * static_cast<double>(s.matrices()) * s.m * s.n * s.k};
   Best best{p, {}};
   // Of blocks in panels k alone is decided here: the others have their cut from panel_cut.h.
-  if (algorithm == BlockAlgorithm::Panels && !may_split(s, s.m, s.n, extent(s.k, 2, kSumUnit), 2))
+  if (algorithm == BlockAlgorithm::Panels && is_one_sum(s))
     best.offer({.batch = 1, .m = s.m, .n = s.n, .k = s.k, .algorithm = algorithm});
   else
     offer_cuts(best, s, algorithm);

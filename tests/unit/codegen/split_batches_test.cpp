@@ -164,6 +164,30 @@ TEST(SplitBatches, PartsThatDependOnEachOtherAreJoinedAsBefore) {
   check_lowering(t.finish());
 }
 
+TEST(SplitBatches, PartsOfBatchesAreReadWhereTheyLie) {
+  TestGraph t;
+  Builder& b = t.b;
+  const V q = t.input({6, 4, 8}), cache = t.input({2, 3, 20, 8});
+  const V k = b.view(b.slice(cache, 2, Dim(2), Dim(15), 1), {6, 13, 8});
+  const V steps = b.view(b.slice(cache, 2, Dim(0), Dim(20), 2), {6, 10, 8});
+  t.output(b.bmm(b.exp(b.bmm(q, transposed(b, k))), k));
+  t.output(b.bmm(q, transposed(b, steps)));
+  EXPECT_EQ(copies(check_lowering(t.finish()).plan), 0);
+}
+
+/// Two products with the same matrix: one that lies in a wider one, one as if that had been saved.
+TEST(SplitBatches, PartsOfRowsGiveTheBitsOfWholeOnes) {
+  for (const bool saved : {false, true}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = saved ? t.input({7, 40}) : b.slice(t.input({7, 90}), 1, Dim(30), Dim(70), 1);
+    t.output(b.mm(x, t.input({40, 9})));
+    const Plan plan = check_lowering(t.finish()).plan;
+    EXPECT_EQ(copies(plan), 0);
+    EXPECT_EQ(std::get<MatmulCall>(plan.steps.back()).spec.a.row, saved ? 40 : 90);
+  }
+}
+
 /// The matmul of heads of a part of a value that is computed here, or was saved.
 MatmulCall matmul_of_part(bool saved) {
   const Sizes s{2, 5, 3, 4};
@@ -184,11 +208,11 @@ TEST(SplitBatches, BitsAreFreeOfStridesWhateverWasSaved) {
   EXPECT_TRUE(computed.spec.stride_free && saved.spec.stride_free);
 }
 
-TEST(SplitBatches, LongSumsReadCopies) {
-  const Sizes s{2, 5, 3, 513};
+TEST(SplitBatches, SumsThatAreCutReadCopies) {
+  const Sizes s{2, 46, 2, 1024};
   TestGraph t;
   Builder& b = t.b;
-  const V x = t.input({2, 5, 3 * 513}), q = heads_of(b, x, s, 0);
+  const V x = t.input({2, 46, 2 * 1024}), q = heads_of(b, x, s, 0);
   t.output(b.bmm(q, transposed(b, q)));
   const Plan plan = check_lowering(t.finish(), {}, {}, 1e-4).plan;
   EXPECT_EQ(copies(plan), 1);
