@@ -1,8 +1,10 @@
 #include "codegen/contractions/vector_products.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "codegen/contractions/contraction.h"
+#include "codegen/contractions/split_batches.h"
 #include "codegen/contractions/transposition.h"
 
 namespace tandem::codegen {
@@ -29,19 +31,62 @@ bool has_library(DType dtype) {
   return !is_widened(dtype) && (dtype == DType::BF16 || is_library_contraction(dtype, {}));
 }
 
+/// Two dims of a value.
+struct Dims {
+  int row, column;
+};
+
+/// Where view `e` has dims `d` of its result from, unless they come of others.
+std::optional<Dims> before_view(const Graph& g, EquationId e, const Dims& d) {
+  if (g.op(e) == ir::Op::permute) {
+    const ir::Axes& dims = g.attr<ir::Axes>(e, Attr::dims);
+    const auto from = [&](int dim) { return static_cast<int>(dims[static_cast<size_t>(dim)]); };
+    return Dims{from(d.row), from(d.column)};
+  }
+  const ir::Shape &to = g.type(g.result(e)).sizes, &from = g.type(g.operand(e, 0)).sizes;
+  const int shift = from.rank() - to.rank();
+  if (g.op(e) == ir::Op::slice || (g.op(e) == ir::Op::expand && shift == 0)) return d;
+  const int first = to.rank() - 2;
+  const bool are_last = g.op(e) == ir::Op::view && std::min(d.row, d.column) >= first &&
+                        from.rank() >= 2 && from.back() == to.back() &&
+                        from[first + shift] == to[first];
+  return are_last ? std::optional(Dims{d.row + shift, d.column + shift}) : std::nullopt;
+}
+
 /// Whether a column's elements lie closer together than a row's.
 bool lies_by_columns(const Graph& g, ValueId v) {
-  bool turned = false;
-  for (EquationId e = g.producer(v); e.valid() && g.op(e) == ir::Op::permute; e = g.producer(v)) {
-    if (!is_transposition(g.attr<ir::Axes>(e, Attr::dims))) break;
-    turned = !turned;
+  const int rank = g.type(v).sizes.rank();
+  Dims d{rank - 2, rank - 1};
+  for (EquationId e = g.producer(v); e.valid() && ir::is_view(g.op(e)); e = g.producer(v)) {
+    const auto before = before_view(g, e, d);
+    if (!before) break;
+    d = *before;
     v = g.operand(e, 0);
   }
+  const bool turned = d.column < d.row;
   const ir::Shape& sizes = g.type(v).sizes;
-  const int input = g.input_index(v), column = sizes.rank() - 1, row = column - 1;
-  if (input < 0 || sizes[row] == 1 || sizes[column] == 1) return turned;
+  const int input = g.input_index(v);
+  if (input < 0 || sizes[d.row] == 1 || sizes[d.column] == 1) return turned;
   const ir::Strides& strides = g.inputs()[static_cast<size_t>(input)].strides;
-  return turned != (strides[row] < strides[column]);
+  return strides[d.row] < strides[d.column];
+}
+
+/// Whether a library's product with `v` would read a copy: of a part, or of batches that strides
+/// cannot merge, as of those that repeat others.
+bool takes_copy(const Graph& g, ValueId v) {
+  ir::InlineVector<EquationId, 4> chain;
+  for (EquationId e = g.producer(v); e.valid() && ir::is_view(g.op(e)); e = g.producer(v)) {
+    const ir::Op op = g.op(e);
+    if (op != ir::Op::view && op != ir::Op::permute && op != ir::Op::expand) return true;
+    chain.push_back(e);
+    v = g.operand(e, 0);
+  }
+  Shown now{whole({}, g.type(v).sizes), {}};
+  for (size_t i = chain.size(); i-- > 0;) {
+    now = shown(g, chain[i], now);
+    if (!now.view) return true;
+  }
+  return false;
 }
 
 /// In the dtype that products are summed in. (What views there are comes before: a convert is read
@@ -72,13 +117,49 @@ ValueId sums_of_products(ir::Splicer& splicer, const Factors& f) {
   return gives_column == along_rows ? sums : transposed(splicer, sums);
 }
 
+/// The matrices that `v` [n, r, c] shows as one batch, in the several that they are of.
+std::optional<ValueId> before_merge(ir::Splicer& splicer, ValueId v) {
+  const Graph& g = splicer.graph();
+  EquationId e = g.producer(v);
+  const bool turned =
+      e.valid() && g.op(e) == ir::Op::permute && is_transposition(g.attr<ir::Axes>(e, Attr::dims));
+  if (turned) e = g.producer(g.operand(e, 0));
+  if (!e.valid() || g.op(e) != ir::Op::view) return {};
+  const ValueId from = g.operand(e, 0);
+  const int rank = g.type(from).sizes.rank(), last = g.type(v).sizes.rank() - 1;
+  const auto same = before_view(g, e, {last - 1, last});
+  if (!same || rank <= last + 1) return {};
+  return turned ? transposed(splicer, from) : from;
+}
+
+/// Sums of products with a matrix of several batches, which strides might not merge.
+ValueId sums_in_batches(ir::Splicer& splicer, const Factors& f) {
+  ir::Builder& b = splicer.builder();
+  const bool gives_column = b.sizes(f.b).back() == 1;
+  const auto matrix = before_merge(splicer, gives_column ? f.a : f.b);
+  if (!matrix) return sums_of_products(splicer, f);
+  const auto in_batches = [&](const ir::Shape& sizes) {
+    ir::Shape all = b.sizes(*matrix);
+    for (int d = 1; d <= 2; ++d) all[all.rank() - d] = sizes[sizes.rank() - d];
+    return all;
+  };
+  const ir::Shape &left = b.sizes(f.a), &right = b.sizes(f.b);
+  ir::Shape result = left;
+  result[result.rank() - 1] = right.back();
+  const ValueId vector =
+      gives_column ? b.view(f.b, in_batches(right)) : b.view(f.a, in_batches(left));
+  const Factors apart = gives_column ? Factors{*matrix, vector, {}} : Factors{vector, *matrix, {}};
+  return b.view(sums_of_products(splicer, apart), result);
+}
+
 std::optional<ValueId> product_with_vector(ir::Splicer& splicer, const Factors& f) {
   const ir::Shape &a = splicer.builder().sizes(f.a), &b = splicer.builder().sizes(f.b);
   const int column = a.rank() - 1, row = column - 1;
   if (a[column] == 1) return outer_product(splicer.builder(), f);
-  if (has_library(splicer.builder().dtype(f.a))) return {};
   if (a[column] == 0 || (a[row] != 1 && b[column] != 1)) return {};
-  return sums_of_products(splicer, f);
+  const ValueId matrix = b[column] == 1 ? f.a : f.b;
+  if (has_library(splicer.builder().dtype(f.a)) && !takes_copy(splicer.graph(), matrix)) return {};
+  return sums_in_batches(splicer, f);
 }
 
 void emit(ir::Splicer& splicer, EquationId e) {
