@@ -32,6 +32,9 @@ struct PlaneWindows {
   int64_t whole_deep, whole_high;
   const int64_t* taps;
   int64_t tap_count, taps_along;
+  /// Whether windows of neighbouring rows share so much that the maxima of each row's are found
+  /// once. No window shows more of depth than one element then.
+  bool by_rows;
 };
 
 /// Each window's largest element and its row-major place in the plane: the first of equals, the
@@ -42,12 +45,17 @@ struct Maxima {
   int64_t* places;
 };
 
-/// Those of the plane x. `taps` [tap_count] is for the kernel's own use.
+/// Those of the plane x. `own` [own_elements] is for the kernel's use.
 struct MaximaKernels {
-  void (*of_f32)(const PlaneWindows& s, const float* x, Maxima<float> y, int64_t* taps);
-  void (*of_f64)(const PlaneWindows& s, const double* x, Maxima<double> y, int64_t* taps);
-  void (*of_i64)(const PlaneWindows& s, const int64_t* x, Maxima<int64_t> y, int64_t* taps);
+  void (*of_f32)(const PlaneWindows& s, const float* x, Maxima<float> y, int64_t* own);
+  void (*of_f64)(const PlaneWindows& s, const double* x, Maxima<double> y, int64_t* own);
+  void (*of_i64)(const PlaneWindows& s, const int64_t* x, Maxima<int64_t> y, int64_t* own);
 };
+
+/// Of rows a value and a place for each of their windows, as many rows as a window reaches over.
+inline int64_t own_elements(const PlaneWindows& s) {
+  return s.by_rows ? 2 * s.whole_high * s.wide.count : s.tap_count;
+}
 
 extern const MaximaKernels kMaximaBase, kMaximaAvx2, kMaximaAvx512;
 
