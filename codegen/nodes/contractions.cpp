@@ -160,7 +160,7 @@ bool place_result(Maker& m, EquationId e, Node& n) {
   const auto views = views_before(m, *path, end, n.domain);
   if (!views) return false;
   const auto dest = reshaped(views->back(), n.domain);
-  if (!dest || dest->strides[3] != 1 || !is_library_matrix(*dest)) return false;
+  if (!dest || dest->strides[n.domain.rank() - 1] != 1 || !is_library_matrix(*dest)) return false;
   for (size_t i = 0; i < path->views.size(); ++i)
     m.set(path->views[path->views.size() - 1 - i], (*views)[i]);
   if (path->zero_add.valid()) m.set(path->zero_add, end);
@@ -191,6 +191,21 @@ bool split_matmul(Maker& m, EquationId e, const View& dest) {
 /// Whether `addend`, a matrix, is one contiguous row in memory that all rows share.
 bool is_bias(const Maker& m, const View& addend) {
   return addend.strides[0] == 0 && addend.strides[1] == 1 && !m.root_of(addend).formula();
+}
+
+/// One whose bits depend on no strides: it reads parts, and writes one, where they lie.
+bool stride_free_matmul(Maker& m, EquationId e, int first, const View& dest) {
+  if (!is_stride_free(m, e, first)) return false;
+  Node n{.kind = Node::Kind::Matmul,
+         .op = m.graph().op(e),
+         .dtype = DType::F32,
+         .domain = dest.sizes,
+         .dest = dest,
+         .stride_free = true};
+  n.operands = {matrix(m, e, first, true), matrix(m, e, first + 1, true)};
+  place_result(m, e, n);
+  m.push(std::move(n));
+  return true;
 }
 
 void library_contraction(Maker& m, EquationId e, std::vector<View> operands, const View& dest,
@@ -262,7 +277,7 @@ void contraction(Maker& m, EquationId e, int first, const View* addend) {
   if (is_empty) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
   } else if (is_library_contraction(t.dtype, algorithm)) {
-    if (!addend && split_matmul(m, e, dest)) return;
+    if (!addend && (split_matmul(m, e, dest) || stride_free_matmul(m, e, first, dest))) return;
     const bool free = is_stride_free(m, e, first);
     library_contraction(m, e, {matrix(m, e, first, free), matrix(m, e, first + 1, free)}, dest,
                         addend);

@@ -54,7 +54,7 @@ struct Node {
     ColPartial,   // operand [outer, n, inner] -> [outer, blocks, inner]
     Matmul,       // a library call: operands a [b, m, k], b [b, k, n] and maybe a bias [n] that all
                   // rows start as; adds to dest if `accumulate`. If `stride_free`, operands and
-                  // dest have two batch dims
+                  // dest may have two batch dims
     TiledMatmul,  // the same, generated; operand 2 (if any) is the addend
     Scatter,  // dest[.., index, ..] = src, or combined with it (scatter_add, ...); operands: index,
               // src

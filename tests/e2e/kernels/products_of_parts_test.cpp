@@ -1,5 +1,5 @@
-// Matrix products with parts of tensors, as attention over the filled part of a cache, whatever
-// lies between the part and its whole.
+// Matrix products with parts of tensors, as attention over the filled part of a cache, and into
+// parts of concatenations.
 #include "tests/e2e/contract.h"
 
 namespace tandem::testing {
@@ -40,6 +40,13 @@ Tensors gated_halves(const Tensors& in) {
   return {matmul(halves[0], in[1]) * sigmoid(matmul(halves[1], in[2]))};
 }
 
+/// Logits of one positive beside those of many others.
+Tensors contrast(const Tensors& in) {
+  const Tensor one = sum(in[0] * in[1], {1}, true),
+               others = matmul(in[0], in[2].slice(0, 1, 8).T());
+  return {log_softmax(cat({one, others, matmul(in[1], in[2].T()) + 0}, 1), 1)};
+}
+
 const std::vector<Row> kRows{
     {"OneQuery", tensors({{2, 3, 1, 8}, {2, 3, 12, 8}, {2, 3, 12, 8}}), to_filled(7)},
     {"SeveralQueries", tensors({{2, 3, 4, 8}, {2, 3, 12, 8}, {2, 3, 12, 8}}), to_filled(7)},
@@ -61,6 +68,7 @@ const std::vector<Row> kRows{
     {"HeadsInsideF64", tensors({{2, 1, 3, 8}, {2, 12, 3, 8}, {2, 12, 3, 8}}, f64), to_heads_inside},
     {"ByVectors", tensors({{4, 9, 6}, {4, 6}}), by_vectors},
     {"GatedHalves", tensors({{5, 24}, {12, 7}, {12, 7}}), gated_halves},
+    {"IntoConcatenations", tensors({{5, 6}, {5, 6}, {9, 6}}), contrast},
     {"OneRowOfGatedHalves", tensors({{1, 24}, {12, 7}, {12, 7}}), gated_halves},
 };
 
