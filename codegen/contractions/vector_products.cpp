@@ -95,11 +95,36 @@ ValueId widened(ir::Builder& b, ValueId v) {
   return is_widened(b.dtype(v)) ? b.convert(v, DType::F32) : v;
 }
 
-/// One product for each element, which is added to 0 as those of others are.
-ValueId outer_product(ir::Builder& b, const Factors& f) {
-  const ValueId column = widened(b, f.a), row = widened(b, f.b);
-  return ir::is_floating(b.dtype(column)) ? b.fma(column, row, b.number(0.0, column))
-                                          : b.mul(column, row);
+/// Sums of so few products are computed element by element, one product after the other, where one
+/// matrix is so small: a library's products of such take as long as of larger ones.
+constexpr int64_t kFewProducts = 8, kSmallMatrix = 64;
+
+bool is_small(const ir::Builder& b, const Factors& f) {
+  const ir::Shape &left = b.sizes(f.a), &right = b.sizes(f.b);
+  const int64_t k = left.back(), m = left[left.rank() - 2], n = right.back();
+  if (k == 1) return true;
+  if (k == 0 || k > kFewProducts || std::min(m, n) * k > kSmallMatrix) return false;
+  return b.dtype(f.a) != DType::BF16 || is_widened(DType::BF16);
+}
+
+/// The products are added to 0 in their order.
+ValueId one_by_one(ir::Builder& b, const Factors& f) {
+  const ValueId x = widened(b, f.a), y = widened(b, f.b);
+  const int column = b.sizes(x).rank() - 1;
+  const int64_t k = b.sizes(x)[column];
+  const bool floats = ir::is_floating(b.dtype(x));
+  const auto at = [&](ValueId v, int dim, int64_t i) {
+    return k == 1 ? v : b.slice(v, dim, ir::Dim(i), ir::Dim(i + 1), 1);
+  };
+  ValueId sum;
+  for (int64_t i = 0; i < k; ++i) {
+    const ValueId left = at(x, column, i), right = at(y, column - 1, i);
+    if (floats)
+      sum = b.fma(left, right, i == 0 ? b.number(0.0, left) : sum);
+    else
+      sum = i == 0 ? b.mul(left, right) : b.add(sum, b.mul(left, right));
+  }
+  return sum;
 }
 
 ValueId sums_of_products(ir::Splicer& splicer, const Factors& f) {
@@ -152,10 +177,10 @@ ValueId sums_in_batches(ir::Splicer& splicer, const Factors& f) {
   return b.view(sums_of_products(splicer, apart), result);
 }
 
-std::optional<ValueId> product_with_vector(ir::Splicer& splicer, const Factors& f) {
+std::optional<ValueId> without_library(ir::Splicer& splicer, const Factors& f) {
   const ir::Shape &a = splicer.builder().sizes(f.a), &b = splicer.builder().sizes(f.b);
   const int column = a.rank() - 1, row = column - 1;
-  if (a[column] == 1) return outer_product(splicer.builder(), f);
+  if (is_small(splicer.builder(), f)) return one_by_one(splicer.builder(), f);
   if (a[column] == 0 || (a[row] != 1 && b[column] != 1)) return {};
   const ValueId matrix = b[column] == 1 ? f.a : f.b;
   if (has_library(splicer.builder().dtype(f.a)) && !takes_copy(splicer.graph(), matrix)) return {};
@@ -164,7 +189,7 @@ std::optional<ValueId> product_with_vector(ir::Splicer& splicer, const Factors& 
 
 void emit(ir::Splicer& splicer, EquationId e) {
   const Factors f = factors_of(splicer.graph(), e);
-  std::optional<ValueId> product = product_with_vector(splicer, f);
+  std::optional<ValueId> product = without_library(splicer, f);
   if (!product) return;
   ir::Builder& b = splicer.builder();
   if (f.addend) product = b.add(b.convert(*f.addend, b.dtype(*product)), *product);

@@ -81,7 +81,7 @@ TEST(Costs, AreReadAsTheyArePrinted) {
 
 TEST(ContractionPlanner, SetsAlgorithms) {
   TestGraph t;
-  const V x = t.input({4, 4}), y = t.input({4, 4}, DType::F64);
+  const V x = t.input({12, 12}), y = t.input({12, 12}, DType::F64);
   const V a = t.b.mm(x, x), c = t.b.mm(y, y);
   t.output(a);
   t.output(c);
@@ -92,7 +92,7 @@ TEST(ContractionPlanner, SetsAlgorithms) {
 
 TEST(ContractionPlanner, ComputesTransposedWhatIsUsedTransposed) {
   TestGraph t;
-  const V x = t.input({6, 4}), g = t.input({6, 3});
+  const V x = t.input({16, 4}), g = t.input({16, 3});
   t.output(t.b.permute(t.b.mm(t.b.permute(x, {1, 0}), g), {1, 0}));  // a weight's gradient
   const ir::Graph planned = make_contraction_planner()->plan(t.finish());
   const Checked c = check_lowering(planned);
