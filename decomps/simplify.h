@@ -39,9 +39,9 @@ ir::Graph share_between_bodies(ir::Graph graph);
 /// loop, and what nobody reads not at all. Changes the order of the additions to an element.
 ir::Graph move_out_of_loops(ir::Graph graph);
 
-/// What is computed of permuted values element by element, and then only reduced or permuted back,
-/// is computed in the order in which the values lie. Changes the order of the additions to an
-/// element.
+/// What is computed of permuted values, or of inputs whose rows do not lie in memory, element by
+/// element, and then only reduced, permuted back or a result that lies as they do, is computed in
+/// the order in which the values lie. Changes the order of the additions to an element.
 ir::Graph undo_permutations(ir::Graph graph);
 
 /// Reductions over dims that what is reduced steps unevenly through, as it is repeated, sliced or

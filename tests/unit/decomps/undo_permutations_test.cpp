@@ -133,5 +133,51 @@ TEST(UndoPermutations, OfBothHalvesOfASymmetricLoss) {
             0);
 }
 
+// --- inputs and results that lie across memory
+
+/// The sizes of what `op` computes in `body`, whose inputs and results lie in order `memory`.
+Shape computed_sizes(const Body& body, const Axes& memory, Op op, bool results_lie_alike = true) {
+  const Shape sizes{5, 7, 3};
+  Graph before = make_graph({f32(sizes), f32(sizes), f32({3})}, body, ir::Level::Core);
+  Shape lying;
+  for (const ir::Axis d : memory) lying.push_back(sizes[static_cast<int>(d)]);
+  ir::Strides strides = ir::contiguous_strides(sizes), inner = ir::contiguous_strides(lying);
+  for (int i = 0; i < 3; ++i) strides[static_cast<int>(memory[static_cast<size_t>(i)])] = inner[i];
+  for (int i = 0; i < 2; ++i) before.inputs()[static_cast<size_t>(i)].strides = strides;
+  if (results_lie_alike)
+    for (ir::Output& out : before.outputs())
+      if (before.type(out.value).sizes == sizes) out.strides = strides;
+  const Graph after = decomps::undo_permutations(before);
+  ir::verify(after);
+  const Buffers inputs = random_inputs(before, 1);
+  expect_close(run(after, inputs, true), run(before, inputs, true), 1e-12,
+               ir::print(before) + ir::print(after));
+  for (size_t i = 0; i < after.num_equations(); ++i)
+    if (after.op(after.equation_id(i)) == op)
+      return after.type(after.result(after.equation_id(i))).sizes;
+  return {};
+}
+
+TEST(UndoPermutations, OfInputsAndResultsThatLieAlike) {
+  const Body both = [](Builder& b, const Values& x) {
+    const ValueId y = b.mul(b.add(x[0], x[1]), b.expand(x[2], {5, 7, 3}));
+    return Values{b.exp(y), b.sum(y, {0})};
+  };
+  EXPECT_EQ(computed_sizes(both, {2, 0, 1}, Op::exp), (Shape{3, 5, 7}));
+  EXPECT_EQ(computed_sizes(both, {1, 2, 0}, Op::exp), (Shape{7, 3, 5}));
+  EXPECT_EQ(computed_sizes(both, {2, 1, 0}, Op::add), (Shape{3, 7, 5}));
+  EXPECT_EQ(computed_sizes(both, {0, 1, 2}, Op::exp), (Shape{5, 7, 3}));
+  EXPECT_EQ(computed_sizes(both, {1, 0, 2}, Op::exp), (Shape{5, 7, 3}));  // rows are rows
+}
+
+TEST(UndoPermutations, NotOfInputsWhoseResultsLieOtherwise) {
+  const Body one = [](Builder& b, const Values& x) { return Values{b.exp(x[0])}; };
+  EXPECT_EQ(computed_sizes(one, {2, 0, 1}, Op::exp, false), (Shape{5, 7, 3}));
+  const Body turned = [](Builder& b, const Values& x) {
+    return Values{b.exp(b.permute(b.tanh(x[0]), {1, 0, 2}))};
+  };
+  EXPECT_EQ(computed_sizes(turned, {2, 0, 1}, Op::tanh), (Shape{5, 7, 3}));
+}
+
 }  // namespace
 }  // namespace tandem::graph_testing
