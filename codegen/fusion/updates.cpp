@@ -79,9 +79,8 @@ class Updates {
 
   /// What `r` was a copy of before parts of it were written.
   RootId begun_as(RootId r) const {
-    const auto& writers = p_.roots[r].writers;
-    const bool begins_as_copy = writers.size() > 1 && node(writers[0]).is_copy();
-    return begins_as_copy ? node(writers[0]).operands[0].root : RootId();
+    const Node* const begun = begun_as_copy(p_.nodes, p_.roots[r]);
+    return begun != nullptr && p_.roots[r].writers.size() > 1 ? begun->operands[0].root : RootId();
   }
 
   /// Of new contents, and of those before some part was written: the input.

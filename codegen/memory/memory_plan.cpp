@@ -139,13 +139,13 @@ class MemoryPlanner {
     std::vector<Elements> written;
     for (StepId s = begin; s <= last_[from]; ++s.index) {
       const std::vector<Elements> read = elements(s, from, Instr::Kind::Load),
-                                  writes = elements(s, to, Instr::Kind::Store);
-      if (!elements(s, from, Instr::Kind::Store).empty() || !are_apart(read, written)) return {};
-      if (!are_apart(read, writes)) {
+                                  stored = elements(s, to, Instr::Kind::Store);
+      if (writes(s, from) || !are_apart(read, written)) return {};
+      if (!are_apart(read, stored)) {
         if (!can_merge(s, from, to)) return {};
         in_place.push_back(s);
       }
-      written.insert(written.end(), writes.begin(), writes.end());
+      written.insert(written.end(), stored.begin(), stored.end());
     }
     return in_place;
   }
@@ -157,6 +157,8 @@ class MemoryPlanner {
       return elements_of(*product, r, access);
     return elements_of(std::get<ExternalDraft>(drafts_[s]), r, access);
   }
+
+  bool writes(StepId s, RootId r) const { return !elements(s, r, Instr::Kind::Store).empty(); }
 
   template <class F>
   static void for_each_root(LaunchDraft& l, F f) {
@@ -240,18 +242,8 @@ class MemoryPlanner {
   /// The first step behind `step` that writes `r`, if any.
   StepId next_write(RootId r, StepId step) const {
     for (StepId s{step.index + 1}; s <= last_[r]; ++s.index)
-      if (std::visit([&](const auto& step) { return writes(step, r); }, drafts_[s])) return s;
+      if (writes(s, r)) return s;
     return {};
-  }
-
-  static bool writes(const MatmulDraft& c, RootId r) { return c.c == r; }
-  static bool writes(const ExternalDraft& e, RootId r) {
-    return std::ranges::count(e.results, r) != 0;
-  }
-  bool writes(const LaunchDraft& l, RootId r) const {
-    for (ParamId p : kernel(l).params.ids())
-      if (l.roots[p.index] == r && kernel(l).params[p].use != Param::Use::Read) return true;
-    return false;
   }
 
   const Kernel& kernel(const LaunchDraft& l) const { return kernels_[l.kernel]; }

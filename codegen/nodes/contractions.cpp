@@ -194,18 +194,16 @@ bool is_bias(const Maker& m, const View& addend) {
 }
 
 /// One whose bits depend on no strides: it reads parts, and writes one, where they lie.
-bool stride_free_matmul(Maker& m, EquationId e, int first, const View& dest) {
-  if (!is_stride_free(m, e, first)) return false;
+void stride_free_matmul(Maker& m, EquationId e, std::vector<View> operands, const View& dest) {
   Node n{.kind = Node::Kind::Matmul,
          .op = m.graph().op(e),
          .dtype = DType::F32,
          .domain = dest.sizes,
+         .operands = std::move(operands),
          .dest = dest,
          .stride_free = true};
-  n.operands = {matrix(m, e, first, true), matrix(m, e, first + 1, true)};
   place_result(m, e, n);
   m.push(std::move(n));
-  return true;
 }
 
 void library_contraction(Maker& m, EquationId e, std::vector<View> operands, const View& dest,
@@ -277,10 +275,11 @@ void contraction(Maker& m, EquationId e, int first, const View* addend) {
   if (is_empty) {
     m.write_region(addend ? *addend : m.filled(0, t.dtype, t.sizes), dest);
   } else if (is_library_contraction(t.dtype, algorithm)) {
-    if (!addend && (split_matmul(m, e, dest) || stride_free_matmul(m, e, first, dest))) return;
+    if (!addend && split_matmul(m, e, dest)) return;
     const bool free = is_stride_free(m, e, first);
-    library_contraction(m, e, {matrix(m, e, first, free), matrix(m, e, first + 1, free)}, dest,
-                        addend);
+    std::vector<View> operands = {matrix(m, e, first, free), matrix(m, e, first + 1, free)};
+    if (free && !addend) return stride_free_matmul(m, e, std::move(operands), dest);
+    library_contraction(m, e, std::move(operands), dest, addend);
   } else {
     generated_contraction(m, e, first, dest, addend);
   }

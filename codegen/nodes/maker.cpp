@@ -96,6 +96,12 @@ bool shows_all(const View& v, const Root& root) {
          !ir::self_overlaps(v.sizes, v.strides);
 }
 
+const Node* begun_as_copy(const Table<NodeId, Node>& nodes, const Root& root) {
+  if (root.writers.empty()) return nullptr;
+  const Node& first = nodes[root.writers[0]];
+  return first.is_copy() ? &first : nullptr;
+}
+
 Maker::Maker(const Graph& graph) : g_(graph), views_(graph) {
   p_.roots.reserve(graph.num_values());
   p_.nodes.reserve(graph.num_equations());

@@ -70,9 +70,12 @@ class Maker {
 
   // --- nodes
   Node& node(NodeId n) { return p_.nodes[n]; }
+  const Node& node(NodeId n) const { return p_.nodes[n]; }
+  const Node* begun_as_copy(const Root& root) const {
+    return codegen::begun_as_copy(p_.nodes, root);
+  }
   /// Appends a node that writes node.dest; returns its id, or none if there is nothing to write.
   NodeId push(Node n);
-  const Node& node(NodeId n) const { return p_.nodes[n]; }
   /// Appends a node of any number of results; returns its id.
   NodeId push_external(Node n);
   View pointwise(Op op, std::vector<View> operands, DType type, const Shape& sizes);

@@ -171,6 +171,10 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
+/// What writes `root` first, if that copies another value, of which parts are written later; else
+/// null.
+const Node* begun_as_copy(const Table<NodeId, Node>& nodes, const Root& root);
+
 /// The program of a graph of primitives. Nothing is fused yet.
 Program make_program(const ir::Graph& graph);
 

@@ -57,11 +57,7 @@ void for_each_part(Maker& m, EquationId e, ir::FunctionRef<void(ValueId, const V
 
 bool updates_input(Maker& m, const View& v) {
   const Root* root = &m.root_of(v);
-  while (!root->writers.empty()) {
-    const Node& first = m.node(root->writers[0]);
-    if (!first.is_copy()) return false;
-    root = &m.root_of(first.operands[0]);
-  }
+  while (const Node* begun = m.begun_as_copy(*root)) root = &m.root_of(begun->operands[0]);
   if (root->kind != Root::Kind::Input) return false;
   return std::ranges::any_of(m.graph().outputs(), [&](const ir::Output& out) {
     return out.role == ir::Role::MutatedInput && out.target == root->index;
@@ -149,13 +145,11 @@ bool shows_overwritten(const Maker& m, const View& src, const View& part) {
   const Elements shown = elements_of(src);
   bool overwritten = !are_apart(shown, elements_of(part));
   for (RootId root = part.root; root != src.root;) {
-    const auto& writers = m.root_of(root).writers;
-    if (writers.empty()) return false;
-    const Node& begun = m.node(writers[0]);
-    if (!begun.is_copy() || begun.operands[0].strides != begun.dest.strides) return false;
-    for (NodeId w : std::views::drop(writers, 1))
+    const Node* const begun = m.begun_as_copy(m.root_of(root));
+    if (begun == nullptr || begun->operands[0].strides != begun->dest.strides) return false;
+    for (NodeId w : std::views::drop(m.root_of(root).writers, 1))
       overwritten = overwritten || !are_apart(shown, elements_of(m.node(w).dest));
-    root = begun.operands[0].root;
+    root = begun->operands[0].root;
   }
   return overwritten;
 }

@@ -11,12 +11,12 @@
 // - Epilogue: indices exist; a write is of a MutatedInput output to its target; chains are views
 //   that fit; results refer to earlier results; a change names an input and a result.
 // - Subgraphs: at most kMaxNesting deep, verified like graphs, but with any roles; Functional or of
-// the
-//   same level (in Core and later: Core or the same). call: operands and results are body's inputs
-//   and outputs. custom_function: the same with forward; backward maps (forward's Saved outputs, a
-//   tangent for each other output) to gradients, whose target is an operand. hook: backward maps a
-//   value to one of the same type. cond, while_loop, scan: bodies take what the operands are and
-//   give what the results are, or slices of these along dimension 0; a predicate is a bool.
+//   the same level (in Core and later: Core or the same). call: operands and results are body's
+//   inputs and outputs. custom_function: the same with forward; backward maps (forward's Saved
+//   outputs, a tangent for each other output) to gradients, whose target is an operand. hook:
+//   backward maps a value to one of the same type. cond, while_loop, scan: bodies take what the
+//   operands are and give what the results are, or slices of these along dimension 0; a predicate
+//   is a bool.
 // By level:
 // - Traced: in-place equations of ops that have that form, without results; no epilogue results or
 //   writes. Other levels: no in-place equations.

@@ -25,14 +25,11 @@ std::vector<int> dims_within(const std::vector<int>& dims, const Strides& stride
   return within;
 }
 
-/// All dims, with those at the places of the ones that they stand for.
-ir::Axes all_dims(int rank, const std::vector<int>& within) {
+/// All dims, with those from `first` on as they stand in `within`.
+ir::Axes all_dims(int rank, int first, const std::vector<int>& within) {
   ir::Axes all;
-  const int first = std::ranges::min(within);
-  for (int d = 0; d < rank; ++d) {
-    const auto k = static_cast<size_t>(d - first);
-    all.push_back(d >= first && k < within.size() ? within[k] : d);
-  }
+  for (int d = 0; d < rank; ++d) all.push_back(d);
+  std::ranges::copy(within, all.begin() + first);
   return all;
 }
 
@@ -88,7 +85,7 @@ Scattered index_put(Call& c, V self, const Strides& strides, const std::vector<T
   Shape part = seen;
   part[dims.front()] = c.b.numel(index);
   return {.op = accumulate ? ir::Op::index_add : ir::Op::scatter,
-          .order = all_dims(sizes.rank(), within),
+          .order = all_dims(sizes.rank(), dims.front(), within),
           .seen = seen,
           .dim = dims.front(),
           .index = accumulate ? index : along(c, index, part, dims.front()),
