@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/support/check_compiled.h"
+#include "tests/support/layouts.h"
 
 namespace tandem::testing {
 namespace {
@@ -114,18 +115,11 @@ TEST(InPlace, EveryFormComputesAndDifferentiatesAsTheOther) {
 
 // --- layouts of tensors that are written by compiled code: across memory, and with gaps
 
-using Layout = Tensor (*)(const Tensor&);
 const std::pair<const char*, Layout> kLayouts[] = {
-    {"transposed", [](const Tensor& t) { return t.t().contiguous().t(); }},
-    {"columns apart",
-     [](const Tensor& t) {
-       return zeros({t.size(0), 3, t.size(1)}, t.dtype()).select(1, 1).copy_(t);
-     }},
-    {"elements apart",
-     [](const Tensor& t) {
-       return zeros({t.size(0), t.size(1), 3}, t.dtype()).select(2, 1).copy_(t);
-     }},
-    {"transposed, elements apart",
+    {"transposed", transposed},
+    {"inner", inner},
+    {"gapped", gapped},
+    {"transposed, elements far apart",
      [](const Tensor& t) {
        return zeros({t.size(1), t.size(0), 20}, t.dtype()).select(2, 1).t().copy_(t);
      }},

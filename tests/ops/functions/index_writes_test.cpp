@@ -6,36 +6,15 @@
 #include <functional>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/layouts.h"
 
 namespace tandem::testing {
 namespace {
 
 using Write = std::function<void(const Tensor& self)>;
 
-// --- layouts: each with the values of `t`
+// --- layouts
 
-Tensor transposed(const Tensor& t) { return t.transpose(0, -1).contiguous().transpose(0, -1); }
-
-/// With a gap behind every element, and an offset.
-Tensor gapped(const Tensor& t) {
-  Shape sizes = t.sizes();
-  sizes.push_back(3);
-  const Tensor part = zeros(sizes, t.dtype()).select(-1, 1);
-  part.copy_(t);
-  return part;
-}
-
-/// A part of a larger one in every dimension.
-Tensor inner(const Tensor& t) {
-  Shape sizes = t.sizes();
-  for (Dim& d : sizes) d = d + 2;
-  Tensor part = zeros(sizes, t.dtype());
-  for (int d = 0; d < t.dim(); ++d) part = part.narrow(d, 1, t.sizes()[d]);
-  part.copy_(t);
-  return part;
-}
-
-using Layout = Tensor (*)(const Tensor&);
 const std::pair<const char*, Layout> kLayouts[] = {
     {"contiguous", [](const Tensor& t) { return t.clone(); }},
     {"transposed", transposed},

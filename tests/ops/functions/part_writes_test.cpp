@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "tests/support/layouts.h"
+
 namespace tandem::testing {
 namespace {
 
@@ -99,23 +101,12 @@ std::vector<Tensor> program(const Tensor& x, const Tensor& v, const Tensor& at, 
   return seen;
 }
 
-using Layout = Tensor (*)(const Tensor&);
 const std::pair<const char*, Layout> kLayouts[] = {
     {"contiguous", [](const Tensor& t) { return t.clone(); }},
     {"turned",
      [](const Tensor& t) { return t.permute({2, 0, 1}).contiguous().permute({1, 2, 0}); }},
-    {"inner",
-     [](const Tensor& t) {
-       const Tensor part = zeros({t.size(0), t.size(1) + 3, t.size(2) + 2})
-                               .narrow(1, 2, t.size(1))
-                               .narrow(2, 1, t.size(2));
-       return part.copy_(t), part;
-     }},
-    {"with gaps",
-     [](const Tensor& t) {
-       const Tensor part = zeros({t.size(0), t.size(1), t.size(2), 2}).select(3, 1);
-       return part.copy_(t), part;
-     }},
+    {"inner", inner},
+    {"gapped", gapped},
 };
 
 class PartWrites : public ::testing::TestWithParam<int> {};

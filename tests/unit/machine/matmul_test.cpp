@@ -340,6 +340,18 @@ MatmulSpec spread(MatmulSpec s, int64_t ld) {
   return s;
 }
 
+void expect_same_bits_at_leading_dimensions(const MatmulSpec& s) {
+  const Operands x(s);
+  const std::vector<float> expected = run(s, x);
+  for (const int64_t ld : {1, 7, 48, 256, 1024}) {
+    const MatmulSpec wide = spread(s, ld);
+    Operands y(wide);
+    y.a = moved(x.a, s, s.a, wide, wide.a, s.m, s.k);
+    y.b = moved(x.b, s, s.b, wide, wide.b, s.k, s.n);
+    ASSERT_EQ(moved(run(wide, y), wide, wide.c, s, s.c, s.m, s.n), expected) << ld;
+  }
+}
+
 TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
   const int64_t sizes[][3] = {{64, 64, 32}, {64, 32, 64}, {2, 2, 2},      {3, 2, 5},
                               {17, 2, 129}, {33, 65, 97}, {128, 256, 64}, {256, 64, 256},
@@ -352,15 +364,7 @@ TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfAStrideFreeProduct) {
         MatmulSpec s = dense_matmul(4, m, n, k, ta, tb);
         s.stride_free = true;
         if (ta == tb) check(s);
-        const Operands x(s);
-        const std::vector<float> expected = run(s, x);
-        for (const int64_t ld : {1, 7, 48, 256, 1024}) {
-          const MatmulSpec wide = spread(s, ld);
-          Operands y(wide);
-          y.a = moved(x.a, s, s.a, wide, wide.a, m, k);
-          y.b = moved(x.b, s, s.b, wide, wide.b, k, n);
-          ASSERT_EQ(moved(run(wide, y), wide, wide.c, s, s.c, m, n), expected) << ld;
-        }
+        expect_same_bits_at_leading_dimensions(s);
       }
     }
   }
@@ -376,15 +380,7 @@ TEST(Matmul, LeadingDimensionsDoNotChangeTheBitsOfOneSum) {
       for (const bool tb : {false, true}) {
         SCOPED_TRACE(::testing::Message() << m << " " << n << " " << k << " " << ta << tb);
         const MatmulSpec s = dense_matmul(3, m, n, k, ta, tb);
-        const Operands x(s);
-        const std::vector<float> expected = run(s, x);
-        for (const int64_t ld : {1, 7, 48, 256, 1024}) {
-          const MatmulSpec wide = spread(s, ld);
-          Operands y(wide);
-          y.a = moved(x.a, s, s.a, wide, wide.a, m, k);
-          y.b = moved(x.b, s, s.b, wide, wide.b, k, n);
-          ASSERT_EQ(moved(run(wide, y), wide, wide.c, s, s.c, m, n), expected) << ld;
-        }
+        expect_same_bits_at_leading_dimensions(s);
       }
     }
   }
