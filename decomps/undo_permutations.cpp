@@ -1,8 +1,9 @@
-// What is computed of permuted values (by an equation, or as an input lies) element by element, and
-// then reduced, permuted back or given as a result that lies alike, is computed in the order in
-// which the values lie: rows stay rows in memory, and what nobody needs
-// the other way round is never turned (the softmax of a loss over both the rows and the columns of
-// one matrix, a norm over channels between two permutations).
+// What is computed of permuted values or parts of them (permuted by an equation, or as an input
+// lies), element by element or along single dims, and then reduced, permuted back or given as a
+// result that lies alike, is computed in the order in which the values lie: rows stay rows in
+// memory, and what nobody needs the other way round is never turned (the softmax of a loss over
+// both the rows and the columns of one matrix, a norm over channels between two permutations).
+// What is reduced along other dims than rows and given otherwise is turned in the end.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -36,12 +37,81 @@ Axes dims_behind(const Axes& order, const Axes& dims) {
 /// Whether rows do not lie in memory as such after this permutation.
 bool moves_rows(const Axes& order) { return order.back() + 1 != std::ssize(order); }
 
+/// `dims`, those whose size is 1 first: where they lie says nothing.
+Axes units_first(Axes dims, const ir::Shape& sizes) {
+  std::ranges::stable_partition(dims, [&](ir::Axis d) { return sizes[static_cast<int>(d)] == 1; });
+  return dims;
+}
+
 /// How a dense tensor of these sizes and strides is permuted, if its rows do not lie in memory.
 std::optional<Axes> order_in_memory(const ir::Shape& sizes, const ir::Strides& strides) {
   if (sizes.rank() < 2 || ir::is_contiguous(sizes, strides) || !ir::is_dense(sizes, strides))
     return std::nullopt;
-  const Axes order = ir::inverse(ir::memory_order(strides));
+  const Axes order = ir::inverse(units_first(ir::memory_order(strides), sizes));
   return moves_rows(order) ? std::optional(order) : std::nullopt;
+}
+
+/// The dims of what is permuted by `order`, as they lie, but for those of size 1.
+Axes long_dims(const Axes& order, const ir::Shape& sizes) {
+  Axes dims;
+  for (const ir::Axis d : ir::inverse(order))
+    if (sizes[static_cast<int>(d)] != 1) dims.push_back(d);
+  return dims;
+}
+
+/// Whether values of these sizes lie in one order by either permutation.
+bool lie_alike(const Axes& a, const Axes& b, const ir::Shape& sizes) {
+  return a == b || long_dims(a, sizes) == long_dims(b, sizes);
+}
+
+/// How what is permuted by `order` is so as `to` sizes, which differ in dims of size 1 alone.
+std::optional<Axes> order_of_view(const Axes& order, const ir::Shape& from, const ir::Shape& to) {
+  const auto is_long = [](ir::Dim size) { return size != 1; };
+  Axes shown_by;  // by dim of `from`: that of `to`
+  int d = 0;
+  for (const ir::Dim size : from) {
+    shown_by.push_back(-1);
+    if (!is_long(size)) continue;
+    while (d < to.rank() && !is_long(to[d])) ++d;
+    if (d == to.rank() || to[d] != size) return std::nullopt;
+    shown_by.back() = d++;
+  }
+  Axes lying;  // by dim of what lies: that of `to`
+  for (int i = 0; i < to.rank(); ++i)
+    if (!is_long(to[i])) lying.push_back(i);
+  for (const ir::Axis behind : long_dims(order, from))
+    lying.push_back(shown_by[static_cast<size_t>(behind)]);
+  if (std::ssize(lying) != to.rank()) return std::nullopt;
+  return ir::inverse(lying);
+}
+
+/// Whether an op does the same to every line along some dims, whichever way the others lie.
+bool works_along_dims(Op op) {
+  return op == Op::slice || op == Op::slice_scatter || op == Op::pad || op == Op::cat ||
+         op == Op::flip;
+}
+
+/// `numbers`, `count` for each dim of what is permuted by `order`, for the dims as they lie.
+ir::Dims each_behind(const Axes& order, const ir::Dims& numbers, size_t count) {
+  ir::Dims behind;
+  for (const ir::Axis d : ir::inverse(order))
+    for (size_t i = 0; i < count; ++i)
+      behind.push_back(numbers[static_cast<size_t>(d) * count + i]);
+  return behind;
+}
+
+/// The attributes of what is computed of values permuted by `order`, for the values as they lie.
+std::vector<AttrValue> attrs_behind(Op op, std::span<const AttrValue> attrs, const Axes& order) {
+  std::vector<AttrValue> behind(attrs.begin(), attrs.end());
+  if (!works_along_dims(op) && op != Op::view) return behind;
+  for (size_t i = 0; i < behind.size(); ++i) {
+    const Attr name = ir::info(op).attrs[i];
+    if (name == Attr::dim) behind[i] = order[static_cast<size_t>(std::get<int64_t>(behind[i]))];
+    if (name == Attr::dims) behind[i] = dims_behind(order, std::get<Axes>(behind[i]));
+    if (name == Attr::sizes) behind[i] = each_behind(order, std::get<ir::Dims>(behind[i]), 1);
+    if (name == Attr::padding) behind[i] = each_behind(order, std::get<ir::Dims>(behind[i]), 2);
+  }
+  return behind;
 }
 
 /// Which values are computed of permuted ones alone, and whether all of them that belong together
@@ -49,23 +119,34 @@ std::optional<Axes> order_in_memory(const ir::Shape& sizes, const ir::Strides& s
 class Regions {
  public:
   explicit Regions(const Graph& g)
-      : order_(g), is_source_(g), region_(g.num_values()), leads_back_(g.num_values(), true) {
+      : order_(g),
+        is_source_(g),
+        region_(g.num_values()),
+        leads_back_(g.num_values(), true),
+        is_turned_(g.num_values()),
+        is_reduced_(g.num_values()) {
     std::iota(region_.begin(), region_.end(), 0U);
     for (const ir::Input& in : g.inputs())
       if (const ir::Type& t = g.type(in.value); !t.is_token)
         if (const auto order = order_in_memory(t.sizes, in.strides)) start(in.value, *order);
     for (size_t i = 0; i < g.num_equations(); ++i) visit(g, g.equation_id(i));
     for (const ir::Output& out : g.outputs())
-      if (is_computed(out.value) && !lies_alike(g, out)) leads_back_[region_of(out.value)] = false;
+      if (is_computed(out.value) && !lies_alike(g, out)) is_turned_[region_of(out.value)] = true;
   }
 
-  /// Whether `v` is permuted, or computed of what is, in a region that is computed as it lies.
-  bool is_undone(ValueId v) { return order_[v] && leads_back_[region_of(v)]; }
+  /// Whether `v` is permuted, or computed of what is.
+  bool is_permuted(ValueId v) const { return order_[v].has_value(); }
+  /// And whether it is so in a region that is computed as it lies.
+  bool is_undone(ValueId v) {
+    if (!is_permuted(v)) return false;
+    const uint32_t region = region_of(v);
+    return leads_back_[region] && (!is_turned_[region] || is_reduced_[region]);
+  }
   /// Whether an undone `v` is what the others are computed of.
   bool is_source(ValueId v) const { return is_source_[v]; }
   /// Whether `e` leads back from such a value.
   bool ends(const Graph& g, EquationId e) { return leads_back(g, e) && is_undone(g.operand(e, 0)); }
-  /// Whether an output is such a value, and lies as it does.
+  /// Whether an output is such a value.
   bool ends(const ir::Output& out) { return is_computed(out.value) && is_undone(out.value); }
   /// How such a value is permuted.
   const Axes& order(ValueId v) const { return *order_[v]; }
@@ -85,33 +166,64 @@ class Regions {
   }
 
   bool lies_alike(const Graph& g, const ir::Output& out) const {
-    return order_in_memory(g.type(out.value).sizes, out.strides) == order_[out.value];
+    const ir::Shape& sizes = g.type(out.value).sizes;
+    const auto order = order_in_memory(sizes, out.strides);
+    return order && lie_alike(*order, *order_[out.value], sizes);
   }
 
   void visit(const Graph& g, EquationId e) {
-    if (leads_back(g, e)) return;
+    if (leads_back(g, e)) {
+      if (g.op(e) != Op::permute && keeps_rows(g, e))
+        is_reduced_[region_of(g.operand(e, 0))] = true;
+      return;
+    }
     if (g.op(e) == Op::permute && moves_rows(g.attr<Axes>(e, Attr::dims)))
       start(g.result(e), g.attr<Axes>(e, Attr::dims));
-    if (const auto order = order_behind(g, e)) return join(g, e, *order);
+    if (const auto order = order_behind(g, e))
+      return is_part(g, e) ? start(g.result(e), *order) : join(g, e, *order);
     for (const ValueId v : g.operands(e))
       if (is_computed(v) || (order_[v] && ir::is_pointwise(g.op(e))))
         leads_back_[region_of(v)] = false;
   }
 
-  /// The permutation that all operands have that are not repeated, if `e` is computed of such.
+  /// Whether reduction `e` is along other dims than rows: whose elements lie anywhere.
+  static bool keeps_rows(const Graph& g, EquationId e) {
+    const auto& dims = g.attr<Axes>(e, Attr::dims);
+    return dims.empty() || dims.back() + 1 != g.type(g.operand(e, 0)).rank();
+  }
+
+  /// Whether `e` shows a part of what is permuted.
+  bool is_part(const Graph& g, EquationId e) const {
+    return ir::is_view(g.op(e)) && is_source_[g.operand(e, 0)];
+  }
+
+  /// How the result of `e` is permuted, if it is computed of what is.
   std::optional<Axes> order_behind(const Graph& g, EquationId e) const {
-    if (!ir::is_pointwise(g.op(e)) || g.equation(e).mark != ir::Mark::Auto) return {};
+    if (g.equation(e).mark != ir::Mark::Auto) return {};
+    const Op op = g.op(e);
     std::optional<Axes> found;
+    if (ir::is_pointwise(op) || works_along_dims(op))
+      found = order_of_operands(g, e);
+    else if (op == Op::view && order_[g.operand(e, 0)])
+      found = order_of_view(*order_[g.operand(e, 0)], g.type(g.operand(e, 0)).sizes,
+                            g.type(g.result(e)).sizes);
+    return found && (!is_part(g, e) || moves_rows(*found)) ? found : std::nullopt;
+  }
+
+  /// The permutation that all operands have that are not repeated; of those that are longest, as
+  /// dims of size 1 may lie anywhere.
+  std::optional<Axes> order_of_operands(const Graph& g, EquationId e) const {
+    std::optional<Axes> found;
+    size_t most = 0;
     for (const ValueId v : g.operands(e)) {
-      if (!order_[v]) {
-        if (!is_repeated(g, v)) return {};
-      } else if (!found) {
-        found = order_[v];
-      } else if (order_[v] != found) {
-        return {};
-      }
+      if (!order_[v]) continue;
+      const size_t dims = long_dims(*order_[v], g.type(v).sizes).size();
+      if (!found || dims > most) found = order_[v], most = dims;
     }
-    return found;
+    const auto fits = [&](ValueId v) {
+      return order_[v] ? lie_alike(*order_[v], *found, g.type(v).sizes) : is_repeated(g, v);
+    };
+    return found && std::ranges::all_of(g.operands(e), fits) ? found : std::nullopt;
   }
 
   void join(const Graph& g, EquationId e, const Axes& order) {
@@ -121,6 +233,8 @@ class Regions {
       if (!order_[v]) continue;
       const uint32_t other = region_of(v);
       leads_back_[region] = leads_back_[region] && leads_back_[other];
+      is_turned_[region] = is_turned_[region] || is_turned_[other];
+      is_reduced_[region] = is_reduced_[region] || is_reduced_[other];
       region_[other] = region;
     }
   }
@@ -132,9 +246,11 @@ class Regions {
   }
 
   ir::ValueMap<std::optional<Axes>> order_;  // by value: the permutation that it has
-  ir::ValueMap<uint8_t> is_source_;          // by value: a permutation or an input
+  ir::ValueMap<uint8_t> is_source_;          // by value: a permutation, an input, a part of such
   std::vector<uint32_t> region_;             // by value: another of its region, in the end itself
-  std::vector<bool> leads_back_;             // by region
+  std::vector<bool> leads_back_;             // by region: whether no step needs it permuted
+  std::vector<bool> is_turned_;              // by region: whether a result lies otherwise
+  std::vector<bool> is_reduced_;             // by region: along other dims than rows
 };
 
 class Undoing {
@@ -161,7 +277,7 @@ class Undoing {
     if (g.results(e).size() != 1) return;
     const ValueId result = g.result(e);
     if (regions_.is_undone(result)) {
-      as_it_lies_[result] = regions_.is_source(result) ? g.operand(e, 0) : computed(e, operands);
+      as_it_lies_[result] = g.op(e) == Op::permute ? g.operand(e, 0) : computed(e, operands);
       if (is_output_[result] && !regions_.is_source(result))
         splicer_.replace(e, {{permuted(result)}});
     } else if (ends) {
@@ -170,11 +286,19 @@ class Undoing {
     }
   }
 
-  /// What `v` is a permutation of; an input is one of what its memory holds in order.
+  /// What `v` is a permutation of; an input is one of what its memory holds in order. (A part may
+  /// be computed as it lies where the whole is not.)
   ValueId lying(ValueId v) {
     ValueId& lies = as_it_lies_[v];
     if (!lies.valid()) lies = splicer_.builder().permute(v, ir::inverse(regions_.order(v)));
     return lies;
+  }
+  /// The same in another order of which that is true: dims of size 1 may lie anywhere.
+  ValueId lying(ValueId v, const Axes& order) {
+    const ValueId lies = lying(v);
+    if (regions_.order(v) == order) return lies;
+    const ir::Shape sizes = splicer_.graph().type(v).sizes;
+    return splicer_.builder().view(lies, ir::Shape(each_behind(order, ir::Dims(sizes), 1)));
   }
   ValueId permuted(ValueId v) {
     return splicer_.builder().permute(as_it_lies_[v], regions_.order(v));
@@ -183,13 +307,14 @@ class Undoing {
   /// f(permute x, expand y) = permute(f(x, permute back(expand y)))
   ValueId computed(EquationId e, std::span<const ValueId> operands) {
     const Graph& g = splicer_.graph();
-    const Axes back = ir::inverse(regions_.order(g.result(e)));
+    const Axes order = regions_.order(g.result(e));
     const Op op = g.op(e);
-    const std::vector<AttrValue> attrs(g.attrs(e).begin(), g.attrs(e).end());
+    const std::vector<AttrValue> attrs = attrs_behind(op, g.attrs(e), order);
     std::vector<ValueId> values(g.operands(e).begin(), g.operands(e).end());
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = regions_.is_undone(operands[i]) ? lying(operands[i])
-                                                  : splicer_.builder().permute(values[i], back);
+      values[i] = regions_.is_permuted(operands[i])
+                      ? (op == Op::view ? lying(operands[i]) : lying(operands[i], order))
+                      : splicer_.builder().permute(values[i], ir::inverse(order));
     return splicer_.builder().emit(op, values, attrs);
   }
 

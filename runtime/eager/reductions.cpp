@@ -52,14 +52,23 @@ struct Split {
   Dims kept, reduced;
 };
 
+/// The dims that are reduced, those of repeated elements first, the others as they lie in memory.
+ir::Axes in_memory_order(ir::Axes dims, const ir::Strides& strides) {
+  std::ranges::stable_sort(dims, std::greater(), [&](ir::Axis d) {
+    const Dim stride = strides[static_cast<int>(d)];
+    return stride == 0 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(stride);
+  });
+  return dims;
+}
+
 Split split_dims(const Args& a) {
   Split split;
   const BufferView& x = a.in[0];
   const auto& dims = a.axes();
-  for (int d = 0; d < x.sizes.rank(); ++d) {
-    const bool is_reduced = std::find(dims.begin(), dims.end(), Dim(d)) != dims.end();
-    (is_reduced ? split.reduced : split.kept).add(x.sizes[d], x.strides[d]);
-  }
+  for (int d = 0; d < x.sizes.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) split.kept.add(x.sizes[d], x.strides[d]);
+  for (const ir::Axis d : in_memory_order(dims, x.strides))
+    split.reduced.add(x.sizes[static_cast<int>(d)], x.strides[static_cast<int>(d)]);
   return split;
 }
 

@@ -1,4 +1,7 @@
 // What is computed of permuted values is computed as they lie, where nobody needs it permuted.
+#include <algorithm>
+#include <random>
+
 #include "decomps/simplify.h"
 #include "tests/support/graph_testing.h"
 
@@ -177,6 +180,203 @@ TEST(UndoPermutations, NotOfInputsWhoseResultsLieOtherwise) {
     return Values{b.exp(b.permute(b.tanh(x[0]), {1, 0, 2}))};
   };
   EXPECT_EQ(computed_sizes(turned, {2, 0, 1}, Op::tanh), (Shape{5, 7, 3}));
+}
+
+TEST(UndoPermutations, OfPartsOfInputs) {
+  const auto part = [](Builder& b, ValueId x, int dim, int64_t start, int64_t end) {
+    return b.slice(x, dim, start, end, 1);
+  };
+  // reduced: in any order
+  const Body select = [&](Builder& b, const Values& x) {
+    return Values{b.sum(b.exp(b.view(part(b, x[0], 1, 2, 3), {5, 3})), {0, 1})};
+  };
+  EXPECT_EQ(computed_sizes(select, {2, 0, 1}, Op::exp), (Shape{3, 5}));
+  EXPECT_EQ(computed_sizes(select, {2, 1, 0}, Op::exp), (Shape{3, 5}));
+  EXPECT_EQ(computed_sizes(select, {0, 2, 1}, Op::exp), (Shape{5, 3}));  // rows are rows then
+  const Body unsqueezed = [&](Builder& b, const Values& x) {
+    const ValueId y = b.view(part(b, x[0], 0, 1, 3), {2, 1, 7, 3});
+    return Values{b.sum(b.exp(y), {0, 1, 2, 3})};
+  };
+  EXPECT_EQ(computed_sizes(unsqueezed, {2, 1, 0}, Op::exp), (Shape{1, 3, 7, 2}));
+  const Body flattened = [&](Builder& b, const Values& x) {
+    return Values{b.sum(b.exp(b.view(x[0], {35, 3})), {0})};
+  };
+  EXPECT_EQ(computed_sizes(flattened, {2, 1, 0}, Op::exp), (Shape{35, 3}));
+}
+
+// Though the whole, or a part that it is a view of, is needed the other way round as well.
+TEST(UndoPermutations, OfPartsOfWhatIsNeededPermuted) {
+  for (const Shape& shown : {Shape{7, 3}, Shape{7, 1, 3}}) {
+    const Body body = [&](Builder& b, const Values& x) {
+      const ValueId part = b.slice(x[0], 0, 3, 4, 1), row = b.view(part, shown);
+      const ValueId elsewhere = b.view(b.slice(b.view(x[1], {105}), 0, 0, 21, 1), {1, 7, 3});
+      Axes all;
+      for (int d = 0; d < shown.rank(); ++d) all.push_back(d);
+      return Values{b.sum(b.exp(row), all), b.add(part, elsewhere), b.add(x[0], b.tanh(x[0])),
+                    b.add(x[0], b.view(b.view(x[1], {105}), {5, 7, 3}))};
+    };
+    const Shape lying = shown.rank() == 2 ? Shape{3, 7} : Shape{1, 3, 7};
+    EXPECT_EQ(computed_sizes(body, {2, 1, 0}, Op::exp), lying);
+    EXPECT_EQ(computed_sizes(body, {2, 1, 0}, Op::tanh), (Shape{5, 7, 3}));
+  }
+}
+
+TEST(UndoPermutations, OfWhatWorksAlongDims) {
+  const Body written = [](Builder& b, const Values& x) {
+    const ValueId row = b.view(b.slice(x[0], 0, 3, 4, 1), {7, 3});
+    const ValueId twice = b.view(b.exp(b.mul(row, row)), {1, 7, 3});
+    return Values{b.slice_scatter(x[0], twice, 0, 3, 4, 1)};
+  };
+  EXPECT_EQ(computed_sizes(written, {2, 1, 0}, Op::exp), (Shape{3, 7}));
+  EXPECT_EQ(computed_sizes(written, {2, 1, 0}, Op::slice_scatter), (Shape{3, 7, 5}));
+  EXPECT_EQ(computed_sizes(written, {1, 2, 0}, Op::slice_scatter), (Shape{5, 7, 3}));
+  const Body joined = [](Builder& b, const Values& x) {
+    const ValueId first = b.slice(x[0], 1, 0, 1, 1), rest = b.slice(x[1], 1, 1, 7, 1);
+    return Values{b.cat(Values{b.exp(rest), b.flip(first, Axes{0, 1})}, 1)};
+  };
+  EXPECT_EQ(computed_sizes(joined, {2, 0, 1}, Op::cat), (Shape{3, 5, 7}));
+  EXPECT_EQ(computed_sizes(joined, {2, 1, 0}, Op::flip), (Shape{3, 1, 5}));
+  const Body padded = [](Builder& b, const Values& x) {
+    const ValueId part = b.slice(x[0], 2, 1, 3, 1);
+    return Values{b.pad(b.exp(part), ir::Dims{0, 0, 0, 0, 1, 0}, 2.0)};
+  };
+  EXPECT_EQ(computed_sizes(padded, {2, 0, 1}, Op::pad), (Shape{3, 5, 7}));
+  EXPECT_EQ(computed_sizes(padded, {2, 0, 1}, Op::exp), (Shape{2, 5, 7}));
+}
+
+// Reduced along the rows of memory and given otherwise: turned in the end.
+TEST(UndoPermutations, OfWhatIsReducedAlongOtherDimsThanRows) {
+  for (const int dim : {0, 1, 2}) {
+    const Body one = [dim](Builder& b, const Values& x) { return Values{softmax(b, x[0], dim)}; };
+    const Shape expected = dim == 2 ? Shape{5, 7, 3} : Shape{3, 7, 5};
+    EXPECT_EQ(computed_sizes(one, {2, 1, 0}, Op::exp, false), expected) << dim;
+    EXPECT_EQ(computed_sizes(one, {2, 1, 0}, Op::exp, true), (Shape{3, 7, 5})) << dim;
+  }
+}
+
+// --- whatever the program
+
+/// Dense strides in a random order of dims.
+ir::Strides shuffled_strides(const Shape& sizes, std::mt19937& gen) {
+  Axes memory;
+  for (int d = 0; d < sizes.rank(); ++d) memory.push_back(d);
+  std::shuffle(memory.begin(), memory.end(), gen);
+  ir::Strides strides = ir::contiguous_strides(sizes);
+  ir::Dim next = 1;
+  for (size_t i = memory.size(); i-- > 0;) {
+    strides[static_cast<int>(memory[i])] = next;
+    next = next * sizes[static_cast<int>(memory[i])];
+  }
+  return strides;
+}
+
+/// Steps of all kinds that the pass takes or leaves, each of values before it.
+class RandomSteps {
+ public:
+  RandomSteps(Builder& b, const Values& inputs, std::mt19937& gen)
+      : b_(b), values_(inputs), gen_(gen) {}
+
+  Values run(int steps) {
+    for (int i = 0; i < steps; ++i) values_.push_back(step(values_[up_to(values_.size())]));
+    Values outputs;
+    for (int i = 0; i < 4; ++i) outputs.push_back(values_[values_.size() - 1 - up_to(8)]);
+    return outputs;
+  }
+
+ private:
+  size_t up_to(size_t n) { return gen_() % n; }
+  int dim_of(ValueId v) { return static_cast<int>(up_to(static_cast<size_t>(b_.rank(v)))); }
+  /// Another value of these sizes, if there is one.
+  ValueId like(ValueId v) {
+    for (int tries = 0; tries < 8; ++tries)
+      if (const ValueId w = values_[up_to(values_.size())]; b_.sizes(w) == b_.sizes(v)) return w;
+    return v;
+  }
+
+  ValueId step(ValueId v) {
+    const Shape sizes = b_.sizes(v);
+    if (sizes.rank() == 0) return b_.neg(v);
+    const int d = dim_of(v);
+    const auto size = static_cast<size_t>(int64_t{sizes[d]});
+    switch (up_to(12)) {
+      case 0:
+        return b_.tanh(v);
+      case 1:
+        return b_.add(v, like(v));
+      case 2:
+        return b_.mul(like(v), v);
+      case 3:
+        return part(v, d, size);
+      case 4:
+        return b_.flip(v, Axes{d});
+      case 5:
+        return size < 6 ? b_.cat(Values{v, like(v)}, d) : part(v, d, size);
+      case 6:
+        return padded(v, d, size);
+      case 7:
+        return with_other_units(v, d);
+      case 8:
+        return permuted(v);
+      case 9:
+        return b_.slice_scatter(v, b_.neg(b_.slice(v, d, 0, 1, 1)), d, sizes[d] - 1, sizes[d], 1);
+      case 10:
+        return b_.sub(v, b_.expand(b_.amax(v, {d}, true), sizes));
+      default:
+        return b_.sum(v, {d}, gen_() % 2 == 0);
+    }
+  }
+
+  ValueId part(ValueId v, int d, size_t size) {
+    const auto start = static_cast<int64_t>(up_to(size));
+    return b_.slice(v, d, start, static_cast<int64_t>(size), 1 + static_cast<int64_t>(up_to(2)));
+  }
+  ValueId padded(ValueId v, int d, size_t size) {
+    ir::Dims padding;
+    for (int i = 0; i < 2 * b_.rank(v); ++i) padding.push_back(i / 2 == d && size < 6 ? 1 : 0);
+    return b_.pad(v, padding, 0.5);
+  }
+  /// Without a dim of size 1, or with one more.
+  ValueId with_other_units(ValueId v, int d) {
+    Shape sizes;
+    for (int i = 0; i < b_.rank(v); ++i) {
+      if (i == d && b_.sizes(v)[i] == 1) continue;
+      if (i == d && b_.rank(v) < 5) sizes.push_back(1);
+      sizes.push_back(b_.sizes(v)[i]);
+    }
+    return b_.view(v, sizes);
+  }
+  ValueId permuted(ValueId v) {
+    Axes order;
+    for (int i = 0; i < b_.rank(v); ++i) order.push_back(i);
+    std::shuffle(order.begin(), order.end(), gen_);
+    return b_.permute(v, order);
+  }
+
+  Builder& b_;
+  Values values_;
+  std::mt19937& gen_;
+};
+
+TEST(UndoPermutations, OfAnything) {
+  for (uint32_t seed = 0; seed < 600; ++seed) {
+    std::mt19937 gen(seed);
+    const Shape sizes{1 + static_cast<int64_t>(gen() % 4), 3, 2 + static_cast<int64_t>(gen() % 3)};
+    Graph before = make_graph(
+        {f32(sizes), f32(sizes), f32({sizes[2]})},
+        [&](Builder& b, const Values& x) {
+          return RandomSteps(b, {x[0], x[1], b.expand(x[2], sizes)}, gen).run(14);
+        },
+        ir::Level::Core);
+    for (ir::Input& in : before.inputs())
+      in.strides = shuffled_strides(before.type(in.value).sizes, gen);
+    for (ir::Output& out : before.outputs())
+      out.strides = shuffled_strides(before.type(out.value).sizes, gen);
+    const Graph after = decomps::undo_permutations(before);
+    ir::verify(after);
+    const Buffers inputs = random_inputs(before, seed);
+    expect_close(run(after, inputs, true), run(before, inputs, true), 1e-9,
+                 ir::print(before) + ir::print(after));
+  }
 }
 
 }  // namespace
