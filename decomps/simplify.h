@@ -1,6 +1,6 @@
 // Clean-up passes on Core graphs. All preserve every bit of every output, but for
-// move_out_of_loops, scatter_into_sums, undo_permutations, split_reductions and form_fma, which
-// therefore run once, before the partition.
+// move_out_of_loops, scatter_into_sums, sum_windows_by_slices, undo_permutations,
+// split_reductions and form_fma, which therefore run once, before the partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
 #define TANDEM_DECOMPS_SIMPLIFY_H
 
@@ -39,9 +39,15 @@ ir::Graph share_between_bodies(ir::Graph graph);
 /// loop, and what nobody reads not at all. Changes the order of the additions to an element.
 ir::Graph move_out_of_loops(ir::Graph graph);
 
-/// What is computed of permuted values, or of inputs whose rows do not lie in memory, element by
-/// element, and then only reduced, permuted back or a result that lies as they do, is computed in
-/// the order in which the values lie. Changes the order of the additions to an element.
+/// Sums of short windows become sums of slices; so does what is spread over windows one element
+/// apart, and over windows side by side it is repeated. Changes the order of the additions to an
+/// element.
+ir::Graph sum_windows_by_slices(ir::Graph graph);
+
+/// What is computed of permuted values, or of inputs whose rows do not lie in memory, or of parts
+/// of such, element by element or along single dims, and then only reduced, permuted back or a
+/// result that lies as they do, is computed in the order in which the values lie. Changes the order
+/// of the additions to an element.
 ir::Graph undo_permutations(ir::Graph graph);
 
 /// Reductions over dims that what is reduced steps unevenly through, as it is repeated, sliced or

@@ -54,6 +54,7 @@ constexpr Stage kStages[] = {
     {"loops", Level::Core, Level::Core, {}, taking<decomps::move_out_of_loops>},
     {"cse", Level::Core, Level::Backward, {}, taking<decomps::eliminate_common_subexpressions>},
     {"scatters", Level::Core, Level::Core, {}, taking<decomps::scatter_into_sums>},
+    {"windows", Level::Core, Level::Core, {}, taking<decomps::sum_windows_by_slices>},
     {"permutations", Level::Core, Level::Core, {}, taking<decomps::undo_permutations>},
     {"fma", Level::Core, Level::Core, {}, taking<decomps::form_fma>, Use::ToContract},
     {"contractions", Level::Core, Level::Core, {}, taking<plan_contractions>},
