@@ -7,6 +7,14 @@ namespace tandem::jit {
 using codegen::Instr;
 using codegen::LoopId;
 
+namespace {
+
+/// Rows of so few elements are read whole for each column, which fills vectors better than blocks
+/// do (codegen/jit/interleaved.h).
+constexpr int64_t kFewColumns = 4;
+
+}  // namespace
+
 std::optional<Transposition> transposition(const codegen::Kernel& kernel, size_t at,
                                            bool any_size) {
   using enum Instr::Kind;
@@ -24,7 +32,8 @@ std::optional<Transposition> transposition(const codegen::Kernel& kernel, size_t
   for (const auto& [x, y] : {std::pair(inner, outer), std::pair(outer, inner)}) {
     const bool by_rows = stride_along(load.access.index, x) == 1;
     const bool by_columns = stride_along(store.access.index, y) == 1;
-    if (by_rows && by_columns && stride_along(store.access.index, x) != 1)
+    const bool are_narrow = y == inner && stride_along(load.access.index, y) <= kFewColumns;
+    if (by_rows && by_columns && !are_narrow && stride_along(store.access.index, x) != 1)
       return Transposition{at + 2, at + 3, outer, inner, x, y};
   }
   return {};

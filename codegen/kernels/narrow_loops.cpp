@@ -31,6 +31,14 @@ double shuffles(int64_t vectors) {
   return all;
 }
 
+/// Whether the elements along the vector loop around an access lie here and there, as those of a
+/// result whose rows do not lie in memory.
+bool lies_apart(const Kernel& k, const Access& a) {
+  return std::ranges::any_of(a.index.terms, [&](const Affine::Term& t) {
+    return k.loops[t.loop].kind == Loop::Kind::Vector && t.stride != 1;
+  });
+}
+
 /// What a loop over rows costs with lanes along the columns, and along the rows.
 class Price {
  public:
@@ -79,12 +87,17 @@ class Price {
         return kPolynomial;
       case Kind::Load:
       case Kind::Store:
-        return kShort;
+        return access_along_columns(i.access, k, width);
       case Kind::Accumulate:
         return finds_position(k.accumulators[i.accumulator].combine) ? 2 * across : across;
       default:
         return 0;
     }
+  }
+
+  double access_along_columns(const Access& a, const Kernel& k, int64_t width) const {
+    if (!lies_apart(k, a)) return kShort;
+    return kGather * std::min(1.0, static_cast<double>(width) / lanes());
   }
 
   double access_cost(const Instr& i, double columns) {
@@ -186,7 +199,7 @@ class Analysis {
         return depth_ == 0;
       case Kind::Load:
       case Kind::Store:
-        crosses_ |= depth_ == 0;
+        crosses_ |= depth_ == 0 || lies_apart(k_, i.access);
         if (!i.access.indirect.empty()) return depth_ == 0;
         return !holds_row(k_, rows_, i.access) || is_known(i.access.local);
       case Kind::Compute:
@@ -211,7 +224,7 @@ class Analysis {
   int64_t columns_ = 1, turns_ = 1;  // of the open loops; of those that are serial
   int depth_ = 0;
   Price price_;
-  bool crosses_ = false;  // something has one value for a whole row
+  bool crosses_ = false;  // something has one value for a whole row, or lies across memory
 };
 
 }  // namespace
