@@ -227,10 +227,11 @@ Guards guards_of(const Recording& recording, const Flat& arguments) {
   Guards guards = make_guards(span_of(arguments.tokens), span_of(tensors), names);
   const Questions& asked = recording.questions;
   for (size_t i = 0; i < guarded.size(); ++i) {
-    if (std::ranges::count(asked.leaves, guarded[i]) != 0)
-      guards.tensors[i].is_leaf = is_leaf(*tensors[i]);
-    if (std::ranges::count(asked.offsets, guarded[i]) != 0)
-      guards.tensors[i].storage_offset = tensors[i]->impl()->offset;
+    const auto is_in = [&](const auto& of) { return std::ranges::count(of, guarded[i]) != 0; };
+    TensorGuard& guard = guards.tensors[i];
+    if (is_in(asked.leaves)) guard.is_leaf = is_leaf(*tensors[i]);
+    if (is_in(asked.offsets)) guard.storage_offset = tensors[i]->impl()->offset;
+    if (is_in(asked.objects)) guard.object = tensors[i]->impl();
   }
   return guards;
 }

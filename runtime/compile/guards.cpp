@@ -56,7 +56,8 @@ bool matches_alone(const TensorGuard& guard, const Tensor& tensor) {
          has_layout(t, guard.strides) && receives == guard.receives_gradient &&
          (receives || requires_grad(tensor) == guard.requires_grad) && t.is_weak == guard.is_weak &&
          (!guard.is_leaf || *guard.is_leaf == is_leaf(tensor)) &&
-         (!guard.storage_offset || *guard.storage_offset == t.offset);
+         (!guard.storage_offset || *guard.storage_offset == t.offset) &&
+         (guard.object == nullptr || guard.object == tensor.impl());
 }
 
 /// The first tensor before number `i` that is a view of the same tensor, or -1.
@@ -102,6 +103,8 @@ std::string explain_tensor(const TensorGuard& g, const Tensor& t) {
                       : "expected the result of an operation, got a leaf";
   if (g.storage_offset && *g.storage_offset != t.storage_offset())
     return fmt::format("expected storage offset {}, got {}", *g.storage_offset, t.storage_offset());
+  if (g.object != nullptr && g.object != t.impl())
+    return "expected the tensor that the function captures, got another";
   return "expected another kind of number (a Scalar or a tensor)";
 }
 

@@ -24,11 +24,12 @@ struct TensorGuard {
   bool requires_grad = false;
   bool receives_gradient = false;
   bool is_weak = false;
-  std::optional<bool> is_leaf;        // where the function asks
-  std::optional<Dim> storage_offset;  // where the function asks
-  int same_as = -1;                   // the earlier tensor that is the same object
-  int shares_storage = -1;            // the first earlier tensor over the same storage
-  int shares_history = -1;            // the first earlier tensor that is a view of the same tensor
+  std::optional<bool> is_leaf;         // where the function asks
+  std::optional<Dim> storage_offset;   // where the function asks
+  std::shared_ptr<TensorImpl> object;  // where the function reaches it by itself
+  int same_as = -1;                    // the earlier tensor that is the same object
+  int shares_storage = -1;             // the first earlier tensor over the same storage
+  int shares_history = -1;             // the first earlier tensor that is a view of the same tensor
   Dim offset = 0;  // from the first tensor's first element (offset_between); 0 if none
 };
 

@@ -28,6 +28,13 @@ Tensor Trace::captured_as(int input) const {
   return is_inner ? real_inputs_[static_cast<size_t>(input)] : Tensor();
 }
 
+/// What the function reaches by itself may be an argument too, or the .grad of a tensor: one input
+/// is both only as long as each call brings that tensor.
+Tensor Trace::note_captured(Tensor stand_in) {
+  note(questions_.objects, input_index(stand_in));
+  return stand_in;
+}
+
 void Trace::ask_leaf(const Tensor& t) {
   const int input = input_index(resolve(t));
   if (input < 0) return;

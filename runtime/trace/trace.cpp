@@ -214,9 +214,9 @@ bool Trace::is_within_trace_of(const Tensor& t) const {
 Tensor Trace::capture(const Tensor& outside) {
   const bool through = is_body_ && enclosing_ != nullptr && !is_batched(outside);
   const Tensor real = through ? enclosing_->resolve(outside) : outside;
-  return add_input(
-      real, fmt::format("captured_{}", real_inputs_.size()),
-      receives_gradient(real) && is_leaf(real) ? ir::Role::Parameter : ir::Role::Primal);
+  const bool is_parameter = receives_gradient(real) && is_leaf(real);
+  return note_captured(add_input(real, fmt::format("captured_{}", real_inputs_.size()),
+                                 is_parameter ? ir::Role::Parameter : ir::Role::Primal));
 }
 
 namespace {

@@ -33,6 +33,7 @@ struct GradSlot {
 /// answers are the same.
 struct Questions {
   std::vector<int> leaves, offsets;  // whether these inputs are leaves; their storage offsets
+  std::vector<int> objects;          // which tensors these inputs are, which it reaches by itself
   bool sharing = false;              // which of them share storage
 };
 
@@ -137,6 +138,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   friend class TraceScope;
   friend class OutermostTrace;
   void require_nesting() const;
+  Tensor note_captured(Tensor stand_in);
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
   std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,

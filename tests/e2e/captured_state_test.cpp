@@ -295,6 +295,59 @@ TEST(AskedOfArguments, PlacesInMemoryAreGuardedWhereAFunctionAsks) {
   }
 }
 
+/// A tensor that a function captures and is given too is the captured one whatever it is given
+/// later, and the one that it is given whatever it captured.
+TEST(AskedOfArguments, WhatIsCapturedAndGivenTooIsBoth) {
+  const Tensor state = noise({6}, 1).requires_grad_(), other = noise({6}, 2).requires_grad_();
+  const std::vector<std::function<Tensor(const Tensor&)>> functions{
+      [&](const Tensor& x) { return x * 10 + state * state; },
+      [&](const Tensor& x) { return state.exp() * x; },
+      [&](const Tensor& x) {
+        const auto uses = [&](const Tensor& t) { return t * 2 - state; };
+        return cond(x.sum() > -100, uses, [](const Tensor& t) { return t * 5; }, x);
+      },
+      [&](const Tensor& x) { return vmap([&](const Tensor& t) { return t * 3 + state; })(x * x); },
+      [&](const Tensor& x) {
+        const auto inner = compile([&](const Tensor& t) { return sin(t) * state; });
+        return inner(x * 2);
+      }};
+  for (size_t i = 0; i < functions.size(); ++i)
+    for (const bool begins_with_state : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << i << " " << begins_with_state);
+      const auto compiled = compile(functions[i]);
+      for (const bool gives_state : {begins_with_state, !begins_with_state, true, false}) {
+        const Tensor& x = gives_state ? state : other;
+        const auto gradients = [&](const Tensor& y) {
+          return grad({y.sum()}, {state, other}, {.allow_unused = true});
+        };
+        const Tensor expected = functions[i](x), actual = compiled(x);
+        EXPECT_TRUE(allclose(actual, expected));
+        const Tensors of_expected = gradients(expected), of_actual = gradients(actual);
+        for (size_t k = 0; k < 2; ++k) {
+          ASSERT_EQ(of_actual[k].defined(), of_expected[k].defined());
+          if (!of_actual[k].defined()) continue;
+          EXPECT_TRUE(allclose(of_actual[k], of_expected[k]));
+        }
+      }
+    }
+}
+
+/// The same of the gradient that a tensor holds.
+TEST(AskedOfArguments, WhatIsCapturedAndHeldAsAGradientIsBoth) {
+  const Tensor w = noise({6}, 1).requires_grad_(), held = noise({6}, 2), x = noise({6}, 3);
+  for (const bool slot_first : {true, false}) {
+    const auto function = [&](const Tensor& t) {
+      return slot_first ? w.grad() * 10 + held * t : held * t + w.grad() * 10;
+    };
+    const auto compiled = compile(function);
+    for (const int64_t seed : {0, 4, 0, 5}) {
+      w.set_grad(seed == 0 ? held : noise({6}, static_cast<uint64_t>(seed)));
+      SCOPED_TRACE(::testing::Message() << slot_first << " " << seed);
+      EXPECT_TRUE(allclose(compiled(x), function(x)));
+    }
+  }
+}
+
 TEST(AskedOfArguments, ViewsWithinATensorAreOneVariant) {
   const auto within = compile([](const Tensor& x) { return as_strided(x, {2}, {1}) * 2; });
   const Tensor base = noise({10}, 1), first = base.slice(0, 0, 6), second = base.slice(0, 4, 10);
