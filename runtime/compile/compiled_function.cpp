@@ -135,7 +135,7 @@ const GradSlot* changed_slot(const Recording& recording, const Tensors& inputs) 
     const bool same =
         slot.grad_input < 0
             ? !grad.defined()
-            : grad.defined() && grad.is_same(*inputs[static_cast<size_t>(slot.grad_input)]);
+            : grad.defined() && grad.impl() == inputs[static_cast<size_t>(slot.grad_input)]->impl();
     if (!same) return &slot;
   }
   return nullptr;

@@ -261,7 +261,7 @@ void change_inputs(const ir::Epilogue& epilogue, std::span<const Tensor* const> 
         take_arrangement(input, shown);
       }
       for (Tensor& result : results)
-        if (result.is_same(shown)) result = input;
+        if (result.impl() == shown.impl()) result = input;
     }
     if (change.detached) drop_history(input);
     if (change.requires_grad == false) input.requires_grad_(false);

@@ -46,7 +46,7 @@ class Captured {
   }
 
   size_t place_of(const Tensor& t) {
-    const auto same = [&](const Tensor& other) { return other.is_same(t); };
+    const auto same = [&](const Tensor& other) { return other.impl() == t.impl(); };
     const auto found = std::ranges::find_if(tensors_, same);
     if (found == tensors_.end()) return tensors_.push_back(t), tensors_.size() - 1;
     return static_cast<size_t>(found - tensors_.begin());

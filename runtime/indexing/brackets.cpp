@@ -173,7 +173,7 @@ Indices::Indices(const std::vector<Tensor>& tensors) : list(tensors.begin(), ten
 Tensor index(const Tensor& self, const Indices& indices, SourceLocation at) {
   const ir::ErrorScope errors(at);
   const Selection s = selection_of(self, indices, at);
-  if (s.tensors.empty()) return s.view.is_same(self) ? self.alias(at) : s.view;
+  if (s.tensors.empty()) return s.view.impl() == self.impl() ? self.alias(at) : s.view;
   const std::vector<Tensor> tensors = runtime::without_masks(s.view.sizes(), s.tensors);
   Call c(at);
   return c.out(read(c, c.in(s.view), tensors));
@@ -183,7 +183,7 @@ Tensor index_put(const Tensor& self, const Indices& indices, const Located& valu
                  bool accumulate) {
   const ir::ErrorScope errors(values.location);
   const Selection s = selection_of(self, indices, values.location);
-  if (s.view.is_same(self) && !s.tensors.empty())
+  if (s.view.impl() == self.impl() && !s.tensors.empty())
     return runtime::put(self, s.tensors, values, accumulate);
   const Tensor written = clone(self, values.location);
   return written.index_put_(indices, values, accumulate);

@@ -33,7 +33,7 @@ void check_fits(const Tensor& primal, const Tensor& tangent) {
 /// A copy of `tangent`, in the layout of `primal`: writes of the dual write it.
 Tensor own_tangent(const Tensor& primal, const Tensor& tangent, const SourceLocation& at) {
   const Tensor laid_out = runtime::laid_out_like(runtime::batched_as(tangent, primal), primal, at);
-  return laid_out.is_same(tangent) ? runtime::clone_tensor(tangent) : laid_out;
+  return laid_out.impl() == tangent.impl() ? runtime::clone_tensor(tangent) : laid_out;
 }
 
 }  // namespace

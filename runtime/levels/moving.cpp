@@ -27,7 +27,7 @@ Tensors tangents_of(std::span<const Tensor> operands, size_t depth) {
 /// or views its tangent.
 Tensor with_own_memory(const Tensor& t, const Tensor& tangent, std::span<const Tensor> others) {
   const Tensor laid_out = laid_out_like(batched_as(tangent, t), t, current_location());
-  if (!laid_out.is_same(tangent)) return laid_out;
+  if (laid_out.impl() != tangent.impl()) return laid_out;
   const auto shares = [&](const Tensor& o) { return o.defined() && share_storage(o, tangent); };
   return std::ranges::any_of(others, shares) ? clone_tensor(tangent) : tangent;
 }

@@ -247,7 +247,7 @@ bool EagerSink::run_as_one(std::span<const Pending* const> equations,
   std::unordered_map<uint32_t, uint32_t> number;  // by value, among those of the call
   const auto input = [&](const Tensor& t) {
     for (size_t i = 0; i < call.inputs.size(); ++i)
-      if (call.inputs[i].is_same(t)) return static_cast<uint32_t>(i);
+      if (call.inputs[i].impl() == t.impl()) return static_cast<uint32_t>(i);
     call.inputs.push_back(t);
     return static_cast<uint32_t>(call.inputs.size() - 1);
   };

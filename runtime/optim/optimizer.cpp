@@ -189,7 +189,7 @@ void Optimizer::add_param_group(const ParamGroup& given) {
   group.parameters = distinct(*recipe_, given.parameters);
   for (const Tensor& t : parameters())
     for (const Tensor& p : group.parameters)
-      if (p.is_same(t))
+      if (p.impl() == t.impl())
         ir::fail(Errc::Argument, fmt::format("{}: expected a parameter in one group, got {} in two",
                                              recipe_->name, to_string(p.sizes())));
   set_options(group, given, defaults_);

@@ -146,7 +146,8 @@ void register_hook(const Tensor& t, Node::Hook hook) {
 bool tape_wants(ir::Op op, std::span<const Tensor> operands, std::span<const ir::Type> results) {
   const auto carries = [](const ir::Type& type) { return ir::is_differentiable(type); };
   if (!grad_enabled() || std::ranges::none_of(results, carries)) return false;
-  if (op == ir::Op::copy && operands[1].is_same(operands[0])) return false;  // changes nothing
+  if (op == ir::Op::copy && operands[1].impl() == operands[0].impl())
+    return false;  // changes nothing
   if (ir::is_view(op) && autodiff::vjp_rule(op).kind == autodiff::VjpRule::Kind::ZeroGradient)
     return false;
   bool wanted = false;

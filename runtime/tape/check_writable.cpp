@@ -42,7 +42,7 @@ void check_view_writable(TensorImpl& self, ir::Op op, ir::FunctionRef<bool()> ge
 
 /// Whether what `op` writes to places that are one is the same: a number, or what stands there.
 bool writes_equals(ir::Op op, std::span<const Tensor> operands) {
-  return op == ir::Op::fill || (op == ir::Op::copy && operands[1].is_same(operands[0]));
+  return op == ir::Op::fill || (op == ir::Op::copy && operands[1].impl() == operands[0].impl());
 }
 
 void check_no_overlap(const TensorImpl& impl, ir::Op op) {

@@ -44,7 +44,7 @@ struct CustomNode final : Node {
     for (const Tensor& t : context_->to_save_) {
       int result = -1;
       for (size_t i = 0; i < outputs.size() && !is_one_of(t, inputs); ++i)
-        if (t.defined() && t.is_same(outputs[i])) result = static_cast<int>(i);
+        if (t.defined() && t.impl() == outputs[i].impl()) result = static_cast<int>(i);
       saved_.push_back(!t.defined() ? SavedTensor()
                        : result < 0 ? SavedTensor(t)
                                     : SavedTensor::of_result(t, result));
@@ -158,7 +158,7 @@ std::vector<SharedResults> shared_among(std::span<const Tensor> results) {
   for (size_t j = 0; j < results.size(); ++j)
     for (size_t i = 0; i < j; ++i)
       if (results[i].defined() && results[j].defined() && share_storage(results[i], results[j]))
-        shared.push_back({i, j, results[i].is_same(results[j])});
+        shared.push_back({i, j, results[i].impl() == results[j].impl()});
   return shared;
 }
 
@@ -245,7 +245,7 @@ void FunctionCall::finish(std::vector<Tensor>& outputs) {
   put_on_tape(outputs, shown);
   for (Tensor& t : saved)
     for (size_t i = 0; i < given.size() && !runtime::is_one_of(t, inputs_); ++i)
-      if (t.defined() && t.is_same(given[i])) t = outputs[i];
+      if (t.defined() && t.impl() == given[i].impl()) t = outputs[i];
   if (around_) {
     around_.reset();
     move(outputs, saved);

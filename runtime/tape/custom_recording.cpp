@@ -49,7 +49,9 @@ void refuse(const std::optional<Refusal>& refusal) {
 }
 
 bool is_one_of(const Tensor& t, std::span<const Tensor> tensors) {
-  const auto is_it = [&](const Tensor& other) { return other.defined() && t.is_same(other); };
+  const auto is_it = [&](const Tensor& other) {
+    return other.defined() && t.impl() == other.impl();
+  };
   return t.defined() && std::ranges::any_of(tensors, is_it);
 }
 
@@ -198,7 +200,7 @@ class CustomRecording::InTrace final : public CustomRecording {
   int operand_of(const Tensor& input) const {
     const auto& operands = inner_->real_inputs();
     for (size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].is_same(input)) return static_cast<int>(i);
+      if (operands[i].impl() == input.impl()) return static_cast<int>(i);
     return -1;
   }
 
@@ -219,7 +221,7 @@ class CustomRecording::InTrace final : public CustomRecording {
       if (old.impl()->trace.lock() != inner_) continue;
       saved[k] = results[before.size() + k];
       for (size_t i = 0; i < before.size(); ++i)
-        if (old.is_same(before[i])) saved[k] = outputs[i];
+        if (old.impl() == before[i].impl()) saved[k] = outputs[i];
     }
   }
 

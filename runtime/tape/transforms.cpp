@@ -41,8 +41,8 @@ Pullback::Pullback() : outer_mode_(grad_enabled()) {}
 Tensor Pullback::watch(const Tensor& t) {
   Tensor seen = t;
   for (size_t i = 0; takes_gradient(t) && i < given_.size(); ++i)
-    if (given_[i].defined() && given_[i].is_same(t)) seen = seen_[i];
-  if (takes_gradient(t) && seen.is_same(t)) seen = watched_tensor(t, outer_mode_);
+    if (given_[i].defined() && given_[i].impl() == t.impl()) seen = seen_[i];
+  if (takes_gradient(t) && seen.impl() == t.impl()) seen = watched_tensor(t, outer_mode_);
   given_.push_back(t);
   seen_.push_back(seen);
   return seen;
@@ -114,7 +114,7 @@ Moving moving_of(const std::vector<Tensor>& given, const std::vector<Tensor>& gr
   for (size_t i = 0; i < given.size(); ++i) {
     const auto here = given.begin() + static_cast<ptrdiff_t>(i);
     const bool is_twin = std::any_of(given.begin(), here, [&](const Tensor& t) {
-      return t.defined() && given[i].defined() && t.is_same(given[i]);
+      return t.defined() && given[i].defined() && t.impl() == given[i].impl();
     });
     if (is_twin || !tangents[i].defined() || !gradients[i].defined()) continue;
     if (!gradients[i].requires_grad()) continue;
@@ -214,7 +214,8 @@ std::vector<Tensor> jacobians_by_columns(const OfTensors& fn, const std::vector<
     const DualLevel level;
     const Tensor dual = make_dual(moving, v, at);
     std::vector<Tensor> seen;
-    for (const Tensor& t : given) seen.push_back(t.defined() && t.is_same(moving) ? dual : t);
+    for (const Tensor& t : given)
+      seen.push_back(t.defined() && t.impl() == moving.impl() ? dual : t);
     const Tensor y = fn(seen);
     check_differentiable(y, "jacfwd");
     return tangent_or_zeros(y, at);

@@ -40,7 +40,7 @@ Differentiation::~Differentiation() = default;
 Tensor Differentiation::watch(const Tensor& t) {
   if (!t.defined() || !ir::is_floating(t.dtype())) return t;
   for (const Watched& w : watched_)
-    if (w.given.is_same(t)) return w.seen;
+    if (w.given.impl() == t.impl()) return w.seen;
   const Tensor seen = watched_tensor(t, outer_mode_);
   watched_.push_back({t, seen, {}});
   return seen;
@@ -76,8 +76,9 @@ Tensor Differentiation::besides(const Tensor& t) const {
 }
 
 Tensor Differentiation::gradient(const Tensor& watched) const {
-  const auto found = std::ranges::find_if(
-      watched_, [&](const Watched& w) { return watched.defined() && w.seen.is_same(watched); });
+  const auto found = std::ranges::find_if(watched_, [&](const Watched& w) {
+    return watched.defined() && w.seen.impl() == watched.impl();
+  });
   return found == watched_.end() ? Tensor() : found->gradient;
 }
 

@@ -46,7 +46,7 @@ Tensor changeable(const Tensor& self, std::string_view op) {
     return self;
   }
   const Tensor stand_in = trace->resolve(self);
-  if (!stand_in.is_same(self))
+  if (stand_in.impl() != self.impl())
     refuse(op, Errc::Mutation,
            "a captured tensor itself is changed inside a trace, which later calls could not "
            "replay; expected an argument of the traced function");

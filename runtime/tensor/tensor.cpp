@@ -65,12 +65,16 @@ bool Tensor::is_contiguous() const {
   return ir::is_contiguous(impl.sizes, impl.strides);
 }
 
+bool Tensor::is_same(const Tensor& other) const {
+  runtime::Trace* trace = defined() && other.defined() ? runtime::innermost_asking() : nullptr;
+  return trace != nullptr ? trace->ask_same(*this, other) : impl_ == other.impl_;
+}
+
 bool Tensor::shares_storage(const Tensor& other) const {
   get(*this, "shares_storage");
   get(other, "shares_storage");
-  runtime::Trace* trace = runtime::Trace::asking();
-  const bool asks = trace != nullptr && trace == runtime::Trace::current();
-  return asks ? trace->ask_sharing(*this, other) : runtime::share_storage(*this, other);
+  runtime::Trace* trace = runtime::innermost_asking();
+  return trace != nullptr ? trace->ask_sharing(*this, other) : runtime::share_storage(*this, other);
 }
 
 uint64_t Tensor::version() const { return get(*this, "version").storage->version(); }
@@ -131,7 +135,7 @@ const Tensor& Tensor::requires_grad_(bool value) const {
   const bool before = runtime::receives_gradient(*this);
   if (runtime::Trace* trace = runtime::Trace::current();
       trace && value != before && !runtime::is_batched(*this)) {
-    if (!trace->resolve(*this).is_same(*this))
+    if (trace->resolve(*this).impl() != impl())
       ir::fail(Errc::Mutation,
                "requires_grad_: a captured tensor itself is changed inside a trace, which later "
                "calls could not replay; expected an argument of the traced function");
@@ -164,7 +168,7 @@ void Tensor::set_grad(const Tensor& grad) const {
     runtime::require_operand(*this, "set_grad");
     runtime::require_operand(grad, "set_grad: the gradient");
   }
-  if (grad.defined() && grad.is_same(*this))
+  if (grad.defined() && grad.impl() == impl())
     ir::fail(Errc::Argument, "set_grad: a tensor can't be its own gradient");
   runtime::store_grad(*runtime::in_current_trace(*this).impl(), grad);
 }

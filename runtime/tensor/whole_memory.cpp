@@ -108,7 +108,8 @@ Tensor whole_memory(const Tensor& given, const SourceLocation& at) {
     return memory.dtype() == t.dtype() ? memory : view(memory, t.dtype(), at);
   }
   const Tensor root = trace->root_over(t);
-  const Tensor memory = in_memory_order(root.is_same(root_of(t)) ? root : root.detach(at), at);
+  const Tensor memory =
+      in_memory_order(root.impl() == root_of(t).impl() ? root : root.detach(at), at);
   if (!memory.defined())
     refuse(
         "inside a trace the tensor's memory is shown by none; expected a tensor that fills its "

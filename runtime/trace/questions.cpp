@@ -53,16 +53,31 @@ void Trace::ask_offset(const Tensor& t) {
   }
 }
 
-bool Trace::ask_sharing(const Tensor& a, const Tensor& b) {
+std::pair<Tensor, Tensor> Trace::asked_of(const Tensor& a, const Tensor& b) {
   for (Trace* trace = this; trace != nullptr; trace = trace->enclosing_)
     trace->questions_.sharing = true;
   const auto own = [&](const Tensor& t) { return is_batched(t) ? t : resolve(t); };
-  return share_storage(own(a), own(b));
+  return {own(a), own(b)};
+}
+
+bool Trace::ask_sharing(const Tensor& a, const Tensor& b) {
+  const auto [first, second] = asked_of(a, b);
+  return share_storage(first, second);
+}
+
+bool Trace::ask_same(const Tensor& a, const Tensor& b) {
+  const auto [first, second] = asked_of(a, b);
+  return first.impl() == second.impl();
+}
+
+Trace* innermost_asking() {
+  Trace* trace = Trace::asking();
+  return trace == Trace::current() ? trace : nullptr;
 }
 
 void ask_offset(const Tensor& t) {
-  Trace* trace = Trace::asking();
-  if (trace != nullptr && trace == Trace::current() && !is_batched(t)) trace->ask_offset(t);
+  Trace* trace = innermost_asking();
+  if (trace != nullptr && !is_batched(t)) trace->ask_offset(t);
 }
 
 }  // namespace tandem::runtime

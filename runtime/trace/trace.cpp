@@ -249,7 +249,8 @@ Tensor Trace::resolve(const Tensor& t) {
 int Trace::input_index(const Tensor& stand_in) const {
   if (!stand_in.defined() || !stand_in.impl()->is_traced()) return -1;
   if (const int known = graph_.input_index(stand_in.impl()->value); known >= 0) return known;
-  const auto changed = [&](const Tensor& t) { return t.is_same(stand_in); };  // by t_, set_, ...
+  // By t_, set_, ...
+  const auto changed = [&](const Tensor& t) { return t.impl() == stand_in.impl(); };
   const auto it = std::ranges::find_if(input_stand_ins_, changed);
   return it == input_stand_ins_.end() ? -1 : static_cast<int>(it - input_stand_ins_.begin());
 }
@@ -383,8 +384,9 @@ void Trace::append_grad_writes() {
   for (const GradSlot& slot : grad_slots_) {
     const TensorImpl& impl = *stand_in(slot.input).impl();
     const Tensor now = impl.autograd ? impl.autograd->grad : Tensor();
-    const bool same = slot.grad_input < 0 ? !now.defined()
-                                          : now.defined() && now.is_same(stand_in(slot.grad_input));
+    const bool same = slot.grad_input < 0
+                          ? !now.defined()
+                          : now.defined() && now.impl() == stand_in(slot.grad_input).impl();
     if (same) continue;
     const std::string name = "grad_" + graph_.inputs()[static_cast<size_t>(slot.input)].name;
     graph_.epilogue.grads.push_back(

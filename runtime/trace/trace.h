@@ -34,7 +34,7 @@ struct GradSlot {
 struct Questions {
   std::vector<int> leaves, offsets;  // whether these inputs are leaves; their storage offsets
   std::vector<int> objects;          // which tensors these inputs are, which it reaches by itself
-  bool sharing = false;              // which of them share storage
+  bool sharing = false;              // which of them share storage, or are one tensor
 };
 
 class Trace : public std::enable_shared_from_this<Trace> {
@@ -65,6 +65,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void ask_offset(const Tensor& t);
   /// fn asks whether these share storage: whether they do.
   bool ask_sharing(const Tensor& a, const Tensor& b);
+  /// The same of whether they are one tensor.
+  bool ask_same(const Tensor& a, const Tensor& b);
   const Questions& questions() const { return questions_; }
   /// Whether a traced `t` belongs to a trace that encloses this one.
   bool is_within_trace_of(const Tensor& t) const;
@@ -139,6 +141,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   friend class OutermostTrace;
   void require_nesting() const;
   Tensor note_captured(Tensor stand_in);
+  std::pair<Tensor, Tensor> asked_of(const Tensor& a, const Tensor& b);
   std::optional<ir::AliasOf> alias_among_inputs(const Tensor& real, int* first) const;
   void copy_autograd_state(const Tensor& real, const Tensor& stand_in);
   std::shared_ptr<TensorImpl> base_stand_in(const std::shared_ptr<TensorImpl>& real_base,
@@ -234,6 +237,9 @@ class OutermostTrace {
  private:
   Trace* previous_;
 };
+
+/// The trace that is told of what this thread asks now, or null.
+Trace* innermost_asking();
 
 /// Notes that what happens from here on depends on the storage offset of `t`, in the trace of this
 /// thread if there is one.

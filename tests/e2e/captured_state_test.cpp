@@ -348,6 +348,46 @@ TEST(AskedOfArguments, WhatIsCapturedAndHeldAsAGradientIsBoth) {
   }
 }
 
+/// One tensor given twice, or one that is captured, or another of the same values: in either order
+/// of the calls.
+TEST(AskedOfArguments, WhetherTheyAreOneTensorIsGuardedWhereAFunctionAsks) {
+  const Tensor state = noise({6}, 1), other = noise({6}, 2);
+  const auto chosen = [](bool first, const Tensor& t) { return first ? t * 2 : t * 3; };
+  using Function = std::function<Tensor(const Tensor&, const Tensor&)>;
+  const std::vector<Function> functions{
+      [&](const Tensor& x, const Tensor& y) { return chosen(x.is_same(y), y); },
+      [&](const Tensor& x, const Tensor& y) { return chosen(x.is_same(state), y); },
+      [&](const Tensor& x, const Tensor& y) { return chosen(state.is_same(x), y); },
+      [&](const Tensor& x, const Tensor& y) { return chosen(x.is_same(Tensor()), y); },
+      [&](const Tensor& x, const Tensor& y) { return chosen((x * 1).is_same(x), y); },
+      [&](const Tensor& x, const Tensor& y) {
+        const auto asks = [&](const Tensor& t) { return chosen(y.is_same(state), t); };
+        return cond(x.sum() > -100, asks, [](const Tensor& t) { return t * 5; }, x);
+      },
+      [&](const Tensor& x, const Tensor& y) {
+        return vmap([&](const Tensor& t) { return chosen(x.is_same(state), t); })(y);
+      }};
+  const std::pair<Tensor, Tensor> calls[] = {
+      {other, state}, {other, other}, {state, state}, {state, other}, {state.alias(), state}};
+  for (size_t i = 0; i < functions.size(); ++i)
+    for (const size_t first : {0, 1, 2}) {
+      const auto compiled = compile(functions[i]);
+      for (size_t k = 0; k < std::size(calls); ++k) {
+        SCOPED_TRACE(::testing::Message() << i << " " << first << " " << k);
+        const auto& [x, y] = calls[(first + k) % std::size(calls)];
+        EXPECT_TRUE(functions[i](x, y).equal(compiled(x, y)));
+      }
+    }
+}
+
+/// Who does not ask is served by one variant.
+TEST(AskedOfArguments, OneTensorTwiceIsNoQuestionOfWhoDoesNotAsk) {
+  const auto sum = compile([](const Tensor& x, const Tensor& y) { return x + y; });
+  const Tensor x = noise({6}, 1), y = noise({6}, 2);
+  sum(x, y);
+  EXPECT_EQ(&sum.graphs(x, y), &sum.graphs(x, x));
+}
+
 TEST(AskedOfArguments, ViewsWithinATensorAreOneVariant) {
   const auto within = compile([](const Tensor& x) { return as_strided(x, {2}, {1}) * 2; });
   const Tensor base = noise({10}, 1), first = base.slice(0, 0, 6), second = base.slice(0, 4, 10);

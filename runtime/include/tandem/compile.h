@@ -139,7 +139,7 @@ struct FindRebound {
   int leaf = 0;
   bool by_reference = false;
   void check(const Tensor& t) {
-    if (by_reference && !t.is_same(stand_ins[leaf])) session.rebound(leaf, t);
+    if (by_reference && t.impl() != stand_ins[leaf].impl()) session.rebound(leaf, t);
     ++leaf;
   }
   void operator()(const Tensor& t, const std::string&) { check(t); }

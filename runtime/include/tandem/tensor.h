@@ -146,7 +146,7 @@ class TANDEM_API Tensor {
   int64_t dim() const;
   Dim numel() const;
   bool is_contiguous() const;
-  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  bool is_same(const Tensor& other) const;
   bool shares_storage(const Tensor& other) const;
 
   /// The elements of a contiguous or strided tensor; T must match the dtype (bool for Bool,
