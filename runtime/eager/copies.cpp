@@ -1,11 +1,10 @@
 // Copies and conversions, selection, and constants.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
-#include "machine/threads/thread_pool.h"
+#include "machine/memory/crossing_copies.h"
 #include "runtime/eager/kernels.h"
 #include "runtime/eager/loops.h"
 
@@ -36,98 +35,11 @@ void copy_converted(const BufferView& from, const BufferView& to) {
   });
 }
 
-// --- copies that cross
-
-constexpr int64_t kFew = 8;  // elements that are not worth a block
-
-/// One of the two dimensions, and how far its elements lie apart.
-struct Along {
-  int dim = -1;
-  int64_t size = 1, from = 0, to = 0;
-};
-
-/// The dimension of many elements that lie side by side in `view`.
-int contiguous_dim(const BufferView& view) {
-  for (int d = 0; d < view.sizes.rank(); ++d)
-    if (std::abs(int64_t{view.strides[d]}) == 1 && view.sizes[d] >= kFew) return d;
-  return -1;
-}
-
-Along along(int dim, const BufferView& from, const BufferView& to) {
-  return {dim, from.sizes[dim], from.strides[dim], to.strides[dim]};
-}
-
-/// Of `rows` x `columns` elements (constants where a block is whole): columns lie side by side in
-/// x, rows in y.
-template <class T, int kSide>
-[[gnu::always_inline]] inline void copy_block(const T* x, T* y, const Along& row,
-                                              const Along& column, int64_t rows, int64_t columns) {
-  T block[kSide][kSide];
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) block[i][j] = x[i * row.from + j * column.from];
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) y[i * row.to + j * column.to] = block[i][j];
-}
-
-template <class T, int kSide>
-void copy_blocks(const T* x, T* y, Along row, Along column) {
-  const bool forward = row.to == 1 && column.from == 1;
-  for (int64_t j = 0; j < column.size; j += kSide) {
-    const int64_t columns = std::min<int64_t>(kSide, column.size - j);
-    const T* from = x + j * column.from;
-    T* to = y + j * column.to;
-    if (forward && row.size == kSide && columns == kSide) {
-      row.to = column.from = 1;
-      copy_block<T, kSide>(from, to, row, column, kSide, kSide);
-    } else {
-      copy_block<T, kSide>(from, to, row, column, row.size, columns);
-    }
-  }
-}
-
-template <class T>
-void copy_all(const BufferView& from, const BufferView& to, const Along& row, const Along& column) {
-  constexpr int kSide = 64 / sizeof(T);
-  Shape outer = from.sizes;
-  outer[row.dim] = (row.size + kSide - 1) / kSide;
-  outer[column.dim] = 1;
-  const int64_t grain = std::max<int64_t>(kParallelElements / (kSide * column.size), 1);
-  machine::parallel_for(ir::numel(outer), grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const auto* x = static_cast<const T*>(from.data);
-      auto* y = static_cast<T*>(to.data);
-      Along part = row;
-      int64_t rest = unit;
-      for (int d = outer.rank() - 1; d >= 0; --d) {
-        int64_t index = rest % outer[d];
-        rest /= outer[d];
-        if (d == row.dim) index *= kSide, part.size = std::min<int64_t>(kSide, row.size - index);
-        x += index * from.strides[d];
-        y += index * to.strides[d];
-      }
-      copy_blocks<T, kSide>(x, y, part, column);
-    }
-  });
-}
-
-/// Copies if neighbours of `from` lie along one dimension and those of `to` along another: in
-/// square blocks of whole cache lines, so that each line is read once and written once. (Row by row
-/// each element would cost a line.) False if they do not.
-bool copy_crossing(const BufferView& from, const BufferView& to) {
-  const int r = contiguous_dim(to), c = contiguous_dim(from);
-  if (r < 0 || c < 0) return false;
-  const Along row = along(r, from, to), column = along(c, from, to);
-  if (std::abs(row.from) <= 1 || std::abs(column.to) <= 1 || ir::numel(from.sizes) == 0)
-    return false;
-  with_size(to.dtype, [&]<class T>(Tag<T>) { copy_all<T>(from, to, row, column); });
-  return true;
-}
-
 }  // namespace
 
 void copy_elements(const BufferView& from, const BufferView& to) {
   if (from.dtype != to.dtype) return copy_converted(from, to);
-  if (copy_crossing(from, to)) return;
+  if (machine::copy_crossing(from, to)) return;
   with_size(to.dtype, [&]<class T>(Tag<T>) { map<T, T>(to, from, [](T v) { return v; }); });
 }
 

@@ -238,7 +238,8 @@ TEST(Kernels, CopiesBetweenLayouts) {
       [](const Tensor& x) { return x.slice(1, 0, 1).expand({-1, 9, -1}).transpose(0, 2); },
   };
   for (DType dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean})
-    for (const Shape& sizes : {Shape{5, 3, 4}, {67, 2, 130}, {35, 33, 70}, {1, 9, 8}, {3, 9, 0}})
+    for (const Shape& sizes :
+         {Shape{5, 3, 4}, {67, 2, 130}, {35, 33, 70}, {9, 1, 5000}, {1, 9, 8}, {3, 9, 0}})
       for (const auto& layout : layouts) {
         const Tensor x = layout(randint(0, 100, sizes).to(dtype));
         for (int turned = 0; turned < x.dim(); ++turned) {
