@@ -133,15 +133,19 @@ class DecomposingSink final : public ir::Sink {
     return out;
   }
 
-  /// The number that a constant operand holds.
+  /// The number that a constant operand holds, or a difference of such: the exponent that a power's
+  /// rule gives.
   std::optional<double> constant(ValueId v) const {
     const auto forwards = [&](EquationId e) {
       return graph_.op(e) == Op::expand || graph_.op(e) == Op::convert;
     };
     EquationId e = graph_.producer(v);
     while (e.valid() && forwards(e)) e = graph_.producer(graph_.operand(e, 0));
-    if (!e.valid() || graph_.op(e) != Op::full) return std::nullopt;
-    return graph_.attr<ir::Number>(e, ir::Attr::value).to_double();
+    if (!e.valid()) return std::nullopt;
+    if (graph_.op(e) == Op::full) return graph_.attr<ir::Number>(e, ir::Attr::value).to_double();
+    if (graph_.op(e) != Op::sub) return std::nullopt;
+    const auto from = constant(graph_.operand(e, 0)), less = constant(graph_.operand(e, 1));
+    return from && less ? std::optional(*from - *less) : std::nullopt;
   }
 
   static bool is_product(std::optional<double> exponent, DType dtype) {

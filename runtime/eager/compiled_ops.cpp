@@ -1,6 +1,7 @@
 #include "runtime/eager/compiled_ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -85,14 +86,25 @@ bool gains(Op op, DType dtype) {
 
 // --- what is asked for
 
+/// The integer, from -2 to 4, that all elements of `t` are, if that shows without a look at each.
+std::optional<ir::Number> small_integer(const TensorImpl& t) {
+  const bool is_one = std::ranges::all_of(t.strides, [](int64_t s) { return s == 0; });
+  if (!is_one || ir::numel(t.sizes) == 0) return {};
+  const ir::Number number = ir::load_element(t.data(), t.dtype);
+  const double value = number.to_double();
+  const bool is_small = value >= -2 && value <= 4 && value == std::trunc(value);
+  return is_small ? std::optional(number) : std::nullopt;
+}
+
 /// What an operation, its write or its gradient is made from. Tensors stand in `inputs`, each once;
-/// a value is one of them, or only a type.
+/// a value is one of them, a number, or only a type.
 struct Request {
   enum class Kind : uint8_t { Results, Write, Gradients };
-  static constexpr int kTypeOnly = -1, kAbsent = -2;
+  static constexpr int kTypeOnly = -1, kAbsent = -2, kNumber = -3;
   struct Value {
     int input;
     ir::Type type;
+    ir::Number number = {};
   };
   Kind kind;
   Op op;
@@ -115,6 +127,12 @@ struct Request {
     return static_cast<int>(inputs.size()) - 1;
   }
   Value value(const Tensor& t) { return {input(t), t.impl()->type()}; }
+  /// `t` as an operand: an exponent that makes a power, or its gradient, a product is a number.
+  Value operand(const Tensor& t) {
+    const bool is_exponent = op == Op::pow && operands.size() == 1;
+    const auto number = is_exponent ? small_integer(*t.impl()) : std::nullopt;
+    return number ? Value{kNumber, t.impl()->type(), *number} : value(t);
+  }
 };
 
 std::string key_of(const Request& r) {
@@ -123,7 +141,7 @@ std::string key_of(const Request& r) {
   for (const Tensor* t : r.inputs) key.add(t->impl()->strides);
   for (const auto* values : {&r.operands, &r.results, &r.grads}) {
     key.add(values->size());
-    for (const Request::Value& v : *values) key.add(v.input), key.add(v.type);
+    for (const Request::Value& v : *values) key.add(v.input), key.add(v.type), key.add(v.number);
   }
   for (bool b : r.wanted) key.add(b);
   for (const Strides& strides : r.result_strides) key.add(strides);
@@ -188,10 +206,11 @@ class OpGraph {
   ir::ValueList values(std::span<const Request::Value> list) {
     ir::ValueList ids;
     for (const Request::Value& v : list)
-      ids.push_back(v.input >= 0 ? graph_.inputs()[static_cast<size_t>(v.input)].value
-                    : v.input == Request::kTypeOnly
-                        ? add_input(v.type, ir::contiguous_strides(v.type.sizes))
-                        : ValueId());
+      ids.push_back(
+          v.input >= 0                    ? graph_.inputs()[static_cast<size_t>(v.input)].value
+          : v.input == Request::kNumber   ? builder_.full(v.type.sizes, v.type.dtype, v.number)
+          : v.input == Request::kTypeOnly ? add_input(v.type, ir::contiguous_strides(v.type.sizes))
+                                          : ValueId());
     return ids;
   }
 
@@ -361,7 +380,7 @@ std::optional<TensorList> run_compiled(Op op, std::span<const Tensor> operands,
   const AsTheyLie lying(op, operands, strides[0]);
   const Strides ordered[] = {lying.strides(strides[0])};
   Request request{.kind = Request::Kind::Results, .op = op, .attrs = attrs};
-  for (const Tensor& t : lying.operands()) request.operands.push_back(request.value(t));
+  for (const Tensor& t : lying.operands()) request.operands.push_back(request.operand(t));
   request.result_strides = lying.is_other() ? ordered : strides;
   auto results = unless_data_fail(op, [&] { return run(*compiled_op(request), request); });
   if (results && lying.is_other()) (*results)[0] = lying.back((*results)[0]);
@@ -375,7 +394,7 @@ bool write_compiled(Op op, std::span<const Tensor> given, std::span<const ir::At
   const AsTheyLie lying(op, given, given[0].impl()->strides);
   const std::span<const Tensor> operands = lying.operands();
   Request request{.kind = Request::Kind::Write, .op = op, .attrs = attrs};
-  for (const Tensor& t : operands) request.operands.push_back(request.value(t));
+  for (const Tensor& t : operands) request.operands.push_back(request.operand(t));
   const auto compiled = compiled_op(request);
   if (compiled->executable->output_from_input(0) == 0) return true;
   const TensorImpl& self = *operands[0].impl();
@@ -399,12 +418,12 @@ std::optional<std::vector<Tensor>> gradients_compiled(Op op, std::span<const Rul
                                                       std::span<const Tensor> grads,
                                                       std::span<const bool> wanted) {
   Request request{.kind = Request::Kind::Gradients, .op = op, .attrs = attrs, .wanted = wanted};
-  const auto add = [&](const RuleValue& v) -> Request::Value {
-    if (v.tensor.defined()) return request.value(v.tensor);
-    return {Request::kTypeOnly, v.type};
-  };
-  for (const RuleValue& v : operands) request.operands.push_back(add(v));
-  for (const RuleValue& v : results) request.results.push_back(add(v));
+  for (const RuleValue& v : operands)
+    request.operands.push_back(v.tensor.defined() ? request.operand(v.tensor)
+                                                  : Request::Value{Request::kTypeOnly, v.type});
+  for (const RuleValue& v : results)
+    request.results.push_back(v.tensor.defined() ? request.value(v.tensor)
+                                                 : Request::Value{Request::kTypeOnly, v.type});
   for (const Tensor& g : grads)
     request.grads.push_back(g.defined() ? request.value(g) : Request::Value{Request::kAbsent, {}});
   const auto compiled = compiled_op(request);

@@ -1,6 +1,7 @@
 // Operations on large tensors run as compiled code: the operation, or the rule of its gradient, as
 // a graph of its own that goes through the phases behind differentiation. Which way an operation
-// goes follows from its types alone, so its bits do too.
+// goes follows from its types alone, so its bits do too (but a power of a small integer is the
+// product that it is in compiled code).
 #ifndef TANDEM_RUNTIME_EAGER_COMPILED_OPS_H
 #define TANDEM_RUNTIME_EAGER_COMPILED_OPS_H
 

@@ -259,6 +259,34 @@ TEST(Kernels, CopiesBetweenLayouts) {
       }
 }
 
+// As in compiled code, and in ATen.
+TEST(Kernels, PowersOfSmallIntegersAreProducts) {
+  const std::pair<double, std::function<Tensor(const Tensor&)>> products[] = {
+      {1, [](const Tensor& x) { return x; }},
+      {2, [](const Tensor& x) { return x * x; }},
+      {3, [](const Tensor& x) { return x * x * x; }},
+      {-1, [](const Tensor& x) { return reciprocal(x); }},
+      {-2, [](const Tensor& x) { return reciprocal(x * x); }}};
+  const auto same = [](const Tensor& a, const Tensor& b) { return all(a == b).item<bool>(); };
+  for (DType dtype : {f64, f32})
+    for (const auto& [n, product] : products) {
+      const Tensor x = (rand({300, 200}, dtype) + 0.5).t(), leaf = x.detach().requires_grad_();
+      EXPECT_TRUE(same(pow(x, n), product(x))) << n;
+      EXPECT_TRUE(same(pow(x, full({}, n, dtype)), product(x))) << n;
+      EXPECT_TRUE(same(x.clone().pow_(n), product(x))) << n;
+      EXPECT_TRUE(allclose(grad({sum(pow(leaf, n))}, {leaf})[0], n * pow(x, n - 1), 1e-6)) << n;
+    }
+}
+
+TEST(Kernels, PowersOfOneExponentAreDifferentiatedByIt) {
+  const Tensor x = (rand({300, 200}, f64) + 0.5).requires_grad_();
+  for (double n : {-2.0, 0.0, 3.0}) {
+    const Tensor exponent = full({}, n, f64).requires_grad_();
+    const Tensor got = grad({sum(pow(x, exponent))}, {exponent})[0];
+    EXPECT_NEAR(got.item<double>(), sum(pow(x, n) * log(x)).item<double>(), 1e-6) << n;
+  }
+}
+
 /// Of any layouts; but along `dim` the index may be smaller than what it looks into.
 TEST(Kernels, GatherLooksAlongAnyDimension) {
   const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&)>>> layouts{
