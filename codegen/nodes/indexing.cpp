@@ -5,10 +5,21 @@
 namespace tandem::codegen {
 namespace {
 
+/// A table in memory: of what is repeated, once.
+View stored_table(Maker& m, const View& table) {
+  if (!m.root_of(table).formula()) return table;
+  const View stored = m.stored(without_repetition(table));
+  View shown{stored.root, stored.offset, table.sizes, ir::Strides::filled(table.sizes.rank(), 0)};
+  int next = 0;
+  for (int d = 0; d < table.sizes.rank(); ++d)
+    if (table.strides[d] != 0 && table.sizes[d] != 1) shown.strides[d] = stored.strides[next++];
+  return shown;
+}
+
 void gather(Maker& m, EquationId e, const View& index) {
   const ir::Type& t = m.result_type(e);
   const int dim = m.dim_attr(e, Attr::dim);
-  View table = m.stored(m.operand(e, 0));
+  View table = stored_table(m, m.operand(e, 0));
   Node n{.kind = Node::Kind::Gather, .op = Op::gather, .dtype = t.dtype, .domain = t.sizes};
   n.gather_stride = table.strides[dim];
   n.gather_extent = table.sizes[dim];

@@ -75,6 +75,21 @@ std::vector<Dim> steps_along(const std::vector<int>& counted, const Shape& self)
   return steps;
 }
 
+namespace {
+
+/// `index` [n], which lies in a dim of `size`, times `step`. A table refuses what lies outside: of
+/// all places, or if these are many of one zero that is seen as many.
+V places_along(Call& c, V index, Dim size, Dim step) {
+  constexpr int64_t kMany = 4096;
+  if (size < kMany) return c.b.index_select(c.b.iota(size, i64, 0, int64_t{step}), 0, index);
+  const V zeros = c.b.expand(c.b.full({}, i64, Number(0)), {size});
+  const V wide = c.b.convert(index, i64);
+  const V place = step == 1 ? wide : c.b.mul(wide, Number(int64_t{step}));
+  return c.b.add(place, c.b.index_select(zeros, 0, index));
+}
+
+}  // namespace
+
 V places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<int>& dims,
          const std::vector<Dim>& steps) {
   const Shape sizes = c.b.sizes(self), positions = common_sizes(c, indices, dims);
@@ -87,9 +102,7 @@ V places(Call& c, V self, const std::vector<Tensor>& indices, const std::vector<
     const auto d = static_cast<size_t>(dims[k]);
     const Dim size = sizes[dims[k]];
     const V flat = c.b.reshape(wrapped(c, c.in(indices[d], "index"), size), {indices[d].numel()});
-    // The table refuses what lies outside this dim.
-    const V table = c.b.iota(size, i64, 0, int64_t{steps[d]});
-    const V found = c.b.view(c.b.index_select(table, 0, flat), indices[d].sizes());
+    const V found = c.b.view(places_along(c, flat, size, steps[d]), indices[d].sizes());
     const V here = c.b.expand(found, positions);
     sum = sum.valid() ? c.b.add(sum, here) : here;
   }

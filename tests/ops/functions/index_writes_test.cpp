@@ -126,6 +126,36 @@ TEST(IndexWrites, OutOfRangeChangeNothing) {
     }
 }
 
+/// Positions in dims of many and of few elements, of either integer, some counted from the end.
+TEST(IndexWrites, AtPositionsInLongDims) {
+  for (const Shape& sizes : {Shape{5000, 3}, {3, 5000}, {4097, 4096}}) {
+    const Tensor x = arange(5000).slice(0, 0, sizes[0]).unsqueeze(1) * 7 +
+                     arange(5000).slice(0, 0, sizes[1]).unsqueeze(0);
+    const int64_t rows = sizes[0], columns = sizes[1];
+    const Tensor i = tensor({0, -1, 2, 1}, i64) * (rows / 3), j = tensor({-1, 2, 0, 1}, i32);
+    const Tensor down = where(i < 0, i + rows, i), across = where(j < 0, j + columns, j);
+    const auto get = [](const Tensor& t, const Tensor& a, const Tensor& b) {
+      return t.index({a, b});
+    };
+    EXPECT_TRUE(equal(get(x, i, j), down * 7 + across)) << to_string(sizes);
+    EXPECT_TRUE(equal(compile(get)(x, i, j), down * 7 + across)) << to_string(sizes);
+    const auto put = [](const Tensor& t, const Tensor& a, const Tensor& b) {
+      t.index_put_({a, b}, tensor({-1, -2, -3, -4}, i64));
+    };
+    for (const bool is_compiled : {false, true}) {
+      const Tensor y = x.clone();
+      is_compiled ? compile(put)(y, i, j) : put(y, i, j);
+      EXPECT_TRUE(equal(y.index({i, j}), tensor({-1, -2, -3, -4}, i64))) << to_string(sizes);
+      EXPECT_EQ(count_nonzero(y != x).item<int64_t>(), 4) << to_string(sizes);
+      for (const int64_t wrong : {rows, -rows - 1, int64_t{1} << 62})
+        expect_error(Errc::Index, "index out of range", [&] {
+          is_compiled ? compile(put)(y, i * 0 + wrong, j) : put(y, i * 0 + wrong, j);
+        });
+      EXPECT_EQ(count_nonzero(y != x).item<int64_t>(), 4) << to_string(sizes);
+    }
+  }
+}
+
 /// A write by a wrong index leaves history as it is too.
 TEST(IndexWrites, OutOfRangeLeaveTheHistory) {
   const Tensor leaf = randn({40, 64}).requires_grad_(), x = leaf * 2;
