@@ -196,9 +196,16 @@ bool is_attention(Op op) { return op == Op::flash_attention || op == Op::flash_a
 
 bool is_int8_product(Op op) { return op == Op::weight_int8pack_mm || op == Op::int_mm; }
 
-/// What operands may lie in: one piece; rows; rows or columns of a matrix.
-enum class Pieces : uint8_t { One, Rows, Lines };
+/// Running sums and products, whose bits are the same wherever lines lie, and which read lines that
+/// lie across memory side by side. (What looks at one line after the other reads copies faster.)
+bool sums_lines(Op op) {
+  return op == Op::cumsum || op == Op::cumprod || op == Op::logcumsumexp || op == Op::linear_scan;
+}
+
+/// What operands may lie in: one piece; rows; rows or columns of a matrix; anywhere.
+enum class Pieces : uint8_t { One, Rows, Lines, Any };
 Pieces pieces_of(Op op) {
+  if (sums_lines(op)) return Pieces::Any;
   if (op == Op::int_mm) return Pieces::Lines;
   return is_attention(op) || op == Op::weight_int8pack_mm ? Pieces::Rows : Pieces::One;
 }
@@ -236,7 +243,7 @@ bool reads_lines(Op op, const ir::Shape& sizes, const ir::Strides& strides) {
   const auto steps_by_one = [&](int d) { return sizes[d] == 1 || strides[d] == 1; };
   const int last = sizes.rank() - 1;
   const Pieces pieces = pieces_of(op);
-  if (pieces == Pieces::One) return false;
+  if (pieces == Pieces::One || pieces == Pieces::Any) return pieces == Pieces::Any;
   return steps_by_one(last) || (pieces == Pieces::Lines && steps_by_one(last - 1));
 }
 

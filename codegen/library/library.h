@@ -37,7 +37,8 @@ ir::DType library_dtype(ir::Op op, ir::DType dtype);
 bool leaves_out_unread(ir::Op op);
 
 /// Whether the function of `op` reads an operand with these strides, though it be in several
-/// pieces: some read rows, whose elements alone lie side by side, or columns too.
+/// pieces: some read rows, whose elements alone lie side by side, or columns too, running sums any
+/// lines.
 bool reads_lines(ir::Op op, const ir::Shape& sizes, const ir::Strides& strides);
 
 /// Runs the equation; operands and results have library dtypes. An internal error for an op that

@@ -5,10 +5,9 @@
 
 namespace tandem::codegen {
 
-namespace {
-
-/// Whether `v` lies as what computes `op` reads it.
 bool is_ready(Op op, const View& v) { return is_linear(v) || reads_lines(op, v.sizes, v.strides); }
+
+namespace {
 
 /// The node stands for its first result.
 void lead_by_first(Maker& m, Node& n) {

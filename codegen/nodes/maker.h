@@ -121,6 +121,8 @@ void reduction_nodes(Maker& m, EquationId e);
 /// Of a primitive that a function of library/library.h computes.
 void library_nodes(Maker& m, EquationId e);
 void scan_nodes(Maker& m, EquationId e);
+/// Whether `v` lies as the function that computes `op` reads it.
+bool is_ready(Op op, const View& v);
 void linalg_nodes(Maker& m, EquationId e);
 
 /// Whether a value that parts are written of began as an input to which the graph gives new

@@ -13,7 +13,7 @@ void scan_nodes(Maker& m, EquationId e) {
   n.attrs.assign(g.attrs(e).begin(), g.attrs(e).end());
   for (ValueId operand : g.operands(e)) {
     const View v = m.stored(m.view(operand));
-    n.operands.push_back(is_linear(v) ? v : m.copied(v));
+    n.operands.push_back(is_ready(n.op, v) ? v : m.copied(v));
   }
   n.dest = dest;
   n.results = {dest};

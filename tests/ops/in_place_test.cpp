@@ -157,5 +157,30 @@ TEST(InPlace, EveryFormTakesLargeTensorsInEveryLayout) {
   EXPECT_GT(compared, 1000);
 }
 
+/// Running sums read lines where they lie, from the end too, and may be the new contents of what
+/// they read: the same bits as of a copy, whatever is written.
+TEST(InPlace, RunningSumsOfEveryLayoutOverTheirOperand) {
+  const auto along = [](const Tensor& x, int dim) {
+    const Tensor sums = flip(cumsum(flip(x, {dim}), dim), {dim});
+    return sums + flip(logcumsumexp(x, dim), {1 - dim}) + cumprod(flip(x, {1 - dim}), dim);
+  };
+  for (const DType dtype : {f64, f32, bf16})
+    for (const auto& [name, lay_out] : kLayouts)
+      for (const int dim : {0, 1}) {
+        SCOPED_TRACE(::testing::Message() << name << " " << dim << " " << ir::name(dtype));
+        const Tensor x = (noise({40, 33}, 1, f32) * 0.2 + 0.6).to(dtype);
+        const auto sums = [&](const Tensor& t) { return flip(cumsum(flip(t, {dim}), dim), {dim}); };
+        const Tensor once = sums(x.clone()), laid = lay_out(x.clone());
+        EXPECT_TRUE(equal(compile(sums)(laid), once));
+        EXPECT_TRUE(allclose(compile([&](const Tensor& t) { return along(t, dim); })(laid),
+                             along(x, dim), 1e-2, 1e-2));
+        compile([&](const Tensor& t) { t.copy_(sums(t)); })(laid);
+        EXPECT_TRUE(equal(laid, once));
+        const Tensor again = lay_out(x.clone());
+        compile([&](const Tensor& t) { t.copy_(cumsum(flip(t, {dim}), dim)); })(again);
+        EXPECT_TRUE(equal(again, cumsum(flip(x, {dim}), dim)));
+      }
+}
+
 }  // namespace
 }  // namespace tandem::testing
