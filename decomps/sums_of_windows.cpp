@@ -12,7 +12,6 @@
 namespace tandem::decomps {
 namespace {
 
-using ir::Attr;
 using ir::Builder;
 using ir::Dim;
 using ir::Dims;
