@@ -196,16 +196,16 @@ bool is_attention(Op op) { return op == Op::flash_attention || op == Op::flash_a
 
 bool is_int8_product(Op op) { return op == Op::weight_int8pack_mm || op == Op::int_mm; }
 
-/// Running sums and products, whose bits are the same wherever lines lie, and which read lines that
-/// lie across memory side by side. (What looks at one line after the other reads copies faster.)
-bool sums_lines(Op op) {
-  return op == Op::cumsum || op == Op::cumprod || op == Op::logcumsumexp || op == Op::linear_scan;
-}
+/// What reads lines wherever they lie: running sums and products, and selections and sorts, which
+/// bring lines that lie across memory side by side. (Running extrema read copies faster.)
+constexpr Op kReadAnyLines[] = {Op::cumsum,      Op::cumprod,      Op::logcumsumexp,
+                                Op::linear_scan, Op::argsort,      Op::topk_indices,
+                                Op::kth_index,   Op::median_index, Op::mode_index};
 
 /// What operands may lie in: one piece; rows; rows or columns of a matrix; anywhere.
 enum class Pieces : uint8_t { One, Rows, Lines, Any };
 Pieces pieces_of(Op op) {
-  if (sums_lines(op)) return Pieces::Any;
+  if (std::ranges::count(kReadAnyLines, op) > 0) return Pieces::Any;
   if (op == Op::int_mm) return Pieces::Lines;
   return is_attention(op) || op == Op::weight_int8pack_mm ? Pieces::Rows : Pieces::One;
 }

@@ -8,6 +8,7 @@
 
 #include "machine/lines/line.h"
 #include "machine/lines/ranks.h"
+#include "machine/rounding.h"
 
 namespace tandem::machine::lines {
 
@@ -40,18 +41,59 @@ std::unique_ptr<Item<K>[]> working_memory(int64_t size, int64_t lines) {
   return std::make_unique_for_overwrite<Item<K>[]>(static_cast<size_t>(2 * size * lines));
 }
 
+/// How many lines that lie across memory are brought side by side at once: as many as share cache
+/// lines, if the near caches hold them.
+template <class T>
+int64_t lines_together(const Lines<const T>& from) {
+  constexpr int64_t kCacheLine = 64 / sizeof(T), kBytes = 512 * 1024;
+  if (from.stride() == 1) return 1;
+  const int64_t most = kBytes / (from.size() * static_cast<int64_t>(sizeof(T)));
+  return std::clamp<int64_t>(std::min(most, from.count()), 1, kCacheLine);
+}
+
+/// Copies `count` lines, each one element from the one before, to rows of `to`, which are `room`
+/// elements apart.
+template <class T>
+void bring_side_by_side(const Line<const T>& first, int64_t count, T* to, int64_t room) {
+  constexpr int64_t kAhead = 16;
+  for (int64_t i = 0; i < first.size; ++i) {
+    const T* const across = &first[i];
+    __builtin_prefetch(across + kAhead * first.stride);
+    for (int64_t k = 0; k < count; ++k) to[k * room + i] = across[k];
+  }
+}
+
+/// f(number of the line, the line, worker) for each line, among threads.
+template <class T, class F>
+void for_each_line_side_by_side(const Lines<const T>& from, F f) {
+  const int64_t n = from.size(), together = lines_together(from);
+  if (together == 1)
+    return for_each_line(from.count(), n, [&](int64_t i, int worker) { f(i, from[i], worker); });
+  const int64_t room = n + 64 / static_cast<int64_t>(sizeof(T));  // no power of two
+  const auto rows =
+      std::make_unique_for_overwrite<T[]>(static_cast<size_t>(room * together * num_threads()));
+  for_each_line(ceil_div(from.count(), together), n * together, [&](int64_t group, int worker) {
+    const int64_t begin = group * together, count = std::min(together, from.count() - begin);
+    const bool neighbours = from[begin + count - 1].first - from[begin].first == count - 1;
+    T* const to = rows.get() + room * together * worker;
+    if (neighbours) bring_side_by_side(from[begin], count, to, room);
+    for (int64_t k = 0; k < count; ++k)
+      f(begin + k, neighbours ? Line<const T>{to + k * room, n, 1} : from[begin + k], worker);
+  });
+}
+
 /// arrange(number of the line, the line, room for its items, as much to spare) for each line.
 template <class K, class T, class Arrange>
 void with_memory(const Lines<const T>& from, Arrange arrange) {
   const int64_t n = from.size();
   const bool is_long = n > 2 * kBlock;
   const auto memory = working_memory<K>(n, is_long || from.count() == 1 ? 1 : num_threads());
-  const auto run = [&](int64_t i, int worker) {
+  const auto run = [&](int64_t i, const Line<const T>& line, int worker) {
     Item<K>* items = memory.get() + 2 * n * worker;
-    arrange(i, from[i], items, items + n);
+    arrange(i, line, items, items + n);
   };
-  if (!is_long) return for_each_line(from.count(), n, run);
-  for (int64_t i = 0; i < from.count(); ++i) run(i, 0);
+  if (!is_long) return for_each_line_side_by_side(from, run);
+  for (int64_t i = 0; i < from.count(); ++i) run(i, from[i], 0);
 }
 
 /// The same by dtype, with positions in as few bits as they need.
