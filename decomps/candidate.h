@@ -56,13 +56,18 @@ bool picks_one_of_each_line(const ir::Shape& index, ir::Shape sizes, int64_t dim
 /// source). In backward alone, where the index has been looked up, so that nobody need look at it.
 bool scatters_one_to_each_line(const ir::Graph& graph, ir::EquationId e);
 
-/// Whether `v` is a constant or repeated by an expand, or computed of such values in few steps: its
-/// permutation is as little work as it is.
+/// Whether `v` is a constant or repeated by an expand, or computed of such values, or padded, in
+/// few steps: its permutation is as little work as it is.
 bool is_repeated(const ir::Graph& graph, ir::ValueId v);
+
+/// Whether `v` is made by putting zeros around something.
+bool pads_with_zeros(const ir::Graph& graph, ir::ValueId v);
 
 /// Values that are picked or repeated (picked_and_repeated.cpp).
 Result gather_of_pointwise(const Candidate& c);
 Result sum_of_scattered(const Candidate& c);
+Result sum_of_padded(const Candidate& c);
+Result reduction_of_repeated(const Candidate& c);
 Result permute_of_repeated(const Candidate& c);
 
 }  // namespace tandem::decomps

@@ -3,6 +3,7 @@
 // concatenation, which touches memory once.
 #include <algorithm>
 
+#include "decomps/candidate.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
 
@@ -13,7 +14,6 @@ using ir::Attr;
 using ir::Dim;
 using ir::EquationId;
 using ir::Graph;
-using ir::Number;
 using ir::Op;
 using ir::ValueId;
 
@@ -23,13 +23,6 @@ struct Part {
   int dim = 0;
   Dim start, end;
 };
-
-bool pads_with_zeros(const Graph& g, ValueId v) {
-  const EquationId e = g.producer(v);
-  if (!e.valid() || g.op(e) != Op::pad) return false;
-  const ir::DType dtype = g.type(v).dtype;
-  return rounded_to(dtype, g.attr<Number>(e, Attr::value)) == rounded_to(dtype, 0.0);
-}
 
 std::optional<Part> part_of(const Graph& g, ValueId v) {
   if (!pads_with_zeros(g, v)) return std::nullopt;

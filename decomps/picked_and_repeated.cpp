@@ -10,6 +10,7 @@ namespace {
 
 using ir::Attr;
 using ir::AttrValue;
+using ir::Dim;
 using ir::EquationId;
 using ir::Number;
 using ir::Op;
@@ -38,7 +39,7 @@ bool is_repeated_in(const ir::Graph& graph, V v, int steps) {
   if (!e.valid()) return false;
   const Op op = graph.op(e);
   if (op == Op::full || op == Op::expand) return true;
-  return steps > 0 && ir::is_pointwise(op) &&
+  return steps > 0 && (ir::is_pointwise(op) || op == Op::pad) &&
          std::ranges::all_of(graph.operands(e),
                              [&](V operand) { return is_repeated_in(graph, operand, steps - 1); });
 }
@@ -48,6 +49,13 @@ bool is_repeated_in(const ir::Graph& graph, V v, int steps) {
 bool is_repeated(const ir::Graph& graph, V v) {
   constexpr int kSteps = 3;
   return is_repeated_in(graph, v, kSteps);
+}
+
+bool pads_with_zeros(const ir::Graph& graph, V v) {
+  const EquationId e = graph.producer(v);
+  if (!e.valid() || graph.op(e) != Op::pad) return false;
+  const ir::DType dtype = graph.type(v).dtype;
+  return rounded_to(dtype, graph.attr<Number>(e, Attr::value)) == rounded_to(dtype, 0.0);
 }
 
 bool picks_one_of_each_line(const Shape& index, Shape sizes, int64_t dim) {
@@ -97,6 +105,41 @@ Result sum_of_scattered(const Candidate& c) {
   return c.b.emit(Op::sum, {c.behind(c[0], 2)}, c.attrs);
 }
 
+/// `padding` ([before, after] for each dim) of these dims alone.
+ir::Dims padding_of(const ir::Dims& padding, const ir::Axes& dims) {
+  ir::Dims of;
+  for (const ir::Axis d : dims)
+    for (const size_t at : {2 * static_cast<size_t>(d), 2 * static_cast<size_t>(d) + 1})
+      of.push_back(padding[at]);
+  return of;
+}
+
+// sum(pad(x), dims) = pad(sum(x, dims)), where zeros stand beside whole lines
+Result sum_of_padded(const Candidate& c) {
+  if (!pads_with_zeros(c.graph, c[0])) return std::nullopt;
+  const ir::Dims padding = c.attr_behind<ir::Dims>(c[0], Attr::padding);
+  const ir::Axes& dims = c.attr<ir::Axes>(Attr::dims);
+  const auto is_zero = [](Dim n) { return n == 0; };
+  if (!std::ranges::all_of(padding_of(padding, dims), is_zero)) return std::nullopt;
+  ir::Axes kept;
+  for (int d = 0; d < c.graph.type(c[0]).rank(); ++d)
+    if (c.attr<bool>(Attr::keepdim) || !std::ranges::binary_search(dims, d)) kept.push_back(d);
+  return c.b.pad(c.b.emit(Op::sum, {c.behind(c[0])}, c.attrs), padding_of(padding, kept), 0.0);
+}
+
+// sum(expand x, dims) = expand(sum(expand x, dims)), of which the inner expand repeats along dims
+// alone; the same for prod, amax, ...
+Result reduction_of_repeated(const Candidate& c) {
+  if (!c.is(c[0], Op::expand)) return std::nullopt;
+  const ir::Axes& dims = c.attr<ir::Axes>(Attr::dims);
+  Shape sizes = c.graph.type(c[0]).sizes;
+  for (int d = 0; d < sizes.rank(); ++d)
+    if (!std::ranges::binary_search(dims, d) && is_same_along(c, c[0], sizes.rank(), d))
+      sizes[d] = 1;
+  if (sizes == c.graph.type(c[0]).sizes) return std::nullopt;
+  return c.b.expand(c.b.emit(c.op, {c.b.expand(c.behind(c[0]), sizes)}, c.attrs), c.type.sizes);
+}
+
 // permute(f(expand x, ...)) = f(expand(permute x), ...): computed wherever it is used
 Result permute_of_repeated(const Candidate& c) {
   if (!is_repeated(c.graph, c[0])) return std::nullopt;
@@ -104,8 +147,9 @@ Result permute_of_repeated(const Candidate& c) {
   if (c.is(c[0], Op::expand)) return permuted_expand(c, c[0], dims);
   const EquationId e = c.graph.producer(c[0]);
   std::vector<V> operands(c.graph.operands(e).begin(), c.graph.operands(e).end());
-  const std::vector<AttrValue> attrs(c.graph.attrs(e).begin(), c.graph.attrs(e).end());
+  std::vector<AttrValue> attrs(c.graph.attrs(e).begin(), c.graph.attrs(e).end());
   const Op op = c.graph.op(e);
+  if (op == Op::pad) attrs[0] = padding_of(std::get<ir::Dims>(attrs[0]), dims);
   for (V& v : operands) v = c.b.permute(v, dims);
   return c.b.emit(op, operands, attrs);
 }

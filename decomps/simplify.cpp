@@ -282,11 +282,18 @@ constexpr Rule kRules[] = {
     {Op::gather, gather_of_pointwise},
     {Op::sum, sum_single},
     {Op::sum, sum_of_scattered},
+    {Op::sum, sum_of_padded},
+    {Op::sum, reduction_of_repeated},
     {Op::prod, reduce_single},
+    {Op::prod, reduction_of_repeated},
     {Op::amax, reduce_single},
+    {Op::amax, reduction_of_repeated},
     {Op::amin, reduce_single},
+    {Op::amin, reduction_of_repeated},
     {Op::any, reduce_single},
+    {Op::any, reduction_of_repeated},
     {Op::all, reduce_single},
+    {Op::all, reduction_of_repeated},
 };
 
 /// The rules of each op.

@@ -133,6 +133,41 @@ TEST(Simplify, ReductionsOfOneElement) {
   EXPECT_EQ(count(after, Op::sum) + count(after, Op::amax), 0);
 }
 
+TEST(Simplify, ReductionsOfWhatIsRepeatedBesideThem) {
+  for (const Op op : {Op::sum, Op::prod, Op::amax, Op::amin})
+    for (const bool keepdim : {false, true}) {
+      const Graph before = core_graph({f32({3, 1, 5}), f32({})}, [&](Builder& b, const Values& x) {
+        return Values{b.reduce(op, b.expand(x[0], {2, 3, 4, 5}), ir::Axes{0, 2}, keepdim),
+                      b.reduce(op, b.expand(x[1], {2, 3}), ir::Axes{1}, keepdim)};
+      });
+      const Graph after = decomps::simplify(before);
+      expect_same_outputs(before, after);
+      std::vector<int64_t> computed;  // elements of what is reduced
+      for (uint32_t i = 0; i < after.num_equations(); ++i)
+        if (after.op({i}) == op)
+          computed.push_back(ir::numel(after.type(after.operand({i}, 0)).sizes));
+      EXPECT_EQ(computed, (std::vector<int64_t>{2 * 3 * 4 * 5, 3})) << ir::print(after);
+    }
+}
+
+TEST(Simplify, SumsBesideZeros) {
+  const ir::Dims beside{1, 2, 0, 0, 3, 0}, along{1, 2, 0, 1, 0, 0};
+  const auto padded_before = [&](const ir::Dims& padding, double value, bool keepdim) {
+    const Graph before = core_graph({f32({3, 4, 5})}, [&](Builder& b, const Values& x) {
+      return Values{b.sum(b.pad(x[0], padding, value), {1}, keepdim)};
+    });
+    const Graph after = decomps::simplify(before);
+    expect_same_outputs(before, after);
+    return after.op({0}) == Op::pad;
+  };
+  for (const bool keepdim : {false, true}) {
+    EXPECT_FALSE(padded_before(beside, 0.0, keepdim));
+    EXPECT_TRUE(padded_before(beside, -0.0, keepdim));
+    EXPECT_TRUE(padded_before(beside, 1.0, keepdim));
+    EXPECT_TRUE(padded_before(along, 0.0, keepdim));
+  }
+}
+
 TEST(Simplify, IdentitiesStayUntilDifferentiated) {
   const Graph graph = make_graph(
       {f32({3})}, [](Builder& b, const Values& x) { return Values{b.stop_gradient(x[0])}; });
