@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/fusion/domain.h"
+#include "codegen/nodes/elements.h"
 
 namespace tandem::codegen {
 namespace {
@@ -30,6 +31,7 @@ struct Cluster {
   int depth = 0;     // greater than that of every group in `before`
   int search = 0;    // the latest one that met it
   bool fusible = false;
+  bool writes_parts = false;  // has nodes that write parts of their values
   bool late = false;  // as its nodes: what is computed again would else run, and be kept, early
 };
 
@@ -53,6 +55,7 @@ class Fuser {
  private:
   static ClusterId cluster_of(NodeId n) { return {n.index}; }
   Cluster& at(ClusterId c) { return clusters_[c]; }
+  const Cluster& at(ClusterId c) const { return clusters_[c]; }
   const Node& node(NodeId n) const { return p_.nodes[n]; }
 
   ClusterId find(ClusterId c) {
@@ -91,7 +94,10 @@ class Fuser {
   /// A cluster of the one node `n`.
   void add(NodeId n) {
     const Node& node_n = node(n);
-    Cluster c{.last = n, .fusible = is_fusible(node_n), .late = node_n.late};
+    Cluster c{.last = n,
+              .fusible = is_fusible(node_n),
+              .writes_parts = !node_n.whole,
+              .late = node_n.late};
     if (c.fusible) c.domain = domain_of(node_n);
     c.fusible = c.fusible && !node_n.alone;
     c.before.reserve(node_n.operands.size());
@@ -167,7 +173,8 @@ class Fuser {
     if (at(a).nodes + at(b).nodes > kMaxNodes) return;
     if (at(a).depth > at(b).depth) std::swap(a, b);  // then a cannot depend on b
     auto domain = united(at(a).domain, at(b).domain);
-    if (!domain || !edges_fit(a, b, *domain) || !sweeps_fit(a, b, *domain)) return;
+    if (!domain || !edges_fit(a, b, *domain) || !sweeps_fit(a, b, *domain) || !writes_fit(a, b))
+      return;
     if (path_between(a, b)) return;
     if (raise(a, b)) merge(a, b, std::move(*domain));
   }
@@ -211,9 +218,7 @@ class Fuser {
   /// reduction of the merged group may need it.
   bool sweeps_fit(ClusterId a, ClusterId b, const Domain& d) {
     if (!d.row_reduces || !steps_inside_rows(d)) return true;
-    std::vector<NodeId> nodes = nodes_of(a);
-    for (NodeId n : nodes_of(b)) nodes.push_back(n);
-    std::ranges::sort(nodes);
+    const std::vector<NodeId> nodes = nodes_of(a, b);
     std::unordered_set<RootId> late;
     for (NodeId n : nodes) {
       const auto is_late = [&](const View& v) { return late.contains(v.root); };
@@ -223,6 +228,54 @@ class Fuser {
         late.insert(node(n).dest.root);
     }
     return true;
+  }
+
+  /// What a kernel writes into parts of an input it reads before, element by element, or not at
+  /// all: else the whole would first be copied. So what is made of other places of the input, or of
+  /// rows that it is written into, is written behind what reads these.
+  bool writes_fit(ClusterId a, ClusterId b) const {
+    return writes_fit_beside(a, b) && writes_fit_beside(b, a);
+  }
+
+  bool writes_fit_beside(ClusterId writing, ClusterId reading) const {
+    if (!at(writing).writes_parts) return true;
+    return all_of_nodes(writing, [&](NodeId w) {
+      const std::vector<RootId> before = input_before(node(w));
+      return before.empty() || all_of_nodes(reading, [&](NodeId n) {
+               return !reads_elsewhere(node(n), before, node(w));
+             });
+    });
+  }
+
+  /// If `writer` writes a part of new contents of an input: that input, and what it was between
+  /// writes.
+  std::vector<RootId> input_before(const Node& writer) const {
+    std::vector<RootId> before;
+    if (writer.whole) return before;
+    for (RootId root = writer.dest.root;; root = before.back()) {
+      const Node* const begun = begun_as_copy(p_.nodes, p_.roots[root]);
+      if (begun == nullptr || !begun->alone) break;
+      before.push_back(begun->operands[0].root);
+    }
+    return before;
+  }
+
+  /// Whether `n` reads what `writer` overwrites of these values, other than element by element.
+  static bool reads_elsewhere(const Node& n, const std::vector<RootId>& values,
+                              const Node& writer) {
+    const auto reads = [&](const View& v) {
+      return std::ranges::count(values, v.root) > 0 &&
+             !are_apart(elements_of(v), elements_of(writer.dest));
+    };
+    bool elsewhere = n.table.root.valid() && reads(n.table);
+    n.for_each_operand([&](const View& v) {
+      View there = v;
+      there.root = writer.dest.root;
+      const bool element_by_element =
+          n.total() == writer.total() && same_elements(there, writer.dest);
+      elsewhere = elsewhere || (reads(v) && !element_by_element);
+    });
+    return elsewhere;
   }
 
   /// Whether some other group lies on a path from a to b (or too much would have to be searched).
@@ -285,6 +338,7 @@ class Fuser {
     resolve(to.after, b);
     to.nodes += from.nodes;
     to.reads += from.reads;
+    to.writes_parts = to.writes_parts || from.writes_parts;
     to.last = std::max(to.last, from.last);
     to.domain = std::move(domain);
     from = {};
@@ -319,6 +373,13 @@ class Fuser {
     std::vector<NodeId> nodes;
     nodes.reserve(at(c).nodes);
     all_of_nodes(c, [&](NodeId n) { return nodes.push_back(n), true; });
+    std::ranges::sort(nodes);
+    return nodes;
+  }
+
+  std::vector<NodeId> nodes_of(ClusterId a, ClusterId b) {
+    std::vector<NodeId> nodes = nodes_of(a);
+    for (NodeId n : nodes_of(b)) nodes.push_back(n);
     std::ranges::sort(nodes);
     return nodes;
   }

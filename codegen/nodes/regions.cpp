@@ -132,7 +132,9 @@ View begun_as_self(Maker& m, EquationId e) {
     m.set(e, *reshaped(part, m.result_type(e).sizes));
   } else {
     m.set(e, place_like_self(m, e));
-    m.write_region(m.operand(e, 0), m.view(m.graph().result(e)));
+    const NodeId copy = m.write_region(m.operand(e, 0), m.view(m.graph().result(e)));
+    // Of an input it is no step, if the input's memory goes on as that of its new contents.
+    if (copy.valid()) m.node(copy).alone = updates_input(m, m.operand(e, 0));
   }
   return m.view(m.graph().result(e));
 }

@@ -244,6 +244,22 @@ TEST(Updates, RowsThatChangePlacesAreKeptAlone) {
   EXPECT_LE(c.plan.arena_bytes, 4 * 256 * 4);
 }
 
+/// What rows give is written into a column of them once all of them have been read.
+TEST(Updates, SumsOfRowsAreWrittenIntoThemBehind) {
+  for (const bool is_sum_beside : {false, true}) {
+    TestGraph t;
+    Builder& b = t.b;
+    const V x = t.input({64, 256});
+    V column = b.view(b.sum(x, {1}), {64, 1});
+    if (is_sum_beside) column = b.sub(b.slice(x, 1, 3, 4, 1), column);
+    t.output(b.slice_scatter(x, column, 1, 3, 4, 1), {}, 0);
+    const ir::Graph graph = t.finish();
+    const Checked c = check_lowering(graph, {}, {.write_into_input = {0}});
+    EXPECT_EQ(c.plan.outputs[0].into_input, 0) << print(c.plan);
+    EXPECT_LE(c.plan.arena_bytes, 4 * 64) << print(c.plan);
+  }
+}
+
 TEST(Updates, APartOfWhatWasOverwrittenIsACopy) {
   TestGraph t;
   Builder& b = t.b;
