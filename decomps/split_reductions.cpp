@@ -42,7 +42,9 @@ DimSet uneven_dims(const Shape& sizes, const Strides& strides) {
 /// Where what values are computed of steps unevenly, by value.
 class Steps {
  public:
-  explicit Steps(const Graph& g) : strides_(g), uneven_(g, 0) {
+  explicit Steps(const Graph& g) : strides_(g), uneven_(g, 0), is_updated_(g, 0) {
+    for (size_t i = 0; i < g.inputs().size(); ++i)
+      is_updated_[g.inputs()[i].value] = ir::is_overwritten(g, static_cast<int>(i)) ? 1 : 0;
     for (const ir::Input& input : g.inputs())
       lies(g, input.value,
            input.strides.empty() ? ir::contiguous_strides(g.type(input.value).sizes)
@@ -58,6 +60,9 @@ class Steps {
       const Shape& sizes = g.type(v).sizes;
       if (ir::info(g.op(e)).cls == ir::OpClass::View) {
         lies(g, v, view(g, e));
+      } else if (ir::writes_part(g.op(e)) && is_updated_[g.operand(e, 0)] != 0) {
+        is_updated_[v] = 1;
+        lies(g, v, strides_[g.operand(e, 0)]);
       } else if (g.op(e) == Op::full) {
         lies(g, v, nowhere(sizes));
       } else {
@@ -92,6 +97,7 @@ class Steps {
 
   ir::ValueMap<Strides> strides_;
   ir::ValueMap<DimSet> uneven_;
+  ir::ValueMap<uint8_t> is_updated_;  // whether the new contents of an input are written in it
 };
 
 /// Whether `e` reduces several dims to the last, of many elements.

@@ -87,8 +87,7 @@ std::optional<Axes> order_of_view(const Axes& order, const ir::Shape& from, cons
 
 /// Whether an op does the same to every line along some dims, whichever way the others lie.
 bool works_along_dims(Op op) {
-  return op == Op::slice || op == Op::slice_scatter || op == Op::pad || op == Op::cat ||
-         op == Op::flip;
+  return ir::writes_part(op) || op == Op::slice || op == Op::pad || op == Op::cat || op == Op::flip;
 }
 
 /// `numbers`, `count` for each dim of what is permuted by `order`, for the dims as they lie.
@@ -106,12 +105,35 @@ std::vector<AttrValue> attrs_behind(Op op, std::span<const AttrValue> attrs, con
   if (!works_along_dims(op) && op != Op::view) return behind;
   for (size_t i = 0; i < behind.size(); ++i) {
     const Attr name = ir::info(op).attrs[i];
-    if (name == Attr::dim) behind[i] = order[static_cast<size_t>(std::get<int64_t>(behind[i]))];
+    if (name == Attr::dim || name == Attr::dim0 || name == Attr::dim1)
+      behind[i] = order[static_cast<size_t>(std::get<int64_t>(behind[i]))];
     if (name == Attr::dims) behind[i] = dims_behind(order, std::get<Axes>(behind[i]));
     if (name == Attr::sizes) behind[i] = each_behind(order, std::get<ir::Dims>(behind[i]), 1);
     if (name == Attr::padding) behind[i] = each_behind(order, std::get<ir::Dims>(behind[i]), 2);
   }
   return behind;
+}
+
+/// How what replaces a diagonal of what is permuted by `order` is permuted to replace that of what
+/// lies: it has the other dims, in their order, and the diagonal last.
+Axes diagonal_behind(const Axes& order, int64_t dim0, int64_t dim1) {
+  std::vector<std::pair<ir::Axis, ir::Axis>> others;  // which it is of what lies, and of the source
+  for (int64_t d = 0; d < std::ssize(order); ++d)
+    if (d != dim0 && d != dim1)
+      others.emplace_back(order[static_cast<size_t>(d)], std::ssize(others));
+  std::ranges::sort(others);
+  Axes behind;
+  for (const auto& [lying, of_source] : others) behind.push_back(of_source);
+  behind.push_back(std::ssize(others));
+  return behind;
+}
+
+/// How operand `i` of `e`, whose result is permuted by `order`, is permuted where that is computed
+/// as it lies.
+Axes operand_behind(const Graph& g, EquationId e, size_t i, const Axes& order) {
+  if (i == 0 || g.op(e) != Op::diagonal_scatter)
+    return g.op(e) == Op::index_add && i == 1 ? Axes{0} : ir::inverse(order);
+  return diagonal_behind(order, g.attr<int64_t>(e, Attr::dim0), g.attr<int64_t>(e, Attr::dim1));
 }
 
 /// Which values are computed of permuted ones alone, and whether all of them that belong together
@@ -141,6 +163,11 @@ class Regions {
     if (!is_permuted(v)) return false;
     const uint32_t region = region_of(v);
     return leads_back_[region] && (!is_turned_[region] || is_reduced_[region]);
+  }
+  /// Whether `v` is permuted so that it lies as what is permuted by `order`.
+  bool lies_by(const Graph& g, ValueId v, const Axes& order) const {
+    return order_[v] && order_[v]->size() == order.size() &&
+           lie_alike(*order_[v], order, g.type(v).sizes);
   }
   /// Whether an undone `v` is what the others are computed of.
   bool is_source(ValueId v) const { return is_source_[v]; }
@@ -213,6 +240,7 @@ class Regions {
   /// The permutation that all operands have that are not repeated; of those that are longest, as
   /// dims of size 1 may lie anywhere.
   std::optional<Axes> order_of_operands(const Graph& g, EquationId e) const {
+    if (ir::writes_part(g.op(e))) return order_[g.operand(e, 0)];
     std::optional<Axes> found;
     size_t most = 0;
     for (const ValueId v : g.operands(e)) {
@@ -221,7 +249,7 @@ class Regions {
       if (!found || dims > most) found = order_[v], most = dims;
     }
     const auto fits = [&](ValueId v) {
-      return order_[v] ? lie_alike(*order_[v], *found, g.type(v).sizes) : is_repeated(g, v);
+      return order_[v] ? lies_by(g, v, *found) : is_repeated(g, v);
     };
     return found && std::ranges::all_of(g.operands(e), fits) ? found : std::nullopt;
   }
@@ -232,6 +260,10 @@ class Regions {
     for (const ValueId v : g.operands(e)) {
       if (!order_[v]) continue;
       const uint32_t other = region_of(v);
+      if (g.op(e) != Op::view && !lies_by(g, v, order)) {
+        if (is_computed(v)) leads_back_[other] = false;
+        continue;
+      }
       leads_back_[region] = leads_back_[region] && leads_back_[other];
       is_turned_[region] = is_turned_[region] || is_turned_[other];
       is_reduced_[region] = is_reduced_[region] || is_reduced_[other];
@@ -312,9 +344,12 @@ class Undoing {
     const std::vector<AttrValue> attrs = attrs_behind(op, g.attrs(e), order);
     std::vector<ValueId> values(g.operands(e).begin(), g.operands(e).end());
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = regions_.is_permuted(operands[i])
-                      ? (op == Op::view ? lying(operands[i]) : lying(operands[i], order))
-                      : splicer_.builder().permute(values[i], ir::inverse(order));
+      if (op == Op::view)
+        values[i] = lying(operands[i]);
+      else if (regions_.lies_by(g, operands[i], order))
+        values[i] = lying(operands[i], order);
+      else
+        values[i] = splicer_.builder().permute(values[i], operand_behind(g, e, i, order));
     return splicer_.builder().emit(op, values, attrs);
   }
 

@@ -187,6 +187,29 @@ int memory_of(const Graph& graph, int input) {
   return input;
 }
 
+bool is_overwritten(const Graph& graph, int input) {
+  const int memory = memory_of(graph, input);
+  return std::ranges::any_of(graph.outputs(), [&](const Output& out) {
+    return out.role == Role::MutatedInput && memory_of(graph, out.target) == memory;
+  });
+}
+
+bool writes_part(ir::Op op) {
+  switch (op) {
+    case Op::slice_scatter:
+    case Op::diagonal_scatter:
+    case Op::index_add:
+    case Op::scatter:
+    case Op::scatter_add:
+    case Op::scatter_prod:
+    case Op::scatter_amax:
+    case Op::scatter_amin:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Groups of neighbouring dims that are contiguous among themselves are cut into the wanted sizes,
 // from the last dimension on; a wanted size that would span two groups needs a copy.
 std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted) {

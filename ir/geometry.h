@@ -29,6 +29,13 @@ ViewGeometry placed_view(ir::Op op, const ir::Type& type, const Strides& strides
 /// The input whose memory input `input` shows: itself, if it is an alias of none.
 int memory_of(const Graph& graph, int input);
 
+/// Whether `input` of the graph is overwritten by the call.
+bool is_overwritten(const Graph& graph, int input);
+
+/// Whether `op` writes into a part of its first operand: its result can lie as that does, wherever
+/// the others lie.
+bool writes_part(ir::Op op);
+
 /// The strides of a tensor of `sizes` and `strides` seen as `wanted` sizes, if that needs no copy.
 std::optional<Strides> strides_as(const Shape& sizes, const Strides& strides, const Shape& wanted);
 

@@ -6,6 +6,7 @@
 #include "codegen/contractions/contraction.h"
 #include "codegen/contractions/split_batches.h"
 #include "codegen/contractions/transposition.h"
+#include "ir/geometry.h"
 
 namespace tandem::codegen {
 namespace {
@@ -53,6 +54,14 @@ std::optional<Dims> before_view(const Graph& g, EquationId e, const Dims& d) {
   return are_last ? std::optional(Dims{d.row + shift, d.column + shift}) : std::nullopt;
 }
 
+/// What `v` lies as, if it is what parts have been written into: the input of which it is the new
+/// contents.
+ValueId before_writes(const Graph& g, ValueId v) {
+  for (EquationId e = g.producer(v); e.valid() && ir::writes_part(g.op(e)); e = g.producer(v))
+    v = g.operand(e, 0);
+  return v;
+}
+
 /// Whether a column's elements lie closer together than a row's.
 bool lies_by_columns(const Graph& g, ValueId v) {
   const int rank = g.type(v).sizes.rank();
@@ -64,6 +73,7 @@ bool lies_by_columns(const Graph& g, ValueId v) {
     v = g.operand(e, 0);
   }
   const bool turned = d.column < d.row;
+  v = before_writes(g, v);
   const ir::Shape& sizes = g.type(v).sizes;
   const int input = g.input_index(v);
   if (input < 0 || sizes[d.row] == 1 || sizes[d.column] == 1) return turned;
@@ -71,8 +81,9 @@ bool lies_by_columns(const Graph& g, ValueId v) {
   return strides[d.row] < strides[d.column];
 }
 
-/// Whether a library's product with `v` would read a copy: of a part, or of batches that strides
-/// cannot merge, as of those that repeat others.
+/// Whether a library's product with `v` would read a copy: of a part, of batches that strides
+/// cannot merge, as of those that repeat others, or of an input that is overwritten and, being
+/// copied where it is saved, counts as contiguous.
 bool takes_copy(const Graph& g, ValueId v) {
   ir::InlineVector<EquationId, 4> chain;
   for (EquationId e = g.producer(v); e.valid() && ir::is_view(g.op(e)); e = g.producer(v)) {
@@ -86,7 +97,10 @@ bool takes_copy(const Graph& g, ValueId v) {
     now = shown(g, chain[i], now);
     if (!now.view) return true;
   }
-  return false;
+  const ValueId written = before_writes(g, v);
+  const int input = g.input_index(written);
+  return input >= 0 && ir::is_overwritten(g, input) &&
+         !ir::is_contiguous(g.type(written).sizes, g.inputs()[static_cast<size_t>(input)].strides);
 }
 
 /// In the dtype that products are summed in. (What views there are comes before: a convert is read

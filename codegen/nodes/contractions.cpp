@@ -31,17 +31,9 @@ Shown planned_view(const Maker& m, EquationId e, const Shown& from) {
   return to;
 }
 
-/// Whether `v` is an input that the call overwrites: what is saved of it is a copy.
-bool is_overwritten(const Graph& g, ValueId v) {
-  const int memory = ir::memory_of(g, g.input_index(v));
-  return std::ranges::any_of(g.outputs(), [&](const ir::Output& out) {
-    return out.role == ir::Role::MutatedInput && ir::memory_of(g, out.target) == memory;
-  });
-}
-
 /// The strides in which contractions read `v`, whatever the partition saved: what may be saved as
-/// itself, or as a copy, counts as contiguous, though here it may be a part of something that was
-/// saved instead.
+/// itself, or as a copy (of an input that is overwritten), counts as contiguous, though here it may
+/// be a part of something that was saved instead.
 Shown layout(const Maker& m, ValueId v) {
   const Graph& g = m.graph();
   ir::InlineVector<EquationId, 4> chain;
@@ -49,7 +41,7 @@ Shown layout(const Maker& m, ValueId v) {
     chain.push_back(e);
     v = g.operand(e, 0);
   }
-  const bool is_contiguous = g.producer(v).valid() || is_overwritten(g, v);
+  const bool is_contiguous = g.producer(v).valid() || ir::is_overwritten(g, g.input_index(v));
   Shown out{is_contiguous ? whole({}, g.type(v).sizes) : m.view(v), {}};
   for (size_t i = chain.size(); i-- > 0;) out = planned_view(m, chain[i], out);
   return out;

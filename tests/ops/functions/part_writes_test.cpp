@@ -52,7 +52,7 @@ std::pair<Tensor, Tensor> shifted_parts(const Tensor& x, Choices& choose) {
 
 void write_something(const Tensor& x, const Tensor& v, const Tensor& at, Choices& choose) {
   const Tensor part = part_of(x, choose);
-  switch (choose.below(8)) {
+  switch (choose.below(13)) {
     case 0:
       part.fill_(static_cast<double>(choose.below(9)));
       break;
@@ -83,10 +83,54 @@ void write_something(const Tensor& x, const Tensor& v, const Tensor& at, Choices
       b.copy_(kept);
       break;
     }
+    case 7: {
+      const int64_t dim = choose.below(x.dim());
+      x.select(dim, choose.below(x.size(dim))).copy_(x.mean(dim));
+      break;
+    }
+    case 8: {
+      if (part.dim() == 0) break;
+      const int64_t dim = choose.below(part.dim());
+      part.select(dim, choose.below(part.size(dim))).sub_(part.amax(dim));
+      break;
+    }
+    case 9: {
+      const int64_t dim = choose.below(x.dim());
+      x.narrow(dim, choose.below(2), 2).copy_(x.index_select(dim, at));
+      break;
+    }
+    case 10: {
+      const int64_t dim = choose.below(x.dim()), inner = x.size(dim) - 2;
+      x.narrow(dim, 1, inner).copy_(x.narrow(dim, 0, inner) + x.narrow(dim, 2, inner));
+      break;
+    }
+    case 11: {
+      if (part.dim() == 0) break;
+      const int64_t dim = choose.below(part.dim());
+      part.copy_(part.sort(dim).values);
+      break;
+    }
     default: {
       const int64_t dim = choose.below(x.dim());
       x.index_fill_(dim, at, static_cast<double>(choose.below(9)));
     }
+  }
+}
+
+/// Something that is made of all of `x`, or of a part.
+Tensor read_something(const Tensor& x, const Tensor& v, Choices& choose) {
+  const int64_t dim = choose.below(x.dim());
+  switch (choose.below(5)) {
+    case 0:
+      return x.sum(dim);
+    case 1:
+      return softmax(x, dim).amax(0);
+    case 2:
+      return matmul(x.select(0, 1), v[0].expand({x.size(2)}));
+    case 3:
+      return x.topk(2, dim).values;
+    default:
+      return part_of(x, choose).sum();
   }
 }
 
@@ -96,7 +140,7 @@ std::vector<Tensor> program(const Tensor& x, const Tensor& v, const Tensor& at, 
   for (int64_t writes = 1 + choose.below(5); writes > 0; --writes) {
     if (choose.below(4) == 0) seen.push_back(part_of(x, choose) * 3);
     write_something(x, v, at, choose);
-    if (choose.below(4) == 0) seen.push_back(part_of(x, choose).sum());
+    if (choose.below(2) == 0) seen.push_back(read_something(x, v, choose));
   }
   return seen;
 }

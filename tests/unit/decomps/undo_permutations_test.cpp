@@ -45,6 +45,18 @@ TEST(UndoPermutations, OfWhatIsPermutedBack) {
             0);
 }
 
+TEST(UndoPermutations, BesideWhatIsRepeatedAndPadded) {
+  EXPECT_EQ(permutes_left({f32({2, 3, 4, 5}), f32({2, 1, 3, 1})},
+                          [](Builder& b, const Values& x) {
+                            const ValueId t = b.permute(x[0], {0, 3, 1, 2});  // [2, 5, 3, 4]
+                            const ValueId part = b.exp(b.expand(x[1], {2, 5, 3, 2}));
+                            const ValueId padded = b.pad(part, ir::Dims{0, 0, 0, 0, 0, 0, 1, 1}, 0);
+                            const ValueId y = b.mul(softmax(b, t, 1), padded);
+                            return Values{b.permute(y, {0, 2, 3, 1})};
+                          }),
+            0);
+}
+
 TEST(UndoPermutations, OfWhatIsReduced) {
   const auto reduced = [](Op op, Axes dims, bool keepdim) {
     return permutes_left({f32({3, 4, 5, 6})}, [&](Builder& b, const Values& x) {
@@ -229,7 +241,14 @@ TEST(UndoPermutations, OfWhatWorksAlongDims) {
   };
   EXPECT_EQ(computed_sizes(written, {2, 1, 0}, Op::exp), (Shape{3, 7}));
   EXPECT_EQ(computed_sizes(written, {2, 1, 0}, Op::slice_scatter), (Shape{3, 7, 5}));
-  EXPECT_EQ(computed_sizes(written, {1, 2, 0}, Op::slice_scatter), (Shape{5, 7, 3}));
+  EXPECT_EQ(computed_sizes(written, {1, 2, 0}, Op::slice_scatter), (Shape{7, 3, 5}));
+  const Body summed = [](Builder& b, const Values& x) {
+    const ValueId y =
+        b.slice_scatter(x[0], b.slice(b.view(x[1], {5, 7, 3}), 0, 0, 1, 1), 0, 3, 4, 1);
+    return Values{y, b.sum(y, {0}), b.sum(b.exp(y), {2})};
+  };
+  EXPECT_EQ(computed_sizes(summed, {2, 1, 0}, Op::slice_scatter), (Shape{3, 7, 5}));
+  EXPECT_EQ(computed_sizes(summed, {2, 1, 0}, Op::exp), (Shape{3, 7, 5}));
   const Body joined = [](Builder& b, const Values& x) {
     const ValueId first = b.slice(x[0], 1, 0, 1, 1), rest = b.slice(x[1], 1, 1, 7, 1);
     return Values{b.cat(Values{b.exp(rest), b.flip(first, Axes{0, 1})}, 1)};
@@ -298,7 +317,7 @@ class RandomSteps {
     if (sizes.rank() == 0) return b_.neg(v);
     const int d = dim_of(v);
     const auto size = static_cast<size_t>(int64_t{sizes[d]});
-    switch (up_to(12)) {
+    switch (up_to(13)) {
       case 0:
         return b_.tanh(v);
       case 1:
@@ -318,9 +337,11 @@ class RandomSteps {
       case 8:
         return permuted(v);
       case 9:
-        return b_.slice_scatter(v, b_.neg(b_.slice(v, d, 0, 1, 1)), d, sizes[d] - 1, sizes[d], 1);
+        return written(v, b_.slice(like(v), d, 0, 1, 1), d);
       case 10:
         return b_.sub(v, b_.expand(b_.amax(v, {d}, true), sizes));
+      case 11:
+        return b_.mul(v, repeated_and_padded(b_.sum(v, {d}, true), sizes, d));
       default:
         return b_.sum(v, {d}, gen_() % 2 == 0);
     }
@@ -334,6 +355,33 @@ class RandomSteps {
     ir::Dims padding;
     for (int i = 0; i < 2 * b_.rank(v); ++i) padding.push_back(i / 2 == d && size < 6 ? 1 : 0);
     return b_.pad(v, padding, 0.5);
+  }
+  /// `v`, of one element along `d`, repeated between zeros to `sizes`.
+  ValueId repeated_and_padded(ValueId v, Shape sizes, int d) {
+    if (sizes[d] < 2) return v;
+    sizes[d] = sizes[d] - 1;
+    ir::Dims padding;
+    for (int i = 0; i < 2 * sizes.rank(); ++i) padding.push_back(i == 2 * d ? 1 : 0);
+    return b_.pad(b_.expand(v, sizes), padding, 0);
+  }
+  /// `v` with `line`, of one element along `d`, in some way in it.
+  ValueId written(ValueId v, ValueId line, int d) {
+    const auto last = static_cast<int64_t>(b_.sizes(v)[d]) - 1;
+    const int other = (d + 1) % b_.rank(v);
+    switch (up_to(5)) {
+      case 0:
+        return b_.index_add(v, d, b_.full({1}, DType::I64, last), line);
+      case 1:
+        return b_.scatter(v, d, b_.full(b_.sizes(line), DType::I64, last), line);
+      case 2:
+        return b_.scatter_add(v, d, b_.full(b_.sizes(line), DType::I64, last), line);
+      case 3:
+        if (other == d) return v;
+        return b_.emit(Op::diagonal_scatter, {v, b_.neg(b_.diagonal(v, 0, d, other))},
+                       {ir::Dim(0), int64_t{d}, int64_t{other}});
+      default:
+        return b_.slice_scatter(v, line, d, last, last + 1, 1);
+    }
   }
   /// Without a dim of size 1, or with one more.
   ValueId with_other_units(ValueId v, int d) {
