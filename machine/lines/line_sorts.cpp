@@ -203,8 +203,16 @@ void sort_long(Item<K>* items, Item<K>* spare, int64_t n) {
     if (is_long(p)) sort_long(items + parts.begin(p), spare + parts.begin(p), parts.size(p));
 }
 
+/// Whether keys ascend as the items came: of a line in any other order the first few say so.
+template <class K>
+bool are_sorted(const Item<K>* items, int64_t n) {
+  return std::is_sorted(items, items + n,
+                        [](const Item<K>& a, const Item<K>& b) { return a.key < b.key; });
+}
+
 template <class K>
 void sort_line(Item<K>* items, Item<K>* spare, int64_t n) {
+  if (are_sorted(items, n)) return;
   if (n > 2 * kBlock)
     sort_long(items, spare, n);
   else
@@ -222,10 +230,54 @@ void arrange_items(const ir::BufferView& view, int64_t dim, bool descending, Arr
       });
 }
 
+/// Lines of bytes from so many elements on are ordered by how many there are of each.
+constexpr int64_t kCountedFrom = 512;
+
+/// By key: how many there are, and then where the next one belongs.
+using Places = std::array<int64_t, 256>;
+
+/// `next`: of each block of the line.
+template <class T>
+void order_bytes(const Line<const T>& line, bool descending, const Line<int64_t>& to,
+                 std::span<Places> next) {
+  std::ranges::fill(next, Places{});
+  const auto for_each_element = [&](auto f) {
+    parallel_for(static_cast<int64_t>(next.size()), 1, [&](int64_t first, int64_t last, int) {
+      for (int64_t b = first; b < last; ++b)
+        for (int64_t i = b * kBlock; i < std::min((b + 1) * kBlock, line.size); ++i)
+          f(next[static_cast<size_t>(b)][static_cast<uint8_t>(key_of(line[i], descending))], i);
+    });
+  };
+  for_each_element([](int64_t& count, int64_t) { ++count; });
+  int64_t begin = 0;
+  for (size_t key = 0; key < 256; ++key)
+    for (auto& of_block : next) begin += std::exchange(of_block[key], begin);
+  for_each_element([&](int64_t& place, int64_t i) { to[place++] = i; });
+}
+
+template <class T>
+void order_lines_of_bytes(const Lines<const T>& from, bool descending, const Lines<int64_t>& to) {
+  const int64_t blocks = ceil_div(from.size(), kBlock);
+  std::vector<Places> next(static_cast<size_t>(blocks == 1 ? num_threads() : blocks));
+  const auto order = [&](int64_t i, std::span<Places> places) {
+    order_bytes(from[i], descending, to[i], places);
+  };
+  if (blocks == 1)
+    return for_each_line(from.count(), from.size(), [&](int64_t i, int worker) {
+      order(i, {&next[static_cast<size_t>(worker)], 1});
+    });
+  for (int64_t i = 0; i < from.count(); ++i) order(i, next);
+}
+
 }  // namespace
 
 void argsort(Views in, Integers64 numbers, const ir::BufferView& out) {
   const Lines<int64_t> to(out, numbers[0]);
+  if (ir::size_of(in[0].dtype) == 1 && to.size() >= kCountedFrom)
+    return with_type<All>(in[0].dtype, [&]<class T>(Tag<T>) {
+      if constexpr (sizeof(T) == 1)
+        order_lines_of_bytes(Lines<const T>(in[0], numbers[0]), numbers[1] != 0, to);
+    });
   arrange_items(in[0], numbers[0], numbers[1] != 0,
                 [&]<class K>(int64_t i, Item<K>* items, Item<K>* spare) {
                   sort_line(items, spare, to.size());

@@ -80,6 +80,7 @@ TEST(Lines, SortsOfAnyLengthAreStable) {
     check_sorts<uint8_t>(DType::U8, 1, n);
   }
   check_sorts<float>(DType::F32, 300, 700);
+  check_sorts<int8_t>(DType::I8, 3, 70000);
   for (const int64_t n : {1, 2, 3, 7, 15, 16, 17, 40, 100, 300, 512, 513}) {
     check_sorts<float>(DType::F32, 1000, n);
     check_sorts<double>(DType::F64, 100, n);
@@ -88,24 +89,58 @@ TEST(Lines, SortsOfAnyLengthAreStable) {
   }
 }
 
-/// Lines of the last dimension of [7, 5, 9] numbers, in any order of the dimensions in memory.
-TEST(Lines, LieInAnyOrder) {
-  const ir::Shape sizes{7, 5, 9};
-  std::vector<float> data = numbers<float>(315);
-  std::vector<int64_t> order(315);
-  for (const ir::Strides& strides : std::initializer_list<ir::Strides>{
-           {45, 9, 1}, {9, 63, 1}, {1, 7, 35}, {5, 1, 35}, {45, 1, 5}, {0, 9, 1}, {9, 0, 1}}) {
-    const BufferView in{data.data(), DType::F32, sizes, strides};
-    const int64_t attributes[] = {2, 0};
-    lines::argsort({&in, 1}, attributes, view(order, DType::I64, sizes));
-    for (int64_t i = 0; i < 35; ++i) {
-      std::vector<float> line;
-      for (int64_t k = 0; k < 9; ++k)
-        line.push_back(data[static_cast<size_t>(
-            i / 5 * int64_t{strides[0]} + i % 5 * int64_t{strides[1]} + k * int64_t{strides[2]})]);
-      const auto expected = stably_sorted(line.data(), 9, false);
-      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), order.begin() + i * 9)) << i;
+/// Ascending, descending and equal numbers, and ascending ones of which the last comes first.
+TEST(Lines, SortedLinesKeepTheirOrder) {
+  for (const int64_t n : {1, 2, 17, 300, 5000, 200001})
+    for (const int kind : {0, 1, 2, 3}) {
+      std::vector<float> data(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i)
+        data[static_cast<size_t>(i)] = static_cast<float>(kind == 1 ? -i / 3 : kind == 2 ? 0 : i);
+      if (kind == 3) data.back() = -1;
+      std::vector<int64_t> order(data.size());
+      const BufferView in = view(data, DType::F32, {n}), out = view(order, DType::I64, {n});
+      for (const int64_t descending : {0, 1}) {
+        const int64_t attributes[] = {0, descending};
+        lines::argsort({&in, 1}, attributes, out);
+        ASSERT_EQ(order, stably_sorted(data.data(), n, descending != 0)) << n << ", " << kind;
+      }
     }
+}
+
+/// Checks sorts of lines of the last of three dimensions that lie by these strides.
+void check_lying_sorts(const ir::Shape& sizes, const ir::Strides& strides) {
+  const int64_t n = sizes[2], columns = sizes[1], count = sizes[0] * columns;
+  std::vector<float> data = numbers<float>(static_cast<size_t>(count * n));
+  std::vector<int64_t> order(data.size());
+  const BufferView in{data.data(), DType::F32, sizes, strides};
+  const int64_t attributes[] = {2, 0};
+  lines::argsort({&in, 1}, attributes, view(order, DType::I64, sizes));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = i / columns * strides[0] + i % columns * strides[1];
+    std::vector<float> line;
+    for (int64_t k = 0; k < n; ++k)
+      line.push_back(data[static_cast<size_t>(first + k * int64_t{strides[2]})]);
+    const auto expected = stably_sorted(line.data(), n, false);
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), order.begin() + i * n)) << i;
+  }
+}
+
+/// In any order of the dimensions in memory, and repeated.
+TEST(Lines, LieInAnyOrder) {
+  for (const ir::Shape& sizes :
+       std::initializer_list<ir::Shape>{{7, 5, 9}, {2, 2, 9}, {2, 3, 2}, {3, 40, 5}, {40, 3, 5}}) {
+    const int64_t a = sizes[0], b = sizes[1], c = sizes[2];
+    for (const ir::Strides& strides : std::initializer_list<ir::Strides>{{b * c, c, 1},
+                                                                         {c, a * c, 1},
+                                                                         {1, a, a * b},
+                                                                         {b, 1, a * b},
+                                                                         {b * c, 1, b},
+                                                                         {1, a * c, a},
+                                                                         {0, c, 1},
+                                                                         {c, 0, 1},
+                                                                         {0, 1, b},
+                                                                         {1, 0, a}})
+      check_lying_sorts(sizes, strides);
   }
 }
 
