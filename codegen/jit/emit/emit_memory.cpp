@@ -187,23 +187,23 @@ void Emitter::store(size_t at) {
   for (unsigned p = 0; p < scope_.parts; ++p) store_part(a, p, values[p]);
 }
 
-// Whole vectors one after the other, of a size that such a store exists for.
+constexpr unsigned kLineBytes = 64;
+
+// Whole vectors one after the other, of a size that such a store exists for. They are whole cache
+// lines: of a line that other stores complete a part would go to memory by itself.
 bool Emitter::may_stream(const Access& access, const Address& a) const {
   const unsigned bytes = scope_.lanes * a.size;
-  return !access.is_local() && !access.again && kernel_.params[access.param].streams &&
-         a.varying.empty() && a.lane_stride == 1 && scope_.masks.empty() && bytes >= 16 &&
+  return bytes * scope_.parts >= kLineBytes && !access.is_local() && !access.again &&
+         kernel_.params[access.param].streams && a.varying.empty() && a.lane_stride == 1 &&
+         scope_.masks.empty() && bytes >= 16 &&
          bytes <= static_cast<unsigned>(target_.vector_bytes);
 }
 
-// Streaming stores need aligned addresses; rows of odd lengths have them only now and then. What
-// streams are whole cache lines, if there are so many bytes: of a line that other stores complete a
-// part would go to memory by itself.
+// Streaming stores need aligned addresses; rows of odd lengths have them only now and then.
 void Emitter::stream(const Address& a, const Parts& values) {
-  constexpr unsigned kLineBytes = 64;
-  const unsigned bytes = scope_.lanes * a.size,
-                 together = std::min(bytes * static_cast<unsigned>(values.size()), kLineBytes);
-  llvm::Value* misaligned = ir_.CreateAnd(ir_.CreatePtrToInt(a.base, ir_.getInt64Ty()),
-                                          i64(static_cast<int64_t>(together) - 1));
+  const unsigned bytes = scope_.lanes * a.size;
+  llvm::Value* misaligned =
+      ir_.CreateAnd(ir_.CreatePtrToInt(a.base, ir_.getInt64Ty()), i64(kLineBytes - 1));
   llvm::Value* aligned = ir_.CreateICmpEQ(misaligned, i64(0));
   llvm::MDNode* yes = llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(ir_.getInt32(1)));
   when(aligned, {}, [&] {
