@@ -140,37 +140,64 @@ class WidePart {
   WidePart& operator=(const WidePart&) = delete;
 
   template <class T>
-  void read(const Bundle<T>& from, int64_t begin, int64_t size) {
-    for_each_run(from, begin, size, machine::widen<std::remove_const_t<T>>);
+  void read(const Bundle<const T>& from, int64_t begin, int64_t size) {
+    size_ = size;
+    if (!is_gathered(from)) return for_each_run(from, begin, machine::widen<T>);
+    T halves[kTogether * kElements];
+    for_each_element(from, begin, [&](T half, int64_t i) { halves[i] = half; });
+    machine::widen(halves, from.count * size, numbers_);
   }
   template <class T>
-  void write(const Bundle<T>& to, int64_t begin, int64_t size) {
-    for_each_run(to, begin, size,
-                 [](T* halves, int64_t n, const float* wide) { machine::narrow(wide, n, halves); });
+  void write(const Bundle<T>& to, int64_t begin) {
+    if (!is_gathered(to))
+      return for_each_run(to, begin, [](T* halves, int64_t n, const float* wide) {
+        machine::narrow(wide, n, halves);
+      });
+    T halves[kTogether * kElements];
+    machine::narrow(numbers_, to.count * size_, halves);
+    for_each_element(to, begin, [&](T& half, int64_t i) { half = halves[i]; });
   }
-  Bundle<float> bundle(int count) {
-    return {numbers_, of_neighbours_ ? 1 : kElements, count, of_neighbours_ ? kTogether : 1};
+  /// For `size` elements of each line.
+  Bundle<float> bundle(int count, int64_t size) {
+    size_ = size;
+    return {numbers_, of_neighbours_ ? 1 : size, count, of_neighbours_ ? kTogether : 1};
   }
 
  private:
+  /// Whether what is converted at once is brought together first.
+  template <class T>
+  bool is_gathered(const Bundle<T>& halves) const {
+    return !of_neighbours_ && halves.stride != 1;
+  }
+
   template <class T, class F>
-  void for_each_run(const Bundle<T>& halves, int64_t begin, int64_t size, F f) {
+  void for_each_run(const Bundle<T>& halves, int64_t begin, F f) {
     if (of_neighbours_) {
-      for (int64_t k = 0; k < size; ++k)
+      for (int64_t k = 0; k < size_; ++k)
         f(halves.first[0] + (begin + k) * halves.stride, kTogether, numbers_ + k * kTogether);
     } else {
       for (int l = 0; l < halves.count; ++l)
-        f(halves.first[static_cast<size_t>(l)] + begin, size, numbers_ + l * kElements);
+        f(halves.first[static_cast<size_t>(l)] + begin, size_, numbers_ + l * size_);
     }
   }
+
+  template <class T, class F>
+  void for_each_element(const Bundle<T>& halves, int64_t begin, F f) const {
+    for (int l = 0; l < halves.count; ++l) {
+      T* const line = halves.first[static_cast<size_t>(l)] + begin * halves.stride;
+      for (int64_t k = 0; k < size_; ++k) f(line[k * halves.stride], l * size_ + k);
+    }
+  }
+
   bool of_neighbours_;
+  int64_t size_ = 0;  // elements of each line
   float numbers_[kTogether * kElements];
 };
 
-/// Lines of halves that lie in runs.
+/// Lines of halves.
 template <class T, class F, class... In>
-void scan_widened(int64_t size, const F& f, bool of_neighbours, const Bundle<T>& out,
-                  const Bundle<In>&... in) {
+void scan_widened(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
+  const bool of_neighbours = out.are_neighbours() && (in.are_neighbours() && ...);
   WidePart results(of_neighbours);
   std::array<WidePart, sizeof...(In)> parts{((void)in, WidePart(of_neighbours))...};
   Progress<float> progress;
@@ -178,21 +205,20 @@ void scan_widened(int64_t size, const F& f, bool of_neighbours, const Bundle<T>&
     const int64_t n = std::min(size - begin, WidePart::kElements);
     [&]<size_t... i>(std::index_sequence<i...>) {
       (parts[i].read(in, begin, n), ...);
-      scan_part(n, f, progress, results.bundle(out.count), parts[i].bundle(out.count)...);
+      scan_part(n, f, progress, results.bundle(out.count, n), parts[i].bundle(out.count, n)...);
     }(std::index_sequence_for<In...>());
-    results.write(out, begin, n);
+    results.write(out, begin);
   }
 }
 
 template <class T, class F, class... In>
 void scan_bundle(int64_t size, const F& f, const Bundle<T>& out, const Bundle<In>&... in) {
   if constexpr (is_half<T>) {
-    const bool of_neighbours = out.are_neighbours() && (in.are_neighbours() && ...);
-    if (of_neighbours || (out.stride == 1 && ((in.stride == 1) && ...)))
-      return scan_widened(size, f, of_neighbours, out, in...);
+    scan_widened(size, f, out, in...);
+  } else {
+    Progress<T> progress;
+    scan_part(size, f, progress, out, in...);
   }
-  Progress<T> progress;
-  scan_part(size, f, progress, out, in...);
 }
 
 /// f(begin, end) for parts of `count` lines of `size` elements, among threads.
@@ -220,7 +246,8 @@ struct EvenLines {
   int64_t apart, stride;
 
   explicit EvenLines(const Lines<T>& lines)
-      : first(lines[0].first), apart(*lines.apart()), stride(lines.stride()) {}
+      : EvenLines(lines[0].first, *lines.apart(), lines.stride()) {}
+  EvenLines(T* first, int64_t apart, int64_t stride) : first(first), apart(apart), stride(stride) {}
   T& at(int64_t line, int64_t k) const { return first[line * apart + k * stride]; }
 };
 
@@ -241,22 +268,90 @@ TANDEM_INLINE void scan_even_lines(int64_t begin, int64_t size, const F& f, Even
     }
 }
 
-/// Whether lines are best scanned as even ones: neighbours are by vectors, halves wide.
+/// Whether lines are best scanned as even ones: neighbours are by vectors, long halves wide.
 template <class T, class... In>
 bool are_even(const Lines<T>& to, const Lines<In>&... from) {
   const bool are_neighbours = to.size() > 1 && to.apart() == 1 && ((from.apart() == 1) && ...);
-  return !is_half<T> && !are_neighbours && to.size() > 0 && to.apart() && (from.apart() && ...);
+  return !(is_half<T> && to.size() >= kFew) && !are_neighbours && to.size() > 0 && to.apart() &&
+         (from.apart() && ...);
+}
+
+/// Lines [begin, end).
+template <class T, class F, class... In>
+void scan_even_part(int64_t begin, int64_t end, int64_t size, const F& f, EvenLines<T> out,
+                    EvenLines<In>... in) {
+  constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
+  for (; begin + kAtATime <= end; begin += kAtATime)
+    scan_even_lines<kAtATime>(begin, size, f, out, in...);
+  for (; begin < end; ++begin) scan_even_lines<1>(begin, size, f, out, in...);
+}
+
+/// Short lines of halves as f32, one after the other.
+class WideLines {
+ public:
+  static constexpr int64_t kElements = 1024;
+
+  WideLines(int64_t count, int64_t size) : count_(count), size_(size) {}
+
+  /// As many lines from `begin` on.
+  template <class T>
+  EvenLines<const float> read(const EvenLines<const T>& from, int64_t begin) {
+    const int64_t n = count_ * size_;
+    if (is_run(from)) {
+      machine::widen(&from.at(begin, 0), n, numbers_);
+    } else {
+      T halves[kElements];
+      for_each_element([&](int64_t l, int64_t k, int64_t i) { halves[i] = from.at(begin + l, k); });
+      machine::widen(halves, n, numbers_);
+    }
+    return {numbers_, size_, 1};
+  }
+  EvenLines<float> lines() { return {numbers_, size_, 1}; }
+  template <class T>
+  void write(const EvenLines<T>& to, int64_t begin) const {
+    if (is_run(to)) return machine::narrow(numbers_, count_ * size_, &to.at(begin, 0));
+    T halves[kElements];
+    machine::narrow(numbers_, count_ * size_, halves);
+    for_each_element([&](int64_t l, int64_t k, int64_t i) { to.at(begin + l, k) = halves[i]; });
+  }
+
+ private:
+  template <class T>
+  bool is_run(const EvenLines<T>& halves) const {
+    return halves.stride == 1 && halves.apart == size_;
+  }
+
+  template <class F>
+  void for_each_element(F f) const {
+    for (int64_t l = 0; l < count_; ++l)
+      for (int64_t k = 0; k < size_; ++k) f(l, k, l * size_ + k);
+  }
+
+  int64_t count_, size_;
+  float numbers_[kElements];
+};
+
+template <class T, class F, class... In>
+void scan_even_halves(int64_t begin, int64_t end, int64_t size, const F& f, EvenLines<T> out,
+                      EvenLines<In>... in) {
+  for (int64_t count; begin < end; begin += count) {
+    count = std::min(WideLines::kElements / size, end - begin);
+    WideLines results(count, size);
+    std::array<WideLines, sizeof...(In)> parts{((void)in, WideLines(count, size))...};
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      scan_even_part(0, count, size, f, results.lines(), parts[i].read(in, begin)...);
+    }(std::index_sequence_for<In...>());
+    results.write(out, begin);
+  }
 }
 
 template <class T, class F, class... In>
 void scan_even(const F& f, const Lines<T>& to, const Lines<In>&... from) {
-  constexpr int kAtATime = sizeof...(In) == 1 ? 4 : 2;  // whose addresses registers hold
-  const int64_t size = to.size();
-  for_each_part(to.count(), size, [&](int64_t begin, int64_t end) {
-    for (; begin + kAtATime <= end; begin += kAtATime)
-      scan_even_lines<kAtATime>(begin, size, f, EvenLines(to), EvenLines(from)...);
-    for (; begin < end; ++begin)
-      scan_even_lines<1>(begin, size, f, EvenLines(to), EvenLines(from)...);
+  for_each_part(to.count(), to.size(), [&](int64_t begin, int64_t end) {
+    if constexpr (is_half<T>)
+      scan_even_halves(begin, end, to.size(), f, EvenLines(to), EvenLines(from)...);
+    else
+      scan_even_part(begin, end, to.size(), f, EvenLines(to), EvenLines(from)...);
   });
 }
 

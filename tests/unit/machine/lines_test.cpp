@@ -300,14 +300,14 @@ std::vector<std::vector<int64_t>> selections() {
 }
 
 /// Elements [outer, line, inner] of a larger tensor: the line's elements lie `apart` from each
-/// other, neighbouring lines one or more.
+/// other, neighbouring lines one or more, and `gap` others behind the inner dimensions.
 struct Scanned {
-  int64_t outer, line, inner, apart;
+  int64_t outer, line, inner, apart, gap = 3;
 
   ir::Shape sizes() const { return {outer, line, inner}; }
-  ir::Strides strides() const { return {line * inner * apart + 3, inner * apart, apart}; }
+  ir::Strides strides() const { return {line * inner * apart + gap, inner * apart, apart}; }
   size_t at(int64_t o, int64_t k, int64_t i) const {
-    return static_cast<size_t>(o * (line * inner * apart + 3) + (k * inner + i) * apart);
+    return static_cast<size_t>(o * (line * inner * apart + gap) + (k * inner + i) * apart);
   }
   size_t elements() const { return at(outer - 1, line - 1, inner - 1) + 1; }
 };
@@ -362,11 +362,12 @@ void check_scans(DType dtype, const Scanned& s) {
 
 TEST(Lines, ScansOfAnyLinesAreStepByStep) {
   for (const Scanned& s : std::initializer_list<Scanned>{
-           {1, 1, 1, 1},    {1, 700, 1, 1},  {3, 50, 1, 1},   {67, 30, 1, 2},  {37, 1, 1, 1},
-           {23, 5, 1, 1},   {7, 32, 3, 1},   {45, 33, 1, 1},  {2, 300, 3, 2},  {2, 40, 16, 1},
-           {2, 40, 16, 2},  {2, 300, 16, 1}, {35, 257, 1, 1}, {3, 9, 37, 1},   {1, 3, 5000, 1},
-           {5000, 3, 1, 1}, {5001, 1, 1, 1}, {39, 1, 1, 3},   {1, 1, 5003, 1}, {1, 1, 35, 2},
-           {1001, 16, 1, 2}}) {
+           {1, 1, 1, 1},     {1, 700, 1, 1},     {3, 50, 1, 1},     {67, 30, 1, 2},
+           {37, 1, 1, 1},    {23, 5, 1, 1},      {7, 32, 3, 1},     {45, 33, 1, 1},
+           {2, 300, 3, 2},   {2, 40, 16, 1},     {2, 40, 16, 2},    {2, 300, 16, 1},
+           {35, 257, 1, 1},  {3, 9, 37, 1},      {1, 3, 5000, 1},   {5000, 3, 1, 1},
+           {5001, 1, 1, 1},  {39, 1, 1, 3},      {1, 1, 5003, 1},   {1, 1, 35, 2},
+           {1001, 16, 1, 2}, {5000, 3, 1, 1, 0}, {67, 31, 1, 1, 0}, {67, 32, 1, 1, 0}}) {
     check_scans<float, double>(DType::F32, s);
     check_scans<double, double>(DType::F64, s);
     check_scans<Bf16, double>(DType::BF16, s);
