@@ -134,18 +134,38 @@ Value* wrong_sign(const Compute& k, Value* r) {
 
 bool is_signed(const Compute& k) { return k.from != DType::U8; }
 
-/// The quotient towards 0. The smallest integer divided by -1 wraps, where the instruction traps.
+/// a / b towards 0. Processors divide no vectors of integers; quotients of short ones are as exact
+/// in floating point: what lies just below an integer is further from it than they are rounded.
+Value* divided(const Compute& k, Value* b) {
+  auto& ir = k.ir;
+  const unsigned bits = b->getType()->getScalarSizeInBits();
+  if (bits > 32 || llvm::isa<llvm::Constant>(b))
+    return is_signed(k) ? ir.CreateSDiv(k.a, b) : ir.CreateUDiv(k.a, b);
+  llvm::Type* floating = with_element(b->getType(), bits > 16 ? ir.getDoubleTy() : ir.getFloatTy());
+  const auto as_floating = [&](Value* v) {
+    return is_signed(k) ? ir.CreateSIToFP(v, floating) : ir.CreateUIToFP(v, floating);
+  };
+  Value* quotient = ir.CreateFDiv(as_floating(k.a), as_floating(b));
+  llvm::Type* wide = with_element(b->getType(), ir.getInt32Ty());
+  return ir.CreateTrunc(ir.CreateFPToSI(quotient, wide), b->getType());
+}
+
+/// b, but 1 in place of -1, by which the instruction traps if it divides the smallest integer.
+Value* safe_divisor(const Compute& k) {
+  if (!is_signed(k)) return k.b;
+  return k.ir.CreateSelect(k.ir.CreateICmpEQ(k.b, integer(k.b, -1)), integer(k.b, 1), k.b);
+}
+
+/// The quotient towards 0. That of the smallest integer by -1 wraps.
 Value* quotient(const Compute& k) {
-  if (!is_signed(k)) return k.ir.CreateUDiv(k.a, k.b);
-  Value* minus = k.ir.CreateICmpEQ(k.b, integer(k.b, -1));
-  Value* divisor = k.ir.CreateSelect(minus, integer(k.b, 1), k.b);
-  return k.ir.CreateSelect(minus, k.ir.CreateNeg(k.a), k.ir.CreateSDiv(k.a, divisor));
+  Value* q = divided(k, safe_divisor(k));
+  if (!is_signed(k)) return q;
+  return k.ir.CreateSelect(k.ir.CreateICmpEQ(k.b, integer(k.b, -1)), k.ir.CreateNeg(k.a), q);
 }
 
 Value* rest(const Compute& k) {
-  if (!is_signed(k)) return k.ir.CreateURem(k.a, k.b);
-  Value* minus = k.ir.CreateICmpEQ(k.b, integer(k.b, -1));
-  return k.ir.CreateSRem(k.a, k.ir.CreateSelect(minus, integer(k.b, 1), k.b));
+  Value* divisor = safe_divisor(k);
+  return k.ir.CreateSub(k.a, k.ir.CreateMul(divided(k, divisor), divisor));
 }
 
 Value* rounded(const Compute& k, Value* x) {

@@ -246,5 +246,30 @@ TEST(PointwiseFunctions, DivisorsOfManyIntegers) {
   }
 }
 
+/// Multiples of divisors, and their neighbours, as i64 divides them.
+TEST(PointwiseFunctions, QuotientsOfShortIntegersAreExact) {
+  for (const auto& [dtype, low, high] : {std::tuple{i8, -128L, 127L},
+                                         {u8, 0L, 255L},
+                                         {i16, -32768L, 32767L},
+                                         {i32, -2147483648L, 2147483647L}}) {
+    const Tensor edges = cat({arange(low, low + 40), arange(high - 39, high + 1)});
+    const Tensor small = dtype == u8 ? arange(1, 60) : cat({arange(-60, 0), arange(1, 60)});
+    const Tensor some = randint(1, high, {200});
+    const Tensor divisors = cat({edges, small, some, dtype == u8 ? some : -some});
+    const Tensor y = masked_select(divisors, divisors != 0).to(dtype), wide = y.to(i64);
+    const Tensor nearby = floor_divide(edges.unsqueeze(1), wide) * wide;
+    const Tensor x = stack({nearby - 1, nearby, nearby + 1}).to(dtype), dividend = x.to(i64);
+    const auto of = [](const Tensor& a, const Tensor& b) {
+      return std::vector<Tensor>{floor_divide(a, b), div(a, b, "trunc"), remainder(a, b),
+                                 fmod(a, b)};
+    };
+    const auto expected = of(dividend, wide), eager = of(x, y), compiled = compile(of)(x, y);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(equal(eager[i], expected[i].to(dtype))) << ir::name(dtype) << " " << i;
+      EXPECT_TRUE(equal(compiled[i], expected[i].to(dtype))) << ir::name(dtype) << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::testing
