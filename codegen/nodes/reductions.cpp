@@ -75,11 +75,11 @@ View combine_row(Maker& m, Reduction r, const View& partial, DType type) {
   return reduce_node(m, Node::Kind::RowReduce, r, partial, type, {r.outer});
 }
 
-View row_reduction(Maker& m, Reduction r, const View& x, const ir::Type& t) {
+View row_reduction(Maker& m, Reduction r, const View& x, DType type) {
   if (r.blocks() == 1 || r.outer >= kManyRuns)
-    return reduce_node(m, Node::Kind::RowReduce, r, x, t.dtype, {r.outer});
-  const View partial = reduce_node(m, Node::Kind::RowPartial, r, x, t.dtype, {r.outer, r.blocks()});
-  return combine_row(m, r, partial, t.dtype);
+    return reduce_node(m, Node::Kind::RowReduce, r, x, type, {r.outer});
+  const View partial = reduce_node(m, Node::Kind::RowPartial, r, x, type, {r.outer, r.blocks()});
+  return combine_row(m, r, partial, type);
 }
 
 /// [outer, groups * blocks, inner] -> [outer, groups, inner].
@@ -149,6 +149,26 @@ View column_positions(Maker& m, Reduction r, const View& x, const ir::Axes& dims
   return m.converted(column_reduction(m, r, places, r.dtype), DType::I64);
 }
 
+/// What a sum of `n` elements of dtype `from` is made in, to be an i64: in i32 where no such sum
+/// leaves that, as vectors hold more of these.
+DType integer_sum(DType from, int64_t n) {
+  if (ir::size_of(from) > 2) return DType::I64;
+  const int64_t most = from == DType::Bool ? 1 : int64_t{1} << (8 * ir::size_of(from));
+  return n <= std::numeric_limits<int32_t>::max() / most ? DType::I32 : DType::I64;
+}
+
+/// What the elements are reduced in.
+DType reduced_in(Combine combine, DType from, DType result, int64_t n) {
+  if (finds_position(combine)) return from;
+  return combine == Combine::Sum && ir::is_integral(from) ? integer_sum(from, n) : result;
+}
+
+int64_t numel_along(const Shape& sizes, const ir::Axes& dims) {
+  int64_t n = 1;
+  for (const ir::Axis d : dims) n *= int64_t{sizes[d]};
+  return n;
+}
+
 }  // namespace
 
 void reduction_nodes(Maker& m, EquationId e) {
@@ -156,8 +176,9 @@ void reduction_nodes(Maker& m, EquationId e) {
   const Combine combine = combine_of(m.graph().op(e));
   const bool position = finds_position(combine);
   View x = m.operand(e, 0);
-  if (!position) x = m.converted(x, t.dtype);
   const ir::Axes& dims = m.axes(e);
+  const DType type = reduced_in(combine, m.dtype(x), t.dtype, numel_along(x.sizes, dims));
+  x = m.converted(x, type);
   const bool neighbours = dims.back() - dims[0] + 1 == static_cast<int64_t>(dims.size());
   Reduction r{.combine = combine, .dtype = m.dtype(x)};
   if (!neighbours) x = reduced_last(x, dims);
@@ -167,7 +188,7 @@ void reduction_nodes(Maker& m, EquationId e) {
   const ir::ReductionOrder order = ir::reduction_order(m.dims_attr(e, Attr::order), r.n);
   r.lanes = order.lanes;
   r.block = order.block;
-  if (r.n <= 1) return m.set(e, trivial(m, r, x, t));
+  if (r.n <= 1) return m.set(e, trivial(m, r, position ? x : m.converted(x, t.dtype), t));
   if (position && r.inner >= kManyColumns && r.lanes == 1)
     return m.set(e, *reshaped(column_positions(m, r, x, dims), t.sizes));
   if (position) r.block = r.n;
@@ -176,8 +197,9 @@ void reduction_nodes(Maker& m, EquationId e) {
     r.outer *= r.inner;
     r.inner = 1;
   }
-  const View result = r.inner == 1 ? row_reduction(m, r, x, t) : column_reduction(m, r, x, t.dtype);
-  m.set(e, *reshaped(result, t.sizes));
+  const DType dest = position ? t.dtype : type;
+  const View result = r.inner == 1 ? row_reduction(m, r, x, dest) : column_reduction(m, r, x, dest);
+  m.set(e, *reshaped(m.converted(result, t.dtype), t.sizes));
 }
 
 }  // namespace tandem::codegen

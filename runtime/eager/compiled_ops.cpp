@@ -369,7 +369,7 @@ bool are_many(Dim elements) { return elements >= chosen_elements().value_or(kMan
 bool runs_compiled(Op op, DType dtype, Dim elements, Dim results) {
   if (elements < chosen_elements().value_or(many_of(op)) || !gains(op, dtype)) return false;
   constexpr int64_t kFew = 16;  // long sums: the kernel's chains of adds are shorter, and lose less
-  const bool loses_less = op == Op::sum && results < kFew;
+  const bool loses_less = op == Op::sum && results < kFew && ir::is_floating(dtype);
   return !loses_less ||
          (ir::size_of(dtype) == 2 && are_many(elements));  // which halves do not show
 }

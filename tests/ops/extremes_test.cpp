@@ -349,5 +349,24 @@ TEST(Extremes, TheLargestOfZerosHasNoSign) {
     }
 }
 
+/// Of as many of the largest as i32 holds the sum of, and of more.
+TEST(Extremes, SumsOfShortIntegersAreOfI64) {
+  const auto compiled = compile([](const Tensor& t) { return sum(t, {1}); });
+  for (const auto& [dtype, number, length] : {std::tuple{u8, 255, 8388607L},
+                                              {u8, 255, 8500000L},
+                                              {i8, -128, 8388607L},
+                                              {i16, -32768, 32767L},
+                                              {i16, -32768, 70000L},
+                                              {i16, 32767, 65537L},
+                                              {boolean, 1, 70001L}})
+    for (const bool down : {false, true}) {
+      const Tensor lines = full(down ? Shape{length, 2} : Shape{2, length}, number, dtype);
+      const Values expected(2, static_cast<double>(number) * static_cast<double>(length));
+      EXPECT_EQ(values(sum(lines, {down ? 0 : 1})), expected) << ir::name(dtype) << length;
+      EXPECT_EQ(values(compiled(down ? lines.t() : lines)), expected) << ir::name(dtype) << length;
+      EXPECT_EQ(values(sum(lines)), Values{2 * expected[0]}) << ir::name(dtype) << length;
+    }
+}
+
 }  // namespace
 }  // namespace tandem::testing
