@@ -9,6 +9,7 @@
 #include "runtime/indexing/positions.h"
 #include "runtime/indexing/true_places.h"
 #include "runtime/ops/reduce/along.h"
+#include "runtime/ops/reduce/runs.h"
 
 namespace tandem {
 namespace {
@@ -68,6 +69,11 @@ Tensor run_starts(const Tensor& values, const SourceLocation& at) {
   return cat({first, differs}, 0, at);
 }
 
+/// Which run each belongs to.
+Tensor run_numbers(const Tensor& starts, const SourceLocation& at) {
+  return cumsum(starts, 0, {}, at) - 1;
+}
+
 /// How many are kept, and what stands where there are fewer.
 struct Limit {
   Dim size;
@@ -75,8 +81,8 @@ struct Limit {
 };
 
 /// The first of each run in a place of its own, as far as the limit goes: [size, ...].
-Unique limited(const Tensor& ordered, const Tensor& runs, const Limit& limit,
-               const SourceLocation& at) {
+Unique limited(const Tensor& ordered, const Limit& limit, const SourceLocation& at) {
+  const Tensor runs = run_numbers(run_starts(ordered, at), at);
   Shape sizes = ordered.sizes();
   sizes[0] = limit.size + 1;
   const Tensor place = clamp_max(runs, int64_t{limit.size});
@@ -86,21 +92,23 @@ Unique limited(const Tensor& ordered, const Tensor& runs, const Limit& limit,
   return {slice(values, 0, 0, limit.size, 1, at), runs, slice(counts, 0, 0, limit.size, 1, at)};
 }
 
+/// The same of all runs.
+Unique unlimited(const Tensor& ordered, const SourceLocation& at) {
+  if (ordered.dim() == 1) return runtime::runs_of(ordered);
+  const Tensor starts = run_starts(ordered, at);
+  const Tensor first = runtime::true_positions(starts)[0];
+  const Dim n = starts.numel();
+  const Tensor end = full({std::min<Dim>(n, 1)}, int64_t{n}, i64, at);
+  return {index_select(ordered, 0, first, at), run_numbers(starts, at),
+          diff(first, 1, 0, {}, end, at)};
+}
+
 /// From `ordered`, which is self's slices in the order `places` (undefined: as they are).
 Unique unique_of(const Tensor& ordered, const Tensor& places, const std::optional<Limit>& limit,
                  const SourceLocation& at) {
-  const Tensor starts = run_starts(ordered, at);
-  const Tensor runs = cumsum(starts, 0, {}, at) - 1;
-  Unique found;
-  if (limit) {
-    found = limited(ordered, runs, *limit, at);
-  } else {
-    const Tensor first = runtime::true_positions(starts)[0];
-    const Dim n = starts.numel();
-    const Tensor end = full({std::min<Dim>(n, 1)}, int64_t{n}, i64, at);
-    found = {index_select(ordered, 0, first, at), runs, diff(first, 1, 0, {}, end, at)};
-  }
-  if (places.defined()) found.inverse = scatter(zeros_like(runs, {}, at), 0, places, runs);
+  Unique found = limit ? limited(ordered, *limit, at) : unlimited(ordered, at);
+  if (places.defined())
+    found.inverse = scatter(zeros_like(found.inverse, {}, at), 0, places, found.inverse);
   return found;
 }
 

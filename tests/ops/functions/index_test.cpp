@@ -135,6 +135,12 @@ TEST(IndexFunctions, UniqueGivesEveryElementBack) {
       check_unique(unique_consecutive(t), t.flatten());
     }
   }
+  for (const DType dtype : {f32, f16, i32, i8, boolean})
+    for (const int64_t every : {1, 3, 4096, 5000}) {  // as long as runs are, or shorter
+      const Tensor long_runs = remainder(floor_divide(arange(20001), every), 2).to(dtype);
+      check_unique(unique_consecutive(long_runs), long_runs);
+      EXPECT_EQ(unique_consecutive(long_runs).values.size(0), (20001 + every - 1) / every);
+    }
   const Tensor numbers = tensor({-0.0, 0.0, NAN, NAN, 1.0});
   EXPECT_EQ(values(unique_consecutive(numbers).counts), Values({2, 1, 1, 1}));
 }
