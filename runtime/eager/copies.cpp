@@ -35,6 +35,16 @@ void copy_converted(const BufferView& from, const BufferView& to) {
   });
 }
 
+/// Long runs are copies of their beginning: those the C library makes by the widest vectors that
+/// there are, as it fills bytes.
+template <class T>
+void fill_run(T* to, int64_t n, T value) {
+  const int64_t beginning = sizeof(T) == 1 ? n : 2048 / sizeof(T);
+  std::fill_n(to, std::min(n, beginning), value);
+  for (int64_t i = beginning; i < n; i += beginning)
+    std::memcpy(to + i, to, static_cast<size_t>(std::min(n - i, beginning)) * sizeof(T));
+}
+
 }  // namespace
 
 void copy_elements(const BufferView& from, const BufferView& to) {
@@ -85,7 +95,7 @@ void fill(const Args& a) {
     std::memcpy(&value, &bits, sizeof(value));
     for_each_row(views, [&](char* const* p, const int64_t* s, int64_t n) {
       if (s[0] == sizeof(T))
-        std::fill_n(reinterpret_cast<T*>(p[0]), n, value);
+        fill_run(reinterpret_cast<T*>(p[0]), n, value);
       else
         for (int64_t i = 0; i < n; ++i) at<T>(p[0], i, s[0]) = value;
     });

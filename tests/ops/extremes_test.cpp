@@ -349,6 +349,19 @@ TEST(Extremes, TheLargestOfZerosHasNoSign) {
     }
 }
 
+TEST(Extremes, RunsOfAnyLengthAreFilledToTheirEnd) {
+  for (const DType dtype : {f64, f32, bf16, i64, i16, u8, boolean})
+    for (const int64_t n : {1, 255, 256, 257, 1023, 1024, 1025, 2049, 50000}) {
+      const Number number = dtype == boolean ? 1 : 3;
+      const Values expected(static_cast<size_t>(n), number.to_double());
+      EXPECT_EQ(values(full({n}, number, dtype)), expected) << ir::name(dtype) << n;
+      const Tensor written = zeros({n + 2}, dtype);
+      written.slice(0, 1, n + 1).fill_(number);
+      EXPECT_EQ(values(written.slice(0, 1, n + 1)), expected) << ir::name(dtype) << n;
+      EXPECT_EQ(written[0].item() + written[n + 1].item(), 0) << ir::name(dtype) << n;
+    }
+}
+
 /// Of as many of the largest as i32 holds the sum of, and of more.
 TEST(Extremes, SumsOfShortIntegersAreOfI64) {
   const auto compiled = compile([](const Tensor& t) { return sum(t, {1}); });
