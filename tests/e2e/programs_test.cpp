@@ -69,6 +69,36 @@ TEST(Programs, SoftmaxAndLayerNorm) {
       leaves({{6, 33}, {33}, {33}}, f64), kAllPartitions);
 }
 
+// What leads to the only element of the last vector, comparisons and masks among it.
+TEST(Programs, OneElementBehindWholeVectors) {
+  for (const DType dtype : {f32, f64})
+    for (const int64_t n : {1, 2, 3, 5, 9, 17, 33, 65, 129, 257}) {
+      SCOPED_TRACE(n);
+      check_compiled(
+          [](const Tensors& in) -> Tensors {
+            const Tensor& x = in[0];
+            const Tensor sizes = norm(x, 2, {1}, true), is_none = sizes == 0;
+            const Tensor factors = where(sizes > 0.5, 1 / (sizes + 1e-7), 1);
+            return {factors * x, where(is_none, 1, sqrt(where(is_none, 1, sizes))),
+                    sum(factors * x), where(logical_and(x > 0, sizes < 0.9), exp(x), x)};
+          },
+          leaves({{n, 1}}, dtype), {.settings = kLeavesInGradMode});
+    }
+}
+
+// The same of rows of which a vector has many, each column by itself.
+TEST(Programs, OneRowBehindWholeVectors) {
+  for (const DType dtype : {f32, f64})
+    for (const int64_t n : {9, 17, 33, 65, 129}) {
+      SCOPED_TRACE(n);
+      check_compiled(
+          [](const Tensors& in) -> Tensors {
+            return {cosine_similarity(in[0], in[1], -1), normalize(in[0]) * in[1]};
+          },
+          leaves({{n, 2}, {n, 2}}, dtype), {.settings = kLeavesInGradMode});
+    }
+}
+
 // 65536 numbers are summed in four blocks.
 TEST(Programs, RowsAsShortAsLongOnesHaveBlocks) {
   check_compiled(

@@ -308,7 +308,9 @@ void Emitter::masked_range(size_t at, llvm::Value* first, llvm::Value* count) {
 }
 
 // Fewer iterations than the parts of the scope have lanes: at once, or, if that saves much code,
-// vector by vector.
+// vector by vector. A single one is outside of vectors: LLVM makes scalars of whatever leads to the
+// one lane that is stored, and of some comparisons' results then a vector of one, which it has no
+// instruction for.
 void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
   const LoopId id = kernel_.code[at].loop;
   const Scope full = scope_;
@@ -319,6 +321,13 @@ void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
     run(at + 1, ends_[at]);
   };
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known && known->isOne() && !counts_parts(at)) {
+    scope_ = {};
+    index_[id] = first;
+    run(at + 1, ends_[at]);
+    scope_ = full;
+    return;
+  }
   if (known) scope_.parts = static_cast<unsigned>((known->getSExtValue() + lanes - 1) / lanes);
   if (!known && is_shorter_by_part(at)) {
     scope_.parts = 1;
@@ -329,14 +338,18 @@ void Emitter::rest(size_t at, llvm::Value* first, llvm::Value* count) {
   scope_ = full;
 }
 
-/// Whether the Vector loop computes at length, and nothing in it counts its parts, as accumulators
-/// and random words do.
+/// Whether something in the Vector loop counts its parts, as accumulators and random words do.
+bool Emitter::counts_parts(size_t at) const {
+  const std::span body(kernel_.code.begin() + static_cast<ptrdiff_t>(at), ends_[at] - at);
+  return std::ranges::any_of(body, [](const Instr& i) {
+    return i.kind == InstrKind::Accumulate || i.kind == InstrKind::RandomBits;
+  });
+}
+
+/// Whether the Vector loop computes at length, and nothing in it counts its parts.
 bool Emitter::is_shorter_by_part(size_t at) const {
   const std::span body(kernel_.code.begin() + static_cast<ptrdiff_t>(at), ends_[at] - at);
-  const auto counts_parts = [](const Instr& i) {
-    return i.kind == InstrKind::Accumulate || i.kind == InstrKind::RandomBits;
-  };
-  return std::ranges::any_of(body, is_long) && std::ranges::none_of(body, counts_parts);
+  return std::ranges::any_of(body, is_long) && !counts_parts(at);
 }
 
 void Emitter::set_masks(llvm::Value* count) {

@@ -134,7 +134,8 @@ bool Emitter::stays_the_same(const Access& access) const {
 }
 
 void Emitter::load(size_t at) {
-  if (const int s = sorted_of_[at]; s >= 0) return load_sorted(at, sorted_[static_cast<size_t>(s)]);
+  if (const int s = sorted_of_[at]; s >= 0 && scope_.vector())
+    return load_sorted(at, sorted_[static_cast<size_t>(s)]);
   check_indices(at);
   const DType dtype = kernel_.code[at].dtype;
   const Address a = address(at);
@@ -170,7 +171,7 @@ void Emitter::store_part(const Address& a, unsigned part, llvm::Value* value) {
 }
 
 void Emitter::store(size_t at) {
-  if (const int s = sorted_of_[at]; s >= 0)
+  if (const int s = sorted_of_[at]; s >= 0 && scope_.vector())
     return store_sorted(at, sorted_[static_cast<size_t>(s)]);
   check_indices(at);
   const codegen::Instr& i = kernel_.code[at];

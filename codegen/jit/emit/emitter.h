@@ -101,6 +101,7 @@ class Emitter {
   void vector_range(size_t at, llvm::Value* first, llvm::Value* count);
   void masked_range(size_t at, llvm::Value* first, llvm::Value* count);
   void rest(size_t at, llvm::Value* first, llvm::Value* count);
+  bool counts_parts(size_t at) const;
   bool is_shorter_by_part(size_t at) const;
   void set_masks(llvm::Value* count);
   Scope choose_scope(size_t at) const;
