@@ -39,6 +39,17 @@ void check(const Program& function, const MakeInputs& make_inputs, CheckOptions 
   }
 }
 
+/// Those whose squares are no longer numbers above 0 too.
+TEST(Extremes, SincIsFlatNearZero) {
+  for (const auto& [dtype, least] : {std::pair{f32, 1e-45}, std::pair{f64, 5e-324}}) {
+    const Tensor x = tensor({0.0, least, -least, 1e-30, -1e-200}, dtype).requires_grad_();
+    for (const Tensor& y : {sinc(x), compile([](const Tensor& t) { return sinc(t); })(x)}) {
+      EXPECT_EQ(values(y), Values(5, 1));
+      for (const double g : values(grad({sum(y)}, {x})[0])) EXPECT_LT(std::abs(g), 1e-29);
+    }
+  }
+}
+
 /// Where exp(x^2) is infinite, x^2 may yet be rounded by more than all numbers near 1.
 TEST(Extremes, ErfcxIsInfiniteFarBelowZero) {
   const auto erfcx = [](const Tensor& x) { return special::erfcx(x); };

@@ -42,10 +42,11 @@ Tensor rad2deg(const Tensor& self, SourceLocation at) {
   return scaled_by(self, 180 / std::numbers::pi, Call(at));
 }
 
-// The branch that 0 does not take has a derivative there too.
+// The branch that 0 does not take has a derivative there too, which divides by a square: numbers
+// whose squares are 0 count as 0, as in ATen's gradient.
 Tensor sinc(const Tensor& self, SourceLocation at) {
   Call c(at);
-  const V x = at_least_float(c, c.in(self)), at_zero = c.b.eq(x, 0);
+  const V x = at_least_float(c, c.in(self)), at_zero = c.b.eq(c.b.mul(x, x), 0);
   const V angle = c.b.where(at_zero, 1, c.b.mul(x, std::numbers::pi));
   return c.out(c.b.where(at_zero, 1, c.b.div(c.b.sin(angle), angle)));
 }
