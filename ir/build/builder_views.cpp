@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/base/error.h"
 #include "ir/build/builder.h"
@@ -45,6 +46,13 @@ struct Range {
 Range clamp_range(std::optional<Dim> start, std::optional<Dim> end, Dim size) {
   const Dim from = clamp_bound(start.value_or(0), 0, size);
   return {from, clamp_bound(end.value_or(size), from, size)};
+}
+
+/// A step past the end is as good as any other: one so long that strides would not be within 64
+/// bits is shortened.
+Dim step_within(Dim step, Dim size) {
+  constexpr int64_t kLongest = std::numeric_limits<int32_t>::max();
+  return std::min<int64_t>(step, std::max<int64_t>(size, kLongest));
 }
 
 Dim wrap_index(Dim index, Dim size, std::string_view op) {
@@ -96,7 +104,7 @@ V Builder::slice(V self, int dim, std::optional<Dim> start, std::optional<Dim> e
   const Dim size = sizes(self)[static_cast<int>(d)];
   const Range range = clamp_range(start, end, size);
   if (range.start == 0 && range.end == size && step == 1) return self;
-  return emit(Op::slice, {self}, {d, range.start, range.end, step});
+  return emit(Op::slice, {self}, {d, range.start, range.end, step_within(step, size)});
 }
 
 V Builder::select(V self, int dim, Dim index) {
@@ -152,7 +160,8 @@ V Builder::as_strided(V self, const Shape& new_sizes, const Strides& strides, Di
 // A 0-d tensor has one window, which is the result's only dimension.
 V Builder::unfold(V self, int dim, Dim length, Dim step) {
   if (rank(self) == 0) return select(unfold(view(self, {1}), dim, length, step), 0, 0);
-  return emit(Op::unfold, {self}, {int64_t{wrap_dim(dim, rank(self), "unfold")}, length, step});
+  const int d = wrap_dim(dim, rank(self), "unfold");
+  return emit(Op::unfold, {self}, {int64_t{d}, length, step_within(step, sizes(self)[d])});
 }
 
 V Builder::view_dtype(V self, DType dtype) {
@@ -221,9 +230,10 @@ V Builder::flip(V self, std::span<const Axis> dims) {
 
 V Builder::slice_scatter(V self, V src, int dim, Dim start, Dim end, Dim step) {
   const int64_t d = wrap_dim(dim, rank(self), "slice_scatter");
-  const Range range = clamp_range(start, end, sizes(self)[static_cast<int>(d)]);
+  const Dim size = sizes(self)[static_cast<int>(d)];
+  const Range range = clamp_range(start, end, size);
   return emit(Op::slice_scatter, {self, convert(src, dtype(self))},
-              {d, range.start, range.end, step});
+              {d, range.start, range.end, step_within(step, size)});
 }
 
 V Builder::select_scatter(V self, V src, int dim, Dim index) {

@@ -39,6 +39,25 @@ void check(const Program& function, const MakeInputs& make_inputs, CheckOptions 
   }
 }
 
+/// Of two elements, the first alone.
+TEST(Extremes, StepsPastTheEndAreAsGoodAsAnyOther) {
+  const auto two = [](Source& source) { return Tensors{source.noise({2, 3}, 1)}; };
+  check(
+      [](const Tensors& in) -> Tensors {
+        return {in[0].slice(0, 0, {}, kHigh) + 1,
+                slice_scatter(in[0], ones({1, 3}), 0, 1, 2, kHigh),
+                in[0].transpose(0, 1).unfold(0, 3, kHigh) + 1};
+      },
+      two);
+  const Tensor x = arange(6, f32).reshape({2, 3});
+  for (const Unary& f : {Unary([](auto& t) { return t.slice(0, 0, {}, kHigh); }),
+                         Unary([](auto& t) { return t.slice(1, kLow, kHigh, kHigh - 1); }),
+                         Unary([](auto& t) { return t.unfold(0, 2, kHigh); })})
+    EXPECT_EQ(values(f(x)), values(compile(f)(x)));
+  EXPECT_EQ(values(x.slice(0, 0, {}, kHigh)), (Values{0, 1, 2}));
+  EXPECT_EQ(values(x.slice(1, kLow, kHigh, kHigh - 1)), (Values{0, 3}));
+}
+
 /// Those whose squares are no longer numbers above 0 too.
 TEST(Extremes, SincIsFlatNearZero) {
   for (const auto& [dtype, least] : {std::pair{f32, 1e-45}, std::pair{f64, 5e-324}}) {
