@@ -56,6 +56,14 @@ Extents extents(const List& numbers, size_t first, int64_t rest) {
 
 Extents spatial(const ir::Shape& images) { return extents(images, 2, 1); }
 
+/// From a padded row's first element beyond its end no window begins, however long the stride is:
+/// products of strides are then within what images may be large.
+Extents within_images(Extents stride, const Extents& input, const Extents& padding) {
+  for (size_t d = 0; d < stride.size(); ++d)
+    stride[d] = std::min(stride[d], input[d] + 2 * padding[d]);
+  return stride;
+}
+
 /// The convolution y = x * w that `attrs` speak of.
 machine::ConvolutionSpec convolution_spec(Op op, std::span<const ir::AttrValue> attrs,
                                           const ir::Shape& x, const ir::Shape& w,
@@ -64,15 +72,16 @@ machine::ConvolutionSpec convolution_spec(Op op, std::span<const ir::AttrValue> 
     return extents(std::get<Dims>(attrs[static_cast<size_t>(ir::attr_index(op, name))]), 0, rest);
   };
   const auto groups = static_cast<size_t>(ir::attr_index(op, Attr::groups));
+  const Extents input = spatial(x), padding = numbers(Attr::padding, 0);
   return {.images = x[0],
           .in = x[1],
           .out = y[1],
           .groups = std::get<int64_t>(attrs[groups]),
-          .input = spatial(x),
+          .input = input,
           .kernel = spatial(w),
           .output = spatial(y),
-          .stride = numbers(Attr::stride, 1),
-          .padding = numbers(Attr::padding, 0),
+          .stride = within_images(numbers(Attr::stride, 1), input, padding),
+          .padding = padding,
           .dilation = numbers(Attr::dilation, 1)};
 }
 

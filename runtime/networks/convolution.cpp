@@ -8,9 +8,9 @@ namespace {
 using ir::Dims;
 using ir::Op;
 using runtime::Call;
-using runtime::each;
 using runtime::Images;
 using runtime::V;
+using runtime::window_numbers;
 
 /// The attributes of a convolution.
 struct Windows {
@@ -52,9 +52,9 @@ Tensor conv(Call&& c, int spatial, const Tensor& input, const Tensor& weight, co
             const ConvOptions& options) {
   Images x = images(c, input, spatial);
   const V w = c.in(weight, "weight");
-  Windows windows{each(options.stride, spatial, "stride"),
-                  each(options.padding.amount(), spatial, "padding"),
-                  each(options.dilation, spatial, "dilation"),
+  Windows windows{window_numbers(options.stride, spatial, "stride"),
+                  window_numbers(options.padding.amount(), spatial, "padding"),
+                  window_numbers(options.dilation, spatial, "dilation"),
                   Dims(static_cast<size_t>(spatial), Dim(0)),
                   false,
                   options.groups};
@@ -71,10 +71,10 @@ Tensor conv(Call&& c, int spatial, const Tensor& input, const Tensor& weight, co
 Tensor conv_transpose(Call&& c, int spatial, const Tensor& input, const Tensor& weight,
                       const Tensor& bias, const ConvTransposeOptions& options) {
   const Images x = images(c, input, spatial);
-  const Windows w{each(options.stride, spatial, "stride"),
-                  each(options.padding, spatial, "padding"),
-                  each(options.dilation, spatial, "dilation"),
-                  each(options.output_padding, spatial, "output_padding"),
+  const Windows w{window_numbers(options.stride, spatial, "stride"),
+                  window_numbers(options.padding, spatial, "padding"),
+                  window_numbers(options.dilation, spatial, "dilation"),
+                  window_numbers(options.output_padding, spatial, "output_padding"),
                   true,
                   options.groups};
   for (size_t d = 0; d < w.stride.size(); ++d)

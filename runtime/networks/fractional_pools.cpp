@@ -12,6 +12,7 @@ using runtime::Call;
 using runtime::each;
 using runtime::Images;
 using runtime::V;
+using runtime::window_numbers;
 
 struct FractionalWindows {
   Dims input, window, sizes;
@@ -39,7 +40,7 @@ Dims output_sizes(const Dims& input, int spatial, const FractionalMaxPoolOptions
 
 FractionalWindows windows_of(const Dims& input, int spatial, const Spatial& kernel_size,
                              const FractionalMaxPoolOptions& o) {
-  const FractionalWindows w{input, each(kernel_size, spatial, "kernel_size"),
+  const FractionalWindows w{input, window_numbers(kernel_size, spatial, "kernel_size"),
                             output_sizes(input, spatial, o)};
   for (size_t d = 0; d < input.size(); ++d)
     if (w.window[d] < 1 || w.sizes[d] < 1 || w.sizes[d] + w.window[d] - 1 > input[d])

@@ -1,5 +1,8 @@
 #include "runtime/networks/images.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "ir/base/error.h"
 
 namespace tandem::runtime {
@@ -47,8 +50,19 @@ ir::Dims each(const Spatial& numbers, int spatial, const char* name) {
   return out;
 }
 
-ir::Dims each_or(const Spatial& numbers, const ir::Dims& other, int spatial, const char* name) {
-  return numbers.dims().empty() ? other : each(numbers, spatial, name);
+// (Products of two such numbers, and sums of them, are within 64 bits.)
+ir::Dims window_numbers(const Spatial& numbers, int spatial, const char* name) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  ir::Dims out = each(numbers, spatial, name);
+  if (std::ranges::any_of(out, [](Dim n) { return n > kMost; }))
+    ir::fail(Errc::Argument, fmt::format("{}: {} out of range; expected at most {}, got {}",
+                                         ir::ErrorScope::function(), name, kMost, to_string(out)));
+  return out;
+}
+
+ir::Dims window_numbers_or(const Spatial& numbers, const ir::Dims& other, int spatial,
+                           const char* name) {
+  return numbers.dims().empty() ? other : window_numbers(numbers, spatial, name);
 }
 
 ir::Dims spatial_sizes(Call& c, V v) {

@@ -29,8 +29,12 @@ V widened(Call& c, V v);
 
 /// One of `numbers` for each of `spatial` dimensions.
 ir::Dims each(const Spatial& numbers, int spatial, const char* name);
+/// The same of what says where windows lie: Error of numbers so large that positions would not be
+/// within 64 bits.
+ir::Dims window_numbers(const Spatial& numbers, int spatial, const char* name);
 /// The same; `other` where it was left out.
-ir::Dims each_or(const Spatial& numbers, const ir::Dims& other, int spatial, const char* name);
+ir::Dims window_numbers_or(const Spatial& numbers, const ir::Dims& other, int spatial,
+                           const char* name);
 
 /// Error unless one of sizes and ratios is given, and the ratios are between 0 and 1.
 void require_sizes_or_ratios(const FractionalMaxPoolOptions& options, int spatial);

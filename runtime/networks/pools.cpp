@@ -11,9 +11,10 @@ using ir::Dims;
 using ir::Op;
 using runtime::Call;
 using runtime::each;
-using runtime::each_or;
 using runtime::Images;
 using runtime::V;
+using runtime::window_numbers;
+using runtime::window_numbers_or;
 
 /// Where the windows of a pool lie; `window` is empty in adaptive ones.
 struct Windows {
@@ -57,10 +58,10 @@ void require_elements(Call& c, V v) {
 Windows windows_of(Call& c, V v, int spatial, const Spatial& kernel_size, const Spatial& stride,
                    const Spatial& padding, const Spatial& dilation, bool ceil_mode) {
   Windows w;
-  w.window = each(kernel_size, spatial, "kernel_size");
-  w.stride = each_or(stride, w.window, spatial, "stride");
-  w.padding = each(padding, spatial, "padding");
-  w.dilation = each(dilation, spatial, "dilation");
+  w.window = window_numbers(kernel_size, spatial, "kernel_size");
+  w.stride = window_numbers_or(stride, w.window, spatial, "stride");
+  w.padding = window_numbers(padding, spatial, "padding");
+  w.dilation = window_numbers(dilation, spatial, "dilation");
   const Dims input = spatial_sizes(c, v);
   require_elements(c, v);
   for (size_t d = 0; d < input.size(); ++d) {
@@ -249,9 +250,9 @@ Dims given_sizes(const Spatial& output_size, int spatial) {
 
 Dims unpooled_sizes(Call& c, V v, int spatial, const Spatial& kernel_size,
                     const MaxUnpoolOptions& o) {
-  const Dims window = each(kernel_size, spatial, "kernel_size"),
-             stride = each_or(o.stride, window, spatial, "stride"),
-             padding = each(o.padding, spatial, "padding"), input = spatial_sizes(c, v);
+  const Dims window = window_numbers(kernel_size, spatial, "kernel_size"),
+             stride = window_numbers_or(o.stride, window, spatial, "stride"),
+             padding = window_numbers(o.padding, spatial, "padding"), input = spatial_sizes(c, v);
   Dims sizes;
   for (size_t d = 0; d < input.size(); ++d)
     sizes.push_back((input[d] - 1) * stride[d] - 2 * padding[d] + window[d]);

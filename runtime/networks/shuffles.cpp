@@ -10,6 +10,7 @@ using runtime::Call;
 using runtime::each;
 using runtime::Images;
 using runtime::V;
+using runtime::window_numbers;
 
 std::string function() { return ir::ErrorScope::function(); }
 
@@ -44,10 +45,10 @@ struct Blocks {
 };
 
 Blocks blocks_of(const Dims& input, const Spatial& kernel_size, const BlockOptions& o) {
-  Blocks b{each(kernel_size, 2, "kernel_size"),
-           each(o.dilation, 2, "dilation"),
-           each(o.padding, 2, "padding"),
-           each(o.stride, 2, "stride"),
+  Blocks b{window_numbers(kernel_size, 2, "kernel_size"),
+           window_numbers(o.dilation, 2, "dilation"),
+           window_numbers(o.padding, 2, "padding"),
+           window_numbers(o.stride, 2, "stride"),
            {}};
   for (size_t d = 0; d < 2; ++d) {
     if (b.kernel[d] < 1 || b.dilation[d] < 1 || b.stride[d] < 1 || b.padding[d] < 0)

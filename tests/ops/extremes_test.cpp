@@ -58,6 +58,33 @@ TEST(Extremes, StepsPastTheEndAreAsGoodAsAnyOther) {
   EXPECT_EQ(values(x.slice(1, kLow, kHigh, kHigh - 1)), (Values{0, 3}));
 }
 
+/// Positions of elements are within 64 bits, or there is an Error.
+TEST(Extremes, WindowsFarApart) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto images = [](Source& source) {
+    return Tensors{source.noise({2, 3, 5, 6}, 1), source.noise({4, 3, 2, 3}, 2)};
+  };
+  check(
+      [](const Tensors& in) -> Tensors {
+        return {conv2d(in[0], in[1], {}, {.stride = kMost}),
+                conv2d(in[0], in[1], {}, {.stride = {1, kMost}, .padding = 1}),
+                max_pool2d(in[0], 3, {.stride = kMost}), avg_pool2d(in[0], 3, {.stride = kMost})};
+      },
+      images, {.settings = kLeavesInGradMode});
+  const Tensor x = ones({1, 1, 16}), w = ones({1, 1, 3});
+  using testing::expect_error;
+  expect_error(Errc::Argument, "conv1d: dilation out of range; expected at most 2147483647",
+               [&] { conv1d(x, w, {}, {.dilation = kHigh}); });
+  expect_error(Errc::Argument, "stride out of range", [&] { conv1d(x, w, {}, {.stride = kHigh}); });
+  expect_error(Errc::Argument, "padding out of range",
+               [&] { conv1d(x, w, {}, {.padding = kHigh / 2}); });
+  expect_error(Errc::Argument, "stride out of range",
+               [&] { conv_transpose1d(x, w, {}, {.stride = kHigh / 2}); });
+  expect_error(Errc::Argument, "dilation out of range",
+               [&] { max_pool1d(x, 3, {.dilation = kHigh}); });
+  expect_error(Errc::Argument, "kernel_size out of range", [&] { avg_pool1d(x, kHigh); });
+}
+
 /// Those whose squares are no longer numbers above 0 too.
 TEST(Extremes, SincIsFlatNearZero) {
   for (const auto& [dtype, least] : {std::pair{f32, 1e-45}, std::pair{f64, 5e-324}}) {
