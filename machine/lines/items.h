@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 
 #include "machine/lines/line.h"
 #include "machine/lines/ranks.h"
+#include "machine/memory/pages.h"
 #include "machine/rounding.h"
 
 namespace tandem::machine::lines {
@@ -35,10 +37,14 @@ void fill(const Line<const T>& line, bool descending, Item<I>* items) {
     items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
 }
 
-/// Working memory, two items for each element of a line, for each of `lines`.
+/// Working memory, two items for each element of a line, for each of `lines`. Throws Error
+/// (out_of_memory).
 template <class K>
 std::unique_ptr<Item<K>[]> working_memory(int64_t size, int64_t lines) {
-  return std::make_unique_for_overwrite<Item<K>[]>(static_cast<size_t>(2 * size * lines));
+  const auto items = static_cast<size_t>(2 * size * lines);
+  std::unique_ptr<Item<K>[]> memory(new (std::nothrow) Item<K>[items]);
+  if (!memory) fail_out_of_memory("sort", items * sizeof(Item<K>));
+  return memory;
 }
 
 /// How many lines that lie across memory are brought side by side at once: as many as share cache
@@ -49,6 +55,16 @@ int64_t lines_together(const Lines<const T>& from) {
   if (from.stride() == 1) return 1;
   const int64_t most = kBytes / (from.size() * static_cast<int64_t>(sizeof(T)));
   return std::clamp<int64_t>(std::min(most, from.count()), 1, kCacheLine);
+}
+
+/// Whether `count` lines from `begin` on lie one element from each other, in their order.
+template <class T>
+bool are_neighbours(const Lines<const T>& from, int64_t begin, int64_t count) {
+  if (from.apart()) return count == 1 || *from.apart() == 1;
+  const T* const first = from[begin].first;
+  for (int64_t k = 1; k < count; ++k)
+    if (from[begin + k].first != first + k) return false;
+  return true;
 }
 
 /// Copies `count` lines, each one element from the one before, to rows of `to`, which are `room`
@@ -74,7 +90,7 @@ void for_each_line_side_by_side(const Lines<const T>& from, F f) {
       std::make_unique_for_overwrite<T[]>(static_cast<size_t>(room * together * num_threads()));
   for_each_line(ceil_div(from.count(), together), n * together, [&](int64_t group, int worker) {
     const int64_t begin = group * together, count = std::min(together, from.count() - begin);
-    const bool neighbours = from[begin + count - 1].first - from[begin].first == count - 1;
+    const bool neighbours = are_neighbours(from, begin, count);
     T* const to = rows.get() + room * together * worker;
     if (neighbours) bring_side_by_side(from[begin], count, to, room);
     for (int64_t k = 0; k < count; ++k)

@@ -339,17 +339,21 @@ void require_counts(const Tensor& repeats) {
 
 /// Each position as often as `repeats` says, read now.
 Tensor positions_of(const Tensor& repeats, std::optional<Dim> output_size) {
-  std::vector<int64_t> positions;
-  int64_t position = 0;
-  for (const int64_t times : repeats.to_vector<int64_t>()) {
+  const std::vector<int64_t> counts = repeats.to_vector<int64_t>();
+  Dim size = 0;
+  for (const int64_t times : counts) {
     require_repeats("repeat_interleave", {times});
-    positions.insert(positions.end(), static_cast<size_t>(times), position++);
+    size = ir::checked_add(size, times, "repeats");
   }
-  if (output_size && *output_size != static_cast<int64_t>(positions.size()))
+  if (output_size && *output_size != size)
     ir::fail(Errc::Index, fmt::format("repeat_interleave: output_size is not what repeats add up "
                                       "to; expected {}, got {}",
-                                      positions.size(), int64_t{*output_size}));
-  return from_data<int64_t>(positions, {static_cast<int64_t>(positions.size())});
+                                      int64_t{size}, int64_t{*output_size}));
+  Tensor positions = empty({size}, i64);
+  auto* to = positions.data<int64_t>();
+  for (size_t i = 0; i < counts.size(); ++i)
+    to = std::fill_n(to, counts[i], static_cast<int64_t>(i));
+  return positions;
 }
 
 /// The same in a trace: a place's position is how many parts end at or before it. All are out of

@@ -85,6 +85,12 @@ TEST(Extremes, WindowsFarApart) {
   expect_error(Errc::Argument, "kernel_size out of range", [&] { avg_pool1d(x, kHigh); });
 }
 
+TEST(Extremes, CountsThatOverflowAreRefused) {
+  const Tensor x = ones({16});
+  testing::expect_error(Errc::Argument, "overflows 64 bits",
+                        [&] { repeat_interleave(x, full({16}, int64_t{1} << 60, i64), 0); });
+}
+
 /// Those whose squares are no longer numbers above 0 too.
 TEST(Extremes, SincIsFlatNearZero) {
   for (const auto& [dtype, least] : {std::pair{f32, 1e-45}, std::pair{f64, 5e-324}}) {
