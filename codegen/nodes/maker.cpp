@@ -137,6 +137,33 @@ bool Maker::is_used_up(ValueId v) {
   return uses_[v.index] == 1;
 }
 
+namespace {
+
+/// What `v` is a view of.
+ValueId behind_views(const Graph& g, ValueId v) {
+  for (EquationId e = g.producer(v); e.valid() && ir::is_view(g.op(e)); e = g.producer(v))
+    v = g.operand(e, 0);
+  return v;
+}
+
+/// By value that is no view: the last equation that reads it or a view of it.
+std::vector<uint32_t> last_readers(const Graph& g) {
+  std::vector<uint32_t> last(g.num_values(), 0);
+  for (uint32_t i = 0; i < g.num_equations(); ++i)
+    if (!ir::is_view(g.op({i})))
+      for (const ValueId v : g.operands({i})) last[behind_views(g, v).index] = i;
+  for (const ir::Output& out : g.outputs())
+    last[behind_views(g, out.value).index] = static_cast<uint32_t>(g.num_equations());
+  return last;
+}
+
+}  // namespace
+
+bool Maker::is_read_after(ValueId v, EquationId e) {
+  if (last_readers_.empty()) last_readers_ = last_readers(g_);
+  return last_readers_[behind_views(g_, v).index] > e.index;
+}
+
 const ResultPaths& Maker::paths() {
   if (!paths_) paths_.emplace(g_);
   return *paths_;

@@ -48,6 +48,8 @@ class Maker {
   std::string check_text(EquationId e) const;
   /// Whether `v` is made, not a view, and used once.
   bool is_used_up(ValueId v);
+  /// Whether anything behind `e` reads what `v` shows, or gives it.
+  bool is_read_after(ValueId v, EquationId e);
   const ResultPaths& paths();
 
   // --- values
@@ -103,6 +105,7 @@ class Maker {
   std::map<uint32_t, NodeId> givers_;                                 // by token
   std::optional<ResultPaths> paths_;                                  // made when first needed
   std::vector<uint32_t> uses_;                                        // of each value; likewise
+  std::vector<uint32_t> last_readers_;  // equations, of each value that is no view; likewise
   Program p_;
   bool late_ = false;  // the equation whose nodes are being made stands behind the turn of a step
 };

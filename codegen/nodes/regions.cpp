@@ -125,6 +125,20 @@ EquationId put_back_by(Maker& m, EquationId e) {
 
 }  // namespace
 
+namespace {
+
+/// Whether the memory of operand 0 can go on as that of the result of `e`, so that what copies the
+/// one to the other is no step: an input's that is updated, or a value's of which this is the end.
+bool goes_on(Maker& m, EquationId e) {
+  const View& self = m.operand(e, 0);
+  if (updates_input(m, self)) return true;
+  const Root& root = m.root_of(self);
+  return root.kind == Root::Kind::Computed && is_linear(self) && shows_all(self, root) &&
+         !m.is_read_after(m.graph().operand(e, 0), e);
+}
+
+}  // namespace
+
 View begun_as_self(Maker& m, EquationId e) {
   if (m.is_known(e)) return m.view(m.graph().result(e));
   if (const EquationId outer = put_back_by(m, e); outer.valid()) {
@@ -133,8 +147,7 @@ View begun_as_self(Maker& m, EquationId e) {
   } else {
     m.set(e, place_like_self(m, e));
     const NodeId copy = m.write_region(m.operand(e, 0), m.view(m.graph().result(e)));
-    // Of an input it is no step, if the input's memory goes on as that of its new contents.
-    if (copy.valid()) m.node(copy).alone = updates_input(m, m.operand(e, 0));
+    if (copy.valid()) m.node(copy).alone = goes_on(m, e);
   }
   return m.view(m.graph().result(e));
 }

@@ -1,5 +1,6 @@
 // Parts of a tensor written one after the other, in every layout, from values and from other parts,
-// with reads between: a compiled function, which writes where the tensor lies, against eager.
+// with reads between: a compiled function, which writes where the tensor lies, against eager. The
+// tensor is given, or made within.
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
 
@@ -134,14 +135,18 @@ Tensor read_something(const Tensor& x, const Tensor& v, Choices& choose) {
   }
 }
 
-std::vector<Tensor> program(const Tensor& x, const Tensor& v, const Tensor& at, uint32_t seed) {
+/// Writes into the given tensor, or into one that is made of it and seen last.
+std::vector<Tensor> program(const Tensor& given, const Tensor& v, const Tensor& at, uint32_t seed) {
   Choices choose(seed);
+  const bool is_given = choose.below(2) == 0;
+  const Tensor x = is_given ? given : given * 1.5;
   std::vector<Tensor> seen;
   for (int64_t writes = 1 + choose.below(5); writes > 0; --writes) {
     if (choose.below(4) == 0) seen.push_back(part_of(x, choose) * 3);
     write_something(x, v, at, choose);
     if (choose.below(2) == 0) seen.push_back(read_something(x, v, choose));
   }
+  if (!is_given) seen.push_back(x);
   return seen;
 }
 
