@@ -59,6 +59,11 @@ Axes long_dims(const Axes& order, const ir::Shape& sizes) {
   return dims;
 }
 
+/// Whether all elements lie along one dim: no permutation moves them.
+bool is_line(const ir::Shape& sizes) {
+  return std::ranges::count_if(sizes, [](ir::Dim size) { return size != 1; }) <= 1;
+}
+
 /// Whether values of these sizes lie in one order by either permutation.
 bool lie_alike(const Axes& a, const Axes& b, const ir::Shape& sizes) {
   return a == b || long_dims(a, sizes) == long_dims(b, sizes);
@@ -85,9 +90,14 @@ std::optional<Axes> order_of_view(const Axes& order, const ir::Shape& from, cons
   return ir::inverse(lying);
 }
 
+/// Whether an op reads or writes places of its first operand, wherever the others lie.
+bool reaches_places(Op op) {
+  return ir::writes_part(op) || op == Op::index_select || op == Op::gather;
+}
+
 /// Whether an op does the same to every line along some dims, whichever way the others lie.
 bool works_along_dims(Op op) {
-  return ir::writes_part(op) || op == Op::slice || op == Op::pad || op == Op::cat || op == Op::flip;
+  return reaches_places(op) || op == Op::slice || op == Op::pad || op == Op::cat || op == Op::flip;
 }
 
 /// `numbers`, `count` for each dim of what is permuted by `order`, for the dims as they lie.
@@ -131,8 +141,8 @@ Axes diagonal_behind(const Axes& order, int64_t dim0, int64_t dim1) {
 /// How operand `i` of `e`, whose result is permuted by `order`, is permuted where that is computed
 /// as it lies.
 Axes operand_behind(const Graph& g, EquationId e, size_t i, const Axes& order) {
-  if (i == 0 || g.op(e) != Op::diagonal_scatter)
-    return g.op(e) == Op::index_add && i == 1 ? Axes{0} : ir::inverse(order);
+  const bool is_index = i == 1 && (g.op(e) == Op::index_add || g.op(e) == Op::index_select);
+  if (i == 0 || g.op(e) != Op::diagonal_scatter) return is_index ? Axes{0} : ir::inverse(order);
   return diagonal_behind(order, g.attr<int64_t>(e, Attr::dim0), g.attr<int64_t>(e, Attr::dim1));
 }
 
@@ -153,7 +163,8 @@ class Regions {
         if (const auto order = order_in_memory(t.sizes, in.strides)) start(in.value, *order);
     for (size_t i = 0; i < g.num_equations(); ++i) visit(g, g.equation_id(i));
     for (const ir::Output& out : g.outputs())
-      if (is_computed(out.value) && !lies_alike(g, out)) is_turned_[region_of(out.value)] = true;
+      if (is_computed(out.value) && !is_line(g.type(out.value).sizes) && !lies_alike(g, out))
+        is_turned_[region_of(out.value)] = true;
   }
 
   /// Whether `v` is permuted, or computed of what is.
@@ -181,6 +192,8 @@ class Regions {
  private:
   void start(ValueId v, const Axes& order) { order_[v] = order, is_source_[v] = true; }
   bool is_computed(ValueId v) const { return order_[v] && !is_source_[v]; }
+  /// Whether its permutation moves elements: else it can be read by anything as it lies.
+  bool is_moved(const Graph& g, ValueId v) const { return order_[v] && !is_line(g.type(v).sizes); }
 
   /// Whether `e` reads a permuted value in no order of its own: a reduction, or the permutation
   /// back.
@@ -209,7 +222,7 @@ class Regions {
     if (const auto order = order_behind(g, e))
       return is_part(g, e) ? start(g.result(e), *order) : join(g, e, *order);
     for (const ValueId v : g.operands(e))
-      if (is_computed(v) || (order_[v] && ir::is_pointwise(g.op(e))))
+      if (is_moved(g, v) && (is_computed(v) || ir::is_pointwise(g.op(e))))
         leads_back_[region_of(v)] = false;
   }
 
@@ -240,7 +253,7 @@ class Regions {
   /// The permutation that all operands have that are not repeated; of those that are longest, as
   /// dims of size 1 may lie anywhere.
   std::optional<Axes> order_of_operands(const Graph& g, EquationId e) const {
-    if (ir::writes_part(g.op(e))) return order_[g.operand(e, 0)];
+    if (reaches_places(g.op(e))) return order_of_places(g, e);
     std::optional<Axes> found;
     size_t most = 0;
     for (const ValueId v : g.operands(e)) {
@@ -249,9 +262,16 @@ class Regions {
       if (!found || dims > most) found = order_[v], most = dims;
     }
     const auto fits = [&](ValueId v) {
-      return order_[v] ? lies_by(g, v, *found) : is_repeated(g, v);
+      if (order_[v]) return lies_by(g, v, *found);
+      return is_repeated(g, v) || is_line(g.type(v).sizes);
     };
     return found && std::ranges::all_of(g.operands(e), fits) ? found : std::nullopt;
+  }
+
+  /// (Of an input anything can be picked as it lies.)
+  std::optional<Axes> order_of_places(const Graph& g, EquationId e) const {
+    const ValueId self = g.operand(e, 0);
+    return ir::writes_part(g.op(e)) || is_computed(self) ? order_[self] : std::nullopt;
   }
 
   void join(const Graph& g, EquationId e, const Axes& order) {
@@ -261,7 +281,7 @@ class Regions {
       if (!order_[v]) continue;
       const uint32_t other = region_of(v);
       if (g.op(e) != Op::view && !lies_by(g, v, order)) {
-        if (is_computed(v)) leads_back_[other] = false;
+        if (is_computed(v) && is_moved(g, v)) leads_back_[other] = false;
         continue;
       }
       leads_back_[region] = leads_back_[region] && leads_back_[other];
@@ -310,7 +330,8 @@ class Undoing {
     const ValueId result = g.result(e);
     if (regions_.is_undone(result)) {
       as_it_lies_[result] = g.op(e) == Op::permute ? g.operand(e, 0) : computed(e, operands);
-      if (is_output_[result] && !regions_.is_source(result))
+      const bool is_read_elsewhere = is_output_[result] || is_line(g.type(result).sizes);
+      if (is_read_elsewhere && !regions_.is_source(result))
         splicer_.replace(e, {{permuted(result)}});
     } else if (ends) {
       splicer_.replace(e,

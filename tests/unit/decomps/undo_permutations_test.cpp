@@ -317,7 +317,7 @@ class RandomSteps {
     if (sizes.rank() == 0) return b_.neg(v);
     const int d = dim_of(v);
     const auto size = static_cast<size_t>(int64_t{sizes[d]});
-    switch (up_to(13)) {
+    switch (up_to(15)) {
       case 0:
         return b_.tanh(v);
       case 1:
@@ -342,6 +342,10 @@ class RandomSteps {
         return b_.sub(v, b_.expand(b_.amax(v, {d}, true), sizes));
       case 11:
         return b_.mul(v, repeated_and_padded(b_.sum(v, {d}, true), sizes, d));
+      case 12:
+        return b_.index_select(v, d, b_.full({2}, DType::I64, sizes[d] - 1));
+      case 13:
+        return b_.gather(v, d, b_.full(b_.sizes(b_.slice(v, d, 0, 1, 1)), DType::I64, 0));
       default:
         return b_.sum(v, {d}, gen_() % 2 == 0);
     }
