@@ -1,6 +1,7 @@
 #include "machine/library/convolution_cut.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "machine/rounding.h"
 
@@ -10,6 +11,8 @@ namespace {
 /// How many channels a part has at least, and of what it has a multiple.
 constexpr int64_t kChannels = 16, kFewest = 32;
 constexpr double kLeastFlops = 1 << 21, kMostParts = 16;
+/// Parts of the rows bring rows between them into the library's layout twice.
+constexpr double kLeastFlopsOfRows = 1 << 23;
 /// Parts that are not given up to save reads: threads are to have some each.
 constexpr int64_t kWantedParts = 8;
 
@@ -58,36 +61,99 @@ Parts fewest_reads(const ConvolutionSpec& s, Sought sought, int64_t most, int64_
 
 /// A sum over images is cut where there are few channels; groups have weights of their own, so
 /// images come first.
-Parts parts_of(const ConvolutionSpec& s, Sought sought, int64_t most, int64_t channel_cuts) {
+Parts parts_in(const ConvolutionSpec& s, Sought sought, int64_t most, int64_t channel_cuts) {
   if (sought != Sought::Weight && s.groups == 1) return fewest_reads(s, sought, most, channel_cuts);
   const int64_t images =
       sought == Sought::Weight ? ceil_div(most, std::min(most, channel_cuts)) : most;
   return with_images(std::min(s.images, images), most, channel_cuts);
 }
 
-}  // namespace
-
-int64_t cut_extent(const ConvolutionSpec& s, Sought sought) {
+/// What channels are cut of: of what is sought, or groups, where there are several.
+int64_t channel_extent(const ConvolutionSpec& s, Sought sought) {
   if (s.groups > 1) return s.groups;
   return sought == Sought::Input ? s.in : s.out;
 }
 
-Cut cut_of(const ConvolutionSpec& s, Sought sought) {
-  const auto most = static_cast<int64_t>(std::clamp(flops(s) / kLeastFlops, 1.0, kMostParts));
-  const int64_t extent = cut_extent(s, sought);
-  const int64_t channel_cuts = std::max<int64_t>(extent / kFewest, 1);
-  const auto [images, channels] = parts_of(s, sought, most, channel_cuts);
-  Cut cut;
-  cut.images = ceil_div(s.images, images);
-  cut.channels =
-      channels == 1 ? extent : ceil_div(ceil_div(extent, channels), kChannels) * kChannels;
-  cut.image_parts = ceil_div(s.images, cut.images);
-  cut.channel_parts = ceil_div(extent, cut.channels);
-  return cut;
+// --- rows
+
+struct Range {
+  int64_t begin, end;
+};
+
+int64_t row_extent(const ConvolutionSpec& s, Sought sought) {
+  return (sought == Sought::Input ? s.input : s.output)[row_dim(s)];
 }
 
-ConvolutionSpec part_spec(ConvolutionSpec s, Sought sought, int64_t images, int64_t channels) {
-  s.images = images;
+/// Rows number `part` of `parts`, as many as of the others where strides allow: rows of the input
+/// begin where windows do.
+Range rows_of(const ConvolutionSpec& s, Sought sought, int64_t part, int64_t parts) {
+  const size_t d = row_dim(s);
+  const int64_t extent = row_extent(s, sought);
+  const auto begin = [&](int64_t number) {
+    const int64_t row = extent * number / parts;
+    if (sought != Sought::Input || number == 0 || number == parts) return row;
+    return (row + s.padding[d]) / s.stride[d] * s.stride[d] - s.padding[d];
+  };
+  return {begin(part), begin(part + 1)};
+}
+
+/// What a window reaches over, less one.
+int64_t reach(const ConvolutionSpec& s, size_t d) { return (s.kernel[d] - 1) * s.dilation[d]; }
+
+/// Rows of the input that windows of rows `y` of the output see.
+Range rows_seen(const ConvolutionSpec& s, Range y) {
+  const size_t d = row_dim(s);
+  const int64_t first = y.begin * s.stride[d] - s.padding[d];
+  const int64_t last = (y.end - 1) * s.stride[d] - s.padding[d] + reach(s, d);
+  return {std::max<int64_t>(first, 0), std::min(last + 1, s.input[d])};
+}
+
+/// Rows of the output whose windows see any of rows `x` of the input.
+Range rows_seeing(const ConvolutionSpec& s, Range x) {
+  const size_t d = row_dim(s);
+  const int64_t first = x.begin + s.padding[d] - reach(s, d);
+  const int64_t last = x.end - 1 + s.padding[d];
+  return {ceil_div(std::max<int64_t>(first, 0), s.stride[d]),
+          std::min(last / s.stride[d] + 1, s.output[d])};
+}
+
+/// Nothing where rows by themselves are no convolution.
+std::optional<ConvolutionPart> part_of_rows(const ConvolutionSpec& whole, Sought sought,
+                                            Range sought_rows) {
+  const size_t d = row_dim(whole);
+  const bool is_input = sought == Sought::Input;
+  const Range x = is_input ? sought_rows : rows_seen(whole, sought_rows);
+  const Range y = is_input ? rows_seeing(whole, sought_rows) : sought_rows;
+  ConvolutionPart part{.spec = whole, .x_row = x.begin, .y_row = y.begin};
+  part.spec.input[d] = x.end - x.begin;
+  part.spec.output[d] = y.end - y.begin;
+  part.spec.padding[d] = x.begin + whole.padding[d] - y.begin * whole.stride[d];
+  const bool is_one =
+      part.spec.input[d] > 0 && part.spec.output[d] > 0 && part.spec.padding[d] >= 0;
+  return is_one ? std::optional(part) : std::nullopt;
+}
+
+/// Rows are cut where images and channels leave threads without a part; not so finely that windows
+/// see more than half as many rows of other parts as of their own, nor that weights, whose parts
+/// are added up, are more than what they are summed of.
+int64_t row_parts_of(const ConvolutionSpec& s, Sought sought, int64_t other_parts) {
+  const size_t d = row_dim(s);
+  const double most = std::clamp(flops(s) / kLeastFlopsOfRows, 1.0, kMostParts);
+  const auto wanted = std::max<int64_t>(static_cast<int64_t>(most) / other_parts, 1);
+  const int64_t stride = sought == Sought::Input ? s.stride[d] : 1;
+  const int64_t least = std::max<int64_t>(2 * reach(s, d), 2) * stride;
+  int64_t parts = std::clamp<int64_t>(row_extent(s, sought) / least, 1, wanted);
+  if (sought == Sought::Weight) {
+    const int64_t weights = s.out * (s.in / s.groups) * product(s.kernel);
+    const int64_t images = s.images * (s.in * product(s.input) + s.out * product(s.output));
+    parts = std::clamp<int64_t>(images / weights, 1, parts);
+  }
+  for (int64_t p = 0; p < parts; ++p)
+    if (!part_of_rows(s, sought, rows_of(s, sought, p, parts))) return 1;
+  return parts;
+}
+
+ConvolutionSpec with_channels(ConvolutionSpec s, Sought sought, int64_t channels) {
   if (s.groups > 1) {
     s.in = s.in / s.groups * channels;
     s.out = s.out / s.groups * channels;
@@ -96,6 +162,47 @@ ConvolutionSpec part_spec(ConvolutionSpec s, Sought sought, int64_t images, int6
     (sought == Sought::Input ? s.in : s.out) = channels;
   }
   return s;
+}
+
+}  // namespace
+
+size_t row_dim(const ConvolutionSpec& s) {
+  for (size_t d = 0; d < 2; ++d)
+    if (s.input[d] > 1 || s.output[d] > 1) return d;
+  return 2;
+}
+
+Cut cut_of(const ConvolutionSpec& s, Sought sought) {
+  const auto most = static_cast<int64_t>(std::clamp(flops(s) / kLeastFlops, 1.0, kMostParts));
+  const int64_t extent = channel_extent(s, sought);
+  const int64_t channel_cuts = std::max<int64_t>(extent / kFewest, 1);
+  const auto [images, channels] = parts_in(s, sought, most, channel_cuts);
+  Cut cut;
+  cut.images = ceil_div(s.images, images);
+  cut.channels =
+      channels == 1 ? extent : ceil_div(ceil_div(extent, channels), kChannels) * kChannels;
+  cut.image_parts = ceil_div(s.images, cut.images);
+  cut.channel_parts = ceil_div(extent, cut.channels);
+  cut.row_parts = row_parts_of(s, sought, cut.image_parts * cut.channel_parts);
+  return cut;
+}
+
+std::vector<ConvolutionPart> parts_of(const ConvolutionSpec& s, Sought sought, const Cut& cut) {
+  std::vector<ConvolutionPart> parts;
+  const int64_t extent = channel_extent(s, sought);
+  for (int64_t i = 0; i < s.images; i += cut.images)
+    for (int64_t r = 0; r < cut.row_parts; ++r) {
+      ConvolutionPart rows{.spec = s};
+      if (cut.row_parts > 1) rows = *part_of_rows(s, sought, rows_of(s, sought, r, cut.row_parts));
+      for (int64_t c = 0; c < extent; c += cut.channels) {
+        ConvolutionPart part = rows;
+        part.spec = with_channels(part.spec, sought, std::min(cut.channels, extent - c));
+        part.spec.images = std::min(cut.images, s.images - i);
+        part.image = i, part.channel = c;
+        parts.push_back(part);
+      }
+    }
+  return parts;
 }
 
 }  // namespace tandem::machine

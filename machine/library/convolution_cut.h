@@ -2,21 +2,32 @@
 #ifndef TANDEM_MACHINE_LIBRARY_CONVOLUTION_CUT_H
 #define TANDEM_MACHINE_LIBRARY_CONVOLUTION_CUT_H
 
+#include <vector>
+
 #include "machine/windows/convolution.h"
 
 namespace tandem::machine {
 
-/// Images and channels (of what is sought; groups, where there are several) of a part.
+/// Images, channels (of what is sought; groups, where there are several) and rows are cut; of a
+/// gradient of weights the rows are those of the output.
 struct Cut {
-  int64_t images = 1, channels = 1;
-  int64_t image_parts = 1, channel_parts = 1;
+  int64_t images = 1, channels = 1;  // of a part
+  int64_t image_parts = 1, channel_parts = 1, row_parts = 1;
+};
+
+/// A convolution by itself, and where it begins in the whole.
+struct ConvolutionPart {
+  ConvolutionSpec spec;
+  int64_t image = 0, channel = 0, x_row = 0, y_row = 0;
 };
 
 Cut cut_of(const ConvolutionSpec& spec, Sought sought);
-/// What channels are cut of: of what is sought, or groups, where there are several.
-int64_t cut_extent(const ConvolutionSpec& spec, Sought sought);
-/// `spec` for so many images, and channels or groups.
-ConvolutionSpec part_spec(ConvolutionSpec spec, Sought sought, int64_t images, int64_t channels);
+
+/// All parts of a cut; `channel_parts` of other channels follow each other.
+std::vector<ConvolutionPart> parts_of(const ConvolutionSpec& spec, Sought sought, const Cut& cut);
+
+/// Rows are places along this spatial dimension, the first that has several.
+size_t row_dim(const ConvolutionSpec& spec);
 
 }  // namespace tandem::machine
 

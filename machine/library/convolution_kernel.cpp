@@ -72,10 +72,10 @@ DataType type_of(const ConvolutionKind& kind) {
 Descs plain_descs(const ConvolutionSpec& part, const ConvolutionKind& kind) {
   const ConvolutionSpec& whole = kind.spec;
   const DataType type = type_of(kind);
-  const Dims w = weight_dims(part);
-  return {part_of(image_dims(part, part.in, part.input), {whole.images, whole.in}, type),
-          part_of(w, part.groups > 1 ? Dims{} : Dims{whole.out, whole.in / whole.groups}, type),
-          part_of(image_dims(part, part.out, part.output), {whole.images, whole.out}, type)};
+  const Dims whole_w = part.groups > 1 ? Dims{} : Dims{whole.out, whole.in / whole.groups};
+  return {part_of(image_dims(part, part.in, part.input), {}, type),
+          part_of(weight_dims(part), whole_w, type),
+          part_of(image_dims(part, part.out, part.output), {}, type)};
 }
 
 // --- layouts

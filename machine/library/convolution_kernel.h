@@ -13,7 +13,8 @@ namespace tandem::machine {
 /// `bytes` in whole pages, which the library's kernels like.
 size_t in_pages(size_t bytes);
 
-/// One of the three tensors: as a part finds it, and as the library wants it.
+/// One of the three tensors: as a part has it (images contiguous, weights in the whole), and as the
+/// library wants it.
 struct ConvolutionSide {
   dnnl::memory::desc plain, inner;
   std::optional<dnnl::reorder> reorder;  // none: it is as wanted

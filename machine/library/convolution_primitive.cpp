@@ -5,9 +5,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "machine/library/block_primitive.h"
@@ -36,71 +36,134 @@ struct Job {
   std::atomic<int> status{dnnl_success};
 };
 
-struct Place {
-  int64_t image_part, channel_part;
-  int64_t image, channel;  // the first
+/// Where a part's images lie in the whole: so many bytes of each of their planes.
+struct Slabs {
+  int64_t images, channels;
+  int64_t begin, bytes, from_channel_to_channel, from_image_to_image;
+
+  size_t all_bytes() const { return static_cast<size_t>(images * channels * bytes); }
+  bool are_contiguous() const {
+    return (channels == 1 || bytes == from_channel_to_channel) &&
+           (images == 1 || channels * bytes == from_image_to_image);
+  }
+  /// f(offset in the whole, offset among the slabs)
+  template <class F>
+  void for_each(F f) const {
+    for (int64_t i = 0; i < images; ++i)
+      for (int64_t c = 0; c < channels; ++c)
+        f(begin + i * from_image_to_image + c * from_channel_to_channel,
+          (i * channels + c) * bytes);
+  }
+};
+
+/// Images of a part: in the whole; in memory of the worker, where in the whole they are not
+/// contiguous; and as the library wants them.
+struct Images {
+  const Side& side;
+  const Slabs& slabs;
+  char *whole, *own;
+  uint8_t* inner;
+
+  char* contiguous() const { return slabs.are_contiguous() ? whole + slabs.begin : own; }
+  void bring() const {
+    if (slabs.are_contiguous()) return;
+    slabs.for_each([&](int64_t from, int64_t to) {
+      std::memcpy(own + to, whole + from, static_cast<size_t>(slabs.bytes));
+    });
+  }
+  void take_back() const {
+    if (slabs.are_contiguous()) return;
+    slabs.for_each([&](int64_t to, int64_t from) {
+      std::memcpy(whole + to, own + from, static_cast<size_t>(slabs.bytes));
+    });
+  }
 };
 
 class Convolution final : public LibraryConvolution {
  public:
   explicit Convolution(const ConvolutionKind& kind)
-      : kind_(kind), s_(kind.spec), sought_(kind.sought), cut_(cut_of(s_, sought_)) {}
+      : kind_(kind), s_(kind.spec), sought_(kind.sought) {}
 
-  /// Whether the library has fast kernels for all parts. A sum is cut only where its parts have one
-  /// layout.
+  /// Whether the library has fast kernels for all parts, with weights of the same channels in one
+  /// layout: they are shared, or added up. Else it may have them for larger parts.
   bool make() {
     const SingleOmpThread single;
-    if (!make_kernels()) return false;
-    const auto adds_up = [](const auto& a, const auto& b) { return a->w.inner == b->w.inner; };
-    if (sought_ != Sought::Weight ||
-        (adds_up(kernels_[0][0], kernels_[1][0]) && adds_up(kernels_[0][1], kernels_[1][1])))
-      return true;
-    cut_.images = s_.images;
-    cut_.image_parts = 1;
-    return make_kernels();
+    Cut cut = cut_of(s_, sought_);
+    if (make_parts(cut)) return true;
+    cut.row_parts = 1;
+    if (make_parts(cut)) return true;
+    cut.images = s_.images, cut.image_parts = 1;
+    return make_parts(cut);
   }
 
   void run(const ConvolutionData<void>& data) const override {
-    const int64_t parts = cut_.image_parts * cut_.channel_parts;
-    const int64_t weights = sought_ == Sought::Weight ? parts : cut_.channel_parts;
+    const auto parts = static_cast<int64_t>(parts_.size());
+    const int64_t weights = sought_ == Sought::Weight ? parts : channel_parts_;
     const size_t shared = static_cast<size_t>(weights) * weight_bytes_;
     const ArenaLease lease =
         borrow_arena(shared + static_cast<size_t>(num_threads()) * worker_bytes());
     Job job{data, lease.data(), lease.data() + shared};
     if (sought_ != Sought::Weight && weight_bytes_ > 0)
-      each(job, cut_.channel_parts, &Convolution::reorder_weight);
+      each(job, channel_parts_, &Convolution::reorder_weight);
     each(job, parts, &Convolution::run_part);
-    if (sought_ == Sought::Weight) each(job, cut_.channel_parts, &Convolution::finish_weight);
+    if (sought_ == Sought::Weight) each(job, channel_parts_, &Convolution::finish_weight);
     check(job.status);
     [[maybe_unused]] static const bool guarded = (close_gate_at_exit(), true);
   }
 
  private:
-  bool make_kernels() {
-    for (const bool last_images : {false, true})
-      for (const bool last_channels : {false, true}) {
-        const int64_t images =
-            last_images ? s_.images - (cut_.image_parts - 1) * cut_.images : cut_.images;
-        const int64_t extent = cut_extent(s_, sought_);
-        const int64_t channels = last_channels ? extent - (cut_.channel_parts - 1) * cut_.channels
-                                               : std::min(cut_.channels, extent);
-        auto& kernel = kernels_[last_images][last_channels];
-        kernel = make_kernel(part_spec(s_, sought_, images, channels), kind_);
-        if (!kernel) return false;
-        // Parts of a sum are added up before they go where the sum is wanted.
-        weight_bytes_ =
-            std::max(weight_bytes_, sought_ == Sought::Weight ? in_pages(kernel->w.inner.get_size())
-                                                              : kernel->w.bytes());
-        x_bytes_ = std::max(x_bytes_, kernel->x.bytes());
-        y_bytes_ = std::max(y_bytes_, kernel->y.bytes());
-        scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch());
-      }
+  struct Part : ConvolutionPart {
+    const Kernel* kernel;
+    Slabs x, y;
+  };
+
+  bool make_parts(const Cut& cut) {
+    parts_.clear(), kernels_.clear();
+    weight_bytes_ = x_own_bytes_ = x_bytes_ = y_own_bytes_ = y_bytes_ = scratch_bytes_ = 0;
+    channel_parts_ = cut.channel_parts;
+    for (const ConvolutionPart& part : parts_of(s_, sought_, cut)) {
+      const Kernel* const kernel = kernel_for(part.spec);
+      if (!kernel) return false;
+      parts_.push_back({part, kernel, x_slabs(part), y_slabs(part)});
+      make_room(parts_.back());
+    }
+    for (size_t i = static_cast<size_t>(channel_parts_); i < parts_.size(); ++i)
+      if (parts_[i].kernel->w.inner != channels_of(i).kernel->w.inner) return false;
     return true;
+  }
+
+  void make_room(const Part& p) {
+    const auto own = [](const Slabs& slabs) {
+      return slabs.are_contiguous() ? 0 : in_pages(slabs.all_bytes());
+    };
+    x_own_bytes_ = std::max(x_own_bytes_, own(p.x));
+    y_own_bytes_ = std::max(y_own_bytes_, own(p.y));
+    x_bytes_ = std::max(x_bytes_, p.kernel->x.bytes());
+    y_bytes_ = std::max(y_bytes_, p.kernel->y.bytes());
+  }
+
+  /// The first part of the same channels.
+  const Part& channels_of(size_t part) const {
+    return parts_[part % static_cast<size_t>(channel_parts_)];
+  }
+
+  /// Null where the library has no fast one.
+  const Kernel* kernel_for(const ConvolutionSpec& part) {
+    if (const auto found = kernels_.find(part); found != kernels_.end()) return &found->second;
+    auto made = make_kernel(part, kind_);
+    if (!made) return nullptr;
+    const Kernel& k = kernels_.emplace(part, *std::move(made)).first->second;
+    // Parts of a sum are added up before they go where the sum is wanted.
+    weight_bytes_ = std::max(
+        weight_bytes_, sought_ == Sought::Weight ? in_pages(k.w.inner.get_size()) : k.w.bytes());
+    scratch_bytes_ = std::max(scratch_bytes_, k.scratch());
+    return &k;
   }
 
   using Step = void (Convolution::*)(Job&, int64_t unit, uint8_t* scratch) const;
 
-  size_t worker_bytes() const { return x_bytes_ + y_bytes_ + scratch_bytes_; }
+  size_t image_bytes() const { return x_own_bytes_ + x_bytes_ + y_own_bytes_ + y_bytes_; }
+  size_t worker_bytes() const { return image_bytes() + scratch_bytes_; }
 
   void each(Job& job, int64_t units, Step step) const {
     parallel_for(units, 1, [&](int64_t begin, int64_t end, int worker) {
@@ -123,38 +186,41 @@ class Convolution final : public LibraryConvolution {
     TANDEM_CHECK(false, "oneDNN refused a convolution with status " + std::to_string(status));
   }
 
-  Place place(int64_t unit) const {
-    const int64_t i = unit / cut_.channel_parts, c = unit % cut_.channel_parts;
-    return {i, c, i * cut_.images, c * cut_.channels};
-  }
-
-  const Kernel& kernel(const Place& at) const {
-    return *kernels_[at.image_part == cut_.image_parts - 1]
-                    [at.channel_part == cut_.channel_parts - 1];
-  }
-
   // --- where a part's tensors begin
 
-  int64_t first_in(const Place& at) const {
-    if (s_.groups > 1) return at.channel * (s_.in / s_.groups);
-    return sought_ == Sought::Input ? at.channel : 0;
+  int64_t first_in(const ConvolutionPart& p) const {
+    if (s_.groups > 1) return p.channel * (s_.in / s_.groups);
+    return sought_ == Sought::Input ? p.channel : 0;
   }
-  int64_t first_out(const Place& at) const {
-    if (s_.groups > 1) return at.channel * (s_.out / s_.groups);
-    return sought_ == Sought::Input ? 0 : at.channel;
+  int64_t first_out(const ConvolutionPart& p) const {
+    if (s_.groups > 1) return p.channel * (s_.out / s_.groups);
+    return sought_ == Sought::Input ? 0 : p.channel;
   }
+  int64_t element_size() const { return kind_.element == ConvolutionElement::Bf16 ? 2 : 4; }
   char* element(void* data, int64_t i) const {
-    return static_cast<char*>(data) + i * (kind_.element == ConvolutionElement::Bf16 ? 2 : 4);
+    return static_cast<char*>(data) + i * element_size();
   }
-  char* x_at(const Job& job, const Place& at) const {
-    return element(job.data.x, (at.image * s_.in + first_in(at)) * product(s_.input));
+  /// Of images of `all` planes of `sizes`: `channels` of them from `first` on, and of each `part`
+  /// from a row on.
+  Slabs slabs(const ConvolutionPart& p, int64_t all, const Extents& sizes, int64_t first,
+              int64_t channels, int64_t row, const Extents& part) const {
+    const int64_t plane = product(sizes) * element_size();
+    return {p.spec.images,
+            channels,
+            (p.image * all + first) * plane + row * plane / sizes[row_dim(s_)],
+            product(part) * element_size(),
+            plane,
+            all * plane};
   }
-  char* y_at(const Job& job, const Place& at) const {
-    return element(job.data.y, (at.image * s_.out + first_out(at)) * product(s_.output));
+  Slabs x_slabs(const ConvolutionPart& p) const {
+    return slabs(p, s_.in, s_.input, first_in(p), p.spec.in, p.x_row, p.spec.input);
   }
-  char* w_at(const Job& job, const Place& at) const {
-    const int64_t in = s_.groups > 1 ? 0 : first_in(at);
-    return element(job.data.w, (first_out(at) * (s_.in / s_.groups) + in) * product(s_.kernel));
+  Slabs y_slabs(const ConvolutionPart& p) const {
+    return slabs(p, s_.out, s_.output, first_out(p), p.spec.out, p.y_row, p.spec.output);
+  }
+  char* w_at(const Job& job, const Part& p) const {
+    const int64_t in = s_.groups > 1 ? 0 : first_in(p);
+    return element(job.data.w, (first_out(p) * (s_.in / s_.groups) + in) * product(s_.kernel));
   }
   char* bias_at(const Job& job, int64_t channel) const {
     return element(const_cast<void*>(job.data.bias), channel);
@@ -183,43 +249,57 @@ class Convolution final : public LibraryConvolution {
     return inner;
   }
 
-  void reorder_weight(Job& job, int64_t channel_part, uint8_t* scratch) const {
-    const Place at = place(channel_part);
-    const Kernel& k = kernel(at);
+  void reorder_weight(Job& job, int64_t channel_part, uint8_t* memory_of_worker) const {
+    const Part& p = parts_[static_cast<size_t>(channel_part)];
     dnnl::stream stream(cpu_engine());
-    wanted(k.w, stream, w_at(job, at), inner_weight(job, channel_part),
-           scratch + x_bytes_ + y_bytes_);
+    wanted(p.kernel->w, stream, w_at(job, p), inner_weight(job, channel_part),
+           memory_of_worker + image_bytes());
   }
 
   void run_part(Job& job, int64_t unit, uint8_t* memory_of_worker) const {
-    const Place p = place(unit);
-    const Kernel& k = kernel(p);
+    const Part& p = parts_[static_cast<size_t>(unit)];
+    const Kernel& k = *p.kernel;
     dnnl::stream stream(cpu_engine());
-    uint8_t *x_inner = memory_of_worker, *y_inner = x_inner + x_bytes_,
-            *scratch = y_inner + y_bytes_;
-    void *x = x_at(job, p), *y = y_at(job, p), *w = w_at(job, p);
-    if (sought_ != Sought::Input)
-      x = wanted(k.x, stream, x_at(job, p), x_inner, scratch);
-    else if (k.x.reorder)
-      x = x_inner;
-    if (sought_ != Sought::Output)
-      y = wanted(k.y, stream, y_at(job, p), y_inner, scratch);
-    else if (k.y.reorder)
-      y = y_inner;
+    uint8_t *x_memory = memory_of_worker, *y_memory = x_memory + x_own_bytes_ + x_bytes_,
+            *scratch = memory_of_worker + image_bytes();
+    const auto images = [](const Side& side, const Slabs& slabs, void* whole, uint8_t* memory,
+                           size_t own_bytes) {
+      return Images{side, slabs, static_cast<char*>(whole), reinterpret_cast<char*>(memory),
+                    memory + own_bytes};
+    };
+    const Images x = images(k.x, p.x, job.data.x, x_memory, x_own_bytes_),
+                 y = images(k.y, p.y, job.data.y, y_memory, y_own_bytes_);
+    void* w = w_at(job, p);
     if (sought_ == Sought::Weight)
       w = inner_weight(job, unit);
     else if (k.w.reorder)
-      w = inner_weight(job, p.channel_part);
-    execute(job, p, k, stream, x, w, y, scratch);
-    if (sought_ == Sought::Output && k.y.reorder)
-      move(k.y, stream, y, k.y.inner, y_at(job, p), k.y.plain, scratch);
-    if (sought_ == Sought::Input && k.x.reorder)
-      move(k.x, stream, x, k.x.inner, x_at(job, p), k.x.plain, scratch);
+      w = inner_weight(job, unit % channel_parts_);
+    void* const x_wanted = sought_ == Sought::Input ? room(x) : read(x, stream, scratch);
+    void* const y_wanted = sought_ == Sought::Output ? room(y) : read(y, stream, scratch);
+    execute(job, p, stream, x_wanted, w, y_wanted, scratch);
+    if (sought_ == Sought::Output) write(y, stream, scratch);
+    if (sought_ == Sought::Input) write(x, stream, scratch);
     if (sought_ == Sought::Input && kind_.has_bias) add_bias(job, p);
   }
 
-  void execute(const Job& job, const Place& p, const Kernel& k, dnnl::stream& stream, void* x,
-               void* w, void* y, uint8_t* scratch) const {
+  static void* read(const Images& i, dnnl::stream& stream, uint8_t* scratch) {
+    i.bring();
+    return wanted(i.side, stream, i.contiguous(), i.inner, scratch);
+  }
+  /// Where the library writes.
+  static void* room(const Images& i) {
+    if (i.side.reorder) return i.inner;
+    return i.contiguous();
+  }
+  static void write(const Images& i, dnnl::stream& stream, uint8_t* scratch) {
+    if (i.side.reorder)
+      move(i.side, stream, i.inner, i.side.inner, i.contiguous(), i.side.plain, scratch);
+    i.take_back();
+  }
+
+  void execute(const Job& job, const Part& p, dnnl::stream& stream, void* x, void* w, void* y,
+               uint8_t* scratch) const {
+    const Kernel& k = *p.kernel;
     const bool is_output = sought_ == Sought::Output, is_input = sought_ == Sought::Input,
                is_weight = sought_ == Sought::Weight;
     std::unordered_map<int, memory> args{
@@ -232,34 +312,29 @@ class Convolution final : public LibraryConvolution {
     k.primitive.execute(stream, args);
   }
 
-  int64_t images_of(const Place& p) const { return std::min(cut_.images, s_.images - p.image); }
-
   /// (Of f32: where it is rounded, the bias has to be added before.)
-  void add_bias(const Job& job, const Place& p) const {
-    const int64_t n = product(s_.input);
-    const int64_t per_channel = s_.groups > 1 ? s_.in / s_.groups : 1;
-    const int64_t channels =
-        std::min(cut_.channels, cut_extent(s_, sought_) - p.channel) * per_channel;
-    for (int64_t i = 0; i < images_of(p); ++i)
-      for (int64_t c = 0; c < channels; ++c) {
-        float* plane = reinterpret_cast<float*>(x_at(job, p)) + (i * s_.in + c) * n;
-        const float bias = *reinterpret_cast<const float*>(bias_at(job, first_in(p) + c));
-        for (int64_t j = 0; j < n; ++j) plane[j] += bias;
-      }
+  void add_bias(const Job& job, const Part& p) const {
+    const int64_t n = product(p.spec.input);
+    p.x.for_each([&](int64_t at, int64_t slab) {
+      const int64_t channel = slab / p.x.bytes % p.x.channels;
+      auto* const plane = reinterpret_cast<float*>(static_cast<char*>(job.data.x) + at);
+      const float bias = *reinterpret_cast<const float*>(bias_at(job, first_in(p) + channel));
+      for (int64_t j = 0; j < n; ++j) plane[j] += bias;
+    });
   }
 
-  /// Adds up the parts over images by a balanced tree, and brings the sum to its place.
-  void finish_weight(Job& job, int64_t channel_part, uint8_t* scratch) const {
-    const Place p = place(channel_part);
-    const Kernel& k = kernel({cut_.image_parts - 1, channel_part, 0, 0});
+  /// Adds up the parts of the same channels by a balanced tree, and brings the sum to its place.
+  void finish_weight(Job& job, int64_t channel_part, uint8_t* memory_of_worker) const {
+    const Part& p = parts_[static_cast<size_t>(channel_part)];
+    const ConvolutionSide& weight = p.kernel->w;
     float* const first = reinterpret_cast<float*>(inner_weight(job, channel_part));
-    const auto count = static_cast<int64_t>(k.w.inner.get_size() / sizeof(float));
-    add_by_tree(first, count, cut_.image_parts,
-                cut_.channel_parts * static_cast<int64_t>(weight_bytes_ / sizeof(float)));
+    const auto count = static_cast<int64_t>(weight.inner.get_size() / sizeof(float));
+    add_by_tree(first, count, static_cast<int64_t>(parts_.size()) / channel_parts_,
+                channel_parts_ * static_cast<int64_t>(weight_bytes_ / sizeof(float)));
     dnnl::stream stream(cpu_engine());
     char* to = w_at(job, p);
-    if (k.w.reorder)
-      move(k.w, stream, first, k.w.inner, to, k.w.plain, scratch + x_bytes_ + y_bytes_);
+    if (weight.reorder)
+      move(weight, stream, first, weight.inner, to, weight.plain, memory_of_worker + image_bytes());
     else
       std::memcpy(to, first, static_cast<size_t>(count) * sizeof(float));
   }
@@ -267,9 +342,11 @@ class Convolution final : public LibraryConvolution {
   ConvolutionKind kind_;
   ConvolutionSpec s_;
   Sought sought_;
-  Cut cut_;
-  std::array<std::array<std::optional<Kernel>, 2>, 2> kernels_;  // [last images][last channels]
-  size_t weight_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, scratch_bytes_ = 0;
+  std::vector<Part> parts_;  // of other channels one after the other
+  int64_t channel_parts_ = 1;
+  std::map<ConvolutionSpec, Kernel> kernels_;  // of parts
+  size_t weight_bytes_ = 0, scratch_bytes_ = 0;
+  size_t x_own_bytes_ = 0, x_bytes_ = 0, y_own_bytes_ = 0, y_bytes_ = 0;  // of a worker
 };
 
 using Cache = std::map<ConvolutionKind, std::shared_ptr<const LibraryConvolution>>;

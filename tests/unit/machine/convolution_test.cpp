@@ -67,16 +67,25 @@ std::vector<ConvolutionSpec> specs() {
           image,
           strided,
           deep,
-          deep_in_groups};
+          deep_in_groups,
+          // of one image and few channels: rows are cut
+          {1, 16, 32, 1, {17, 20, 18}, {3, 3, 3}, {17, 20, 18}, {1, 1, 1}, {1, 1, 1}},
+          {1, 32, 30, 1, {37, 12, 14}, {1, 3, 3}, {37, 12, 14}, {1, 1, 1}, {0, 1, 1}},
+          {2, 32, 16, 2, {41, 16, 16}, {3, 3, 3}, {20, 8, 8}, {2, 2, 2}, {1, 1, 1}},
+          {1, 32, 32, 1, {31, 16, 16}, {3, 2, 2}, {13, 14, 14}, {2, 1, 1}, {0, 0, 0}, {3, 2, 2}},
+          {1, 32, 64, 1, {1, 112, 90}, {1, 2, 2}, {1, 56, 45}, {1, 2, 2}},
+          {1, 64, 96, 1, {1, 64, 64}, {1, 4, 4}, {1, 32, 32}, {1, 2, 2}, {0, 1, 1}},
+          {1, 40, 48, 1, {1, 1, 9000}, {1, 1, 9}, {1, 1, 3000}, {1, 1, 3}, {0, 0, 4}}};
 }
 
 TEST(Convolution, OfThePartsIsNearTheWhole) {
-  bool images = false, channels = false;
+  bool images = false, channels = false, rows = false;
   for (const ConvolutionSpec& s : specs())
     for (const Sought sought : kAll)
       for (const bool bias : {false, true}) {
         const Cut cut = cut_of(s, sought);
         images |= cut.image_parts > 1, channels |= cut.channel_parts > 1;
+        rows |= cut.row_parts > 1;
         Tensors<float> single = tensors<float>(s);
         convolve(s, sought, single.data(sought, bias));
         const std::vector<float>& got = single.result(sought);
@@ -88,7 +97,7 @@ TEST(Convolution, OfThePartsIsNearTheWhole) {
         }
         EXPECT_LE(far, 1e-5 * most) << s.in << " " << static_cast<int>(sought) << " " << bias;
       }
-  EXPECT_TRUE(images && channels);
+  EXPECT_TRUE(images && channels && rows);
 }
 
 TEST(Convolution, IsUnfoldedWhereTheWeightIsLargeBesideTheWindows) {
@@ -126,7 +135,27 @@ TEST(Convolution, OfFewImagesIsCutIntoAsMany) {
     for (int64_t images = 1; images <= 8; ++images) {
       const Cut cut = cut_of(
           {images, 16, 32, 1, {16, 16, 16}, {3, 3, 3}, {16, 16, 16}, {1, 1, 1}, {1, 1, 1}}, sought);
-      EXPECT_GE(cut.image_parts * cut.channel_parts, images);
+      EXPECT_GE(cut.image_parts * cut.channel_parts * cut.row_parts, std::max<int64_t>(images, 4));
+    }
+}
+
+// Together they are all of what is sought, and each sees what its windows reach.
+TEST(Convolution, RowsAreCutWithoutGapsOrOverlaps) {
+  for (const ConvolutionSpec& s : specs())
+    for (const Sought sought : kAll) {
+      const Cut cut = cut_of(s, sought);
+      const size_t d = row_dim(s);
+      const bool is_input = sought == Sought::Input;
+      int64_t next = 0;
+      for (const ConvolutionPart& part : parts_of(s, sought, cut)) {
+        if (part.image > 0 || part.channel > 0) continue;
+        EXPECT_EQ(is_input ? part.x_row : part.y_row, next);
+        next += (is_input ? part.spec.input : part.spec.output)[d];
+        EXPECT_EQ(part.x_row + s.padding[d], part.y_row * s.stride[d] + part.spec.padding[d]);
+        EXPECT_LE(part.x_row + part.spec.input[d], s.input[d]);
+        EXPECT_LE(part.y_row + part.spec.output[d], s.output[d]);
+      }
+      EXPECT_EQ(next, (is_input ? s.input : s.output)[d]);
     }
 }
 
