@@ -17,13 +17,16 @@ constexpr int64_t kUnits = 16;  // that threads share, about
 // Pixels of a piece of a signal, about, and its windows, at least; so many times as many pixels as
 // they share with its neighbours' it has, at least.
 constexpr int64_t kPiece = int64_t{1} << 12, kFewestWindows = 256, kShared = 4;
+// Rows of a band, at least, and floats of its plane, about.
+constexpr int64_t kFewestRows = 32, kBand = int64_t{1} << 16;
 constexpr int64_t kMostPlane = int64_t{1} << 20;  // floats; beyond it the library is taken
 constexpr int64_t kMostSums = int64_t{1} << 22;   // of all parts together
 
 /// What lies where. A plane of y is an image; what a tap along the depth brings to it of a channel
 /// of x is a channel. Pixels that strides bring into neighbouring windows lie side by side in
 /// padded planes: of each phase of a stride along rows there is one. Images that are a row
-/// (signals) are cut into pieces, and all of them into parts.
+/// (signals) are cut into pieces, others, where they are few or large, into bands of rows, and all
+/// of them into parts.
 struct Layout {
   Layout(const SlideKernels& kernels, const ConvolutionSpec& s)
       : k(kernels),
@@ -34,10 +37,11 @@ struct Layout {
         out(s.out / s.groups),
         groups(s.groups),
         pieces(ceil_div(x.made, k.lanes), y.made == 1 ? vectors_of_pieces() : x.made),
-        blocks(s.images * z.made * pieces.count),
-        parts(blocks, ceil_div(blocks, ceil_div(kUnits, s.groups))),
         pitch(pitch_of_planes()),
-        phase(y.span(y.made) * pitch) {}
+        bands(y.made, rows_of_bands(s.images * z.made * pieces.count)),
+        blocks(s.images * z.made * bands.count * pieces.count),
+        parts(blocks, ceil_div(blocks, ceil_div(kUnits, s.groups))),
+        phase(y.span(bands.largest()) * pitch) {}
 
   int64_t taps() const { return y.taps * x.taps; }
   /// Whether windows are squares of neighbouring pixels, one pixel apart.
@@ -50,24 +54,35 @@ struct Layout {
   int64_t plane() const { return x.stride * phase + 2 * k.lanes; }  // tiles read beyond
   int64_t sums_of_channel() const { return in * taps() * k.lanes; }
   int64_t sums() const { return groups * out * sums_of_channel(); }
-  Range columns(int64_t block) const {
-    if (pieces.count == 1) return {0, x.made};
+  int64_t image(int64_t block) const { return block / pieces.count / bands.count; }
+  Band band(int64_t block) const {
+    const Range rows = bands[block / pieces.count % bands.count];
+    if (pieces.count == 1) return {rows, {0, x.made}};
     const Range piece = pieces[block % pieces.count].times(k.lanes);
-    return {piece.begin, std::min(piece.end, x.made)};
+    return {rows, {piece.begin, std::min(piece.end, x.made)}};
   }
 
   const SlideKernels& k;
   WindowDim z, y, x;
   int64_t in, out, groups;  // channels of a group
   EvenParts pieces;
-  int64_t blocks;  // pieces of images
+  int64_t pitch;  // floats of a row
+  EvenParts bands;
+  int64_t blocks;  // bands, or pieces, of images
   EvenParts parts;
-  int64_t pitch, phase;  // floats of a row, of the rows of a phase
+  int64_t phase;  // floats of the rows of a phase
 
  private:
   int64_t vectors_of_pieces() const {
     const int64_t shared = kShared * ceil_div(x.span(1) - 1, x.stride);
     return ceil_div(std::max({kPiece / x.stride, kFewestWindows, shared}), k.lanes);
+  }
+  int64_t rows_of_bands(int64_t images) const {
+    const int64_t for_threads = ceil_div(ceil_div(kUnits, groups), images),
+                  for_caches = x.stride * y.span(y.made) * pitch / kBand;
+    const int64_t shared = kShared * ceil_div(y.span(1) - 1, y.stride);
+    return std::max(
+        {ceil_div(y.made, std::max<int64_t>({for_threads, for_caches, 1})), kFewestRows, shared});
   }
   int64_t pitch_of_planes() const {
     const int64_t read = x.span(std::min(pieces.largest() * k.lanes, x.made));
@@ -76,8 +91,8 @@ struct Layout {
 };
 
 /// Windows of a plane of x, or zeros.
-void pad_phases(const Layout& l, const float* plane, Range made, float* to) {
-  const Reach rows = l.y.reach({0, l.y.made}), columns = l.x.reach(made);
+void pad_phases(const Layout& l, const float* plane, const Band& made, float* to) {
+  const Reach rows = l.y.reach(made.rows), columns = l.x.reach(made.columns);
   if (l.x.stride == 1) return pad_plane(l.k, plane, l.x.read, rows, columns, to, l.pitch);
   spread_plane(l.k, plane, l.x.read, rows, columns, l.phases(), to);
 }
@@ -113,17 +128,18 @@ class GroupedWeight {
                   channels = l_.in / l_.z.taps;
     for (int64_t block = blocks.begin; block < blocks.end; ++block)
       for (int64_t c = 0; c < l_.in; ++c) {
-        const Range columns = l_.columns(block);
-        const int64_t image = block / l_.pieces.count, depth = image % l_.z.made,
+        const Band band = l_.band(block);
+        const int64_t image = l_.image(block), depth = image % l_.z.made,
                       at = image / l_.z.made * l_.groups + group;  // of all images' groups
         const float* const channel = d_.x + (at * channels + c / l_.z.taps) * l_.z.read * read;
-        pad_phases(l_, met_plane(channel, l_.z, depth, c % l_.z.taps, read), columns, plane);
+        pad_phases(l_, met_plane(channel, l_.z, depth, c % l_.z.taps, read), band, plane);
         run_tiles({.windows = plane,
                    .offsets = offsets_,
-                   .rows = l_.y.made,
-                   .columns = columns.size(),
+                   .rows = band.rows.size(),
+                   .columns = band.columns.size(),
                    .row_step = l_.y.stride * l_.pitch,
-                   .y = d_.y + (at * l_.out * l_.z.made + depth) * made + columns.begin,
+                   .y = d_.y + (at * l_.out * l_.z.made + depth) * made +
+                        band.rows.begin * l_.x.made + band.columns.begin,
                    .y_channel = l_.z.made * made,
                    .sums = sums_ + part * l_.sums() + group * l_.out * l_.sums_of_channel() +
                            c * l_.taps() * l_.k.lanes,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "machine/parts.h"
+
 namespace tandem::machine {
 
 /// What a window shows of a dim: elements begin, begin + step, ... below end.
@@ -45,11 +47,13 @@ struct Maxima {
   int64_t* places;
 };
 
-/// Those of the plane x. `own` [own_elements] is for the kernel's use.
+/// Those of the plane x in some rows of windows. `own` [own_elements] is for the kernel's use.
 struct MaximaKernels {
-  void (*of_f32)(const PlaneWindows& s, const float* x, Maxima<float> y, int64_t* own);
-  void (*of_f64)(const PlaneWindows& s, const double* x, Maxima<double> y, int64_t* own);
-  void (*of_i64)(const PlaneWindows& s, const int64_t* x, Maxima<int64_t> y, int64_t* own);
+  template <class T>
+  using OfRows = void (*)(const PlaneWindows& s, Range rows, const T* x, Maxima<T> y, int64_t* own);
+  OfRows<float> of_f32;
+  OfRows<double> of_f64;
+  OfRows<int64_t> of_i64;
 };
 
 /// Of rows a value and a place for each of their windows, as many rows as a window reaches over.

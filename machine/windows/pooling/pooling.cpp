@@ -8,6 +8,8 @@
 
 #include "machine/cpu.h"
 #include "machine/memory/arena.h"
+#include "machine/parts.h"
+#include "machine/rounding.h"
 #include "machine/threads/thread_pool.h"
 #include "machine/windows/pooling/maxima.h"
 
@@ -35,36 +37,50 @@ std::vector<Shown> windows(const WindowSpec& s, size_t d) {
   return out;
 }
 
-/// Calls f(row of the output, row of the input) for each row of the output and each that its
+int64_t rows_of_windows(const WindowSpec& s) { return s.output[0] * s.output[1]; }
+
+/// Calls f(row of the output, row of the input) for some rows of the output and each that their
 /// windows show; begin(row) before and end(row) after.
 template <class Begin, class F, class End>
-void for_each_row(const WindowSpec& s, Begin begin, F f, End end) {
-  for (int64_t i = 0; i < s.output[0]; ++i) {
-    const Shown deep = window_at(s, 0, i);
-    for (int64_t j = 0; j < s.output[1]; ++j) {
-      const Shown high = window_at(s, 1, j);
-      const int64_t row = i * s.output[1] + j;
-      begin(row);
-      for (int64_t p = deep.begin; p < deep.end; p += deep.step)
-        for (int64_t q = high.begin; q < high.end; q += high.step) f(row, p * s.input[1] + q);
-      end(row);
-    }
+void for_each_row(const WindowSpec& s, Range rows, Begin begin, F f, End end) {
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const Shown deep = window_at(s, 0, row / s.output[1]),
+                high = window_at(s, 1, row % s.output[1]);
+    begin(row);
+    for (int64_t p = deep.begin; p < deep.end; p += deep.step)
+      for (int64_t q = high.begin; q < high.end; q += high.step) f(row, p * s.input[1] + q);
+    end(row);
   }
 }
 
 /// Fewer elements are not worth a thread.
 constexpr int64_t kGrain = 16384;
 
-/// Calls plane(number, `each` elements for the thread's own use).
+/// Calls f(plane, rows of its windows, `each` elements for the thread's own use) for all planes, by
+/// at most `bands` bands of rows.
 template <class T, class F>
-void for_each_plane(const WindowSpec& s, int64_t each, F plane) {
-  const int64_t pixels = std::max<int64_t>(product(s.input) + product(s.output), 1);
+void for_each_band(const WindowSpec& s, int64_t bands, int64_t each, F f) {
+  const EvenParts rows(rows_of_windows(s),
+                       std::max<int64_t>(ceil_div(rows_of_windows(s), bands), 1));
+  const int64_t pixels =
+      (product(s.input) + product(s.output)) / std::max<int64_t>(rows.count, 1) + 1;
   const size_t own = static_cast<size_t>(each) + 64 / sizeof(T);
   const ArenaLease memory = borrow_arena(own * sizeof(T) * static_cast<size_t>(num_threads()));
   T* const first = reinterpret_cast<T*>(memory.data());
-  parallel_for(s.planes, kGrain / pixels + 1, [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t p = begin; p < end; ++p) plane(p, first + static_cast<size_t>(worker) * own);
-  });
+  parallel_for(
+      s.planes * rows.count, kGrain / pixels + 1, [&](int64_t begin, int64_t end, int worker) {
+        for (int64_t i = begin; i < end; ++i)
+          f(i / rows.count, rows[i % rows.count], first + static_cast<size_t>(worker) * own);
+      });
+}
+
+/// As many as leave threads something to do where planes are few, and rows enough that little is
+/// read of others'.
+int64_t bands_of(const WindowSpec& s) {
+  constexpr int64_t kBand = 4 * kGrain;
+  const int64_t shared = s.window[1] == 0 ? 1 : span_of(s, 1);
+  return std::clamp<int64_t>((product(s.input) + product(s.output)) / kBand, 1,
+                             std::max<int64_t>(rows_of_windows(s) / (4 * shared), 1));
 }
 
 template <class T>
@@ -73,10 +89,11 @@ void add_row(T* __restrict to, const T* __restrict from, int64_t n) {
 }
 
 template <class T>
-void sum_plane(const WindowSpec& s, const std::vector<Shown>& columns, const T* x, T* y, T* sums) {
+void sum_rows(const WindowSpec& s, Range rows, const std::vector<Shown>& columns, const T* x, T* y,
+              T* sums) {
   const int64_t width = s.input[2];
   for_each_row(
-      s, [&](int64_t) { std::fill_n(sums, width, T(0)); },
+      s, rows, [&](int64_t) { std::fill_n(sums, width, T(0)); },
       [&](int64_t, int64_t from) { add_row(sums, x + from * width, width); },
       [&](int64_t row) {
         T* out = y + row * s.output[2];
@@ -94,7 +111,7 @@ void spread_plane(const WindowSpec& s, const std::vector<Shown>& columns, const 
   const int64_t width = s.input[2];
   std::fill_n(x, product(s.input), T(0));
   for_each_row(
-      s,
+      s, {0, rows_of_windows(s)},
       [&](int64_t row) {
         std::fill_n(sums, width, T(0));
         const T* in = y + row * s.output[2];
@@ -168,16 +185,18 @@ template <class T>
 void sum_windows(const WindowSpec& s, const T* x, T* y) {
   const std::vector<Shown> c = windows(s, 2);
   const int64_t in = product(s.input), out = product(s.output);
-  for_each_plane<T>(s, s.input[2],
-                    [&](int64_t p, T* sums) { sum_plane(s, c, x + p * in, y + p * out, sums); });
+  for_each_band<T>(s, bands_of(s), s.input[2], [&](int64_t p, Range rows, T* sums) {
+    sum_rows(s, rows, c, x + p * in, y + p * out, sums);
+  });
 }
 
 template <class T>
 void spread_windows(const WindowSpec& s, const T* y, T* x) {
   const std::vector<Shown> c = windows(s, 2);
   const int64_t in = product(s.input), out = product(s.output);
-  for_each_plane<T>(s, s.input[2],
-                    [&](int64_t p, T* sums) { spread_plane(s, c, y + p * out, x + p * in, sums); });
+  for_each_band<T>(s, 1, s.input[2], [&](int64_t p, Range, T* sums) {
+    spread_plane(s, c, y + p * out, x + p * in, sums);
+  });
 }
 
 template <class T>
@@ -202,9 +221,10 @@ void find_maxima(const WindowSpec& s, const T* x, Maxima<T> y, const MaximaKerne
                            .by_rows = by_rows<T>(s)};
   const int64_t in = product(s.input), out = product(s.output);
   const auto find = kernel_of<T>(kernels);
-  for_each_plane<int64_t>(s, own_elements(plane), [&](int64_t p, int64_t* own) {
-    find(plane, x + p * in, at(y, p * out), own);
-  });
+  for_each_band<int64_t>(s, bands_of(s), own_elements(plane),
+                         [&](int64_t p, Range rows, int64_t* own) {
+                           find(plane, rows, x + p * in, at(y, p * out), own);
+                         });
 }
 
 TANDEM_WINDOWS(template, float)

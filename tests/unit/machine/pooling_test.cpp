@@ -139,5 +139,48 @@ TEST(Pooling, MaximaOfAnyWindows) {
   }
 }
 
+/// As random_windows, of planes that are cut into bands.
+WindowSpec random_windows_of_large_planes(std::mt19937& random) {
+  WindowSpec s = random_windows(random);
+  s.planes = 2;
+  for (const size_t d : {1, 2}) {
+    s.input[d] = std::uniform_int_distribution<int64_t>(300, 400)(random);
+    const int64_t span = (s.window[d] - 1) * s.dilation[d] + 1;
+    s.output[d] = s.window[d] == 0 ? 150 : (s.input[d] + 2 * s.padding[d] - span) / s.stride[d] + 1;
+  }
+  return s;
+}
+
+TEST(Pooling, MaximaOfLargePlanes) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 12; ++i) {
+    SCOPED_TRACE(i);
+    expect_maxima<float>(random_windows_of_large_planes(random), random);
+  }
+}
+
+TEST(Pooling, SumsOfLargePlanes) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 12; ++i) {
+    WindowSpec s = random_windows_of_large_planes(random);
+    s.dilation = {1, 1, 1};  // averages have none
+    const auto x = elements<int64_t>(s.planes * s.input[0] * s.input[1] * s.input[2], random);
+    const int64_t rows = s.output[0] * s.output[1], windows = rows * s.output[2];
+    std::vector<int64_t> y(static_cast<size_t>(s.planes * windows));
+    sum_windows<int64_t>(s, x.data(), y.data());
+    const int64_t pixels = s.input[0] * s.input[1] * s.input[2];
+    for (int64_t w = 0; w < s.planes * windows; w += 7) {
+      const int64_t i0 = w % windows / s.output[2];
+      uint64_t sum = 0;
+      for (const int64_t p : shown(s, 0, i0 / s.output[1]))
+        for (const int64_t q : shown(s, 1, i0 % s.output[1]))
+          for (const int64_t r : shown(s, 2, w % s.output[2]))
+            sum += static_cast<uint64_t>(x[static_cast<size_t>(
+                w / windows * pixels + (p * s.input[1] + q) * s.input[2] + r)]);
+      ASSERT_EQ(static_cast<uint64_t>(y[static_cast<size_t>(w)]), sum) << i << " " << w;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::machine

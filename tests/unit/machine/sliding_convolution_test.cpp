@@ -145,7 +145,12 @@ TEST_P(SlidingConvolution, WeightsHaveTheSameBitsOnAnyThreads) {
         spec(3, 300, 200, {1, 14, 14}, {1, 3, 3}, {0, 1, 1}, {1, 1, 1}, {1, 2, 2}),
         spec(2, 3, 64, {1, 1, 3000}, {1, 1, 7}, {0, 0, 3}, {1, 1, 1}, {1, 1, 2}),
         spec(3, 5, 20, {6, 12, 12}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {2, 1, 1}),
-        in_groups(spec(3, 1, 1, {6, 12, 12}, {3, 3, 3}, {1, 1, 1}), 5, 1, 2)}) {
+        in_groups(spec(3, 1, 1, {6, 12, 12}, {3, 3, 3}, {1, 1, 1}), 5, 1, 2),
+        // bands of rows
+        spec(1, 2, 3, {1, 150, 70}, {1, 3, 3}, {0, 1, 1}),
+        spec(1, 4, 1, {1, 333, 41}, {1, 5, 3}, {0, 2, 1}, {1, 3, 2}, {1, 2, 3}),
+        spec(2, 2, 2, {3, 131, 37}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 2, 1}),
+        in_groups(spec(1, 1, 1, {1, 170, 60}, {1, 4, 2}, {0, 3, 1}), 3, 2, 1)}) {
     const std::vector<float> w = weights_on_any_threads(s, run());
     const std::vector<double> want = expected(s, Sought::Weight, false);
     for (size_t i = 0; i < want.size(); ++i)
