@@ -1,5 +1,5 @@
-// Scans: each line from its first element to its last, by one thread. Floating sums and products
-// run in f64. Steps of a line wait for each other, so several lines are scanned at a time.
+// Scans other than sums: each line from its first element to its last, by one thread. Floating
+// products run in f64. Steps of a line wait for each other, so several lines are scanned at a time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -437,10 +437,6 @@ void extremum_indices(Views in, int64_t dim, const ir::BufferView& out, Better b
 }
 
 }  // namespace
-
-void cumsum(Views in, Integers64 numbers, const ir::BufferView& out) {
-  scan_numbers(in, numbers[0], out, 0, [](auto sum, auto v) { return sum + v; });
-}
 
 void cumprod(Views in, Integers64 numbers, const ir::BufferView& out) {
   scan_numbers(in, numbers[0], out, 1, [](auto product, auto v) { return product * v; });

@@ -20,7 +20,8 @@ using LineFunction = void (*)(std::span<const ir::BufferView> in, std::span<cons
 /// The function of the op of this name.
 LineFunction line_function(std::string_view name);
 
-// Those of line_scans.cpp, line_sorts.cpp, line_searches.cpp and (by element) gamma.cpp.
+// Those of line_scans.cpp, sums/line_sums.cpp, line_sorts.cpp, line_searches.cpp and (by element)
+// gamma.cpp.
 namespace lines {
 // clang-format off
 #define TANDEM_LINE_FUNCTIONS(X)                                                                \
