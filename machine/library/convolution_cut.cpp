@@ -80,15 +80,26 @@ struct Range {
   int64_t begin, end;
 };
 
-int64_t row_extent(const ConvolutionSpec& s, Sought sought) {
-  return (sought == Sought::Input ? s.input : s.output)[row_dim(s)];
+int64_t extent_of(const ConvolutionSpec& s, Sought sought, size_t d) {
+  return (sought == Sought::Input ? s.input : s.output)[d];
+}
+
+/// What a window reaches over, less one.
+int64_t reach(const ConvolutionSpec& s, size_t d) { return (s.kernel[d] - 1) * s.dilation[d]; }
+
+/// Into how many parts a dimension is cut at most: so that windows see no more than half as many
+/// rows of other parts as of their own.
+int64_t most_parts(const ConvolutionSpec& s, Sought sought, size_t d) {
+  const int64_t stride = sought == Sought::Input ? s.stride[d] : 1;
+  const int64_t least = std::max<int64_t>(2 * reach(s, d), 2) * stride;
+  return std::max<int64_t>(extent_of(s, sought, d) / least, 1);
 }
 
 /// Rows number `part` of `parts`, as many as of the others where strides allow: rows of the input
 /// begin where windows do.
 Range rows_of(const ConvolutionSpec& s, Sought sought, int64_t part, int64_t parts) {
-  const size_t d = row_dim(s);
-  const int64_t extent = row_extent(s, sought);
+  const size_t d = row_dim(s, sought);
+  const int64_t extent = extent_of(s, sought, d);
   const auto begin = [&](int64_t number) {
     const int64_t row = extent * number / parts;
     if (sought != Sought::Input || number == 0 || number == parts) return row;
@@ -97,20 +108,15 @@ Range rows_of(const ConvolutionSpec& s, Sought sought, int64_t part, int64_t par
   return {begin(part), begin(part + 1)};
 }
 
-/// What a window reaches over, less one.
-int64_t reach(const ConvolutionSpec& s, size_t d) { return (s.kernel[d] - 1) * s.dilation[d]; }
-
 /// Rows of the input that windows of rows `y` of the output see.
-Range rows_seen(const ConvolutionSpec& s, Range y) {
-  const size_t d = row_dim(s);
+Range rows_seen(const ConvolutionSpec& s, size_t d, Range y) {
   const int64_t first = y.begin * s.stride[d] - s.padding[d];
   const int64_t last = (y.end - 1) * s.stride[d] - s.padding[d] + reach(s, d);
   return {std::max<int64_t>(first, 0), std::min(last + 1, s.input[d])};
 }
 
 /// Rows of the output whose windows see any of rows `x` of the input.
-Range rows_seeing(const ConvolutionSpec& s, Range x) {
-  const size_t d = row_dim(s);
+Range rows_seeing(const ConvolutionSpec& s, size_t d, Range x) {
   const int64_t first = x.begin + s.padding[d] - reach(s, d);
   const int64_t last = x.end - 1 + s.padding[d];
   return {ceil_div(std::max<int64_t>(first, 0), s.stride[d]),
@@ -120,10 +126,10 @@ Range rows_seeing(const ConvolutionSpec& s, Range x) {
 /// Nothing where rows by themselves are no convolution.
 std::optional<ConvolutionPart> part_of_rows(const ConvolutionSpec& whole, Sought sought,
                                             Range sought_rows) {
-  const size_t d = row_dim(whole);
+  const size_t d = row_dim(whole, sought);
   const bool is_input = sought == Sought::Input;
-  const Range x = is_input ? sought_rows : rows_seen(whole, sought_rows);
-  const Range y = is_input ? rows_seeing(whole, sought_rows) : sought_rows;
+  const Range x = is_input ? sought_rows : rows_seen(whole, d, sought_rows);
+  const Range y = is_input ? rows_seeing(whole, d, sought_rows) : sought_rows;
   ConvolutionPart part{.spec = whole, .x_row = x.begin, .y_row = y.begin};
   part.spec.input[d] = x.end - x.begin;
   part.spec.output[d] = y.end - y.begin;
@@ -133,16 +139,12 @@ std::optional<ConvolutionPart> part_of_rows(const ConvolutionSpec& whole, Sought
   return is_one ? std::optional(part) : std::nullopt;
 }
 
-/// Rows are cut where images and channels leave threads without a part; not so finely that windows
-/// see more than half as many rows of other parts as of their own, nor that weights, whose parts
-/// are added up, are more than what they are summed of.
+/// Rows are cut where images and channels leave threads without a part; not so finely that weights,
+/// whose parts are added up, are more than what they are summed of.
 int64_t row_parts_of(const ConvolutionSpec& s, Sought sought, int64_t other_parts) {
-  const size_t d = row_dim(s);
   const double most = std::clamp(flops(s) / kLeastFlopsOfRows, 1.0, kMostParts);
   const auto wanted = std::max<int64_t>(static_cast<int64_t>(most) / other_parts, 1);
-  const int64_t stride = sought == Sought::Input ? s.stride[d] : 1;
-  const int64_t least = std::max<int64_t>(2 * reach(s, d), 2) * stride;
-  int64_t parts = std::clamp<int64_t>(row_extent(s, sought) / least, 1, wanted);
+  int64_t parts = std::min(most_parts(s, sought, row_dim(s, sought)), wanted);
   if (sought == Sought::Weight) {
     const int64_t weights = s.out * (s.in / s.groups) * product(s.kernel);
     const int64_t images = s.images * (s.in * product(s.input) + s.out * product(s.output));
@@ -166,10 +168,11 @@ ConvolutionSpec with_channels(ConvolutionSpec s, Sought sought, int64_t channels
 
 }  // namespace
 
-size_t row_dim(const ConvolutionSpec& s) {
-  for (size_t d = 0; d < 2; ++d)
-    if (s.input[d] > 1 || s.output[d] > 1) return d;
-  return 2;
+size_t row_dim(const ConvolutionSpec& s, Sought sought) {
+  size_t best = 0;
+  for (size_t d = 1; d < 3; ++d)
+    if (most_parts(s, sought, d) > most_parts(s, sought, best)) best = d;
+  return best;
 }
 
 Cut cut_of(const ConvolutionSpec& s, Sought sought) {

@@ -26,8 +26,8 @@ Cut cut_of(const ConvolutionSpec& spec, Sought sought);
 /// All parts of a cut; `channel_parts` of other channels follow each other.
 std::vector<ConvolutionPart> parts_of(const ConvolutionSpec& spec, Sought sought, const Cut& cut);
 
-/// Rows are places along this spatial dimension, the first that has several.
-size_t row_dim(const ConvolutionSpec& spec);
+/// Rows are places along this spatial dimension: that which can be cut into the most parts.
+size_t row_dim(const ConvolutionSpec& spec, Sought sought);
 
 }  // namespace tandem::machine
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,23 +38,23 @@ struct Job {
   std::atomic<int> status{dnnl_success};
 };
 
-/// Where a part's images lie in the whole: so many bytes of each of their planes.
+/// Where a part's images lie in the whole: so many bytes of each of their planes, the last
+/// dimensions from that of the rows on.
 struct Slabs {
-  int64_t images, channels;
-  int64_t begin, bytes, from_channel_to_channel, from_image_to_image;
+  int64_t images, planes;
+  int64_t begin, bytes, from_plane_to_plane, from_image_to_image;
 
-  size_t all_bytes() const { return static_cast<size_t>(images * channels * bytes); }
+  size_t all_bytes() const { return static_cast<size_t>(images * planes * bytes); }
   bool are_contiguous() const {
-    return (channels == 1 || bytes == from_channel_to_channel) &&
-           (images == 1 || channels * bytes == from_image_to_image);
+    return (planes == 1 || bytes == from_plane_to_plane) &&
+           (images == 1 || planes * bytes == from_image_to_image);
   }
   /// f(offset in the whole, offset among the slabs)
   template <class F>
   void for_each(F f) const {
     for (int64_t i = 0; i < images; ++i)
-      for (int64_t c = 0; c < channels; ++c)
-        f(begin + i * from_image_to_image + c * from_channel_to_channel,
-          (i * channels + c) * bytes);
+      for (int64_t p = 0; p < planes; ++p)
+        f(begin + i * from_image_to_image + p * from_plane_to_plane, (i * planes + p) * bytes);
   }
 };
 
@@ -200,17 +202,20 @@ class Convolution final : public LibraryConvolution {
   char* element(void* data, int64_t i) const {
     return static_cast<char*>(data) + i * element_size();
   }
-  /// Of images of `all` planes of `sizes`: `channels` of them from `first` on, and of each `part`
+  /// Of images of `all` channels of `sizes`: `channels` of them from `first` on, and of each `part`
   /// from a row on.
   Slabs slabs(const ConvolutionPart& p, int64_t all, const Extents& sizes, int64_t first,
               int64_t channels, int64_t row, const Extents& part) const {
-    const int64_t plane = product(sizes) * element_size();
+    const size_t d = row_dim(s_, sought_);
+    const int64_t planes =
+        std::accumulate(sizes.begin(), sizes.begin() + d, int64_t{1}, std::multiplies<>());
+    const int64_t plane = product(sizes) / planes * element_size();
     return {p.spec.images,
-            channels,
-            (p.image * all + first) * plane + row * plane / sizes[row_dim(s_)],
-            product(part) * element_size(),
+            channels * planes,
+            (p.image * all + first) * planes * plane + row * plane / sizes[d],
+            product(part) / planes * element_size(),
             plane,
-            all * plane};
+            all * planes * plane};
   }
   Slabs x_slabs(const ConvolutionPart& p) const {
     return slabs(p, s_.in, s_.input, first_in(p), p.spec.in, p.x_row, p.spec.input);
@@ -314,9 +319,9 @@ class Convolution final : public LibraryConvolution {
 
   /// (Of f32: where it is rounded, the bias has to be added before.)
   void add_bias(const Job& job, const Part& p) const {
-    const int64_t n = product(p.spec.input);
+    const int64_t n = p.x.bytes / element_size(), planes_of_channel = p.x.planes / p.spec.in;
     p.x.for_each([&](int64_t at, int64_t slab) {
-      const int64_t channel = slab / p.x.bytes % p.x.channels;
+      const int64_t channel = slab / p.x.bytes % p.x.planes / planes_of_channel;
       auto* const plane = reinterpret_cast<float*>(static_cast<char*>(job.data.x) + at);
       const float bias = *reinterpret_cast<const float*>(bias_at(job, first_in(p) + channel));
       for (int64_t j = 0; j < n; ++j) plane[j] += bias;

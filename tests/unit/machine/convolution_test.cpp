@@ -75,6 +75,8 @@ std::vector<ConvolutionSpec> specs() {
           {1, 32, 32, 1, {31, 16, 16}, {3, 2, 2}, {13, 14, 14}, {2, 1, 1}, {0, 0, 0}, {3, 2, 2}},
           {1, 32, 64, 1, {1, 112, 90}, {1, 2, 2}, {1, 56, 45}, {1, 2, 2}},
           {1, 64, 96, 1, {1, 64, 64}, {1, 4, 4}, {1, 32, 32}, {1, 2, 2}, {0, 1, 1}},
+          {1, 24, 32, 1, {5, 40, 40}, {3, 3, 3}, {5, 40, 40}, {1, 1, 1}, {1, 1, 1}},
+          {1, 32, 24, 1, {3, 20, 160}, {3, 3, 3}, {3, 20, 80}, {1, 1, 2}, {1, 1, 1}},
           {1, 40, 48, 1, {1, 1, 9000}, {1, 1, 9}, {1, 1, 3000}, {1, 1, 3}, {0, 0, 4}}};
 }
 
@@ -144,7 +146,7 @@ TEST(Convolution, RowsAreCutWithoutGapsOrOverlaps) {
   for (const ConvolutionSpec& s : specs())
     for (const Sought sought : kAll) {
       const Cut cut = cut_of(s, sought);
-      const size_t d = row_dim(s);
+      const size_t d = row_dim(s, sought);
       const bool is_input = sought == Sought::Input;
       int64_t next = 0;
       for (const ConvolutionPart& part : parts_of(s, sought, cut)) {
