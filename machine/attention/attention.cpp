@@ -80,6 +80,16 @@ int64_t parts_of(const Sizes& n, int64_t units, int64_t tiles) {
                              std::max<int64_t>(tiles, 1));
 }
 
+/// The first of `all` tiles of a part, where parts have about as much to do; tile i takes work(i).
+template <class Work>
+int64_t first_tile(int64_t all, int64_t part, int64_t parts, Work work) {
+  if (all == 0) return 0;
+  int64_t total = 0, done = 0, tile = 0;
+  for (int64_t i = 0; i < all; ++i) total += work(i);
+  for (; tile < all && (done + work(tile)) * parts <= total * part; ++tile) done += work(tile);
+  return std::clamp(tile, part, all - (parts - part));  // none is empty
+}
+
 /// Tiles [first, end) of the queries that one head of keys serves, head by head.
 struct Stretch {
   int64_t first, end, tiles_of_head;
@@ -101,9 +111,16 @@ void attend_in_tiles(const Call& c, std::span<const BufferView> out) {
   const int64_t tiles_of_head = ceil_div(n.t, kTile), all = tiles_of_head * n.group();
   const int64_t parts = parts_of(n, kUnits, all);
   const Tiles& run = tiles();
+  const auto first_of = [&](int64_t part) {
+    const auto keys = [&](int64_t i) {
+      return c.options.causal ? std::max<int64_t>(std::min((i % tiles_of_head + 1) * kTile, n.s), 1)
+                              : 1;
+    };
+    return first_tile(all, part, parts, keys);
+  };
   const auto unit = [&](int64_t at, float* memory) {
     const int64_t part = at % parts, b = at / parts / n.hk, hk = at / parts % n.hk;
-    const Stretch stretch{all * part / parts, all * (part + 1) / parts, tiles_of_head};
+    const Stretch stretch{first_of(part), first_of(part + 1), tiles_of_head};
     const int64_t keys = stretch.keys(n, c.options.causal);
     run.pack_forward(c.head(b, hk * n.group(), 0, keys), memory);
     for (int64_t i = stretch.first, next = 0; i < stretch.end; i = next) {
@@ -171,7 +188,10 @@ void attend_backward_in_tiles(const Gradients& g) {
   const Tiles& run = tiles();
   const int64_t tiles_of_keys = ceil_div(n.s, kTile), parts = parts_of(n, kUnits, tiles_of_keys);
   const auto first_key = [&](int64_t part) {
-    return std::min(tiles_of_keys * part / parts * kTile, n.s);
+    const auto queries = [&](int64_t i) {
+      return c.options.causal ? std::max<int64_t>(n.t - i * kTile, 1) : 1;
+    };
+    return std::min(first_tile(tiles_of_keys, part, parts, queries) * kTile, n.s);
   };
   const Sums query(g.to(0, 0), n.b * n.h * n.t * n.d, parts);
   const auto unit = [&](int64_t at, float* memory) {
@@ -184,7 +204,9 @@ void attend_backward_in_tiles(const Gradients& g) {
     run.finish_backward(c.head(b, first, key, end), memory, g.to(1, (head * n.s + key) * n.d),
                         g.to(2, (head * n.s + key) * n.e));
   };
-  const int64_t most = std::min(ceil_div(tiles_of_keys, parts) * kTile, n.s);
+  int64_t most = 0;  // keys of a part
+  for (int64_t part = 0; part < parts; ++part)
+    most = std::max(most, first_key(part + 1) - first_key(part));
   const double flops = 5 * n.flops() * static_cast<double>(n.group());
   for_each_unit(n.b * n.hk * parts, flops / static_cast<double>(parts),
                 run.backward_scratch(c.head(0, 0, 0, most)), unit);

@@ -19,7 +19,7 @@ constexpr int64_t kPixels = 512;  // that are summed at once, at most
 constexpr int64_t kPlanes = int64_t{1} << 17, kMostPlanes = int64_t{1} << 20;
 // Threads share about so many units, of at least so many operations.
 constexpr int64_t kUnits = 16;
-constexpr double kUnitFlops = 1e7;
+constexpr double kUnitFlops = 4e6;
 constexpr int64_t kSums = int64_t{1} << 20;  // of all parts together, at most
 
 /// Pixels of y that are summed at once.
