@@ -83,38 +83,43 @@ struct LapackCaller;
 
 }  // namespace
 
-Call::Call() {
+bool takes_several_callers() {
   static const bool alone = takes_one_caller();
-  if (alone) alone_ = std::unique_lock(fork_safe_mutex<LapackCaller>());
+  return !alone;
+}
+
+Call::Call() {
+  if (!takes_several_callers()) alone_ = std::unique_lock(fork_safe_mutex<LapackCaller>());
 }
 
 template <class T>
 void gemm(const ProductSize& size, const Factor<T>& a, const Factor<T>& b,
           const ProductResult<T>& c) {
-  const T one = 1, kept = c.adds ? 1 : 0;
+  const T factor = c.subtracts ? -1 : 1, kept = c.adds || c.subtracts ? 1 : 0;
   Functions<T>::gemm(a.transposed ? "T" : "N", b.transposed ? "T" : "N", Int(size.m), Int(size.n),
-                     Int(size.k), &one, a.first, leading(a.step), b.first, leading(b.step), &kept,
-                     c.first, leading(c.step), 1, 1);
+                     Int(size.k), &factor, a.first, leading(a.step), b.first, leading(b.step),
+                     &kept, c.first, leading(c.step), 1, 1);
 }
 
 template <class T>
-void trsm(const Triangle<T>& a, int64_t m, int64_t n, T* b) {
+void trsm(Side side, const Triangle<T>& a, int64_t m, int64_t n, T* b, int64_t step) {
   const T one = 1;
-  Functions<T>::trsm("R", a.upper ? "U" : "L", a.transposed ? "T" : "N", a.unit ? "U" : "N", Int(m),
-                     Int(n), &one, a.first, leading(a.step), b, leading(m), 1, 1, 1, 1);
+  Functions<T>::trsm(side == Side::Left ? "L" : "R", a.upper ? "U" : "L", a.transposed ? "T" : "N",
+                     a.unit ? "U" : "N", Int(m), Int(n), &one, a.first, leading(a.step), b,
+                     leading(step), 1, 1, 1, 1);
 }
 
 template <class T>
-int potrf(int64_t n, T* a) {
+int potrf(int64_t n, T* a, int64_t step) {
   int info = 0;
-  Functions<T>::potrf("U", Int(n), a, leading(n), &info, 1);
+  Functions<T>::potrf("U", Int(n), a, leading(step), &info, 1);
   return info;
 }
 
 template <class T>
-int getrf(int64_t m, int64_t n, T* a, int* pivots) {
+int getrf(int64_t m, int64_t n, T* a, int64_t step, int* pivots) {
   int info = 0;
-  Functions<T>::getrf(Int(m), Int(n), a, leading(m), pivots, &info);
+  Functions<T>::getrf(Int(m), Int(n), a, leading(step), pivots, &info);
   return info;
 }
 
@@ -177,18 +182,18 @@ int gesdd(int64_t m, int64_t n, Vectors vectors, T* a, T* s, T* u, T* vh, T* wor
   return info;
 }
 
-#define TANDEM_LAPACK(T)                                                     \
-  template void gemm(const ProductSize&, const Factor<T>&, const Factor<T>&, \
-                     const ProductResult<T>&);                               \
-  template void trsm(const Triangle<T>&, int64_t, int64_t, T*);              \
-  template int potrf(int64_t, T*);                                           \
-  template int getrf(int64_t, int64_t, T*, int*);                            \
-  template Work qr_work<T>(int64_t, int64_t, int64_t);                       \
-  template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                 \
-  template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t);  \
-  template Work syevd_work<T>(int64_t, Vectors);                             \
-  template int syevd(int64_t, Vectors, T*, T*, T*, int64_t, int*, int64_t);  \
-  template Work gesdd_work<T>(int64_t, int64_t, Vectors);                    \
+#define TANDEM_LAPACK(T)                                                       \
+  template void gemm(const ProductSize&, const Factor<T>&, const Factor<T>&,   \
+                     const ProductResult<T>&);                                 \
+  template void trsm(Side, const Triangle<T>&, int64_t, int64_t, T*, int64_t); \
+  template int potrf(int64_t, T*, int64_t);                                    \
+  template int getrf(int64_t, int64_t, T*, int64_t, int*);                     \
+  template Work qr_work<T>(int64_t, int64_t, int64_t);                         \
+  template int geqrf(int64_t, int64_t, T*, T*, T*, int64_t);                   \
+  template int orgqr(int64_t, int64_t, int64_t, T*, const T*, T*, int64_t);    \
+  template Work syevd_work<T>(int64_t, Vectors);                               \
+  template int syevd(int64_t, Vectors, T*, T*, T*, int64_t, int*, int64_t);    \
+  template Work gesdd_work<T>(int64_t, int64_t, Vectors);                      \
   template int gesdd(int64_t, int64_t, Vectors, T*, T*, T*, T*, T*, int64_t, int*);
 TANDEM_LAPACK(float)
 TANDEM_LAPACK(double)

@@ -16,8 +16,12 @@ struct Work {
   int64_t floats = 0, ints = 0;
 };
 
+/// Whether several threads may call the library at once: OpenBLAS built without threads allows
+/// one.
+bool takes_several_callers();
+
 /// While it lives its thread may call the library, whose own threads do not work. One that several
-/// threads may not call at once (OpenBLAS, built without threads) has one caller at a time.
+/// threads may not call at once has one caller at a time.
 class Call {
  public:
   Call();
@@ -42,7 +46,8 @@ template <class T>
 struct ProductResult {
   T* first;
   int64_t step;
-  bool adds = false;  // to what is there, instead of writing over it
+  bool adds = false;       // to what is there, instead of writing over it
+  bool subtracts = false;  // from what is there
 };
 template <class T>
 void gemm(const ProductSize& size, const Factor<T>& a, const Factor<T>& b,
@@ -56,16 +61,19 @@ struct Triangle {
   bool upper, transposed;  // which triangle is read, of what lies in memory; whether it is turned
   bool unit;               // the diagonal is not read: it is ones
 };
-/// b [m, n] becomes x with x a = b, of a triangular a [n, n].
+/// On which side of what is sought a triangular matrix stands.
+enum class Side : uint8_t { Left, Right };
+/// b [m, n] becomes x with a x = b or x a = b, of a triangular a. Columns of b begin `step`
+/// elements apart; so do those of the matrices below.
 template <class T>
-void trsm(const Triangle<T>& a, int64_t m, int64_t n, T* b);
+void trsm(Side side, const Triangle<T>& a, int64_t m, int64_t n, T* b, int64_t step);
 
 /// a [n, n], of which the upper triangle is read, becomes U with U^T U = a there.
 template <class T>
-int potrf(int64_t n, T* a);
+int potrf(int64_t n, T* a, int64_t step);
 /// a [m, n] becomes L below the diagonal and U; pivots, from 1 on: row i changes place with that.
 template <class T>
-int getrf(int64_t m, int64_t n, T* a, int* pivots);
+int getrf(int64_t m, int64_t n, T* a, int64_t step, int* pivots);
 
 /// a [m, n] becomes R and reflectors, of which orgqr makes the first `columns` columns of Q in a.
 template <class T>

@@ -1,6 +1,7 @@
 // Factors by elimination, and what they solve.
 #include <limits>
 
+#include "machine/linalg/large_factors.h"
 #include "machine/linalg/matrix.h"
 #include "machine/linalg/small_factors.h"
 
@@ -55,7 +56,7 @@ lapack::Triangle<T> turned_triangle(const Matrix<const T>& a, bool upper, bool u
 template <class T>
 void solve_triangular(const Matrix<const T>& a, bool upper, bool unit, T* b, int64_t k, T* memory) {
   if (is_small(a) && k <= kSmall) return solve_small_triangle(a, upper, unit, b, k);
-  lapack::trsm(turned_triangle(a, upper, unit, memory), k, a.rows, b);
+  solve_triangle(turned_triangle(a, upper, unit, memory), k, a.rows, b);
 }
 
 /// `memory` [m, n].
@@ -66,7 +67,7 @@ int factor_lu(const Matrix<const T>& a, const Matrix<T>& lu, int* pivots, T* mem
       small ? working_place(lu, memory) : column_major(memory, a.rows, a.columns);
   copy(a, place);
   const int info = small ? factor_small_lu(place, pivots)
-                         : lapack::getrf(a.rows, a.columns, place.first, pivots);
+                         : factor_large_lu(a.rows, a.columns, place.first, pivots);
   bring_from(place, lu);
   return info;
 }
@@ -98,7 +99,7 @@ void cholesky(const MatrixCall& call) {
     const auto factor = [&](int64_t i, Scratch<T> scratch) {
       const Matrix<T> l = working_place(factors[i], scratch.floats(n * n));
       copy(a[i], l);
-      const int info = is_small(l) ? factor_small_cholesky(l) : lapack::potrf(n, l.first);
+      const int info = is_small(l) ? factor_small_cholesky(l) : factor_large_cholesky(n, l.first);
       for (int64_t r = 0; r < n; ++r) std::fill_n(&l(r, 0) + r + 1, n - r - 1, T(0));
       bring_from(l, factors[i]);
       return infos[i][0] = info;

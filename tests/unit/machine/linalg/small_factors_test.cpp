@@ -71,7 +71,7 @@ TYPED_TEST(SmallFactors, SayWhatTheLibrarySaysOfSingularMatrices) {
       copy(row_major(a.data(), n, n), column_major(turned.data(), n, n));
       std::vector<int> pivots(static_cast<size_t>(n)), expected = pivots;
       EXPECT_EQ(factor_small_lu(row_major(a.data(), n, n), pivots.data()),
-                lapack::getrf(n, n, turned.data(), expected.data()));
+                lapack::getrf(n, n, turned.data(), n, expected.data()));
       EXPECT_EQ(pivots, expected);
     }
 }
