@@ -31,10 +31,19 @@ I widened(K key) {
   return key == std::numeric_limits<K>::max() ? std::numeric_limits<I>::max() : I{key};
 }
 
+/// f(begin, end) for all of `n` elements of a line, a long one among threads.
+template <class F>
+void for_elements(int64_t n, F f) {
+  if (n < 2 * kGrain) return f(0, n);
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end, int) { f(begin, end); });
+}
+
 template <class T, class I>
 void fill(const Line<const T>& line, bool descending, Item<I>* items) {
-  for (int64_t i = 0; i < line.size; ++i)
-    items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
+  for_elements(line.size, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      items[i] = {widened<I>(key_of(line[i], descending)), static_cast<I>(i)};
+  });
 }
 
 /// Working memory, two items for each element of a line, for each of `lines`. Throws Error
@@ -148,7 +157,9 @@ void sort_few(Item<K>* items, Item<K>* spare, int64_t n) {
 /// Where the first `kept` items came from.
 template <class K>
 void write_positions(const Item<K>* items, int64_t kept, const Line<int64_t>& to) {
-  for (int64_t k = 0; k < kept; ++k) to[k] = static_cast<int64_t>(items[k].index);
+  for_elements(kept, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) to[k] = static_cast<int64_t>(items[k].index);
+  });
 }
 
 }  // namespace tandem::machine::lines
