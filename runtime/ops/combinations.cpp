@@ -3,7 +3,10 @@
 #include <tandem/indexing.h>
 #include <tandem/ops/shapes.h>
 
+#include <cstring>
+
 #include "runtime/ops/call.h"
+#include "runtime/tensor/tensor_impl.h"
 
 namespace tandem {
 namespace {
@@ -35,8 +38,8 @@ bool advance(std::vector<int64_t>& choice, int64_t n, bool with_replacement) {
   return false;
 }
 
-std::vector<Number> choices(int64_t n, int64_t r, bool with_replacement) {
-  std::vector<Number> all;
+std::vector<int64_t> choices(int64_t n, int64_t r, bool with_replacement) {
+  std::vector<int64_t> all;
   if (n == 0 || (r > n && !with_replacement)) return all;
   std::vector<int64_t> choice(static_cast<size_t>(r));
   for (int64_t i = 0; i < r && !with_replacement; ++i) choice[static_cast<size_t>(i)] = i;
@@ -65,9 +68,11 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement, Source
   if (r < 0)
     ir::fail(Errc::Argument, fmt::format("combinations: expected r of at least 0, got {}", r));
   if (r == 0) return empty({0}, self.dtype(), at);
-  const std::vector<Number> all = choices(int64_t{self.numel()}, r, with_replacement);
+  const std::vector<int64_t> all = choices(int64_t{self.numel()}, r, with_replacement);
   const auto count = static_cast<int64_t>(all.size());
-  return view(index_select(self, 0, from_numbers(all, {count}, i64), at), {count / r, r}, at);
+  const Tensor places = runtime::empty_tensor({count}, i64);
+  if (count > 0) std::memcpy(places.impl()->data(), all.data(), all.size() * sizeof(int64_t));
+  return view(index_select(self, 0, places, at), {count / r, r}, at);
 }
 
 std::vector<Tensor> unravel_index(const Tensor& indices, const Shape& shape, SourceLocation at) {
