@@ -81,6 +81,11 @@ int main(int argc, char** argv) {
       {"f32", td::f32}, {"f64", td::f64}, {"bf16", td::bf16}, {"f16", td::f16}};
   const std::string argument = argc > 1 ? argv[1] : "f32";
   if (argument == "--list") return list();
+  if (!dtypes.contains(argument)) {
+    std::fprintf(stderr, "tandem-ops: expected f32, f64, bf16, f16 or --list, got %s\n",
+                 argument.c_str());
+    return 2;
+  }
   const td::DType dtype = dtypes.at(argument);
   bench::inputs::Sides& sides = bench::inputs::sides;
   if (argc > 2 && std::sscanf(argv[2], "%" SCNd64 "x%" SCNd64, &sides.rows, &sides.columns) != 2)
