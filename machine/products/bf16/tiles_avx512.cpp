@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kRows = 6, kVectors = 4;
 constexpr int64_t kColumns = kVectors * kLanes, kDepth = 1024;
-constexpr int64_t kHalves = 2 * kLanes;  // of a vector
-constexpr int64_t kRowsAhead = 16;
+constexpr int64_t kHalves = 2 * kLanes;   // of a vector
 constexpr int64_t kAhead = 16 * kHalves;  // in a row that is read once
 
 using Pairs = __m512i;  // bf16
