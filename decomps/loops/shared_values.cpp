@@ -1,4 +1,4 @@
-#include "decomps/shared_values.h"
+#include "decomps/loops/shared_values.h"
 
 #include <algorithm>
 #include <set>

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "decomps/shared_values.h"
+#include "decomps/loops/shared_values.h"
 #include "decomps/simplify.h"
 #include "ir/build/body_graph.h"
 #include "ir/build/rewrite.h"

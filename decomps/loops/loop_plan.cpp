@@ -1,4 +1,4 @@
-#include "decomps/loop_plan.h"
+#include "decomps/loops/loop_plan.h"
 
 #include <algorithm>
 

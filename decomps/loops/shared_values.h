@@ -1,6 +1,6 @@
 // What two bodies both compute, and what of it the second is best given by the first.
-#ifndef TANDEM_DECOMPS_SHARED_VALUES_H
-#define TANDEM_DECOMPS_SHARED_VALUES_H
+#ifndef TANDEM_DECOMPS_LOOPS_SHARED_VALUES_H
+#define TANDEM_DECOMPS_LOOPS_SHARED_VALUES_H
 
 #include <vector>
 
@@ -26,4 +26,4 @@ std::vector<SharedValue> choose_shared_values(const BodyPair& bodies, int64_t mo
 
 }  // namespace tandem::decomps
 
-#endif  // TANDEM_DECOMPS_SHARED_VALUES_H
+#endif  // TANDEM_DECOMPS_LOOPS_SHARED_VALUES_H

@@ -1,6 +1,6 @@
 // What a scan need not do step by step: found in its body, before anything is rewritten.
-#ifndef TANDEM_DECOMPS_LOOP_PLAN_H
-#define TANDEM_DECOMPS_LOOP_PLAN_H
+#ifndef TANDEM_DECOMPS_LOOPS_LOOP_PLAN_H
+#define TANDEM_DECOMPS_LOOPS_LOOP_PLAN_H
 
 #include <optional>
 #include <vector>
@@ -64,4 +64,4 @@ std::optional<size_t> slice_index(const Scan& scan, ir::ValueId v);
 
 }  // namespace tandem::decomps
 
-#endif  // TANDEM_DECOMPS_LOOP_PLAN_H
+#endif  // TANDEM_DECOMPS_LOOPS_LOOP_PLAN_H

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "decomps/fold.h"
-#include "decomps/loop_plan.h"
+#include "decomps/loops/loop_plan.h"
 #include "decomps/simplify.h"
 #include "ir/build/rewrite.h"
 
