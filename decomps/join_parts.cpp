@@ -5,6 +5,7 @@
 
 #include "decomps/candidate.h"
 #include "decomps/simplify.h"
+#include "decomps/terms.h"
 #include "ir/build/rewrite.h"
 
 namespace tandem::decomps {
@@ -37,33 +38,6 @@ std::optional<Part> part_of(const Graph& g, ValueId v) {
     part = {inner, d, before, before + g.type(inner).sizes[d]};
   }
   return part;
-}
-
-/// A term of a sum. A half's is widened for it, `widened`: then that is what the sum reads.
-struct Term {
-  ValueId value, widened;
-};
-
-using Terms = std::vector<Term>;
-
-/// What `v` is the sum of; of halves one in f32 between converts. None if it is no sum.
-Terms terms_of(const Graph& g, ValueId v) {
-  const bool is_half = ir::is_floating(g.type(v).dtype) && ir::size_of(g.type(v).dtype) < 4;
-  const auto made_by = [&](ValueId x, Op op) {
-    const EquationId e = g.producer(x);
-    return e.valid() && g.op(e) == op ? e : EquationId();
-  };
-  const EquationId narrowed = is_half ? made_by(v, Op::convert) : EquationId();
-  const EquationId sum = made_by(narrowed.valid() ? g.operand(narrowed, 0) : v, Op::add);
-  if (!sum.valid()) return {};
-  Terms terms;
-  for (const ValueId x : g.operands(sum)) {
-    const EquationId widened = narrowed.valid() ? made_by(x, Op::convert) : EquationId();
-    if (narrowed.valid() && !widened.valid()) return {};
-    terms.push_back({widened.valid() ? g.operand(widened, 0) : x, widened.valid() ? x : ValueId()});
-    if (g.type(terms.back().value).dtype != g.type(v).dtype) return {};
-  }
-  return terms;
 }
 
 /// A sum with parts among its terms, in postfix order: terms, and additions of what the two steps
@@ -230,6 +204,25 @@ class Pieces {
 };
 
 }  // namespace
+
+Terms terms_of(const Graph& g, ValueId v) {
+  const bool is_half = ir::is_floating(g.type(v).dtype) && ir::size_of(g.type(v).dtype) < 4;
+  const auto made_by = [&](ValueId x, Op op) {
+    const EquationId e = g.producer(x);
+    return e.valid() && g.op(e) == op ? e : EquationId();
+  };
+  const EquationId narrowed = is_half ? made_by(v, Op::convert) : EquationId();
+  const EquationId sum = made_by(narrowed.valid() ? g.operand(narrowed, 0) : v, Op::add);
+  if (!sum.valid()) return {};
+  Terms terms;
+  for (const ValueId x : g.operands(sum)) {
+    const EquationId widened = narrowed.valid() ? made_by(x, Op::convert) : EquationId();
+    if (narrowed.valid() && !widened.valid()) return {};
+    terms.push_back({widened.valid() ? g.operand(widened, 0) : x, widened.valid() ? x : ValueId()});
+    if (g.type(terms.back().value).dtype != g.type(v).dtype) return {};
+  }
+  return terms;
+}
 
 Graph join_parts(Graph graph) {
   for (uint32_t i = 0; i < graph.subgraphs().size(); ++i)

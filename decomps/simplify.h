@@ -1,4 +1,4 @@
-// Clean-up passes on Core graphs. All preserve every bit of every output, but for
+// Clean-up passes on Core graphs. All preserve every bit of every output, but for put_parts_back,
 // move_out_of_loops, scatter_into_sums, sum_windows_by_slices, undo_permutations,
 // split_reductions and form_fma, which therefore run once, before the partition.
 #ifndef TANDEM_DECOMPS_SIMPLIFY_H
@@ -7,6 +7,15 @@
 #include "ir/graph.h"
 
 namespace tandem::decomps {
+
+/// A part that is set to zero and then added to, as the gradient of a write that changes what was
+/// there does, is written over. May change the sign of zeros.
+ir::Graph put_parts_back(ir::Graph graph);
+
+/// What reads a part of a value that parts were written into reads what was written there, or what
+/// was there before, if nobody needs the whole or more has been written over it since; values that
+/// are written slice by slice become concatenations or paddings.
+ir::Graph see_through_writes(ir::Graph graph);
 
 /// Bit-preserving algebra (x * 1, convert to the same type, view of view, expand of full, ...) to a
 /// fixed point.

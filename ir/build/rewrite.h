@@ -83,6 +83,8 @@ class TANDEM_API Splicer {
   const Graph& graph() const { return graph_; }
   Builder& builder() { return builder_; }
   GraphSink& sink() { return sink_; }
+  /// What stands for a value that was there.
+  ValueId operator[](ValueId v) const { return stands_for_[v.index]; }
   /// How many equations there are to visit.
   size_t num_equations() const { return is_replaced_.size(); }
 

@@ -48,6 +48,8 @@ constexpr Stage kStages[] = {
     {"joint", Level::Functional, Level::Functional, Level::Joint, reading<autodiff::joint>},
     {"decompose", Level::Functional, Level::Joint, Level::Core, reading<decomps::decompose>},
     {"simplify", Level::Core, Level::Backward, {}, taking<decomps::simplify>},
+    {"updates", Level::Core, Level::Core, {}, taking<decomps::put_parts_back>},
+    {"writes", Level::Core, Level::Core, {}, taking<decomps::see_through_writes>},
     {"parts", Level::Core, Level::Core, {}, taking<decomps::join_parts>},
     {"nesting", Level::Core, Level::Core, {}, taking<decomps::nest_concatenations>},
     {"sharing", Level::Core, Level::Core, {}, taking<decomps::share_between_bodies>},

@@ -51,9 +51,22 @@ std::pair<Tensor, Tensor> shifted_parts(const Tensor& x, Choices& choose) {
   return {x.narrow(dim, forward ? 0 : shift, n), x.narrow(dim, forward ? shift : 0, n)};
 }
 
+/// Neighbouring slices one after the other, some left out, each made of the one before, as it is
+/// or as it is read again.
+void write_in_turn(const Tensor& x, const Tensor& v, Choices& choose) {
+  const int64_t dim = choose.below(x.dim()), n = 1 + choose.below(3);
+  Tensor last = x.narrow(dim, 0, n) * 0.5;
+  for (int64_t i = 0; i + n <= x.size(dim); i += n + (choose.below(6) == 0 ? 1 : 0)) {
+    const bool is_read = choose.below(3) == 0;
+    last = is_read ? x.narrow(dim, std::max<int64_t>(0, i - n), n) * 0.9
+                   : last * 0.7 + v[choose.below(v.size(0))];
+    x.narrow(dim, i, n).copy_(last);
+  }
+}
+
 void write_something(const Tensor& x, const Tensor& v, const Tensor& at, Choices& choose) {
   const Tensor part = part_of(x, choose);
-  switch (choose.below(13)) {
+  switch (choose.below(16)) {
     case 0:
       part.fill_(static_cast<double>(choose.below(9)));
       break;
@@ -111,6 +124,21 @@ void write_something(const Tensor& x, const Tensor& v, const Tensor& at, Choices
       part.copy_(part.sort(dim).values);
       break;
     }
+    case 12:
+      write_in_turn(x, v, choose);
+      break;
+    case 13: {
+      const int64_t dim = choose.below(x.dim());
+      for (int64_t start = 0; start < 2; ++start)
+        x.slice(dim, start, x.size(dim), 2).mul_(v[start]);
+      break;
+    }
+    case 14: {
+      const int64_t offset = choose.below(3) - 1;
+      x.diagonal(offset).mul_(1.5);
+      x.diagonal(offset + 1).add_(v[0]);
+      break;
+    }
     default: {
       const int64_t dim = choose.below(x.dim());
       x.index_fill_(dim, at, static_cast<double>(choose.below(9)));
@@ -135,11 +163,30 @@ Tensor read_something(const Tensor& x, const Tensor& v, Choices& choose) {
   }
 }
 
+/// Something that is made of `given`, at once or part by part.
+Tensor made_of(const Tensor& given, Choices& choose) {
+  switch (choose.below(4)) {
+    case 0:
+      return given * 1.5;
+    case 1:
+      return given.transpose(0, 1).sin();
+    case 2:
+      return full_like(given, 2.0);
+    default: {
+      const Tensor made = zeros_like(given);
+      const int64_t dim = choose.below(made.dim()), end = made.size(dim) - choose.below(2);
+      for (int64_t i = 0; i < end; ++i)
+        made.select(dim, i).copy_(given.select(dim, end - 1 - i) * 2);
+      return made;
+    }
+  }
+}
+
 /// Writes into the given tensor, or into one that is made of it and seen last.
 std::vector<Tensor> program(const Tensor& given, const Tensor& v, const Tensor& at, uint32_t seed) {
   Choices choose(seed);
   const bool is_given = choose.below(2) == 0;
-  const Tensor x = is_given ? given : given * 1.5;
+  const Tensor x = is_given ? given : made_of(given, choose);
   std::vector<Tensor> seen;
   for (int64_t writes = 1 + choose.below(5); writes > 0; --writes) {
     if (choose.below(4) == 0) seen.push_back(part_of(x, choose) * 3);
