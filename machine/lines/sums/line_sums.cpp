@@ -26,7 +26,7 @@ using Sum = std::conditional_t<std::is_floating_point_v<Compute<T>>, double, uin
 template <class T>
 using Sums = std::array<Sum<T>, kSideBySide>;
 
-/// Integers, whose sums are the same in any order: one after the other.
+/// Short integers, whose sums are the same in any order: one after the other.
 template <class T>
 struct IntegerSums {
   static uint64_t of_run(const T* x, int64_t n, uint64_t carry, uint64_t local, T* out) {
@@ -51,6 +51,10 @@ struct IntegerSums {
     }
     for (size_t l = 0; l < kSideBySide; ++l) local[l] = sums[l] - carry[l];
   }
+  static void of_runs(const T* x, int64_t apart, int64_t lines, int64_t n, T* out,
+                      int64_t out_apart) {
+    for (int64_t l = 0; l < lines; ++l) of_run(x + l * apart, n, 0, 0, out + l * out_apart);
+  }
 };
 
 /// The loops for elements of T, halves aside.
@@ -62,6 +66,8 @@ auto sums_of() {
     return kernels.f32;
   else if constexpr (std::is_same_v<T, double>)
     return kernels.f64;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return kernels.i64;
   else
     return IntegerSums<T>{};
 }
@@ -172,6 +178,26 @@ void sum_neighbours(const Line<const T>& in, const Sums<T>& carry, Sums<T>& loca
   }
 }
 
+/// The same of lines of neighbours, `in` and `out` the first of them; of halves those of short ones
+/// that are neighbours too.
+template <class T>
+void sum_runs(const Line<const T>& in, int64_t apart, int64_t lines, const Line<T>& out,
+              int64_t out_apart) {
+  const auto sums = sums_of<Compute<T>>();
+  if constexpr (!is_half<T>) {
+    sums.of_runs(in.first, apart, lines, in.size, out.first, out_apart);
+  } else {
+    const int64_t n = in.size, most = kPiece / n;
+    float numbers[kPiece];
+    for (int64_t l = 0, count; l < lines; l += count) {
+      count = std::min(most, lines - l);
+      machine::widen(in.first + l * n, count * n, numbers);
+      sums.of_runs(numbers, n, count, n, numbers, n);
+      machine::narrow(numbers, count * n, out.first + l * n);
+    }
+  }
+}
+
 /// Running sums of all lines of a tensor.
 template <class T>
 class LineSums {
@@ -180,7 +206,8 @@ class LineSums {
       : in_(in, dim),
         out_(out, dim),
         chunks_(ceil_div(in_.size(), kChunk)),
-        are_neighbours_(in_.apart() == 1 && out_.apart() == 1) {}
+        are_neighbours_(in_.apart() == 1 && out_.apart() == 1),
+        are_runs_(are_runs(in_) && are_runs(out_)) {}
 
   void run() const {
     if (chunks_ > 1 && in_.count() < 2 * num_threads() && num_threads() > 1)
@@ -195,11 +222,21 @@ class LineSums {
     return static_cast<int>(std::min<int64_t>(in_.count() - bundle * kSideBySide, kSideBySide));
   }
 
+  /// Whether sum_runs sums such lines.
+  template <class U>
+  static bool are_runs(const Lines<U>& lines) {
+    const int64_t n = lines.size();
+    const bool is_one_piece = !is_half<T> || (n <= kPiece && lines.apart() == n);
+    return n >= 1 && n <= kChunk && lines.stride() == 1 && lines.apart() && is_one_piece;
+  }
+
   void sum_by_lines() const {
     const int64_t size = std::max<int64_t>(in_.size(), 1);
     const int64_t grain = std::max(
         {kGrain / size, int64_t{1}, std::min<int64_t>(in_.count() / num_threads(), kSideBySide)});
     parallel_for(in_.count(), grain, [&](int64_t begin, int64_t end, int) {
+      if (are_runs_)
+        return sum_runs<T>(in_[begin], *in_.apart(), end - begin, out_[begin], *out_.apart());
       for (; begin < end; begin += kSideBySide)
         sum_lines(begin, static_cast<int>(std::min<int64_t>(end - begin, kSideBySide)));
     });
@@ -268,7 +305,7 @@ class LineSums {
   Lines<const T> in_;
   Lines<T> out_;
   int64_t chunks_;
-  bool are_neighbours_;
+  bool are_neighbours_, are_runs_;
 };
 
 }  // namespace

@@ -22,11 +22,14 @@ struct RunningSums {
   /// Of kSideBySide lines: `n` elements of each, `stride` apart.
   void (*of_lines)(const T* x, int64_t stride, int64_t n, const S* carry, S* local, T* out,
                    int64_t out_stride);
+  /// Of `lines` lines of `n` neighbours each, `apart` from one to the next, from their beginnings.
+  void (*of_runs)(const T* x, int64_t apart, int64_t lines, int64_t n, T* out, int64_t out_apart);
 };
 
 struct RunningSumKernels {
   RunningSums<float, double> f32;
   RunningSums<double, double> f64;
+  RunningSums<int64_t, uint64_t> i64;
 };
 
 extern const RunningSumKernels kRunningSumsBase, kRunningSumsAvx2, kRunningSumsAvx512;

@@ -101,25 +101,24 @@ void check_layouts(DType dtype, int64_t lines, int64_t n) {
   }
 }
 
+void check_all_types(int64_t lines, int64_t n) {
+  check_layouts<float>(DType::F32, lines, n);
+  check_layouts<double>(DType::F64, lines, n);
+  check_layouts<Bf16>(DType::BF16, lines, n);
+  check_layouts<F16>(DType::F16, lines, n);
+  check_layouts<int64_t>(DType::I64, lines, n);
+  check_layouts<int8_t>(DType::I8, lines, n);
+}
+
 TEST(RunningSums, HaveTheSameBitsInAnyLayoutAndOnAnyThreads) {
-  for (const auto& [lines, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1},
-                                                                         {3, 7},
-                                                                         {17, 8},
-                                                                         {35, 9},
-                                                                         {16, 129},
-                                                                         {40, 333},
-                                                                         {1, 4096},
-                                                                         {2, 4097},
-                                                                         {1, 30011},
-                                                                         {3, 12289},
-                                                                         {33, 8200}}) {
-    check_layouts<float>(DType::F32, lines, n);
-    check_layouts<double>(DType::F64, lines, n);
-    check_layouts<Bf16>(DType::BF16, lines, n);
-    check_layouts<F16>(DType::F16, lines, n);
-    check_layouts<int64_t>(DType::I64, lines, n);
-    check_layouts<int8_t>(DType::I8, lines, n);
-  }
+  for (const auto& [lines, n] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {16, 129}, {40, 333}, {1, 4096}, {2, 4097}, {1, 30011}, {3, 12289}, {33, 8200}})
+    check_all_types(lines, n);
+}
+
+TEST(RunningSums, OfShortLinesToo) {
+  for (const int64_t lines : {3, 35})
+    for (int64_t n = 1; n <= 2 * kGroup + 1; ++n) check_all_types(lines, n);
 }
 
 TEST(RunningSums, AreNearThoseStepByStep) {
@@ -166,7 +165,7 @@ TEST(RunningSums, KeepNaNAndInfinitiesToWhatFollows) {
 TEST(RunningSums, OfEveryInstructionSetAreTheSame) {
   constexpr int64_t kN = 1003;
   const std::vector<float> x = random_numbers<float>(kN * kSideBySide);
-  std::vector<float> first_run, first_lines;
+  std::vector<float> first_run, first_lines, first_runs;
   for (const RunningSumKernels* k :
        those_that_run(kRunningSumsBase, kRunningSumsAvx2, kRunningSumsAvx512)) {
     std::vector<float> run(kN), lines(x.size());
@@ -175,8 +174,11 @@ TEST(RunningSums, OfEveryInstructionSetAreTheSame) {
     std::vector<double> carry(kSideBySide, 0.25), locals(kSideBySide, 0.5);
     k->f32.of_lines(x.data(), kSideBySide, kN, carry.data(), locals.data(), lines.data(),
                     kSideBySide);
-    if (first_run.empty()) first_run = run, first_lines = lines;
-    EXPECT_TRUE(have_same_bits(run, first_run) && have_same_bits(lines, first_lines));
+    std::vector<float> runs(x.size());
+    k->f32.of_runs(x.data(), kN, kSideBySide, kN, runs.data(), kN);
+    if (first_run.empty()) first_run = run, first_lines = lines, first_runs = runs;
+    EXPECT_TRUE(have_same_bits(run, first_run) && have_same_bits(lines, first_lines) &&
+                have_same_bits(runs, first_runs));
   }
 }
 
