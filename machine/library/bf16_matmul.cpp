@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "ir/base/error.h"
 #include "machine/cpu.h"
@@ -74,7 +75,19 @@ void require_done(int status) {
 
 bool has_bf16_products() { return cpu_features().avx512_bf16; }
 
+namespace {
+
+/// C transposed, where it is a column, as a row: of few rows the others' are read as they lie.
+DenseProduct as_row(DenseProduct p) {
+  std::swap(p.m, p.n);
+  p.transposed_b = !std::exchange(p.transposed_a, false);
+  return p;
+}
+
+}  // namespace
+
 void multiply_bf16(const DenseProduct& p, const void* a, const void* b, void* c) {
+  if (p.n == 1 && p.m > 1) return multiply_bf16(as_row(p), b, a, c);
   const int64_t results = p.batch * p.m * p.n;
   if (results == 0) return;
   if (p.k == 0) {

@@ -52,6 +52,7 @@ TEST_P(VectorProducts, AreRoundedOnce) {
       const Tensor m = lay_out(randn({rows, columns}, f32).to(GetParam()));
       const Tensor v = randn({columns}, f32).to(GetParam());
       expect_near_exact(whole(m, v), m, v);
+      expect_near_exact(mv(m, v), m, v);  // eagerly
       const Tensor inside = m.narrow(1, 1, columns - 2), shorter = v.narrow(0, 1, columns - 2);
       expect_near_exact(part(m, shorter) * 0.5, inside, shorter);
       if (GetParam() == f32 || GetParam() == f64) expect_near_exact(sum(m, v), m, v);
