@@ -34,6 +34,8 @@ class Lines {
   int64_t stride() const { return view_.strides[dim_]; }
   /// How far each line is from the next, if that is the same everywhere.
   std::optional<int64_t> apart() const { return step_; }
+  /// So many lines follow each other side by side, those after a multiple of it; 0: none do.
+  int64_t side_by_side() const { return innermost_ == 1 ? together_ : 0; }
   Line<T> operator[](int64_t line) const {
     return {data_ + (step_ ? line * *step_ : offset(line)), size(), stride()};
   }
@@ -42,10 +44,11 @@ class Lines {
   /// The next one outwards.
   void add_dim(int64_t size, int64_t stride) {
     if (count_ == 1)
-      step_ = stride;
+      step_ = innermost_ = stride;
     else if (step_ && stride != count_ * *step_)
       step_.reset();
     count_ *= size;
+    if (step_) together_ = count_;
   }
 
   int64_t offset(int64_t line) const {
@@ -62,7 +65,7 @@ class Lines {
   const ir::BufferView& view_;
   int dim_;
   T* data_;
-  int64_t count_ = 1;
+  int64_t count_ = 1, together_ = 1, innermost_ = 0;
   std::optional<int64_t> step_ = 0;  // from each line to the next, if that is the same everywhere
 };
 

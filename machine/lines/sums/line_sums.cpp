@@ -155,26 +155,39 @@ Sum<T> sum_line(const Line<const T>& in, Sum<T> carry, const Line<T>* out) {
   return local;
 }
 
-/// The same of kSideBySide lines that lie so; `in` and `out` are the first of them.
+/// Copies a row of so many lines to what it is computed in, and back.
 template <class T>
-void sum_neighbours(const Line<const T>& in, const Sums<T>& carry, Sums<T>& local,
+void bring_row(const T* row, int count, Compute<T>* to) {
+  if constexpr (is_half<T>)
+    machine::widen(row, count, to);
+  else
+    std::memcpy(to, row, static_cast<size_t>(count) * sizeof(T));
+}
+template <class T>
+void take_row_back(const Compute<T>* from, int count, T* row) {
+  if constexpr (is_half<T>)
+    machine::narrow(from, count, row);
+  else
+    std::memcpy(row, from, static_cast<size_t>(count) * sizeof(T));
+}
+
+/// The same of `count` lines that lie side by side; `in` and `out` are the first of them.
+template <class T>
+void sum_neighbours(const Line<const T>& in, int count, const Sums<T>& carry, Sums<T>& local,
                     const Line<T>* out) {
   const auto sums = sums_of<Compute<T>>();
-  if constexpr (!is_half<T>) {
-    sums.of_lines(in.first, in.stride, in.size, carry.data(), local.data(),
-                  out != nullptr ? out->first : nullptr, out != nullptr ? out->stride : 0);
-  } else {
-    float numbers[kPiece * kSideBySide];
-    for (int64_t k = 0; k < in.size; k += kPiece) {
-      const int64_t n = std::min(kPiece, in.size - k);
-      for (int64_t i = 0; i < n; ++i)
-        machine::widen(&in[k + i], kSideBySide, numbers + i * kSideBySide);
-      sums.of_lines(numbers, kSideBySide, n, carry.data(), local.data(),
-                    out != nullptr ? numbers : nullptr, kSideBySide);
-      if (out == nullptr) continue;
-      for (int64_t i = 0; i < n; ++i)
-        machine::narrow(numbers + i * kSideBySide, kSideBySide, &(*out)[k + i]);
-    }
+  if constexpr (!is_half<T>)
+    if (count == kSideBySide)
+      return sums.of_lines(in.first, in.stride, in.size, carry.data(), local.data(),
+                           out != nullptr ? out->first : nullptr, out != nullptr ? out->stride : 0);
+  Compute<T> numbers[kPiece * kSideBySide] = {};
+  for (int64_t k = 0; k < in.size; k += kPiece) {
+    const int64_t n = std::min(kPiece, in.size - k);
+    for (int64_t i = 0; i < n; ++i) bring_row(&in[k + i], count, numbers + i * kSideBySide);
+    sums.of_lines(numbers, kSideBySide, n, carry.data(), local.data(),
+                  out != nullptr ? numbers : nullptr, kSideBySide);
+    if (out == nullptr) continue;
+    for (int64_t i = 0; i < n; ++i) take_row_back(numbers + i * kSideBySide, count, &(*out)[k + i]);
   }
 }
 
@@ -206,7 +219,7 @@ class LineSums {
       : in_(in, dim),
         out_(out, dim),
         chunks_(ceil_div(in_.size(), kChunk)),
-        are_neighbours_(in_.apart() == 1 && out_.apart() == 1),
+        side_by_side_(std::min(in_.side_by_side(), out_.side_by_side())),
         are_runs_(are_runs(in_) && are_runs(out_)) {}
 
   void run() const {
@@ -237,9 +250,19 @@ class LineSums {
     parallel_for(in_.count(), grain, [&](int64_t begin, int64_t end, int) {
       if (are_runs_)
         return sum_runs<T>(in_[begin], *in_.apart(), end - begin, out_[begin], *out_.apart());
-      for (; begin < end; begin += kSideBySide)
-        sum_lines(begin, static_cast<int>(std::min<int64_t>(end - begin, kSideBySide)));
+      for (int count; begin < end; begin += count) sum_lines(begin, count = together(begin, end));
     });
+  }
+
+  /// How many lines from `first` on are summed at once: of those side by side no more.
+  int together(int64_t first, int64_t end) const {
+    int64_t count = std::min<int64_t>(end - first, kSideBySide);
+    if (side_by_side_ > 0) count = std::min(count, side_by_side_ - first % side_by_side_);
+    return static_cast<int>(count);
+  }
+  bool are_side_by_side(int64_t first, int count) const {
+    constexpr int kFew = 12;  // fewer are summed faster one by one
+    return side_by_side_ > 0 && count >= kFew && first % side_by_side_ + count <= side_by_side_;
   }
 
   void sum_lines(int64_t first, int count) const {
@@ -288,9 +311,9 @@ class LineSums {
       const Line<T> out = out_[line].part(begin, n);
       f(in_[line].part(begin, n), writes ? &out : nullptr);
     };
-    if (are_neighbours_ && count == kSideBySide) {
+    if (are_side_by_side(first, count)) {
       with_line(first, [&](const Line<const T>& in, const Line<T>* out) {
-        sum_neighbours(in, carry, local, out);
+        sum_neighbours(in, count, carry, local, out);
       });
       return local;
     }
@@ -305,7 +328,8 @@ class LineSums {
   Lines<const T> in_;
   Lines<T> out_;
   int64_t chunks_;
-  bool are_neighbours_, are_runs_;
+  int64_t side_by_side_;  // so many lines follow each other so; 0: none do
+  bool are_runs_;
 };
 
 }  // namespace

@@ -121,6 +121,45 @@ TEST(RunningSums, OfShortLinesToo) {
     for (int64_t n = 1; n <= 2 * kGroup + 1; ++n) check_all_types(lines, n);
 }
 
+/// Along the middle of three dims, of which the last lies side by side, with gaps after rows.
+template <class T>
+void check_middle(DType dtype, int64_t outer, int64_t n, int64_t inner, int64_t gap) {
+  SCOPED_TRACE(std::string(ir::name(dtype)) + " " + std::to_string(n) + " x " +
+               std::to_string(inner) + " + " + std::to_string(gap));
+  const int64_t row = inner + gap;
+  std::vector<T> x = random_numbers<T>(outer * n * row), lines, expected = x;
+  for (int64_t l = 0; l < outer * inner; ++l)
+    for (int64_t k = 0; k < n; ++k)
+      lines.push_back(x[static_cast<size_t>((l / inner * n + k) * row + l % inner)]);
+  const Layout together = layouts(outer * inner, n)[0];
+  lines = sums(dtype, lines, together, together);
+  for (int64_t l = 0; l < outer * inner; ++l)
+    for (int64_t k = 0; k < n; ++k)
+      expected[static_cast<size_t>((l / inner * n + k) * row + l % inner)] =
+          lines[static_cast<size_t>(l * n + k)];
+  for (const int threads : {1, 3}) {
+    const Threads some(threads);
+    std::vector<T> found = x;
+    const BufferView both{found.data(), dtype, {outer, n, inner}, {n * row, row, 1}};
+    const int64_t dim = 1;
+    cumsum({&both, 1}, {&dim, 1}, both);
+    EXPECT_TRUE(have_same_bits(found, expected)) << threads << " threads";
+  }
+}
+
+TEST(RunningSums, AlongTheMiddleOfThreeDims) {
+  for (const int64_t inner : {1, 5, 13, 16, 17, 33, 100})
+    for (const int64_t n : {3, 50, 300})
+      for (const int64_t gap : {0, 2}) {
+        check_middle<float>(DType::F32, 7, n, inner, gap);
+        check_middle<double>(DType::F64, 7, n, inner, gap);
+        check_middle<Bf16>(DType::BF16, 7, n, inner, gap);
+        check_middle<int64_t>(DType::I64, 7, n, inner, gap);
+        check_middle<int8_t>(DType::I8, 7, n, inner, gap);
+      }
+  check_middle<float>(DType::F32, 2, 9001, 18, 1);
+}
+
 TEST(RunningSums, AreNearThoseStepByStep) {
   constexpr int64_t kN = 50021;
   const std::vector<double> x = random_numbers<double>(kN);
