@@ -73,6 +73,7 @@ CompiledNode::CompiledNode(std::shared_ptr<const Variant> variant,
                            std::span<const Tensor* const> inputs, const std::vector<Tensor>& values)
     : Node(edges_of(*variant, inputs), static_cast<int>(variant->tape.tangents.size())),
       variant_(std::move(variant)) {
+  if (!variant_->has_linear_hooks) last_pass_ = std::make_shared<std::atomic<uint64_t>>(0);
   saved_.reserve(variant_->tape.saved.size());
   const TapeTable& tape = variant_->tape;
   for (const TapeTable::Saved& s : tape.saved) {
@@ -138,7 +139,7 @@ std::vector<Tensor> CompiledNode::apply_to_each(const std::vector<Tensor>& grads
         std::vector<Tensor> one = grads, results;
         for (size_t i = 0, next = 0; i < one.size(); ++i)
           if (one[i].defined()) one[i] = example[next++];
-        const std::vector<Tensor> gradients = apply(one, wanted);
+        const std::vector<Tensor> gradients = apply_now(one, wanted);
         for (size_t i = 0; i < found.size(); ++i) found[i] = gradients[i].defined();
         std::ranges::copy_if(gradients, std::back_inserter(results), is_defined);
         return results;
@@ -149,6 +150,23 @@ std::vector<Tensor> CompiledNode::apply_to_each(const std::vector<Tensor>& grads
 }
 
 std::vector<Tensor> CompiledNode::apply(std::vector<Tensor> grads, std::span<const bool> wanted) {
+  if (last_pass_) require_whole_gradient();
+  return apply_now(grads, wanted);
+}
+
+void CompiledNode::require_whole_gradient() const {
+  const uint64_t pass = current_pass();
+  if (last_pass_->exchange(pass) != pass) return;
+  ir::fail(
+      Errc::Unsupported,
+      fmt::format("backward: a second gradient of {} comes through its results and through its "
+                  "gradients, and a hook in it that is not linear would see the two one by "
+                  "one; expected linear hooks, or a function that is not compiled",
+                  name()));
+}
+
+std::vector<Tensor> CompiledNode::apply_now(const std::vector<Tensor>& grads,
+                                            std::span<const bool> wanted) {
   Flags defined(grads.size());
   for (size_t i = 0; i < grads.size(); ++i) defined[i] = grads[i].defined();
   const BackwardRequest request{defined.all(), wanted};
@@ -226,6 +244,10 @@ std::vector<Tensor> CompiledNode::differentiable_backward(const std::vector<Tens
   std::vector<Tensor> gradients;
   run_variant(form->function, {inputs.data(), inputs.size()},
               [&](const std::vector<Tensor>& outputs) { gradients = outputs; });
+  if (last_pass_)
+    for (const Tensor& gradient : gradients)
+      if (auto* const node = dynamic_cast<CompiledNode*>(gradient_edge(gradient).node.get()))
+        node->last_pass_ = last_pass_;
   return spread(*form, std::move(gradients), edges.size());
 }
 

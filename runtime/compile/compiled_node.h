@@ -3,6 +3,7 @@
 #ifndef TANDEM_RUNTIME_COMPILE_COMPILED_NODE_H
 #define TANDEM_RUNTIME_COMPILE_COMPILED_NODE_H
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ class CompiledNode final : public Node {
   void release() override;
 
  private:
+  std::vector<Tensor> apply_now(const std::vector<Tensor>& grads, std::span<const bool> wanted);
   std::vector<Tensor> run_backward(const std::vector<Tensor>& tangents,
                                    const BackwardRequest& request);
   /// A form that computes something; the gradients at their places among all.
@@ -40,6 +42,8 @@ class CompiledNode final : public Node {
   std::vector<Tensor> apply_to_each(const std::vector<Tensor>& grads, std::span<const bool> wanted,
                                     size_t depth);
   void check_tangents(const std::vector<Tensor>& tangents) const;
+  /// Error{Unsupported} if in this pass a hook has seen a part of its gradient already.
+  void require_whole_gradient() const;
   /// What was kept, or an Error{Version} that names it. `input`: which graph input it is, or -1.
   Tensor unpack(const SavedTensor& kept, int input) const;
 
@@ -47,6 +51,9 @@ class CompiledNode final : public Node {
   std::vector<SavedTensor> saved_;   // by Saved input of the backward
   std::vector<SavedTensor> inputs_;  // by graph input; undefined where no backward reads it
   bool released_ = false;
+  // Of hooks that are not linear: the pass that last came to this call or to a backward of it,
+  // which are nodes of their own, each with the hooks in it.
+  std::shared_ptr<std::atomic<uint64_t>> last_pass_;
 };
 
 }  // namespace tandem::runtime

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "autodiff/forward/linear.h"
 #include "autodiff/joint.h"
 #include "ir/base/error.h"
 #include "machine/threads/thread_pool.h"
@@ -133,6 +134,7 @@ std::shared_ptr<Variant> finish(CompiledGraphs graphs, Recording recording, Guar
   variant->guards = std::move(guards);
   variant->options = options;
   variant->graphs = std::move(graphs);
+  variant->has_linear_hooks = autodiff::has_linear_hooks(variant->graphs.functional);
   // (A backend of the user's need not expect two calls at once.)
   const bool is_ours = !options.backend && !options.backward_backend;
   if (expected.backward && is_ours)

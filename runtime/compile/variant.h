@@ -86,7 +86,8 @@ struct Variant {
   CompileOptions options;
   mutable Halves halves;
   TapeTable tape;
-  bool any_size = false;  // new machine code takes sizes as arguments
+  bool any_size = false;         // new machine code takes sizes as arguments
+  bool has_linear_hooks = true;  // a gradient may come to them in parts
   mutable std::atomic<uint64_t> last_used{0};
   mutable std::atomic<int64_t> held_bytes{0};     // of graphs and plans, so far
   mutable std::atomic<bool> has_new_code{false};  // some of it had to be made for this variant

@@ -207,6 +207,8 @@ void note_origin(const Tensor& t, ViewOrigin origin, uint64_t writes_since = 0);
 void set_written_history(const Tensor& self, const std::shared_ptr<Node>& node, int result);
 
 // --- the engine
+/// The pass over the tape that this thread is in: no two have the same number.
+uint64_t current_pass();
 void backward(const Tensor& output, const Tensor& gradient, bool retain_graph, bool create_graph,
               const std::source_location& at);
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/base/error.h"
 #include "ir/buffer.h"
@@ -30,6 +32,21 @@ struct Capture {
 struct Pending {
   std::shared_ptr<Node> node;
   std::vector<GradientSum> grads;
+};
+
+std::atomic<uint64_t> passes = 0;
+thread_local uint64_t t_pass = 0;
+
+/// A pass has its number while it lives; those that its nodes begin have others.
+class Pass {
+ public:
+  Pass() : outer_(std::exchange(t_pass, ++passes)) {}
+  ~Pass() { t_pass = outer_; }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+ private:
+  uint64_t outer_;
 };
 
 class Engine {
@@ -165,6 +182,7 @@ class Engine {
         }
   }
 
+  const Pass pass_;
   const bool retain_graph_;
   const GradMode grad_mode_;
   const UncheckedResults unchecked_;
@@ -216,6 +234,8 @@ Edge root_edge(const Tensor& output, const char* what, const std::source_locatio
 }
 
 }  // namespace
+
+uint64_t current_pass() { return t_pass; }
 
 void backward(const Tensor& output, const Tensor& gradient, bool retain_graph, bool create_graph,
               const std::source_location& at) {

@@ -296,6 +296,61 @@ TEST(Hooks, SeeTheWholeOfASecondGradient) {
   }
 }
 
+using Hook = std::function<Tensor(const Tensor&)>;
+
+/// y and its squares' sum, y = x sin x with a hook on it.
+Tensors hooked_square(const Tensor& x, const Hook& hook) {
+  const Tensor y = x * x.sin();
+  y.register_hook(hook);
+  return {square(y).sum(), y};
+}
+
+/// The second gradient of what is not linear in the results: it comes to y through the results, and
+/// through the gradients that were differentiated. `adds_loss`: also through the loss that a
+/// penalty on the gradient is added to.
+template <class F>
+Tensor second_gradient(const F& f, bool adds_loss) {
+  const Tensor x = leaf({4}, 1).detach().to(f64).requires_grad_();
+  const Tensors y = f(x);
+  const Tensor loss = adds_loss ? y[0] : square(y[0]) * 0.5 + square(y[1]).sum() + y[1].sum();
+  const Tensor first = grad({loss}, {x}, {.create_graph = true})[0];
+  const Tensor penalty = square(first).sum();
+  return grad({adds_loss ? penalty + y[0] : penalty}, {x})[0];
+}
+
+TEST(Hooks, ThatAreLinearAddUpTheTwoPartsOfASecondGradient) {
+  const Hook hooks[] = {[](const Tensor& g) { return g * 1.5; },
+                        [](const Tensor& g) { return -(g.to(f32) / 4).to(f64) - g; },
+                        [](const Tensor& g) { return cat({g.slice(0, 2), g.slice(0, 0, 2)}, 0); },
+                        [](const Tensor& g) { return g.sum().expand_as(g).clone(); },
+                        [](const Tensor& g) { return matmul(ones({4, 4}, f64), g) * g.size(0); },
+                        [](const Tensor& g) { return zeros_like(g); }};
+  for (const Hook& hook : hooks)
+    for (const bool adds_loss : {false, true}) {
+      const auto f = [&](const Tensor& x) { return hooked_square(x, hook); };
+      expect_close(second_gradient(f, adds_loss), second_gradient(compile(f), adds_loss), 1e-6,
+                   "second gradient");
+    }
+}
+
+TEST(Hooks, ThatAreNotLinearRefuseASecondGradientInTwoParts) {
+  const Hook hooks[] = {[](const Tensor& g) { return g.tanh(); },
+                        [](const Tensor& g) { return g * g; },
+                        [](const Tensor& g) { return g + 1; },
+                        [](const Tensor& g) { return g.clamp(-0.5, 0.5); },
+                        [](const Tensor& g) { return g / (g.norm() + 1); },
+                        [](const Tensor& g) { return where(g > 0, g, g * 0.5); }};
+  for (const Hook& hook : hooks)
+    for (const bool adds_loss : {false, true}) {
+      const auto f = [&](const Tensor& x) { return hooked_square(x, hook); };
+      const auto compiled = compile(f);
+      expect_error(Errc::Unsupported,
+                   "a hook in it that is not linear would see the two one by one",
+                   [&] { second_gradient(compiled, adds_loss); });
+      check_gradient([&](const Tensor& x) { return hooked_square(x, hook)[1]; });
+    }
+}
+
 TEST(Hooks, FollowWrites) {
   check_gradient([](const Tensor& x) {
     const Tensor h = x + 1;

@@ -192,7 +192,8 @@ class TANDEM_API Tensor {
                 SourceLocation at = SourceLocation::current()) const;
   uint64_t version() const;
   /// Calls hook(gradient) when the gradient of this tensor is computed; a defined result replaces
-  /// it.
+  /// it. (One in a compiled function that is not linear refuses a second gradient that comes both
+  /// through the function's results and through its gradients: Error{Unsupported}.)
   void register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
   const std::shared_ptr<runtime::TensorImpl>& impl() const { return impl_; }
